@@ -1,0 +1,139 @@
+//! What a cache holds of an object: the bytes a client gets, once, and what selectors ask about.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use smol_str::SmolStr;
+
+use crate::engine::{Key, Revision};
+
+/// An object in wire form, as JSON with `kind` and `apiVersion` in front:
+/// `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"7",…},…}`.
+///
+/// No tree is kept. The offsets make every other form of it a slice or a splice: a list item is
+/// the wire form from `body` on, a watch frame a prefix, the wire form and a suffix, a DELETED
+/// event a splice of another revision, the canonical stored form the wire form without its
+/// `resourceVersion` member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachedObject {
+    /// The physical key.
+    pub key: Key,
+    /// The revision of the event that wrote it; 0 for an object that was never stored (dry run).
+    pub revision: Revision,
+    /// The JSON text that a client gets.
+    pub wire: Bytes,
+    /// Where the members after `kind` and `apiVersion` begin: `wire[body..]` without the brace
+    /// that a list item begins with.
+    pub body: u32,
+    /// The bytes of the whole `"resourceVersion":"7",` member inside `wire`; empty, at the place
+    /// where it would stand, for an object that has none.
+    pub revision_member: Range<u32>,
+    /// What selectors ask about.
+    pub attributes: Attributes,
+}
+
+/// What selectors ask about, taken from the object once when it enters the cache (LI-39).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// `metadata.namespace`; empty for cluster-scoped objects.
+    pub namespace: SmolStr,
+    /// `metadata.name`.
+    pub name: SmolStr,
+    /// `metadata.labels`, sorted by key.
+    pub labels: Box<[(SmolStr, SmolStr)]>,
+    /// Values of the resource's selectable fields, in the order its definition lists them.
+    pub fields: Box<[SmolStr]>,
+}
+
+impl Attributes {
+    /// The value of a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        let at = self
+            .labels
+            .binary_search_by(|(k, _)| k.as_str().cmp(key))
+            .ok()?;
+        self.labels.get(at).map(|(_, value)| value.as_str())
+    }
+}
+
+impl CachedObject {
+    /// The members of a list item, to be written after an opening brace: no `kind`, no
+    /// `apiVersion` (API-61).
+    pub fn item_body(&self) -> &[u8] {
+        self.wire.get(self.body as usize..).unwrap_or_default()
+    }
+
+    /// The wire form before and after its `resourceVersion` member, for splicing in another one.
+    pub fn around_revision(&self) -> (&[u8], &[u8]) {
+        let Range { start, end } = self.revision_member;
+        (
+            self.wire.get(..start as usize).unwrap_or_default(),
+            self.wire.get(end as usize..).unwrap_or_default(),
+        )
+    }
+
+    /// The canonical stored form: the wire form without the `resourceVersion` (ST-7).
+    pub fn stored_form(&self) -> Vec<u8> {
+        let (before, after) = self.around_revision();
+        [before, after].concat()
+    }
+
+    /// The wire form with another `resourceVersion`, as DELETED events need it (PF-1).
+    pub fn wire_at(&self, revision: Revision) -> Vec<u8> {
+        let (before, after) = self.around_revision();
+        let mut wire = Vec::with_capacity(before.len() + after.len() + 42);
+        wire.extend_from_slice(before);
+        wire.extend_from_slice(format!("\"resourceVersion\":\"{revision}\",").as_bytes());
+        wire.extend_from_slice(after);
+        wire
+    }
+
+    /// The same object at another revision.
+    pub fn at(&self, revision: Revision) -> CachedObject {
+        let wire = self.wire_at(revision);
+        let start = self.revision_member.start;
+        let length = (wire.len() + (self.revision_member.end - start) as usize)
+            .saturating_sub(self.wire.len());
+        CachedObject {
+            key: self.key.clone(),
+            revision,
+            wire: Bytes::from(wire),
+            body: self.body,
+            revision_member: start..start + length as u32,
+            attributes: self.attributes.clone(),
+        }
+    }
+
+    /// Bytes of memory it takes, roughly; what rings and snapshots count.
+    pub fn size(&self) -> usize {
+        let labels: usize = self.attributes.labels.iter().map(|_| 48).sum();
+        self.wire.len() + self.key.as_bytes().len() + labels + 200
+    }
+}
+
+/// Turns stored bytes into cached objects; given to the actors from outside, as only the daemon
+/// knows codecs and transformers.
+pub trait Decode: Send + Sync + 'static {
+    /// Decodes what is stored under a key at a revision.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when the bytes are not an object of this resource; it names the key.
+    fn decode(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &Bytes,
+    ) -> Result<CachedObject, DecodeError>;
+}
+
+/// A stored value that can't be read.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("the value of {key} at revision {revision} can't be decoded: {reason}")]
+pub struct DecodeError {
+    /// The physical key.
+    pub key: String,
+    /// Its revision.
+    pub revision: Revision,
+    /// What is wrong with it.
+    pub reason: String,
+}

@@ -1,0 +1,9 @@
+//! The nouns of the Kubernetes API: no I/O, no async, no state.
+//!
+//! What a body says becomes an [`object::Object`], a query string becomes options, selectors
+//! become predicates, refusals become a [`status::Status`]. Everything here is a pure function of
+//! its input and holds for hostile input: limits on depth, aliases, operations and sizes.
+
+pub mod object;
+pub mod resource;
+pub mod status;

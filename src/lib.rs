@@ -1,0 +1,10 @@
+//! Taffrail: a storage daemon that speaks the Kubernetes API.
+
+pub mod admission;
+pub mod api;
+pub mod cli;
+pub mod config;
+pub mod registry;
+pub mod server;
+pub mod storage;
+pub mod upkeep;

@@ -1,0 +1,362 @@
+//! Storage over objects: the trait that Kubernetes calls `storage.Interface`, over an engine.
+//!
+//! Two implementations and one wrapper, each in a file of its own: [`underlying`] (codec and
+//! transformer over an engine), [`cached`] (answers from the Cacher what it may, else asks
+//! below) and [`dry_run`]. The storage suite in `tests/` says what all of them must do; numbers
+//! such as ST-41 are those of the behaviour pages.
+
+use std::sync::Arc;
+
+use actors::engine::{Origin, Revision};
+use actors::object::CachedObject;
+use actors::watch::{Predicate, WatchInterest};
+use futures_util::future::{BoxFuture, LocalBoxFuture};
+
+use crate::api::object::Object;
+use crate::api::status::Status;
+
+/// The version that a read asks for, as the client gave it: `""`, `"0"` or a number (ST-6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asked {
+    /// Unset: the newest state.
+    #[default]
+    Unset,
+    /// `"0"`: any state that a cache holds.
+    Any,
+    /// At least this one, or exactly, as the match says.
+    At(Revision),
+}
+
+/// `resourceVersionMatch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionMatch {
+    /// The state at that version and no other.
+    Exact,
+    /// That version or a newer one.
+    NotOlderThan,
+}
+
+/// What a write demands of the object it finds (ST-41, API-100).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preconditions {
+    /// `metadata.uid` must be this.
+    pub uid: Option<String>,
+    /// `metadata.resourceVersion` must be this.
+    pub resource_version: Option<String>,
+}
+
+/// A read of one object.
+#[derive(Clone, Debug)]
+pub struct GetRequest {
+    /// Key relative to the store's prefix: `/configmaps/default/a` (ST-2).
+    pub key: String,
+    /// Not older than (ST-20).
+    pub asked: Asked,
+}
+
+/// A read of many objects.
+#[derive(Clone)]
+pub struct ListRequest {
+    /// Key relative to the store's prefix; a prefix when `recursive`, which gets a closing slash.
+    pub key: String,
+    /// Everything below the key, or the one object at it (RG-2).
+    pub recursive: bool,
+    /// The version asked for.
+    pub asked: Asked,
+    /// How it is meant.
+    pub version_match: Option<VersionMatch>,
+    /// At most so many items; 0 is no limit.
+    pub limit: usize,
+    /// The token of the page before, still encoded.
+    pub continue_token: Option<String>,
+    /// The selectors; [`actors::watch::Everything`] for none.
+    pub predicate: Arc<dyn Predicate>,
+}
+
+/// A page of objects, in order of their keys.
+#[derive(Clone, Debug)]
+pub struct ObjectList {
+    /// The list's `resourceVersion`: that of the state, never of an item (PF-6).
+    pub revision: Revision,
+    /// The objects.
+    pub items: Vec<Arc<CachedObject>>,
+    /// Token of the next page, when keys remain (LI-40).
+    pub continue_token: Option<String>,
+    /// Items after this page, where it may be told (LI-40).
+    pub remaining_item_count: Option<u64>,
+}
+
+/// What a watch starts with (storage.md 3.2).
+#[derive(Clone)]
+pub struct WatchRequest {
+    /// Key relative to the store's prefix.
+    pub key: String,
+    /// Everything below the key, or the one object at it.
+    pub recursive: bool,
+    /// Start after this version.
+    pub asked: Asked,
+    /// `Some(true)`: first the state as ADDED. `None`: as `Some(true)` when the version is unset
+    /// or 0, else as `Some(false)`; the HTTP layer has defaulted it before (WA-5).
+    pub send_initial_events: Option<bool>,
+    /// Whether the watcher wants bookmarks.
+    pub bookmarks: bool,
+    /// Selectors and the form of frames; its scope is set by the storage from `key`.
+    pub interest: WatchInterest,
+    /// When the stream ends by itself (WA-2).
+    pub deadline: tokio::time::Instant,
+    /// The Dispatcher of the calling thread, which serves cached watches.
+    pub dispatcher: actors::dispatcher::LocalDispatcher,
+}
+
+/// The state that an update starts from.
+#[derive(Clone, Debug)]
+pub struct Current {
+    /// The object as stored, `None` when the key is absent and that was to be ignored.
+    pub object: Option<Arc<CachedObject>>,
+}
+
+/// What an update function wants stored.
+#[derive(Clone, Debug)]
+pub struct Updated {
+    /// The new object.
+    pub object: Object,
+    /// Seconds to live; `None` and 0 detach it from any lease (ST-57).
+    pub ttl: Option<u64>,
+}
+
+/// The function of a GuaranteedUpdate: called once per attempt, each time with a freshly read
+/// state, so it must not keep anything between calls that an abandoned attempt would spoil (ST-64).
+pub trait UpdateFunction: Send {
+    /// Computes the new object from the current one.
+    ///
+    /// # Errors
+    /// A Status ends the update; when the state was a suggestion, only after it was read anew.
+    fn call(&mut self, current: Current) -> BoxFuture<'_, Result<Updated, Box<Status>>>;
+}
+
+/// The check of a deletion, called like an [`UpdateFunction`] (ST-45).
+pub trait ValidateDeletion: Send {
+    /// Whether this state of the object may be deleted.
+    ///
+    /// # Errors
+    /// A Status refuses.
+    fn call(&mut self, current: &Arc<CachedObject>) -> BoxFuture<'_, Result<(), Box<Status>>>;
+}
+
+/// A deletion.
+#[derive(Clone, Debug)]
+pub struct DeleteRequest {
+    /// Key relative to the store's prefix.
+    pub key: String,
+    /// What must hold of the object found.
+    pub preconditions: Preconditions,
+    /// A state to start from instead of a read, not known to be current (ST-41).
+    pub suggestion: Option<Arc<CachedObject>>,
+    /// Who deletes.
+    pub origin: Origin,
+}
+
+/// An update.
+#[derive(Clone, Debug)]
+pub struct UpdateRequest {
+    /// Key relative to the store's prefix.
+    pub key: String,
+    /// Start from nothing when the key is absent, instead of failing.
+    pub ignore_not_found: bool,
+    /// What must hold of the object found.
+    pub preconditions: Preconditions,
+    /// A state to start from instead of a read, not known to be current (ST-51).
+    pub suggestion: Option<Arc<CachedObject>>,
+    /// Who updates.
+    pub origin: Origin,
+}
+
+/// Sizes of a resource (ST-74).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Objects stored.
+    pub object_count: u64,
+    /// Their average size in bytes, 0 when not estimated.
+    pub average_object_bytes: u64,
+}
+
+/// A running watch: frames ready to be written to the client. It belongs to the thread that
+/// opened it, whose Dispatcher wakes it.
+pub trait WatchStream {
+    /// The next frame; `None` is the end. An end without a frame that explains it tells the
+    /// client to resume (WA-37).
+    fn poll_next(
+        &mut self,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<bytes::Bytes>>;
+}
+
+/// Objects of one resource under optimistic concurrency (ST-1).
+///
+/// Reads answer with objects in wire form. Every method may be cancelled by dropping its future;
+/// a commit that was on its way then may or may not take place.
+pub trait Storage: Send + Sync + 'static {
+    /// Stores an object under an absent key (ST-30).
+    ///
+    /// # Errors
+    /// [`StorageErrorKind::KeyExists`], or a version set on the object.
+    fn create<'s>(
+        &'s self,
+        key: &'s str,
+        object: Object,
+        ttl: Option<u64>,
+        origin: Origin,
+    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>>;
+
+    /// Deletes and returns the last content at the deletion's revision (ST-41, ST-42).
+    ///
+    /// # Errors
+    /// [`StorageErrorKind::KeyNotFound`], failed preconditions, what `validate` refuses.
+    fn delete<'s>(
+        &'s self,
+        request: DeleteRequest,
+        validate: &'s mut dyn ValidateDeletion,
+    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>>;
+
+    /// One object, or `None` when the key is absent.
+    ///
+    /// # Errors
+    /// A version that the store has not reached.
+    fn get(
+        &self,
+        request: GetRequest,
+    ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>>;
+
+    /// A page of objects.
+    ///
+    /// # Errors
+    /// Versions compacted or in the future, bad tokens, a cache that is filling.
+    fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ObjectList, StorageError>>;
+
+    /// Opens a watch on the calling thread.
+    ///
+    /// # Errors
+    /// What is known before the stream starts. Whether it becomes an HTTP error or an ERROR event
+    /// is the HTTP layer's choice (WA-6).
+    fn watch(
+        &self,
+        request: WatchRequest,
+    ) -> LocalBoxFuture<'_, Result<Box<dyn WatchStream>, StorageError>>;
+
+    /// Reads, lets `update` compute, and stores if nobody was faster, until it succeeds (1.6).
+    ///
+    /// # Errors
+    /// [`StorageErrorKind::KeyNotFound`], failed preconditions, what `update` refuses.
+    fn guaranteed_update<'s>(
+        &'s self,
+        request: UpdateRequest,
+        update: &'s mut dyn UpdateFunction,
+    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>>;
+
+    /// Object count and sizes.
+    ///
+    /// # Errors
+    /// When the engine can't be read.
+    fn stats(&self) -> BoxFuture<'_, Result<Stats, StorageError>>;
+
+    /// Whether the store can serve from its cache (ST-73).
+    ///
+    /// # Errors
+    /// [`StorageErrorKind::NotReady`] while the cache fills.
+    fn readiness_check(&self) -> Result<(), StorageError>;
+
+    /// The newest revision of the whole store (ST-70).
+    ///
+    /// # Errors
+    /// When the engine can't be reached.
+    fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>>;
+}
+
+/// Why storage refused; one place maps it to a Status (`registry/errors.rs`, storage.md 1.2).
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{kind}")]
+pub struct StorageError {
+    /// The physical key it is about; empty where there is none.
+    pub key: String,
+    /// What happened.
+    pub kind: StorageErrorKind,
+}
+
+/// The kinds of [`StorageError`].
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StorageErrorKind {
+    /// The key is absent.
+    #[error("key not found")]
+    KeyNotFound,
+    /// The key exists.
+    #[error("key exists")]
+    KeyExists,
+    /// A precondition does not hold; the text says which (ST-12, API-100).
+    #[error("{0}")]
+    InvalidObject(String),
+    /// An object to be created carries a version (ST-30).
+    #[error("resourceVersion should not be set on objects to be created")]
+    VersionOnCreate,
+    /// The version asked for is compacted; with the key to go on from at the newest state, for
+    /// a page whose token is too old (LI-50, LI-51).
+    #[error("the state asked for is gone")]
+    Expired {
+        /// What was too old.
+        what: Expired,
+    },
+    /// The version asked for is in the future (ST-13).
+    #[error("Too large resource version: {requested}, current: {current}")]
+    TooLarge {
+        /// The version asked for.
+        requested: Revision,
+        /// The newest there is.
+        current: Revision,
+        /// Seconds after which to try again; 0 for none.
+        retry_after: u32,
+    },
+    /// The cache is filling (ST-16).
+    #[error("storage is (re)initializing{}", .last_error.as_ref().map(|e| format!(": {e}")).unwrap_or_default())]
+    NotReady {
+        /// Seconds after which to try again (WC-41).
+        retry_after: u32,
+        /// Why the last fill failed.
+        last_error: Option<String>,
+    },
+    /// A bad request that only storage can see: tokens, version strings (400).
+    #[error("{0}")]
+    BadRequest(String),
+    /// A key that breaks the rules of ST-2.
+    #[error("{0}")]
+    InvalidKey(String),
+    /// What an update function, a deletion check or an admission plugin answered.
+    #[error("{}", .0.message)]
+    Refused(Box<Status>),
+    /// The write may or may not have taken place (504, never a false failure).
+    #[error("the outcome of the write is unknown: {0}")]
+    OutcomeUnknown(String),
+    /// Nothing was done and the same request may work soon; text and seconds to wait.
+    #[error("{0}")]
+    Unavailable(String, u32),
+    /// A stored value can't be read, or the engine failed (500).
+    #[error("{0}")]
+    Internal(String),
+}
+
+/// What was too old, for the text of a 410.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expired {
+    /// An exact version of a list (LI-50).
+    List,
+    /// A continue token; with a fresh one that goes on at the newest state (LI-51).
+    Continue {
+        /// The token that continues inconsistently.
+        fresh_token: Option<String>,
+    },
+    /// The start of a watch (WA-30).
+    Watch {
+        /// The version asked for.
+        requested: Revision,
+        /// The oldest one that works.
+        oldest: Revision,
+    },
+}
