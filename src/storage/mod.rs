@@ -5,6 +5,8 @@
 //! below) and [`dry_run`]. The storage suite in `tests/` says what all of them must do; numbers
 //! such as ST-41 are those of the behaviour pages.
 
+pub mod codec;
+
 use std::sync::Arc;
 
 use actors::engine::{Origin, Revision};

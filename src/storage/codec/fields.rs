@@ -1,0 +1,149 @@
+//! Picking the values of selectable fields out of JSON text without building a tree of it.
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use smol_str::SmolStr;
+
+use crate::api::resource::SelectableField;
+
+/// Collects the values of a resource's selectable fields, in the order of its definition.
+pub(super) struct FieldCollector {
+    fields: &'static [SelectableField],
+    /// For each field the text found and the number of the path it was found at: an earlier path
+    /// of a field wins over a later one.
+    found: Vec<Option<(usize, SmolStr)>>,
+}
+
+/// A path that is still looked for below the current member: field, path number, rest.
+type Wanted = (usize, usize, &'static [&'static str]);
+
+impl FieldCollector {
+    pub(super) fn new(fields: &'static [SelectableField]) -> FieldCollector {
+        FieldCollector {
+            fields,
+            found: vec![None; fields.len()],
+        }
+    }
+
+    /// The values in JSON text; a field that is absent is the empty text, a boolean `true` or
+    /// `false` (API-215).
+    pub(super) fn collect(&mut self, json: &[u8]) -> Result<Box<[SmolStr]>, serde_json::Error> {
+        if self.fields.is_empty() {
+            return Ok(Box::default());
+        }
+        let wanted = self
+            .fields
+            .iter()
+            .enumerate()
+            .flat_map(|(field, definition)| {
+                definition
+                    .paths
+                    .iter()
+                    .enumerate()
+                    .map(move |(path, rest)| (field, path, *rest))
+            })
+            .collect();
+        let mut deserializer = serde_json::Deserializer::from_slice(json);
+        Below {
+            found: &mut self.found,
+            wanted,
+        }
+        .deserialize(&mut deserializer)?;
+        Ok(self
+            .found
+            .iter_mut()
+            .map(|found| found.take().map(|(_, text)| text).unwrap_or_default())
+            .collect())
+    }
+}
+
+/// The value at some place in the document, with what is looked for there and below.
+struct Below<'c> {
+    found: &'c mut Vec<Option<(usize, SmolStr)>>,
+    wanted: Vec<Wanted>,
+}
+
+impl Below<'_> {
+    fn scalar(self, text: &str) {
+        for (field, path, rest) in self.wanted {
+            if !rest.is_empty() {
+                continue;
+            }
+            if let Some(slot) = self.found.get_mut(field) {
+                if slot.as_ref().is_none_or(|(earlier, _)| path < *earlier) {
+                    *slot = Some((path, SmolStr::from(text)));
+                }
+            }
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Below<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        if self.wanted.is_empty() {
+            return deserializer.deserialize_ignored_any(IgnoredAny).map(|_| ());
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Below<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<SmolStr>()? {
+            let wanted = self
+                .wanted
+                .iter()
+                .filter_map(|(field, path, rest)| match rest.split_first() {
+                    Some((first, rest)) if name == *first => Some((*field, *path, rest)),
+                    _ => None,
+                })
+                .collect();
+            map.next_value_seed(Below {
+                found: &mut *self.found,
+                wanted,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        self.scalar(text);
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<(), E> {
+        self.scalar(if value { "true" } else { "false" });
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<(), E> {
+        self.scalar(&value.to_string());
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<(), E> {
+        self.scalar(&value.to_string());
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<(), E> {
+        self.scalar(&value.to_string());
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+}

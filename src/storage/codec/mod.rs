@@ -1,0 +1,258 @@
+//! Objects to stored bytes and back: the canonical JSON form (KV-22, KV-25) and the wire form
+//! that caches keep.
+//!
+//! Stored: compact JSON, `kind`, `apiVersion` and `metadata` first in this order, every other
+//! member sorted by name, without `metadata.resourceVersion` and `metadata.selfLink` (ST-7).
+//! Sorting makes encoding deterministic, so that an update that changes nothing is seen as equal
+//! bytes (PF-3). The wire form is the stored one with a `resourceVersion` member spliced in as
+//! the first of `metadata`; [`actors::object::CachedObject`] holds it with the offsets.
+
+use std::collections::BTreeMap;
+
+use actors::engine::{Key, Revision};
+use actors::object::{Attributes, CachedObject, Decode, DecodeError};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use smol_str::SmolStr;
+
+use crate::api::object::Object;
+use crate::api::resource::ResourceDefinition;
+use fields::FieldCollector;
+
+mod fields;
+
+/// Members of `metadata` that are never stored.
+const NEVER_STORED: [&str; 2] = ["resourceVersion", "selfLink"];
+
+/// Encodes and decodes the objects of one resource.
+#[derive(Clone, Debug)]
+pub struct Codec {
+    definition: &'static ResourceDefinition,
+    /// How every stored object of this resource begins, up to and with the brace of `metadata`.
+    head: Vec<u8>,
+    /// Where `"metadata"` begins in `head`.
+    body: u32,
+}
+
+impl Codec {
+    /// A codec for a resource in its storage version.
+    pub fn new(definition: &'static ResourceDefinition) -> Codec {
+        let body = type_members(definition.kind, &definition.api_version());
+        let mut head = body.clone();
+        head.extend_from_slice(b"\"metadata\":{");
+        Codec {
+            definition,
+            body: body.len() as u32,
+            head,
+        }
+    }
+
+    /// The resource.
+    pub fn definition(&self) -> &'static ResourceDefinition {
+        self.definition
+    }
+
+    /// The canonical stored form of an object, whatever its members' order or version were.
+    pub fn encode(&self, object: &Object) -> Vec<u8> {
+        let mut bytes = self.head.clone();
+        if let Some(metadata) = object.metadata() {
+            write_members(&mut bytes, metadata, &NEVER_STORED);
+        }
+        bytes.push(b'}');
+        for (name, value) in &object.0 {
+            if !matches!(name.as_str(), "kind" | "apiVersion" | "metadata") {
+                bytes.push(b',');
+                write_member(&mut bytes, name, value);
+            }
+        }
+        bytes.push(b'}');
+        bytes
+    }
+
+    /// An object in wire form, as if it were stored at the revision; 0 leaves the
+    /// `resourceVersion` out (an object that a dry run would have created).
+    ///
+    /// # Errors
+    /// [`DecodeError`] when the object breaks what decoding has checked before.
+    pub fn wire(
+        &self,
+        key: &Key,
+        object: &Object,
+        revision: Revision,
+    ) -> Result<CachedObject, DecodeError> {
+        self.decode(key, revision, &Bytes::from(self.encode(object)))
+    }
+
+    /// The attributes and offsets of stored bytes, or `None` when they are not in canonical form.
+    fn canonical(&self, key: &Key, revision: Revision, value: &[u8]) -> Option<CachedObject> {
+        if !value.starts_with(&self.head) || !value.ends_with(b"}") {
+            return None;
+        }
+        let (attributes, stamped) = self.attributes(value).ok()?;
+        if stamped {
+            return None;
+        }
+        let at = self.head.len();
+        let member = match revision {
+            Revision::ZERO => String::new(),
+            revision => format!("\"resourceVersion\":\"{revision}\","),
+        };
+        let mut wire = Vec::with_capacity(value.len() + member.len());
+        wire.extend_from_slice(value.get(..at)?);
+        wire.extend_from_slice(member.as_bytes());
+        wire.extend_from_slice(value.get(at..)?);
+        // `{"resourceVersion":"7",}` would be no JSON: every stored object has a name, and bytes
+        // that have not are no object of ours.
+        if value.get(at) == Some(&b'}') {
+            return None;
+        }
+        Some(CachedObject {
+            key: key.clone(),
+            revision,
+            wire: Bytes::from(wire),
+            body: self.body,
+            revision_member: at as u32..(at + member.len()) as u32,
+            attributes,
+        })
+    }
+
+    /// What selectors ask about, and whether the metadata holds a member that is never stored.
+    fn attributes(&self, value: &[u8]) -> Result<(Attributes, bool), serde_json::Error> {
+        let mut collected = FieldCollector::new(self.definition.selectable_fields);
+        let head: Head = serde_json::from_slice(value)?;
+        let fields = collected.collect(value)?;
+        let metadata = head.metadata;
+        let labels = metadata.labels.unwrap_or_default();
+        let attributes = Attributes {
+            namespace: metadata.namespace.unwrap_or_default(),
+            name: metadata.name.unwrap_or_default(),
+            labels: labels.into_iter().collect(),
+            fields,
+        };
+        let stamped = metadata.resource_version.is_some() || metadata.self_link.is_some();
+        Ok((attributes, stamped))
+    }
+}
+
+impl Decode for Codec {
+    fn decode(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &Bytes,
+    ) -> Result<CachedObject, DecodeError> {
+        if let Some(object) = self.canonical(key, revision, value) {
+            return Ok(object);
+        }
+        let fault = |reason: String| DecodeError {
+            key: key.to_string(),
+            revision,
+            reason,
+        };
+        let tree: Value = serde_json::from_slice(value).map_err(|e| fault(e.to_string()))?;
+        let Value::Object(members) = tree else {
+            return Err(fault("it is no JSON object".to_owned()));
+        };
+        let object = Object(members);
+        let expected = (self.definition.kind, self.definition.api_version());
+        if (object.kind(), object.api_version()) != (expected.0, expected.1.as_str()) {
+            return Err(fault(format!(
+                "it is a {} of {}, not a {} of {}",
+                object.kind(),
+                object.api_version(),
+                expected.0,
+                expected.1
+            )));
+        }
+        self.canonical(key, revision, &self.encode(&object))
+            .ok_or_else(|| fault("its metadata is not that of an object".to_owned()))
+    }
+}
+
+/// A cached object as a tree, its `resourceVersion` included.
+///
+/// # Errors
+/// [`DecodeError`] when the wire form is no JSON object, which decoding has ruled out.
+pub fn object_of(cached: &CachedObject) -> Result<Object, DecodeError> {
+    match serde_json::from_slice(&cached.wire) {
+        Ok(Value::Object(members)) => Ok(Object(members)),
+        Ok(_) => Err("it is no JSON object".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+    .map_err(|reason| DecodeError {
+        key: cached.key.to_string(),
+        revision: cached.revision,
+        reason,
+    })
+}
+
+/// Any document with `kind`, `apiVersion` and `metadata` first and all else sorted.
+pub fn encode_document(document: &Map<String, Value>) -> Vec<u8> {
+    let mut bytes = vec![b'{'];
+    for name in ["kind", "apiVersion", "metadata"] {
+        if let Some(value) = document.get(name) {
+            separate(&mut bytes);
+            write_member(&mut bytes, name, value);
+        }
+    }
+    for (name, value) in document {
+        if !matches!(name.as_str(), "kind" | "apiVersion" | "metadata") {
+            separate(&mut bytes);
+            write_member(&mut bytes, name, value);
+        }
+    }
+    bytes.push(b'}');
+    bytes
+}
+
+fn type_members(kind: &str, api_version: &str) -> Vec<u8> {
+    let mut bytes = vec![b'{'];
+    write_member(&mut bytes, "kind", &kind.into());
+    bytes.push(b',');
+    write_member(&mut bytes, "apiVersion", &api_version.into());
+    bytes.push(b',');
+    bytes
+}
+
+fn write_members(bytes: &mut Vec<u8>, members: &Map<String, Value>, without: &[&str]) {
+    for (name, value) in members {
+        if !without.contains(&name.as_str()) {
+            separate(bytes);
+            write_member(bytes, name, value);
+        }
+    }
+}
+
+fn separate(bytes: &mut Vec<u8>) {
+    if bytes.last() != Some(&b'{') {
+        bytes.push(b',');
+    }
+}
+
+fn write_member(bytes: &mut Vec<u8>, name: &str, value: &Value) {
+    // Writing a tree of strings and numbers into memory has no way to fail.
+    let _ = serde_json::to_writer(&mut *bytes, name);
+    bytes.push(b':');
+    let _ = serde_json::to_writer(&mut *bytes, value);
+}
+
+/// The few members of an object that decoding looks at.
+#[derive(Deserialize)]
+struct Head {
+    metadata: MetadataHead,
+}
+
+#[derive(Deserialize)]
+struct MetadataHead {
+    name: Option<SmolStr>,
+    namespace: Option<SmolStr>,
+    labels: Option<BTreeMap<SmolStr, SmolStr>>,
+    #[serde(rename = "resourceVersion")]
+    resource_version: Option<serde::de::IgnoredAny>,
+    #[serde(rename = "selfLink")]
+    self_link: Option<serde::de::IgnoredAny>,
+}
+
+#[cfg(test)]
+mod tests;

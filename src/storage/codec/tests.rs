@@ -1,0 +1,159 @@
+use actors::engine::{Key, Revision};
+use actors::object::Decode;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::resource::{
+    DefaultPropagation, GenerationRule, NameRule, ResourceScope, SelectableField,
+};
+
+static THINGS: ResourceDefinition = ResourceDefinition {
+    group: "ex.com",
+    version: "v1",
+    kind: "Thing",
+    plural: "things",
+    singular: "thing",
+    short_names: &[],
+    categories: &[],
+    scope: ResourceScope::Namespaced,
+    verbs: &[],
+    subresources: &[],
+    key_prefix: "things",
+    name_rule: NameRule::DnsSubdomain,
+    generation: GenerationRule::None,
+    create_on_update: false,
+    unconditional_update: true,
+    returns_deleted: false,
+    strict_finalizers: true,
+    propagation: DefaultPropagation::Background,
+    selectable_fields: &[
+        SelectableField {
+            label: "spec.node",
+            paths: &[&["spec", "node"], &["spec", "host"]],
+        },
+        SelectableField {
+            label: "spec.ready",
+            paths: &[&["spec", "ready"]],
+        },
+        SelectableField {
+            label: "none",
+            paths: &[&["none"]],
+        },
+    ],
+    selects_namespace: true,
+    columns: &[],
+    member_types: &[],
+};
+
+fn object(value: Value) -> Object {
+    match value {
+        Value::Object(members) => Object(members),
+        other => panic!("{other} is no object"),
+    }
+}
+
+fn thing() -> Object {
+    object(json!({
+        "zeta": [1, {"b": 1, "a": 2}], "spec": {"ready": true, "host": "h", "node": "n1"},
+        "apiVersion": "ex.com/v1", "kind": "Thing",
+        "metadata": {"resourceVersion": "99", "selfLink": "/x", "namespace": "d", "name": "a",
+                     "labels": {"b": "2", "a": "1"}},
+    }))
+}
+
+fn key() -> Key {
+    Key::new("/registry/things/d/a")
+}
+
+const STORED: &str = r#"{"kind":"Thing","apiVersion":"ex.com/v1","metadata":{"labels":{"a":"1","b":"2"},"name":"a","namespace":"d"},"spec":{"host":"h","node":"n1","ready":true},"zeta":[1,{"a":2,"b":1}]}"#;
+
+#[test]
+fn stored_form_is_sorted_and_holds_neither_version_nor_self_link_st_7_kv_25() {
+    assert_eq!(
+        String::from_utf8(Codec::new(&THINGS).encode(&thing())).unwrap(),
+        STORED
+    );
+}
+
+#[test]
+fn wire_form_splices_the_version_in_and_every_other_form_is_a_slice_of_it() {
+    let codec = Codec::new(&THINGS);
+    let cached = codec
+        .decode(&key(), Revision(7), &Bytes::from_static(STORED.as_bytes()))
+        .unwrap();
+    let wire = String::from_utf8(cached.wire.to_vec()).unwrap();
+    assert!(wire.starts_with(
+        r#"{"kind":"Thing","apiVersion":"ex.com/v1","metadata":{"resourceVersion":"7","labels""#
+    ));
+    assert!(
+        cached
+            .item_body()
+            .starts_with(br#""metadata":{"resourceVersion":"7","#)
+    );
+    assert_eq!(cached.stored_form(), STORED.as_bytes());
+    let later = cached.at(Revision(1234));
+    assert_eq!(later.wire, later.wire_at(Revision(1234)));
+    assert_eq!(later.stored_form(), STORED.as_bytes());
+    assert_eq!(object_of(&later).unwrap().resource_version(), "1234");
+    assert_eq!(later.at(Revision(7)), cached);
+}
+
+#[test]
+fn an_object_that_was_never_stored_has_no_version_in_its_wire_form_st_80() {
+    let cached = Codec::new(&THINGS)
+        .wire(&key(), &thing(), Revision::ZERO)
+        .unwrap();
+    assert_eq!(&cached.wire[..], STORED.as_bytes());
+    assert_eq!(cached.at(Revision(5)).stored_form(), STORED.as_bytes());
+}
+
+#[test]
+fn attributes_are_labels_and_selectable_fields_where_the_first_path_wins_li_39() {
+    let cached = Codec::new(&THINGS)
+        .wire(&key(), &thing(), Revision(1))
+        .unwrap();
+    assert_eq!(cached.attributes.label("a"), Some("1"));
+    assert_eq!(cached.attributes.label("c"), None);
+    assert_eq!(cached.attributes.name, "a");
+    assert_eq!(cached.attributes.namespace, "d");
+    let fields: Vec<&str> = cached
+        .attributes
+        .fields
+        .iter()
+        .map(|f| f.as_str())
+        .collect();
+    assert_eq!(fields, ["n1", "true", ""]);
+}
+
+#[test]
+fn bytes_in_another_form_are_read_and_shown_in_ours_kv_23_st_60() {
+    let codec = Codec::new(&THINGS);
+    for other in [
+        format!(" {STORED}\n"),
+        STORED.replace("\"name\":\"a\"", "\"resourceVersion\":\"3\",\"name\":\"a\""),
+        serde_json::to_string(&thing().0).unwrap(),
+    ] {
+        let cached = codec
+            .decode(&key(), Revision(7), &Bytes::from(other.clone()))
+            .unwrap();
+        assert_eq!(cached.stored_form(), STORED.as_bytes(), "{other}");
+        assert_eq!(object_of(&cached).unwrap().resource_version(), "7");
+    }
+}
+
+#[test]
+fn what_is_no_object_of_the_resource_is_refused_by_name_li_16() {
+    let codec = Codec::new(&THINGS);
+    let wrong_kind = STORED.replace("Thing", "Other");
+    for bad in ["", "[]", "{}", "{\"kind\":\"Thing\"", wrong_kind.as_str()] {
+        let error = codec
+            .decode(&key(), Revision(7), &Bytes::copy_from_slice(bad.as_bytes()))
+            .expect_err(bad);
+        assert!(
+            error.to_string().contains("/registry/things/d/a"),
+            "{error}"
+        );
+        assert!(error.to_string().contains("revision 7"), "{error}");
+    }
+}
