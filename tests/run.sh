@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Run every test, on any machine with Rust and a C compiler:
+#   tests/run.sh                     what a change must pass
+#   tests/run.sh --long              the same with many more rounds of crashes, kills and updates
+#   tests/run.sh -- blackbox kill    further words go to the test runner (here: filters)
+# Fetches the kubectls that tests use, once, into ${XDG_CACHE_HOME:-~/.cache}/taffrail, without root.
+#   --runner cargo|nextest           default: cargo-nextest where it is installed, else cargo test
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+runner=
+long=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --long) long=1 ;;
+    --runner) runner=${2:?--runner needs cargo or nextest}; shift ;;
+    --) shift; break ;;
+    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "run.sh: unknown argument $1 (see --help)" >&2; exit 2 ;;
+  esac
+  shift
+done
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/taffrail
+kubectl() { # version suite package: fetch it and tell the tests where it is
+  local name=TAFFRAIL_KUBECTL_${1//./_}
+  if [ -z "${!name:-}" ]; then
+    tests/fetch-kubectl.sh "$2" "$3" "$1" "$cache/kubectl-$1" || return 1
+    export "$name=$cache/kubectl-$1/kubectl"
+  fi
+}
+kubectl 1.20 bookworm kubernetes-client
+kubectl 1.32 trixie kubectl
+# Debian's unstable suite moves: where it has no 1.36 any more the tests of that version say so and pass.
+missing=
+kubectl 1.36 sid kubectl || { missing=1.36; export TAFFRAIL_KUBECTL_1_36=none; }
+
+if [ -n "$long" ]; then
+  export TAFFRAIL_LONG=1
+  export TAFFRAIL_KILL_ROUNDS=${TAFFRAIL_KILL_ROUNDS:-1000}
+fi
+
+if [ -z "$runner" ]; then
+  if cargo nextest --version > /dev/null 2>&1; then runner=nextest; else runner=cargo; fi
+fi
+case $runner in
+  nextest)
+    cargo nextest run --workspace --no-fail-fast "$@"
+    [ $# -gt 0 ] || cargo test --workspace --doc --quiet
+    ;;
+  # Most black-box tests wait more than they work.
+  cargo) RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) * 2))} cargo test --workspace --no-fail-fast -- "$@" ;;
+  *) echo "run.sh: --runner $runner: neither cargo nor nextest" >&2; exit 2 ;;
+esac
+[ -z "$missing" ] || echo "run.sh: kubectl $missing could not be had: its tests were not run"
