@@ -1,1 +1,4 @@
-//! Nothing here yet.
+//! HTTP: from sockets to handlers.
+
+pub mod body;
+pub mod auth;

@@ -1,0 +1,247 @@
+//! What passes between the transport and the handlers: bodies, and the service both ends meet at.
+//!
+//! A request comes with its body unread; a handler reads it with a limit and a time-out (API-21,
+//! API-88) or leaves it. A response body says how it is to be written: at once, in chunks that
+//! honour back-pressure, or as a watch that lives as long as its connection lets it.
+
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::future::poll_fn;
+use futures_util::stream::LocalBoxStream;
+use http_body_util::BodyExt;
+
+use crate::storage::WatchStream;
+
+/// Answers requests. One value per HTTP thread, cheap to clone; it never leaves its thread.
+pub trait HttpService: Clone + 'static {
+    /// Answers one request. The future is dropped when the client gives the request up.
+    fn call(
+        &self,
+        request: http::Request<RequestBody>,
+    ) -> impl Future<Output = http::Response<ResponseBody>>;
+
+    /// The daemon stops: end this thread's watches politely. Requests may still arrive.
+    fn drain(&self) {}
+}
+
+/// Facts about the connection a request came by; found in the request's extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionFacts {
+    /// The client's address.
+    pub peer: std::net::SocketAddr,
+    /// Whether the connection speaks HTTP/2.
+    pub http2: bool,
+}
+
+/// The body of a request, not read yet.
+#[derive(Default)]
+pub enum RequestBody {
+    /// The request has none.
+    #[default]
+    Empty,
+    /// It comes over HTTP/1.1.
+    Http1(hyper::body::Incoming),
+    /// It comes over HTTP/2.
+    Http2(h2::RecvStream),
+    /// It is there already.
+    Bytes(Bytes),
+}
+
+impl fmt::Debug for RequestBody {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            RequestBody::Empty => "Empty",
+            RequestBody::Http1(_) => "Http1(..)",
+            RequestBody::Http2(_) => "Http2(..)",
+            RequestBody::Bytes(_) => "Bytes(..)",
+        })
+    }
+}
+
+/// Why a request's body could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BodyError {
+    /// It is longer than the limit (413). The rest is not read.
+    #[error("the request body is longer than {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// It did not come in time.
+    #[error("the request body did not arrive within {within:?}")]
+    TimedOut {
+        /// The time allowed.
+        within: Duration,
+    },
+    /// The connection or stream broke, or its framing is wrong.
+    #[error("the request body broke off: {0}")]
+    Broken(String),
+}
+
+impl RequestBody {
+    /// Reads the whole body: at most `limit` bytes, in at most `within` altogether.
+    ///
+    /// A body in one piece is handed out without a copy.
+    ///
+    /// # Errors
+    /// [`BodyError`]; what was read is thrown away.
+    pub async fn collect(self, limit: usize, within: Duration) -> Result<Bytes, BodyError> {
+        match self {
+            RequestBody::Empty => Ok(Bytes::new()),
+            RequestBody::Bytes(bytes) if bytes.len() > limit => Err(BodyError::TooLarge { limit }),
+            RequestBody::Bytes(bytes) => Ok(bytes),
+            RequestBody::Http1(incoming) => {
+                let announced = http_body::Body::size_hint(&incoming).lower();
+                if announced > limit as u64 {
+                    return Err(BodyError::TooLarge { limit });
+                }
+                timed(within, collect_http1(incoming, limit)).await
+            }
+            RequestBody::Http2(stream) => timed(within, collect_http2(stream, limit)).await,
+        }
+    }
+}
+
+async fn timed(
+    within: Duration,
+    reading: impl Future<Output = Result<Bytes, BodyError>>,
+) -> Result<Bytes, BodyError> {
+    tokio::time::timeout(within, reading)
+        .await
+        .unwrap_or(Err(BodyError::TimedOut { within }))
+}
+
+async fn collect_http1(
+    mut incoming: hyper::body::Incoming,
+    limit: usize,
+) -> Result<Bytes, BodyError> {
+    let mut collected = Collected::new(limit);
+    while let Some(frame) = incoming.frame().await {
+        let frame = frame.map_err(|error| BodyError::Broken(error.to_string()))?;
+        if let Ok(data) = frame.into_data() {
+            collected.push(data)?;
+        }
+    }
+    Ok(collected.finish())
+}
+
+async fn collect_http2(mut stream: h2::RecvStream, limit: usize) -> Result<Bytes, BodyError> {
+    let mut collected = Collected::new(limit);
+    while let Some(data) = poll_fn(|context| stream.poll_data(context)).await {
+        let data = data.map_err(|error| BodyError::Broken(error.to_string()))?;
+        // The window opens again for what we took, or the client would stall.
+        stream
+            .flow_control()
+            .release_capacity(data.len())
+            .map_err(|error| BodyError::Broken(error.to_string()))?;
+        collected.push(data)?;
+    }
+    Ok(collected.finish())
+}
+
+/// Pieces of a body, joined only when there is more than one.
+struct Collected {
+    limit: usize,
+    first: Bytes,
+    joined: BytesMut,
+}
+
+impl Collected {
+    fn new(limit: usize) -> Collected {
+        Collected {
+            limit,
+            first: Bytes::new(),
+            joined: BytesMut::new(),
+        }
+    }
+
+    fn push(&mut self, piece: Bytes) -> Result<(), BodyError> {
+        if self.first.len() + self.joined.len() + piece.len() > self.limit {
+            return Err(BodyError::TooLarge { limit: self.limit });
+        }
+        if self.joined.is_empty() && self.first.is_empty() {
+            self.first = piece;
+            return Ok(());
+        }
+        if !self.first.is_empty() {
+            self.joined.extend_from_slice(&self.first);
+            self.first = Bytes::new();
+        }
+        self.joined.extend_from_slice(&piece);
+        Ok(())
+    }
+
+    fn finish(self) -> Bytes {
+        if self.joined.is_empty() {
+            self.first
+        } else {
+            self.joined.freeze()
+        }
+    }
+}
+
+/// The body of a response.
+#[derive(Default)]
+pub enum ResponseBody {
+    /// None.
+    #[default]
+    Empty,
+    /// All of it.
+    Full(Bytes),
+    /// Piece by piece; the next piece is asked for only when the client has room for it.
+    Chunks(LocalBoxStream<'static, Bytes>),
+    /// A watch: frames as they come, the headers at once (WA-1). A frame is asked for only when
+    /// the client has room for it.
+    Watch(Box<dyn WatchStream>),
+}
+
+impl fmt::Debug for ResponseBody {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ResponseBody::Empty => formatter.write_str("Empty"),
+            ResponseBody::Full(bytes) => write!(formatter, "Full({} bytes)", bytes.len()),
+            ResponseBody::Chunks(_) => formatter.write_str("Chunks(..)"),
+            ResponseBody::Watch(_) => formatter.write_str("Watch(..)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_within_the_limit_is_handed_out() {
+        let body = RequestBody::Bytes(Bytes::from_static(b"abc"));
+        let got = body.collect(3, Duration::from_secs(1)).await;
+        assert_eq!(got, Ok(Bytes::from_static(b"abc")));
+    }
+
+    #[tokio::test]
+    async fn a_body_over_the_limit_is_refused() {
+        let body = RequestBody::Bytes(Bytes::from_static(b"abcd"));
+        let got = body.collect(3, Duration::from_secs(1)).await;
+        assert_eq!(got, Err(BodyError::TooLarge { limit: 3 }));
+    }
+
+    #[test]
+    fn one_piece_is_not_copied_and_several_are_joined_in_order() {
+        let piece = Bytes::from_static(b"abc");
+        let mut one = Collected::new(10);
+        one.push(piece.clone()).unwrap();
+        assert_eq!(one.finish().as_ptr(), piece.as_ptr());
+
+        let mut several = Collected::new(6);
+        several.push(Bytes::from_static(b"ab")).unwrap();
+        several.push(Bytes::from_static(b"cd")).unwrap();
+        several.push(Bytes::from_static(b"ef")).unwrap();
+        assert_eq!(
+            several.push(Bytes::from_static(b"g")),
+            Err(BodyError::TooLarge { limit: 6 })
+        );
+        assert_eq!(several.finish(), Bytes::from_static(b"abcdef"));
+    }
+}
