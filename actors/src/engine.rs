@@ -115,6 +115,12 @@ impl Prefix {
     }
 }
 
+impl std::borrow::Borrow<[u8]> for Prefix {
+    fn borrow(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -1,0 +1,263 @@
+//! The part of a Cacher that outlives its restarts and that other threads read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use arc_swap::ArcSwapOption;
+use parking_lot::RwLock;
+use tokio::sync::watch;
+
+use super::interests::{Bell, DeskId, Interests};
+use super::readiness::Readiness;
+use crate::engine::{Prefix, Revision};
+use crate::ring::{Change, Evict, Ring, RingBudget, RingEvent};
+use crate::snapshot::Snapshot;
+use crate::watch::Scope;
+
+/// See the module's documentation. The Cacher alone writes snapshot, ring and readiness; a new
+/// life of it begins by emptying them.
+pub(crate) struct Shared {
+    pub(crate) resource: String,
+    pub(crate) prefix: Prefix,
+    snapshot: ArcSwapOption<Snapshot>,
+    live: RwLock<Live>,
+    ring_bytes: AtomicUsize,
+    budget: Arc<RingBudget>,
+    revision: watch::Sender<Revision>,
+    readiness: watch::Sender<Readiness>,
+}
+
+/// Ring and interests, under one lock (see `interests.rs`). It is held for a few hundred
+/// nanoseconds per event at most; nothing is decoded, rendered or freed under it.
+#[derive(Default)]
+struct Live {
+    /// The generation of the ring's content; 0 before the first fill.
+    generation: u64,
+    ring: Ring,
+    interests: Interests,
+}
+
+/// How far a desk may read and has read when it has looked after itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Horizon {
+    /// The ring's generation.
+    pub(crate) generation: u64,
+    /// The first event that may matter to the desk; `None`: none before `next`.
+    pub(crate) pending_from: Option<u64>,
+    /// The ring's end.
+    pub(crate) next: u64,
+    /// Everything up to this revision lies before `next`.
+    pub(crate) newest: Revision,
+}
+
+/// The answer to [`Shared::read`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// The events asked for, as many as there are.
+    Served,
+    /// The first event asked for is no longer in the ring.
+    Evicted,
+}
+
+impl Shared {
+    pub(crate) fn new(resource: String, prefix: Prefix, budget: Arc<RingBudget>) -> Arc<Shared> {
+        let pending = Readiness::Pending {
+            since: Instant::now(),
+            last_error: None,
+        };
+        let shared = Arc::new(Shared {
+            resource,
+            prefix,
+            snapshot: ArcSwapOption::empty(),
+            live: RwLock::default(),
+            ring_bytes: AtomicUsize::new(0),
+            budget: Arc::clone(&budget),
+            revision: watch::Sender::new(Revision::ZERO),
+            readiness: watch::Sender::new(pending),
+        });
+        let ring: Arc<dyn Evict> = Arc::clone(&shared) as Arc<dyn Evict>;
+        budget.join(Arc::downgrade(&ring));
+        shared
+    }
+
+    // What readers use.
+
+    pub(crate) fn snapshot(&self) -> Option<Arc<Snapshot>> {
+        self.snapshot.load_full()
+    }
+
+    pub(crate) fn readiness(&self) -> watch::Receiver<Readiness> {
+        self.readiness.subscribe()
+    }
+
+    pub(crate) fn revision(&self) -> watch::Receiver<Revision> {
+        self.revision.subscribe()
+    }
+
+    pub(crate) fn ring_floor(&self) -> Revision {
+        self.live.read().ring.floor()
+    }
+
+    /// Events and bytes in the ring, for metrics.
+    pub(crate) fn ring_size(&self) -> (usize, usize) {
+        let live = self.live.read();
+        (live.ring.len(), live.ring.bytes())
+    }
+
+    // What Dispatchers use.
+
+    pub(crate) fn join(&self, bell: Arc<dyn Bell>) -> DeskId {
+        self.live.write().interests.join(bell)
+    }
+
+    pub(crate) fn leave(&self, desk: DeskId) {
+        self.live.write().interests.leave(desk);
+    }
+
+    pub(crate) fn want(&self, desk: DeskId, scope: &Scope) {
+        self.live.write().interests.want(desk, scope);
+    }
+
+    pub(crate) fn unwant(&self, desk: DeskId, scope: &Scope) {
+        self.live.write().interests.unwant(desk, scope);
+    }
+
+    /// Takes what is noted for the desk, in one step with the ring's end.
+    pub(crate) fn fetch(&self, desk: DeskId) -> Horizon {
+        let mut live = self.live.write();
+        Horizon {
+            pending_from: live.interests.fetch(desk).pending_from,
+            generation: live.generation,
+            next: live.ring.next(),
+            newest: live.ring.newest(),
+        }
+    }
+
+    /// Copies out references to the events in `from..to`, at most `limit` of them.
+    pub(crate) fn read(
+        &self,
+        from: u64,
+        to: u64,
+        limit: usize,
+        into: &mut Vec<Arc<RingEvent>>,
+    ) -> Read {
+        let live = self.live.read();
+        if from < live.ring.first() {
+            return Read::Evicted;
+        }
+        let wanted = usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX);
+        into.extend(live.ring.from(from).take(limit.min(wanted)).cloned());
+        Read::Served
+    }
+
+    /// Where a watch after this revision goes on in the ring, if the ring reaches back so far.
+    pub(crate) fn locate(&self, after: Revision) -> Option<u64> {
+        self.live.read().ring.after(after)
+    }
+
+    // What the Cacher uses.
+
+    /// Not ready from here on: nothing is served until the next [`Shared::replace`].
+    pub(crate) fn set_pending(&self, last_error: Option<String>) {
+        self.readiness.send_modify(|readiness| {
+            let since = match readiness {
+                Readiness::Pending { since, .. } => *since,
+                Readiness::Ready { .. } | Readiness::Stopped => Instant::now(),
+            };
+            *readiness = Readiness::Pending { since, last_error };
+        });
+        self.snapshot.store(None);
+        self.revision.send_modify(|_| ());
+    }
+
+    /// Not ready, for good.
+    pub(crate) fn set_stopped(&self) {
+        self.readiness.send_replace(Readiness::Stopped);
+        self.snapshot.store(None);
+        self.revision.send_modify(|_| ());
+    }
+
+    /// A new generation begins with this content; every watcher of the old one ends (WA-37).
+    pub(crate) fn replace(&self, snapshot: Snapshot) -> u64 {
+        let revision = snapshot.revision;
+        let (generation, dropped, bells) = {
+            let mut live = self.live.write();
+            live.generation += 1;
+            let dropped = live.ring.reset(revision);
+            (live.generation, dropped, live.interests.bells(true))
+        };
+        drop(dropped);
+        self.snapshot.store(Some(Arc::new(snapshot)));
+        self.readiness.send_replace(Readiness::Ready { generation });
+        self.revision.send_replace(revision);
+        ring_all(bells);
+        generation
+    }
+
+    /// Ends the watchers of the generation that was: its Cacher is dead.
+    pub(crate) fn abandon(&self, last_error: Option<String>) {
+        self.set_pending(last_error);
+        let (dropped, bells) = {
+            let mut live = self.live.write();
+            live.generation += 1;
+            let floor = Revision::MAX;
+            (live.ring.reset(floor), live.interests.bells(true))
+        };
+        drop(dropped);
+        ring_all(bells);
+    }
+
+    /// A batch of events up to the snapshot's revision.
+    pub(crate) fn publish(&self, changes: Vec<(Revision, Change)>, snapshot: Snapshot) {
+        let newest = snapshot.revision;
+        self.snapshot.store(Some(Arc::new(snapshot)));
+        let bells = {
+            let mut live = self.live.write();
+            let Live {
+                ring, interests, ..
+            } = &mut *live;
+            for (revision, change) in changes {
+                let sequence = ring.push(revision, change);
+                if let Some(event) = ring.get(sequence) {
+                    interests.note(event);
+                }
+            }
+            ring.progress(newest);
+            interests.bells(false)
+        };
+        self.revision.send_replace(newest);
+        ring_all(bells);
+        self.shrink_to(self.budget.limits().per_resource_bytes);
+        self.budget.settle();
+    }
+}
+
+fn ring_all(bells: Vec<(DeskId, Arc<dyn Bell>)>) {
+    for (desk, bell) in bells {
+        bell.ring(desk);
+    }
+}
+
+/// Frames may take this part of a ring's bytes: enough for the newest events, which everybody
+/// wants at the same time.
+const FRAMES_SHARE: usize = 4;
+
+impl Evict for Shared {
+    fn ring_bytes(&self) -> usize {
+        self.ring_bytes.load(Ordering::Relaxed)
+    }
+
+    fn shrink_to(&self, bytes: usize) {
+        let mut dropped = Vec::new();
+        {
+            let mut live = self.live.write();
+            live.ring.trim_frames(bytes / FRAMES_SHARE);
+            while live.ring.bytes() > bytes && !live.ring.is_empty() {
+                dropped.append(&mut live.ring.evict());
+            }
+            self.ring_bytes.store(live.ring.bytes(), Ordering::Relaxed);
+        }
+        drop(dropped);
+    }
+}

@@ -1,0 +1,149 @@
+//! How much memory rings may take: each of them, and all together.
+
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+/// Bounds of the rings, in bytes of what lives only because a ring remembers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingLimits {
+    /// One resource's ring.
+    pub per_resource_bytes: usize,
+    /// All rings together.
+    pub total_bytes: usize,
+}
+
+impl Default for RingLimits {
+    /// 16 MiB for one ring, as many seconds of a busy resource's history as a reconnecting client
+    /// needs; 64 MiB for all, as seldom more than a few resources are busy. What is older comes
+    /// from the store's history.
+    fn default() -> RingLimits {
+        RingLimits {
+            per_resource_bytes: 16 << 20,
+            total_bytes: 64 << 20,
+        }
+    }
+}
+
+/// A ring that can be told to shrink, whoever owns it.
+pub trait Evict: Send + Sync {
+    /// Bytes it takes.
+    fn ring_bytes(&self) -> usize;
+    /// Forgets its oldest events until it takes at most so many bytes.
+    fn shrink_to(&self, bytes: usize);
+}
+
+/// The rings that share [`RingLimits::total_bytes`].
+#[derive(Default)]
+pub struct RingBudget {
+    limits: RingLimits,
+    rings: Mutex<Vec<Weak<dyn Evict>>>,
+}
+
+impl RingBudget {
+    /// A budget of these limits without rings.
+    pub fn new(limits: RingLimits) -> Arc<RingBudget> {
+        Arc::new(RingBudget {
+            limits,
+            rings: Mutex::default(),
+        })
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> RingLimits {
+        self.limits
+    }
+
+    /// Lets a ring take part.
+    pub fn join(&self, ring: Weak<dyn Evict>) {
+        self.rings.lock().push(ring);
+    }
+
+    /// Called after a ring has grown: the largest rings shrink until all fit, so that a busy
+    /// resource pays for itself and not for the quiet ones.
+    pub fn settle(&self) {
+        let mut sizes: Vec<(usize, Arc<dyn Evict>)> = {
+            let mut rings = self.rings.lock();
+            rings.retain(|ring| ring.strong_count() > 0);
+            let alive = rings.iter().filter_map(Weak::upgrade);
+            alive.map(|ring| (ring.ring_bytes(), ring)).collect()
+        };
+        let cap = largest_allowed(
+            sizes.iter().map(|(bytes, _)| *bytes).collect(),
+            self.limits.total_bytes,
+        );
+        for (bytes, ring) in sizes.drain(..) {
+            if bytes > cap {
+                ring.shrink_to(cap);
+            }
+        }
+    }
+}
+
+/// The size to which larger rings must shrink so that all take at most `total`;
+/// `usize::MAX` when they already do.
+fn largest_allowed(mut sizes: Vec<usize>, total: usize) -> usize {
+    if sizes.iter().sum::<usize>() <= total {
+        return usize::MAX;
+    }
+    sizes.sort_unstable();
+    let mut left = total;
+    let mut count = sizes.len();
+    for size in sizes {
+        let share = left / count;
+        if size > share {
+            return share;
+        }
+        left -= size;
+        count -= 1;
+    }
+    usize::MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_that_fit_are_left_alone() {
+        assert_eq!(largest_allowed(vec![10, 20, 30], 60), usize::MAX);
+        assert_eq!(largest_allowed(Vec::new(), 0), usize::MAX);
+    }
+
+    #[test]
+    fn the_largest_rings_shrink_and_the_small_ones_stay() {
+        // 10 and 20 stay; the other two share the remaining 70.
+        assert_eq!(largest_allowed(vec![90, 10, 50, 20], 100), 35);
+        assert_eq!(largest_allowed(vec![100], 60), 60);
+    }
+
+    #[derive(Default)]
+    struct Fixed(Mutex<usize>);
+
+    impl Evict for Fixed {
+        fn ring_bytes(&self) -> usize {
+            *self.0.lock()
+        }
+        fn shrink_to(&self, bytes: usize) {
+            *self.0.lock() = bytes;
+        }
+    }
+
+    #[test]
+    fn all_rings_together_stay_within_the_total() {
+        let budget = RingBudget::new(RingLimits {
+            per_resource_bytes: 100,
+            total_bytes: 100,
+        });
+        let rings: Vec<Arc<Fixed>> = [80, 15, 60]
+            .map(|bytes| Arc::new(Fixed(Mutex::new(bytes))))
+            .into();
+        for ring in &rings {
+            let weak: Weak<Fixed> = Arc::downgrade(ring);
+            budget.join(weak);
+        }
+        budget.settle();
+        let sizes: Vec<usize> = rings.iter().map(|ring| ring.ring_bytes()).collect();
+        assert_eq!(sizes, [42, 15, 42]);
+    }
+}
