@@ -1,4 +1,10 @@
-//! HTTP: from sockets to handlers.
+//! HTTP: from a request on a connection to bytes on it.
+//!
+//! A connection hands each request to its thread's [`service::Service`], which runs the filters
+//! in order, finds the route and calls the handler of the verb. Handlers decode, ask the
+//! registry, and answer; [`respond`] turns what it gives into bytes.
 
-pub mod body;
 pub mod auth;
+pub mod body;
+pub mod negotiation;
+pub mod request_info;

@@ -1,0 +1,271 @@
+//! Media types: what an answer may look like, and what a body is (http.md 2.1, 2.4).
+
+use http::HeaderMap;
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+
+/// `application/json`.
+pub const JSON: &str = "application/json";
+/// `application/yaml`.
+pub const YAML: &str = "application/yaml";
+/// `application/json-patch+json`.
+pub const JSON_PATCH: &str = "application/json-patch+json";
+/// `application/merge-patch+json`.
+pub const MERGE_PATCH: &str = "application/merge-patch+json";
+/// What bodies and answers may be.
+pub const SERVED: [&str; 2] = [JSON, YAML];
+/// What watches may be.
+pub const STREAMED: [&str; 1] = ["application/json;stream=watch"];
+
+/// The text form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Format {
+    /// JSON.
+    #[default]
+    Json,
+    /// YAML.
+    Yaml,
+}
+
+impl Format {
+    /// The media type, without parameters (API-57).
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Format::Json => JSON,
+            Format::Yaml => YAML,
+        }
+    }
+}
+
+/// Version of `meta.k8s.io` that a conversion is asked in; both look the same (API-66).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum MetaVersion {
+    /// `meta.k8s.io/v1`.
+    #[default]
+    V1,
+    /// `meta.k8s.io/v1beta1`.
+    V1Beta1,
+}
+
+impl MetaVersion {
+    /// The `apiVersion` of converted documents.
+    pub fn api_version(self) -> &'static str {
+        match self {
+            MetaVersion::V1 => "meta.k8s.io/v1",
+            MetaVersion::V1Beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// What an object or list is converted to (API-66).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Conversion {
+    /// `as=Table`.
+    Table(MetaVersion),
+    /// `as=PartialObjectMetadata`.
+    Metadata(MetaVersion),
+    /// `as=PartialObjectMetadataList`.
+    MetadataList(MetaVersion),
+    /// `as=APIGroupDiscoveryList` of `apidiscovery.k8s.io/v2` (API-31).
+    AggregatedDiscovery,
+}
+
+/// What an endpoint offers beside its own form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// JSON and YAML as they are: errors, discovery documents, Status answers.
+    Plain,
+    /// Objects and lists, which also come as Tables and as metadata.
+    Objects,
+    /// Streams of events: JSON only, with the conversions of objects.
+    Watch,
+    /// `/api` and `/apis`, which also come aggregated.
+    Discovery,
+}
+
+/// What was agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Accepted {
+    /// Text form.
+    pub format: Format,
+    /// Two-space indentation and no newline at the end (API-60).
+    pub pretty: bool,
+    /// Conversion.
+    pub conversion: Option<Conversion>,
+}
+
+/// Nothing that the client accepts is offered (API-55).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAcceptable {
+    /// What is offered.
+    pub offered: &'static [&'static str],
+}
+
+/// Chooses the form of an answer by the headers `Accept` and `User-Agent` and the query parameter
+/// `pretty` (API-54, API-60).
+///
+/// # Errors
+/// When no clause of `Accept` can be served.
+pub fn accept(
+    headers: &HeaderMap,
+    pretty: Option<bool>,
+    offer: Offer,
+) -> Result<Accepted, NotAcceptable> {
+    let mut accepted = accepted_clause(headers, offer)?;
+    accepted.pretty = match pretty {
+        Some(wanted) => wanted,
+        None => accepted.pretty || is_read_by_people(headers),
+    };
+    Ok(accepted)
+}
+
+fn accepted_clause(headers: &HeaderMap, offer: Offer) -> Result<Accepted, NotAcceptable> {
+    let mut texts = headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .peekable();
+    if texts.peek().is_none_or(|text| text.trim().is_empty()) {
+        return Ok(Accepted::default());
+    }
+    let mut clauses: Vec<Clause<'_>> = texts
+        .flat_map(|text| text.split(','))
+        .filter_map(Clause::parse)
+        .collect();
+    // A stable sort: equal qualities keep the client's order.
+    clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
+    clauses
+        .iter()
+        .find_map(|clause| clause.matched(offer))
+        .ok_or(NotAcceptable {
+            offered: match offer {
+                Offer::Watch => &STREAMED,
+                _ => &SERVED,
+            },
+        })
+}
+
+/// Tools of people at a terminal or browser get indented JSON (API-60).
+fn is_read_by_people(headers: &HeaderMap) -> bool {
+    headers
+        .get(USER_AGENT)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|agent| {
+            ["curl", "Wget", "Mozilla/5.0"]
+                .iter()
+                .any(|tool| agent.starts_with(tool))
+        })
+}
+
+/// One clause of an Accept header.
+#[derive(Debug)]
+struct Clause<'h> {
+    media_type: &'h str,
+    quality: f32,
+    parameters: Vec<(&'h str, &'h str)>,
+}
+
+impl<'h> Clause<'h> {
+    fn parse(text: &'h str) -> Option<Clause<'h>> {
+        let mut pieces = text.split(';');
+        let media_type = pieces.next()?.trim();
+        if media_type.is_empty() {
+            return None;
+        }
+        let mut clause = Clause {
+            media_type,
+            quality: 1.0,
+            parameters: Vec::new(),
+        };
+        for piece in pieces {
+            let (name, value) = piece.split_once('=').unwrap_or((piece, ""));
+            let (name, value) = (name.trim(), value.trim().trim_matches('"'));
+            if name == "q" {
+                clause.quality = value.parse().unwrap_or(1.0);
+            } else {
+                clause.parameters.push((name, value));
+            }
+        }
+        Some(clause)
+    }
+
+    fn parameter(&self, name: &str) -> Option<&'h str> {
+        self.parameters
+            .iter()
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| *value)
+    }
+
+    /// What is agreed on when this clause can be served.
+    fn matched(&self, offer: Offer) -> Option<Accepted> {
+        let format = match self.media_type.to_ascii_lowercase().as_str() {
+            JSON | "*/*" => Format::Json,
+            YAML if offer != Offer::Watch => Format::Yaml,
+            _ => return None,
+        };
+        if self
+            .parameter("stream")
+            .is_some_and(|v| v != "watch" && !v.is_empty())
+            || self
+                .parameter("sv")
+                .is_some_and(|v| v != "v1" && !v.is_empty())
+        {
+            return None;
+        }
+        let conversion = match self.parameter("as").filter(|kind| !kind.is_empty()) {
+            None => None,
+            Some(kind) => Some(self.conversion(kind, offer)?),
+        };
+        Some(Accepted {
+            format,
+            pretty: self.parameter("pretty") == Some("1"),
+            conversion,
+        })
+    }
+
+    fn conversion(&self, kind: &str, offer: Offer) -> Option<Conversion> {
+        let group = self.parameter("g").unwrap_or_default();
+        let version = self.parameter("v").unwrap_or_default();
+        match (offer, group, kind, version) {
+            (Offer::Discovery, "apidiscovery.k8s.io", "APIGroupDiscoveryList", "v2") => {
+                Some(Conversion::AggregatedDiscovery)
+            }
+            (Offer::Objects | Offer::Watch, "meta.k8s.io", kind, version) => {
+                let version = match version {
+                    "v1" => MetaVersion::V1,
+                    "v1beta1" => MetaVersion::V1Beta1,
+                    _ => return None,
+                };
+                match kind {
+                    "Table" => Some(Conversion::Table(version)),
+                    "PartialObjectMetadata" => Some(Conversion::Metadata(version)),
+                    "PartialObjectMetadataList" => Some(Conversion::MetadataList(version)),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The media type of a body in lower case, without parameters; empty when there is none (API-56).
+pub fn content_type(headers: &HeaderMap) -> String {
+    headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| text.split(';').next())
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase()
+}
+
+/// The form of a body that holds an object or options: none named is JSON (API-56).
+pub fn body_format(headers: &HeaderMap) -> Option<Format> {
+    match content_type(headers).as_str() {
+        "" | JSON => Some(Format::Json),
+        YAML => Some(Format::Yaml),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+use super::*;
+use http::HeaderValue;
+
+fn headers(accept: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(
+        ACCEPT,
+        HeaderValue::from_str(accept).expect("a header value"),
+    );
+    headers
+}
+
+fn chosen(text: &str, offer: Offer) -> Option<Accepted> {
+    accept(&headers(text), None, offer).ok()
+}
+
+fn plain(format: Format) -> Accepted {
+    Accepted {
+        format,
+        ..Accepted::default()
+    }
+}
+
+#[test]
+fn no_accept_header_is_json_api_54() {
+    let accepted = accept(&HeaderMap::new(), None, Offer::Objects);
+    assert_eq!(accepted, Ok(plain(Format::Json)));
+    assert_eq!(chosen("", Offer::Objects), Some(plain(Format::Json)));
+}
+
+#[test]
+fn wildcards_qualities_and_unknown_parameters_api_54() {
+    for (text, expected) in [
+        ("*/*", Some(Format::Json)),
+        ("application/*", None),
+        ("text/html, application/json", Some(Format::Json)),
+        (
+            "application/xml;q=1.0, application/json;q=0.1",
+            Some(Format::Json),
+        ),
+        (
+            "application/json;q=0.1, application/yaml;q=0.9",
+            Some(Format::Yaml),
+        ),
+        ("application/json, application/yaml", Some(Format::Json)),
+        ("application/json;charset=utf-8", Some(Format::Json)),
+        ("application/json;stream=watch", Some(Format::Json)),
+        ("application/json;stream=other", None),
+        ("application/vnd.kubernetes.protobuf", None),
+        (
+            "application/vnd.kubernetes.protobuf,application/json",
+            Some(Format::Json),
+        ),
+        ("text/plain", None),
+        ("image/png;q=0.9", None),
+    ] {
+        let format = chosen(text, Offer::Objects).map(|accepted| accepted.format);
+        assert_eq!(format, expected, "{text}");
+    }
+}
+
+#[test]
+fn an_unknown_conversion_makes_the_next_clause_count_api_54() {
+    let text = "application/json;as=Nonsense;v=v1;g=meta.k8s.io,application/yaml";
+    assert_eq!(chosen(text, Offer::Objects), Some(plain(Format::Yaml)));
+}
+
+#[test]
+fn kubectl_gets_its_tables_api_66() {
+    let text = "application/json;as=Table;v=v1;g=meta.k8s.io,\
+                application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+    let conversion = |offer| chosen(text, offer).and_then(|accepted| accepted.conversion);
+    assert_eq!(
+        conversion(Offer::Objects),
+        Some(Conversion::Table(MetaVersion::V1))
+    );
+    assert_eq!(
+        conversion(Offer::Watch),
+        Some(Conversion::Table(MetaVersion::V1))
+    );
+    assert_eq!(conversion(Offer::Plain), None);
+    let protobuf_first = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;\
+                          g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;\
+                          g=meta.k8s.io;v=v1";
+    assert_eq!(
+        chosen(protobuf_first, Offer::Objects).and_then(|accepted| accepted.conversion),
+        Some(Conversion::Metadata(MetaVersion::V1)),
+    );
+}
+
+#[test]
+fn yaml_is_not_for_watches_and_the_list_names_streams_api_55() {
+    let refused = accept(&headers("application/yaml"), None, Offer::Watch);
+    assert_eq!(refused, Err(NotAcceptable { offered: &STREAMED }));
+}
+
+#[test]
+fn aggregated_discovery_is_v2_alone_api_31() {
+    let v2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let beta = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
+    let conversion =
+        |text: &str| chosen(text, Offer::Discovery).map(|accepted| accepted.conversion);
+    assert_eq!(conversion(v2), Some(Some(Conversion::AggregatedDiscovery)));
+    assert_eq!(conversion(&format!("{v2};profile=nopeer")), conversion(v2));
+    assert_eq!(conversion(beta), None);
+    assert_eq!(conversion(&format!("{beta},application/json")), Some(None));
+    assert_eq!(conversion(&format!("{beta},{v2}")), conversion(v2));
+}
+
+#[test]
+fn people_get_indented_json_unless_they_say_otherwise_api_60() {
+    let mut headers = HeaderMap::new();
+    headers.insert(USER_AGENT, HeaderValue::from_static("curl/8.5.0"));
+    let pretty = |asked| accept(&headers, asked, Offer::Plain).map(|a| a.pretty);
+    assert_eq!(pretty(None), Ok(true));
+    assert_eq!(pretty(Some(false)), Ok(false));
+    assert_eq!(
+        chosen("application/json;pretty=1", Offer::Plain).map(|a| a.pretty),
+        Some(true)
+    );
+    assert_eq!(
+        chosen("application/json", Offer::Plain).map(|a| a.pretty),
+        Some(false)
+    );
+}
+
+#[test]
+fn bodies_are_json_or_yaml_and_parameters_are_ignored_api_56() {
+    for (text, expected) in [
+        ("application/json", Some(Format::Json)),
+        ("application/json; charset=utf-8", Some(Format::Json)),
+        ("Application/YAML", Some(Format::Yaml)),
+        ("application/vnd.kubernetes.protobuf", None),
+        ("text/plain", None),
+    ] {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(text));
+        assert_eq!(body_format(&headers), expected, "{text}");
+    }
+    assert_eq!(body_format(&HeaderMap::new()), Some(Format::Json));
+}

@@ -1,0 +1,224 @@
+//! What a URL and a method ask for, before anybody looks at what exists (API-1 to API-11).
+//!
+//! Pure: the whole URL grammar is here, the routes only look up what it found.
+
+use http::Method;
+use smol_str::SmolStr;
+
+/// A request in the terms of authorization and routing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestInfo {
+    /// The path, percent-decoded once (API-11).
+    pub path: String,
+    /// `get`, `list`, `watch`, `create`, … for resources; the method in lower case otherwise.
+    pub verb: SmolStr,
+    /// Whether the path names a resource (API-1).
+    pub is_resource: bool,
+    /// API group; empty for the core group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Namespace; for a Namespace object its own name (API-4).
+    pub namespace: String,
+    /// Plural of the resource.
+    pub resource: String,
+    /// Subresource.
+    pub subresource: String,
+    /// Name of the object; for lists and watches the one that the field selector demands (API-7).
+    pub name: String,
+    /// Whether the name stands in the path.
+    pub is_named: bool,
+    /// Whether the resource stands below `namespaces/{namespace}/`.
+    pub is_below_namespace: bool,
+    /// Whether the path has the deprecated `watch` part (API-3).
+    pub is_watch_path: bool,
+    /// Parts after the subresource.
+    pub rest: Vec<String>,
+}
+
+/// A URL that can't be made sense of.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum RequestInfoError {
+    /// `/api/v1/watch` and the like: answered 500 as text (API-3).
+    #[error("unable to determine kind and namespace from url, {0}")]
+    NoResource(String),
+    /// A `%` without two hexadecimal digits: answered 400 as text.
+    #[error("invalid percent-encoding in the path {0:?}")]
+    BadEncoding(String),
+}
+
+const LEGACY_PREFIX: &str = "api";
+const GROUP_PREFIX: &str = "apis";
+/// Third parts that belong to the Namespace object and aren't a resource within it (API-4).
+const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
+
+impl RequestInfo {
+    /// Parses a raw path. `watch` is the query parameter of that name, `field_selector` the other.
+    ///
+    /// # Errors
+    /// Paths that name nothing (API-3) and broken percent-encoding.
+    pub fn parse(
+        method: &Method,
+        raw_path: &str,
+        watch: bool,
+        field_selector: &str,
+    ) -> Result<RequestInfo, RequestInfoError> {
+        let path = percent_decoded(raw_path)
+            .ok_or_else(|| RequestInfoError::BadEncoding(raw_path.to_owned()))?;
+        let mut info = RequestInfo {
+            verb: SmolStr::from(method.as_str().to_ascii_lowercase()),
+            ..RequestInfo::default()
+        };
+        let trimmed = path.trim_matches('/').to_owned();
+        info.path = path;
+        let parts: Vec<&str> = trimmed.split('/').collect();
+        let Some(parts) = info.take_group_version(&parts) else {
+            return Ok(info);
+        };
+        info.is_resource = true;
+        let parts = info.take_verb(parts, method)?;
+        let parts = info.take_namespace(parts);
+        info.take_object(parts);
+        info.finish_verb(watch, field_selector);
+        Ok(info)
+    }
+
+    /// Whether it reads only, for the limits of requests in flight (API-19).
+    pub fn is_read_only(&self) -> bool {
+        matches!(self.verb.as_str(), "get" | "list" | "watch")
+    }
+
+    /// Whether it may run for as long as it likes (API-16).
+    pub fn is_long_running(&self) -> bool {
+        self.is_resource && matches!(self.verb.as_str(), "watch" | "proxy")
+    }
+
+    /// Prefix, group and version; `None` for paths that name no resource (API-1).
+    fn take_group_version<'p>(&mut self, parts: &'p [&'p str]) -> Option<&'p [&'p str]> {
+        let (prefix, rest) = parts.split_first()?;
+        let rest = match *prefix {
+            LEGACY_PREFIX if rest.len() >= 2 => rest,
+            GROUP_PREFIX if rest.len() >= 3 => {
+                let (group, rest) = rest.split_first()?;
+                self.group = (*group).to_owned();
+                rest
+            }
+            _ => return None,
+        };
+        let (version, rest) = rest.split_first()?;
+        self.version = (*version).to_owned();
+        Some(rest)
+    }
+
+    /// The verb of the path (`watch`, `proxy`) or of the method (API-2, API-3).
+    fn take_verb<'p>(
+        &mut self,
+        parts: &'p [&'p str],
+        method: &Method,
+    ) -> Result<&'p [&'p str], RequestInfoError> {
+        match parts.split_first() {
+            Some((&special @ ("watch" | "proxy"), rest)) => {
+                if rest.is_empty() {
+                    return Err(RequestInfoError::NoResource(self.path.clone()));
+                }
+                self.is_watch_path = special == "watch";
+                self.verb = SmolStr::from(special);
+                Ok(rest)
+            }
+            _ => {
+                self.verb = SmolStr::new_static(match *method {
+                    Method::POST => "create",
+                    Method::GET | Method::HEAD => "get",
+                    Method::PUT => "update",
+                    Method::PATCH => "patch",
+                    Method::DELETE => "delete",
+                    _ => "",
+                });
+                Ok(parts)
+            }
+        }
+    }
+
+    /// `namespaces/{namespace}`, which stays part of the path for Namespace objects (API-4).
+    fn take_namespace<'p>(&mut self, parts: &'p [&'p str]) -> &'p [&'p str] {
+        let ["namespaces", namespace, rest @ ..] = parts else {
+            return parts;
+        };
+        self.namespace = (*namespace).to_owned();
+        match rest.first() {
+            Some(next) if !NAMESPACE_SUBRESOURCES.contains(next) => {
+                self.is_below_namespace = true;
+                rest
+            }
+            _ => parts,
+        }
+    }
+
+    /// Resource, name, subresource and what follows (API-5).
+    fn take_object(&mut self, parts: &[&str]) {
+        let mut parts = parts.iter().map(|part| (*part).to_owned());
+        self.resource = parts.next().unwrap_or_default();
+        self.name = parts.next().unwrap_or_default();
+        self.is_named = !self.name.is_empty();
+        if self.verb == "proxy" {
+            self.rest = parts.collect();
+            return;
+        }
+        self.subresource = parts.next().unwrap_or_default();
+        self.rest = parts.collect();
+    }
+
+    /// Collections: get becomes list or watch, delete deletecollection (API-6 to API-8).
+    fn finish_verb(&mut self, watch: bool, field_selector: &str) {
+        if self.is_named {
+            return;
+        }
+        match self.verb.as_str() {
+            "get" => {
+                self.verb = SmolStr::new_static(if watch { "watch" } else { "list" });
+            }
+            "delete" => self.verb = SmolStr::new_static("deletecollection"),
+            _ => {}
+        }
+        if matches!(self.verb.as_str(), "list" | "watch" | "deletecollection")
+            && let Some(name) = demanded_name(field_selector)
+        {
+            self.name = name;
+        }
+    }
+}
+
+/// The path with `%XX` replaced once; `None` when an escape is broken. Bytes that are no UTF-8
+/// are shown lossily: no name holds them, so they are simply not found.
+fn percent_decoded(raw: &str) -> Option<String> {
+    if !raw.contains('%') {
+        return Some(raw.to_owned());
+    }
+    let mut decoded = Vec::with_capacity(raw.len());
+    let mut bytes = raw.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            decoded.push(byte);
+            continue;
+        }
+        let high = char::from(bytes.next()?).to_digit(16)?;
+        let low = char::from(bytes.next()?).to_digit(16)?;
+        decoded.push(u8::try_from(high * 16 + low).ok()?);
+    }
+    Some(String::from_utf8_lossy(&decoded).into_owned())
+}
+
+/// The name that a field selector demands by `metadata.name=x`, when it can stand in a path
+/// (API-7). Selectors that are broken are refused later, by whoever parses them fully.
+fn demanded_name(field_selector: &str) -> Option<String> {
+    let name = field_selector.split(',').find_map(|term| {
+        let value = term.trim().strip_prefix("metadata.name=")?;
+        Some(value.strip_prefix('=').unwrap_or(value))
+    })?;
+    let can_stand_in_a_path =
+        !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '%', '\\']);
+    can_stand_in_a_path.then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests;
