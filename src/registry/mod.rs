@@ -1,1 +1,15 @@
-//! Nothing here yet.
+//! What happens to an object before and after storage, for every resource alike (RegistryStore).
+//!
+//! [`catalog`] is the table of resources and the way to their stores, [`store`] the verbs,
+//! `strategy` and `special` what differs between kinds, `errors` the one place where a
+//! storage error becomes a Status.
+
+pub mod catalog;
+pub mod context;
+pub mod definitions;
+pub mod keys;
+pub mod store;
+
+pub use catalog::{Catalog, DEFINITIONS};
+pub use context::{RequestContext, Warnings};
+pub use store::RegistryStore;

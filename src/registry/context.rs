@@ -1,0 +1,66 @@
+//! Who asks, and what the answer's headers shall say.
+
+use std::sync::Arc;
+
+use actors::engine::Origin;
+use parking_lot::Mutex;
+
+/// Warnings of one request, in order and without repetition (API-140).
+#[derive(Clone, Debug, Default)]
+pub struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Warnings {
+    /// Adds a warning unless it was given before.
+    pub fn add(&self, text: impl Into<String>) {
+        let text = text.into();
+        let mut list = self.0.lock();
+        if !list.contains(&text) {
+            list.push(text);
+        }
+    }
+
+    /// The warnings so far; none are left.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock())
+    }
+}
+
+/// What a write knows of its request.
+#[derive(Clone, Debug)]
+pub struct RequestContext {
+    /// Name of the authenticated user.
+    pub user: String,
+    /// The user's groups.
+    pub groups: Vec<String>,
+    /// The field manager (API-155).
+    pub manager: String,
+    /// The request's `Audit-ID`.
+    pub audit_id: String,
+    /// Warnings for the answer's headers.
+    pub warnings: Warnings,
+    /// When the request ends, whatever it does (API-107).
+    pub deadline: tokio::time::Instant,
+}
+
+impl RequestContext {
+    /// A context for the daemon's own work, named `system:taffrail:<part>`.
+    pub fn internal(part: &str, deadline: tokio::time::Instant) -> RequestContext {
+        RequestContext {
+            user: format!("system:taffrail:{part}"),
+            groups: vec!["system:masters".to_owned()],
+            manager: "taffrail".to_owned(),
+            audit_id: String::new(),
+            warnings: Warnings::default(),
+            deadline,
+        }
+    }
+
+    /// Who is noted down in the log of events.
+    pub fn origin(&self) -> Origin {
+        Origin {
+            user: self.user.clone(),
+            manager: self.manager.clone(),
+            audit_id: self.audit_id.clone(),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! `apps/v1`.
+
+use super::{NAME_AND_AGE, STATUS, VERBS};
+use crate::api::resource::{
+    DefaultPropagation, GenerationRule, MemberType, NameRule, ResourceDefinition, ResourceScope,
+};
+
+/// Deployments.
+pub static DEPLOYMENTS: ResourceDefinition = ResourceDefinition {
+    group: "apps",
+    version: "v1",
+    kind: "Deployment",
+    plural: "deployments",
+    singular: "deployment",
+    short_names: &["deploy"],
+    categories: &["all"],
+    scope: ResourceScope::Namespaced,
+    verbs: VERBS,
+    subresources: &[STATUS],
+    key_prefix: "deployments",
+    name_rule: NameRule::DnsSubdomain,
+    generation: GenerationRule::OnChangeOf(&["spec", "metadata.annotations"]),
+    create_on_update: false,
+    unconditional_update: true,
+    returns_deleted: false,
+    strict_finalizers: true,
+    propagation: DefaultPropagation::Background,
+    selectable_fields: &[],
+    selects_namespace: true,
+    columns: NAME_AND_AGE,
+    member_types: &[("spec", MemberType::Object), ("status", MemberType::Object)],
+};

@@ -1,0 +1,268 @@
+//! The core group, `v1`.
+
+use super::{AGE, NAME, NAME_AND_AGE, STATUS, VERBS};
+use crate::api::resource::{
+    Cell, Column, DefaultPropagation, GenerationRule, MemberType, NameRule, ResourceDefinition,
+    ResourceScope, SelectableField,
+};
+
+/// What the rows of this file have in common; each says where it differs.
+const BASE: ResourceDefinition = ResourceDefinition {
+    group: "",
+    version: "v1",
+    kind: "",
+    plural: "",
+    singular: "",
+    short_names: &[],
+    categories: &[],
+    scope: ResourceScope::Namespaced,
+    verbs: VERBS,
+    subresources: &[],
+    key_prefix: "",
+    name_rule: NameRule::DnsSubdomain,
+    generation: GenerationRule::None,
+    create_on_update: false,
+    unconditional_update: true,
+    returns_deleted: false,
+    strict_finalizers: true,
+    propagation: DefaultPropagation::Background,
+    selectable_fields: &[],
+    selects_namespace: true,
+    columns: NAME_AND_AGE,
+    member_types: &[],
+};
+
+/// A selectable field whose label is the dotted path to its value.
+const fn field(label: &'static str, paths: &'static [&'static [&'static str]]) -> SelectableField {
+    SelectableField { label, paths }
+}
+
+/// Namespaces.
+pub static NAMESPACES: ResourceDefinition = ResourceDefinition {
+    kind: "Namespace",
+    plural: "namespaces",
+    singular: "namespace",
+    short_names: &["ns"],
+    scope: ResourceScope::Cluster,
+    subresources: &[STATUS],
+    key_prefix: "namespaces",
+    name_rule: NameRule::DnsLabel,
+    returns_deleted: true,
+    selectable_fields: &[field("status.phase", &[&["status", "phase"]])],
+    selects_namespace: false,
+    columns: &[
+        NAME,
+        Column {
+            name: "Status",
+            kind: "string",
+            format: "",
+            priority: 0,
+            description: "Active, or Terminating while its contents are deleted.",
+            cell: Cell::Text(&["status", "phase"], ""),
+        },
+        AGE,
+    ],
+    member_types: &[("spec", MemberType::Object), ("status", MemberType::Object)],
+    ..BASE
+};
+
+/// ConfigMaps.
+pub static CONFIGMAPS: ResourceDefinition = ResourceDefinition {
+    kind: "ConfigMap",
+    plural: "configmaps",
+    singular: "configmap",
+    short_names: &["cm"],
+    key_prefix: "configmaps",
+    columns: &[
+        NAME,
+        Column {
+            name: "Data",
+            kind: "string",
+            format: "",
+            priority: 0,
+            description: "Number of its entries.",
+            cell: Cell::Count(&[&["data"], &["binaryData"]]),
+        },
+        AGE,
+    ],
+    member_types: &[
+        ("data", MemberType::StringMap),
+        ("binaryData", MemberType::Base64Map),
+        ("immutable", MemberType::Bool),
+    ],
+    ..BASE
+};
+
+/// Secrets.
+pub static SECRETS: ResourceDefinition = ResourceDefinition {
+    kind: "Secret",
+    plural: "secrets",
+    singular: "secret",
+    key_prefix: "secrets",
+    selectable_fields: &[field("type", &[&["type"]])],
+    columns: &[
+        NAME,
+        Column {
+            name: "Type",
+            kind: "string",
+            format: "",
+            priority: 0,
+            description: "What its data is for.",
+            cell: Cell::Text(&["type"], ""),
+        },
+        Column {
+            name: "Data",
+            kind: "string",
+            format: "",
+            priority: 0,
+            description: "Number of its entries.",
+            cell: Cell::Count(&[&["data"]]),
+        },
+        AGE,
+    ],
+    member_types: &[
+        ("data", MemberType::Base64Map),
+        ("stringData", MemberType::StringMap),
+        ("type", MemberType::String),
+        ("immutable", MemberType::Bool),
+    ],
+    ..BASE
+};
+
+/// Pods.
+pub static PODS: ResourceDefinition = ResourceDefinition {
+    kind: "Pod",
+    plural: "pods",
+    singular: "pod",
+    short_names: &["po"],
+    categories: &["all"],
+    subresources: &[STATUS],
+    key_prefix: "pods",
+    generation: GenerationRule::OnChangeOf(&["spec"]),
+    returns_deleted: true,
+    selectable_fields: &[
+        field("spec.nodeName", &[&["spec", "nodeName"]]),
+        field("spec.host", &[&["spec", "nodeName"]]),
+        field("spec.restartPolicy", &[&["spec", "restartPolicy"]]),
+        field("spec.schedulerName", &[&["spec", "schedulerName"]]),
+        field(
+            "spec.serviceAccountName",
+            &[&["spec", "serviceAccountName"]],
+        ),
+        field("spec.hostNetwork", &[&["spec", "hostNetwork"]]),
+        field("status.phase", &[&["status", "phase"]]),
+        field("status.podIP", &[&["status", "podIP"]]),
+        field("status.podIPs", &[&["status", "podIP"]]),
+        field(
+            "status.nominatedNodeName",
+            &[&["status", "nominatedNodeName"]],
+        ),
+    ],
+    member_types: &[("spec", MemberType::Object), ("status", MemberType::Object)],
+    ..BASE
+};
+
+/// Nodes, under `minions` as they have been since they were called so (KV-2).
+pub static NODES: ResourceDefinition = ResourceDefinition {
+    kind: "Node",
+    plural: "nodes",
+    singular: "node",
+    short_names: &["no"],
+    scope: ResourceScope::Cluster,
+    subresources: &[STATUS],
+    key_prefix: "minions",
+    selectable_fields: &[field("spec.unschedulable", &[&["spec", "unschedulable"]])],
+    selects_namespace: false,
+    member_types: &[("spec", MemberType::Object), ("status", MemberType::Object)],
+    ..BASE
+};
+
+/// Services.
+pub static SERVICES: ResourceDefinition = ResourceDefinition {
+    kind: "Service",
+    plural: "services",
+    singular: "service",
+    short_names: &["svc"],
+    categories: &["all"],
+    subresources: &[STATUS],
+    key_prefix: "services/specs",
+    name_rule: NameRule::DnsLabel,
+    create_on_update: true,
+    returns_deleted: true,
+    selectable_fields: &[
+        field("spec.clusterIP", &[&["spec", "clusterIP"]]),
+        field("spec.type", &[&["spec", "type"]]),
+    ],
+    member_types: &[("spec", MemberType::Object), ("status", MemberType::Object)],
+    ..BASE
+};
+
+/// ServiceAccounts.
+pub static SERVICEACCOUNTS: ResourceDefinition = ResourceDefinition {
+    kind: "ServiceAccount",
+    plural: "serviceaccounts",
+    singular: "serviceaccount",
+    short_names: &["sa"],
+    key_prefix: "serviceaccounts",
+    returns_deleted: true,
+    member_types: &[
+        ("secrets", MemberType::List),
+        ("imagePullSecrets", MemberType::List),
+        ("automountServiceAccountToken", MemberType::Bool),
+    ],
+    ..BASE
+};
+
+/// Events.
+pub static EVENTS: ResourceDefinition = ResourceDefinition {
+    kind: "Event",
+    plural: "events",
+    singular: "event",
+    short_names: &["ev"],
+    key_prefix: "events",
+    // Clients of core/v1 have always named events as they like (API-201).
+    name_rule: NameRule::PathSegment,
+    create_on_update: true,
+    propagation: DefaultPropagation::Unsupported,
+    selectable_fields: &[
+        field("involvedObject.kind", &[&["involvedObject", "kind"]]),
+        field(
+            "involvedObject.namespace",
+            &[&["involvedObject", "namespace"]],
+        ),
+        field("involvedObject.name", &[&["involvedObject", "name"]]),
+        field("involvedObject.uid", &[&["involvedObject", "uid"]]),
+        field(
+            "involvedObject.apiVersion",
+            &[&["involvedObject", "apiVersion"]],
+        ),
+        field(
+            "involvedObject.resourceVersion",
+            &[&["involvedObject", "resourceVersion"]],
+        ),
+        field(
+            "involvedObject.fieldPath",
+            &[&["involvedObject", "fieldPath"]],
+        ),
+        field("reason", &[&["reason"]]),
+        field("reportingComponent", &[&["reportingComponent"]]),
+        field(
+            "source",
+            &[&["source", "component"], &["reportingComponent"]],
+        ),
+        field("type", &[&["type"]]),
+    ],
+    member_types: &[
+        ("involvedObject", MemberType::Object),
+        ("source", MemberType::Object),
+        ("series", MemberType::Object),
+        ("related", MemberType::Object),
+        ("reason", MemberType::String),
+        ("message", MemberType::String),
+        ("type", MemberType::String),
+        ("action", MemberType::String),
+        ("reportingComponent", MemberType::String),
+        ("reportingInstance", MemberType::String),
+    ],
+    ..BASE
+};

@@ -1,0 +1,186 @@
+//! Keys of objects and collections, relative to the store's prefix (RG-1, KV-1).
+
+use crate::api::resource::ResourceDefinition;
+
+/// Why no key can be formed; a bad request (RG-1).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// A namespaced resource, and no namespace.
+    #[error("a namespace is required for {0}")]
+    NoNamespace(&'static str),
+    /// No name.
+    #[error("a name is required for {0}")]
+    NoName(&'static str),
+    /// A name or namespace that can't be part of a path (API-200).
+    #[error("{value:?} is no valid {what}: it may not be '.' or '..' nor contain '/' or '%'")]
+    Invalid {
+        /// `name` or `namespace`.
+        what: &'static str,
+        /// What was given.
+        value: String,
+    },
+}
+
+/// Whether text can stand as one element of a path (API-200).
+pub fn is_path_segment(text: &str) -> bool {
+    !matches!(text, "" | "." | "..") && !text.contains(['/', '%'])
+}
+
+/// The key of one object.
+///
+/// # Errors
+/// [`KeyError`] when the namespace or name can't be part of a key.
+pub fn object_key(
+    definition: &ResourceDefinition,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<String, KeyError> {
+    if name.is_empty() {
+        return Err(KeyError::NoName(definition.plural));
+    }
+    let name = segment("name", name)?;
+    let prefix = definition.key_prefix;
+    if !definition.is_namespaced() {
+        return Ok(format!("/{prefix}/{name}"));
+    }
+    match namespace.filter(|namespace| !namespace.is_empty()) {
+        None => Err(KeyError::NoNamespace(definition.plural)),
+        Some(namespace) => Ok(format!(
+            "/{prefix}/{}/{name}",
+            segment("namespace", namespace)?
+        )),
+    }
+}
+
+/// The key of a collection: of one namespace, or of all.
+///
+/// # Errors
+/// [`KeyError`] when the namespace can't be part of a key.
+pub fn collection_key(
+    definition: &ResourceDefinition,
+    namespace: Option<&str>,
+) -> Result<String, KeyError> {
+    let prefix = definition.key_prefix;
+    match namespace.filter(|n| definition.is_namespaced() && !n.is_empty()) {
+        None => Ok(format!("/{prefix}")),
+        Some(namespace) => Ok(format!("/{prefix}/{}", segment("namespace", namespace)?)),
+    }
+}
+
+/// What a list or watch reads: one key, or everything below one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadScope {
+    /// The key.
+    pub key: String,
+    /// Everything below it, or the object at it.
+    pub recursive: bool,
+}
+
+/// The narrowest scope for a namespace from the URL and the exact name and namespace that field
+/// selectors demand (RG-2). The selectors are evaluated all the same.
+///
+/// # Errors
+/// [`KeyError`] when the URL's namespace can't be part of a key.
+pub fn read_scope(
+    definition: &ResourceDefinition,
+    namespace: Option<&str>,
+    selected_namespace: Option<&str>,
+    selected_name: Option<&str>,
+) -> Result<ReadScope, KeyError> {
+    let namespace = namespace
+        .filter(|namespace| !namespace.is_empty())
+        .or(selected_namespace.filter(|n| definition.is_namespaced() && is_path_segment(n)));
+    let single = selected_name.and_then(|name| object_key(definition, namespace, name).ok());
+    Ok(match single {
+        Some(key) => ReadScope {
+            key,
+            recursive: false,
+        },
+        None => ReadScope {
+            key: collection_key(definition, namespace)?,
+            recursive: true,
+        },
+    })
+}
+
+fn segment<'t>(what: &'static str, text: &'t str) -> Result<&'t str, KeyError> {
+    if is_path_segment(text) {
+        return Ok(text);
+    }
+    Err(KeyError::Invalid {
+        what,
+        value: text.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::definitions::core::{CONFIGMAPS, NODES, SERVICES};
+
+    /// KV-1, KV-2, RG-1.
+    #[test]
+    fn keys_are_prefix_namespace_and_name() {
+        let key = |d, namespace, name| object_key(d, namespace, name);
+        assert_eq!(
+            key(&CONFIGMAPS, Some("d"), "a").as_deref(),
+            Ok("/configmaps/d/a")
+        );
+        assert_eq!(
+            key(&SERVICES, Some("d"), "a").as_deref(),
+            Ok("/services/specs/d/a")
+        );
+        assert_eq!(key(&NODES, None, "n:1").as_deref(), Ok("/minions/n:1"));
+        assert_eq!(
+            collection_key(&CONFIGMAPS, None).as_deref(),
+            Ok("/configmaps")
+        );
+        assert_eq!(
+            collection_key(&CONFIGMAPS, Some("d")).as_deref(),
+            Ok("/configmaps/d")
+        );
+        assert_eq!(collection_key(&NODES, Some("d")).as_deref(), Ok("/minions"));
+    }
+
+    /// RG-1: what can't be a path element is refused.
+    #[test]
+    fn names_that_are_no_path_elements_make_no_key() {
+        for name in ["", ".", "..", "a/b", "a%b"] {
+            assert!(object_key(&CONFIGMAPS, Some("d"), name).is_err(), "{name}");
+            assert!(object_key(&CONFIGMAPS, Some(name), "a").is_err(), "{name}");
+        }
+        assert!(object_key(&CONFIGMAPS, None, "a").is_err());
+        assert!(collection_key(&CONFIGMAPS, Some("..")).is_err());
+    }
+
+    /// RG-2: exact selectors narrow what is read.
+    #[test]
+    fn selectors_narrow_the_scope() {
+        let scope = |namespace, selected, name| {
+            let scope = read_scope(&CONFIGMAPS, namespace, selected, name).expect("a scope");
+            (scope.key, scope.recursive)
+        };
+        let owned = |key: &str, recursive| (key.to_owned(), recursive);
+        assert_eq!(
+            scope(Some("d"), None, Some("a")),
+            owned("/configmaps/d/a", false)
+        );
+        assert_eq!(
+            scope(None, Some("d"), Some("a")),
+            owned("/configmaps/d/a", false)
+        );
+        assert_eq!(scope(None, Some("d"), None), owned("/configmaps/d", true));
+        assert_eq!(scope(None, None, Some("a")), owned("/configmaps", true));
+        assert_eq!(
+            scope(Some("d"), Some("e"), None),
+            owned("/configmaps/d", true)
+        );
+        assert_eq!(
+            scope(Some("d"), None, Some("a/b")),
+            owned("/configmaps/d", true)
+        );
+        assert_eq!(scope(None, Some("a/b"), None), owned("/configmaps", true));
+        let node = read_scope(&NODES, None, None, Some("n")).expect("a scope");
+        assert_eq!((node.key.as_str(), node.recursive), ("/minions/n", false));
+    }
+}
