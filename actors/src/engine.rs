@@ -199,7 +199,7 @@ pub struct Event {
 /// What must hold of a key for a mutation to take place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// The key must be absent.
+    /// The key must be absent; a delete that expects this is always refused.
     Absent,
     /// The key's value must still be the one of this revision.
     Unchanged(Revision),
@@ -311,8 +311,8 @@ pub struct HistoryRequest {
 pub struct HistoryChunk {
     /// The events in order, each with its previous value.
     pub events: Vec<Event>,
-    /// Every event up to here has been looked at: the next request's `after`. Equal to `until`
-    /// when the history asked for is exhausted.
+    /// Every event up to here has been looked at: the next request's `after`. Once the history
+    /// asked for is exhausted, it is `until`, or the store's revision if that is smaller.
     pub reached: Revision,
 }
 

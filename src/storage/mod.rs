@@ -6,6 +6,8 @@
 //! such as ST-41 are those of the behaviour pages.
 
 pub mod codec;
+pub mod live;
+pub mod memory;
 
 use std::sync::Arc;
 

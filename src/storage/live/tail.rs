@@ -1,0 +1,368 @@
+//! The newest batches of events, shared by all feeds and bounded by bytes.
+//!
+//! A feed that is up to date has no position at all: a batch that touches its prefix gives it
+//! one and wakes it. So batches nobody waits for are not kept, a quiet feed never falls behind a
+//! busy store, and a feed that is too slow reads the log until it has caught up with the tail.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use actors::engine::{
+    EngineError, Event, Feed, FeedItem, HistoryChunk, HistoryRequest, Prefix, Revision,
+};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::directories;
+
+/// Bytes of values that a feed takes from the log at a time.
+const CHUNK_BYTES: usize = 256 * 1024;
+
+/// Where a feed reads what the tail no longer holds.
+pub trait Backlog: Send + Sync + 'static {
+    /// Events as [`actors::engine::Engine::history`] gives them; previous values may be missing.
+    ///
+    /// # Errors
+    /// [`EngineError::Compacted`] when events after `after` are gone.
+    fn read(&self, request: HistoryRequest)
+    -> BoxFuture<'_, Result<HistoryChunk, EngineError>>;
+}
+
+/// The tail of the log and the feeds that listen to it.
+#[derive(Debug)]
+pub struct Tail {
+    state: Mutex<State>,
+    /// Bytes of keys and values held for feeds that have yet to take them.
+    bytes_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    batches: VecDeque<Batch>,
+    bytes: usize,
+    /// The newest revision published.
+    last: Revision,
+    slots: HashMap<SlotId, Slot>,
+    next_slot: SlotId,
+    /// Slots by their prefix, those that end in a slash.
+    by_directory: HashMap<Box<[u8]>, Vec<SlotId>>,
+    /// Slots with any other prefix.
+    others: Vec<SlotId>,
+    /// Slots that have something to take, by the revision they go on at.
+    lagging: BTreeSet<(Revision, SlotId)>,
+    closed: bool,
+}
+
+type SlotId = u64;
+
+#[derive(Debug)]
+struct Slot {
+    prefix: Prefix,
+    /// The next revision to look at; `None` is up to date.
+    next: Option<Revision>,
+    /// Up to here the log must be read, as the tail never had it or dropped it.
+    log_until: Revision,
+    wake: Arc<Notify>,
+}
+
+#[derive(Debug)]
+struct Batch {
+    last: Revision,
+    bytes: usize,
+    events: Arc<[Event]>,
+}
+
+/// What a feed does next.
+enum Step {
+    Wait,
+    Take(Arc<[Event]>),
+    ReadLog { after: Revision, until: Revision },
+    Closed,
+}
+
+impl Tail {
+    /// A tail that begins after this revision and holds at most so many bytes.
+    pub fn new(last: Revision, bytes_max: usize) -> Arc<Tail> {
+        let state = State {
+            last,
+            ..State::default()
+        };
+        Arc::new(Tail {
+            state: Mutex::new(state),
+            bytes_max,
+        })
+    }
+
+    /// Hands durable events to the feeds, in order and each once.
+    pub fn publish(&self, events: &Arc<[Event]>) {
+        let (Some(first), Some(last)) = (events.first(), events.last()) else {
+            return;
+        };
+        let mut state = self.state.lock();
+        state.last = last.revision;
+        if !state.touch(events, first.revision) {
+            return;
+        }
+        let bytes = events.iter().map(event_bytes).sum();
+        state.bytes += bytes;
+        state.batches.push_back(Batch {
+            last: last.revision,
+            bytes,
+            events: Arc::clone(events),
+        });
+        state.shed(self.bytes_max);
+    }
+
+    /// Opens a feed of the events after this revision; the caller has checked that they are
+    /// still there. A revision in the future is fine: nothing up to it is delivered (WA-10).
+    pub fn open(
+        self: &Arc<Self>,
+        prefix: Prefix,
+        after: Revision,
+        backlog: Arc<dyn Backlog>,
+    ) -> Box<dyn Feed> {
+        let wake = Arc::new(Notify::new());
+        let slot = self.state.lock().add(&prefix, after, &wake);
+        Box::new(TailFeed {
+            tail: Arc::clone(self),
+            slot,
+            prefix,
+            delivered: after,
+            backlog,
+            wake,
+        })
+    }
+
+    /// Bytes held for feeds that have yet to take them.
+    pub fn held_bytes(&self) -> usize {
+        self.state.lock().bytes
+    }
+
+    /// Ends all feeds, for good.
+    pub fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.batches.clear();
+        for slot in state.slots.values() {
+            slot.wake.notify_one();
+        }
+    }
+}
+
+impl State {
+    fn add(&mut self, prefix: &Prefix, after: Revision, wake: &Arc<Notify>) -> SlotId {
+        let id = self.next_slot;
+        self.next_slot += 1;
+        let behind = after < self.last;
+        let slot = Slot {
+            prefix: prefix.clone(),
+            next: behind.then(|| after.next()),
+            log_until: if behind { self.last } else { Revision::ZERO },
+            wake: Arc::clone(wake),
+        };
+        if let Some(next) = slot.next {
+            self.lagging.insert((next, id));
+        }
+        if prefix.as_bytes().ends_with(b"/") {
+            let key = prefix.as_bytes().into();
+            self.by_directory.entry(key).or_default().push(id);
+        } else {
+            self.others.push(id);
+        }
+        self.slots.insert(id, slot);
+        id
+    }
+
+    fn remove(&mut self, id: SlotId) {
+        let Some(slot) = self.slots.remove(&id) else {
+            return;
+        };
+        if let Some(next) = slot.next {
+            self.lagging.remove(&(next, id));
+        }
+        if let Some(ids) = self.by_directory.get_mut(slot.prefix.as_bytes()) {
+            ids.retain(|other| *other != id);
+            if ids.is_empty() {
+                self.by_directory.remove(slot.prefix.as_bytes());
+            }
+        }
+        self.others.retain(|other| *other != id);
+        self.trim();
+    }
+
+    /// Marks the feeds that these events concern and wakes those that waited; says whether there
+    /// are any.
+    fn touch(&mut self, events: &[Event], first: Revision) -> bool {
+        let mut touched: Vec<SlotId> = Vec::new();
+        for event in events {
+            for directory in directories(event.key.as_bytes()) {
+                for id in self.by_directory.get(directory).into_iter().flatten() {
+                    if !touched.contains(id) {
+                        touched.push(*id);
+                    }
+                }
+            }
+            for id in &self.others {
+                let covers = self.slots.get(id).is_some_and(|s| s.prefix.covers(&event.key));
+                if covers && !touched.contains(id) {
+                    touched.push(*id);
+                }
+            }
+        }
+        for id in &touched {
+            if let Some(slot) = self.slots.get_mut(id)
+                && slot.next.is_none()
+            {
+                slot.next = Some(first);
+                self.lagging.insert((first, *id));
+                slot.wake.notify_one();
+            }
+        }
+        !touched.is_empty()
+    }
+
+    /// Drops the oldest batches beyond the bound, never the newest; who still wanted them reads
+    /// the log.
+    fn shed(&mut self, bytes_max: usize) {
+        while self.bytes > bytes_max && self.batches.len() > 1 {
+            let Some(batch) = self.batches.pop_front() else {
+                return;
+            };
+            self.bytes -= batch.bytes;
+            for (_, id) in self.lagging.range(..=(batch.last, SlotId::MAX)) {
+                if let Some(slot) = self.slots.get_mut(id) {
+                    slot.log_until = slot.log_until.max(batch.last);
+                }
+            }
+        }
+    }
+
+    /// Drops the batches that every feed has taken.
+    fn trim(&mut self) {
+        let wanted = self.lagging.first().map_or(Revision::MAX, |(next, _)| *next);
+        while self.batches.front().is_some_and(|batch| batch.last < wanted) {
+            if let Some(batch) = self.batches.pop_front() {
+                self.bytes -= batch.bytes;
+            }
+        }
+    }
+
+    fn advance(&mut self, id: SlotId, next: Option<Revision>) {
+        if let Some(slot) = self.slots.get_mut(&id) {
+            if let Some(before) = slot.next {
+                self.lagging.remove(&(before, id));
+            }
+            slot.next = next;
+            if let Some(next) = next {
+                self.lagging.insert((next, id));
+            }
+        }
+        self.trim();
+    }
+
+    fn step(&mut self, id: SlotId) -> Step {
+        if self.closed {
+            return Step::Closed;
+        }
+        let Some((next, log_until)) =
+            self.slots.get(&id).and_then(|slot| Some((slot.next?, slot.log_until)))
+        else {
+            return Step::Wait;
+        };
+        if next <= log_until {
+            return Step::ReadLog {
+                after: Revision(next.0.saturating_sub(1)),
+                until: log_until,
+            };
+        }
+        let at = self.batches.partition_point(|batch| batch.last < next);
+        let taken = self.batches.get(at).map(|batch| (batch.last, Arc::clone(&batch.events)));
+        match taken {
+            Some((last, events)) => {
+                self.advance(id, (last < self.last).then(|| last.next()));
+                Step::Take(events)
+            }
+            None => {
+                self.advance(id, None);
+                Step::Wait
+            }
+        }
+    }
+}
+
+/// What an event weighs in memory, roughly.
+fn event_bytes(event: &Event) -> usize {
+    event.key.as_bytes().len() + event.value.len() + 256
+}
+
+struct TailFeed {
+    tail: Arc<Tail>,
+    slot: SlotId,
+    prefix: Prefix,
+    /// Nothing up to here is delivered any more.
+    delivered: Revision,
+    backlog: Arc<dyn Backlog>,
+    wake: Arc<Notify>,
+}
+
+impl TailFeed {
+    async fn next_item(&mut self) -> Result<FeedItem, EngineError> {
+        loop {
+            let step = self.tail.state.lock().step(self.slot);
+            match step {
+                Step::Wait => self.wake.notified().await,
+                Step::Closed => return Err(EngineError::Closed),
+                Step::Take(events) => {
+                    if let Some(item) = self.select(events) {
+                        return Ok(item);
+                    }
+                }
+                Step::ReadLog { after, until } => {
+                    let request = HistoryRequest {
+                        prefix: self.prefix.clone(),
+                        after,
+                        until,
+                        bytes_max: CHUNK_BYTES,
+                    };
+                    let chunk = self.backlog.read(request).await?;
+                    let next = Some(chunk.reached.next());
+                    self.tail.state.lock().advance(self.slot, next);
+                    let item = self.select(chunk.events.into());
+                    return Ok(item.unwrap_or(FeedItem::Progress(chunk.reached)));
+                }
+            }
+        }
+    }
+
+    /// The events of this feed among those, sharing the batch when that is all of them.
+    fn select(&mut self, events: Arc<[Event]>) -> Option<FeedItem> {
+        let delivered = self.delivered;
+        let wanted =
+            |event: &&Event| event.revision > delivered && self.prefix.covers(&event.key);
+        let matching = events.iter().filter(wanted).count();
+        if matching == 0 {
+            return None;
+        }
+        let chosen = if matching == events.len() {
+            events
+        } else {
+            events.iter().filter(wanted).cloned().collect()
+        };
+        self.delivered = chosen.last().map_or(delivered, |event| event.revision);
+        Some(FeedItem::Events(chosen))
+    }
+}
+
+impl Feed for TailFeed {
+    fn next(&mut self) -> BoxFuture<'_, Result<FeedItem, EngineError>> {
+        self.next_item().boxed()
+    }
+}
+
+impl Drop for TailFeed {
+    fn drop(&mut self) {
+        self.tail.state.lock().remove(self.slot);
+    }
+}

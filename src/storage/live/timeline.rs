@@ -1,0 +1,38 @@
+//! When events happened and what they superseded, for retention by age and bytes.
+
+use std::time::SystemTime;
+
+use actors::engine::{Retention, Revision};
+
+/// A point of the log: everything up to this revision happened up to this time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The revision it speaks of.
+    pub revision: Revision,
+    /// When that was committed.
+    pub time: SystemTime,
+    /// Bytes of all records superseded by the events from the store's beginning up to here: the
+    /// difference of two marks is what compacting from one to the other gives back.
+    pub superseded_bytes: u64,
+}
+
+/// The newest revision that retention forgets, among marks in ascending order; the walk stops at
+/// the first mark that must stay. A mark in the future (a clock that was set back) stays until
+/// its time comes, or until the bytes are too many: history is never lost to a wrong clock alone.
+pub fn horizon(
+    marks: impl IntoIterator<Item = Mark>,
+    retention: Retention,
+    now: SystemTime,
+    superseded_bytes: u64,
+) -> Revision {
+    let cutoff = now.checked_sub(retention.age);
+    marks
+        .into_iter()
+        .take_while(|mark| {
+            let old = cutoff.is_some_and(|cutoff| mark.time <= cutoff);
+            let kept_after = superseded_bytes.saturating_sub(mark.superseded_bytes);
+            old || kept_after >= retention.bytes
+        })
+        .last()
+        .map_or(Revision::ZERO, |mark| mark.revision)
+}

@@ -1,0 +1,291 @@
+//! The log in maps, folded and asked; no locks, no clock.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::time::SystemTime;
+
+use actors::engine::{
+    At, Change, EngineError, EngineStats, Event, EventKind, Expect, GetResponse, HistoryChunk,
+    HistoryRequest, Key, KeyValue, LeaseId, Maintenance, Mutation, Outcome, RangeRequest,
+    RangeResponse, Retention, Revision,
+};
+use bytes::Bytes;
+
+use crate::storage::live::{Mark, horizon};
+
+/// Values up to this size come in one answer to a range without a limit.
+const RANGE_BYTES: usize = 4 * 1024 * 1024;
+
+/// The log and what is derived from it.
+#[derive(Default)]
+pub(super) struct State {
+    revision: Revision,
+    compacted: Revision,
+    /// Events retained.
+    log: BTreeMap<Revision, Event>,
+    /// Revisions of retained events by key, ascending.
+    keys: BTreeMap<Key, Vec<Revision>>,
+    /// Keys that exist.
+    live: u64,
+    retained_bytes: u64,
+    superseded_bytes: u64,
+    marks: VecDeque<Mark>,
+    /// Events whose predecessors go once they are compacted, oldest first.
+    superseding: VecDeque<Revision>,
+}
+
+impl State {
+    pub(super) fn compacted(&self) -> Revision {
+        self.compacted
+    }
+
+    pub(super) fn stats(&self) -> EngineStats {
+        EngineStats {
+            live_keys: self.live,
+            retained_bytes: self.retained_bytes,
+            file_bytes: 0,
+        }
+    }
+
+    pub(super) fn commit(&mut self, mutation: Mutation, now: SystemTime) -> Outcome {
+        let current = self.value_at(&mutation.key, self.revision);
+        let (prev_revision, create_revision, version) = current.map_or_else(
+            || (Revision::ZERO, Revision::ZERO, 0),
+            |event| (event.revision, event.create_revision, event.version),
+        );
+        let holds = match mutation.expect {
+            Expect::Absent => current.is_none(),
+            Expect::Unchanged(revision) => current.is_some_and(|event| event.revision == revision),
+        };
+        // There is nothing to delete under an absent key, whatever was expected.
+        let vain = current.is_none() && mutation.change == Change::Delete;
+        if !holds || vain {
+            return Outcome::Refused {
+                current: current.map(key_value),
+                revision: self.revision,
+            };
+        }
+        let revision = self.revision.next();
+        let (kind, value, lease, version) = match mutation.change {
+            Change::Put { value, lease } => (EventKind::Put, value, lease, version + 1),
+            Change::Delete => (EventKind::Delete, Bytes::new(), LeaseId::default(), 0),
+        };
+        let created = prev_revision == Revision::ZERO && kind == EventKind::Put;
+        let event = Event {
+            revision,
+            key: mutation.key,
+            kind,
+            value,
+            create_revision: if created { revision } else { create_revision },
+            prev_revision,
+            version,
+            lease,
+            time: now,
+            origin: mutation.origin,
+            previous: None,
+        };
+        self.apply(event.clone());
+        Outcome::Committed(event)
+    }
+
+    fn apply(&mut self, event: Event) {
+        self.revision = event.revision;
+        let existed = event.prev_revision != Revision::ZERO;
+        match event.kind {
+            EventKind::Put if !existed => self.live += 1,
+            EventKind::Delete if existed => self.live -= 1,
+            EventKind::Put | EventKind::Delete => {}
+        }
+        self.retained_bytes += weight(&event);
+        if let Some(previous) = self.log.get(&event.prev_revision) {
+            self.superseded_bytes += weight(previous);
+        }
+        if event.kind == EventKind::Delete {
+            self.superseded_bytes += weight(&event);
+        }
+        if existed || event.kind == EventKind::Delete {
+            self.superseding.push_back(event.revision);
+        }
+        self.marks.push_back(Mark {
+            revision: event.revision,
+            time: event.time,
+            superseded_bytes: self.superseded_bytes,
+        });
+        self.keys.entry(event.key.clone()).or_default().push(event.revision);
+        self.log.insert(event.revision, event);
+    }
+
+    pub(super) fn get(&self, key: &Key, at: At) -> Result<GetResponse, EngineError> {
+        let at = self.check_at(at)?;
+        Ok(GetResponse {
+            revision: self.revision,
+            item: self.value_at(key, at).map(key_value),
+        })
+    }
+
+    pub(super) fn range(&self, request: &RangeRequest) -> Result<RangeResponse, EngineError> {
+        let at = self.check_at(request.at)?;
+        let prefix = request.prefix.as_bytes();
+        let start = request.start.as_deref().unwrap_or(prefix).max(prefix);
+        let (mut items, mut more, mut count, mut bytes) = (Vec::new(), false, 0, 0);
+        for (key, _) in self.keys.range::<[u8], _>((Bound::Included(start), Bound::Unbounded)) {
+            if !request.prefix.covers(key) {
+                break;
+            }
+            let Some(event) = self.value_at(key, at) else {
+                continue;
+            };
+            count += 1;
+            more = more
+                || request.count_only
+                || (request.limit > 0 && items.len() >= request.limit)
+                || bytes >= RANGE_BYTES;
+            if !more {
+                bytes += event.value.len();
+                items.push(key_value(event));
+            }
+        }
+        Ok(RangeResponse {
+            revision: self.revision,
+            items,
+            more: more && !request.count_only,
+            count,
+        })
+    }
+
+    pub(super) fn history(&self, request: &HistoryRequest) -> Result<HistoryChunk, EngineError> {
+        self.check_after(request.after)?;
+        let until = request.until.min(self.revision).max(request.after);
+        let mut chunk = HistoryChunk {
+            events: Vec::new(),
+            reached: until,
+        };
+        if request.after >= until {
+            return Ok(chunk);
+        }
+        let mut bytes = 0;
+        let range = (Bound::Excluded(request.after), Bound::Included(until));
+        for (revision, event) in self.log.range(range) {
+            if !request.prefix.covers(&event.key) {
+                continue;
+            }
+            if bytes >= request.bytes_max && !chunk.events.is_empty() {
+                chunk.reached = Revision(revision.0 - 1);
+                break;
+            }
+            let previous = self.log.get(&event.prev_revision).map(|event| event.value.clone());
+            bytes += event.value.len() + previous.as_ref().map_or(0, Bytes::len);
+            chunk.events.push(Event {
+                previous,
+                ..event.clone()
+            });
+        }
+        Ok(chunk)
+    }
+
+    /// Whether every event after this revision is still there.
+    pub(super) fn check_after(&self, after: Revision) -> Result<(), EngineError> {
+        if after < self.compacted {
+            return Err(EngineError::Compacted {
+                requested: after,
+                compacted: self.compacted,
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn horizon(&self, retention: Retention, now: SystemTime) -> Revision {
+        horizon(self.marks.iter().copied(), retention, now, self.superseded_bytes)
+    }
+
+    pub(super) fn compact(&mut self, up_to: Revision) -> Result<(), EngineError> {
+        self.check_future(up_to)?;
+        self.compacted = self.compacted.max(up_to);
+        while self.marks.front().is_some_and(|mark| mark.revision <= self.compacted) {
+            self.marks.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Removes what was compacted, at most so many records.
+    pub(super) fn maintain(&mut self, records_max: usize) -> Maintenance {
+        let mut removed = 0;
+        while removed < records_max as u64
+            && let Some(revision) = self.next_compacted()
+        {
+            self.superseding.pop_front();
+            let Some(event) = self.log.get(&revision).cloned() else {
+                continue;
+            };
+            removed += self.forget(&event.key, event.prev_revision);
+            if event.kind == EventKind::Delete {
+                removed += self.forget(&event.key, revision);
+            }
+        }
+        Maintenance {
+            removed,
+            reclaimed_bytes: 0,
+            more: self.next_compacted().is_some(),
+        }
+    }
+
+    fn next_compacted(&self) -> Option<Revision> {
+        self.superseding.front().copied().filter(|revision| *revision <= self.compacted)
+    }
+
+    fn forget(&mut self, key: &Key, revision: Revision) -> u64 {
+        let Some(event) = self.log.remove(&revision) else {
+            return 0;
+        };
+        self.retained_bytes -= weight(&event);
+        if let Some(revisions) = self.keys.get_mut(key) {
+            revisions.retain(|other| *other != revision);
+            if revisions.is_empty() {
+                self.keys.remove(key);
+            }
+        }
+        1
+    }
+
+    /// The put that gave the key the value it has at this revision.
+    fn value_at(&self, key: &Key, at: Revision) -> Option<&Event> {
+        let revisions = self.keys.get(key)?;
+        let upto = revisions.partition_point(|revision| *revision <= at);
+        let revision = revisions.get(upto.checked_sub(1)?)?;
+        self.log.get(revision).filter(|event| event.kind == EventKind::Put)
+    }
+
+    fn check_at(&self, at: At) -> Result<Revision, EngineError> {
+        let At::Revision(revision) = at else {
+            return Ok(self.revision);
+        };
+        self.check_future(revision)?;
+        self.check_after(revision)?;
+        Ok(revision)
+    }
+
+    fn check_future(&self, revision: Revision) -> Result<(), EngineError> {
+        if revision > self.revision {
+            return Err(EngineError::FutureRevision {
+                requested: revision,
+                current: self.revision,
+            });
+        }
+        Ok(())
+    }
+}
+
+fn key_value(event: &Event) -> KeyValue {
+    KeyValue {
+        key: event.key.clone(),
+        value: event.value.clone(),
+        create_revision: event.create_revision,
+        revision: event.revision,
+        version: event.version,
+        lease: event.lease,
+    }
+}
+
+fn weight(event: &Event) -> u64 {
+    (event.key.as_bytes().len() + event.value.len()) as u64
+}
