@@ -6,9 +6,9 @@
 
 mod positions;
 mod tail;
-mod timeline;
 #[cfg(test)]
 mod tests;
+mod timeline;
 
 pub use positions::Positions;
 pub use tail::{Backlog, Tail};

@@ -59,7 +59,10 @@ impl Positions {
         let mut inner = self.inner.write();
         let revision = inner.revision;
         if prefix.as_bytes().ends_with(b"/") && inner.prefixes.len() < PREFIXES_MAX {
-            inner.prefixes.entry(prefix.as_bytes().into()).or_insert(revision);
+            inner
+                .prefixes
+                .entry(prefix.as_bytes().into())
+                .or_insert(revision);
         }
         let known = inner.prefixes.get(prefix.as_bytes());
         Position {

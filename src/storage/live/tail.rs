@@ -26,8 +26,7 @@ pub trait Backlog: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`EngineError::Compacted`] when events after `after` are gone.
-    fn read(&self, request: HistoryRequest)
-    -> BoxFuture<'_, Result<HistoryChunk, EngineError>>;
+    fn read(&self, request: HistoryRequest) -> BoxFuture<'_, Result<HistoryChunk, EngineError>>;
 }
 
 /// The tail of the log and the feeds that listen to it.
@@ -205,7 +204,10 @@ impl State {
                 }
             }
             for id in &self.others {
-                let covers = self.slots.get(id).is_some_and(|s| s.prefix.covers(&event.key));
+                let covers = self
+                    .slots
+                    .get(id)
+                    .is_some_and(|s| s.prefix.covers(&event.key));
                 if covers && !touched.contains(id) {
                     touched.push(*id);
                 }
@@ -241,8 +243,15 @@ impl State {
 
     /// Drops the batches that every feed has taken.
     fn trim(&mut self) {
-        let wanted = self.lagging.first().map_or(Revision::MAX, |(next, _)| *next);
-        while self.batches.front().is_some_and(|batch| batch.last < wanted) {
+        let wanted = self
+            .lagging
+            .first()
+            .map_or(Revision::MAX, |(next, _)| *next);
+        while self
+            .batches
+            .front()
+            .is_some_and(|batch| batch.last < wanted)
+        {
             if let Some(batch) = self.batches.pop_front() {
                 self.bytes -= batch.bytes;
             }
@@ -266,8 +275,10 @@ impl State {
         if self.closed {
             return Step::Closed;
         }
-        let Some((next, log_until)) =
-            self.slots.get(&id).and_then(|slot| Some((slot.next?, slot.log_until)))
+        let Some((next, log_until)) = self
+            .slots
+            .get(&id)
+            .and_then(|slot| Some((slot.next?, slot.log_until)))
         else {
             return Step::Wait;
         };
@@ -278,7 +289,10 @@ impl State {
             };
         }
         let at = self.batches.partition_point(|batch| batch.last < next);
-        let taken = self.batches.get(at).map(|batch| (batch.last, Arc::clone(&batch.events)));
+        let taken = self
+            .batches
+            .get(at)
+            .map(|batch| (batch.last, Arc::clone(&batch.events)));
         match taken {
             Some((last, events)) => {
                 self.advance(id, (last < self.last).then(|| last.next()));
@@ -339,8 +353,7 @@ impl TailFeed {
     /// The events of this feed among those, sharing the batch when that is all of them.
     fn select(&mut self, events: Arc<[Event]>) -> Option<FeedItem> {
         let delivered = self.delivered;
-        let wanted =
-            |event: &&Event| event.revision > delivered && self.prefix.covers(&event.key);
+        let wanted = |event: &&Event| event.revision > delivered && self.prefix.covers(&event.key);
         let matching = events.iter().filter(wanted).count();
         if matching == 0 {
             return None;

@@ -44,10 +44,7 @@ impl Log {
 }
 
 impl Backlog for Log {
-    fn read(
-        &self,
-        request: HistoryRequest,
-    ) -> BoxFuture<'_, Result<HistoryChunk, EngineError>> {
+    fn read(&self, request: HistoryRequest) -> BoxFuture<'_, Result<HistoryChunk, EngineError>> {
         *self.reads.lock() += 1;
         let events: Vec<Event> = self
             .events
@@ -91,7 +88,10 @@ fn a_prefix_stands_at_its_last_event_and_the_store_at_its_own_st_70_pf_28() {
         event(6, "/registry/podtemplates/a/b"),
     ]);
     let at = positions.of(&pods());
-    assert_eq!((at.revision, at.prefix_revision), (Revision(6), Revision(5)));
+    assert_eq!(
+        (at.revision, at.prefix_revision),
+        (Revision(6), Revision(5))
+    );
     assert_eq!(positions.of(&nodes).prefix_revision, Revision(6));
 }
 
@@ -111,7 +111,10 @@ fn a_quiet_feed_never_reads_the_log_however_busy_the_store_is() {
         log.publish(&tail, &[(revision, "/registry/minions/a")]);
     }
     assert_eq!(ready(feed.as_mut()), [0; 0]);
-    log.publish(&tail, &[(50, "/registry/minions/a"), (51, "/registry/pods/a/b")]);
+    log.publish(
+        &tail,
+        &[(50, "/registry/minions/a"), (51, "/registry/pods/a/b")],
+    );
     assert_eq!(ready(feed.as_mut()), [51]);
     assert_eq!(*log.reads.lock(), 0);
 }
@@ -138,7 +141,10 @@ fn a_feed_from_the_past_starts_in_the_log_and_goes_on_in_the_tail() {
         log.publish(&tail, &[(revision, "/registry/pods/a/b")]);
     }
     let mut feed = tail.open(pods(), Revision(2), log.clone());
-    log.publish(&tail, &[(6, "/registry/pods/a/b"), (7, "/registry/pods2/a")]);
+    log.publish(
+        &tail,
+        &[(6, "/registry/pods/a/b"), (7, "/registry/pods2/a")],
+    );
     assert_eq!(ready(feed.as_mut()), [3, 4, 5, 6]);
 }
 

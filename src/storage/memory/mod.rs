@@ -117,23 +117,28 @@ impl Shared {
 }
 
 impl Backlog for Shared {
-    fn read(
-        &self,
-        request: HistoryRequest,
-    ) -> BoxFuture<'_, Result<HistoryChunk, EngineError>> {
-        let chunk = self.check().and_then(|()| self.state.lock().history(&request));
+    fn read(&self, request: HistoryRequest) -> BoxFuture<'_, Result<HistoryChunk, EngineError>> {
+        let chunk = self
+            .check()
+            .and_then(|()| self.state.lock().history(&request));
         ready(chunk).boxed()
     }
 }
 
 impl Engine for MemoryEngine {
     fn get(&self, key: Key, at: At) -> BoxFuture<'_, Result<GetResponse, EngineError>> {
-        let answer = self.shared.check().and_then(|()| self.shared.state.lock().get(&key, at));
+        let answer = self
+            .shared
+            .check()
+            .and_then(|()| self.shared.state.lock().get(&key, at));
         ready(answer).boxed()
     }
 
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, EngineError>> {
-        let answer = self.shared.check().and_then(|()| self.shared.state.lock().range(&request));
+        let answer = self
+            .shared
+            .check()
+            .and_then(|()| self.shared.state.lock().range(&request));
         ready(answer).boxed()
     }
 
@@ -151,7 +156,9 @@ impl Engine for MemoryEngine {
             // Opened under the lock: nothing is compacted or published in between.
             let state = shared.state.lock();
             state.check_after(after)?;
-            Ok(shared.tail.open(prefix, after, Arc::clone(shared) as Arc<dyn Backlog>))
+            Ok(shared
+                .tail
+                .open(prefix, after, Arc::clone(shared) as Arc<dyn Backlog>))
         });
         ready(feed).boxed()
     }
@@ -161,7 +168,10 @@ impl Engine for MemoryEngine {
     }
 
     fn current(&self, prefix: &Prefix) -> BoxFuture<'_, Result<Position, EngineError>> {
-        let position = self.shared.check().map(|()| self.shared.positions.of(prefix));
+        let position = self
+            .shared
+            .check()
+            .map(|()| self.shared.positions.of(prefix));
         ready(position).boxed()
     }
 

@@ -111,7 +111,10 @@ impl State {
             time: event.time,
             superseded_bytes: self.superseded_bytes,
         });
-        self.keys.entry(event.key.clone()).or_default().push(event.revision);
+        self.keys
+            .entry(event.key.clone())
+            .or_default()
+            .push(event.revision);
         self.log.insert(event.revision, event);
     }
 
@@ -128,7 +131,10 @@ impl State {
         let prefix = request.prefix.as_bytes();
         let start = request.start.as_deref().unwrap_or(prefix).max(prefix);
         let (mut items, mut more, mut count, mut bytes) = (Vec::new(), false, 0, 0);
-        for (key, _) in self.keys.range::<[u8], _>((Bound::Included(start), Bound::Unbounded)) {
+        for (key, _) in self
+            .keys
+            .range::<[u8], _>((Bound::Included(start), Bound::Unbounded))
+        {
             if !request.prefix.covers(key) {
                 break;
             }
@@ -173,7 +179,10 @@ impl State {
                 chunk.reached = Revision(revision.0 - 1);
                 break;
             }
-            let previous = self.log.get(&event.prev_revision).map(|event| event.value.clone());
+            let previous = self
+                .log
+                .get(&event.prev_revision)
+                .map(|event| event.value.clone());
             bytes += event.value.len() + previous.as_ref().map_or(0, Bytes::len);
             chunk.events.push(Event {
                 previous,
@@ -195,13 +204,22 @@ impl State {
     }
 
     pub(super) fn horizon(&self, retention: Retention, now: SystemTime) -> Revision {
-        horizon(self.marks.iter().copied(), retention, now, self.superseded_bytes)
+        horizon(
+            self.marks.iter().copied(),
+            retention,
+            now,
+            self.superseded_bytes,
+        )
     }
 
     pub(super) fn compact(&mut self, up_to: Revision) -> Result<(), EngineError> {
         self.check_future(up_to)?;
         self.compacted = self.compacted.max(up_to);
-        while self.marks.front().is_some_and(|mark| mark.revision <= self.compacted) {
+        while self
+            .marks
+            .front()
+            .is_some_and(|mark| mark.revision <= self.compacted)
+        {
             self.marks.pop_front();
         }
         Ok(())
@@ -230,7 +248,10 @@ impl State {
     }
 
     fn next_compacted(&self) -> Option<Revision> {
-        self.superseding.front().copied().filter(|revision| *revision <= self.compacted)
+        self.superseding
+            .front()
+            .copied()
+            .filter(|revision| *revision <= self.compacted)
     }
 
     fn forget(&mut self, key: &Key, revision: Revision) -> u64 {
@@ -252,7 +273,9 @@ impl State {
         let revisions = self.keys.get(key)?;
         let upto = revisions.partition_point(|revision| *revision <= at);
         let revision = revisions.get(upto.checked_sub(1)?)?;
-        self.log.get(revision).filter(|event| event.kind == EventKind::Put)
+        self.log
+            .get(revision)
+            .filter(|event| event.kind == EventKind::Put)
     }
 
     fn check_at(&self, at: At) -> Result<Revision, EngineError> {
