@@ -4,6 +4,16 @@
 //! become predicates, refusals become a [`status::Status`]. Everything here is a pure function of
 //! its input and holds for hostile input: limits on depth, aliases, operations and sizes.
 
+pub mod continuation;
+pub mod decode;
+pub mod duration;
+pub mod field_error;
+pub mod metadata;
+pub mod names;
 pub mod object;
+pub mod options;
+pub mod patch;
 pub mod resource;
+pub mod selector;
 pub mod status;
+pub mod table;

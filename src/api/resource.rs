@@ -30,6 +30,20 @@ pub enum GenerationRule {
     OnChangeOf(&'static [&'static str]),
 }
 
+/// Which of the common metadata rules a kind's own validation repeats on update. It shows in the
+/// number and order of causes alone, as every repetition is a cause of its own (API-148).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdateChecks {
+    /// None (events).
+    None,
+    /// The rules for changes (leases, deployments).
+    Changes,
+    /// The rules for changes, then those for every object (most kinds).
+    ChangesThenObject,
+    /// The rules for every object, then those for changes (namespaces, nodes).
+    ObjectThenChanges,
+}
+
 /// What an unspecified propagation policy means on delete (API-114).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultPropagation {
@@ -152,6 +166,8 @@ pub struct ResourceDefinition {
     pub returns_deleted: bool,
     /// Finalizers must be standard or fully qualified (API-205).
     pub strict_finalizers: bool,
+    /// Which common metadata rules the kind's own validation repeats on update.
+    pub update_checks: UpdateChecks,
     /// Default propagation policy.
     pub propagation: DefaultPropagation,
     /// Fields for field selectors.

@@ -1,0 +1,247 @@
+//! Errors of single fields, in the wording of Go's field package (API-146 to API-149).
+
+use serde_json::Value;
+
+use crate::api::status::StatusCause;
+
+/// What is wrong with a field; decides phrase, cause reason and whether the value is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldErrorKind {
+    /// It names something that doesn't exist.
+    NotFound,
+    /// It must be set.
+    Required,
+    /// It must be unique.
+    Duplicate,
+    /// It breaks a rule.
+    Invalid,
+    /// It is none of the values supported.
+    NotSupported,
+    /// It may not be set here.
+    Forbidden,
+    /// It is too long.
+    TooLong,
+    /// It has too many items.
+    TooMany,
+    /// It is too short.
+    TooShort,
+    /// It is of the wrong type.
+    TypeInvalid,
+    /// It can't be checked.
+    Internal,
+}
+
+impl FieldErrorKind {
+    /// The phrase that messages begin with (API-146).
+    pub fn phrase(self) -> &'static str {
+        match self {
+            FieldErrorKind::NotFound => "Not found",
+            FieldErrorKind::Required => "Required value",
+            FieldErrorKind::Duplicate => "Duplicate value",
+            FieldErrorKind::Invalid | FieldErrorKind::TypeInvalid => "Invalid value",
+            FieldErrorKind::NotSupported => "Unsupported value",
+            FieldErrorKind::Forbidden => "Forbidden",
+            FieldErrorKind::TooLong => "Too long",
+            FieldErrorKind::TooMany => "Too many",
+            FieldErrorKind::TooShort => "Too short",
+            FieldErrorKind::Internal => "Internal error",
+        }
+    }
+
+    /// The reason in a cause (API-146).
+    pub fn reason(self) -> &'static str {
+        match self {
+            FieldErrorKind::NotFound => "FieldValueNotFound",
+            FieldErrorKind::Required => "FieldValueRequired",
+            FieldErrorKind::Duplicate => "FieldValueDuplicate",
+            FieldErrorKind::Invalid => "FieldValueInvalid",
+            FieldErrorKind::NotSupported => "FieldValueNotSupported",
+            FieldErrorKind::Forbidden => "FieldValueForbidden",
+            FieldErrorKind::TooLong => "FieldValueTooLong",
+            FieldErrorKind::TooMany => "FieldValueTooMany",
+            FieldErrorKind::TooShort => "FieldValueTooShort",
+            FieldErrorKind::TypeInvalid => "FieldValueTypeInvalid",
+            FieldErrorKind::Internal => "InternalError",
+        }
+    }
+
+    /// Whether messages print the value (API-147).
+    fn shows_value(self) -> bool {
+        !matches!(
+            self,
+            FieldErrorKind::Required
+                | FieldErrorKind::Forbidden
+                | FieldErrorKind::TooLong
+                | FieldErrorKind::TooShort
+                | FieldErrorKind::Internal
+        )
+    }
+}
+
+/// One fault of one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// What kind of fault.
+    pub kind: FieldErrorKind,
+    /// Where: `metadata.finalizers[0]` (API-149).
+    pub path: String,
+    /// The value as it is printed, see [`shown`]; empty for kinds that show none.
+    pub value: String,
+    /// What is wrong with it.
+    pub detail: String,
+}
+
+impl FieldError {
+    /// A fault that shows the value.
+    pub fn new(
+        kind: FieldErrorKind,
+        path: impl Into<String>,
+        value: &Value,
+        detail: impl Into<String>,
+    ) -> FieldError {
+        FieldError {
+            kind,
+            path: path.into(),
+            value: shown(value),
+            detail: detail.into(),
+        }
+    }
+
+    /// A value that breaks a rule.
+    pub fn invalid(
+        path: impl Into<String>,
+        value: impl Into<Value>,
+        detail: impl Into<String>,
+    ) -> FieldError {
+        FieldError::new(FieldErrorKind::Invalid, path, &value.into(), detail)
+    }
+
+    /// As [`FieldError::invalid`], for a value that is printed as this JSON text: for documents
+    /// whose members have an order.
+    pub fn invalid_document(
+        path: impl Into<String>,
+        json: impl Into<String>,
+        detail: impl Into<String>,
+    ) -> FieldError {
+        FieldError {
+            kind: FieldErrorKind::Invalid,
+            path: path.into(),
+            value: json.into(),
+            detail: detail.into(),
+        }
+    }
+
+    /// A value that must be set.
+    pub fn required(path: impl Into<String>, detail: impl Into<String>) -> FieldError {
+        FieldError::new(FieldErrorKind::Required, path, &Value::Null, detail)
+    }
+
+    /// A value that may not be set.
+    pub fn forbidden(path: impl Into<String>, detail: impl Into<String>) -> FieldError {
+        FieldError::new(FieldErrorKind::Forbidden, path, &Value::Null, detail)
+    }
+
+    /// A value of more than `limit` bytes (API-147).
+    pub fn too_long(path: impl Into<String>, limit: usize) -> FieldError {
+        let detail = format!("may not be more than {limit} bytes");
+        FieldError::new(FieldErrorKind::TooLong, path, &Value::Null, detail)
+    }
+
+    /// A value that is none of the supported ones (API-147).
+    pub fn not_supported(
+        path: impl Into<String>,
+        value: impl Into<Value>,
+        supported: &[&str],
+    ) -> FieldError {
+        let quoted: Vec<String> = supported.iter().map(|text| go_quote(text)).collect();
+        let detail = format!("supported values: {}", quoted.join(", "));
+        FieldError::new(FieldErrorKind::NotSupported, path, &value.into(), detail)
+    }
+
+    /// The message without the path, as a cause shows it (API-148).
+    pub fn body(&self) -> String {
+        let mut text = self.kind.phrase().to_owned();
+        if self.kind.shows_value() {
+            text.push_str(": ");
+            text.push_str(&self.value);
+        }
+        if !self.detail.is_empty() {
+            text.push_str(": ");
+            text.push_str(&self.detail);
+        }
+        text
+    }
+
+    /// The cause of a Status (API-148).
+    pub fn cause(&self) -> StatusCause {
+        StatusCause {
+            reason: self.kind.reason().to_owned(),
+            message: self.body(),
+            field: self.path.clone(),
+        }
+    }
+}
+
+impl std::fmt::Display for FieldError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.path, self.body())
+    }
+}
+
+/// The messages of all, each once, in brackets when there are several (API-148).
+pub fn joined(errors: &[FieldError]) -> String {
+    let mut texts: Vec<String> = Vec::with_capacity(errors.len());
+    for error in errors {
+        let text = error.to_string();
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    match texts.as_slice() {
+        [one] => one.clone(),
+        several => format!("[{}]", several.join(", ")),
+    }
+}
+
+/// A value as messages print it: texts quoted as Go does, everything else as compact JSON
+/// (API-147).
+pub fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => go_quote(text),
+        other => other.to_string(),
+    }
+}
+
+/// Text in double quotes with Go's escapes (`%q`).
+pub fn go_quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\x07' => quoted.push_str("\\a"),
+            '\x08' => quoted.push_str("\\b"),
+            '\x0c' => quoted.push_str("\\f"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\x0b' => quoted.push_str("\\v"),
+            ' '..='~' => quoted.push(c),
+            '\0'..='\x7f' => quoted.push_str(&format!("\\x{:02x}", u32::from(c))),
+            _ if is_printable(c) => quoted.push(c),
+            '\u{80}'..='\u{ffff}' => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+            _ => quoted.push_str(&format!("\\U{:08x}", u32::from(c))),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Whether Go prints a character beyond ASCII as it is. The standard library's table decides;
+/// the letter in front keeps it from escaping combining marks, which Go prints.
+fn is_printable(c: char) -> bool {
+    let mut pair = String::from("a");
+    pair.push(c);
+    pair.escape_debug().nth(1) == Some(c)
+}
