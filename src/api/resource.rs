@@ -176,12 +176,13 @@ pub struct ResourceDefinition {
     pub selects_namespace: bool,
     /// Columns of its Tables.
     pub columns: &'static [Column],
-    /// Top-level members besides kind, apiVersion and metadata with the JSON type each must have,
-    /// for the few types that are checked before schemas exist (`data` of ConfigMaps and so on).
+    /// Members besides kind, apiVersion and metadata with the JSON type each must have, for the
+    /// few types that are checked before schemas exist: `data` of ConfigMaps and so on. A dotted
+    /// path names a member deeper down, `spec.renewTime`; what lies above it is listed first.
     pub member_types: &'static [(&'static str, MemberType)],
 }
 
-/// The type that a top-level member must have when it is present.
+/// The type that a member must have when it is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberType {
     /// An object.
@@ -196,6 +197,14 @@ pub enum MemberType {
     Bool,
     /// A list.
     List,
+    /// A whole number of 32 bits.
+    Int32,
+    /// A whole number of 64 bits.
+    Int64,
+    /// A time in RFC 3339 form.
+    Time,
+    /// A time in RFC 3339 form with exactly six decimals (leases).
+    MicroTime,
 }
 
 impl ResourceDefinition {

@@ -3,6 +3,7 @@
 use super::{NAME_AND_AGE, STATUS, VERBS};
 use crate::api::resource::{
     DefaultPropagation, GenerationRule, MemberType, NameRule, ResourceDefinition, ResourceScope,
+    UpdateChecks,
 };
 
 /// Deployments.
@@ -24,6 +25,7 @@ pub static DEPLOYMENTS: ResourceDefinition = ResourceDefinition {
     unconditional_update: true,
     returns_deleted: false,
     strict_finalizers: true,
+    update_checks: UpdateChecks::Changes,
     propagation: DefaultPropagation::Background,
     selectable_fields: &[],
     selects_namespace: true,

@@ -3,7 +3,7 @@
 use super::{AGE, NAME, VERBS};
 use crate::api::resource::{
     Cell, Column, DefaultPropagation, GenerationRule, MemberType, NameRule, ResourceDefinition,
-    ResourceScope,
+    ResourceScope, UpdateChecks,
 };
 
 /// Leases, by which controllers elect leaders and nodes say that they live.
@@ -25,6 +25,7 @@ pub static LEASES: ResourceDefinition = ResourceDefinition {
     unconditional_update: false,
     returns_deleted: false,
     strict_finalizers: false,
+    update_checks: UpdateChecks::Changes,
     propagation: DefaultPropagation::Background,
     selectable_fields: &[],
     selects_namespace: true,
@@ -40,5 +41,14 @@ pub static LEASES: ResourceDefinition = ResourceDefinition {
         },
         AGE,
     ],
-    member_types: &[("spec", MemberType::Object)],
+    member_types: &[
+        ("spec", MemberType::Object),
+        ("spec.holderIdentity", MemberType::String),
+        ("spec.leaseDurationSeconds", MemberType::Int32),
+        ("spec.acquireTime", MemberType::MicroTime),
+        ("spec.renewTime", MemberType::MicroTime),
+        ("spec.leaseTransitions", MemberType::Int32),
+        ("spec.strategy", MemberType::String),
+        ("spec.preferredHolder", MemberType::String),
+    ],
 };

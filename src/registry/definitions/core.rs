@@ -3,7 +3,7 @@
 use super::{AGE, NAME, NAME_AND_AGE, STATUS, VERBS};
 use crate::api::resource::{
     Cell, Column, DefaultPropagation, GenerationRule, MemberType, NameRule, ResourceDefinition,
-    ResourceScope, SelectableField,
+    ResourceScope, SelectableField, UpdateChecks,
 };
 
 /// What the rows of this file have in common; each says where it differs.
@@ -25,6 +25,7 @@ const BASE: ResourceDefinition = ResourceDefinition {
     unconditional_update: true,
     returns_deleted: false,
     strict_finalizers: true,
+    update_checks: UpdateChecks::ChangesThenObject,
     propagation: DefaultPropagation::Background,
     selectable_fields: &[],
     selects_namespace: true,
@@ -47,6 +48,7 @@ pub static NAMESPACES: ResourceDefinition = ResourceDefinition {
     subresources: &[STATUS],
     key_prefix: "namespaces",
     name_rule: NameRule::DnsLabel,
+    update_checks: UpdateChecks::ObjectThenChanges,
     returns_deleted: true,
     selectable_fields: &[field("status.phase", &[&["status", "phase"]])],
     selects_namespace: false,
@@ -171,6 +173,7 @@ pub static NODES: ResourceDefinition = ResourceDefinition {
     scope: ResourceScope::Cluster,
     subresources: &[STATUS],
     key_prefix: "minions",
+    update_checks: UpdateChecks::ObjectThenChanges,
     selectable_fields: &[field("spec.unschedulable", &[&["spec", "unschedulable"]])],
     selects_namespace: false,
     member_types: &[("spec", MemberType::Object), ("status", MemberType::Object)],
@@ -222,6 +225,8 @@ pub static EVENTS: ResourceDefinition = ResourceDefinition {
     key_prefix: "events",
     // Clients of core/v1 have always named events as they like (API-201).
     name_rule: NameRule::PathSegment,
+    strict_finalizers: false,
+    update_checks: UpdateChecks::None,
     create_on_update: true,
     propagation: DefaultPropagation::Unsupported,
     selectable_fields: &[

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::resource::{
-    DefaultPropagation, GenerationRule, NameRule, ResourceScope, SelectableField,
+    DefaultPropagation, GenerationRule, NameRule, ResourceScope, SelectableField, UpdateChecks,
 };
 
 static THINGS: ResourceDefinition = ResourceDefinition {
@@ -26,6 +26,7 @@ static THINGS: ResourceDefinition = ResourceDefinition {
     unconditional_update: true,
     returns_deleted: false,
     strict_finalizers: true,
+    update_checks: UpdateChecks::ChangesThenObject,
     propagation: DefaultPropagation::Background,
     selectable_fields: &[
         SelectableField {
