@@ -6,5 +6,7 @@ pub mod cli;
 pub mod config;
 pub mod registry;
 pub mod server;
+pub mod shutdown;
 pub mod storage;
+pub mod telemetry;
 pub mod upkeep;

@@ -1,1 +1,123 @@
-//! Nothing here yet.
+//! The command line: `taffrail` serves; a file for each other command.
+
+mod version;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{Config, ConfigError, Settings};
+
+/// Exit code for a command line or configuration that was refused.
+pub const EXIT_REFUSED: u8 = 2;
+
+/// Taffrail: resources with the Kubernetes API, kept durably, watched by many.
+///
+/// Without a command it serves, and needs no configuration: data in ./taffrail-data, HTTPS on
+/// 127.0.0.1:6443, and a kubeconfig whose path is printed.
+#[derive(Debug, Parser)]
+#[command(
+    name = "taffrail",
+    version,
+    args_override_self = false,
+    disable_help_subcommand = true
+)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    arguments: Arguments,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve (the default).
+    Serve(Arguments),
+    /// Print the effective configuration, as a file that --config takes.
+    Config(Arguments),
+    /// Delete what lies beyond retention and give the space back to the file system.
+    Compact(Arguments),
+    /// Print the version.
+    Version,
+}
+
+#[derive(Args, Clone, Debug, Default)]
+struct Arguments {
+    /// File of settings in YAML, named as the flags are. Flags win over it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+impl Arguments {
+    /// These over those before the command: `taffrail --data-dir d serve` works too.
+    fn over(self, before: Arguments) -> Arguments {
+        Arguments {
+            config: self.config.or(before.config),
+            settings: self.settings.over(before.settings),
+        }
+    }
+
+    fn load(self) -> Result<Config, ConfigError> {
+        Config::load(self.settings, self.config.as_deref())
+    }
+}
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum Wish {
+    /// Serve until told to stop.
+    Serve(Box<Config>),
+    /// Compact, by the running daemon or without one.
+    Compact(Box<Config>),
+    /// Nothing more: it was answered, or refused, on the spot.
+    Done(ExitCode),
+}
+
+/// Reads the command line of the process.
+pub fn parse() -> Wish {
+    parse_from(std::env::args_os())
+}
+
+fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Wish {
+    let command_line = match CommandLine::try_parse_from(arguments) {
+        Ok(command_line) => command_line,
+        Err(error) => {
+            return match ConfigError::of_flags(&error) {
+                Some(refusal) => refuse(&refusal),
+                None => {
+                    // Help or the version; nobody is left to hear that it could not be printed.
+                    let _ = error.print();
+                    Wish::Done(ExitCode::SUCCESS)
+                }
+            };
+        }
+    };
+    let before = command_line.arguments;
+    let (arguments, command): (Arguments, fn(Box<Config>) -> Wish) = match command_line.command {
+        None => (Arguments::default(), Wish::Serve),
+        Some(Command::Serve(arguments)) => (arguments, Wish::Serve),
+        Some(Command::Config(arguments)) => (arguments, print_config),
+        Some(Command::Compact(arguments)) => (arguments, Wish::Compact),
+        Some(Command::Version) => return version::print(),
+    };
+    match arguments.over(before).load() {
+        Ok(config) => command(Box::new(config)),
+        Err(refusal) => refuse(&refusal),
+    }
+}
+
+fn refuse(refusal: &ConfigError) -> Wish {
+    eprintln!("taffrail: {refusal}");
+    Wish::Done(ExitCode::from(EXIT_REFUSED))
+}
+
+fn print_config(config: Box<Config>) -> Wish {
+    print!("{}", config.to_yaml());
+    Wish::Done(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,87 @@
-//! Nothing here yet.
+//! What an operator may set, from flags and from a file of the same names.
+//!
+//! A flag wins over the file given with `--config`, the file over the default. Environment
+//! variables are not read: one place less to look when a daemon does not do what was expected.
+//! Every setting is a row of the table in `settings.rs`; its value has one text form, the same on
+//! the command line, in the file and in what `taffrail config` prints.
+
+mod file;
+mod refusal;
+mod settings;
+mod values;
+
+pub use refusal::ConfigError;
+pub use settings::{Config, Entry, Settings};
+pub use values::{
+    ByteSize, FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port, StorageBackend,
+};
+
+use std::path::Path;
+
+impl Config {
+    /// The effective configuration: `flags` over the file they may name over the defaults.
+    ///
+    /// # Errors
+    /// A file that can't be read, a name that is no setting, a value that does not fit: one line
+    /// that names them.
+    pub fn load(flags: Settings, file: Option<&Path>) -> Result<Config, ConfigError> {
+        let lower = match file {
+            Some(path) => file::read(path)?,
+            None => Settings::default(),
+        };
+        let config = flags.over(lower).resolve();
+        config.check()?;
+        Ok(config)
+    }
+
+    /// What no single value shows: settings that don't go together.
+    fn check(&self) -> Result<(), ConfigError> {
+        if self.tls_cert_file.is_set() != self.tls_private_key_file.is_set() {
+            return Err(ConfigError::together(
+                "tls-cert-file",
+                "tls-private-key-file",
+            ));
+        }
+        if let Some(metrics) = self.metrics_bind_address.0
+            && metrics.port() != 0
+            && metrics.port() == self.secure_port.0
+            && metrics.ip() == self.bind_address
+        {
+            return Err(ConfigError::clash("metrics-bind-address", "secure-port"));
+        }
+        for (name, least, value) in [
+            ("max-connections", 1, self.max_connections),
+            ("http-threads", 0, self.http_threads),
+            ("data-threads", 1, self.data_threads),
+            (
+                "http2-max-streams-per-connection",
+                1,
+                self.http2_max_streams_per_connection as usize,
+            ),
+        ] {
+            if value < least {
+                return Err(ConfigError::too_small(name, value, least));
+            }
+        }
+        Ok(())
+    }
+
+    /// The effective configuration as a file that `--config` takes, every setting with its
+    /// explanation.
+    pub fn to_yaml(&self) -> String {
+        self.entries()
+            .iter()
+            .map(Entry::to_yaml)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Settings::default().resolve()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! The file of `--config`: YAML, one mapping of setting names to scalars.
+//!
+//! Its entries are handed to the parser of the flags, so that a value means the same in both
+//! places and is refused in the same words.
+
+use std::path::Path;
+
+use clap::{Args, Command, FromArgMatches};
+use serde_json::Value;
+
+use super::refusal::ConfigError;
+use super::settings::Settings;
+
+/// A configuration file holds a few dozen lines; anything else was given by mistake.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+pub(super) fn read(path: &Path) -> Result<Settings, ConfigError> {
+    let text = read_text(path)?;
+    let entries = entries(&text).map_err(|problem| ConfigError::in_file(path, problem))?;
+    let arguments = entries
+        .into_iter()
+        .map(|(name, value)| format!("--{name}={value}"));
+    let command = Settings::augment_args(Command::new("taffrail").no_binary_name(true))
+        .disable_help_flag(true)
+        .disable_version_flag(true);
+    command
+        .try_get_matches_from(arguments)
+        .and_then(|matches| Settings::from_arg_matches(&matches))
+        .map_err(|error| match ConfigError::of_flags(&error) {
+            Some(refusal) => refusal.of_file(path),
+            None => ConfigError::in_file(path, "not a file of settings"),
+        })
+}
+
+fn read_text(path: &Path) -> Result<String, ConfigError> {
+    let refuse = |error: std::io::Error| ConfigError::in_file(path, error);
+    let size = std::fs::metadata(path).map_err(refuse)?.len();
+    if size > FILE_BYTES_MAX {
+        return Err(ConfigError::in_file(
+            path,
+            format!("{size} bytes are too many for a file of settings"),
+        ));
+    }
+    std::fs::read_to_string(path).map_err(refuse)
+}
+
+/// Names and values in their text form.
+fn entries(text: &str) -> Result<Vec<(String, String)>, String> {
+    let value: Option<Value> =
+        serde_saphyr::from_str(text).map_err(|error| format!("not valid YAML: {error}"))?;
+    let map = match value {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Object(map)) => map,
+        Some(_) => return Err("not a mapping of settings to values".to_owned()),
+    };
+    map.into_iter()
+        .map(|(name, value)| match scalar(&value) {
+            Some(text) => Ok((name, text)),
+            None => Err(format!("{name}: a single value is expected")),
+        })
+        .collect()
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => Some(String::new()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::String(text) => Some(text.clone()),
+        Value::Array(items) => {
+            let items: Option<Vec<String>> = items.iter().map(scalar).collect();
+            items.map(|items| items.join(","))
+        }
+        Value::Object(_) => None,
+    }
+}

@@ -1,0 +1,113 @@
+//! Why a configuration was refused: one line that names the setting and the value.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// One line for the operator; the process ends with exit code 2.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    file: Option<PathBuf>,
+    problem: String,
+}
+
+impl std::error::Error for ConfigError {}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.file {
+            Some(path) => write!(
+                formatter,
+                "config file {}: {}",
+                path.display(),
+                self.problem
+            ),
+            None => formatter.write_str(&self.problem),
+        }
+    }
+}
+
+impl ConfigError {
+    pub(super) fn in_file(path: &Path, problem: impl fmt::Display) -> ConfigError {
+        ConfigError {
+            file: Some(path.to_owned()),
+            problem: one_line(&problem.to_string()),
+        }
+    }
+
+    pub(super) fn of_file(mut self, path: &Path) -> ConfigError {
+        self.file = Some(path.to_owned());
+        self
+    }
+
+    fn of_settings(problem: String) -> ConfigError {
+        ConfigError {
+            file: None,
+            problem,
+        }
+    }
+
+    pub(super) fn together(one: &str, other: &str) -> ConfigError {
+        ConfigError::of_settings(format!(
+            "--{one} and --{other} are set together or not at all"
+        ))
+    }
+
+    pub(super) fn clash(one: &str, other: &str) -> ConfigError {
+        ConfigError::of_settings(format!(
+            "--{one} is the address and port of --{other}; give it another, or 0 to switch it off"
+        ))
+    }
+
+    pub(super) fn too_small(name: &str, value: usize, least: usize) -> ConfigError {
+        ConfigError::of_settings(format!("--{name}={value}: at least {least} is needed"))
+    }
+
+    /// What clap has to say, in one line. `None` when it is not a refusal but help or the version.
+    pub fn of_flags(error: &clap::Error) -> Option<ConfigError> {
+        let argument = context(error, ContextKind::InvalidArg);
+        let flag = argument.split([' ', '=']).next().unwrap_or_default();
+        let value = context(error, ContextKind::InvalidValue);
+        let problem = match error.kind() {
+            ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return None,
+            ErrorKind::UnknownArgument => {
+                let suggestion = context(error, ContextKind::SuggestedArg);
+                let hint = if suggestion.is_empty() {
+                    "see taffrail --help".to_owned()
+                } else {
+                    format!("did you mean {suggestion}?")
+                };
+                format!("{flag} is unknown; {hint}")
+            }
+            ErrorKind::InvalidSubcommand => {
+                let subcommand = context(error, ContextKind::InvalidSubcommand);
+                format!("{subcommand} is no command; see taffrail --help")
+            }
+            ErrorKind::InvalidValue if value.is_empty() => format!("{flag} needs a value"),
+            ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+                let reason = std::error::Error::source(error)
+                    .map(ToString::to_string)
+                    .unwrap_or_else(|| "not a value it takes".to_owned());
+                format!("{flag}={value}: {reason}")
+            }
+            ErrorKind::ArgumentConflict => format!("{flag} is given more than once"),
+            _ => error.to_string().replacen("error: ", "", 1),
+        };
+        Some(ConfigError::of_settings(one_line(&problem)))
+    }
+}
+
+fn context(error: &clap::Error, kind: ContextKind) -> String {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.first().cloned().unwrap_or_default(),
+        _ => String::new(),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().trim().to_owned()
+}

@@ -1,0 +1,191 @@
+//! The table of settings.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use super::values::{
+    ByteSize, FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port, StorageBackend,
+};
+
+/// One setting, its value as text and what it means: a line of `taffrail config`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Name in the file; the flag is the same behind two dashes.
+    pub name: String,
+    /// The value in its one text form.
+    pub value: String,
+    /// What it means.
+    pub explanation: String,
+}
+
+impl Entry {
+    pub(super) fn to_yaml(&self) -> String {
+        let comment: String = self
+            .explanation
+            .lines()
+            .map(|line| format!("#{line}\n"))
+            .collect();
+        let plain = self.value.bytes().all(|b| b.is_ascii_alphanumeric());
+        if plain && !self.value.is_empty() {
+            format!("{comment}{}: {}\n", self.name, self.value)
+        } else {
+            // JSON's strings are YAML's.
+            let quoted = serde_json::Value::from(self.value.as_str());
+            format!("{comment}{}: {quoted}\n", self.name)
+        }
+    }
+}
+
+macro_rules! settings {
+    ($( $(#[doc = $doc:literal])+ $name:ident: $type:ty [$value_name:literal] = $default:expr; )+) => {
+        /// What was set, by flags or by a file; the rest is `None`.
+        #[derive(Clone, Debug, Default, clap::Args)]
+        pub struct Settings {
+            $(
+                $(#[doc = $doc])+
+                #[arg(long, value_name = $value_name)]
+                pub $name: Option<$type>,
+            )+
+        }
+
+        /// The effective configuration.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct Config {
+            $( $(#[doc = $doc])+ pub $name: $type, )+
+        }
+
+        impl Settings {
+            /// These settings where they are set, else those of `lower`.
+            pub fn over(self, lower: Settings) -> Settings {
+                Settings { $( $name: self.$name.or(lower.$name), )+ }
+            }
+
+            /// Fills in the defaults.
+            pub(super) fn resolve(self) -> Config {
+                Config { $( $name: self.$name.unwrap_or_else(|| $default), )+ }
+            }
+        }
+
+        impl Config {
+            /// Every setting with its value, in the order of the table.
+            pub fn entries(&self) -> Vec<Entry> {
+                vec![ $( Entry {
+                    name: stringify!($name).replace('_', "-"),
+                    value: self.$name.to_string(),
+                    explanation: [$($doc),+].join("\n"),
+                }, )+ ]
+            }
+        }
+    };
+}
+
+settings! {
+    /// Directory of the data, the certificates and the admin kubeconfig. Made with mode 0700.
+    /// [default: ./taffrail-data]
+    data_dir: FilePath ["DIR"] = FilePath::from("./taffrail-data");
+
+    /// Address that HTTPS listens on. Loopback, so that nothing is open by accident.
+    /// [default: 127.0.0.1]
+    bind_address: IpAddr ["ADDRESS"] = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    /// Port of HTTPS; 0 takes a free one and prints it.
+    /// [default: 6443]
+    secure_port: Port ["PORT"] = Port(6443);
+
+    /// Certificate chain (PEM) to serve instead of the one made on the first start.
+    /// [default: none]
+    tls_cert_file: FilePath ["FILE"] = FilePath::unset();
+
+    /// Private key (PEM) of tls-cert-file.
+    /// [default: none]
+    tls_private_key_file: FilePath ["FILE"] = FilePath::unset();
+
+    /// Further host names and addresses of the certificate made on the first start, separated by
+    /// commas. The certificate is made anew when they change, its CA is kept.
+    /// [default: none]
+    tls_san: Names ["NAMES"] = Names::default();
+
+    /// Address and port of plain HTTP that serves /metrics and nothing else; 0 or an empty value
+    /// switches it off. The secure port serves /metrics too, to the admin.
+    /// [default: 127.0.0.1:9464]
+    metrics_bind_address: MetricsAddress ["ADDRESS:PORT"] =
+        MetricsAddress(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 9464))));
+
+    /// Where objects are kept: embedded (in data-dir) or memory (nothing survives the process).
+    /// [default: embedded]
+    storage_backend: StorageBackend ["BACKEND"] = StorageBackend::Embedded;
+
+    /// How long past revisions are kept, so that watches and lists can go back to them. What
+    /// retention-bytes drops earlier is gone earlier.
+    /// [default: 1h]
+    retention_age: Period ["DURATION"] = Period(Duration::from_secs(3600));
+
+    /// How many bytes of past revisions are kept at most.
+    /// [default: 1GiB]
+    retention_bytes: ByteSize ["SIZE"] = ByteSize(1 << 30);
+
+    /// Bytes of recent events that each resource keeps in memory for its watchers. Who lags
+    /// further behind is served from disk.
+    /// [default: 8MiB]
+    watch_ring_bytes: ByteSize ["SIZE"] = ByteSize(8 << 20);
+
+    /// Bytes of recent events over all resources.
+    /// [default: 64MiB]
+    watch_ring_total_bytes: ByteSize ["SIZE"] = ByteSize(64 << 20);
+
+    /// Connections served at a time; more are closed as they come. At most what the limit of
+    /// open files leaves.
+    /// [default: 32768]
+    max_connections: usize ["COUNT"] = 32_768;
+
+    /// Requests and watches open at a time on one HTTP/2 connection. Clients put all their
+    /// watches on one connection and wait silently when it is full, so this is generous.
+    /// [default: 1000]
+    http2_max_streams_per_connection: u32 ["COUNT"] = 1000;
+
+    /// Time for the TLS handshake and the first bytes of HTTP/2.
+    /// [default: 10s]
+    handshake_timeout: Period ["DURATION"] = Period(Duration::from_secs(10));
+
+    /// Time for the header of a request, from its first byte on.
+    /// [default: 10s]
+    header_timeout: Period ["DURATION"] = Period(Duration::from_secs(10));
+
+    /// Time after which a connection without requests is closed. Longer than the 90 s of Go's
+    /// clients, so that the client closes first and never meets a closing connection.
+    /// [default: 2m]
+    idle_timeout: Period ["DURATION"] = Period(Duration::from_secs(120));
+
+    /// Time for a request other than a watch, the reading of its body included.
+    /// [default: 1m]
+    request_timeout: Period ["DURATION"] = Period(Duration::from_secs(60));
+
+    /// Least time a watch lasts that names no time of its own; the most is twice as long.
+    /// [default: 30m]
+    min_request_timeout: Period ["DURATION"] = Period(Duration::from_secs(1800));
+
+    /// Largest body of a request.
+    /// [default: 3MiB]
+    max_request_bytes: ByteSize ["SIZE"] = ByteSize(3 << 20);
+
+    /// Time for requests to finish and watches to end when the daemon is told to stop.
+    /// [default: 10s]
+    shutdown_timeout: Period ["DURATION"] = Period(Duration::from_secs(10));
+
+    /// Threads that serve HTTP; 0 is one per core.
+    /// [default: 0]
+    http_threads: usize ["COUNT"] = 0;
+
+    /// Threads that keep the caches.
+    /// [default: 1]
+    data_threads: usize ["COUNT"] = 1;
+
+    /// What is logged: error, warn, info, debug or trace, or a filter such as
+    /// info,taffrail::server=debug.
+    /// [default: info]
+    log_level: LogFilter ["FILTER"] = LogFilter::default();
+
+    /// Form of the log on stderr: text, json, or auto, which is text, coloured on a terminal.
+    /// [default: auto]
+    log_format: LogFormat ["FORMAT"] = LogFormat::Auto;
+}

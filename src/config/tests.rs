@@ -1,0 +1,241 @@
+//! Settings from flags, from a file, and as text.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::{Args, Command, FromArgMatches};
+
+use super::*;
+
+fn flags(arguments: &[&str]) -> Result<Settings, String> {
+    let command = Settings::augment_args(Command::new("taffrail").no_binary_name(true));
+    command
+        .try_get_matches_from(arguments)
+        .and_then(|matches| Settings::from_arg_matches(&matches))
+        .map_err(|error| ConfigError::of_flags(&error).unwrap().to_string())
+}
+
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+fn from_file(text: &str) -> Result<Config, String> {
+    let file = file(text);
+    Config::load(Settings::default(), Some(file.path())).map_err(|error| {
+        let line = error.to_string();
+        let path = file.path().display().to_string();
+        assert!(line.contains(&path), "{line}");
+        line.replace(&path, "FILE")
+    })
+}
+
+#[test]
+fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
+    let file = file("secure-port: 7000\nretention-age: 2h\n");
+    let flags = flags(&["--secure-port=8000"]).unwrap();
+    let config = Config::load(flags, Some(file.path())).unwrap();
+    assert_eq!(config.secure_port, Port(8000));
+    assert_eq!(config.retention_age, Period(Duration::from_secs(7200)));
+    assert_eq!(config.retention_bytes, ByteSize(1 << 30));
+}
+
+#[test]
+fn a_refused_flag_is_named_with_its_value_in_one_line() {
+    for (argument, line) in [
+        (
+            "--secure-port=70000",
+            "--secure-port=70000: not a port from 0 to 65535",
+        ),
+        (
+            "--retention-age=soon",
+            "--retention-age=soon: not a duration such as 250ms, 90s, 10m, 1h30m or 7d",
+        ),
+        (
+            "--retention-bytes=1XB",
+            "--retention-bytes=1XB: not a size such as 512KiB, 64MiB, 1GiB or 4096",
+        ),
+        (
+            "--storage-backend=etcd",
+            "--storage-backend=etcd: not one of embedded, memory",
+        ),
+        (
+            "--max-connections=many",
+            "--max-connections=many: invalid digit found in string",
+        ),
+        (
+            "--bind-address=here",
+            "--bind-address=here: invalid IP address syntax",
+        ),
+        (
+            "--log-level=loud",
+            "--log-level=loud: not a level: off, error, warn, info, debug, trace",
+        ),
+        (
+            "--secure-prot=1",
+            "--secure-prot is unknown; did you mean --secure-port?",
+        ),
+        ("--xyzzy", "--xyzzy is unknown; see taffrail --help"),
+    ] {
+        assert_eq!(flags(&[argument]).unwrap_err(), line);
+    }
+    assert_eq!(
+        flags(&["--secure-port=1", "--secure-port=2"]).unwrap_err(),
+        "--secure-port is given more than once"
+    );
+    assert_eq!(
+        flags(&["--secure-port"]).unwrap_err(),
+        "--secure-port needs a value"
+    );
+}
+
+#[test]
+fn a_file_is_refused_by_the_name_that_is_wrong() {
+    for (text, line) in [
+        (
+            "secure-prot: 1\n",
+            "config file FILE: --secure-prot is unknown; did you mean --secure-port?",
+        ),
+        (
+            "secure-port: high\n",
+            "config file FILE: --secure-port=high: not a port from 0 to 65535",
+        ),
+        (
+            "config: other.yaml\n",
+            "config file FILE: --config is unknown; see taffrail --help",
+        ),
+        (
+            "secure-port: {a: 1}\n",
+            "config file FILE: secure-port: a single value is expected",
+        ),
+        (
+            "- 1\n",
+            "config file FILE: not a mapping of settings to values",
+        ),
+        (
+            "tls-cert-file: a.crt\n",
+            "--tls-cert-file and --tls-private-key-file are set together or not at all",
+        ),
+    ] {
+        let refusal = match from_file_or_settings(text) {
+            Err(refusal) => refusal,
+            Ok(config) => panic!("{text:?} was taken: {config:?}"),
+        };
+        assert!(refusal.starts_with(line), "{refusal}");
+    }
+    assert!(from_file("a: [\n").unwrap_err().contains("not valid YAML"));
+}
+
+fn from_file_or_settings(text: &str) -> Result<Config, String> {
+    let file = file(text);
+    Config::load(Settings::default(), Some(file.path())).map_err(|error| {
+        error
+            .to_string()
+            .replace(&file.path().display().to_string(), "FILE")
+    })
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let missing = Path::new("/does/not/exist.yaml");
+    let refusal = Config::load(Settings::default(), Some(missing)).unwrap_err();
+    assert!(
+        refusal
+            .to_string()
+            .starts_with("config file /does/not/exist.yaml: "),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn an_empty_file_sets_nothing() {
+    for text in ["", "# only a comment\n", "{}\n"] {
+        assert_eq!(from_file(text).unwrap(), Config::default(), "{text:?}");
+    }
+}
+
+#[test]
+fn what_is_printed_can_be_read_back() {
+    let set = flags(&[
+        "--secure-port=0",
+        "--metrics-bind-address=0",
+        "--retention-age=1h30m",
+        "--tls-san=a.example,10.1.2.3",
+        "--log-level=info,taffrail=debug",
+        "--data-dir=/var/lib/with space",
+    ])
+    .unwrap();
+    let config = Config::load(set, None).unwrap();
+    assert_eq!(from_file(&config.to_yaml()).unwrap(), config);
+    assert_eq!(
+        from_file(&Config::default().to_yaml()).unwrap(),
+        Config::default()
+    );
+}
+
+#[test]
+fn every_setting_says_its_default() {
+    for entry in Config::default().entries() {
+        let value = match entry.value.as_str() {
+            "" => "none",
+            value => value,
+        };
+        let said = format!("[default: {value}]");
+        assert!(entry.explanation.contains(&said), "{entry:?}");
+    }
+}
+
+/// The sample that an operator edits names every setting, with its default.
+#[test]
+fn the_sample_file_is_what_the_defaults_print() {
+    let sample = include_str!("../../config/taffrail.yaml");
+    assert_eq!(sample, Config::default().to_yaml());
+}
+
+#[test]
+fn sizes_and_durations_have_one_text_form() {
+    for (text, form) in [
+        ("1GiB", "1GiB"),
+        ("1024Mi", "1GiB"),
+        ("1500000", "1500000"),
+        ("2MB", "2000000"),
+        ("0", "0"),
+    ] {
+        assert_eq!(text.parse::<ByteSize>().unwrap().to_string(), form);
+    }
+    for bad in [
+        "",
+        "GiB",
+        "1.5GiB",
+        "-1",
+        "99999999999999999999",
+        "18446744073709551615KiB",
+    ] {
+        assert!(bad.parse::<ByteSize>().is_err(), "{bad}");
+    }
+    for (text, form) in [
+        ("90s", "1m30s"),
+        ("1h30m", "1h30m"),
+        ("250ms", "250ms"),
+        ("7d", "7d"),
+        ("0", "0s"),
+        ("60m", "1h"),
+    ] {
+        assert_eq!(text.parse::<Period>().unwrap().to_string(), form);
+    }
+    for bad in ["", "1", "h", "1x", "-1s", "1h 30m", "99999999999999999999s"] {
+        assert!(bad.parse::<Period>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn metrics_can_be_switched_off() {
+    for off in ["--metrics-bind-address=0", "--metrics-bind-address="] {
+        let config = Config::load(flags(&[off]).unwrap(), None).unwrap();
+        assert_eq!(config.metrics_bind_address, MetricsAddress(None));
+    }
+    let clash = flags(&["--metrics-bind-address=127.0.0.1:6443"]).unwrap();
+    assert!(Config::load(clash, None).is_err());
+}

@@ -1,0 +1,309 @@
+//! The values of settings: each with one text form, read by `FromStr` and written by `Display`.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// A number of bytes: `1GiB`, `64Mi`, `500MB`, `4096`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ByteSize(pub u64);
+
+const BINARY_UNITS: [(&str, u64); 4] = [
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+];
+
+impl FromStr for ByteSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ByteSize, String> {
+        let digits = text.find(|c: char| !c.is_ascii_digit());
+        let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+        let factor: Option<u64> = match unit.trim() {
+            "" | "B" => Some(1),
+            "kB" | "KB" => Some(1_000),
+            "MB" => Some(1_000_000),
+            "GB" => Some(1_000_000_000),
+            "TB" => Some(1_000_000_000_000),
+            unit => BINARY_UNITS
+                .iter()
+                .find(|(name, _)| *name == unit || name.trim_end_matches('B') == unit)
+                .map(|(_, factor)| *factor),
+        };
+        let bytes = number.parse::<u64>().ok().zip(factor);
+        bytes
+            .and_then(|(number, factor)| number.checked_mul(factor))
+            .map(ByteSize)
+            .ok_or_else(|| "not a size such as 512KiB, 64MiB, 1GiB or 4096".to_owned())
+    }
+}
+
+impl fmt::Display for ByteSize {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let exact =
+            |(_, factor): &&(&str, u64)| self.0 >= *factor && self.0.is_multiple_of(*factor);
+        match BINARY_UNITS.iter().find(exact) {
+            Some((unit, factor)) => write!(formatter, "{}{unit}", self.0 / factor),
+            None => write!(formatter, "{}", self.0),
+        }
+    }
+}
+
+/// A length of time: `1h`, `1h30m`, `90s`, `250ms`, `7d`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Period(pub Duration);
+
+const PERIOD_UNITS: [(&str, u64); 5] = [
+    ("ms", 1),
+    ("d", 86_400_000),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1_000),
+];
+
+impl Period {
+    fn milliseconds(text: &str) -> Option<u64> {
+        let mut total: u64 = 0;
+        let mut rest = text;
+        while !rest.is_empty() {
+            let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+            let (number, tail) = rest.split_at(digits);
+            let (unit, factor) = PERIOD_UNITS
+                .iter()
+                .find(|(unit, _)| tail.starts_with(unit))?;
+            let part = number.parse::<u64>().ok()?.checked_mul(*factor)?;
+            total = total.checked_add(part)?;
+            rest = tail.get(unit.len()..)?;
+        }
+        Some(total)
+    }
+}
+
+impl FromStr for Period {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Period, String> {
+        let milliseconds = match text {
+            "0" => Some(0),
+            "" => None,
+            text => Period::milliseconds(text),
+        };
+        milliseconds
+            .map(|milliseconds| Period(Duration::from_millis(milliseconds)))
+            .ok_or_else(|| "not a duration such as 250ms, 90s, 10m, 1h30m or 7d".to_owned())
+    }
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX);
+        if rest == 0 {
+            return formatter.write_str("0s");
+        }
+        let (milliseconds, larger) = (PERIOD_UNITS[0], &PERIOD_UNITS[1..]);
+        for (unit, factor) in larger.iter().chain([&milliseconds]) {
+            if rest >= *factor {
+                write!(formatter, "{}{unit}", rest / factor)?;
+                rest %= factor;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Port(pub u16);
+
+impl FromStr for Port {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Port, String> {
+        text.parse()
+            .map(Port)
+            .map_err(|_| "not a port from 0 to 65535".to_owned())
+    }
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// A path, or none when it is empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilePath(PathBuf);
+
+impl FilePath {
+    /// No path.
+    pub fn unset() -> FilePath {
+        FilePath(PathBuf::new())
+    }
+
+    /// Whether there is one.
+    pub fn is_set(&self) -> bool {
+        !self.0.as_os_str().is_empty()
+    }
+
+    /// The path; empty when none is set.
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl<P: Into<PathBuf>> From<P> for FilePath {
+    fn from(path: P) -> FilePath {
+        FilePath(path.into())
+    }
+}
+
+impl FromStr for FilePath {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<FilePath, Self::Err> {
+        Ok(FilePath(PathBuf::from(text)))
+    }
+}
+
+impl fmt::Display for FilePath {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.display().fmt(formatter)
+    }
+}
+
+/// Names, separated by commas.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names(pub Vec<String>);
+
+impl FromStr for Names {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Names, Self::Err> {
+        let names = text.split(',').map(str::trim).filter(|n| !n.is_empty());
+        Ok(Names(names.map(str::to_owned).collect()))
+    }
+}
+
+impl fmt::Display for Names {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.join(","))
+    }
+}
+
+/// Where the plain metrics listener listens, if it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetricsAddress(pub Option<SocketAddr>);
+
+impl FromStr for MetricsAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<MetricsAddress, String> {
+        match text {
+            "" | "0" => Ok(MetricsAddress(None)),
+            text => text
+                .parse()
+                .map(|address| MetricsAddress(Some(address)))
+                .map_err(|_| "not an address and port such as 127.0.0.1:9464, nor 0".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for MetricsAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(address) => address.fmt(formatter),
+            None => formatter.write_str("0"),
+        }
+    }
+}
+
+/// What is logged; checked when it is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogFilter(String);
+
+impl LogFilter {
+    /// The directives.
+    pub fn directives(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for LogFilter {
+    fn default() -> LogFilter {
+        LogFilter("info".to_owned())
+    }
+}
+
+impl FromStr for LogFilter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<LogFilter, String> {
+        // A single word is a level: a misspelt one would be taken for the name of a module.
+        let level_or_list = text.contains([',', '=']) || LEVELS.contains(&text);
+        match tracing_subscriber::EnvFilter::builder().parse(text) {
+            Ok(_) if level_or_list => Ok(LogFilter(text.to_owned())),
+            Ok(_) => Err(format!("not a level: {}", LEVELS.join(", "))),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+impl fmt::Display for LogFilter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+macro_rules! words {
+    ($(#[doc = $doc:literal])+ $name:ident { $( $(#[doc = $variant_doc:literal])+ $variant:ident = $word:literal, )+ }) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $( $(#[doc = $variant_doc])+ $variant, )+ }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<$name, String> {
+                match text {
+                    $( $word => Ok($name::$variant), )+
+                    _ => Err(format!("not one of {}", [$($word),+].join(", "))),
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(match self { $( $name::$variant => $word, )+ })
+            }
+        }
+    };
+}
+
+words! {
+    /// Which engine keeps the objects.
+    StorageBackend {
+        /// The event log in the data directory.
+        Embedded = "embedded",
+        /// Memory alone, for tests.
+        Memory = "memory",
+    }
+}
+
+words! {
+    /// How log lines look.
+    LogFormat {
+        /// Text; coloured on a terminal.
+        Auto = "auto",
+        /// Text without colour.
+        Text = "text",
+        /// One JSON object to a line.
+        Json = "json",
+    }
+}

@@ -1,0 +1,88 @@
+//! Signals: the first SIGTERM or SIGINT drains, the second exits, SIGHUP is noted.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Which signal told the daemon to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopSignal {
+    /// SIGINT, as from Ctrl-C.
+    Interrupt,
+    /// SIGTERM, as from a service manager.
+    Terminate,
+}
+
+impl fmt::Display for StopSignal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            StopSignal::Interrupt => "SIGINT",
+            StopSignal::Terminate => "SIGTERM",
+        })
+    }
+}
+
+impl StopSignal {
+    /// The exit code of a process that was stopped before it could drain: 128 and the signal's
+    /// number, as shells have it.
+    pub fn exit_code(self) -> ExitCode {
+        ExitCode::from(match self {
+            StopSignal::Interrupt => 130,
+            StopSignal::Terminate => 143,
+        })
+    }
+}
+
+/// The signals of the process, from the moment this is made on: none of them kills it any more.
+pub struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    /// Takes over the signals. Needs a tokio runtime with I/O.
+    ///
+    /// # Errors
+    /// When the operating system refuses the handlers.
+    pub fn install() -> io::Result<Signals> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for a signal to stop. To be asked again while draining: the second answer means
+    /// "now". May be dropped and called again without losing a signal.
+    pub async fn stop(&mut self) -> StopSignal {
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return StopSignal::Interrupt,
+                _ = self.terminate.recv() => return StopSignal::Terminate,
+                _ = self.hangup.recv() => {
+                    tracing::info!("SIGHUP: there is nothing to reload");
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::{Signal as Number, getpid, kill_process};
+
+    /// One test for all of them: signals reach the whole process.
+    #[tokio::test]
+    async fn a_hangup_does_not_stop_and_each_stop_signal_does() {
+        let mut signals = Signals::install().unwrap();
+        kill_process(getpid(), Number::HUP).unwrap();
+        kill_process(getpid(), Number::TERM).unwrap();
+        assert_eq!(signals.stop().await, StopSignal::Terminate);
+        kill_process(getpid(), Number::INT).unwrap();
+        assert_eq!(signals.stop().await, StopSignal::Interrupt);
+    }
+}

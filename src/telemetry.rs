@@ -1,0 +1,165 @@
+//! Logs, metrics and the panic hook of the process.
+
+use std::io::IsTerminal;
+use std::panic::PanicHookInfo;
+use std::time::Duration;
+
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::config::{LogFilter, LogFormat};
+
+/// How often samples of histograms are folded into their buckets. Without it they would pile up
+/// while nobody scrapes.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What the crates below us log at `warn` is the behaviour of strangers on the network. Whoever
+/// wants to see it names the crate in `--log-level`.
+const QUIET_CRATES: &str = "h2=error,hyper=error,rustls=error,tokio_rustls=error";
+
+/// The process can't log or measure.
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    /// Somebody installed a subscriber before.
+    #[error("the log can't be set up: {0}")]
+    Log(String),
+    /// Somebody installed a recorder before, or a table of buckets is wrong.
+    #[error("the metrics can't be set up: {0}")]
+    Metrics(#[from] metrics_exporter_prometheus::BuildError),
+}
+
+/// Sends the log to stderr; a panic becomes one line of it.
+///
+/// # Errors
+/// When the process has a log already.
+pub fn install_log(filter: &LogFilter, format: LogFormat) -> Result<(), TelemetryError> {
+    let directives = format!("{QUIET_CRATES},{}", filter.directives());
+    let filter = EnvFilter::builder()
+        .parse(directives)
+        .map_err(|error| TelemetryError::Log(error.to_string()))?;
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let registry = tracing_subscriber::registry().with(filter);
+    match format {
+        LogFormat::Json => registry.with(lines.json().flatten_event(true)).try_init(),
+        LogFormat::Text => registry.with(lines.with_ansi(false)).try_init(),
+        LogFormat::Auto => registry
+            .with(lines.with_ansi(std::io::stderr().is_terminal()))
+            .try_init(),
+    }
+    .map_err(|error| TelemetryError::Log(error.to_string()))?;
+    std::panic::set_hook(Box::new(log_panic));
+    Ok(())
+}
+
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let message = panic.payload_as_str().unwrap_or("no message");
+    let location = panic.location().map(ToString::to_string);
+    tracing::error!(
+        location = location.unwrap_or_default(),
+        thread = std::thread::current().name().unwrap_or_default(),
+        "panicked: {message}"
+    );
+}
+
+/// Installs the recorder of the process; the handle renders what `/metrics` serves. Somebody has
+/// to run [`upkeep`].
+///
+/// # Errors
+/// When the process has a recorder already.
+pub fn install_metrics() -> Result<PrometheusHandle, TelemetryError> {
+    let mut builder = PrometheusBuilder::new();
+    for (matcher, buckets) in buckets() {
+        builder = builder.set_buckets_for_metric(matcher, buckets)?;
+    }
+    Ok(builder.install_recorder()?)
+}
+
+/// Keeps the memory of histograms bounded; never returns.
+pub async fn upkeep(handle: PrometheusHandle) {
+    let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
+    loop {
+        ticks.tick().await;
+        handle.run_upkeep();
+    }
+}
+
+/// Buckets of the histograms. Kubernetes' own where a board reads them, thinned where it has
+/// dozens: each bucket is a series for each set of labels.
+fn buckets() -> Vec<(Matcher, &'static [f64])> {
+    const REQUEST_SECONDS: &[f64] = &[
+        0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0,
+    ];
+    const READ_WAIT_SECONDS: &[f64] = &[
+        0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0,
+    ];
+    const FINE_SECONDS: &[f64] = &[
+        0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
+    ];
+    const RESPONSE_BYTES: &[f64] = &[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+    const EVENT_BYTES: &[f64] = &[
+        1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0,
+    ];
+    const COUNTS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 1024.0];
+    let full = |name: &str| Matcher::Full(name.to_owned());
+    vec![
+        (full("apiserver_request_duration_seconds"), REQUEST_SECONDS),
+        (
+            full("apiserver_request_sli_duration_seconds"),
+            REQUEST_SECONDS,
+        ),
+        (full("etcd_request_duration_seconds"), REQUEST_SECONDS),
+        (full("apiserver_response_sizes"), RESPONSE_BYTES),
+        (full("apiserver_watch_events_sizes"), EVENT_BYTES),
+        (
+            full("apiserver_watch_cache_read_wait_seconds"),
+            READ_WAIT_SECONDS,
+        ),
+        (Matcher::Suffix("_seconds".to_owned()), FINE_SECONDS),
+        (Matcher::Suffix("_bytes".to_owned()), RESPONSE_BYTES),
+        (Matcher::Suffix("_count".to_owned()), COUNTS),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use metrics::{Key, Label, Level, Metadata, Recorder};
+
+    #[test]
+    fn a_histogram_named_by_kubernetes_has_its_buckets() {
+        let mut builder = PrometheusBuilder::new();
+        for (matcher, buckets) in buckets() {
+            builder = builder.set_buckets_for_metric(matcher, buckets).unwrap();
+        }
+        let recorder = builder.build_recorder();
+        let metadata = Metadata::new("test", Level::INFO, None);
+        for name in [
+            "apiserver_request_duration_seconds",
+            "taffrail_commit_seconds",
+        ] {
+            let key = Key::from_parts(name, vec![Label::new("verb", "GET")]);
+            recorder.register_histogram(&key, &metadata).record(0.01);
+        }
+        let text = recorder.handle().render();
+        assert!(
+            text.contains(r#"apiserver_request_duration_seconds_bucket{verb="GET",le="0.025"} 1"#),
+            "{text}"
+        );
+        assert!(
+            text.contains(r#"taffrail_commit_seconds_bucket{verb="GET",le="0.01"} 1"#),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_quiet_crates_are_a_filter_that_a_user_can_override() {
+        for user in ["info", "debug,h2=trace"] {
+            let directives = format!("{QUIET_CRATES},{user}");
+            let filter = EnvFilter::builder().parse(directives).unwrap().to_string();
+            assert!(filter.contains("hyper=error"), "{filter}");
+            assert_eq!(filter.contains("h2=trace"), user.contains("h2=trace"));
+        }
+    }
+}
