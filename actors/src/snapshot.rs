@@ -50,9 +50,17 @@ pub struct Snapshot {
     pub revision: Revision,
     pub(crate) objects: OrdSet<Filed>,
     pub(crate) bytes: u64,
+    pub(crate) last_event: Revision,
 }
 
 impl Snapshot {
+    /// The revision of the newest event of the resource that it shows, deletes included. Nothing
+    /// of the resource happened between it and `revision`, so that a snapshot answers an exact
+    /// list at any revision from here up to `revision`.
+    pub fn last_event(&self) -> Revision {
+        self.last_event
+    }
+
     /// The object under a key.
     pub fn get(&self, key: &Key) -> Option<&Arc<CachedObject>> {
         self.objects.get(key.as_bytes()).map(|filed| &filed.0)

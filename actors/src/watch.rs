@@ -92,6 +92,10 @@ pub trait Projection: Send + Sync + 'static {
     /// The frame of a bookmark; with `initial_events_end` the one that closes the initial
     /// events (WA-15, WA-41).
     fn bookmark(&self, revision: Revision, initial_events_end: bool, first: bool) -> Bytes;
+
+    /// The frame of an ERROR event: a Status 500 InternalError with this text, after which the
+    /// stream ends (WA-32, WA-33).
+    fn error(&self, message: &str) -> Bytes;
 }
 
 /// What a watcher wants.

@@ -5,9 +5,17 @@
 //! below) and [`dry_run`]. The storage suite in `tests/` says what all of them must do; numbers
 //! such as ST-41 are those of the behaviour pages.
 
+pub mod cached;
 pub mod codec;
+pub mod dry_run;
+pub mod factory;
+pub mod keys;
 pub mod live;
 pub mod memory;
+pub mod metrics;
+mod preconditions;
+pub mod transformer;
+pub mod underlying;
 
 use std::sync::Arc;
 

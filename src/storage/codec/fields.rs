@@ -68,10 +68,10 @@ impl Below<'_> {
             if !rest.is_empty() {
                 continue;
             }
-            if let Some(slot) = self.found.get_mut(field) {
-                if slot.as_ref().is_none_or(|(earlier, _)| path < *earlier) {
-                    *slot = Some((path, SmolStr::from(text)));
-                }
+            if let Some(slot) = self.found.get_mut(field)
+                && slot.as_ref().is_none_or(|(earlier, _)| path < *earlier)
+            {
+                *slot = Some((path, SmolStr::from(text)));
             }
         }
     }

@@ -1,0 +1,360 @@
+//! Answers from the Cacher what it may, else asks the store below (CacherStorage).
+//!
+//! Reads take the Cacher's published snapshot and never enter its mailbox. How fresh a snapshot
+//! must be follows from two numbers of the engine (DESIGN.md section 4, item 7): the store's
+//! revision R and the prefix's last revision L. A snapshot that has reached L shows everything
+//! up to R, so the answer's version is the larger of R and the snapshot's own.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actors::cacher::{CacherHandle, NotFresh, Readiness};
+use actors::dispatcher::{StartPoint, WatchStart, Watcher};
+use actors::engine::{Origin, Position, Prefix, Revision};
+use actors::object::CachedObject;
+use actors::snapshot::Snapshot;
+use actors::watch::WatchInterest;
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
+
+use super::underlying::Underlying;
+use super::{
+    Asked, DeleteRequest, GetRequest, ListRequest, ObjectList, Stats, Storage, StorageError,
+    StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest, WatchStream,
+};
+use crate::api::object::Object;
+
+mod delegator;
+mod list;
+
+/// How long a read waits for the cache to become fresh enough (WC-30).
+const FRESH_WITHIN: Duration = Duration::from_secs(3);
+
+/// Seconds after which a client may ask again for a version of the future (ST-13).
+const TOO_LARGE_RETRY: u32 = 1;
+
+/// How often a reader that waits for a revision of the future looks at the store's own (WC-30:
+/// progress is requested at this pace where it has to be asked for).
+const FUTURE_PACE: Duration = Duration::from_millis(25);
+
+/// The store of one resource behind its watch cache.
+#[derive(Clone)]
+pub struct Cached {
+    store: Underlying,
+    cacher: CacherHandle,
+}
+
+/// A snapshot, and the version that it shows.
+struct Fresh {
+    snapshot: Arc<Snapshot>,
+    revision: Revision,
+}
+
+impl Cached {
+    /// Puts a cache in front of a store.
+    pub fn new(store: Underlying, cacher: CacherHandle) -> Cached {
+        Cached { store, cacher }
+    }
+
+    fn prefix(&self) -> Prefix {
+        self.store.keys.resource_prefix()
+    }
+
+    /// The error of a cache that is filling (ST-16, WC-41).
+    fn not_ready(&self) -> StorageError {
+        let (since, last_error) = match self.cacher.readiness() {
+            Readiness::Pending { since, last_error } => (since.elapsed(), last_error),
+            Readiness::Stopped => (Duration::ZERO, Some("the storage is stopped".to_owned())),
+            Readiness::Ready { .. } => (Duration::ZERO, None),
+        };
+        let retry_after = retry_after(since);
+        let kind = StorageErrorKind::NotReady {
+            retry_after,
+            last_error,
+        };
+        self.store.fault(&self.prefix().to_string(), kind)
+    }
+
+    /// The newest published snapshot.
+    fn published(&self) -> Result<Arc<Snapshot>, StorageError> {
+        self.cacher.snapshot().ok_or_else(|| self.not_ready())
+    }
+
+    /// Whatever the cache holds, with the newest version that may be claimed for it.
+    fn any_state(&self) -> Result<Fresh, StorageError> {
+        let position = self.store.engine.known(&self.prefix());
+        Ok(shown(self.published()?, position))
+    }
+
+    /// A state that shows every write acknowledged before the call (LI-20, WA-12).
+    async fn consistent(&self) -> Result<Fresh, StorageError> {
+        let prefix = self.prefix();
+        let position = self.store.engine.current(&prefix).await;
+        let position =
+            position.map_err(|error| self.store.engine_fault(&prefix.to_string(), error))?;
+        self.reach(position, position.revision).await
+    }
+
+    /// A state not older than a revision (LI-23, WA-13): waits for the store to get there, too.
+    async fn not_older_than(&self, wanted: Revision) -> Result<Fresh, StorageError> {
+        let prefix = self.prefix();
+        let deadline = Instant::now() + FRESH_WITHIN;
+        let mut position = self.store.engine.known(&prefix);
+        while position.revision < wanted {
+            if Instant::now() >= deadline {
+                return Err(self.too_large(wanted, position.revision));
+            }
+            tokio::time::sleep(FUTURE_PACE).await;
+            position = self.store.engine.known(&prefix);
+        }
+        // Up to the version asked for is enough.
+        let need = position.prefix_revision.min(wanted);
+        self.reach(
+            Position {
+                prefix_revision: need,
+                ..position
+            },
+            wanted,
+        )
+        .await
+    }
+
+    /// Waits until the snapshot shows the prefix up to a position.
+    async fn reach(&self, position: Position, wanted: Revision) -> Result<Fresh, StorageError> {
+        let started = Instant::now();
+        let fresh = self
+            .cacher
+            .fresh(position.prefix_revision, FRESH_WITHIN)
+            .await;
+        self.store.metrics.read_wait(started);
+        match fresh {
+            Ok(snapshot) => Ok(shown(snapshot, position)),
+            Err(NotFresh::Timeout { have, .. }) => Err(self.too_large(wanted, have)),
+            Err(NotFresh::NotReady(_)) => Err(self.not_ready()),
+        }
+    }
+
+    fn too_large(&self, requested: Revision, current: Revision) -> StorageError {
+        let kind = StorageErrorKind::TooLarge {
+            requested,
+            current,
+            retry_after: TOO_LARGE_RETRY,
+        };
+        self.store.fault(&self.prefix().to_string(), kind)
+    }
+
+    /// One object: from the cache where it can be fresh enough, else from the store. An unset
+    /// version is as consistent here as a read of the store, by the same wait as in lists.
+    async fn get_object(
+        &self,
+        request: GetRequest,
+    ) -> Result<Option<Arc<CachedObject>>, StorageError> {
+        let key = self.store.keys.object(&request.key)?;
+        if !matches!(self.cacher.readiness(), Readiness::Ready { .. }) {
+            return self.store.get(request).await;
+        }
+        let fresh = match request.asked {
+            Asked::Any => self.any_state(),
+            Asked::At(revision) => self.not_older_than(revision).await,
+            Asked::Unset => match self.consistent().await {
+                Ok(fresh) => Ok(fresh),
+                Err(_) => return self.store.get(request).await,
+            },
+        };
+        match fresh {
+            Ok(fresh) => Ok(fresh.snapshot.get(&key).cloned()),
+            Err(error) if matches!(error.kind, StorageErrorKind::NotReady { .. }) => {
+                self.store.get(request).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The cache's idea of an object, for a write to start from (ST-44, ST-63).
+    fn suggestion(&self, key: &str) -> Option<Arc<CachedObject>> {
+        let key = self.store.keys.object(key).ok()?;
+        self.cacher.snapshot()?.get(&key).cloned()
+    }
+
+    async fn open_watch(
+        &self,
+        request: WatchRequest,
+    ) -> Result<Box<dyn WatchStream>, StorageError> {
+        let (prefix, scope) = self.store.scope(&request)?;
+        self.published()?;
+        let from = self.start_point(&request, &prefix).await?;
+        let watcher = request.dispatcher.watch(WatchStart {
+            cacher: self.cacher.clone(),
+            engine: self.store.engine.clone(),
+            decode: self.store.decoder.clone(),
+            interest: WatchInterest {
+                scope,
+                ..request.interest
+            },
+            from,
+            bookmarks: request.bookmarks,
+            deadline: request.deadline,
+        });
+        Ok(Box::new(CachedWatch(watcher)))
+    }
+
+    /// Where a watch starts (the table of storage.md 3.2).
+    async fn start_point(
+        &self,
+        request: &WatchRequest,
+        prefix: &Prefix,
+    ) -> Result<StartPoint, StorageError> {
+        let initial = request
+            .send_initial_events
+            .unwrap_or(matches!(request.asked, Asked::Unset | Asked::Any));
+        if !initial {
+            return self.start_after(request, prefix).await;
+        }
+        let fresh = match (request.asked, request.send_initial_events) {
+            (Asked::Unset, Some(true)) => self.consistent().await?,
+            // Callers below the HTTP layer that said nothing get any state (WA-5).
+            (Asked::Unset | Asked::Any, _) => self.any_state()?,
+            (Asked::At(revision), _) => self.not_older_than(revision).await?,
+        };
+        let ends = request.bookmarks && request.send_initial_events == Some(true);
+        Ok(StartPoint::Initial {
+            snapshot: fresh.snapshot,
+            end_bookmark: ends.then_some(fresh.revision),
+        })
+    }
+
+    async fn start_after(
+        &self,
+        request: &WatchRequest,
+        prefix: &Prefix,
+    ) -> Result<StartPoint, StorageError> {
+        let after = match request.asked {
+            Asked::At(revision) => revision,
+            Asked::Unset => {
+                let position = self.store.engine.current(&self.prefix()).await;
+                position
+                    .map_err(|error| self.store.engine_fault(&prefix.to_string(), error))?
+                    .revision
+            }
+            Asked::Any => self.any_state()?.revision,
+        };
+        let compacted = self.store.engine.compacted();
+        if after < compacted && after < self.cacher.ring_floor() {
+            let error = actors::engine::EngineError::Compacted {
+                requested: after,
+                compacted,
+            };
+            return Err(self.store.too_old(prefix, after, error));
+        }
+        Ok(StartPoint::After(after))
+    }
+}
+
+/// A snapshot that has reached a position shows the position's revision, too.
+fn shown(snapshot: Arc<Snapshot>, position: Position) -> Fresh {
+    let revision = match snapshot.revision >= position.prefix_revision {
+        true => snapshot.revision.max(position.revision),
+        false => snapshot.revision,
+    };
+    Fresh { snapshot, revision }
+}
+
+/// Seconds to wait before another try at a cache that has been filling for so long (WC-41).
+fn retry_after(since: Duration) -> u32 {
+    (0.06 * since.as_secs_f64()).exp().clamp(1.0, 30.0).floor() as u32
+}
+
+/// A watch that the thread's Dispatcher serves.
+struct CachedWatch(Watcher);
+
+impl WatchStream for CachedWatch {
+    fn poll_next(
+        &mut self,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Bytes>> {
+        self.0.poll_next(context)
+    }
+}
+
+impl Storage for Cached {
+    fn create<'s>(
+        &'s self,
+        key: &'s str,
+        object: Object,
+        ttl: Option<u64>,
+        origin: Origin,
+    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+        self.store.create(key, object, ttl, origin)
+    }
+
+    fn delete<'s>(
+        &'s self,
+        mut request: DeleteRequest,
+        validate: &'s mut dyn ValidateDeletion,
+    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+        request.suggestion = self.suggestion(&request.key);
+        self.store.delete(request, validate)
+    }
+
+    fn get(
+        &self,
+        request: GetRequest,
+    ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>> {
+        self.get_object(request).boxed()
+    }
+
+    fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ObjectList, StorageError>> {
+        self.list(request).boxed()
+    }
+
+    fn watch(
+        &self,
+        request: WatchRequest,
+    ) -> LocalBoxFuture<'_, Result<Box<dyn WatchStream>, StorageError>> {
+        self.open_watch(request).boxed_local()
+    }
+
+    fn guaranteed_update<'s>(
+        &'s self,
+        mut request: UpdateRequest,
+        update: &'s mut dyn UpdateFunction,
+    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+        request.suggestion = self.suggestion(&request.key);
+        self.store.guaranteed_update(request, update)
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats, StorageError>> {
+        async move {
+            let fresh = self.consistent().await?;
+            Ok(Stats {
+                object_count: fresh.snapshot.len() as u64,
+                average_object_bytes: fresh.snapshot.average_bytes(),
+            })
+        }
+        .boxed()
+    }
+
+    fn readiness_check(&self) -> Result<(), StorageError> {
+        self.published().map(|_| ())
+    }
+
+    fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>> {
+        self.store.current_revision()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_for_a_filling_cache_grows_to_thirty_seconds_wc_41_ts_90() {
+        for (seconds, expected) in [(0, 1), (11, 1), (14, 2), (30, 6), (57, 30), (600, 30)] {
+            assert_eq!(
+                retry_after(Duration::from_secs(seconds)),
+                expected,
+                "{seconds} s"
+            );
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The wrapper behind `dryRun=All`: every check, and nothing stored (ST-80..83).
+
+use std::sync::Arc;
+
+use actors::engine::{Origin, Revision};
+use actors::object::CachedObject;
+use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
+
+use super::codec::Codec;
+use super::keys::Keys;
+use super::{
+    Asked, Current, DeleteRequest, GetRequest, ListRequest, ObjectList, Stats, Storage,
+    StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest,
+    WatchStream, preconditions,
+};
+use crate::api::object::Object;
+
+/// Answers writes as the storage below would, without asking it to write.
+#[derive(Clone)]
+pub struct DryRun {
+    storage: Arc<dyn Storage>,
+    codec: Codec,
+    keys: Keys,
+}
+
+impl DryRun {
+    /// Wraps a storage.
+    pub fn new(storage: Arc<dyn Storage>, codec: Codec, keys: Keys) -> DryRun {
+        DryRun {
+            storage,
+            codec,
+            keys,
+        }
+    }
+
+    fn fault(&self, key: &str, kind: StorageErrorKind) -> StorageError {
+        StorageError {
+            key: key.to_owned(),
+            kind,
+        }
+    }
+
+    async fn found(&self, key: &str) -> Result<Option<Arc<CachedObject>>, StorageError> {
+        self.storage
+            .get(GetRequest {
+                key: key.to_owned(),
+                asked: Asked::Unset,
+            })
+            .await
+    }
+
+    /// The object as it would have been answered, through the codec like a stored one.
+    fn shown(
+        &self,
+        key: &str,
+        object: &Object,
+        revision: Revision,
+    ) -> Result<Arc<CachedObject>, StorageError> {
+        let physical = self.keys.object(key)?;
+        self.codec
+            .wire(&physical, object, revision)
+            .map(Arc::new)
+            .map_err(|error| self.fault(key, StorageErrorKind::Internal(error.to_string())))
+    }
+}
+
+impl Storage for DryRun {
+    fn create<'s>(
+        &'s self,
+        key: &'s str,
+        object: Object,
+        _ttl: Option<u64>,
+        _origin: Origin,
+    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+        async move {
+            // Whatever keeps the key from being read counts as absent (ST-80).
+            if let Ok(Some(existing)) = self.found(key).await {
+                let physical = existing.key.to_string();
+                return Err(self.fault(&physical, StorageErrorKind::KeyExists));
+            }
+            self.shown(key, &object, Revision::ZERO)
+        }
+        .boxed()
+    }
+
+    fn delete<'s>(
+        &'s self,
+        request: DeleteRequest,
+        validate: &'s mut dyn ValidateDeletion,
+    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+        async move {
+            let Some(object) = self.found(&request.key).await? else {
+                return Err(self.fault(&request.key, StorageErrorKind::KeyNotFound));
+            };
+            preconditions::check(&request.preconditions, &object)
+                .map_err(|kind| self.fault(&object.key.to_text(), kind))?;
+            validate.call(&object).await.map_err(|status| {
+                self.fault(&object.key.to_text(), StorageErrorKind::Refused(status))
+            })?;
+            Ok(object)
+        }
+        .boxed()
+    }
+
+    fn get(
+        &self,
+        request: GetRequest,
+    ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>> {
+        self.storage.get(request)
+    }
+
+    fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ObjectList, StorageError>> {
+        self.storage.get_list(request)
+    }
+
+    fn watch(
+        &self,
+        request: WatchRequest,
+    ) -> LocalBoxFuture<'_, Result<Box<dyn WatchStream>, StorageError>> {
+        self.storage.watch(request)
+    }
+
+    fn guaranteed_update<'s>(
+        &'s self,
+        request: UpdateRequest,
+        update: &'s mut dyn UpdateFunction,
+    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+        async move {
+            let object = self.found(&request.key).await?;
+            let key = request.key.as_str();
+            if object.is_none() && !request.ignore_not_found {
+                return Err(self.fault(key, StorageErrorKind::KeyNotFound));
+            }
+            if let Some(object) = &object {
+                preconditions::check(&request.preconditions, object)
+                    .map_err(|kind| self.fault(&object.key.to_text(), kind))?;
+            }
+            let revision = object
+                .as_ref()
+                .map_or(Revision::ZERO, |object| object.revision);
+            let updated = update
+                .call(Current { object })
+                .await
+                .map_err(|status| self.fault(key, StorageErrorKind::Refused(status)))?;
+            self.shown(key, &updated.object, revision)
+        }
+        .boxed()
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats, StorageError>> {
+        self.storage.stats()
+    }
+
+    fn readiness_check(&self) -> Result<(), StorageError> {
+        self.storage.readiness_check()
+    }
+
+    fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>> {
+        self.storage.current_revision()
+    }
+}

@@ -1,0 +1,171 @@
+//! Keys of the storage interface, relative to a prefix, and the physical keys below it (ST-2..5).
+
+use actors::engine::{Key, Prefix};
+
+use super::{StorageError, StorageErrorKind};
+
+/// Where a resource lives: the store's root and the resource's place below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keys {
+    /// `/registry/`: begins and ends with one slash (ST-4).
+    root: String,
+    /// `/configmaps`: what every key of the resource begins with.
+    resource: String,
+}
+
+impl Keys {
+    /// Keys of a resource at `key_prefix` (such as `services/specs`, with or without a leading
+    /// slash) below `root`.
+    ///
+    /// # Errors
+    /// When the resource's place is empty (ST-5).
+    pub fn new(root: &str, key_prefix: &str) -> Result<Keys, StorageError> {
+        let place = key_prefix.trim_matches('/');
+        if place.is_empty() {
+            return Err(invalid("", "the resource's key prefix is empty"));
+        }
+        let parts: Vec<&str> = root.split('/').filter(|part| !part.is_empty()).collect();
+        let root = match parts.is_empty() {
+            true => "/".to_owned(),
+            false => format!("/{}/", parts.join("/")),
+        };
+        Ok(Keys {
+            root,
+            resource: format!("/{place}"),
+        })
+    }
+
+    /// The physical prefix of all the resource's objects.
+    pub fn resource_prefix(&self) -> Prefix {
+        Prefix::new(format!(
+            "{}{}/",
+            self.root,
+            self.resource.trim_start_matches('/')
+        ))
+    }
+
+    /// The resource's relative prefix, `/configmaps`.
+    pub fn resource(&self) -> &str {
+        &self.resource
+    }
+
+    /// The physical key of an object.
+    ///
+    /// # Errors
+    /// For keys that break ST-2.
+    pub fn object(&self, key: &str) -> Result<Key, StorageError> {
+        self.check(key)?;
+        Ok(Key::new(self.physical(key)))
+    }
+
+    /// The physical prefix of everything below a key, which gets a closing slash.
+    ///
+    /// # Errors
+    /// For keys that break ST-2.
+    pub fn below(&self, key: &str) -> Result<Prefix, StorageError> {
+        let key = if key.ends_with('/') {
+            key.to_owned()
+        } else {
+            format!("{key}/")
+        };
+        self.check(&key)?;
+        Ok(Prefix::new(self.physical(&key)))
+    }
+
+    fn physical(&self, key: &str) -> String {
+        format!("{}{}", self.root, key.strip_prefix('/').unwrap_or(key))
+    }
+
+    fn check(&self, key: &str) -> Result<(), StorageError> {
+        if key.split('/').any(|part| part == "..") {
+            return Err(invalid(key, "invalid key: it has a \"..\" element"));
+        }
+        if key.split('/').any(|part| part == ".") {
+            return Err(invalid(key, "invalid key: it has a \".\" element"));
+        }
+        if key.is_empty() || key == "/" {
+            return Err(invalid(key, "empty key"));
+        }
+        if !key.starts_with(&self.resource) {
+            return Err(invalid(
+                key,
+                &format!("it lacks the resource prefix {}", self.resource),
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn invalid(key: &str, why: &str) -> StorageError {
+    StorageError {
+        key: key.to_owned(),
+        kind: StorageErrorKind::InvalidKey(format!("invalid key {key:?}: {why}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_is_cleaned_to_one_slash_at_each_end_st_4() {
+        for root in ["custom/prefix", "/custom//prefix//", "/custom/prefix"] {
+            let keys = Keys::new(root, "pods").unwrap();
+            assert_eq!(
+                keys.object("/pods/a").unwrap(),
+                Key::new("/custom/prefix/pods/a")
+            );
+        }
+    }
+
+    #[test]
+    fn keys_are_checked_in_order_st_2_st_3_ts_34() {
+        let keys = Keys::new("/registry", "pods").unwrap();
+        for bad in [
+            "",
+            "/",
+            "/pods/../a",
+            "/pods/./a",
+            "/podtemplates-no",
+            "/other/a",
+            "pods/a",
+        ] {
+            let refused = keys.object(bad).is_err();
+            assert_eq!(
+                refused,
+                !bad.starts_with("/pods") || bad.contains("/."),
+                "{bad}"
+            );
+        }
+        for fine in [
+            "/pods",
+            "/pods/",
+            "/pods/ns/bar..",
+            "/pods/ns/a.b.c",
+            "/pods/ns/...a",
+        ] {
+            assert!(keys.object(fine).is_ok(), "{fine}");
+        }
+        assert_eq!(keys.below("/pods").unwrap(), Prefix::new("/registry/pods/"));
+        assert_eq!(
+            keys.below("/pods/ns1/").unwrap(),
+            Prefix::new("/registry/pods/ns1/")
+        );
+    }
+
+    #[test]
+    fn a_resource_without_a_place_is_refused_st_5() {
+        assert!(Keys::new("/registry", "").is_err());
+        assert!(Keys::new("/registry", "/").is_err());
+    }
+
+    #[test]
+    fn nested_places_keep_their_path_kv_2_pf_18() {
+        let keys = Keys::new("/registry", "services/specs").unwrap();
+        assert_eq!(
+            keys.resource_prefix(),
+            Prefix::new("/registry/services/specs/")
+        );
+        assert!(keys.object("/services/endpoints/a").is_err());
+    }
+}

@@ -1,0 +1,46 @@
+//! Preconditions of writes against an object found (ST-41, ST-52, API-100).
+
+use actors::object::CachedObject;
+
+use super::{Preconditions, StorageErrorKind};
+
+/// Whether the object is the one that is meant.
+pub(super) fn check(
+    preconditions: &Preconditions,
+    object: &CachedObject,
+) -> Result<(), StorageErrorKind> {
+    if let Some(wanted) = &preconditions.uid {
+        let uid = uid_of(object);
+        if *wanted != uid {
+            return Err(StorageErrorKind::InvalidObject(format!(
+                "Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
+            )));
+        }
+    }
+    if let Some(wanted) = &preconditions.resource_version {
+        let version = object.revision.to_string();
+        if *wanted != version {
+            return Err(StorageErrorKind::InvalidObject(format!(
+                "Precondition failed: ResourceVersion in precondition: {wanted}, \
+                 ResourceVersion in object meta: {version}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// `metadata.uid` of a cached object; empty when it has none.
+fn uid_of(object: &CachedObject) -> String {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        metadata: Metadata,
+    }
+    #[derive(serde::Deserialize)]
+    struct Metadata {
+        #[serde(default)]
+        uid: String,
+    }
+    serde_json::from_slice::<Head>(&object.wire)
+        .map(|head| head.metadata.uid)
+        .unwrap_or_default()
+}

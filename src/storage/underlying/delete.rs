@@ -1,0 +1,77 @@
+//! Delete (ST-40..46).
+
+use std::sync::Arc;
+
+use actors::engine::{Change, Expect, Key, Mutation};
+use actors::object::CachedObject;
+
+use super::{State, Underlying};
+use crate::storage::preconditions;
+use crate::storage::{DeleteRequest, StorageError, StorageErrorKind, ValidateDeletion};
+
+impl Underlying {
+    pub(super) async fn delete_object(
+        &self,
+        request: DeleteRequest,
+        validate: &mut dyn ValidateDeletion,
+    ) -> Result<Arc<CachedObject>, StorageError> {
+        let key = self.keys.object(&request.key)?;
+        let mut state = match &request.suggestion {
+            Some(object) => State::suggested(object.clone()),
+            None => self.read(&key).await?,
+        };
+        loop {
+            let Some(object) = state.object.clone() else {
+                return Err(self.fault(&key.to_text(), StorageErrorKind::KeyNotFound));
+            };
+            if let Err(refused) = self.may_delete(&key, &request, &object, validate).await {
+                state = self.recheck(&key, state, refused).await?;
+                continue;
+            }
+            let mutation = Mutation {
+                key: key.clone(),
+                expect: Expect::Unchanged(object.revision),
+                change: Change::Delete,
+                origin: request.origin.clone(),
+            };
+            match self.commit("delete", mutation).await? {
+                // The last content at the deletion's own revision (ST-42, PF-1).
+                Ok(event) => return Ok(Arc::new(object.at(event.revision))),
+                Err(current) => state = current,
+            }
+        }
+    }
+
+    async fn may_delete(
+        &self,
+        key: &Key,
+        request: &DeleteRequest,
+        object: &Arc<CachedObject>,
+        validate: &mut dyn ValidateDeletion,
+    ) -> Result<(), StorageError> {
+        preconditions::check(&request.preconditions, object)
+            .map_err(|kind| self.fault(&key.to_text(), kind))?;
+        validate
+            .call(object)
+            .await
+            .map_err(|status| self.fault(&key.to_text(), StorageErrorKind::Refused(status)))
+    }
+
+    /// A refusal is final for a current state; a suggestion is read anew, and the refusal stands
+    /// when it turns out to have been current all along (ST-41, ST-45).
+    async fn recheck(
+        &self,
+        key: &Key,
+        state: State,
+        refused: StorageError,
+    ) -> Result<State, StorageError> {
+        if state.current {
+            return Err(refused);
+        }
+        let fresh = self.read(key).await?;
+        match fresh.revision() == state.revision() {
+            true => Err(refused),
+            false => Ok(fresh),
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! Codec and transformer over an engine: the store without a cache (UnderlyingStorage).
+//!
+//! Every read goes to the engine. `Cached` sits on top of it for watches and lists, and hands
+//! every write down to here with a suggestion of the current state.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use actors::engine::{At, Change, Engine, Event, Expect, KeyValue, LeaseId, Mutation, Outcome};
+use actors::engine::{EngineError, Key, Origin, RangeRequest, Revision};
+use actors::object::{CachedObject, Decode, DecodeError};
+use actors::writer::WriterHandle;
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
+
+use super::codec::Codec;
+use super::keys::Keys;
+use super::metrics::Metrics;
+use super::transformer::Transformer;
+use super::{
+    Asked, DeleteRequest, Expired, GetRequest, ListRequest, ObjectList, Stats, Storage,
+    StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest,
+    WatchStream,
+};
+use crate::api::object::Object;
+
+mod delete;
+mod list;
+mod update;
+mod watch;
+
+pub(super) use list::{plan, token_after};
+
+/// The store of one resource over an engine.
+#[derive(Clone)]
+pub struct Underlying {
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) keys: Keys,
+    pub(super) decoder: Arc<StoredDecoder>,
+    pub(super) metrics: Metrics,
+    /// Turns for retries of hot keys; without it callers race (tests of the store alone).
+    writers: Option<WriterHandle>,
+}
+
+/// Stored bytes to cached objects: transformer, then codec.
+pub struct StoredDecoder {
+    /// The codec of the resource.
+    pub codec: Codec,
+    /// Its transformer.
+    pub transformer: Arc<dyn Transformer>,
+}
+
+impl Decode for StoredDecoder {
+    fn decode(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &Bytes,
+    ) -> Result<CachedObject, DecodeError> {
+        let (plain, _) = self
+            .transformer
+            .transform_from_storage(key, value)
+            .map_err(|error| DecodeError {
+                key: key.to_string(),
+                revision,
+                reason: error.reason,
+            })?;
+        self.codec.decode(key, revision, &plain)
+    }
+}
+
+/// A state of a key that a write starts from (ST-51).
+struct State {
+    /// The object, `None` when the key is absent.
+    object: Option<Arc<CachedObject>>,
+    /// Its plain stored bytes; empty when absent.
+    plain: Bytes,
+    /// The transformer wants it written anew (ST-56).
+    stale: bool,
+    /// Read from the engine, not suggested by a cache.
+    current: bool,
+}
+
+impl State {
+    fn revision(&self) -> Revision {
+        self.object
+            .as_ref()
+            .map_or(Revision::ZERO, |object| object.revision)
+    }
+
+    fn suggested(object: Arc<CachedObject>) -> State {
+        let plain = Bytes::from(object.stored_form());
+        State {
+            object: Some(object),
+            plain,
+            stale: false,
+            current: false,
+        }
+    }
+
+    fn expectation(&self) -> Expect {
+        match self.revision() {
+            Revision::ZERO => Expect::Absent,
+            revision => Expect::Unchanged(revision),
+        }
+    }
+}
+
+impl Underlying {
+    /// A store of a resource's objects.
+    pub fn new(
+        engine: Arc<dyn Engine>,
+        keys: Keys,
+        decoder: Arc<StoredDecoder>,
+        writers: Option<WriterHandle>,
+    ) -> Underlying {
+        let metrics = Metrics::new(decoder.codec.definition());
+        Underlying {
+            engine,
+            keys,
+            decoder,
+            metrics,
+            writers,
+        }
+    }
+
+    pub(super) fn fault(&self, key: &str, kind: StorageErrorKind) -> StorageError {
+        StorageError {
+            key: key.to_owned(),
+            kind,
+        }
+    }
+
+    /// Maps what an engine answers; `key` is the physical key or prefix it is about.
+    pub(super) fn engine_fault(&self, key: &str, error: EngineError) -> StorageError {
+        let kind = match error {
+            EngineError::Compacted { .. } => StorageErrorKind::Expired {
+                what: Expired::List,
+            },
+            EngineError::FutureRevision { requested, current } => StorageErrorKind::TooLarge {
+                requested,
+                current,
+                retry_after: 0,
+            },
+            EngineError::OutcomeUnknown(text) => StorageErrorKind::OutcomeUnknown(text),
+            EngineError::Unavailable(_) | EngineError::OutOfSpace(_) => {
+                StorageErrorKind::Unavailable(error.to_string(), 2)
+            }
+            EngineError::Closed => StorageErrorKind::Unavailable(error.to_string(), 1),
+            EngineError::TooLarge(_) => StorageErrorKind::BadRequest(error.to_string()),
+            EngineError::Corrupt(_) => StorageErrorKind::Internal(error.to_string()),
+        };
+        self.fault(key, kind)
+    }
+
+    fn decode_fault(&self, error: DecodeError) -> StorageError {
+        self.metrics.decode_error();
+        self.fault(
+            &error.key.clone(),
+            StorageErrorKind::Internal(error.to_string()),
+        )
+    }
+
+    /// A stored value as an object with its plain bytes.
+    fn state_of(&self, item: &KeyValue) -> Result<State, StorageError> {
+        let (plain, stale) = self
+            .decoder
+            .transformer
+            .transform_from_storage(&item.key, &item.value)
+            .map_err(|error| {
+                self.fault(
+                    &error.key.clone(),
+                    StorageErrorKind::Internal(error.to_string()),
+                )
+            })?;
+        let object = self
+            .decoder
+            .codec
+            .decode(&item.key, item.revision, &plain)
+            .map_err(|error| self.decode_fault(error))?;
+        Ok(State {
+            object: Some(Arc::new(object)),
+            plain,
+            stale,
+            current: true,
+        })
+    }
+
+    pub(super) fn object_of(&self, item: &KeyValue) -> Result<Arc<CachedObject>, StorageError> {
+        self.decoder
+            .decode(&item.key, item.revision, &item.value)
+            .map(Arc::new)
+            .map_err(|error| self.decode_fault(error))
+    }
+
+    /// The newest state of a key; absent is a state too.
+    async fn read(&self, key: &Key) -> Result<State, StorageError> {
+        let started = Instant::now();
+        let answer = self.engine.get(key.clone(), At::Latest).await;
+        self.metrics.request("get", started, answer.is_ok());
+        match answer
+            .map_err(|error| self.engine_fault(&key.to_text(), error))?
+            .item
+        {
+            Some(item) => self.state_of(&item),
+            None => Ok(absent()),
+        }
+    }
+
+    /// Commits, and turns a refusal into the state that stood in the way.
+    async fn commit(
+        &self,
+        operation: &'static str,
+        mutation: Mutation,
+    ) -> Result<Result<Event, State>, StorageError> {
+        let started = Instant::now();
+        let key = mutation.key.clone();
+        let answer = self.engine.commit(mutation).await;
+        self.metrics.request(operation, started, answer.is_ok());
+        match answer.map_err(|error| self.engine_fault(&key.to_text(), error))? {
+            Outcome::Committed(event) => Ok(Ok(event)),
+            Outcome::Refused {
+                current: Some(item),
+                ..
+            } => Ok(Err(self.state_of(&item)?)),
+            Outcome::Refused { current: None, .. } => Ok(Err(absent())),
+        }
+    }
+
+    async fn put(
+        &self,
+        operation: &'static str,
+        key: &Key,
+        expect: Expect,
+        plain: Vec<u8>,
+        origin: &Origin,
+    ) -> Result<Result<Event, State>, StorageError> {
+        let value = self
+            .decoder
+            .transformer
+            .transform_to_storage(key, plain)
+            .map_err(|error| {
+                self.fault(
+                    &error.key.clone(),
+                    StorageErrorKind::Internal(error.to_string()),
+                )
+            })?;
+        let change = Change::Put {
+            value,
+            lease: LeaseId::default(),
+        };
+        let mutation = Mutation {
+            key: key.clone(),
+            expect,
+            change,
+            origin: origin.clone(),
+        };
+        self.commit(operation, mutation).await
+    }
+
+    /// The object that plain bytes became at a revision (ST-30: not read back).
+    fn written(
+        &self,
+        key: &Key,
+        revision: Revision,
+        plain: Bytes,
+    ) -> Result<Arc<CachedObject>, StorageError> {
+        self.decoder
+            .codec
+            .decode(key, revision, &plain)
+            .map(Arc::new)
+            .map_err(|error| self.decode_fault(error))
+    }
+
+    async fn create_object(
+        &self,
+        key: &str,
+        object: Object,
+        origin: Origin,
+    ) -> Result<Arc<CachedObject>, StorageError> {
+        let key = self.keys.object(key)?;
+        if object
+            .resource_version()
+            .parse::<u64>()
+            .is_ok_and(|version| version != 0)
+        {
+            return Err(self.fault(&key.to_text(), StorageErrorKind::VersionOnCreate));
+        }
+        let plain = Bytes::from(self.decoder.codec.encode(&object));
+        match self
+            .put("create", &key, Expect::Absent, plain.to_vec(), &origin)
+            .await?
+        {
+            Ok(event) => self.written(&key, event.revision, plain),
+            Err(_) => Err(self.fault(&key.to_text(), StorageErrorKind::KeyExists)),
+        }
+    }
+
+    async fn get_object(
+        &self,
+        request: GetRequest,
+    ) -> Result<Option<Arc<CachedObject>>, StorageError> {
+        let key = self.keys.object(&request.key)?;
+        let started = Instant::now();
+        let answer = self.engine.get(key.clone(), At::Latest).await;
+        self.metrics.request("get", started, answer.is_ok());
+        let answer = answer.map_err(|error| self.engine_fault(&key.to_text(), error))?;
+        if let Asked::At(wanted) = request.asked {
+            self.check_reached(&key.to_text(), wanted, answer.revision, 0)?;
+        }
+        answer.item.map(|item| self.object_of(&item)).transpose()
+    }
+
+    /// ST-13: a version that the store has not reached yet.
+    pub(super) fn check_reached(
+        &self,
+        key: &str,
+        requested: Revision,
+        current: Revision,
+        retry_after: u32,
+    ) -> Result<(), StorageError> {
+        if requested <= current {
+            return Ok(());
+        }
+        Err(self.fault(
+            key,
+            StorageErrorKind::TooLarge {
+                requested,
+                current,
+                retry_after,
+            },
+        ))
+    }
+
+    async fn count(&self) -> Result<Stats, StorageError> {
+        let prefix = self.keys.resource_prefix();
+        let started = Instant::now();
+        let answer = self
+            .engine
+            .range(RangeRequest {
+                prefix: prefix.clone(),
+                start: None,
+                at: At::Latest,
+                limit: 0,
+                count_only: true,
+            })
+            .await;
+        self.metrics
+            .request("listWithCount", started, answer.is_ok());
+        let answer = answer.map_err(|error| self.engine_fault(&prefix.to_string(), error))?;
+        Ok(Stats {
+            object_count: answer.count,
+            average_object_bytes: 0,
+        })
+    }
+}
+
+fn absent() -> State {
+    State {
+        object: None,
+        plain: Bytes::new(),
+        stale: false,
+        current: true,
+    }
+}
+
+impl Storage for Underlying {
+    fn create<'s>(
+        &'s self,
+        key: &'s str,
+        object: Object,
+        _ttl: Option<u64>,
+        origin: Origin,
+    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+        self.create_object(key, object, origin).boxed()
+    }
+
+    fn delete<'s>(
+        &'s self,
+        request: DeleteRequest,
+        validate: &'s mut dyn ValidateDeletion,
+    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+        self.delete_object(request, validate).boxed()
+    }
+
+    fn get(
+        &self,
+        request: GetRequest,
+    ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>> {
+        self.get_object(request).boxed()
+    }
+
+    fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ObjectList, StorageError>> {
+        self.list(request).boxed()
+    }
+
+    fn watch(
+        &self,
+        request: WatchRequest,
+    ) -> LocalBoxFuture<'_, Result<Box<dyn WatchStream>, StorageError>> {
+        self.open_watch(request).boxed_local()
+    }
+
+    fn guaranteed_update<'s>(
+        &'s self,
+        request: UpdateRequest,
+        update: &'s mut dyn UpdateFunction,
+    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+        self.update_object(request, update).boxed()
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats, StorageError>> {
+        self.count().boxed()
+    }
+
+    fn readiness_check(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>> {
+        async move {
+            let prefix = self.keys.resource_prefix();
+            let started = Instant::now();
+            let answer = self.engine.current(&prefix).await;
+            self.metrics.request("get", started, answer.is_ok());
+            let position = answer.map_err(|error| self.engine_fault(&prefix.to_string(), error))?;
+            Ok(position.revision)
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,196 @@
+//! GuaranteedUpdate, step by step as storage.md 1.6 has it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::engine::{Event, Key, KeyValue, Revision};
+use actors::object::CachedObject;
+use actors::writer::Turn;
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::{State, Underlying};
+use crate::storage::preconditions;
+use crate::storage::{
+    Current, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, Updated,
+};
+
+/// How long a retry waits for its turn at a hot key before it tries without one.
+const TURN_WAIT: Duration = Duration::from_secs(30);
+
+/// What one attempt came to.
+enum Attempt {
+    /// The update is done, or needed nothing.
+    Done(Arc<CachedObject>),
+    /// Go on from this state.
+    Again(State),
+    /// Somebody else was faster: go on from this state, in turn.
+    Beaten(State),
+}
+
+impl Underlying {
+    pub(super) async fn update_object(
+        &self,
+        request: UpdateRequest,
+        update: &mut dyn UpdateFunction,
+    ) -> Result<Arc<CachedObject>, StorageError> {
+        let key = self.keys.object(&request.key)?;
+        let mut state = match &request.suggestion {
+            Some(object) => State::suggested(object.clone()),
+            None => self.read(&key).await?,
+        };
+        let mut turn: Option<Turn> = None;
+        loop {
+            if state.object.is_none() && !request.ignore_not_found {
+                if !state.current {
+                    state = self.read(&key).await?;
+                    continue;
+                }
+                return Err(self.fault(&key.to_text(), StorageErrorKind::KeyNotFound));
+            }
+            match self
+                .attempt(&key, &request, update, state, &mut turn)
+                .await?
+            {
+                Attempt::Done(object) => return Ok(object),
+                Attempt::Again(next) => state = next,
+                Attempt::Beaten(next) => {
+                    (turn, state) = self.in_turn(&key, turn.take(), next).await
+                }
+            }
+        }
+    }
+
+    /// One attempt from a state.
+    async fn attempt(
+        &self,
+        key: &Key,
+        request: &UpdateRequest,
+        update: &mut dyn UpdateFunction,
+        state: State,
+        turn: &mut Option<Turn>,
+    ) -> Result<Attempt, StorageError> {
+        if let Some(object) = &state.object
+            && let Err(kind) = preconditions::check(&request.preconditions, object)
+        {
+            // A suggestion may be old: only a fresh state may refuse (PF-19).
+            return match state.current {
+                true => Err(self.fault(&key.to_text(), kind)),
+                false => Ok(Attempt::Again(self.read(key).await?)),
+            };
+        }
+        let updated = match update
+            .call(Current {
+                object: state.object.clone(),
+            })
+            .await
+        {
+            Ok(updated) => updated,
+            Err(status) => {
+                let refused = self.fault(&key.to_text(), StorageErrorKind::Refused(status));
+                return self.refused(key, state, refused).await;
+            }
+        };
+        self.store(key, request, state, updated, turn).await
+    }
+
+    /// The update function said no: final for a state known to be current, otherwise only if the
+    /// state turns out to have been current (ST-53).
+    async fn refused(
+        &self,
+        key: &Key,
+        state: State,
+        refused: StorageError,
+    ) -> Result<Attempt, StorageError> {
+        if state.current {
+            return Err(refused);
+        }
+        let fresh = self.read(key).await?;
+        match fresh.revision() == state.revision() {
+            true => Err(refused),
+            false => Ok(Attempt::Again(fresh)),
+        }
+    }
+
+    /// Encodes, sees whether anything changed, and commits.
+    async fn store(
+        &self,
+        key: &Key,
+        request: &UpdateRequest,
+        mut state: State,
+        updated: Updated,
+        turn: &mut Option<Turn>,
+    ) -> Result<Attempt, StorageError> {
+        let plain = Bytes::from(self.decoder.codec.encode(&updated.object));
+        if !state.stale && state.object.is_some() && plain == state.plain {
+            if !state.current {
+                state = self.read(key).await?;
+                if plain != state.plain {
+                    return Ok(Attempt::Again(state));
+                }
+            }
+            if let (false, Some(object)) = (state.stale, &state.object) {
+                return Ok(Attempt::Done(object.clone()));
+            }
+        }
+        let expect = state.expectation();
+        match self
+            .put("update", key, expect, plain.to_vec(), &request.origin)
+            .await?
+        {
+            Ok(event) => {
+                let object = self.written(key, event.revision, plain)?;
+                if let Some(turn) = turn.take() {
+                    turn.committed(value_of(event));
+                }
+                Ok(Attempt::Done(object))
+            }
+            Err(current) => Ok(Attempt::Beaten(current)),
+        }
+    }
+
+    /// Waits for the key's turn (once more, for who had it and was beaten all the same), and
+    /// starts from what the one before left, where that is newer. Without a Writer, or when it
+    /// does not answer in time, the caller goes on unserialized: only speed depends on turns.
+    async fn in_turn(&self, key: &Key, held: Option<Turn>, state: State) -> (Option<Turn>, State) {
+        let granted = match (held, &self.writers) {
+            (Some(turn), _) => turn.again().await,
+            (None, Some(writers)) => writers.turn(key, Instant::now() + TURN_WAIT).await,
+            (None, None) => return (None, state),
+        };
+        let Ok(turn) = granted else {
+            return (None, state);
+        };
+        let newest = turn
+            .last_outcome()
+            .filter(|item| item.revision > state.revision());
+        let state = match newest.map(|item| self.state_of(item)) {
+            Some(Ok(newest)) => State {
+                current: false,
+                ..newest
+            },
+            _ => state,
+        };
+        (Some(turn), state)
+    }
+}
+
+/// What a put event left at its key.
+fn value_of(event: Event) -> KeyValue {
+    KeyValue {
+        key: event.key,
+        value: event.value,
+        create_revision: event.create_revision,
+        revision: event.revision,
+        version: event.version,
+        lease: event.lease,
+    }
+}
+
+/// The revision a state's object has, for tests and logs.
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let revision: Revision = self.revision();
+        write!(f, "State({revision}, current: {})", self.current)
+    }
+}

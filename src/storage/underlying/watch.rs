@@ -1,0 +1,257 @@
+//! Watches served by the engine itself: for resources without a watch cache.
+//!
+//! A feed of the engine rings the bell; what happened is then read from the engine's history,
+//! which has the previous values that selector transitions need (WA-20, WA-21).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use actors::engine::{Event, EventKind, FeedItem, HistoryRequest, Prefix, Revision};
+use actors::object::{CachedObject, Decode};
+use actors::watch::{Scope, WatchEventKind, WatchInterest, transition};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::{self, LocalBoxStream};
+
+use super::Underlying;
+use crate::storage::{
+    Asked, Expired, ListRequest, StorageError, StorageErrorKind, WatchRequest, WatchStream,
+};
+
+/// Bytes of values that one read of history takes from the engine.
+const HISTORY_BYTES: usize = 256 * 1024;
+
+/// Seconds after which a client may ask again for a version of the future (WA-17: 1 to 3).
+const TOO_LARGE_RETRY: u32 = 1;
+
+/// A watch over the engine.
+struct EngineWatch {
+    frames: LocalBoxStream<'static, Bytes>,
+}
+
+impl WatchStream for EngineWatch {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.frames.poll_next_unpin(context)
+    }
+}
+
+/// What a running watch needs.
+struct Follower {
+    store: Underlying,
+    prefix: Prefix,
+    interest: WatchInterest,
+    /// Everything up to here was looked at.
+    after: Revision,
+    first: bool,
+    ready: VecDeque<Bytes>,
+    feed: Option<Box<dyn actors::engine::Feed>>,
+}
+
+impl Underlying {
+    pub(super) async fn open_watch(
+        &self,
+        request: WatchRequest,
+    ) -> Result<Box<dyn WatchStream>, StorageError> {
+        let (prefix, scope) = self.scope(&request)?;
+        let interest = WatchInterest {
+            scope,
+            ..request.interest.clone()
+        };
+        let initial = request
+            .send_initial_events
+            .unwrap_or(matches!(request.asked, Asked::Unset | Asked::Any));
+        let mut ready = VecDeque::new();
+        let after = if initial {
+            self.initial_events(&request, &interest, &mut ready).await?
+        } else {
+            self.start_after(&request).await?
+        };
+        let feed = self
+            .engine
+            .feed(self.keys.resource_prefix(), after)
+            .await
+            .map_err(|error| self.too_old(&prefix, after, error))?;
+        let follower = Follower {
+            store: self.clone(),
+            prefix,
+            interest,
+            after,
+            first: ready.is_empty(),
+            ready,
+            feed: Some(feed),
+        };
+        let frames = stream::unfold(follower, |mut follower| async move {
+            follower.next().await.map(|frame| (frame, follower))
+        });
+        let end = tokio::time::sleep_until(request.deadline);
+        Ok(Box::new(EngineWatch {
+            frames: frames.take_until(end).boxed_local(),
+        }))
+    }
+
+    /// Which keys a watch is about.
+    pub(in crate::storage) fn scope(
+        &self,
+        request: &WatchRequest,
+    ) -> Result<(Prefix, Scope), StorageError> {
+        if !request.recursive {
+            let key = self.keys.object(&request.key)?;
+            return Ok((Prefix::new(key.as_bytes()), Scope::Object(key)));
+        }
+        let prefix = self.keys.below(&request.key)?;
+        let scope = match prefix == self.keys.resource_prefix() {
+            true => Scope::All,
+            false => Scope::Namespace(prefix.clone()),
+        };
+        Ok((prefix, scope))
+    }
+
+    /// The state as ADDED and the bookmark that ends it (WA-18, WA-19).
+    async fn initial_events(
+        &self,
+        request: &WatchRequest,
+        interest: &WatchInterest,
+        ready: &mut VecDeque<Bytes>,
+    ) -> Result<Revision, StorageError> {
+        let list = self
+            .list(ListRequest {
+                key: request.key.clone(),
+                recursive: request.recursive,
+                asked: Asked::Unset,
+                version_match: None,
+                limit: 0,
+                continue_token: None,
+                predicate: interest.predicate.clone(),
+            })
+            .await?;
+        if let Asked::At(wanted) = request.asked {
+            self.check_reached(&request.key, wanted, list.revision, TOO_LARGE_RETRY)?;
+        }
+        for object in &list.items {
+            let first = ready.is_empty();
+            let frame =
+                interest
+                    .projection
+                    .frame(WatchEventKind::Added, object, object.revision, first);
+            ready.push_back(frame);
+        }
+        if request.bookmarks && request.send_initial_events == Some(true) {
+            let first = ready.is_empty();
+            ready.push_back(interest.projection.bookmark(list.revision, true, first));
+        }
+        Ok(list.revision)
+    }
+
+    async fn start_after(&self, request: &WatchRequest) -> Result<Revision, StorageError> {
+        match request.asked {
+            Asked::At(revision) => Ok(revision),
+            Asked::Unset | Asked::Any => {
+                let prefix = self.keys.resource_prefix();
+                let answer = self.engine.current(&prefix).await;
+                Ok(answer
+                    .map_err(|error| self.engine_fault(&prefix.to_string(), error))?
+                    .revision)
+            }
+        }
+    }
+
+    pub(in crate::storage) fn too_old(
+        &self,
+        prefix: &Prefix,
+        requested: Revision,
+        error: actors::engine::EngineError,
+    ) -> StorageError {
+        match error {
+            actors::engine::EngineError::Compacted { compacted, .. } => {
+                let what = Expired::Watch {
+                    requested,
+                    oldest: compacted,
+                };
+                self.fault(&prefix.to_string(), StorageErrorKind::Expired { what })
+            }
+            error => self.engine_fault(&prefix.to_string(), error),
+        }
+    }
+}
+
+impl Follower {
+    /// The next frame. An engine that can't go on ends the stream, and the client resumes; an
+    /// event that can't be read ends it with an ERROR.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(frame) = self.ready.pop_front() {
+                return Some(frame);
+            }
+            let until = match self.feed.as_mut()?.next().await.ok()? {
+                FeedItem::Events(events) => events.last()?.revision,
+                FeedItem::Progress(revision) => {
+                    self.after = self.after.max(revision);
+                    continue;
+                }
+            };
+            while self.after < until && self.feed.is_some() {
+                self.read_history(until).await?;
+            }
+        }
+    }
+
+    async fn read_history(&mut self, until: Revision) -> Option<()> {
+        let request = HistoryRequest {
+            prefix: self.prefix.clone(),
+            after: self.after,
+            until,
+            bytes_max: HISTORY_BYTES,
+        };
+        let chunk = self.store.engine.history(request).await.ok()?;
+        for event in &chunk.events {
+            match self.frame(event) {
+                Ok(frame) => self.ready.extend(frame),
+                Err(reason) => {
+                    // Nothing may be delivered past an event that can't be read (WA-33).
+                    self.ready
+                        .push_back(self.interest.projection.error(&reason));
+                    self.feed = None;
+                    return Some(());
+                }
+            }
+        }
+        self.after = chunk.reached.max(self.after);
+        Some(())
+    }
+
+    /// An event's frame, if it is one for this watcher.
+    fn frame(&mut self, event: &Event) -> Result<Option<Bytes>, String> {
+        let decode = |revision: Revision, value: &Bytes| -> Result<Arc<CachedObject>, String> {
+            let decoded = self.store.decoder.decode(&event.key, revision, value);
+            decoded.map(Arc::new).map_err(|error| error.to_string())
+        };
+        let current = match event.kind {
+            EventKind::Put => Some(decode(event.revision, &event.value)?),
+            EventKind::Delete => None,
+        };
+        let previous = match (&event.previous, event.prev_revision) {
+            (Some(value), revision) => Some(decode(revision, value)?),
+            (None, Revision::ZERO) => None,
+            (None, _) => {
+                // Without the old value ADDED and MODIFIED can't be told apart (WA-32, PF-29).
+                return Err(format!(
+                    "the value of {} before revision {} is gone",
+                    event.key, event.revision
+                ));
+            }
+        };
+        let found = transition(
+            &self.interest.scope,
+            &*self.interest.predicate,
+            current.as_deref(),
+            previous.as_deref(),
+        );
+        Ok(found.map(|(kind, object)| {
+            let first = std::mem::take(&mut self.first);
+            self.interest
+                .projection
+                .frame(kind, object, event.revision, first)
+        }))
+    }
+}
