@@ -1,0 +1,123 @@
+//! Flags and the configuration file: what is wrong is said in one line, with exit code 2.
+
+use std::process::Output;
+
+use crate::harness::daemon::taffrail;
+
+fn run(arguments: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    taffrail()
+        .args(arguments)
+        .current_dir(folder.path())
+        .output()
+        .unwrap()
+}
+
+/// One line on stderr that holds all of these, and exit code 2.
+#[track_caller]
+fn refused(arguments: &[&str], words: &[&str]) {
+    let output = run(arguments);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+    assert_eq!(
+        stderr.trim_end().lines().count(),
+        1,
+        "{arguments:?}: {stderr}"
+    );
+    for word in words {
+        assert!(
+            stderr.contains(word),
+            "{arguments:?}: no {word:?} in {stderr}"
+        );
+    }
+}
+
+#[test]
+fn a_wrong_flag_or_value_is_named_in_one_line() {
+    refused(&["--no-such-flag"], &["--no-such-flag"]);
+    refused(&["--secure-port", "seventy"], &["--secure-port", "seventy"]);
+    refused(&["--secure-port", "65536"], &["--secure-port", "65536"]);
+    refused(
+        &["--bind-address", "nowhere"],
+        &["--bind-address", "nowhere"],
+    );
+    refused(&["--retention-age", "soon"], &["--retention-age", "soon"]);
+    refused(
+        &["--retention-bytes", "much"],
+        &["--retention-bytes", "much"],
+    );
+    refused(
+        &["--metrics-bind-address", "x:y"],
+        &["--metrics-bind-address", "x:y"],
+    );
+    refused(
+        &["--log-level", "tower=loud"],
+        &["--log-level", "tower=loud"],
+    );
+    refused(&["no-such-command"], &["no-such-command"]);
+    refused(
+        &["--config", "/nonexistent/file"],
+        &["--config", "/nonexistent/file"],
+    );
+}
+
+#[test]
+fn a_wrong_configuration_file_is_named_with_its_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    for (text, words) in [
+        ("no-such-key: 1\n", &["no-such-key"][..]),
+        ("secure-port: seventy\n", &["secure-port"]),
+        ("secure-port: [\n", &[]),
+        ("retention-age: soon\n", &["retention-age", "soon"]),
+        ("- a\n", &[]),
+    ] {
+        let path = folder.path().join("config.yaml");
+        std::fs::write(&path, text).unwrap();
+        let path = path.to_str().unwrap();
+        let words = [words, &[path]].concat();
+        refused(&["--config", path], &words);
+        refused(&["config", "--config", path], &words);
+    }
+}
+
+#[test]
+fn the_effective_configuration_is_printed_and_can_be_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.yaml");
+    std::fs::write(&path, "secure-port: 7443\nretention-age: 2h\n").unwrap();
+    let path = path.to_str().unwrap();
+    let print = |arguments: &[&str]| {
+        let output = run(arguments);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {stderr}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    // A flag wins over the file.
+    let printed = print(&["config", "--config", path, "--retention-bytes", "1MiB"]);
+    let effective: serde_json::Value = serde_saphyr::from_str(&printed).unwrap();
+    assert_eq!(effective["secure-port"], 7443, "{printed}");
+    assert!(printed.contains("retention-age: 2h"), "{printed}");
+    let again = folder.path().join("again.yaml");
+    std::fs::write(&again, &printed).unwrap();
+    assert_eq!(
+        print(&["config", "--config", again.to_str().unwrap()]),
+        printed
+    );
+}
+
+#[test]
+fn help_and_version_are_printed() {
+    let help = run(&["--help"]);
+    assert!(help.status.success());
+    let help = String::from_utf8(help.stdout).unwrap();
+    for flag in [
+        "--data-dir",
+        "--secure-port",
+        "--bind-address",
+        "--retention-age",
+        "--config",
+    ] {
+        assert!(help.contains(flag), "no {flag} in {help}");
+    }
+    assert!(run(&["--version"]).status.success());
+}

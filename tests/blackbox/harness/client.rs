@@ -1,0 +1,468 @@
+//! A small HTTP client that can send anything: one connection kept open, HTTP/1.1 or HTTP/2.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::sync::Mutex;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// Longer than any answer may take: the server's own limits are shorter.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// What a request failed with before there was an answer: it may or may not have been carried out.
+pub type Broken = Box<dyn std::error::Error + Send + Sync>;
+
+/// The protocol that ALPN offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    Http1,
+    Http2,
+}
+
+/// Where a server is and how it is trusted.
+#[derive(Clone)]
+pub struct Target {
+    pub address: SocketAddr,
+    pub token: Option<String>,
+    roots: Option<Arc<rustls::RootCertStore>>,
+}
+
+/// A request to be sent.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub method: Method,
+    pub path: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Bytes,
+}
+
+/// An answer, read to its end.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+/// One client: a connection made when needed and kept.
+pub struct Client {
+    target: Target,
+    protocol: Protocol,
+    sender: Mutex<Option<Sender>>,
+}
+
+/// A running watch, or any streamed answer of lines.
+pub struct Lines {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    body: Incoming,
+    buffer: BytesMut,
+}
+
+enum Sender {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
+}
+
+impl Target {
+    /// A server whose certificate is signed by the authority in `pem`; without one any is taken.
+    pub fn new(address: SocketAddr, token: Option<String>, pem: Option<&[u8]>) -> Target {
+        let roots = pem.map(|pem| {
+            let mut roots = rustls::RootCertStore::empty();
+            for certificate in CertificateDer::pem_slice_iter(pem) {
+                roots.add(certificate.unwrap()).unwrap();
+            }
+            Arc::new(roots)
+        });
+        Target {
+            address,
+            token,
+            roots,
+        }
+    }
+
+    /// The same server, asked without a token.
+    pub fn anonymous(&self) -> Target {
+        Target {
+            token: None,
+            ..self.clone()
+        }
+    }
+
+    /// The same server, asked with another token.
+    pub fn with_token(&self, token: &str) -> Target {
+        Target {
+            token: Some(token.to_owned()),
+            ..self.clone()
+        }
+    }
+
+    /// A client over HTTP/2.
+    pub fn client(&self) -> Client {
+        self.client_over(Protocol::Http2)
+    }
+
+    /// A client over a protocol of choice.
+    pub fn client_over(&self, protocol: Protocol) -> Client {
+        Client {
+            target: self.clone(),
+            protocol,
+            sender: Mutex::new(None),
+        }
+    }
+
+    /// A bare TLS connection.
+    pub async fn tls(&self, alpn: &[&[u8]]) -> Result<TlsStream<TcpStream>, Broken> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()?;
+        let mut config = match &self.roots {
+            Some(roots) => builder
+                .with_root_certificates(roots.clone())
+                .with_no_client_auth(),
+            None => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+                .with_no_client_auth(),
+        };
+        config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+        let stream = TcpStream::connect(self.address).await?;
+        stream.set_nodelay(true)?;
+        let name = ServerName::from(self.address.ip());
+        Ok(TlsConnector::from(Arc::new(config))
+            .connect(name, stream)
+            .await?)
+    }
+}
+
+impl Call {
+    pub fn new(method: &str, path: &str) -> Call {
+        Call {
+            method: method.parse().unwrap(),
+            path: path.to_owned(),
+            headers: Vec::new(),
+            body: Bytes::new(),
+        }
+    }
+
+    pub fn get(path: &str) -> Call {
+        Call::new("GET", path)
+    }
+
+    pub fn delete(path: &str) -> Call {
+        Call::new("DELETE", path)
+    }
+
+    /// A request with a JSON body.
+    pub fn json(method: &str, path: &str, body: &Value) -> Call {
+        Call::new(method, path).body("application/json", body.to_string())
+    }
+
+    pub fn post(path: &str, body: &Value) -> Call {
+        Call::json("POST", path, body)
+    }
+
+    pub fn put(path: &str, body: &Value) -> Call {
+        Call::json("PUT", path, body)
+    }
+
+    pub fn merge_patch(path: &str, body: &Value) -> Call {
+        Call::new("PATCH", path).body("application/merge-patch+json", body.to_string())
+    }
+
+    pub fn json_patch(path: &str, body: &Value) -> Call {
+        Call::new("PATCH", path).body("application/json-patch+json", body.to_string())
+    }
+
+    pub fn body(self, content_type: &str, body: impl Into<Bytes>) -> Call {
+        let mut call = self.header("content-type", content_type);
+        call.body = body.into();
+        call
+    }
+
+    pub fn header(mut self, name: &str, value: &str) -> Call {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn request(&self, target: &Target, protocol: Protocol) -> Result<Request<Full<Bytes>>, Broken> {
+        let mut request = Request::builder().method(self.method.clone());
+        match protocol {
+            Protocol::Http1 => {
+                request = request
+                    .uri(&self.path)
+                    .header("host", target.address.to_string());
+            }
+            Protocol::Http2 => {
+                request = request.uri(format!("https://{}{}", target.address, self.path));
+            }
+        }
+        if let Some(token) = &target.token
+            && !self
+                .headers
+                .iter()
+                .any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+        {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        for (name, value) in self.headers.iter().filter(|(_, value)| !value.is_empty()) {
+            request = request.header(name, value.as_bytes());
+        }
+        Ok(request.body(Full::new(self.body.clone()))?)
+    }
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("no JSON ({error}): {}", self.text()))
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// The body of an answer that must have this status.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Value {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text());
+        if self.body.is_empty() {
+            Value::Null
+        } else {
+            self.json()
+        }
+    }
+
+    /// The Status of a refusal, which must have this code and reason.
+    #[track_caller]
+    pub fn refusal(self, code: u16, reason: &str) -> Value {
+        let status = self.expect(code);
+        assert_eq!(status["kind"], "Status", "{status}");
+        assert_eq!(status["apiVersion"], "v1", "{status}");
+        assert_eq!(status["status"], "Failure", "{status}");
+        assert_eq!(status["code"], code, "{status}");
+        assert_eq!(status["reason"].as_str().unwrap_or(""), reason, "{status}");
+        status
+    }
+}
+
+impl Client {
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Sends and reads the whole answer; panics where there is none.
+    pub async fn call(&self, call: Call) -> Answer {
+        let what = format!(
+            "{} {}",
+            call.method,
+            call.path.chars().take(200).collect::<String>()
+        );
+        self.attempt(call)
+            .await
+            .unwrap_or_else(|error| panic!("{what}: {error}"))
+    }
+
+    /// Sends and reads the whole answer.
+    pub async fn attempt(&self, call: Call) -> Result<Answer, Broken> {
+        tokio::time::timeout(PATIENCE, async {
+            let (head, body) = self.send(call).await?.into_parts();
+            let body = body.collect().await?.to_bytes();
+            Ok(Answer {
+                status: head.status,
+                headers: head.headers,
+                body,
+            })
+        })
+        .await?
+    }
+
+    /// Sends, and reads the answer line by line.
+    pub async fn lines(&self, call: Call) -> Result<Lines, Broken> {
+        // Over HTTP/1.1 a stream needs a connection for itself.
+        let (head, body) = match self.protocol {
+            Protocol::Http1 => {
+                let alone = self.target.client_over(Protocol::Http1);
+                tokio::time::timeout(PATIENCE, alone.send(call)).await??
+            }
+            Protocol::Http2 => tokio::time::timeout(PATIENCE, self.send(call)).await??,
+        }
+        .into_parts();
+        Ok(Lines {
+            status: head.status,
+            headers: head.headers,
+            body,
+            buffer: BytesMut::new(),
+        })
+    }
+
+    /// A watch that must begin.
+    pub async fn watch(&self, path: &str) -> Lines {
+        let lines = self.lines(Call::get(path)).await.unwrap();
+        assert_eq!(lines.status, StatusCode::OK, "GET {path}");
+        lines
+    }
+
+    async fn send(&self, call: Call) -> Result<http::Response<Incoming>, Broken> {
+        let request = call.request(&self.target, self.protocol)?;
+        let mut kept = self.sender.lock().await;
+        let usable = match kept.as_mut() {
+            Some(sender) => sender.usable().await,
+            None => false,
+        };
+        if !usable {
+            *kept = Some(self.connect().await?);
+        }
+        match kept.as_mut() {
+            // Requests over HTTP/1.1 come one after the other.
+            Some(Sender::Http1(sender)) => Ok(sender.send_request(request).await?),
+            Some(Sender::Http2(sender)) => {
+                let mut sender = sender.clone();
+                drop(kept);
+                Ok(sender.send_request(request).await?)
+            }
+            None => unreachable!("connected above"),
+        }
+    }
+
+    async fn connect(&self) -> Result<Sender, Broken> {
+        Ok(match self.protocol {
+            Protocol::Http1 => {
+                let io = TokioIo::new(self.target.tls(&[b"http/1.1"]).await?);
+                let (sender, connection) = http1::handshake(io).await?;
+                tokio::spawn(connection);
+                Sender::Http1(sender)
+            }
+            Protocol::Http2 => {
+                let io = TokioIo::new(self.target.tls(&[b"h2"]).await?);
+                let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
+                tokio::spawn(connection);
+                Sender::Http2(sender)
+            }
+        })
+    }
+}
+
+impl Sender {
+    async fn usable(&mut self) -> bool {
+        match self {
+            Sender::Http1(sender) => sender.ready().await.is_ok(),
+            Sender::Http2(sender) => sender.ready().await.is_ok(),
+        }
+    }
+}
+
+impl Lines {
+    /// The next line that isn't empty; `None` at the end of the stream.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Broken> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line = self.buffer.split_to(end + 1).freeze();
+                if line.len() > 1 {
+                    return Ok(Some(line.slice(..end)));
+                }
+                continue;
+            }
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(frame) => {
+                    if let Ok(data) = frame?.into_data() {
+                        self.buffer.extend_from_slice(&data);
+                    }
+                }
+            }
+        }
+    }
+
+    /// All that comes, to the end of the stream.
+    pub async fn whole(mut self) -> Result<Bytes, Broken> {
+        while let Some(frame) = self.body.frame().await {
+            if let Ok(data) = frame?.into_data() {
+                self.buffer.extend_from_slice(&data);
+            }
+        }
+        Ok(self.buffer.freeze())
+    }
+
+    /// The next event, which must come within `patience`; `None` at the end of the stream.
+    pub async fn event_within(&mut self, patience: Duration) -> Option<Value> {
+        let line = tokio::time::timeout(patience, self.next())
+            .await
+            .unwrap_or_else(|_| panic!("no event within {patience:?}"))
+            .unwrap_or_else(|error| panic!("the stream broke: {error}"))?;
+        Some(serde_json::from_slice(&line).unwrap())
+    }
+
+    /// The next event, which must come soon.
+    pub async fn event(&mut self) -> Value {
+        self.event_within(Duration::from_secs(20))
+            .await
+            .expect("the stream ended")
+    }
+
+    /// Everything up to the end of the stream.
+    pub async fn rest(&mut self) -> Vec<Value> {
+        let mut events = Vec::new();
+        while let Some(event) = self.event_within(PATIENCE).await {
+            events.push(event);
+        }
+        events
+    }
+}
+
+/// For servers whose authority isn't known.
+#[derive(Debug)]
+struct AnyCertificate(Arc<rustls::crypto::CryptoProvider>);
+
+impl rustls::client::danger::ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: rustls::pki_types::UnixTime,
+    ) -> Result<rustls::client::danger::ServerCertVerified, rustls::Error> {
+        Ok(rustls::client::danger::ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &rustls::DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &rustls::DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,347 @@
+//! A real daemon in a folder of its own.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::client::{Call, Client, Protocol, Target};
+
+/// How long a daemon may take to be ready in a debug build on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A daemon, which is killed when this is dropped; a panic anywhere in it fails the test.
+pub struct Daemon {
+    folder: Arc<TempDir>,
+    arguments: Vec<String>,
+    child: Child,
+    said: Arc<Mutex<Vec<String>>>,
+    secure: SocketAddr,
+    metrics: SocketAddr,
+}
+
+/// How to start one.
+#[derive(Default)]
+pub struct Options {
+    arguments: Vec<String>,
+    folder: Option<Arc<TempDir>>,
+    secure_port: u16,
+}
+
+impl Options {
+    /// More flags.
+    pub fn arguments(mut self, arguments: &[&str]) -> Options {
+        self.arguments
+            .extend(arguments.iter().map(ToString::to_string));
+        self
+    }
+
+    /// Over the data of another daemon, which must have ended.
+    pub fn over(mut self, folder: Arc<TempDir>) -> Options {
+        self.folder = Some(folder);
+        self
+    }
+
+    /// On this port instead of any.
+    pub fn port(mut self, port: u16) -> Options {
+        self.secure_port = port;
+        self
+    }
+
+    /// Starts the process and waits until it has said where it listens.
+    pub async fn launch(self) -> Daemon {
+        let folder = self
+            .folder
+            .unwrap_or_else(|| Arc::new(tempfile::tempdir().unwrap()));
+        let mut child = command(folder.path(), self.secure_port)
+            .args(&self.arguments)
+            .stderr(append(&folder.path().join("stderr")))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let writing = said.clone();
+        std::thread::spawn(move || {
+            lines
+                .map_while(Result::ok)
+                .for_each(|line| writing.lock().push(line));
+        });
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let arguments = self.arguments;
+        let mut daemon = Daemon {
+            folder,
+            arguments,
+            child,
+            said,
+            secure: nowhere,
+            metrics: nowhere,
+        };
+        let start = Instant::now();
+        loop {
+            let urls = |scheme| {
+                daemon
+                    .said
+                    .lock()
+                    .iter()
+                    .find_map(|line| address(line, scheme))
+            };
+            if let (Some(secure), Some(metrics)) = (urls("https://"), urls("http://")) {
+                daemon.secure = secure;
+                daemon.metrics = metrics;
+                return daemon;
+            }
+            if let Some(status) = daemon.child.try_wait().unwrap() {
+                panic!("the daemon ended with {status}:\n{}", daemon.stderr());
+            }
+            assert!(
+                start.elapsed() < PATIENCE,
+                "said only {:?}",
+                daemon.said.lock()
+            );
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Starts the process and waits until it is ready.
+    pub async fn start(self) -> Daemon {
+        let daemon = self.launch().await;
+        daemon.ready().await;
+        daemon
+    }
+}
+
+impl Daemon {
+    /// A daemon with nothing special about it.
+    pub async fn start() -> Daemon {
+        Options::default().start().await
+    }
+
+    /// A daemon with more flags.
+    pub async fn with(arguments: &[&str]) -> Daemon {
+        Options::default().arguments(arguments).start().await
+    }
+
+    /// Waits until `/readyz` answers 200.
+    pub async fn ready(&self) {
+        let start = Instant::now();
+        loop {
+            let answer = self
+                .target()
+                .anonymous()
+                .client()
+                .attempt(Call::get("/readyz"))
+                .await;
+            match answer {
+                Ok(answer) if answer.status == 200 => return,
+                other => assert!(
+                    start.elapsed() < PATIENCE,
+                    "not ready: {other:?}\n{}",
+                    self.stderr()
+                ),
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Where it is, with the administrator's token and the authority out of the kubeconfig.
+    pub fn target(&self) -> Target {
+        let text = std::fs::read_to_string(self.kubeconfig()).unwrap();
+        let config: Value = serde_saphyr::from_str(&text).unwrap();
+        let authority = config["clusters"][0]["cluster"]["certificate-authority-data"]
+            .as_str()
+            .expect("a kubeconfig that holds the authority");
+        let authority = base64::prelude::BASE64_STANDARD.decode(authority).unwrap();
+        let token = config["users"][0]["user"]["token"]
+            .as_str()
+            .expect("a token")
+            .to_owned();
+        Target::new(self.secure, Some(token), Some(&authority))
+    }
+
+    /// The administrator over HTTP/2.
+    pub fn client(&self) -> Client {
+        self.target().client()
+    }
+
+    /// The administrator over HTTP/1.1.
+    pub fn client_http1(&self) -> Client {
+        self.target().client_over(Protocol::Http1)
+    }
+
+    pub fn data(&self) -> PathBuf {
+        data(self.folder.path())
+    }
+
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.data().join("admin.kubeconfig")
+    }
+
+    /// The folder, so that it outlives this daemon.
+    pub fn folder(&self) -> Arc<TempDir> {
+        self.folder.clone()
+    }
+
+    pub fn port(&self) -> u16 {
+        self.secure.port()
+    }
+
+    pub fn metrics_address(&self) -> SocketAddr {
+        self.metrics
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it printed for its user.
+    pub fn stdout(&self) -> String {
+        self.said.lock().join("\n")
+    }
+
+    /// What it and its predecessors in this folder logged.
+    pub fn stderr(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.folder.path().join("stderr")).unwrap())
+            .into_owned()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().cast_signed()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Runs `taffrail compact`: all history but the newest state goes.
+    pub async fn compact(&self) {
+        let data = self.data();
+        let run = move || {
+            taffrail()
+                .arg("compact")
+                .arg("--data-dir")
+                .arg(data)
+                .output()
+                .unwrap()
+        };
+        let output = tokio::task::spawn_blocking(run).await.unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    /// Waits for its end, which must come soon.
+    pub async fn ended(&mut self) -> ExitStatus {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(
+                start.elapsed() < PATIENCE,
+                "it doesn't end:\n{}",
+                self.stderr()
+            );
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Ends it with SIGKILL.
+    pub async fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        let status = self.ended().await;
+        assert_eq!(
+            status.signal(),
+            Some(Signal::KILL.as_raw()),
+            "it ended by itself: {status}"
+        );
+    }
+
+    /// Ends it with a signal that asks it to; it must end with 0.
+    pub async fn stop(&mut self, signal: Signal) {
+        self.signal(signal);
+        let status = self.ended().await;
+        assert!(status.success(), "{signal:?}: {status}\n{}", self.stderr());
+    }
+
+    /// Starts again over the same data, on the same port, after its end; ready when this returns.
+    pub async fn restart(&mut self) {
+        self.relaunch().await;
+        self.ready().await;
+    }
+
+    /// Starts again over the same data, on the same port, after its end.
+    pub async fn relaunch(&mut self) {
+        assert!(self.child.try_wait().unwrap().is_some(), "it runs");
+        let options = Options {
+            arguments: self.arguments.clone(),
+            ..Options::default()
+        };
+        *self = options.over(self.folder()).port(self.port()).launch().await;
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let stderr = self.stderr();
+        if std::thread::panicking() {
+            let start = stderr
+                .char_indices()
+                .rev()
+                .nth(8000)
+                .map_or(0, |(index, _)| index);
+            eprintln!("the daemon's log ends with:\n{}", &stderr[start..]);
+        } else {
+            assert!(!stderr.contains("panicked at"), "it panicked:\n{stderr}");
+        }
+    }
+}
+
+/// The daemon's command over a folder, with ports that are free and logs without colours.
+pub fn command(folder: &Path, secure_port: u16) -> Command {
+    let mut command = taffrail();
+    command
+        .arg("--data-dir")
+        .arg(data(folder))
+        .args(["--secure-port", &secure_port.to_string()])
+        .args(["--metrics-bind-address", "127.0.0.1:0"])
+        .current_dir(folder);
+    command
+}
+
+/// The binary without arguments, away from the environment of whoever runs the tests.
+pub fn taffrail() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_taffrail"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("TAFFRAIL_") || name == "RUST_LOG" {
+            command.env_remove(name);
+        }
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
+fn data(folder: &Path) -> PathBuf {
+    folder.join("data")
+}
+
+fn append(path: &Path) -> std::fs::File {
+    std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .unwrap()
+}
+
+/// The address behind a scheme in a line that the daemon printed.
+fn address(line: &str, scheme: &str) -> Option<SocketAddr> {
+    let (_, rest) = line.split_once(scheme)?;
+    let end = rest.find(|c: char| !(c.is_ascii_digit() || ".:[]".contains(c)));
+    rest[..end.unwrap_or(rest.len())].parse().ok()
+}

@@ -1,0 +1,157 @@
+//! Real kubectls, as `tests/run.sh` fetches them.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdout, Command};
+
+use super::daemon::Daemon;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A kubectl of one version, with a home of its own.
+pub struct Kubectl {
+    pub version: &'static str,
+    binary: PathBuf,
+    kubeconfig: PathBuf,
+    home: TempDir,
+}
+
+/// What a command printed and how it ended.
+#[derive(Debug)]
+pub struct Printed {
+    pub stdout: String,
+    pub stderr: String,
+    pub success: bool,
+}
+
+/// A kubectl that goes on printing, `get -w`.
+pub struct Following {
+    lines: tokio::io::Lines<BufReader<ChildStdout>>,
+    _child: Child,
+}
+
+impl Kubectl {
+    /// The kubectl of a version (major.minor); `None` only where the environment says in so many
+    /// words that there is none.
+    pub fn find(version: &'static str, daemon: &Daemon) -> Option<Kubectl> {
+        let variable = format!("TAFFRAIL_KUBECTL_{}", version.replace('.', "_"));
+        let binary = match std::env::var_os(&variable) {
+            Some(none) if none == "none" => {
+                eprintln!("kubectl {version} is not tested: {variable}=none");
+                return None;
+            }
+            Some(path) => PathBuf::from(path),
+            None => cache().join(format!("taffrail/kubectl-{version}/kubectl")),
+        };
+        assert!(
+            binary.is_file(),
+            "no kubectl {version} at {}: tests/run.sh fetches it, or set {variable} to its path",
+            binary.display()
+        );
+        let kubeconfig = daemon.kubeconfig();
+        Some(Kubectl {
+            version,
+            binary,
+            kubeconfig,
+            home: tempfile::tempdir().unwrap(),
+        })
+    }
+
+    /// Runs a command to its end.
+    pub async fn run(&self, arguments: &[&str]) -> Printed {
+        self.run_with(arguments, "").await
+    }
+
+    /// Runs a command that reads its standard input.
+    pub async fn run_with(&self, arguments: &[&str], input: &str) -> Printed {
+        let mut child = self.command(arguments).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let write = async move {
+            // A command that ends early doesn't read it.
+            let _ = stdin.write_all(input.as_bytes()).await;
+        };
+        let wait = tokio::time::timeout(PATIENCE, child.wait_with_output());
+        let ((), output) = tokio::join!(write, wait);
+        let output = output
+            .unwrap_or_else(|_| panic!("kubectl {arguments:?} hangs"))
+            .unwrap();
+        Printed {
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            success: output.status.success(),
+        }
+    }
+
+    /// What a command prints that must succeed.
+    pub async fn ok(&self, arguments: &[&str]) -> String {
+        self.ok_with(arguments, "").await
+    }
+
+    /// What a command prints that reads its standard input and must succeed.
+    pub async fn ok_with(&self, arguments: &[&str], input: &str) -> String {
+        let printed = self.run_with(arguments, input).await;
+        assert!(
+            printed.success,
+            "kubectl {} {arguments:?}: {printed:?}",
+            self.version
+        );
+        printed.stdout
+    }
+
+    /// What a command prints on stderr that must fail.
+    pub async fn fails(&self, arguments: &[&str]) -> String {
+        let printed = self.run(arguments).await;
+        assert!(
+            !printed.success,
+            "kubectl {} {arguments:?}: {printed:?}",
+            self.version
+        );
+        printed.stderr
+    }
+
+    /// Starts a command that goes on printing.
+    pub fn follow(&self, arguments: &[&str]) -> Following {
+        let mut child = self.command(arguments).spawn().unwrap();
+        let stdout = child.stdout.take().unwrap();
+        Following {
+            lines: BufReader::new(stdout).lines(),
+            _child: child,
+        }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.binary);
+        command
+            .args(arguments)
+            .env_clear()
+            .env("HOME", self.home.path())
+            .env("KUBECONFIG", &self.kubeconfig)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+}
+
+impl Following {
+    /// The next line, which must come soon.
+    pub async fn line(&mut self) -> String {
+        tokio::time::timeout(PATIENCE, self.lines.next_line())
+            .await
+            .expect("a line in time")
+            .unwrap()
+            .expect("another line before the end")
+    }
+}
+
+fn cache() -> PathBuf {
+    match std::env::var_os("XDG_CACHE_HOME") {
+        Some(cache) => PathBuf::from(cache),
+        None => PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache"),
+    }
+}

@@ -1,0 +1,400 @@
+//! kube-rs, as controllers use it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{
+    DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions,
+};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::Status;
+use kube::runtime::watcher::{self, Event, InitialListStrategy, watcher};
+use kube::{Api, Client, Config, ResourceExt};
+use serde_json::json;
+
+use crate::harness::Daemon;
+
+async fn client(daemon: &Daemon) -> Client {
+    // Whoever else in the process chose one first chose the same.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let kubeconfig = Kubeconfig::read_from(daemon.kubeconfig()).unwrap();
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .unwrap();
+    Client::try_from(config).unwrap()
+}
+
+fn configmap(name: &str, value: &str) -> ConfigMap {
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        data: Some(BTreeMap::from([("k".to_owned(), value.to_owned())])),
+        ..ConfigMap::default()
+    }
+}
+
+#[track_caller]
+fn refusal<T: std::fmt::Debug>(result: Result<T, kube::Error>) -> Status {
+    match result {
+        Err(kube::Error::Api(status)) => *status,
+        other => panic!("no Status: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn typed_objects_are_created_read_replaced_and_deleted() {
+    let daemon = Daemon::start().await;
+    let api: Api<ConfigMap> = Api::default_namespaced(client(&daemon).await);
+    let created = api
+        .create(&PostParams::default(), &configmap("a", "1"))
+        .await
+        .unwrap();
+    assert!(created.uid().is_some() && created.creation_timestamp().is_some());
+    assert_eq!(api.get("a").await.unwrap(), created);
+
+    let mut changed = created.clone();
+    changed.data = configmap("a", "2").data;
+    let replaced = api
+        .replace("a", &PostParams::default(), &changed)
+        .await
+        .unwrap();
+    assert_ne!(replaced.resource_version(), created.resource_version());
+    let stale = refusal(api.replace("a", &PostParams::default(), &changed).await);
+    assert!(stale.is_conflict(), "{stale:?}");
+    let exists = refusal(
+        api.create(&PostParams::default(), &configmap("a", "1"))
+            .await,
+    );
+    assert!(exists.is_already_exists(), "{exists:?}");
+
+    let deleted = api.delete("a", &DeleteParams::default()).await.unwrap();
+    assert!(deleted.right().unwrap().is_success());
+    assert!(api.get_opt("a").await.unwrap().is_none());
+    assert!(refusal(api.delete("a", &DeleteParams::default()).await).is_not_found());
+}
+
+#[tokio::test]
+async fn secrets_keep_bytes_and_leases_keep_microseconds() {
+    // API-62, API-321.
+    let daemon = Daemon::start().await;
+    let client = client(&daemon).await;
+    let secrets: Api<Secret> = Api::default_namespaced(client.clone());
+    let bytes = k8s_openapi::ByteString((0..=255).collect());
+    let secret = Secret {
+        metadata: ObjectMeta {
+            name: Some("s".into()),
+            ..ObjectMeta::default()
+        },
+        data: Some(BTreeMap::from([("k".to_owned(), bytes.clone())])),
+        type_: Some("Opaque".into()),
+        ..Secret::default()
+    };
+    secrets
+        .create(&PostParams::default(), &secret)
+        .await
+        .unwrap();
+    assert_eq!(secrets.get("s").await.unwrap().data.unwrap()["k"], bytes);
+
+    let leases: Api<Lease> = Api::default_namespaced(client);
+    let time: Timestamp = "2026-01-02T03:04:05.123456Z".parse().unwrap();
+    let lease = Lease {
+        metadata: ObjectMeta {
+            name: Some("l".into()),
+            ..ObjectMeta::default()
+        },
+        spec: Some(LeaseSpec {
+            holder_identity: Some("me".into()),
+            renew_time: Some(MicroTime(time)),
+            lease_duration_seconds: Some(15),
+            ..LeaseSpec::default()
+        }),
+    };
+    let created = leases.create(&PostParams::default(), &lease).await.unwrap();
+    assert_eq!(created.spec, lease.spec);
+    let mut renewed = created.clone();
+    let later = time + Duration::from_micros(1);
+    renewed.spec.as_mut().unwrap().renew_time = Some(MicroTime(later));
+    leases
+        .replace("l", &PostParams::default(), &renewed)
+        .await
+        .unwrap();
+    let lost = refusal(leases.replace("l", &PostParams::default(), &created).await);
+    assert!(lost.is_conflict(), "who lost the race is told so: {lost:?}");
+    assert_eq!(
+        leases.get("l").await.unwrap().spec.unwrap().renew_time,
+        Some(MicroTime(later))
+    );
+}
+
+#[tokio::test]
+async fn merge_and_json_patches_change_what_they_name() {
+    let daemon = Daemon::start().await;
+    let api: Api<ConfigMap> = Api::default_namespaced(client(&daemon).await);
+    api.create(&PostParams::default(), &configmap("a", "1"))
+        .await
+        .unwrap();
+    let merge = json!({ "data": { "m": "2", "k": null } });
+    let patched = api
+        .patch("a", &PatchParams::default(), &Patch::Merge(merge))
+        .await
+        .unwrap();
+    assert_eq!(
+        patched.data,
+        Some(BTreeMap::from([("m".to_owned(), "2".to_owned())]))
+    );
+
+    let patch = |value| -> Patch<ConfigMap> {
+        let operations = json!([
+            { "op": "test", "path": "/data/m", "value": value },
+            { "op": "replace", "path": "/data/m", "value": "3" },
+        ]);
+        Patch::Json(serde_json::from_value(operations).unwrap())
+    };
+    let patched = api
+        .patch("a", &PatchParams::default(), &patch("2"))
+        .await
+        .unwrap();
+    assert_eq!(patched.data.unwrap()["m"], "3");
+    let failed = refusal(api.patch("a", &PatchParams::default(), &patch("2")).await);
+    assert_eq!(failed.code, 422, "API-160");
+    let stale = json!({ "metadata": { "resourceVersion": "1" } });
+    let stale = api
+        .patch("a", &PatchParams::default(), &Patch::Merge(stale))
+        .await;
+    assert!(refusal(stale).is_conflict(), "API-151");
+}
+
+#[tokio::test]
+async fn a_dry_run_answers_and_stores_nothing() {
+    // API-144.
+    let daemon = Daemon::start().await;
+    let api: Api<ConfigMap> = Api::default_namespaced(client(&daemon).await);
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    let created = api.create(&dry, &configmap("a", "1")).await.unwrap();
+    assert!(created.uid().is_some() && created.resource_version().is_none());
+    assert!(api.get_opt("a").await.unwrap().is_none());
+
+    let stored = api
+        .create(&PostParams::default(), &configmap("a", "1"))
+        .await
+        .unwrap();
+    api.replace("a", &dry, &configmap("a", "2")).await.unwrap();
+    let merge = Patch::Merge(json!({ "data": { "k": "3" } }));
+    api.patch("a", &PatchParams::default().dry_run(), &merge)
+        .await
+        .unwrap();
+    api.delete("a", &DeleteParams::default().dry_run())
+        .await
+        .unwrap();
+    assert_eq!(api.get("a").await.unwrap(), stored);
+}
+
+#[tokio::test]
+async fn pages_are_of_one_state_and_lists_obey_selectors() {
+    // LI-13, LI-45.
+    let daemon = Daemon::start().await;
+    let api: Api<ConfigMap> = Api::default_namespaced(client(&daemon).await);
+    for number in 0..25 {
+        let mut object = configmap(&format!("a{number:02}"), "1");
+        object
+            .labels_mut()
+            .insert("odd".into(), (number % 2).to_string());
+        api.create(&PostParams::default(), &object).await.unwrap();
+    }
+    let mut parameters = ListParams::default().limit(10);
+    let mut names = Vec::new();
+    let mut versions = BTreeSet::new();
+    loop {
+        let page = api.list(&parameters).await.unwrap();
+        names.extend(page.items.iter().map(ResourceExt::name_any));
+        versions.insert(page.metadata.resource_version.clone());
+        let Some(token) = page
+            .metadata
+            .continue_
+            .clone()
+            .filter(|token| !token.is_empty())
+        else {
+            break;
+        };
+        assert_eq!(
+            page.metadata.remaining_item_count,
+            Some(25 - names.len() as i64)
+        );
+        let late = format!("a{:02}-late", names.len());
+        api.create(&PostParams::default(), &configmap(&late, "1"))
+            .await
+            .unwrap();
+        parameters = parameters.continue_token(&token);
+    }
+    assert_eq!(
+        names,
+        (0..25)
+            .map(|number| format!("a{number:02}"))
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(versions.len(), 1, "pages of several states: {versions:?}");
+
+    let odd = api
+        .list(&ListParams::default().labels("odd=1"))
+        .await
+        .unwrap();
+    assert_eq!(odd.items.len(), 12);
+    let one = api
+        .list(&ListParams::default().fields("metadata.name=a07"))
+        .await
+        .unwrap();
+    assert_eq!(one.items.len(), 1);
+}
+
+#[tokio::test]
+async fn a_deletion_with_preconditions_deletes_only_what_was_meant() {
+    // API-111.
+    let daemon = Daemon::start().await;
+    let api: Api<ConfigMap> = Api::default_namespaced(client(&daemon).await);
+    let old = api
+        .create(&PostParams::default(), &configmap("a", "1"))
+        .await
+        .unwrap();
+    let new = api
+        .replace("a", &PostParams::default(), &configmap("a", "2"))
+        .await
+        .unwrap();
+    let only = |uid: Option<String>, resource_version: Option<String>| {
+        DeleteParams::default().preconditions(Preconditions {
+            uid,
+            resource_version,
+        })
+    };
+    let other = Some("11111111-1111-1111-1111-111111111111".to_owned());
+    assert!(refusal(api.delete("a", &only(other, None)).await).is_conflict());
+    let stale = api
+        .delete("a", &only(old.uid(), old.resource_version()))
+        .await;
+    assert!(refusal(stale).is_conflict());
+    api.delete("a", &only(new.uid(), new.resource_version()))
+        .await
+        .unwrap();
+    assert!(api.get_opt("a").await.unwrap().is_none());
+}
+
+/// The name of each event and of its object.
+async fn next(
+    events: &mut (impl Stream<Item = watcher::Result<Event<ConfigMap>>> + Unpin),
+) -> String {
+    let event = tokio::time::timeout(Duration::from_secs(20), events.next()).await;
+    match event.expect("an event in time").expect("no end").unwrap() {
+        Event::Init => "init".to_owned(),
+        Event::InitApply(object) => format!("init {}", object.name_any()),
+        Event::InitDone => "done".to_owned(),
+        Event::Apply(object) => format!("apply {}", object.name_any()),
+        Event::Delete(object) => format!("delete {}", object.name_any()),
+    }
+}
+
+async fn an_informer_sees_everything_once(strategy: InitialListStrategy) {
+    let mut daemon = Daemon::start().await;
+    let api: Api<ConfigMap> = Api::default_namespaced(client(&daemon).await);
+    for name in ["a", "b"] {
+        api.create(&PostParams::default(), &configmap(name, "1"))
+            .await
+            .unwrap();
+    }
+    let config = watcher::Config {
+        initial_list_strategy: strategy,
+        page_size: Some(1),
+        ..watcher::Config::default()
+    };
+    let mut events = pin!(watcher(api.clone(), config));
+    for wanted in ["init", "init a", "init b", "done"] {
+        assert_eq!(next(&mut events).await, wanted);
+    }
+    api.create(&PostParams::default(), &configmap("c", "1"))
+        .await
+        .unwrap();
+    assert_eq!(next(&mut events).await, "apply c");
+    api.delete("a", &DeleteParams::default()).await.unwrap();
+    assert_eq!(next(&mut events).await, "delete a");
+
+    daemon.kill().await;
+    daemon.restart().await;
+    let api: Api<ConfigMap> = Api::default_namespaced(client(&daemon).await);
+    api.create(&PostParams::default(), &configmap("d", "1"))
+        .await
+        .unwrap();
+    // It resumes where it was: what failed meanwhile it reports, and no event twice.
+    loop {
+        match tokio::time::timeout(Duration::from_secs(30), events.next())
+            .await
+            .unwrap()
+        {
+            Some(Ok(Event::Apply(object))) => {
+                assert_eq!(object.name_any(), "d");
+                break;
+            }
+            Some(Err(_)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_informer_that_lists_then_watches_sees_everything_once() {
+    an_informer_sees_everything_once(InitialListStrategy::ListWatch).await;
+}
+
+#[tokio::test]
+async fn an_informer_that_streams_its_list_sees_everything_once() {
+    // API-133, API-314.
+    an_informer_sees_everything_once(InitialListStrategy::StreamingList).await;
+}
+
+#[tokio::test]
+async fn cluster_scoped_objects_and_discovery_work() {
+    let daemon = Daemon::start().await;
+    let client = client(&daemon).await;
+    let api: Api<Namespace> = Api::all(client.clone());
+    let names: Vec<String> = api
+        .list(&ListParams::default())
+        .await
+        .unwrap()
+        .iter()
+        .map(ResourceExt::name_any)
+        .collect();
+    assert_eq!(
+        names,
+        ["default", "kube-node-lease", "kube-public", "kube-system"]
+    );
+    assert_eq!(client.apiserver_version().await.unwrap().minor, "36");
+    let discovery = kube::discovery::Discovery::new(client)
+        .run_aggregated()
+        .await
+        .unwrap();
+    let kinds: BTreeSet<String> = discovery
+        .groups()
+        .flat_map(|group| group.recommended_resources())
+        .map(|(resource, _)| resource.kind)
+        .collect();
+    for kind in [
+        "ConfigMap",
+        "Deployment",
+        "Lease",
+        "Namespace",
+        "Node",
+        "Pod",
+        "Secret",
+    ] {
+        assert!(kinds.contains(kind), "{kind} is not in {kinds:?}");
+    }
+}

@@ -1,0 +1,19 @@
+//! Black-box tests: a real daemon, spoken to as its users speak to it.
+//!
+//! Each test starts a daemon of its own in a temporary folder. Numbers such as API-89 are those of
+//! the behaviour that a client of Kubernetes expects.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod harness;
+
+mod bad_input;
+mod command_line;
+mod deletion;
+mod kube_rs;
+mod kubectl;
+mod namespaces;
+mod observation;
+mod replay;
+mod restart;
+mod security;
+mod watch;

@@ -1,0 +1,148 @@
+//! Answers that kube-apiserver 1.36 gave, recorded in `tests/reference`, against ours.
+//!
+//! `TAFFRAIL_REPLAY_SERVER=127.0.0.1:6443 TAFFRAIL_REPLAY_TOKEN=...` plays the same against any
+//! server instead, without the deviations that are ours: this is how a recording is checked.
+
+mod names;
+mod paths;
+mod play;
+mod scenario;
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use self::scenario::Scenario;
+use crate::harness::{Daemon, Target};
+
+const DEVIATIONS: &str = include_str!("../../deviations.md");
+
+async fn agrees(name: &str) {
+    let scenario = Scenario::read(name);
+    let other = std::env::var("TAFFRAIL_REPLAY_SERVER").ok().map(|address| {
+        let token = std::env::var("TAFFRAIL_REPLAY_TOKEN").unwrap();
+        Target::new(address.parse().unwrap(), Some(token), None)
+    });
+    let daemon = if other.is_none() {
+        Some(Daemon::start().await)
+    } else {
+        None
+    };
+    let target = other
+        .clone()
+        .unwrap_or_else(|| daemon.as_ref().unwrap().target());
+    let mut report = String::new();
+    for played in play::play(&target, &scenario).await {
+        let step = &scenario.steps[played.step];
+        let (wanted, deviation) = match &other {
+            Some(_) => (&step.answers[played.index], None),
+            None => step.wanted(played.index),
+        };
+        if *wanted != played.answer {
+            let deviation = deviation
+                .map(|name| format!(" ({name})"))
+                .unwrap_or_default();
+            writeln!(report, "\n{}{deviation}", played.title).unwrap();
+            report += &difference(wanted, &played.answer);
+        }
+    }
+    assert!(
+        report.is_empty(),
+        "{name} differs (- wanted, + got):\n{report}"
+    );
+}
+
+/// The lines of two documents that the other hasn't, with a few that both have.
+fn difference(wanted: &Value, got: &Value) -> String {
+    let (wanted, got) = (pretty(wanted), pretty(got));
+    let (wanted, got): (Vec<&str>, Vec<&str>) = (wanted.lines().collect(), got.lines().collect());
+    let same = wanted
+        .iter()
+        .zip(&got)
+        .take_while(|(one, two)| one == two)
+        .count();
+    let tail = wanted[same..].iter().rev().zip(got[same..].iter().rev());
+    let tail = tail.take_while(|(one, two)| one == two).count();
+    let mut out = String::new();
+    for line in &wanted[same.saturating_sub(3)..same] {
+        writeln!(out, "    {line}").unwrap();
+    }
+    for line in &wanted[same..wanted.len() - tail] {
+        writeln!(out, "  - {line}").unwrap();
+    }
+    for line in &got[same..got.len() - tail] {
+        writeln!(out, "  + {line}").unwrap();
+    }
+    out
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap()
+}
+
+macro_rules! scenarios {
+    ($($test:ident $name:literal,)*) => {
+        const SCENARIOS: &[&str] = &[$($name),*];
+        $(
+            #[tokio::test]
+            async fn $test() {
+                agrees($name).await;
+            }
+        )*
+    };
+}
+
+scenarios! {
+    bodies "bodies",
+    create "create",
+    delete "delete",
+    discovery "discovery",
+    dry_run "dry-run",
+    finalizers "finalizers",
+    http "http",
+    list_paging "list-paging",
+    list_versions "list-versions",
+    metadata "metadata",
+    names_of_objects "names",
+    namespaces "namespaces",
+    patch_json "patch-json",
+    patch_merge "patch-merge",
+    secrets_and_leases "secrets-leases",
+    selectors "selectors",
+    tables "tables",
+    update "update",
+    watch_options "watch-options",
+    watch "watch",
+    yaml "yaml",
+}
+
+#[test]
+fn every_scenario_is_played() {
+    assert_eq!(Scenario::all(), {
+        let mut names: Vec<String> = SCENARIOS.iter().map(ToString::to_string).collect();
+        names.sort();
+        names
+    });
+}
+
+#[test]
+fn every_deviation_of_a_scenario_is_written_down() {
+    let known: BTreeSet<&str> = DEVIATIONS
+        .lines()
+        .filter_map(|line| line.strip_prefix("### ")?.split(':').next())
+        .collect();
+    assert!(!known.is_empty());
+    for name in Scenario::all() {
+        for step in Scenario::read(&name).steps {
+            for deviation in step.deviates {
+                assert!(
+                    known.contains(deviation.by.as_str()),
+                    "{name}: {}: no heading {} in tests/deviations.md",
+                    step.name,
+                    deviation.by
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What was acknowledged is there after any end, at the same resourceVersion.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::harness::{CONFIGMAPS, Call, Daemon, body, configmap, version};
+
+/// Every namespace and ConfigMap with its version.
+async fn everything(daemon: &Daemon) -> Vec<Value> {
+    let client = daemon.client();
+    let mut all = Vec::new();
+    for path in [
+        "/api/v1/namespaces",
+        "/api/v1/configmaps",
+        "/api/v1/secrets",
+    ] {
+        let list = client.call(Call::get(path)).await.expect(200);
+        all.extend(list["items"].as_array().unwrap().iter().cloned());
+    }
+    all
+}
+
+async fn survives(end: Option<Signal>) {
+    let mut daemon = Daemon::start().await;
+    let client = daemon.client();
+    for number in 0..20 {
+        let name = format!("a{number}");
+        client
+            .call(Call::post(CONFIGMAPS, &body(&name, "1")))
+            .await
+            .expect(201);
+    }
+    client
+        .call(Call::put(&configmap("a3"), &body("a3", "2")))
+        .await
+        .expect(200);
+    client
+        .call(Call::delete(&configmap("a4")))
+        .await
+        .expect(200);
+    let before = everything(&daemon).await;
+    let newest = version(&client.call(Call::get(CONFIGMAPS)).await.expect(200));
+    match end {
+        Some(signal) => daemon.stop(signal).await,
+        None => daemon.kill().await,
+    }
+
+    daemon.restart().await;
+    assert_eq!(everything(&daemon).await, before);
+    let client = daemon.client();
+    let list = client.call(Call::get(CONFIGMAPS)).await.expect(200);
+    assert!(
+        version(&list) >= newest,
+        "the version went back from {newest}: {list}"
+    );
+    let new = client
+        .call(Call::post(CONFIGMAPS, &body("new", "1")))
+        .await
+        .expect(201);
+    assert!(version(&new) > newest, "a version was used again: {new}");
+}
+
+#[tokio::test]
+async fn objects_keep_their_versions_over_sigterm() {
+    survives(Some(Signal::TERM)).await;
+}
+
+#[tokio::test]
+async fn objects_keep_their_versions_over_sigint() {
+    survives(Some(Signal::INT)).await;
+}
+
+#[tokio::test]
+async fn objects_keep_their_versions_over_kill_9() {
+    survives(None).await;
+}
+
+#[tokio::test]
+async fn a_watch_resumed_after_a_restart_goes_on_without_a_gap() {
+    // API-132, API-316.
+    let mut daemon = Daemon::start().await;
+    let client = daemon.client();
+    let start = version(&client.call(Call::get(CONFIGMAPS)).await.expect(200));
+    client
+        .call(Call::post(CONFIGMAPS, &body("a", "1")))
+        .await
+        .expect(201);
+    client
+        .call(Call::put(&configmap("a"), &body("a", "2")))
+        .await
+        .expect(200);
+    daemon.kill().await;
+    daemon.restart().await;
+    let client = daemon.client();
+    client
+        .call(Call::put(&configmap("a"), &body("a", "3")))
+        .await
+        .expect(200);
+    client.call(Call::delete(&configmap("a"))).await.expect(200);
+
+    let path = format!("{CONFIGMAPS}?watch=true&resourceVersion={start}");
+    let mut watch = client.watch(&path).await;
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        let event = watch.event().await;
+        seen.push((event["type"].clone(), event["object"]["data"]["k"].clone()));
+    }
+    let wanted = [
+        ("ADDED", "1"),
+        ("MODIFIED", "2"),
+        ("MODIFIED", "3"),
+        ("DELETED", "3"),
+    ];
+    assert_eq!(
+        seen,
+        wanted.map(|(kind, value)| (json!(kind), json!(value)))
+    );
+}
+
+#[tokio::test]
+async fn sigterm_ends_watches_politely_with_a_last_bookmark() {
+    let mut daemon = Daemon::start().await;
+    let client = daemon.client();
+    let newest = version(&client.call(Call::get(CONFIGMAPS)).await.expect(200));
+    let path = format!("{CONFIGMAPS}?watch=true&resourceVersion={newest}&allowWatchBookmarks=true");
+    let mut watch = client.watch(&path).await;
+    let created = client
+        .call(Call::post(CONFIGMAPS, &body("a", "1")))
+        .await
+        .expect(201);
+    assert_eq!(watch.event().await["type"], "ADDED");
+    daemon.signal(Signal::TERM);
+    let rest = tokio::time::timeout(Duration::from_secs(20), watch.rest())
+        .await
+        .unwrap();
+    let last = rest.last().expect("a bookmark before the end");
+    assert_eq!(last["type"], "BOOKMARK");
+    assert!(version(&last["object"]) >= version(&created), "{last}");
+    assert!(daemon.ended().await.success());
+}
+
+#[tokio::test]
+async fn a_second_daemon_on_the_same_data_says_who_holds_it() {
+    let daemon = Daemon::start().await;
+    let output = tokio::task::spawn_blocking({
+        let folder = daemon.folder();
+        move || {
+            crate::harness::daemon::command(folder.path(), 0)
+                .output()
+                .unwrap()
+        }
+    })
+    .await
+    .unwrap();
+    assert!(!output.status.success());
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains(&daemon.pid().to_string()), "{stderr}");
+}
