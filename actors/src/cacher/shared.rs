@@ -162,8 +162,9 @@ impl Shared {
     pub(crate) fn set_pending(&self, last_error: Option<String>) {
         self.readiness.send_modify(|readiness| {
             let since = match readiness {
+                Readiness::Stopped => return,
                 Readiness::Pending { since, .. } => *since,
-                Readiness::Ready { .. } | Readiness::Stopped => Instant::now(),
+                Readiness::Ready { .. } => Instant::now(),
             };
             *readiness = Readiness::Pending { since, last_error };
         });

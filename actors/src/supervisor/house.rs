@@ -2,12 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use actix::Actor;
+use actix_rt::{Arbiter, ArbiterHandle, System};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::board::{Board, Standing};
+use super::child::Child;
+use super::messages::StopAll;
+use super::policy::RestartBudget;
+use super::{Supervisor, children};
 use crate::cacher::{CacherHandle, Shared};
 use crate::compactor::CompactorHandle;
 use crate::engine::{Engine, Prefix, Retention};
+use crate::mailbox;
 use crate::object::Decode;
+use crate::reflector::{Observed, Source};
 use crate::ring::{RingBudget, RingLimits};
+use crate::slot::Slot;
 use crate::writer::WriterHandle;
 
 /// What the house is built from.
@@ -19,10 +34,12 @@ pub struct HouseConfig {
     pub retention: Retention,
     /// Threads for Cachers, Reflectors, Writers and the rest; at least one.
     pub data_arbiters: usize,
-    /// Shards of Writers.
+    /// Shards of Writers; at least one.
     pub writer_shards: usize,
     /// Bounds of the rings.
     pub rings: RingLimits,
+    /// How often a part may fall.
+    pub restarts: RestartBudget,
 }
 
 impl HouseConfig {
@@ -34,6 +51,7 @@ impl HouseConfig {
             data_arbiters: 1,
             writer_shards: 4,
             rings: RingLimits::default(),
+            restarts: RestartBudget::default(),
         }
     }
 }
@@ -55,6 +73,9 @@ pub enum HouseError {
     /// A thread or its runtime could not be made.
     #[error("a thread for the actors could not be started: {0}")]
     Thread(#[from] std::io::Error),
+    /// Threads of actors belong to a system.
+    #[error("the actors need a thread with an actix system to be started from")]
+    NoSystem,
 }
 
 /// One part of the house, for `/readyz?verbose`.
@@ -87,10 +108,22 @@ impl HouseState {
 /// The running house.
 #[derive(Clone)]
 pub struct House {
-    cachers: Arc<BTreeMap<String, CacherHandle>>,
+    cachers: Arc<BTreeMap<String, Cached>>,
     writers: WriterHandle,
     compactor: CompactorHandle,
+    board: Board,
+    supervisor: Arc<Slot<Supervisor>>,
+    alive: watch::Receiver<()>,
+    threads: Arc<Mutex<Vec<Arbiter>>>,
 }
+
+struct Cached {
+    handle: CacherHandle,
+    reflector: Observed,
+}
+
+/// How long [`House::stop`] may take for everything.
+const STOP_WITHIN: Duration = Duration::from_secs(10);
 
 impl House {
     /// Starts everything; returns before the caches are filled. Must be called on a thread with
@@ -99,21 +132,56 @@ impl House {
     /// # Errors
     /// [`HouseError`]
     pub fn start(config: HouseConfig, specs: Vec<CacherSpec>) -> Result<House, HouseError> {
+        if System::try_current().is_none() {
+            return Err(HouseError::NoSystem);
+        }
+        let threads = (0..config.data_arbiters.max(1))
+            .map(|_| Arbiter::try_new())
+            .collect::<Result<Vec<Arbiter>, _>>()?;
+        let arbiters: Vec<ArbiterHandle> = threads.iter().map(Arbiter::handle).collect();
+        let mut plan = Plan::default();
         let budget = RingBudget::new(config.rings);
-        let cachers = specs.into_iter().map(|spec| {
-            let shared = Shared::new(spec.resource.clone(), spec.prefix, Arc::clone(&budget));
-            (spec.resource, CacherHandle { shared })
-        });
+        let mut cachers = BTreeMap::new();
+        for (spec, arbiter) in specs.into_iter().zip(arbiters.iter().cycle()) {
+            let resource = spec.resource.clone();
+            let cached = plan.add_cacher(spec, &config.engine, &budget, arbiter);
+            cachers.insert(resource, cached);
+        }
+        let writers = WriterHandle::default();
+        let compactor = CompactorHandle::default();
+        let board = Board::default();
+        let children = plan.into_children();
+        for child in &children {
+            board.add(child.name.clone());
+        }
+        let (alive, watch_alive) = watch::channel(());
+        let supervisor = Slot::new("supervisor", mailbox::SUPERVISOR);
+        if let Some(arbiter) = arbiters.first() {
+            let restarts = config.restarts;
+            let board = board.clone();
+            supervisor.fill(Supervisor::start_in_arbiter(arbiter, move |_| {
+                Supervisor::new(children, restarts, board, alive)
+            }));
+        }
         Ok(House {
-            cachers: Arc::new(cachers.collect()),
-            writers: WriterHandle::default(),
-            compactor: CompactorHandle::default(),
+            cachers: Arc::new(cachers),
+            writers,
+            compactor,
+            board,
+            supervisor,
+            alive: watch_alive,
+            threads: Arc::new(Mutex::new(threads)),
         })
     }
 
     /// The cache of a resource.
     pub fn cacher(&self, resource: &str) -> Option<CacherHandle> {
-        self.cachers.get(resource).cloned()
+        Some(self.cachers.get(resource)?.handle.clone())
+    }
+
+    /// All caches, by name of the resource.
+    pub fn cachers(&self) -> impl Iterator<Item = &CacherHandle> {
+        self.cachers.values().map(|cached| &cached.handle)
     }
 
     /// Where to ask for turns.
@@ -128,21 +196,123 @@ impl House {
 
     /// Waits until every cache has been filled once, or will never be (WC-46).
     pub async fn all_ready(&self) {
-        for cacher in self.cachers.values() {
+        for cacher in self.cachers() {
             cacher.settled().await;
         }
     }
 
     /// What every part is doing.
     pub fn state(&self) -> HouseState {
-        HouseState::default()
+        let lines = self.board.read().into_iter();
+        let parts = lines.map(|line| {
+            let (mut ready, mut text) = match line.standing {
+                Standing::Running => (true, "running".to_owned()),
+                Standing::Restarting => (false, "restarting after its death".to_owned()),
+                Standing::Degraded => (false, "died too often, left alone for now".to_owned()),
+                Standing::Stopped => (false, "stopped".to_owned()),
+            };
+            if ready && let Some(detail) = self.detail(&line.name) {
+                (ready, text) = detail;
+            }
+            PartState {
+                name: line.name,
+                ready,
+                text,
+                restarts: line.restarts,
+            }
+        });
+        HouseState {
+            parts: parts.collect(),
+        }
     }
 
-    /// Comes back when the Supervisor has died, which the daemon must not outlive.
+    /// What a running part says of itself.
+    fn detail(&self, name: &str) -> Option<(bool, String)> {
+        let (kind, resource) = name.split_once('/')?;
+        let cached = self.cachers.get(resource)?;
+        match kind {
+            "cacher" => {
+                let readiness = cached.handle.readiness();
+                Some((readiness.is_ready(), readiness.describe()))
+            }
+            // A Reflector that lists shows in its Cacher's readiness; here it is only told.
+            "reflector" => Some((true, cached.reflector.lock().describe())),
+            _ => None,
+        }
+    }
+
+    /// Comes back when the Supervisor has died, which the daemon must not outlive, or after
+    /// [`House::stop`].
     pub async fn ended(&self) {
-        std::future::pending::<()>().await;
+        let mut alive = self.alive.clone();
+        // It is never written to, only dropped.
+        while alive.changed().await.is_ok() {}
     }
 
     /// Stops everything in order: Compactor, Reflectors, Writers, Cachers, Supervisor, threads.
-    pub async fn stop(&self) {}
+    pub async fn stop(&self) {
+        let deadline = Instant::now() + STOP_WITHIN;
+        if let Err(error) = self.supervisor.ask(StopAll, deadline).await {
+            tracing::warn!(%error, "the actors were not stopped in order");
+        }
+        let threads = std::mem::take(&mut *self.threads.lock());
+        for thread in &threads {
+            thread.stop();
+        }
+        let joined = tokio::task::spawn_blocking(move || {
+            for thread in threads {
+                let _ = thread.join();
+            }
+        });
+        // A thread that panicked while stopping has nothing left to say.
+        let _ = tokio::time::timeout_at(deadline, joined).await;
+    }
+}
+
+/// The children in order of start, which is the reverse of the order of stop.
+#[derive(Default)]
+struct Plan {
+    cachers: Vec<Child>,
+    reflectors: Vec<Child>,
+}
+
+impl Plan {
+    fn add_cacher(
+        &mut self,
+        spec: CacherSpec,
+        engine: &Arc<dyn Engine>,
+        budget: &Arc<RingBudget>,
+        arbiter: &ArbiterHandle,
+    ) -> Cached {
+        let shared = Shared::new(
+            spec.resource.clone(),
+            spec.prefix.clone(),
+            Arc::clone(budget),
+        );
+        let slot = Slot::new("cacher", mailbox::CACHER);
+        let observed = Observed::default();
+        let source = Source {
+            resource: spec.resource,
+            prefix: spec.prefix,
+            engine: Arc::clone(engine),
+            decode: spec.decode,
+            cacher: Arc::clone(&slot),
+            observed: Arc::clone(&observed),
+        };
+        let reflector = Slot::new("reflector", mailbox::REFLECTOR);
+        let cacher = children::cacher(arbiter.clone(), Arc::clone(&shared), &slot);
+        self.cachers.push(cacher);
+        let reflector = children::reflector(arbiter.clone(), source, &reflector);
+        self.reflectors.push(reflector);
+        Cached {
+            handle: CacherHandle { shared },
+            reflector: observed,
+        }
+    }
+
+    fn into_children(self) -> Vec<Child> {
+        let mut children = self.cachers;
+        children.extend(self.reflectors);
+        children
+    }
 }

@@ -1,0 +1,69 @@
+//! One handler per message, each a few lines over the store and the shared part.
+
+use actix::{ActorContext, Context, Handler};
+
+use super::Cacher;
+use super::messages::{Apply, FillFailed, Outdated, Place, Replace, Stop, WhereToResume};
+
+impl Handler<WhereToResume> for Cacher {
+    type Result = Option<Place>;
+
+    fn handle(&mut self, _: WhereToResume, _: &mut Context<Cacher>) -> Option<Place> {
+        let generation = self.generation?;
+        Some(Place {
+            generation,
+            revision: self.store.revision(),
+        })
+    }
+}
+
+impl Handler<Replace> for Cacher {
+    type Result = u64;
+
+    fn handle(&mut self, message: Replace, _: &mut Context<Cacher>) -> u64 {
+        self.store.replace(message.content);
+        let generation = self.shared.replace(self.store.snapshot());
+        self.generation = Some(generation);
+        self.metrics.replaced(self.store.revision());
+        tracing::debug!(resource = self.shared.resource, generation, "cache filled");
+        generation
+    }
+}
+
+impl Handler<Apply> for Cacher {
+    type Result = Result<(), Outdated>;
+
+    fn handle(&mut self, message: Apply, _: &mut Context<Cacher>) -> Result<(), Outdated> {
+        if self.generation != Some(message.generation) {
+            return Err(Outdated);
+        }
+        let received = message.updates.len();
+        let changes = self.store.apply(message.updates, message.up_to);
+        self.metrics
+            .applied(received, changes.len(), self.store.revision());
+        self.shared.publish(changes, self.store.snapshot());
+        Ok(())
+    }
+}
+
+impl Handler<FillFailed> for Cacher {
+    type Result = ();
+
+    fn handle(&mut self, message: FillFailed, _: &mut Context<Cacher>) {
+        if message.is_broken {
+            self.generation = None;
+            self.shared.abandon(Some(message.error));
+        } else if self.generation.is_none() {
+            self.shared.set_pending(Some(message.error));
+        }
+    }
+}
+
+impl Handler<Stop> for Cacher {
+    type Result = ();
+
+    fn handle(&mut self, _: Stop, context: &mut Context<Cacher>) {
+        self.shared.set_stopped();
+        context.stop();
+    }
+}

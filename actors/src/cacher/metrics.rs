@@ -1,0 +1,52 @@
+//! What a Cacher counts, under Kubernetes' names where it counts the same (storage.md 5.4).
+
+use metrics::{Counter, Gauge, counter, gauge};
+
+use crate::engine::Revision;
+
+/// The metrics of one resource's cache.
+pub(crate) struct CacherMetrics {
+    initializations: Counter,
+    received: Counter,
+    dispatched: Counter,
+    revision: Gauge,
+}
+
+/// The resource version is shown modulo this, so that a float holds it exactly (ME-27).
+const REVISION_MODULUS: u64 = 1_000_000_000_000_000;
+
+impl CacherMetrics {
+    pub(crate) fn new(resource: &str) -> CacherMetrics {
+        let (resource, group) = resource_and_group(resource);
+        let labels = [("group", group), ("resource", resource)];
+        CacherMetrics {
+            initializations: counter!("apiserver_watch_cache_initializations_total", &labels),
+            received: counter!("apiserver_watch_cache_events_received_total", &labels),
+            dispatched: counter!("apiserver_watch_cache_events_dispatched_total", &labels),
+            revision: gauge!("apiserver_watch_cache_resource_version", &labels),
+        }
+    }
+
+    /// The cache was filled (ME-31).
+    pub(crate) fn replaced(&self, revision: Revision) {
+        self.initializations.increment(1);
+        self.at(revision);
+    }
+
+    /// A batch came in (ME-24) and went to the ring (ME-25).
+    pub(crate) fn applied(&self, received: usize, dispatched: usize, revision: Revision) {
+        self.received.increment(received as u64);
+        self.dispatched.increment(dispatched as u64);
+        self.at(revision);
+    }
+
+    fn at(&self, revision: Revision) {
+        self.revision.set((revision.0 % REVISION_MODULUS) as f64);
+    }
+}
+
+/// The two labels of a resource's metrics: `deployments.apps` is `deployments` of `apps`.
+pub(crate) fn resource_and_group(resource: &str) -> (String, String) {
+    let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+    (resource.to_owned(), group.to_owned())
+}

@@ -1,0 +1,14 @@
+//! One handler per message.
+
+use actix::{ActorContext, Context, Handler};
+
+use super::Reflector;
+use super::messages::Stop;
+
+impl Handler<Stop> for Reflector {
+    type Result = ();
+
+    fn handle(&mut self, _: Stop, context: &mut Context<Reflector>) {
+        context.stop();
+    }
+}

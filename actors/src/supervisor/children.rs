@@ -1,0 +1,103 @@
+//! How each kind of child is made, buried and stopped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::dev::ToEnvelope;
+use actix::{Actor, Context, Handler, Message};
+use actix_rt::ArbiterHandle;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::time::Instant;
+
+use super::child::Child;
+use super::policy::Deaths;
+use crate::cacher::{self, Cacher, Shared};
+use crate::exit::ExitGuard;
+use crate::reflector::{self, Reflector, Source};
+use crate::slot::Slot;
+
+/// How long a child may take to hear that it is to stop.
+const STOP_WITHIN: Duration = Duration::from_secs(2);
+
+/// A child that needs nothing but its slot cleared when it dies.
+fn child<A, M>(
+    kind: &'static str,
+    name: &str,
+    slot: &Arc<Slot<A>>,
+    stop: fn() -> M,
+    start: impl Fn(ExitGuard) -> actix::Addr<A> + Send + 'static,
+) -> Child
+where
+    A: Actor<Context = Context<A>> + Handler<M>,
+    A::Context: ToEnvelope<A, M>,
+    M: Message<Result = ()> + Send + 'static,
+{
+    let (filled, cleared, stopped) = (Arc::clone(slot), Arc::clone(slot), Arc::clone(slot));
+    Child {
+        name: format!("{kind}/{name}"),
+        kind,
+        factory: Box::new(move |exit| filled.fill(start(exit))),
+        bury: Box::new(move |_| cleared.clear()),
+        stop: Box::new(move || stop_actor(Arc::clone(&stopped), stop())),
+        life: 0,
+        deaths: Deaths::default(),
+    }
+}
+
+/// One that is gone or does not hear must not keep the others from stopping.
+fn stop_actor<A, M>(slot: Arc<Slot<A>>, message: M) -> BoxFuture<'static, ()>
+where
+    A: Actor<Context = Context<A>> + Handler<M>,
+    A::Context: ToEnvelope<A, M>,
+    M: Message<Result = ()> + Send + 'static,
+{
+    async move {
+        let _ = slot.ask(message, Instant::now() + STOP_WITHIN).await;
+    }
+    .boxed()
+}
+
+/// A Cacher; with its death everything it held is abandoned, before anybody reads it again.
+pub(super) fn cacher(
+    arbiter: ArbiterHandle,
+    shared: Arc<Shared>,
+    slot: &Arc<Slot<Cacher>>,
+) -> Child {
+    let abandoned = Arc::clone(&shared);
+    let cleared = Arc::clone(slot);
+    let mut child = child(
+        "cacher",
+        &shared.resource.clone(),
+        slot,
+        || cacher::messages::Stop,
+        move |exit| {
+            let shared = Arc::clone(&shared);
+            Cacher::start_in_arbiter(&arbiter, move |_| Cacher::new(shared, exit))
+        },
+    );
+    child.bury = Box::new(move |reason| {
+        cleared.clear();
+        abandoned.abandon(Some(format!("the cacher died: {reason}")));
+    });
+    child
+}
+
+/// A Reflector.
+pub(super) fn reflector(
+    arbiter: ArbiterHandle,
+    source: Source,
+    slot: &Arc<Slot<Reflector>>,
+) -> Child {
+    let name = source.resource.clone();
+    child(
+        "reflector",
+        &name,
+        slot,
+        || reflector::messages::Stop,
+        move |exit| {
+            let source = source.clone();
+            Reflector::start_in_arbiter(&arbiter, move |_| Reflector::new(source, exit))
+        },
+    )
+}

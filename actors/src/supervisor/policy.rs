@@ -1,0 +1,107 @@
+//! Whether and when a fallen actor is started again. Pure.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use crate::backoff::Backoff;
+
+/// How often a part of the house may fall before it is left lying for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RestartBudget {
+    /// So many restarts…
+    pub restarts: usize,
+    /// …within this time. Whoever needs more is degraded until the time has passed.
+    pub window: Duration,
+    /// The wait before the first restart; it doubles with each further one in the window.
+    pub first_wait: Duration,
+    /// The longest wait within the budget.
+    pub longest_wait: Duration,
+}
+
+impl Default for RestartBudget {
+    /// Five restarts a minute, after 50 ms to 2 s: a panic caused by one odd event is over by
+    /// then, one that comes back each time must not burn a core.
+    fn default() -> RestartBudget {
+        RestartBudget {
+            restarts: 5,
+            window: Duration::from_secs(60),
+            first_wait: Duration::from_millis(50),
+            longest_wait: Duration::from_secs(2),
+        }
+    }
+}
+
+/// What to do about a death.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Start it again after this time.
+    Restart(Duration),
+    /// The budget is used up: what depends on it is out of order, and it is tried again only
+    /// after this time.
+    Degrade(Duration),
+}
+
+/// The deaths of one child within the window.
+#[derive(Debug, Default)]
+pub(crate) struct Deaths {
+    recent: VecDeque<Instant>,
+}
+
+impl Deaths {
+    /// It died at this time; `random` from 0 to 1 spreads the wait.
+    pub(crate) fn died(&mut self, now: Instant, budget: &RestartBudget, random: f64) -> Verdict {
+        while let Some(first) = self.recent.front() {
+            if now.saturating_duration_since(*first) < budget.window {
+                break;
+            }
+            self.recent.pop_front();
+        }
+        self.recent.push_back(now);
+        if self.recent.len() > budget.restarts {
+            return Verdict::Degrade(budget.window);
+        }
+        let mut backoff = Backoff::new(budget.first_wait, budget.longest_wait);
+        let waits = self.recent.iter().map(|_| backoff.failed(random));
+        Verdict::Restart(waits.last().unwrap_or(budget.first_wait))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUDGET: RestartBudget = RestartBudget {
+        restarts: 3,
+        window: Duration::from_secs(60),
+        first_wait: Duration::from_millis(100),
+        longest_wait: Duration::from_millis(300),
+    };
+
+    #[test]
+    fn restarts_wait_longer_and_longer_until_the_budget_is_used_up() {
+        let start = Instant::now();
+        let mut deaths = Deaths::default();
+        let mut verdict = |second| {
+            let now = start + Duration::from_secs(second);
+            deaths.died(now, &BUDGET, 1.0)
+        };
+        assert_eq!(verdict(0), Verdict::Restart(Duration::from_millis(100)));
+        assert_eq!(verdict(1), Verdict::Restart(Duration::from_millis(200)));
+        assert_eq!(verdict(2), Verdict::Restart(Duration::from_millis(300)));
+        assert_eq!(verdict(3), Verdict::Degrade(BUDGET.window));
+    }
+
+    #[test]
+    fn deaths_before_the_window_are_forgiven() {
+        let start = Instant::now();
+        let mut deaths = Deaths::default();
+        for second in [0, 1, 2, 3] {
+            deaths.died(start + Duration::from_secs(second), &BUDGET, 1.0);
+        }
+        let later = start + Duration::from_secs(120);
+        assert_eq!(
+            deaths.died(later, &BUDGET, 1.0),
+            Verdict::Restart(Duration::from_millis(100))
+        );
+    }
+}
