@@ -14,5 +14,7 @@ pub mod ring;
 pub mod slot;
 pub mod snapshot;
 pub mod supervisor;
+#[cfg(test)]
+mod testing;
 pub mod watch;
 pub mod writer;

@@ -67,3 +67,12 @@ impl Handler<Stop> for Cacher {
         context.stop();
     }
 }
+
+#[cfg(test)]
+impl Handler<super::messages::Panic> for Cacher {
+    type Result = ();
+
+    fn handle(&mut self, _: super::messages::Panic, _: &mut Context<Cacher>) {
+        panic!("told to panic");
+    }
+}

@@ -63,3 +63,12 @@ pub(crate) struct Stop;
 impl Message for Stop {
     type Result = ();
 }
+
+/// Dies of a panic, as a fault in a handler would.
+#[cfg(test)]
+pub(crate) struct Panic;
+
+#[cfg(test)]
+impl Message for Panic {
+    type Result = ();
+}

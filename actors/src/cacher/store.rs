@@ -67,6 +67,7 @@ impl Store {
             None => Some(self.current.objects.remove(update.key.as_bytes())?),
         };
         let previous = previous.map(|filed| filed.0);
+        self.current.last_event = update.revision;
         self.current.bytes += wire_bytes(update.object.as_ref());
         self.current.bytes -= wire_bytes(previous.as_ref());
         Some((
@@ -95,5 +96,7 @@ pub(crate) fn content(
         revision,
         objects,
         bytes,
+        // Not known any better: the newest event before the list may have been a delete.
+        last_event: revision,
     }
 }

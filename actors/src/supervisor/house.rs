@@ -120,6 +120,8 @@ pub struct House {
 struct Cached {
     handle: CacherHandle,
     reflector: Observed,
+    #[cfg(test)]
+    slot: Arc<Slot<crate::cacher::Cacher>>,
 }
 
 /// How long [`House::stop`] may take for everything.
@@ -226,6 +228,14 @@ impl House {
         }
     }
 
+    /// Makes a Cacher die as a fault in it would.
+    #[cfg(test)]
+    pub(crate) async fn panic_cacher(&self, resource: &str) {
+        let slot = &self.cachers[resource].slot;
+        let answer = slot.ask_patiently(crate::cacher::messages::Panic).await;
+        assert_eq!(answer, Err(crate::slot::AskError::Gone));
+    }
+
     /// What a running part says of itself.
     fn detail(&self, name: &str) -> Option<(bool, String)> {
         let (kind, resource) = name.split_once('/')?;
@@ -307,6 +317,8 @@ impl Plan {
         Cached {
             handle: CacherHandle { shared },
             reflector: observed,
+            #[cfg(test)]
+            slot,
         }
     }
 

@@ -1,1 +1,267 @@
+//! The house as a whole: filling, following, dying, coming back, stopping.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::cacher::{CacherHandle, NotFresh, Readiness};
+use crate::engine::{EngineError, Retention, Revision};
+use crate::testing::{FakeEngine, OneLiners, key, prefix};
+
+const SOON: Duration = Duration::from_secs(10);
+
+fn spec() -> CacherSpec {
+    CacherSpec {
+        resource: "things".to_owned(),
+        prefix: prefix(),
+        decode: Arc::new(OneLiners),
+    }
+}
+
+fn config(engine: &Arc<FakeEngine>) -> HouseConfig {
+    let retention = Retention {
+        age: Duration::from_secs(3600),
+        bytes: u64::MAX,
+    };
+    HouseConfig::new(engine.shared(), retention)
+}
+
+fn house(engine: &Arc<FakeEngine>) -> (House, CacherHandle) {
+    let house = House::start(config(engine), vec![spec()]).unwrap();
+    let cacher = house.cacher("things").unwrap();
+    (house, cacher)
+}
+
+async fn wait_until(what: &str, is_true: impl Fn() -> bool) {
+    let deadline = Instant::now() + SOON;
+    while !is_true() {
+        assert!(Instant::now() < deadline, "never came: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+fn names(cacher: &CacherHandle) -> Vec<String> {
+    let snapshot = cacher.snapshot().unwrap();
+    let all = prefix();
+    let names = snapshot.range(&all, None);
+    names
+        .map(|object| object.attributes.name.to_string())
+        .collect()
+}
+
+#[test]
+fn a_cache_is_filled_and_follows_the_store() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        engine.put(&key("default/b"), "red 1");
+        engine.put(&key("default/a"), "red 2");
+        let (house, cacher) = house(&engine);
+        house.all_ready().await;
+        assert_eq!(names(&cacher), ["a", "b"]);
+        assert_eq!(cacher.snapshot().unwrap().revision, Revision(2));
+
+        engine.delete(&key("default/b"));
+        let newest = engine.put(&key("default/c"), "red 3");
+        let snapshot = cacher.fresh(newest, SOON).await.unwrap();
+        assert_eq!(snapshot.revision, Revision(4));
+        assert_eq!(names(&cacher), ["a", "c"]);
+        assert!(house.state().is_ready(), "{:?}", house.state());
+
+        house.stop().await;
+        assert_eq!(cacher.readiness(), Readiness::Stopped);
+        house.ended().await;
+    });
+}
+
+#[test]
+fn a_write_to_another_resource_moves_an_idle_cache_too_pf_17() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        engine.put(&key("default/a"), "red 1");
+        let (house, cacher) = house(&engine);
+        house.all_ready().await;
+        let newest = engine.put(&crate::engine::Key::new("/registry/others/x"), "red 2");
+        let snapshot = cacher.fresh(newest, SOON).await.unwrap();
+        assert_eq!((snapshot.revision, snapshot.len()), (Revision(2), 1));
+        house.stop().await;
+    });
+}
+
+#[test]
+fn freshness_that_never_comes_times_out_with_what_there_is_wa_12() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        engine.put(&key("default/a"), "red 1");
+        let (house, cacher) = house(&engine);
+        house.all_ready().await;
+        let refused = cacher.fresh(Revision(9), Duration::from_millis(20)).await;
+        assert!(
+            matches!(
+                refused,
+                Err(NotFresh::Timeout {
+                    have: Revision(1),
+                    wanted: Revision(9)
+                })
+            ),
+            "{refused:?}"
+        );
+        house.stop().await;
+    });
+}
+
+#[test]
+fn a_cacher_that_panics_is_not_ready_then_filled_again_in_a_new_generation_wc_40() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        engine.put(&key("default/a"), "red 1");
+        let (house, cacher) = house(&engine);
+        house.all_ready().await;
+        let Readiness::Ready { generation } = cacher.readiness() else {
+            panic!("{:?}", cacher.readiness());
+        };
+        let mut readiness = cacher.shared.readiness();
+        readiness.mark_unchanged();
+        house.panic_cacher("things").await;
+        readiness.changed().await.unwrap();
+        let pending = readiness.borrow_and_update().clone();
+        assert!(
+            matches!(
+                pending,
+                Readiness::Pending {
+                    last_error: Some(_),
+                    ..
+                }
+            ),
+            "{pending:?}"
+        );
+        assert!(cacher.snapshot().is_none());
+        let Readiness::Ready { generation: next } = cacher.settled().await else {
+            panic!("{:?}", cacher.readiness());
+        };
+        assert!(next > generation, "{next} after {generation}");
+        let newest = engine.put(&key("default/b"), "red 2");
+        cacher.fresh(newest, SOON).await.unwrap();
+        assert_eq!(names(&cacher), ["a", "b"]);
+        let state = house.state();
+        assert_eq!(state.parts[0].restarts, 1, "{state:?}");
+        house.stop().await;
+    });
+}
+
+#[test]
+fn a_panic_while_decoding_kills_the_reflector_alone_and_the_next_one_goes_on() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        engine.put(&key("default/a"), "red 1");
+        let (house, cacher) = house(&engine);
+        house.all_ready().await;
+        let generation = cacher.readiness();
+        engine.put(&key("default/b"), "red panic");
+        wait_until("a death of the reflector", || {
+            house.state().parts.iter().any(|part| part.restarts > 0)
+        })
+        .await;
+        // What the cache has is served all the while.
+        assert_eq!(names(&cacher), ["a"]);
+        assert_eq!(cacher.readiness(), generation);
+        house.stop().await;
+    });
+}
+
+#[test]
+fn a_feed_that_breaks_is_resumed_and_disturbs_nobody_wc_44() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        engine.put(&key("default/a"), "red 1");
+        let (house, cacher) = house(&engine);
+        house.all_ready().await;
+        let ready = cacher.readiness();
+        engine.set_down(Some(EngineError::Unavailable("gone".to_owned())));
+        engine.put(&key("default/b"), "red 2");
+        engine.break_feeds();
+        engine.set_down(None);
+        let newest = engine.put(&key("default/c"), "red 3");
+        cacher.fresh(newest, SOON).await.unwrap();
+        assert_eq!(names(&cacher), ["a", "b", "c"]);
+        assert_eq!(cacher.readiness(), ready, "same generation");
+        assert_eq!(cacher.ring_floor(), Revision(1), "nothing was relisted");
+        house.stop().await;
+    });
+}
+
+#[test]
+fn an_event_that_was_compacted_away_means_a_new_generation_wa_37() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        engine.put(&key("default/a"), "red 1");
+        let (house, cacher) = house(&engine);
+        house.all_ready().await;
+        let before = cacher.readiness();
+        engine.set_down(Some(EngineError::Unavailable("gone".to_owned())));
+        engine.put(&key("default/b"), "red 2");
+        let newest = engine.put(&key("default/b"), "red 3");
+        engine.forget_up_to(newest);
+        engine.set_down(None);
+        cacher.fresh(newest, SOON).await.unwrap();
+        assert_eq!(names(&cacher), ["a", "b"]);
+        assert_ne!(cacher.readiness(), before);
+        assert_eq!(cacher.ring_floor(), newest);
+        house.stop().await;
+    });
+}
+
+#[test]
+fn an_unreadable_object_keeps_its_resource_from_being_ready_and_says_why_pf_20() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        engine.put(&key("default/a"), "undecodable");
+        let (house, cacher) = house(&engine);
+        let says_why = || match cacher.readiness() {
+            Readiness::Pending { last_error, .. } => {
+                last_error.is_some_and(|error| error.contains("can't be decoded"))
+            }
+            _ => false,
+        };
+        wait_until("the reason", says_why).await;
+        assert!(!house.state().is_ready());
+        // Mended, it comes by itself.
+        engine.put(&key("default/a"), "red");
+        cacher.settled().await;
+        assert_eq!(names(&cacher), ["a"]);
+
+        // An unreadable event takes readiness away again (WA-33: nothing after it is delivered).
+        engine.put(&key("default/b"), "undecodable");
+        wait_until("the reason", says_why).await;
+        house.stop().await;
+    });
+}
+
+#[test]
+fn a_resource_whose_cacher_dies_too_often_is_degraded_and_the_others_go_on() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        engine.put(&key("default/a"), "red 1");
+        let mut config = config(&engine);
+        config.restarts.restarts = 1;
+        config.restarts.first_wait = Duration::from_millis(1);
+        let mut other = spec();
+        other.resource = "others".to_owned();
+        let house = House::start(config, vec![spec(), other]).unwrap();
+        house.all_ready().await;
+        let is_degraded = |house: &House| {
+            house
+                .state()
+                .parts
+                .iter()
+                .any(|part| part.text.contains("too often"))
+        };
+        for _ in 0..2 {
+            house.cacher("things").unwrap().settled().await;
+            house.panic_cacher("things").await;
+        }
+        wait_until("degraded", || is_degraded(&house)).await;
+        assert!(house.cacher("things").unwrap().snapshot().is_none());
+        assert!(house.cacher("others").unwrap().snapshot().is_some());
+        house.stop().await;
+    });
+}

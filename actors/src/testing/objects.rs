@@ -1,0 +1,147 @@
+//! Objects of one line: the stored value is `COLOR TEXT`, the color is a label.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use smol_str::SmolStr;
+
+use crate::engine::{Key, Prefix, Revision};
+use crate::object::{Attributes, CachedObject, Decode, DecodeError};
+use crate::watch::{Everything, Predicate, Projection, Scope, WatchEventKind, WatchInterest};
+
+pub(crate) fn prefix() -> Prefix {
+    Prefix::new("/registry/things/")
+}
+
+/// The key of a thing, such as `default/a`.
+pub(crate) fn key(name: &str) -> Key {
+    Key::new(format!("/registry/things/{name}"))
+}
+
+/// Decodes `COLOR TEXT`; a value that says `undecodable` is, one that says `panic` does.
+#[derive(Clone, Copy)]
+pub(crate) struct OneLiners;
+
+impl Decode for OneLiners {
+    fn decode(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &Bytes,
+    ) -> Result<CachedObject, DecodeError> {
+        let text = String::from_utf8_lossy(value).into_owned();
+        assert!(!text.contains("panic"), "told to panic");
+        if text.contains("undecodable") {
+            return Err(DecodeError {
+                key: key.to_string(),
+                revision,
+                reason: text,
+            });
+        }
+        let path = key.to_string();
+        let path = path.trim_start_matches("/registry/things/");
+        let (namespace, name) = path.split_once('/').unwrap_or(("", path));
+        let color = text.split(' ').next().unwrap_or_default();
+        Ok(CachedObject {
+            key: key.clone(),
+            revision,
+            wire: Bytes::from(text.clone()),
+            body: 0,
+            revision_member: 0..0,
+            attributes: Attributes {
+                namespace: namespace.into(),
+                name: name.into(),
+                labels: Box::new([(SmolStr::new("color"), SmolStr::new(color))]),
+                fields: Box::default(),
+            },
+        })
+    }
+}
+
+/// Selects things of one color.
+pub(crate) struct ColorIs(pub(crate) &'static str);
+
+impl Predicate for ColorIs {
+    fn matches(&self, object: &CachedObject) -> bool {
+        object.attributes.label("color") == Some(self.0)
+    }
+
+    fn identity(&self) -> &str {
+        self.0
+    }
+}
+
+/// Frames such as `ADDED default/a@7 red x`, one to an event; bookmarks `BOOKMARK @7`.
+pub(crate) struct Lines;
+
+impl Projection for Lines {
+    fn identity(&self) -> &str {
+        "lines"
+    }
+
+    fn frame(
+        &self,
+        kind: WatchEventKind,
+        object: &CachedObject,
+        revision: Revision,
+        _: bool,
+    ) -> Bytes {
+        let kind = format!("{kind:?}").to_uppercase();
+        let text = String::from_utf8_lossy(&object.wire);
+        let Attributes {
+            namespace, name, ..
+        } = &object.attributes;
+        Bytes::from(format!("{kind} {namespace}/{name}@{revision} {text}"))
+    }
+
+    fn bookmark(&self, revision: Revision, initial_events_end: bool, _: bool) -> Bytes {
+        let end = if initial_events_end { " end" } else { "" };
+        Bytes::from(format!("BOOKMARK @{revision}{end}"))
+    }
+
+    fn error(&self, message: &str) -> Bytes {
+        Bytes::from(format!("ERROR {message}"))
+    }
+}
+
+/// As [`Lines`], but the first frame of a stream carries a header.
+pub(crate) struct LinesWithHeader;
+
+impl Projection for LinesWithHeader {
+    fn identity(&self) -> &str {
+        "lines with header"
+    }
+
+    fn frame(
+        &self,
+        kind: WatchEventKind,
+        object: &CachedObject,
+        revision: Revision,
+        first: bool,
+    ) -> Bytes {
+        let header = if first { "HEADER " } else { "" };
+        let line = Lines.frame(kind, object, revision, first);
+        Bytes::from(format!("{header}{}", String::from_utf8_lossy(&line)))
+    }
+
+    fn first_differs(&self) -> bool {
+        true
+    }
+
+    fn bookmark(&self, revision: Revision, end: bool, first: bool) -> Bytes {
+        Lines.bookmark(revision, end, first)
+    }
+
+    fn error(&self, message: &str) -> Bytes {
+        Lines.error(message)
+    }
+}
+
+/// Everything in a scope, as [`Lines`].
+pub(crate) fn interest(scope: Scope) -> WatchInterest {
+    WatchInterest {
+        scope,
+        predicate: Arc::new(Everything),
+        projection: Arc::new(Lines),
+    }
+}
