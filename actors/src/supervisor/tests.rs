@@ -198,6 +198,14 @@ fn an_event_that_was_compacted_away_means_a_new_generation_wa_37() {
         house.all_ready().await;
         let before = cacher.readiness();
         engine.set_down(Some(EngineError::Unavailable("gone".to_owned())));
+        wait_until("the broken feed is noticed", || {
+            house
+                .state()
+                .parts
+                .iter()
+                .any(|part| part.text.contains("gone"))
+        })
+        .await;
         engine.put(&key("default/b"), "red 2");
         let newest = engine.put(&key("default/b"), "red 3");
         engine.forget_up_to(newest);
