@@ -38,7 +38,7 @@ keys=$(awk '/^Signed-By:/ && /debian/ { print $2; exit }' <<< "$sources")
 
 work=$folder/apt
 rm -rf "$work"
-mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/sources" "$work/root"
+mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/sources" "$work/unpacked"
 : > "$work/status"
 cat > "$work/sources/$suite.sources" <<SOURCES
 Types: deb
@@ -60,8 +60,8 @@ for attempt in 1 2 3 4; do
   [ "$attempt" -lt 4 ] || take_from_path "Debian's mirror $mirror doesn't answer for $suite"
   sleep $((attempt * 5))
 done
-dpkg -x "$work"/"$package"_*.deb "$work/root"
-mv "$work/root/usr/bin/kubectl" "$folder/kubectl"
+dpkg -x "$work"/"$package"_*.deb "$work/unpacked"
+mv "$work/unpacked/usr/bin/kubectl" "$folder/kubectl"
 rm -rf "$work"
 is_version "$folder/kubectl" || fail "the $package of $suite is not of version $version:" \
   "$("$folder/kubectl" version --client 2>&1 | head -n 1)"

@@ -1,0 +1,224 @@
+//! The real daemon, killed at random moments under writers and watchers.
+//!
+//! `TAFFRAIL_KILL_ROUNDS` sets how often, `TAFFRAIL_SEED` repeats a run as far as chance is ours.
+
+mod random;
+mod record;
+mod watcher;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+
+use self::random::Random;
+use self::record::{Possible, Seen, fold};
+use self::watcher::Watcher;
+use self::writer::{Ledger, Writer};
+use crate::harness::{Call, Daemon, Protocol, version};
+
+const NAMESPACE: &str = "kills";
+const WRITERS: u64 = 8;
+
+fn from_environment(name: &str) -> Option<u64> {
+    Some(
+        std::env::var(name)
+            .ok()?
+            .parse()
+            .unwrap_or_else(|error| panic!("{name}: {error}")),
+    )
+}
+
+fn protocol(number: u64) -> Protocol {
+    if number.is_multiple_of(2) {
+        Protocol::Http2
+    } else {
+        Protocol::Http1
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_killed() {
+    let rounds = from_environment("TAFFRAIL_KILL_ROUNDS").unwrap_or(60);
+    let seed = from_environment("TAFFRAIL_SEED").unwrap_or_else(|| {
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap();
+        now.as_nanos() as u64
+    });
+    println!("TAFFRAIL_SEED={seed} TAFFRAIL_KILL_ROUNDS={rounds}");
+    let mut random = Random::new(seed);
+    let mut daemon = Daemon::start().await;
+    let namespace = json!({ "metadata": { "name": NAMESPACE } });
+    let created = daemon
+        .client()
+        .call(Call::post("/api/v1/namespaces", &namespace))
+        .await;
+    let from = version(&created.expect(201));
+
+    let ledger = Arc::new(Ledger::default());
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|number| {
+            let client = daemon.target().client_over(protocol(number));
+            let name = format!("w{number}");
+            tokio::spawn(Writer::new(client, ledger.clone(), name, random.next()).run())
+        })
+        .collect();
+    let until = Arc::new(AtomicU64::new(0));
+    let watchers: Vec<_> = selectors()
+        .into_iter()
+        .zip(0..)
+        .map(|(selector, number)| {
+            let client = daemon.target().client_over(protocol(number));
+            let watcher = Watcher {
+                client,
+                selector: selector.clone(),
+                from,
+                until: until.clone(),
+            };
+            (selector, tokio::spawn(watcher.run()))
+        })
+        .collect();
+
+    for round in 0..rounds {
+        let told = ledger.newest();
+        // Sometimes before it is ready, sometimes after a while of work.
+        let wait = if random.below(8) == 0 {
+            random.below(60)
+        } else {
+            20 + random.below(400)
+        };
+        tokio::time::sleep(Duration::from_millis(wait)).await;
+        daemon.kill().await;
+        daemon.relaunch().await;
+        if random.below(8) != 0 {
+            daemon.ready().await;
+            let list = list(&daemon).await;
+            assert!(
+                version(&list) >= told,
+                "round {round}: back to {list} from {told}"
+            );
+        }
+    }
+
+    daemon.ready().await;
+    ledger.stop.store(true, Ordering::SeqCst);
+    let mut possible = BTreeMap::new();
+    for writer in writers {
+        possible.extend(writer.await.unwrap());
+    }
+    let marked = json!({ "metadata": { "name": "end" }, "data": { "k": "end" } });
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
+    let end = version(
+        &daemon
+            .client()
+            .call(Call::post(&path, &marked))
+            .await
+            .expect(201),
+    );
+    until.store(end, Ordering::SeqCst);
+    let history = history(&daemon, from, end).await;
+    check_state(&history, &list(&daemon).await, &possible);
+    check_acknowledged(&history, &ledger);
+    for (selector, watcher) in watchers {
+        let seen = watcher.await.unwrap();
+        let wanted: Vec<Seen> = history
+            .iter()
+            .filter(|event| selects(&selector, event))
+            .cloned()
+            .collect();
+        assert_eq!(
+            seen, wanted,
+            "the stream of {selector:?} isn't what history holds"
+        );
+    }
+    println!(
+        "{} writes acknowledged, {} unknown, {} refused, {} events",
+        ledger.acknowledged.lock().len(),
+        ledger.unknown.load(Ordering::SeqCst),
+        ledger.refused.load(Ordering::SeqCst),
+        history.len()
+    );
+    assert!(
+        ledger.acknowledged.lock().len() as u64 >= rounds,
+        "hardly anything was written"
+    );
+}
+
+/// Everything twice, one writer's objects by label, one object by name, and nothing.
+fn selectors() -> Vec<String> {
+    [
+        "",
+        "",
+        "&labelSelector=writer%3Dw1",
+        "&fieldSelector=metadata.name%3Dw2-0",
+    ]
+    .into_iter()
+    .chain(["&labelSelector=writer%3Dnobody", ""])
+    .map(str::to_owned)
+    .collect()
+}
+
+fn selects(selector: &str, event: &Seen) -> bool {
+    match selector {
+        "" => true,
+        "&labelSelector=writer%3Dw1" => event.name.starts_with("w1-"),
+        "&fieldSelector=metadata.name%3Dw2-0" => event.name == "w2-0",
+        _ => false,
+    }
+}
+
+async fn list(daemon: &Daemon) -> Value {
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
+    daemon.client().call(Call::get(&path)).await.expect(200)
+}
+
+/// All events from one version to another, as a new watch sees them.
+async fn history(daemon: &Daemon, from: u64, end: u64) -> Vec<Seen> {
+    let until = Arc::new(AtomicU64::new(end));
+    let selector = String::new();
+    Watcher {
+        client: daemon.client(),
+        selector,
+        from,
+        until,
+    }
+    .run()
+    .await
+}
+
+/// The end of history is the state, and each object is in a state that its writer allows.
+fn check_state(history: &[Seen], list: &Value, possible: &BTreeMap<String, Possible>) {
+    let folded = fold(history).unwrap();
+    let listed: BTreeMap<String, String> = list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| {
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            (text(&item["metadata"]["name"]), text(&item["data"]["k"]))
+        })
+        .collect();
+    assert_eq!(folded, listed, "history doesn't end in the state");
+    for (name, possible) in possible {
+        let state = listed.get(name).cloned();
+        possible
+            .read(state)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}
+
+/// Each acknowledged write is in history, under its version.
+fn check_acknowledged(history: &[Seen], ledger: &Ledger) {
+    let events: BTreeMap<u64, &Seen> = history.iter().map(|event| (event.version, event)).collect();
+    for (version, (name, value)) in ledger.acknowledged.lock().iter() {
+        let event = events.get(version);
+        assert!(
+            event.is_some_and(|event| event.name == *name && event.value == *value),
+            "{name}={value} was acknowledged at {version}, history has {event:?}"
+        );
+    }
+}

@@ -1,0 +1,203 @@
+//! What writers and watchers saw, and the rules that it must obey.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// What one object may hold: its value, or nothing. Values are never written twice.
+pub type State = Option<String>;
+
+/// The states that an object may be in, as far as its only writer can know.
+#[derive(Clone, Debug)]
+pub struct Possible(BTreeSet<State>);
+
+/// What a writer asked for.
+#[derive(Clone, Debug)]
+pub enum Wish {
+    Create(String),
+    Update(String),
+    Delete,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    NotFound,
+    AlreadyExists,
+    /// The connection broke, or the answer says that nobody knows.
+    Unknown,
+    /// The answer says that nothing was done.
+    Refused,
+}
+
+impl Possible {
+    /// Nothing was ever written.
+    pub fn absent() -> Possible {
+        Possible(BTreeSet::from([None]))
+    }
+
+    /// The states after a wish with this outcome.
+    ///
+    /// # Errors
+    /// When no state that was possible allows this outcome.
+    pub fn after(&self, wish: &Wish, outcome: Outcome) -> Result<Possible, String> {
+        let applied = |state: &State| match (wish, state) {
+            (Wish::Create(value), None) | (Wish::Update(value), Some(_)) => {
+                Some(Some(value.clone()))
+            }
+            (Wish::Delete, Some(_)) => Some(None),
+            _ => None,
+        };
+        let states: BTreeSet<State> = match outcome {
+            Outcome::Done => self.0.iter().filter_map(applied).collect(),
+            Outcome::NotFound => self
+                .0
+                .iter()
+                .filter(|state| state.is_none())
+                .cloned()
+                .collect(),
+            Outcome::AlreadyExists => self
+                .0
+                .iter()
+                .filter(|state| state.is_some())
+                .cloned()
+                .collect(),
+            Outcome::Unknown => self
+                .0
+                .iter()
+                .cloned()
+                .chain(self.0.iter().filter_map(applied))
+                .collect(),
+            Outcome::Refused => self.0.clone(),
+        };
+        if states.is_empty() {
+            return Err(format!(
+                "{wish:?} was {outcome:?}, but the object was one of {:?}",
+                self.0
+            ));
+        }
+        Ok(Possible(states))
+    }
+
+    /// The states after the object was read.
+    ///
+    /// # Errors
+    /// When what was read is impossible.
+    pub fn read(&self, state: State) -> Result<Possible, String> {
+        if !self.0.contains(&state) {
+            return Err(format!(
+                "read {state:?}, but the object was one of {:?}",
+                self.0
+            ));
+        }
+        Ok(Possible(BTreeSet::from([state])))
+    }
+
+    /// Whether it is there for certain; `None` when nobody knows.
+    pub fn is_there(&self) -> Option<bool> {
+        let there = self.0.iter().any(Option::is_some);
+        let absent = self.0.contains(&None);
+        (there != absent).then_some(there)
+    }
+}
+
+/// An event of a watch.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Seen {
+    pub version: u64,
+    pub kind: String,
+    pub name: String,
+    pub value: String,
+}
+
+impl fmt::Debug for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {} {}={}",
+            self.version, self.kind, self.name, self.value
+        )
+    }
+}
+
+/// Folds events of one stream to the state that they leave.
+///
+/// # Errors
+/// When the order is broken, or an event doesn't follow from the ones before it.
+pub fn fold(events: &[Seen]) -> Result<BTreeMap<String, String>, String> {
+    let mut state: BTreeMap<String, String> = BTreeMap::new();
+    let mut last = 0;
+    for event in events {
+        if event.version <= last {
+            return Err(format!("{event:?} came after version {last}"));
+        }
+        last = event.version;
+        let before = state.get(&event.name);
+        let fits = match event.kind.as_str() {
+            "ADDED" => before.is_none(),
+            "MODIFIED" => before.is_some_and(|before| *before != event.value),
+            "DELETED" => before == Some(&event.value),
+            _ => false,
+        };
+        if !fits {
+            return Err(format!("{event:?} came when the object was {before:?}"));
+        }
+        if event.kind == "DELETED" {
+            state.remove(&event.name);
+        } else {
+            state.insert(event.name.clone(), event.value.clone());
+        }
+    }
+    Ok(state)
+}
+
+#[test]
+fn an_unknown_outcome_leaves_both_states_possible() {
+    let states = Possible::absent();
+    let states = states
+        .after(&Wish::Create("1".into()), Outcome::Unknown)
+        .unwrap();
+    assert_eq!(states.is_there(), None);
+    assert!(states.read(None).is_ok());
+    assert!(states.read(Some("1".into())).is_ok());
+    assert!(states.read(Some("2".into())).is_err());
+    let states = states
+        .after(&Wish::Update("2".into()), Outcome::Done)
+        .unwrap();
+    assert_eq!(states.is_there(), Some(true));
+    assert!(
+        states
+            .after(&Wish::Create("3".into()), Outcome::Done)
+            .is_err()
+    );
+    assert!(states.after(&Wish::Delete, Outcome::NotFound).is_err());
+}
+
+#[test]
+fn events_must_follow_from_one_another() {
+    let event = |version, kind: &str, value: &str| Seen {
+        version,
+        kind: kind.into(),
+        name: "a".into(),
+        value: value.into(),
+    };
+    let good = [
+        event(1, "ADDED", "1"),
+        event(3, "MODIFIED", "2"),
+        event(4, "DELETED", "2"),
+    ];
+    assert!(fold(&good).unwrap().is_empty());
+    assert!(fold(&good[1..]).is_err(), "a gap");
+    assert!(
+        fold(&[good[0].clone(), good[0].clone()]).is_err(),
+        "a repetition"
+    );
+    assert!(
+        fold(&[good[0].clone(), event(1, "DELETED", "1")]).is_err(),
+        "a version used twice"
+    );
+    assert!(
+        fold(&[good[0].clone(), event(2, "DELETED", "0")]).is_err(),
+        "another content"
+    );
+}

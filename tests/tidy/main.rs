@@ -1,0 +1,419 @@
+//! The rules of the house, read off the sources.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod source;
+
+use std::fmt::Write;
+
+use source::{Source, files, product, root};
+
+/// What a module may name: itself, and paths that begin like one of these.
+type Table = &'static [(&'static str, &'static [&'static str])];
+
+/// The port of the engines and the nouns that travel through it.
+const PORT: &[&str] = &["engine", "object", "watch"];
+
+/// What every actor stands on: how it is asked, how it ends, how it is started again.
+const FLOOR: &[&str] = &["backoff", "exit", "mailbox", "slot"];
+
+const ACTORS: Table = &[
+    ("lib", &["*"]),
+    ("engine", &[]),
+    ("object", &["engine"]),
+    ("watch", &["engine", "object"]),
+    ("backoff", &[]),
+    ("exit", &[]),
+    ("slot", &[]),
+    ("mailbox", &["slot"]),
+    ("snapshot", &["PORT"]),
+    ("ring", &["PORT"]),
+    ("cacher", &["PORT", "FLOOR", "ring", "snapshot"]),
+    ("reflector", &["PORT", "FLOOR", "cacher"]),
+    ("writer", &["PORT", "FLOOR"]),
+    ("lessor", &["PORT", "FLOOR"]),
+    ("compactor", &["PORT", "FLOOR"]),
+    // Its watchers read the ring and the snapshots of the Cacher whose handle they were given.
+    (
+        "dispatcher",
+        &["PORT", "FLOOR", "ring", "snapshot", "cacher"],
+    ),
+    ("supervisor", &["*"]),
+];
+
+const DAEMON: Table = &[
+    ("lib", &["*"]),
+    ("main", &["*"]),
+    ("daemon", &["*"]),
+    ("config", &[]),
+    // Errors and options speak of versions and preconditions in storage's words.
+    (
+        "api",
+        &[
+            "storage::Asked",
+            "storage::VersionMatch",
+            "storage::Preconditions",
+        ],
+    ),
+    ("schema", &["api"]),
+    ("convert", &["api", "schema"]),
+    ("admission", &["api", "schema"]),
+    ("storage::embedded", &["storage::live"]),
+    ("storage::memory", &["storage::live"]),
+    ("storage::etcd", &[]),
+    ("storage::factory", &["api", "storage"]),
+    ("storage", &["api", "storage"]),
+    (
+        "registry",
+        &["api", "schema", "convert", "admission", "STORAGE"],
+    ),
+    ("upkeep", &["api", "registry", "STORAGE"]),
+    (
+        "server",
+        &[
+            "api",
+            "registry",
+            "config",
+            "telemetry",
+            "shutdown",
+            "storage::WatchStream",
+            "storage::codec",
+        ],
+    ),
+    ("cli", &["config", "daemon", "storage"]),
+    ("telemetry", &["config"]),
+    ("shutdown", &[]),
+];
+
+/// Storage as those see it who don't care where the bytes are.
+const STORAGE: &[&str] = &["storage::codec", "storage::versioner", "storage::[A-Z]"];
+
+/// Which crates an engine may name: the port of `actors` and nothing else of it.
+const ENGINES: &[&str] = &["storage::embedded", "storage::memory", "storage::etcd"];
+
+fn row<'t>(
+    table: &'t Table,
+    module: &[String],
+) -> Option<&'t (&'static str, &'static [&'static str])> {
+    let path = if module.is_empty() {
+        "lib".to_owned()
+    } else {
+        module.join("::")
+    };
+    table
+        .iter()
+        .filter(|(name, _)| path == *name || path.starts_with(&format!("{name}::")))
+        .max_by_key(|(name, _)| name.len())
+}
+
+fn allows(pattern: &str, path: &[String]) -> bool {
+    match pattern {
+        "*" => true,
+        "PORT" => PORT.iter().any(|pattern| allows(pattern, path)),
+        "FLOOR" => FLOOR.iter().any(|pattern| allows(pattern, path)),
+        "STORAGE" => STORAGE.iter().any(|pattern| allows(pattern, path)),
+        // The items of a module itself, and not its other modules.
+        "storage::[A-Z]" => {
+            path[0] == "storage"
+                && path
+                    .get(1)
+                    .is_none_or(|name| name.starts_with(|c: char| c.is_uppercase()))
+        }
+        pattern => {
+            pattern.split("::").zip(path).all(|(one, two)| one == two)
+                && pattern.split("::").count() <= path.len()
+        }
+    }
+}
+
+fn breaches(folder: &str, table: Table) -> String {
+    let mut report = String::new();
+    for source in product(folder) {
+        let Some((name, allowed)) = row(&table, &source.module) else {
+            writeln!(
+                report,
+                "{}: no row in the table for it",
+                source.path.display()
+            )
+            .unwrap();
+            continue;
+        };
+        for path in source.names_inside() {
+            let own = path.join("::");
+            // A path of one lower-case word is a module; itself and its folders are its own.
+            let inside = own == *name || own.starts_with(&format!("{name}::"));
+            if !inside && !path.is_empty() && !allowed.iter().any(|pattern| allows(pattern, &path))
+            {
+                writeln!(
+                    report,
+                    "{}: {name} may not name {own}",
+                    source.path.display()
+                )
+                .unwrap();
+            }
+        }
+    }
+    report
+}
+
+#[test]
+fn each_part_names_only_those_it_may() {
+    let report = breaches("actors/src", ACTORS) + &breaches("src", DAEMON);
+    assert!(report.is_empty(), "\n{report}");
+}
+
+#[test]
+fn engines_name_nothing_of_the_actors_but_the_port() {
+    for source in product("src") {
+        let module = source.module.join("::");
+        if ENGINES.iter().any(|engine| module.starts_with(engine)) {
+            for path in source.names_of("actors") {
+                assert_eq!(
+                    path[0],
+                    "engine",
+                    "{} names actors::{}",
+                    source.path.display(),
+                    path.join("::")
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_actors_depend_on_no_protocol_format_file_or_database() {
+    let manifest: toml::Table = std::fs::read_to_string(root().join("actors/Cargo.toml"))
+        .unwrap()
+        .parse()
+        .unwrap();
+    let forbidden = [
+        "bincode",
+        "etcd-client",
+        "h2",
+        "http",
+        "http-body",
+        "hyper",
+        "hyper-util",
+        "redb",
+        "reqwest",
+        "rustix",
+        "rustls",
+        "serde_json",
+        "serde-saphyr",
+        "taffrail",
+        "tonic",
+        "tower",
+    ];
+    let dependencies = manifest["dependencies"].as_table().unwrap();
+    for name in dependencies.keys() {
+        assert!(
+            !forbidden.contains(&name.as_str()),
+            "actors depends on {name}"
+        );
+    }
+    for source in product("actors/src") {
+        for path in source.names_of("std") {
+            assert!(
+                !matches!(path[0].as_str(), "fs" | "net" | "process"),
+                "{}",
+                source.path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn pure_files_of_the_actors_import_no_runtime() {
+    // What decides is tested without actix and without tokio.
+    for source in product("actors/src") {
+        let pure = source
+            .text
+            .lines()
+            .take_while(|line| line.starts_with("//!"));
+        if pure
+            .into_iter()
+            .any(|line| line.to_lowercase().contains("pure"))
+        {
+            for runtime in ["actix", "actix_rt", "tokio"] {
+                let names = source.names_of(runtime);
+                assert!(
+                    names.is_empty(),
+                    "{} says it is pure and names {runtime}",
+                    source.path.display()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn only_the_record_names_bincode() {
+    for source in product("src").iter().chain(&product("actors/src")) {
+        let names = !source.names_of("bincode").is_empty() || source.code.contains("bincode");
+        let record = source.path.ends_with("storage/embedded/record.rs")
+            || source.path.starts_with("src/storage/embedded/record");
+        assert!(!names || record, "{} names bincode", source.path.display());
+    }
+}
+
+#[test]
+fn no_module_is_called_after_nothing() {
+    for folder in ["src", "actors/src", "tests"] {
+        for path in files(folder, ".rs") {
+            for part in path.strip_prefix(root()).unwrap() {
+                let name = part.to_str().unwrap().trim_end_matches(".rs");
+                let empty = ["util", "utils", "common", "helper", "helpers", "misc"];
+                assert!(
+                    !empty.contains(&name),
+                    "{} needs a name of its own",
+                    path.display()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn files_and_functions_stay_short() {
+    // Beyond the first numbers they are listed, beyond the second they fail.
+    const FILE: (usize, usize) = (400, 500);
+    const FUNCTION: (usize, usize) = (70, 100);
+    let mut too_long = String::new();
+    for source in product("src").iter().chain(&product("actors/src")) {
+        let mut judge = |what: String, lines: usize, limits: (usize, usize)| {
+            if lines > limits.1 {
+                writeln!(too_long, "{what}: {lines} lines, {} at most", limits.1).unwrap();
+            } else if lines > limits.0 {
+                println!("{what}: {lines} lines, better {}", limits.0);
+            }
+        };
+        let path = source.path.display();
+        judge(format!("{path}"), source.product_lines(), FILE);
+        for (name, line, lines) in source.functions() {
+            judge(format!("{path}:{line}: {name}"), lines, FUNCTION);
+        }
+    }
+    assert!(too_long.is_empty(), "\n{too_long}");
+}
+
+#[test]
+fn every_module_says_what_it_is_for_and_stands_in_the_map() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    for source in product("src").iter().chain(&product("actors/src")) {
+        let documented = source.text.starts_with("//! ");
+        assert!(
+            documented,
+            "{} doesn't say what it is for",
+            source.path.display()
+        );
+    }
+    let library = std::fs::read_to_string(root().join("src/lib.rs")).unwrap();
+    for line in library.lines() {
+        let Some(module) = line
+            .trim()
+            .strip_prefix("pub mod ")
+            .or(line.strip_prefix("mod "))
+        else {
+            continue;
+        };
+        let module = module.trim_end_matches(';');
+        let known = readme.contains(&format!("`src/{module}/`"))
+            || readme.contains(&format!("`src/{module}.rs`"));
+        assert!(known, "README.md's map has no src/{module}");
+    }
+    for line in readme.lines() {
+        // What the map names exists.
+        let first = line
+            .strip_prefix("| `")
+            .and_then(|rest| rest.split(" |").next());
+        for path in first
+            .unwrap_or_default()
+            .split('`')
+            .filter(|part| part.contains('/'))
+        {
+            assert!(
+                root().join(path).exists(),
+                "README.md's map names {path}, which isn't there"
+            );
+        }
+    }
+}
+
+#[test]
+fn lines_are_not_too_wide() {
+    let limits = [(".rs", 100), (".md", 140), (".sh", 140), (".toml", 200)];
+    let mut report = String::new();
+    for (ending, limit) in limits {
+        for folder in ["src", "actors", "tests", "config", ".ci"] {
+            if !root().join(folder).exists() {
+                continue;
+            }
+            for path in files(folder, ending) {
+                let text = std::fs::read_to_string(&path).unwrap();
+                for (number, line) in text.lines().enumerate() {
+                    // A long text in quotes is left in one piece, so that it can be searched for.
+                    let text = ending == ".rs" && line.contains('"');
+                    if line.chars().count() > limit && !text && !line.contains("http") {
+                        writeln!(report, "{}:{}", path.display(), number + 1).unwrap();
+                    }
+                }
+            }
+        }
+    }
+    assert!(report.is_empty(), "wider than they may be:\n{report}");
+}
+
+#[test]
+fn nothing_speaks_of_the_machine_it_was_written_on() {
+    for folder in ["src", "actors", "tests", "config", ".ci"] {
+        if !root().join(folder).exists() {
+            continue;
+        }
+        for path in files(folder, "") {
+            let Ok(text) = std::fs::read_to_string(&path) else {
+                continue;
+            };
+            for place in ["/root/", "/home/", "/work/"] {
+                let said = text.contains(place) && !path.ends_with("tests/tidy/main.rs");
+                assert!(!said, "{} speaks of {place}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_test_that_a_deviation_names_exists() {
+    let deviations = std::fs::read_to_string(root().join("tests/deviations.md")).unwrap();
+    let tests: String = files("tests", ".rs")
+        .iter()
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    let sections: Vec<&str> = deviations.split("\n### ").skip(1).collect();
+    assert!(!sections.is_empty());
+    for section in sections {
+        let title = section.lines().next().unwrap();
+        for test in section
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|quoted| quoted.contains("::"))
+        {
+            let name = test.rsplit("::").next().unwrap();
+            assert!(
+                tests.contains(&format!("fn {name}(")),
+                "{title}: there is no test {test}"
+            );
+        }
+    }
+}
+
+/// Keeps the reader of sources honest about what it reads.
+#[test]
+fn sources_are_found() {
+    let sources: Vec<Source> = product("src");
+    assert!(sources.len() > 10);
+    assert!(
+        sources
+            .iter()
+            .any(|source| !source.names_inside().is_empty())
+    );
+}

@@ -1,0 +1,361 @@
+//! Rust sources as far as the rules of the house need to read them.
+
+use std::path::{Path, PathBuf};
+
+/// One file of a crate.
+pub struct Source {
+    /// Below the repository.
+    pub path: PathBuf,
+    /// As it is.
+    pub text: String,
+    /// Without comments, the content of strings, and what is compiled for tests alone.
+    pub code: String,
+    /// The module it is, below its crate: `["storage", "embedded", "record"]`.
+    pub module: Vec<String>,
+}
+
+/// The repository.
+pub fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All files below a folder of the repository with this ending, in order.
+pub fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    collect(&root().join(folder), ending, &mut found);
+    found.sort();
+    found
+}
+
+fn collect(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, ending, found);
+        } else if path.to_str().unwrap().ends_with(ending) {
+            found.push(path);
+        }
+    }
+}
+
+/// The sources of a crate that are shipped: its unit tests in files of their own are left out.
+pub fn product(folder: &str) -> Vec<Source> {
+    let base = root().join(folder);
+    files(folder, ".rs")
+        .into_iter()
+        .filter(|path| !is_test(path))
+        .map(|path| {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let below = path.strip_prefix(&base).unwrap().with_extension("");
+            let module = below
+                .iter()
+                .map(|part| part.to_str().unwrap().to_owned())
+                .filter(|part| !matches!(part.as_str(), "mod" | "lib"))
+                .collect();
+            let code = without_tests(&plain(&text));
+            Source {
+                path: path.strip_prefix(root()).unwrap().to_owned(),
+                text,
+                code,
+                module,
+            }
+        })
+        .collect()
+}
+
+fn is_test(path: &Path) -> bool {
+    path.strip_prefix(root()).unwrap().iter().any(|part| {
+        let part = part.to_str().unwrap();
+        part == "tests" || part == "tests.rs" || part.ends_with("_tests.rs")
+    })
+}
+
+/// Blanks instead of comments and of what strings and characters hold; lines stay lines.
+pub fn plain(text: &str) -> String {
+    let bytes: Vec<char> = text.chars().collect();
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        let length = match rest {
+            ['/', '/', ..] => rest.iter().take_while(|c| **c != '\n').count(),
+            ['/', '*', ..] => block_comment(rest),
+            ['r', '"' | '#', ..] if at == 0 || !is_word(bytes[at - 1]) => raw_string(rest),
+            ['"', ..] => quoted(rest, '"'),
+            ['\'', '\\', ..] => quoted(rest, '\''),
+            ['\'', _, '\'', ..] => 3,
+            _ => 0,
+        };
+        if length == 0 {
+            out.push(bytes[at]);
+            at += 1;
+            continue;
+        }
+        for c in &rest[..length] {
+            out.push(if *c == '\n' { '\n' } else { ' ' });
+        }
+        at += length;
+    }
+    out
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+fn block_comment(text: &[char]) -> usize {
+    let mut depth = 0;
+    let mut at = 0;
+    while at < text.len() {
+        match &text[at..] {
+            ['/', '*', ..] => (depth, at) = (depth + 1, at + 2),
+            ['*', '/', ..] => (depth, at) = (depth - 1, at + 2),
+            _ => at += 1,
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    at
+}
+
+fn raw_string(text: &[char]) -> usize {
+    let hashes = text[1..].iter().take_while(|c| **c == '#').count();
+    if text.get(1 + hashes) != Some(&'"') {
+        return 0;
+    }
+    let mut at = 2 + hashes;
+    while at < text.len() {
+        if text[at] == '"' && text[at + 1..].iter().take(hashes).all(|c| *c == '#') {
+            return at + 1 + hashes;
+        }
+        at += 1;
+    }
+    at
+}
+
+fn quoted(text: &[char], quote: char) -> usize {
+    let mut at = 1;
+    while at < text.len() && text[at] != quote {
+        at += if text[at] == '\\' { 2 } else { 1 };
+    }
+    (at + 1).min(text.len())
+}
+
+/// Blanks instead of items under `#[cfg(test)]`; lines stay lines.
+fn without_tests(code: &str) -> String {
+    let mut out = code.to_owned();
+    while let Some(start) = out.find("#[cfg(test)]") {
+        let body = start
+            + out[start..]
+                .find(['{', ';'])
+                .unwrap_or(out.len() - start - 1);
+        let mut end = body + 1;
+        let mut depth = usize::from(out.as_bytes()[body] == b'{');
+        while depth > 0 && end < out.len() {
+            match out.as_bytes()[end] {
+                b'{' => depth += 1,
+                b'}' => depth -= 1,
+                _ => {}
+            }
+            end += 1;
+        }
+        let blank: String = out[start..end]
+            .chars()
+            .map(|c| if c == '\n' { '\n' } else { ' ' })
+            .collect();
+        out.replace_range(start..end, &blank);
+    }
+    out
+}
+
+impl Source {
+    /// Every path of this crate that the code names, from the root of the crate on.
+    pub fn names_inside(&self) -> Vec<Vec<String>> {
+        let mut all = self.names_of("crate");
+        let mut above = self.module.clone();
+        let is_folder = self.path.ends_with("mod.rs") || self.path.ends_with("lib.rs");
+        if !is_folder {
+            above.pop();
+        }
+        for path in self.names_of("super") {
+            let mut from = self.module.clone();
+            from.pop();
+            let ups = path.iter().take_while(|part| *part == "super").count();
+            from.truncate(from.len().saturating_sub(ups));
+            from.extend(path.into_iter().skip(ups));
+            all.push(from);
+        }
+        all
+    }
+
+    /// Every path that begins with a word: `actors`, `crate`.
+    pub fn names_of(&self, first: &str) -> Vec<Vec<String>> {
+        let tokens = tokens(&self.code);
+        let mut all = Vec::new();
+        for at in 0..tokens.len().saturating_sub(1) {
+            let starts = at == 0 || tokens[at - 1] != "::";
+            if tokens[at] == first && tokens[at + 1] == "::" && starts {
+                tree(&tokens, at + 2, &mut Vec::new(), &mut all);
+            }
+        }
+        all
+    }
+
+    /// Lines of code, without comments, blank lines and unit tests.
+    pub fn product_lines(&self) -> usize {
+        self.code
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .count()
+    }
+
+    /// Each function with its first line and its number of lines.
+    pub fn functions(&self) -> Vec<(String, usize, usize)> {
+        let lines: Vec<&str> = self.code.lines().collect();
+        let mut found = Vec::new();
+        for (number, line) in lines.iter().enumerate() {
+            let words: Vec<&str> = line.split(|c: char| !is_word(c)).collect();
+            let Some(name) = words
+                .iter()
+                .position(|w| *w == "fn")
+                .and_then(|i| words.get(i + 1))
+            else {
+                continue;
+            };
+            if let Some(length) = body(&lines[number..]) {
+                found.push(((*name).to_owned(), number + 1, length));
+            }
+        }
+        found
+    }
+}
+
+/// How many lines the item has that starts here, if it has a body.
+fn body(lines: &[&str]) -> Option<usize> {
+    let (mut depth, mut brackets, mut opened) = (0i32, 0i32, false);
+    for (number, line) in lines.iter().enumerate() {
+        for c in line.chars() {
+            match c {
+                '(' | '[' => brackets += 1,
+                ')' | ']' => brackets -= 1,
+                '{' => (depth, opened) = (depth + 1, true),
+                '}' => depth -= 1,
+                ';' if !opened && brackets == 0 => return None,
+                _ => {}
+            }
+        }
+        if opened && depth <= 0 {
+            return Some(number + 1);
+        }
+    }
+    None
+}
+
+fn tokens(code: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    let mut word = String::new();
+    let mut last = ' ';
+    for c in code.chars() {
+        if is_word(c) {
+            word.push(c);
+        } else {
+            if !word.is_empty() {
+                all.push(std::mem::take(&mut word));
+            }
+            if c == ':' && last == ':' {
+                all.push("::".to_owned());
+                last = ' ';
+                continue;
+            }
+            if matches!(c, '{' | '}' | ',' | '*') {
+                all.push(c.to_string());
+            } else if c != ':' && !c.is_whitespace() {
+                all.push(";".to_owned());
+            }
+        }
+        last = c;
+    }
+    all.push(word);
+    all
+}
+
+/// Expands `a::{b, c::d}` from a token on; returns the token behind it.
+fn tree(
+    tokens: &[String],
+    mut at: usize,
+    before: &mut Vec<String>,
+    all: &mut Vec<Vec<String>>,
+) -> usize {
+    let depth = before.len();
+    loop {
+        match tokens.get(at).map(String::as_str) {
+            Some("{") => {
+                at += 1;
+                while tokens.get(at).is_some_and(|token| token != "}") {
+                    at = tree(tokens, at, before, all);
+                    while tokens
+                        .get(at)
+                        .is_some_and(|token| token == "," || token == ";")
+                    {
+                        at += 1;
+                    }
+                }
+                before.truncate(depth);
+                return at + 1;
+            }
+            Some(word) if word.starts_with(is_word) => {
+                before.push(word.to_owned());
+                at += 1;
+                if tokens.get(at).is_some_and(|token| token == "::") {
+                    at += 1;
+                    continue;
+                }
+                all.push(before.clone());
+                // `as name`
+                if tokens.get(at).is_some_and(|token| token == "as") {
+                    at += 2;
+                }
+            }
+            _ => {
+                all.push(before.clone());
+                at += 1;
+            }
+        }
+        before.truncate(depth);
+        return at;
+    }
+}
+
+#[test]
+fn use_trees_are_expanded() {
+    let text = "use crate::{a::{self, b as x}, c};\nfn f() { crate::d::e(\"crate::no\"); } // crate::no\n\
+                #[cfg(test)]\nmod tests { use crate::no; }\nuse crate::api::*;";
+    let code = without_tests(&plain(text));
+    let source = Source {
+        path: "src/m/n.rs".into(),
+        text: text.into(),
+        code,
+        module: vec![],
+    };
+    let names: Vec<String> = source
+        .names_of("crate")
+        .iter()
+        .map(|p| p.join("::"))
+        .collect();
+    assert_eq!(names, ["a::self", "a::b", "c", "d::e", "api"]);
+}
+
+#[test]
+fn functions_are_measured() {
+    let text =
+        "impl A {\n    fn a(\n        &self,\n    ) {\n        \"}\";\n    }\n    fn b();\n}\n";
+    let code = plain(text);
+    let source = Source {
+        path: "a.rs".into(),
+        text: text.into(),
+        code,
+        module: vec![],
+    };
+    assert_eq!(source.functions(), [("a".to_owned(), 2, 5)]);
+}
