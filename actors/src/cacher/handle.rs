@@ -99,10 +99,19 @@ impl CacherHandle {
         self.shared.ring_floor()
     }
 
+    /// Why there was no snapshot a moment ago.
     fn not_ready(&self) -> NotReady {
+        let readiness = match self.readiness() {
+            // The snapshot goes a moment before the readiness, and comes a moment before it.
+            Readiness::Ready { .. } => Readiness::Pending {
+                since: std::time::Instant::now(),
+                last_error: None,
+            },
+            readiness => readiness,
+        };
         NotReady {
             resource: self.shared.resource.clone(),
-            readiness: self.readiness(),
+            readiness,
         }
     }
 }

@@ -160,6 +160,7 @@ impl Shared {
 
     /// Not ready from here on: nothing is served until the next [`Shared::replace`].
     pub(crate) fn set_pending(&self, last_error: Option<String>) {
+        self.snapshot.store(None);
         self.readiness.send_modify(|readiness| {
             let since = match readiness {
                 Readiness::Stopped => return,
@@ -168,14 +169,13 @@ impl Shared {
             };
             *readiness = Readiness::Pending { since, last_error };
         });
-        self.snapshot.store(None);
         self.revision.send_modify(|_| ());
     }
 
     /// Not ready, for good.
     pub(crate) fn set_stopped(&self) {
-        self.readiness.send_replace(Readiness::Stopped);
         self.snapshot.store(None);
+        self.readiness.send_replace(Readiness::Stopped);
         self.revision.send_modify(|_| ());
     }
 
