@@ -4,6 +4,13 @@ use serde_json::Value;
 
 use crate::api::status::StatusCause;
 
+/// So many faults are reported of one object. More would make an answer many times the size of the
+/// request it answers.
+pub const MAX_FIELD_ERRORS: usize = 100;
+
+/// So many bytes of a value are shown in a message.
+const MAX_SHOWN_BYTES: usize = 16 * 1024;
+
 /// What is wrong with a field; decides phrase, cause reason and whether the value is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldErrorKind {
@@ -102,7 +109,7 @@ impl FieldError {
         FieldError {
             kind,
             path: path.into(),
-            value: shown(value),
+            value: cut(shown(value)),
             detail: detail.into(),
         }
     }
@@ -126,7 +133,7 @@ impl FieldError {
         FieldError {
             kind: FieldErrorKind::Invalid,
             path: path.into(),
-            value: json.into(),
+            value: cut(json.into()),
             detail: detail.into(),
         }
     }
@@ -201,6 +208,16 @@ pub fn joined(errors: &[FieldError]) -> String {
         [one] => one.clone(),
         several => format!("[{}]", several.join(", ")),
     }
+}
+
+/// The beginning of a long text.
+fn cut(mut text: String) -> String {
+    if text.len() > MAX_SHOWN_BYTES {
+        let end = text.floor_char_boundary(MAX_SHOWN_BYTES);
+        text.truncate(end);
+        text.push_str(" ...");
+    }
+    text
 }
 
 /// A value as messages print it: texts quoted as Go does, everything else as compact JSON

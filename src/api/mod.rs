@@ -17,3 +17,7 @@ pub mod resource;
 pub mod selector;
 pub mod status;
 pub mod table;
+pub mod version;
+
+#[cfg(test)]
+mod samples;

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use actors::engine::Revision;
 use serde_json::Value;
 
 use crate::api::decode::{BodyFormat, decode_value};
@@ -11,7 +10,9 @@ use crate::api::duration::parse_go_duration;
 use crate::api::field_error::{FieldError, FieldErrorKind, go_quote};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
-use crate::storage::{Asked, Preconditions, VersionMatch};
+use crate::api::version::{Preconditions, VersionMatch};
+
+pub use crate::api::version::parse_version;
 
 const META_GROUP: &str = "meta.k8s.io";
 
@@ -555,25 +556,6 @@ fn text_list(value: Option<&Value>, name: &str) -> Result<Vec<String>, String> {
             )),
         })
         .collect()
-}
-
-/// The text of a `resourceVersion` as a version (ST-6).
-///
-/// # Errors
-/// What is wrong with it; whether that is a 400 or a plain 500 depends on the verb (ST-17).
-pub fn parse_version(text: &str) -> Result<Asked, String> {
-    if text.is_empty() {
-        return Ok(Asked::Unset);
-    }
-    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    match text.parse::<u64>() {
-        Ok(0) if digits => Ok(Asked::Any),
-        Ok(version) if digits => Ok(Asked::At(Revision(version))),
-        _ => Err(format!(
-            "resourceVersion: Invalid value: {}: not a decimal number",
-            go_quote(text)
-        )),
-    }
 }
 
 /// How long a request may take by its parameter `timeout`: `None` without one, and never more

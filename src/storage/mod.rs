@@ -27,35 +27,7 @@ use futures_util::future::{BoxFuture, LocalBoxFuture};
 use crate::api::object::Object;
 use crate::api::status::Status;
 
-/// The version that a read asks for, as the client gave it: `""`, `"0"` or a number (ST-6).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Asked {
-    /// Unset: the newest state.
-    #[default]
-    Unset,
-    /// `"0"`: any state that a cache holds.
-    Any,
-    /// At least this one, or exactly, as the match says.
-    At(Revision),
-}
-
-/// `resourceVersionMatch`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VersionMatch {
-    /// The state at that version and no other.
-    Exact,
-    /// That version or a newer one.
-    NotOlderThan,
-}
-
-/// What a write demands of the object it finds (ST-41, API-100).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Preconditions {
-    /// `metadata.uid` must be this.
-    pub uid: Option<String>,
-    /// `metadata.resourceVersion` must be this.
-    pub resource_version: Option<String>,
-}
+pub use crate::api::version::{Asked, Preconditions, VersionMatch};
 
 /// A read of one object.
 #[derive(Clone, Debug)]

@@ -1,0 +1,203 @@
+//! Bodies into objects: JSON and YAML, with limits, and the types that are checked before
+//! schemas exist (API-63, API-88 to API-90).
+
+mod tree;
+mod types;
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::api::object::Object;
+use crate::api::resource::ResourceDefinition;
+use crate::api::status::Status;
+
+pub use tree::{MAX_DEPTH, is_too_deep};
+pub use types::normalize;
+
+/// The form of a body (2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFormat {
+    /// `application/json`.
+    Json,
+    /// `application/yaml`.
+    Yaml,
+}
+
+/// An object that was read from a body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decoded {
+    /// The object, with kind and apiVersion.
+    pub object: Object,
+    /// Paths of members that were given more than once (`data.k`); the last one won.
+    pub duplicates: Vec<String>,
+}
+
+/// Reads an object of a resource; kind and apiVersion are filled in when absent.
+///
+/// # Errors
+/// 400 for what can't be read, for another kind or version (API-88, API-89), and for members of a
+/// wrong type.
+pub fn decode_object(
+    body: &[u8],
+    format: BodyFormat,
+    definition: &ResourceDefinition,
+) -> Result<Decoded, Box<Status>> {
+    let unrecognized = |why: &str| {
+        let (kind, summary) = (definition.kind, summary(body));
+        let message = format!(
+            "the object provided is unrecognized (must be of type {kind}): {why} ({summary})"
+        );
+        Box::new(Status::bad_request(message))
+    };
+    let no_type = |why: &str| unrecognized(&format!("couldn't get version/kind; {why}"));
+    let (value, duplicates) = decode_value(body, format).map_err(|why| no_type(&why))?;
+    let mut object = match value {
+        Value::Object(members) => Object(members),
+        // An empty document is an empty object.
+        Value::Null => Object::default(),
+        other => {
+            let found = types::name_of(&other);
+            return Err(no_type(&format!(
+                "json parse error: cannot unmarshal {found} into an object"
+            )));
+        }
+    };
+    let own_version = definition.api_version();
+    let member = |name: &str| match object.0.get(name) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => Err(no_type(&format!(
+            "json parse error: json: cannot unmarshal {} into Go struct field .{name} of type string",
+            types::name_of(other)
+        ))),
+    };
+    let (kind, version) = (member("kind")?, member("apiVersion")?);
+    if version.matches('/').count() > 1 {
+        return Err(unrecognized(&format!(
+            "unexpected GroupVersion string: {version}"
+        )));
+    }
+    check_kind(&kind, &version, definition, &own_version)?;
+    object.set_type(definition.kind, &own_version);
+    normalize(&mut object, definition).map_err(|why| {
+        let (kind, version) = (definition.kind, definition.version);
+        Status::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+        ))
+    })?;
+    Ok(Decoded { object, duplicates })
+}
+
+/// Another kind or version in a body than its path wants (API-88).
+fn check_kind(
+    kind: &str,
+    version: &str,
+    definition: &ResourceDefinition,
+    own_version: &str,
+) -> Result<(), Box<Status>> {
+    let wanted = definition.kind;
+    if !kind.is_empty() && kind != wanted {
+        let version = if version.is_empty() {
+            own_version
+        } else {
+            version
+        };
+        let bare = version.rsplit('/').next().unwrap_or_default();
+        return Err(Box::new(Status::bad_request(format!(
+            "{kind} in version \"{bare}\" cannot be handled as a {wanted}: \
+             no conversion from kind \"{kind}\" of version \"{version}\""
+        ))));
+    }
+    if !version.is_empty() && version != own_version {
+        return Err(Box::new(Status::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version \
+             ({own_version})"
+        ))));
+    }
+    Ok(())
+}
+
+/// What a refusal shows of a body: its first 30 bytes, as text when it looks like JSON (API-89).
+fn summary(body: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    if body.is_empty() {
+        return "<empty>".to_owned();
+    }
+    let start = body.get(..SHOWN).unwrap_or(body);
+    let mut text = if start.starts_with(b"{") {
+        String::from_utf8_lossy(start).into_owned()
+    } else {
+        start.iter().fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    };
+    if body.len() > SHOWN {
+        text.push_str(" ...");
+    }
+    text
+}
+
+/// Reads any document, and the paths of duplicate members. Whole numbers are exact as int64 and
+/// uint64, others are float64 (API-63).
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn decode_value(body: &[u8], format: BodyFormat) -> Result<(Value, Vec<String>), String> {
+    let document = match format {
+        BodyFormat::Json => serde_json::from_slice::<tree::Document>(body)
+            .map_err(|error| format!("json parse error: {error}"))?,
+        BodyFormat::Yaml => read_yaml(body)?,
+    };
+    Ok((document.value, document.duplicates))
+}
+
+/// The first document of a YAML stream: up to a second marker of a start, or a marker of the end.
+/// Both are markers wherever a line begins with them, even inside a block of text.
+fn first_document(text: &str) -> &str {
+    let is_marker = |line: &str, marker: &str| {
+        line.strip_prefix(marker)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+    };
+    let (mut at, mut begun) = (0, false);
+    for line in text.split_inclusive('\n') {
+        let content = line.trim_start_matches('\u{feff}');
+        if begun && (is_marker(line, "---") || is_marker(line, "...")) {
+            return text.get(..at).unwrap_or(text);
+        }
+        begun |= !content.trim().is_empty() && !content.starts_with(['#', '%']);
+        at += line.len();
+    }
+    text
+}
+
+/// YAML as Kubernetes' clients write it: 1.1 booleans and octals, merge keys, the last of two
+/// equal keys.
+fn read_yaml(body: &[u8]) -> Result<tree::Document, String> {
+    let text = std::str::from_utf8(body).map_err(|_| "yaml: not UTF-8 text".to_owned())?;
+    let budget = serde_saphyr::budget! {
+        // A container too many is refused by the tree, with a better message.
+        max_depth: MAX_DEPTH + 2,
+        flow_nesting_limit: MAX_DEPTH + 2,
+        // A body of 3 MiB holds at most so many.
+        max_events: 4_000_000,
+        max_nodes: 2_000_000,
+        // Aliases are limited by what they expand to.
+        enforce_alias_anchor_ratio: false,
+        max_documents: 1,
+    };
+    let options = serde_saphyr::options! {
+        budget: budget,
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
+        legacy_octal_numbers: true,
+        strict_booleans: false,
+        with_snippet: false,
+        emit_comments: false,
+    };
+    serde_saphyr::from_str_with_options(first_document(text), options)
+        .map_err(|error| format!("yaml: {error}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,278 @@
+//! The rules for `metadata` on create and update (section 5 of http.md).
+
+mod owners;
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use crate::api::field_error::{MAX_FIELD_ERRORS, go_quote};
+use crate::api::names;
+use crate::api::object::Object;
+use crate::api::resource::{NameRule, ResourceDefinition, UpdateChecks};
+
+pub use crate::api::field_error::{FieldError, FieldErrorKind};
+pub use owners::deduplicate_owners;
+
+/// Keys and values of all annotations together (API-204).
+const MAX_ANNOTATION_BYTES: usize = 262_144;
+
+/// Finalizers that need no domain in front (API-205).
+const STANDARD_FINALIZERS: [&str; 3] = [ORPHAN, FOREGROUND, "kubernetes"];
+
+/// The finalizer of a deletion that leaves dependents alone (API-114).
+pub const ORPHAN: &str = "orphan";
+
+/// The finalizer of a deletion that waits for dependents (API-114).
+pub const FOREGROUND: &str = "foregroundDeletion";
+
+/// What is wrong with an object's metadata when it is created, in the order in which Kubernetes
+/// looks (API-94, API-199 to API-208).
+pub fn validate_create(object: &Object, definition: &ResourceDefinition) -> Vec<FieldError> {
+    let meta = Meta::of(object);
+    let mut errors = match definition.update_checks {
+        // Nothing but what holds for every kind.
+        UpdateChecks::None => meta.object_errors(definition, NameRule::PathSegment),
+        _ => meta.kind_errors(definition),
+    };
+    errors.truncate(MAX_FIELD_ERRORS);
+    errors
+}
+
+/// What is wrong with an object's metadata when it replaces `old` (API-103, 5.1), once what an
+/// update can't change was taken over from `old`. A fault that several rules find is there as
+/// often, as each is a cause of its own.
+pub fn validate_update(
+    new: &Object,
+    old: &Object,
+    definition: &ResourceDefinition,
+) -> Vec<FieldError> {
+    let (meta, old) = (Meta::of(new), Meta::of(old));
+    let mut errors = meta.object_errors(definition, NameRule::PathSegment);
+    errors.extend(meta.change_errors(&old));
+    match definition.update_checks {
+        UpdateChecks::None => {}
+        UpdateChecks::Changes => errors.extend(meta.change_errors(&old)),
+        UpdateChecks::ChangesThenObject => {
+            errors.extend(meta.change_errors(&old));
+            errors.extend(meta.kind_errors(definition));
+        }
+        UpdateChecks::ObjectThenChanges => {
+            errors.extend(meta.kind_errors(definition));
+            errors.extend(meta.change_errors(&old));
+        }
+    }
+    errors.truncate(MAX_FIELD_ERRORS);
+    errors
+}
+
+/// The metadata of an object, whose types were checked when it was decoded.
+struct Meta<'o> {
+    object: &'o Object,
+}
+
+impl<'o> Meta<'o> {
+    fn of(object: &'o Object) -> Meta<'o> {
+        Meta { object }
+    }
+
+    fn get(&self, name: &str) -> Option<&'o Value> {
+        self.object.metadata()?.get(name)
+    }
+
+    fn map(&self, name: &str) -> impl Iterator<Item = (&'o String, &'o str)> {
+        let members = self.get(name).and_then(Value::as_object);
+        members
+            .into_iter()
+            .flat_map(Map::iter)
+            .map(|(key, value)| (key, value.as_str().unwrap_or_default()))
+    }
+
+    fn generation(&self) -> i64 {
+        self.get("generation")
+            .and_then(Value::as_i64)
+            .unwrap_or_default()
+    }
+
+    /// What a kind's own validation looks at: all, its name rule, and finalizers more strictly.
+    fn kind_errors(&self, definition: &ResourceDefinition) -> Vec<FieldError> {
+        let mut errors = self.object_errors(definition, definition.name_rule);
+        if definition.strict_finalizers {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            let finalizers = self.object.finalizers().into_iter().enumerate();
+            let plain = finalizers.filter(|(_, finalizer)| {
+                !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer)
+            });
+            for (index, finalizer) in plain.take(MAX_FIELD_ERRORS) {
+                let path = format!("metadata.finalizers[{index}]");
+                errors.push(FieldError::invalid(path, finalizer, detail));
+            }
+        }
+        errors
+    }
+
+    /// What must hold of every object.
+    fn object_errors(&self, definition: &ResourceDefinition, rule: NameRule) -> Vec<FieldError> {
+        let mut errors = self.name_errors(rule);
+        errors.extend(self.namespace_errors(definition));
+        if self.generation() < 0 {
+            errors.push(FieldError::invalid(
+                "metadata.generation",
+                self.generation(),
+                "must be greater than or equal to 0",
+            ));
+        }
+        errors.extend(self.label_errors());
+        errors.extend(self.annotation_errors());
+        errors.extend(owners::errors(self.get("ownerReferences")));
+        errors.extend(self.finalizer_errors());
+        errors
+    }
+
+    fn name_errors(&self, rule: NameRule) -> Vec<FieldError> {
+        let (name, base) = (self.object.name(), self.object.meta("generateName"));
+        let mut errors = Vec::new();
+        if !base.is_empty() {
+            let masked = names::mask_trailing_dash(base);
+            let wrong = match rule {
+                NameRule::DnsSubdomain => names::dns_subdomain(&masked),
+                NameRule::DnsLabel => names::dns_label(&masked),
+                NameRule::PathSegment => names::path_segment_prefix(base),
+            };
+            errors.extend(each(wrong, "metadata.generateName", base));
+        }
+        if name.is_empty() {
+            let detail = "name or generateName is required";
+            errors.push(FieldError::required("metadata.name", detail));
+        } else {
+            let wrong = match rule {
+                NameRule::DnsSubdomain => names::dns_subdomain(name),
+                NameRule::DnsLabel => names::dns_label(name),
+                NameRule::PathSegment => names::path_segment(name),
+            };
+            errors.extend(each(wrong, "metadata.name", name));
+        }
+        errors
+    }
+
+    fn namespace_errors(&self, definition: &ResourceDefinition) -> Vec<FieldError> {
+        let path = "metadata.namespace";
+        match (definition.is_namespaced(), self.object.namespace()) {
+            (true, "") => vec![FieldError::required(path, "")],
+            (true, namespace) => each(names::dns_label(namespace), path, namespace).collect(),
+            (false, "") => Vec::new(),
+            (false, _) => vec![FieldError::forbidden(path, "not allowed on this type")],
+        }
+    }
+
+    fn label_errors(&self) -> Vec<FieldError> {
+        let path = "metadata.labels";
+        self.map("labels")
+            .flat_map(|(key, value)| {
+                let wrong_key = each(names::qualified_name(key), path, key);
+                wrong_key.chain(each(names::label_value(value), path, value))
+            })
+            .take(MAX_FIELD_ERRORS)
+            .collect()
+    }
+
+    fn annotation_errors(&self) -> Vec<FieldError> {
+        let path = "metadata.annotations";
+        let mut errors: Vec<FieldError> = self
+            .map("annotations")
+            .flat_map(|(key, _)| each(names::qualified_name(&key.to_lowercase()), path, key))
+            .take(MAX_FIELD_ERRORS)
+            .collect();
+        let bytes = self
+            .map("annotations")
+            .map(|(key, value)| key.len() + value.len());
+        let total: usize = bytes.sum();
+        if total > MAX_ANNOTATION_BYTES {
+            errors.push(FieldError::too_long(path, MAX_ANNOTATION_BYTES));
+        }
+        errors
+    }
+
+    fn finalizer_errors(&self) -> Vec<FieldError> {
+        let path = "metadata.finalizers";
+        let finalizers = self.object.finalizers();
+        let mut errors: Vec<FieldError> = finalizers
+            .iter()
+            .flat_map(|finalizer| each(names::qualified_name(finalizer), path, finalizer))
+            .take(MAX_FIELD_ERRORS)
+            .collect();
+        if finalizers.contains(&ORPHAN) && finalizers.contains(&FOREGROUND) {
+            let detail = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
+            errors.push(FieldError::invalid(path, finalizers, detail));
+        }
+        errors
+    }
+
+    /// What must hold of a change (5.1).
+    fn change_errors(&self, old: &Meta<'_>) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        if old.object.is_being_deleted() {
+            errors.extend(self.added_finalizers(old));
+        }
+        if self.generation() < old.generation() {
+            let detail = "must not be decremented";
+            errors.push(FieldError::invalid(
+                "metadata.generation",
+                self.generation(),
+                detail,
+            ));
+        }
+        for name in [
+            "name",
+            "namespace",
+            "uid",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+        ] {
+            if self.get(name) != old.get(name) {
+                let value = self.get(name).cloned().unwrap_or_default();
+                let path = format!("metadata.{name}");
+                errors.push(FieldError::invalid(path, value, "field is immutable"));
+            }
+        }
+        errors.extend(self.label_errors());
+        errors.extend(self.annotation_errors());
+        errors.extend(owners::errors(self.get("ownerReferences")));
+        errors
+    }
+
+    /// Finalizers that came to an object on its way out (API-205).
+    fn added_finalizers(&self, old: &Meta<'_>) -> Option<FieldError> {
+        let known = old.object.finalizers();
+        let mut added = self.object.finalizers();
+        let known: HashSet<&str> = known.into_iter().collect();
+        added.retain(|finalizer| !known.contains(finalizer));
+        added.sort_unstable();
+        added.dedup();
+        if added.is_empty() {
+            return None;
+        }
+        let quoted: Vec<String> = added.into_iter().map(go_quote).collect();
+        let detail = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers \
+             []string{{{}}}",
+            quoted.join(", ")
+        );
+        Some(FieldError::forbidden("metadata.finalizers", detail))
+    }
+}
+
+/// One error for each message about a value.
+fn each<'v>(
+    wrong: Vec<String>,
+    path: &'v str,
+    value: &'v str,
+) -> impl Iterator<Item = FieldError> + 'v {
+    wrong
+        .into_iter()
+        .map(move |detail| FieldError::invalid(path, value, detail))
+}
+
+#[cfg(test)]
+mod tests;
