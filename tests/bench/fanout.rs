@@ -1,0 +1,178 @@
+//! One object, many watchers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use tokio::task::JoinHandle;
+
+use crate::harness::{Call, Client, Daemon, version};
+use crate::load;
+use crate::meter::{Sample, resident};
+use crate::report::{Durations, figure, noise, part};
+
+/// Streams of one HTTP/2 connection.
+const STREAMS: usize = 50;
+
+/// What one watcher saw.
+struct Saw {
+    latency: Durations,
+    wrong: u64,
+}
+
+/// Updates one object at a rate while this many watch its namespace.
+pub async fn measure(watchers: usize, rate: f64, time: Duration) {
+    part(&format!(
+        "{watchers} watchers over HTTP/2 of one object of 1 KiB, {rate} updates/s"
+    ));
+    let daemon = Daemon::start().await;
+    load::namespace(&daemon).await;
+    let client = daemon.client();
+    let created = client
+        .call(Call::post(&load::collection(), &load::object(0, "0")))
+        .await;
+    let from = version(&created.expect(201));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let before = resident(daemon.pid());
+    let origin = Instant::now();
+    let updates = (rate * time.as_secs_f64()) as u64;
+    let delivered = Arc::new(AtomicU64::new(0));
+    let watching = open(&daemon, watchers, from, origin, updates, &delivered).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    if watchers > 100 {
+        let each = (resident(daemon.pid()) - before) * 1024.0 / watchers as f64;
+        figure("memory for one idle watch", each, "KiB", "");
+    }
+
+    let start = Sample::take(daemon.pid());
+    let sent = update(&client, updates, rate, origin).await;
+    let wanted = updates * watchers as u64;
+    let patience = Instant::now() + Duration::from_secs(30);
+    while delivered.load(Ordering::Relaxed) < wanted && Instant::now() < patience {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let used = start.until(&Sample::take(daemon.pid()));
+    let mut latency = Durations::default();
+    let mut wrong = 0;
+    let arrived = delivered.load(Ordering::Relaxed);
+    drop(daemon);
+    for watcher in watching {
+        let saw = watcher.await.unwrap();
+        latency.extend(saw.latency);
+        wrong += saw.wrong;
+    }
+    figure(
+        "updates/s reached",
+        updates as f64 / sent.as_secs_f64(),
+        "/s",
+        "",
+    );
+    let million = arrived as f64 / 1e6;
+    figure(
+        "CPU of the daemon for a million deliveries",
+        used.daemon / million,
+        "s",
+        "<= 3",
+    );
+    figure("lost", (wanted - arrived) as f64, "", "0");
+    figure("repeated or out of order", wrong as f64, "", "0");
+    figure("write to delivery p50", latency.percentile(0.5), "ms", "");
+    let wanted = if watchers == 1 { "< 5" } else { "" };
+    figure(
+        "write to delivery p99",
+        latency.percentile(0.99),
+        "ms",
+        wanted,
+    );
+    noise(used.other_cores);
+}
+
+/// Opens all watches, [`STREAMS`] to a connection.
+async fn open(
+    daemon: &Daemon,
+    watchers: usize,
+    from: u64,
+    origin: Instant,
+    updates: u64,
+    delivered: &Arc<AtomicU64>,
+) -> Vec<JoinHandle<Saw>> {
+    let mut all = Vec::with_capacity(watchers);
+    while all.len() < watchers {
+        let client = Arc::new(daemon.client());
+        let streams = STREAMS.min(watchers - all.len());
+        let opened = join_all((0..streams).map(|_| {
+            let (client, delivered) = (client.clone(), delivered.clone());
+            async move {
+                let path = format!(
+                    "{}?watch=true&resourceVersion={from}&timeoutSeconds=3600",
+                    load::collection()
+                );
+                let lines = client.watch(&path).await;
+                tokio::spawn(follow(client, lines, from, origin, updates, delivered))
+            }
+        }));
+        all.extend(opened.await);
+    }
+    all
+}
+
+/// Reads to the last update or the end of the stream.
+async fn follow(
+    client: Arc<Client>,
+    mut lines: crate::harness::client::Lines,
+    from: u64,
+    origin: Instant,
+    updates: u64,
+    delivered: Arc<AtomicU64>,
+) -> Saw {
+    let mut saw = Saw {
+        latency: Durations::default(),
+        wrong: 0,
+    };
+    let mut last = from;
+    for _ in 0..updates {
+        let Ok(Some(line)) = lines.next().await else {
+            break;
+        };
+        let now = origin.elapsed();
+        // Parsing each delivery would cost more than the daemon spends on it.
+        let number = |key: &str| {
+            let start = find(&line, key.as_bytes())? + key.len();
+            let digits = line[start..]
+                .iter()
+                .take_while(|byte| byte.is_ascii_digit());
+            Some(digits.fold(0, |sum, byte| sum * 10 + u64::from(byte - b'0')))
+        };
+        let version = number("\"resourceVersion\":\"").unwrap_or(0);
+        saw.wrong += u64::from(version <= last);
+        last = version;
+        if let Some(sent) = number("\"stamp\":\"") {
+            saw.latency
+                .add(now.saturating_sub(Duration::from_nanos(sent)));
+        }
+        delivered.fetch_add(1, Ordering::Relaxed);
+    }
+    drop(client);
+    saw
+}
+
+fn find(text: &[u8], part: &[u8]) -> Option<usize> {
+    text.windows(part.len()).position(|window| window == part)
+}
+
+/// Sends updates in time, each with the moment it was sent; how long all took.
+async fn update(client: &Client, updates: u64, rate: f64, origin: Instant) -> Duration {
+    let path = format!("{}/{}", load::collection(), load::name(0));
+    let start = Instant::now();
+    for number in 0..updates {
+        let due = start + Duration::from_secs_f64(number as f64 / rate);
+        tokio::time::sleep_until(due.into()).await;
+        let stamp = origin.elapsed().as_nanos().to_string();
+        client
+            .call(Call::put(&path, &load::object(0, &stamp)))
+            .await
+            .expect(200);
+    }
+    start.elapsed()
+}

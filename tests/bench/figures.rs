@@ -1,0 +1,89 @@
+//! The figures of this repository, measured again: `cargo bench`, or `cargo bench -- PART...`.
+//!
+//! Each part starts release builds of the daemon in temporary folders of its own (TMPDIR says
+//! where: on a disk, not in memory, or durability costs nothing).
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod fanout;
+#[allow(dead_code, unused_imports)]
+#[path = "../blackbox/harness/mod.rs"]
+mod harness;
+mod load;
+mod memory;
+mod meter;
+mod report;
+mod startup;
+mod write;
+
+use std::time::Duration;
+
+use report::{figure, part};
+
+const PARTS: [&str; 8] = [
+    "size",
+    "startup",
+    "startup-full",
+    "startup-history",
+    "memory",
+    "write",
+    "latency",
+    "fanout",
+];
+
+const HELP: &str = "\
+cargo bench [-- PART...]      all parts, or these:
+  size             bytes of the binary
+  startup          exec to ready, empty
+  startup-full     the same with 100,000 objects of 1 KiB
+  startup-history  the same with 1 GiB of history
+  memory           resident memory, empty and with 100,000 ConfigMaps of 1 KiB
+  write            durable creates and updates with 64 clients, also while retention deletes
+  latency          write to delivery, one watcher
+  fanout           5,000 watchers over HTTP/2";
+
+#[tokio::main]
+async fn main() {
+    // Cargo adds flags of its own.
+    let asked: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| word != "--bench")
+        .collect();
+    if asked.iter().any(|word| !PARTS.contains(&word.as_str())) {
+        println!("{HELP}");
+        let help = asked.iter().any(|word| word == "--help" || word == "-h");
+        std::process::exit(if help { 0 } else { 2 });
+    }
+    let wants = |name: &str| asked.is_empty() || asked.iter().any(|word| word == name);
+    let cores = std::thread::available_parallelism().unwrap();
+    println!("{cores} cores, shared by the daemon and the load");
+    if wants("size") {
+        part("release binary");
+        let bytes = std::fs::metadata(env!("CARGO_BIN_EXE_taffrail"))
+            .unwrap()
+            .len();
+        figure("size", bytes as f64 / 1e6, "MB", "< 30");
+    }
+    if wants("startup") {
+        startup::empty().await;
+    }
+    if wants("startup-full") {
+        startup::full(100_000).await;
+    }
+    if wants("startup-history") {
+        startup::history(1024).await;
+    }
+    if wants("memory") {
+        memory::measure(100_000).await;
+    }
+    if wants("write") {
+        write::measure(64, Duration::from_secs(15)).await;
+        write::under_retention(64, Duration::from_secs(15)).await;
+    }
+    if wants("latency") {
+        fanout::measure(1, 50.0, Duration::from_secs(15)).await;
+    }
+    if wants("fanout") {
+        fanout::measure(5_000, 4.0, Duration::from_secs(15)).await;
+        fanout::measure(5_000, 20.0, Duration::from_secs(15)).await;
+    }
+}

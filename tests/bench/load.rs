@@ -1,0 +1,121 @@
+//! Writers, as many as asked, each waiting for its answer before it goes on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use serde_json::json;
+
+use crate::harness::{Call, Daemon, Protocol};
+use crate::meter::{Sample, Used};
+use crate::report::Durations;
+
+pub const NAMESPACE: &str = "bench";
+
+/// What writers do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    Create,
+    Update,
+}
+
+/// How long or how much.
+#[derive(Clone, Copy)]
+pub enum Until {
+    Count(u64),
+    Time(Duration),
+}
+
+/// What they achieved.
+pub struct Written {
+    pub count: u64,
+    pub latency: Durations,
+    pub used: Used,
+}
+
+pub fn collection() -> String {
+    format!("/api/v1/namespaces/{NAMESPACE}/configmaps")
+}
+
+/// A ConfigMap whose JSON has about 1 KiB.
+pub fn object(number: u64, stamp: &str) -> serde_json::Value {
+    // A text that no compression would make small, the same for the same number.
+    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let filler: String = (0..800)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            char::from(b'a' + (state % 26) as u8)
+        })
+        .collect();
+    json!({ "metadata": { "name": name(number) }, "data": { "stamp": stamp, "filler": filler } })
+}
+
+pub fn name(number: u64) -> String {
+    format!("object-{number:07}")
+}
+
+pub async fn namespace(daemon: &Daemon) {
+    let namespace = json!({ "metadata": { "name": NAMESPACE } });
+    daemon
+        .client()
+        .call(Call::post("/api/v1/namespaces", &namespace))
+        .await
+        .expect(201);
+}
+
+/// Writes with this many clients, each on a connection of its own. Creating goes on from `first`;
+/// updating goes round the first `first` objects.
+pub async fn write(daemon: &Daemon, verb: Verb, clients: u64, first: u64, until: Until) -> Written {
+    let next = Arc::new(AtomicU64::new(0));
+    let workers: Vec<_> = {
+        let connecting = (0..clients).map(|_| async {
+            let client = daemon.target().client_over(Protocol::Http2);
+            client.call(Call::get("/version")).await.expect(200);
+            client
+        });
+        join_all(connecting).await
+    };
+    let before = Sample::take(daemon.pid());
+    let start = Instant::now();
+    let running = workers.into_iter().map(|client| {
+        let next = next.clone();
+        tokio::spawn(async move {
+            let mut latency = Durations::default();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let over = match until {
+                    Until::Count(count) => number >= count,
+                    Until::Time(time) => start.elapsed() >= time,
+                };
+                if over {
+                    return latency;
+                }
+                let call = match verb {
+                    Verb::Create => Call::post(&collection(), &object(first + number, "0")),
+                    Verb::Update => {
+                        let key = number % first;
+                        let path = format!("{}/{}", collection(), name(key));
+                        Call::put(&path, &object(key, &number.to_string()))
+                    }
+                };
+                let sent = Instant::now();
+                let answer = client.call(call).await;
+                latency.add(sent.elapsed());
+                assert!(answer.status.is_success(), "{}", answer.text());
+            }
+        })
+    });
+    let mut latency = Durations::default();
+    for each in join_all(running).await {
+        latency.extend(each.unwrap());
+    }
+    let used = before.until(&Sample::take(daemon.pid()));
+    Written {
+        count: latency.len() as u64,
+        latency,
+        used,
+    }
+}

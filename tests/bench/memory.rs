@@ -1,0 +1,57 @@
+//! Resident memory, empty and full.
+
+use std::time::Duration;
+
+use crate::harness::{Call, Daemon};
+use crate::load::{self, Until, Verb};
+use crate::meter::resident;
+use crate::report::{figure, part};
+use crate::startup::reopened;
+
+/// Until what was needed for a moment is given back.
+const SETTLE: Duration = Duration::from_secs(5);
+
+async fn settled(daemon: &Daemon) -> f64 {
+    tokio::time::sleep(SETTLE).await;
+    resident(daemon.pid())
+}
+
+pub async fn measure(objects: u64) {
+    part(&format!(
+        "resident memory, with {objects} ConfigMaps of 1 KiB"
+    ));
+    let mut daemon = Daemon::start().await;
+    let empty = settled(&daemon).await;
+    figure("idle and empty", empty, "MiB", "< 20");
+    load::namespace(&daemon).await;
+    load::write(&daemon, Verb::Create, 64, 0, Until::Count(objects)).await;
+    let loaded = settled(&daemon).await;
+    // What each object is on the wire, alone.
+    let json = {
+        let list = daemon
+            .client()
+            .call(Call::get(&load::collection()))
+            .await
+            .expect(200);
+        let items = list["items"].as_array().unwrap();
+        assert_eq!(items.len() as u64, objects);
+        let bytes: usize = items.iter().map(|item| item.to_string().len()).sum();
+        bytes as f64 / (1024.0 * 1024.0)
+    };
+    figure("their JSON", json, "MiB", "");
+    figure(
+        "after the load: (memory - empty) / JSON",
+        (loaded - empty) / json,
+        "",
+        "<= 1.6",
+    );
+    daemon.kill().await;
+    let daemon = reopened(daemon.folder()).await;
+    let restarted = settled(&daemon).await;
+    figure(
+        "after a restart: (memory - empty) / JSON",
+        (restarted - empty) / json,
+        "",
+        "<= 1.6",
+    );
+}

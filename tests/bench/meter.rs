@@ -1,0 +1,86 @@
+//! What a process and the machine used, from /proc.
+
+use std::time::{Duration, Instant};
+
+/// A reading.
+#[derive(Clone, Copy)]
+pub struct Sample {
+    at: Instant,
+    /// CPU of the daemon, of this process and of the whole machine, in seconds.
+    daemon: f64,
+    own: f64,
+    machine: f64,
+}
+
+/// What was used between two readings.
+pub struct Used {
+    pub elapsed: Duration,
+    pub daemon: f64,
+    /// Cores that neither the daemon nor this process kept busy.
+    pub other_cores: f64,
+}
+
+impl Sample {
+    pub fn take(pid: u32) -> Sample {
+        Sample {
+            at: Instant::now(),
+            daemon: process(&pid.to_string()),
+            own: process("self"),
+            machine: machine(),
+        }
+    }
+
+    pub fn until(&self, later: &Sample) -> Used {
+        let elapsed = later.at - self.at;
+        let daemon = later.daemon - self.daemon;
+        let other = later.machine - self.machine - daemon - (later.own - self.own);
+        Used {
+            elapsed,
+            daemon,
+            other_cores: (other / elapsed.as_secs_f64()).max(0.0),
+        }
+    }
+}
+
+/// Resident memory in MiB.
+pub fn resident(pid: u32) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap();
+    let kib: f64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+    kib / 1024.0
+}
+
+fn ticks() -> f64 {
+    rustix::param::clock_ticks_per_second() as f64
+}
+
+/// User and system time of a process.
+fn process(pid: &str) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // The name in brackets may hold blanks.
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    let number = |index: usize| fields[index].parse::<f64>().unwrap();
+    (number(11) + number(12)) / ticks()
+}
+
+/// Time that the machine wasn't idle.
+fn machine() -> f64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap();
+    let line = stat.lines().next().unwrap();
+    let times: Vec<f64> = line
+        .split_whitespace()
+        .skip(1)
+        .map(|number| number.parse().unwrap())
+        .collect();
+    // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.
+    let busy = times.iter().take(8).sum::<f64>() - times[3] - times[4];
+    busy / ticks()
+}

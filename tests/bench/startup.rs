@@ -1,0 +1,129 @@
+//! From exec to the first `/readyz` that says 200.
+
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::harness::{Call, Daemon, Options, Target, daemon};
+use crate::load::{self, Until, Verb};
+use crate::report::{Durations, figure, part};
+
+/// Starts it some times over the same folder and ends it each time by SIGKILL or SIGTERM.
+async fn measure(folder: &TempDir, times: usize) -> Durations {
+    let mut all = Durations::default();
+    for _ in 0..times {
+        let port = free_port();
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let start = Instant::now();
+        let mut child = daemon::command(folder.path(), port)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        loop {
+            let client = Target::new(address, None, None).client();
+            if client
+                .attempt(Call::get("/readyz"))
+                .await
+                .is_ok_and(|answer| answer.status == 200)
+            {
+                break;
+            }
+            assert!(start.elapsed() < Duration::from_secs(120), "it isn't ready");
+            tokio::time::sleep(Duration::from_micros(500)).await;
+        }
+        all.add(start.elapsed());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    all
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+/// Empty: the very first start, and those after it.
+pub async fn empty() {
+    part("start-up of an empty store, exec to /readyz 200");
+    let mut first = Durations::default();
+    for _ in 0..5 {
+        first.extend(measure(&tempfile::tempdir().unwrap(), 1).await);
+    }
+    figure(
+        "first start (makes its keys), median",
+        first.percentile(0.5),
+        "ms",
+        "< 100",
+    );
+    let folder = tempfile::tempdir().unwrap();
+    measure(&folder, 1).await;
+    let mut again = measure(&folder, 20).await;
+    figure(
+        "every other start, median",
+        again.percentile(0.5),
+        "ms",
+        "< 100",
+    );
+    figure(
+        "every other start, worst of 20",
+        again.percentile(1.0),
+        "ms",
+        "",
+    );
+}
+
+/// With many objects.
+pub async fn full(objects: u64) {
+    part(&format!(
+        "start-up with {objects} objects of 1 KiB, after kill -9"
+    ));
+    let folder = stored(objects, 0).await;
+    let mut all = measure(&folder, 5).await;
+    figure(
+        "exec to /readyz 200, median of 5",
+        all.percentile(0.5),
+        "ms",
+        "< 1000",
+    );
+    figure("worst of 5", all.percentile(1.0), "ms", "");
+}
+
+/// With much history.
+pub async fn history(mebibytes: u64) {
+    part(&format!(
+        "start-up with {mebibytes} MiB of history of 1,000 objects, after kill -9"
+    ));
+    let folder = stored(1_000, mebibytes * 1024).await;
+    let mut all = measure(&folder, 5).await;
+    figure(
+        "exec to /readyz 200, median of 5",
+        all.percentile(0.5),
+        "ms",
+        "< 1000",
+    );
+    figure("worst of 5", all.percentile(1.0), "ms", "");
+}
+
+/// A folder with objects and so many updates of them, left by a daemon that was killed.
+async fn stored(objects: u64, updates: u64) -> Arc<TempDir> {
+    let keep = ["--retention-age", "24h", "--retention-bytes", "8GiB"];
+    let mut daemon = Options::default().arguments(&keep).start().await;
+    load::namespace(&daemon).await;
+    load::write(&daemon, Verb::Create, 64, 0, Until::Count(objects)).await;
+    load::write(&daemon, Verb::Update, 64, objects, Until::Count(updates)).await;
+    daemon.kill().await;
+    daemon.folder()
+}
+
+/// A daemon over a folder that another one left.
+pub async fn reopened(folder: Arc<TempDir>) -> Daemon {
+    Options::default().over(folder).start().await
+}
