@@ -6,5 +6,13 @@
 
 pub mod auth;
 pub mod body;
+pub mod conversion;
+pub mod discovery;
+pub mod filters;
+pub mod gzip;
+pub mod health;
 pub mod negotiation;
+pub mod projection;
 pub mod request_info;
+pub mod respond;
+pub mod version;

@@ -1,0 +1,329 @@
+//! Discovery: what there is, plain (API-22 to API-30) and aggregated (API-31 to API-37).
+//!
+//! Everything is built once from the catalog; requests are answered with the same bytes.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, VARY,
+};
+use http::{Response, StatusCode};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha512};
+
+use super::body::ResponseBody;
+use super::negotiation::Conversion;
+use super::respond::{self, Answer, Form};
+use crate::api::resource::ResourceDefinition;
+use crate::registry::catalog::{self, Group, GroupVersion};
+
+/// The media type of an aggregated answer, which clients compare in parts (API-32).
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// A document with a name for its content.
+pub struct Tagged {
+    /// The document, as compact JSON or another form.
+    pub body: Bytes,
+    /// Its `ETag`, quotes included.
+    pub tag: HeaderValue,
+    /// The tag without quotes.
+    pub hash: String,
+}
+
+impl Tagged {
+    /// Tags a document by its SHA-512 (API-33, API-39).
+    pub fn new(body: Vec<u8>) -> Tagged {
+        let hash = Sha512::digest(&body)
+            .iter()
+            .map(|byte| format!("{byte:02X}"))
+            .collect::<String>();
+        // Hexadecimal digits and quotes always make a header.
+        let tag = HeaderValue::from_str(&format!("\"{hash}\""))
+            .unwrap_or_else(|_| HeaderValue::from_static("\"\""));
+        Tagged {
+            body: body.into(),
+            tag,
+            hash,
+        }
+    }
+
+    /// Whether the client has it already.
+    pub fn is_known(&self, headers: &HeaderMap) -> bool {
+        headers.get(IF_NONE_MATCH) == Some(&self.tag)
+    }
+
+    /// 304 without a body.
+    pub fn not_modified(&self) -> Answer {
+        let mut answer = Response::new(ResponseBody::Empty);
+        *answer.status_mut() = StatusCode::NOT_MODIFIED;
+        answer.headers_mut().insert(ETAG, self.tag.clone());
+        answer
+    }
+}
+
+/// All discovery documents.
+pub struct Discovery {
+    legacy_versions: Vec<u8>,
+    groups: Vec<u8>,
+    by_group: HashMap<&'static str, Vec<u8>>,
+    by_group_version: HashMap<(&'static str, &'static str), Vec<u8>>,
+    aggregated_legacy: Tagged,
+    aggregated_groups: Tagged,
+}
+
+impl Discovery {
+    /// The documents of these groups; `address` is where clients reach the server, as
+    /// `host:port` (API-22).
+    pub fn new(groups: &[Group], address: &str) -> Discovery {
+        let named = || groups.iter().filter(|group| !group.name.is_empty());
+        let legacy = || groups.iter().filter(|group| group.name.is_empty());
+        let versions: Vec<&str> = legacy()
+            .flat_map(|group| group.versions.iter().map(|version| version.version))
+            .collect();
+        Discovery {
+            legacy_versions: bytes(&json!({
+                "kind": "APIVersions",
+                "versions": versions,
+                "serverAddressByClientCIDRs":
+                    [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
+            })),
+            groups: bytes(&json!({
+                "kind": "APIGroupList",
+                "apiVersion": "v1",
+                "groups": named().map(group_entry).collect::<Vec<_>>(),
+            })),
+            by_group: named()
+                .map(|group| (group.name, group_document(group)))
+                .collect(),
+            by_group_version: groups
+                .iter()
+                .flat_map(|group| {
+                    group.versions.iter().map(|version| {
+                        (
+                            (group.name, version.version),
+                            resource_list(group.name, version),
+                        )
+                    })
+                })
+                .collect(),
+            aggregated_legacy: aggregated(legacy()),
+            aggregated_groups: aggregated(named()),
+        }
+    }
+
+    /// `/api`.
+    pub fn legacy_versions(&self, form: &Form, headers: &HeaderMap) -> Answer {
+        self.plain_or_aggregated(
+            form,
+            headers,
+            &self.legacy_versions,
+            &self.aggregated_legacy,
+        )
+    }
+
+    /// `/apis`.
+    pub fn groups(&self, form: &Form, headers: &HeaderMap) -> Answer {
+        self.plain_or_aggregated(form, headers, &self.groups, &self.aggregated_groups)
+    }
+
+    /// `/apis/{group}`; `None` when there is no such group.
+    pub fn group(&self, name: &str, form: &Form) -> Option<Answer> {
+        let document = self.by_group.get(name)?;
+        Some(respond::document(StatusCode::OK, form, document.clone()))
+    }
+
+    /// `/api/{version}` and `/apis/{group}/{version}`; `None` when there is no such version.
+    pub fn resources(&self, group: &str, version: &str, form: &Form) -> Option<Answer> {
+        let document = self.by_group_version.get(&(group, version))?;
+        Some(respond::document(StatusCode::OK, form, document.clone()))
+    }
+
+    /// Whether there is such a group.
+    pub fn has_group(&self, name: &str) -> bool {
+        name.is_empty() || self.by_group.contains_key(name)
+    }
+
+    fn plain_or_aggregated(
+        &self,
+        form: &Form,
+        headers: &HeaderMap,
+        plain: &[u8],
+        aggregated: &Tagged,
+    ) -> Answer {
+        let mut answer = match form.accepted.conversion {
+            Some(Conversion::AggregatedDiscovery) if aggregated.is_known(headers) => {
+                aggregated.not_modified()
+            }
+            Some(Conversion::AggregatedDiscovery) => {
+                let mut answer = respond::document(StatusCode::OK, form, aggregated.body.to_vec());
+                let headers = answer.headers_mut();
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static(AGGREGATED));
+                headers.insert(ETAG, aggregated.tag.clone());
+                headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
+                answer
+            }
+            _ => respond::document(StatusCode::OK, form, plain.to_vec()),
+        };
+        answer
+            .headers_mut()
+            .append(VARY, HeaderValue::from_static("Accept"));
+        answer
+    }
+}
+
+fn bytes(value: &Value) -> Vec<u8> {
+    match value {
+        Value::Object(members) => crate::storage::codec::encode_document(members),
+        other => other.to_string().into_bytes(),
+    }
+}
+
+/// `apps/v1`, or `v1` for the core group.
+fn group_version(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
+}
+
+/// A group without kind and apiVersion, as it stands in the list of groups (API-23).
+fn group_entry(group: &Group) -> Value {
+    let versions: Vec<Value> = group
+        .versions
+        .iter()
+        .map(|version| {
+            json!({
+                "groupVersion": group_version(group.name, version.version),
+                "version": version.version,
+            })
+        })
+        .collect();
+    json!({
+        "name": group.name,
+        "preferredVersion": versions.first(),
+        "versions": versions,
+    })
+}
+
+fn group_document(group: &Group) -> Vec<u8> {
+    let mut document = group_entry(group);
+    document["kind"] = "APIGroup".into();
+    document["apiVersion"] = "v1".into();
+    bytes(&document)
+}
+
+/// The resources of a version, subresources among them, sorted by name (API-25).
+fn resource_list(group: &'static str, version: &GroupVersion) -> Vec<u8> {
+    let mut resources: Vec<Value> = version
+        .resources
+        .iter()
+        .flat_map(|definition| {
+            let subresources = definition.subresources.iter();
+            std::iter::once(resource_entry(definition)).chain(subresources.map(|subresource| {
+                json!({
+                    "name": format!("{}/{}", definition.plural, subresource.name),
+                    "singularName": "",
+                    "namespaced": definition.is_namespaced(),
+                    "kind": definition.kind,
+                    "verbs": subresource.verbs,
+                })
+            }))
+        })
+        .collect();
+    resources.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    let mut document = Map::new();
+    document.insert("kind".to_owned(), "APIResourceList".into());
+    if !group.is_empty() {
+        document.insert("apiVersion".to_owned(), "v1".into());
+    }
+    let name = group_version(group, version.version);
+    document.insert("groupVersion".to_owned(), name.into());
+    document.insert("resources".to_owned(), resources.into());
+    bytes(&Value::Object(document))
+}
+
+fn resource_entry(definition: &ResourceDefinition) -> Value {
+    let mut entry = json!({
+        "name": definition.plural,
+        "singularName": definition.singular,
+        "namespaced": definition.is_namespaced(),
+        "kind": definition.kind,
+        "verbs": definition.verbs,
+        "storageVersionHash": catalog::storage_version_hash(definition),
+    });
+    add_names(&mut entry, definition);
+    entry
+}
+
+fn add_names(entry: &mut Value, definition: &ResourceDefinition) {
+    if !definition.short_names.is_empty() {
+        entry["shortNames"] = definition.short_names.into();
+    }
+    if !definition.categories.is_empty() {
+        entry["categories"] = definition.categories.into();
+    }
+}
+
+/// Everything about these groups in one document (API-34, API-35).
+fn aggregated<'g>(groups: impl Iterator<Item = &'g Group>) -> Tagged {
+    let items: Vec<Value> = groups
+        .map(|group| {
+            let metadata = match group.name {
+                "" => json!({}),
+                name => json!({"name": name}),
+            };
+            let versions: Vec<Value> = group
+                .versions
+                .iter()
+                .map(|version| {
+                    let resources = version.resources.iter();
+                    json!({
+                        "version": version.version,
+                        "resources": resources.map(|d| aggregated_entry(d)).collect::<Vec<_>>(),
+                        "freshness": "Current",
+                    })
+                })
+                .collect();
+            json!({"metadata": metadata, "versions": versions})
+        })
+        .collect();
+    Tagged::new(bytes(&json!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
+    })))
+}
+
+fn aggregated_entry(definition: &ResourceDefinition) -> Value {
+    // Empty group and version stand for those of the list (API-35).
+    let kind = json!({"group": "", "version": "", "kind": definition.kind});
+    let mut entry = json!({
+        "resource": definition.plural,
+        "responseKind": kind,
+        "scope": if definition.is_namespaced() { "Namespaced" } else { "Cluster" },
+        "singularResource": definition.singular,
+        "verbs": definition.verbs,
+    });
+    add_names(&mut entry, definition);
+    let subresources: Vec<Value> = definition
+        .subresources
+        .iter()
+        .map(|subresource| {
+            json!({
+                "subresource": subresource.name,
+                "responseKind": kind,
+                "verbs": subresource.verbs,
+            })
+        })
+        .collect();
+    if !subresources.is_empty() {
+        entry["subresources"] = subresources.into();
+    }
+    entry
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! The number of a request, for logs on both sides (API-143).
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// `Audit-ID`.
+pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// A longer one is not taken over: it would be repeated in every event of the log.
+const BYTES_MAX: usize = 128;
+
+/// The client's own number, or a new one.
+pub fn of(headers: &HeaderMap) -> String {
+    headers
+        .get(AUDIT_ID)
+        .and_then(|value| value.to_str().ok())
+        .filter(|text| !text.is_empty() && text.len() <= BYTES_MAX)
+        .map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned)
+}
+
+/// Says it in an answer.
+pub fn set(headers: &mut HeaderMap, audit_id: &str) {
+    if let Ok(value) = HeaderValue::from_str(audit_id) {
+        headers.insert(AUDIT_ID, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_given_is_kept_api_143() {
+        let mut headers = HeaderMap::new();
+        headers.insert(AUDIT_ID, HeaderValue::from_static("my-own-id"));
+        assert_eq!(of(&headers), "my-own-id");
+        let mut answer = HeaderMap::new();
+        set(&mut answer, "my-own-id");
+        assert_eq!(answer.get("Audit-ID").unwrap(), "my-own-id");
+    }
+
+    #[test]
+    fn a_request_without_a_usable_one_gets_a_new_one_api_143() {
+        let mut long = HeaderMap::new();
+        long.insert(AUDIT_ID, HeaderValue::from_str(&"a".repeat(129)).unwrap());
+        for headers in [HeaderMap::new(), long] {
+            assert_eq!(of(&headers).len(), 36);
+            assert_ne!(of(&headers), of(&headers));
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! How long a request may take (API-15, API-17).
+
+use std::time::Duration;
+
+use crate::api::options::{self, Query};
+use crate::api::status::Status;
+use crate::server::request_info::RequestInfo;
+
+/// No request but a watch takes longer.
+pub const REQUEST: Duration = Duration::from_secs(60);
+/// Nor does one that writes one object.
+pub const WRITE: Duration = Duration::from_secs(34);
+
+/// The time a request has, and what is said when it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowed {
+    /// The time.
+    pub within: Duration,
+    is_write_limit: bool,
+}
+
+impl Allowed {
+    /// The time of a request; `None` for those that may run for as long as they like (API-16).
+    ///
+    /// # Errors
+    /// 400 for a `timeout` that is no duration.
+    pub fn of(info: &RequestInfo, query: &Query) -> Result<Option<Allowed>, Box<Status>> {
+        if info.is_long_running() {
+            return Ok(None);
+        }
+        let asked = options::request_timeout(query, REQUEST)?.unwrap_or(REQUEST);
+        let writes_one = info.is_resource
+            && matches!(info.verb.as_str(), "create" | "update" | "patch" | "delete");
+        let is_write_limit = writes_one && asked >= WRITE;
+        Ok(Some(Allowed {
+            within: if is_write_limit { WRITE } else { asked },
+            is_write_limit,
+        }))
+    }
+
+    /// The answer when the time is over (API-17).
+    pub fn exceeded(&self) -> Status {
+        if self.is_write_limit {
+            Status::write_timeout()
+        } else {
+            Status::request_timeout()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::*;
+
+    fn allowed(method: Method, path: &str, query: &str) -> Result<Option<Duration>, u16> {
+        let query = Query::parse(query);
+        let info = RequestInfo::parse(&method, path, query.flag("watch"), "").unwrap();
+        Allowed::of(&info, &query)
+            .map(|allowed| allowed.map(|allowed| allowed.within))
+            .map_err(|status| status.code)
+    }
+
+    #[test]
+    fn requests_have_a_minute_and_writes_34_seconds_api_17() {
+        let pods = "/api/v1/namespaces/d/pods";
+        let pod = "/api/v1/namespaces/d/pods/p";
+        assert_eq!(allowed(Method::GET, pods, ""), Ok(Some(REQUEST)));
+        assert_eq!(allowed(Method::DELETE, pods, ""), Ok(Some(REQUEST)));
+        assert_eq!(allowed(Method::GET, "/version", ""), Ok(Some(REQUEST)));
+        for (method, path) in [
+            (Method::POST, pods),
+            (Method::PUT, pod),
+            (Method::PATCH, pod),
+            (Method::DELETE, pod),
+        ] {
+            assert_eq!(
+                allowed(method.clone(), path, ""),
+                Ok(Some(WRITE)),
+                "{method}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_parameter_timeout_shortens_and_never_lengthens_api_15() {
+        let pod = "/api/v1/namespaces/d/pods/p";
+        let seconds = |n| Ok(Some(Duration::from_secs(n)));
+        assert_eq!(allowed(Method::GET, pod, "timeout=5s"), seconds(5));
+        assert_eq!(allowed(Method::PUT, pod, "timeout=5s"), seconds(5));
+        assert_eq!(allowed(Method::GET, pod, "timeout=1h"), seconds(60));
+        assert_eq!(allowed(Method::PUT, pod, "timeout=1h"), seconds(34));
+        assert_eq!(allowed(Method::GET, pod, "timeout=0"), seconds(60));
+        assert_eq!(allowed(Method::GET, pod, "timeout=nonsense"), Err(400));
+    }
+
+    #[test]
+    fn a_watch_has_no_deadline_here_api_16() {
+        assert_eq!(
+            allowed(Method::GET, "/api/v1/pods", "watch=true&timeout=1s"),
+            Ok(None)
+        );
+    }
+
+    #[test]
+    fn each_limit_has_its_own_words_api_17() {
+        let text = |is_write_limit| {
+            let within = WRITE;
+            Allowed {
+                within,
+                is_write_limit,
+            }
+            .exceeded()
+            .message
+        };
+        assert!(text(true).ends_with("context deadline exceeded"));
+        assert!(text(false).ends_with("within the allotted timeout"));
+    }
+}

@@ -1,0 +1,98 @@
+//! How many requests may be answered at the same time (API-18, API-19).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlightLimits {
+    /// Requests that read.
+    pub read_only: usize,
+    /// Requests that write.
+    pub mutating: usize,
+}
+
+impl Default for InFlightLimits {
+    fn default() -> InFlightLimits {
+        InFlightLimits {
+            read_only: 400,
+            mutating: 200,
+        }
+    }
+}
+
+/// The requests that are being answered, over all threads.
+#[derive(Debug, Default)]
+pub struct InFlight {
+    limits: InFlightLimits,
+    read_only: Arc<AtomicUsize>,
+    mutating: Arc<AtomicUsize>,
+}
+
+/// A request that counts until this is dropped.
+#[derive(Debug)]
+pub struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl InFlight {
+    /// No requests yet, under these limits.
+    pub fn new(limits: InFlightLimits) -> InFlight {
+        InFlight {
+            limits,
+            ..InFlight::default()
+        }
+    }
+
+    /// Counts a request; `None` when there are too many. Who is exempt is counted, never refused.
+    pub fn enter(&self, reads_only: bool, exempt: bool) -> Option<Counted> {
+        let (count, limit) = if reads_only {
+            (&self.read_only, self.limits.read_only)
+        } else {
+            (&self.mutating, self.limits.mutating)
+        };
+        let counted = Counted(Arc::clone(count));
+        let before = count.fetch_add(1, Ordering::Relaxed);
+        (exempt || before < limit).then_some(counted)
+    }
+
+    /// Requests now: those that read, those that write.
+    pub fn now(&self) -> (usize, usize) {
+        (
+            self.read_only.load(Ordering::Relaxed),
+            self.mutating.load(Ordering::Relaxed),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_holds_for_each_kind_and_not_for_the_exempt_api_18() {
+        let in_flight = InFlight::new(InFlightLimits {
+            read_only: 1,
+            mutating: 1,
+        });
+        let reading = in_flight.enter(true, false);
+        assert!(reading.is_some());
+        assert!(in_flight.enter(true, false).is_none());
+        let exempt = in_flight.enter(true, true);
+        assert!(exempt.is_some());
+        let writing = in_flight.enter(false, false);
+        assert!(writing.is_some());
+        assert_eq!(in_flight.now(), (2, 1));
+        drop((reading, exempt, writing));
+        assert_eq!(
+            in_flight.now(),
+            (0, 0),
+            "a refused one leaves no trace either"
+        );
+        assert!(in_flight.enter(true, false).is_some());
+    }
+}

@@ -1,0 +1,348 @@
+//! `/livez`, `/readyz`, `/healthz` (API-47 to API-51).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::StatusCode;
+
+use super::respond::{self, Answer};
+use crate::api::options::Query;
+
+/// The three roots of health paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Root {
+    /// Everything.
+    Healthz,
+    /// Whether the process should be left alone.
+    Livez,
+    /// Whether requests should be sent here.
+    Readyz,
+}
+
+impl Root {
+    /// The root that a path begins with, and the check that follows (API-50).
+    pub fn of_path(path: &str) -> Option<(Root, &str)> {
+        let path = path.trim_matches('/');
+        let (root, check) = path.split_once('/').unwrap_or((path, ""));
+        let root = match root {
+            "healthz" => Root::Healthz,
+            "livez" => Root::Livez,
+            "readyz" => Root::Readyz,
+            _ => return None,
+        };
+        Some((root, check))
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Root::Healthz => "healthz",
+            Root::Livez => "livez",
+            Root::Readyz => "readyz",
+        }
+    }
+}
+
+/// Finds out whether a part of the daemon works; cheap, and never waits.
+pub type Probe = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// A check by name.
+pub struct Check {
+    name: &'static str,
+    /// A check of readiness alone says nothing about whether the process should live.
+    readiness_only: bool,
+    probe: Probe,
+}
+
+impl Check {
+    /// A check that counts for all three roots.
+    pub fn new(
+        name: &'static str,
+        probe: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Check {
+        Check {
+            name,
+            readiness_only: false,
+            probe: Box::new(probe),
+        }
+    }
+
+    /// A check that counts for `/readyz` alone: what mends itself, or can't be mended by killing
+    /// the process.
+    pub fn of_readiness(
+        name: &'static str,
+        probe: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Check {
+        Check {
+            readiness_only: true,
+            ..Check::new(name, probe)
+        }
+    }
+}
+
+const PING: &str = "ping";
+const SHUTDOWN: &str = "shutdown";
+
+/// All checks, and whether the daemon is going down.
+#[derive(Default)]
+pub struct Health {
+    checks: Vec<Check>,
+    is_shutting_down: AtomicBool,
+}
+
+/// What a check found.
+struct Finding {
+    name: &'static str,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    Passed,
+    Failed(String),
+    Excluded,
+}
+
+impl Health {
+    /// These checks beside the two that always are there: `ping`, which says that requests are
+    /// answered, and `shutdown`, which fails once the daemon is going down (API-51).
+    pub fn new(checks: Vec<Check>) -> Health {
+        Health {
+            checks,
+            is_shutting_down: AtomicBool::new(false),
+        }
+    }
+
+    /// From now on `/readyz` fails, while `/livez` stays as it is (API-51).
+    pub fn begin_shutdown(&self) {
+        self.is_shutting_down.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the daemon is going down.
+    pub fn is_shutting_down(&self) -> bool {
+        self.is_shutting_down.load(Ordering::Relaxed)
+    }
+
+    /// Answers a health path.
+    pub fn answer(&self, root: Root, check: &str, query: &Query) -> Answer {
+        if check.is_empty() {
+            self.answer_all(root, query)
+        } else {
+            self.answer_one(root, check)
+        }
+    }
+
+    /// Whether all checks of a root pass.
+    pub fn passes(&self, root: Root) -> bool {
+        let findings = self.findings(root, &[]);
+        !findings.iter().any(Finding::is_failure)
+    }
+
+    fn findings(&self, root: Root, excluded: &[&str]) -> Vec<Finding> {
+        let counts = |check: &&Check| root == Root::Readyz || !check.readiness_only;
+        let ping = (PING, Outcome::Passed);
+        let checks = self.checks.iter().filter(counts);
+        let checks = checks.map(|check| match (check.probe)() {
+            Ok(()) => (check.name, Outcome::Passed),
+            Err(error) => (check.name, Outcome::Failed(error)),
+        });
+        let shutdown = (root == Root::Readyz).then(|| {
+            let outcome = if self.is_shutting_down() {
+                Outcome::Failed("process is shutting down".to_owned())
+            } else {
+                Outcome::Passed
+            };
+            (SHUTDOWN, outcome)
+        });
+        std::iter::once(ping)
+            .chain(checks)
+            .chain(shutdown)
+            .map(|(name, outcome)| Finding {
+                name,
+                outcome: if excluded.contains(&name) {
+                    Outcome::Excluded
+                } else {
+                    outcome
+                },
+            })
+            .collect()
+    }
+
+    fn answer_all(&self, root: Root, query: &Query) -> Answer {
+        let excluded = query.all("exclude");
+        let findings = self.findings(root, &excluded);
+        let failed: Vec<&Finding> = findings.iter().filter(|f| f.is_failure()).collect();
+        for finding in &failed {
+            if let Outcome::Failed(error) = &finding.outcome {
+                tracing::debug!(
+                    root = root.name(),
+                    check = finding.name,
+                    "health check failed: {error}"
+                );
+            }
+        }
+        let is_verbose = query.first("verbose").is_some();
+        if failed.is_empty() && !is_verbose {
+            return respond::text(StatusCode::OK, "ok");
+        }
+        let (code, verdict) = if failed.is_empty() {
+            (StatusCode::OK, "passed")
+        } else {
+            (StatusCode::INTERNAL_SERVER_ERROR, "failed")
+        };
+        let mut lines: String = findings.iter().map(Finding::line).collect();
+        lines.push_str(&unmatched(&excluded, &findings));
+        lines.push_str(&format!("{} check {verdict}\n", root.name()));
+        respond::text(code, lines)
+    }
+
+    fn answer_one(&self, root: Root, name: &str) -> Answer {
+        let findings = self.findings(root, &[]);
+        let Some(finding) = findings.into_iter().find(|finding| finding.name == name) else {
+            return respond::page_not_found();
+        };
+        match finding.outcome {
+            Outcome::Failed(error) => respond::text(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                format!("internal server error: {error}\n"),
+            ),
+            Outcome::Passed | Outcome::Excluded => respond::text(StatusCode::OK, "ok"),
+        }
+    }
+}
+
+impl Finding {
+    fn is_failure(&self) -> bool {
+        matches!(self.outcome, Outcome::Failed(_))
+    }
+
+    /// Why it failed stays out of the listing, which anybody may read (API-48).
+    fn line(&self) -> String {
+        match self.outcome {
+            Outcome::Passed => format!("[+]{} ok\n", self.name),
+            Outcome::Failed(_) => format!("[-]{} failed: reason withheld\n", self.name),
+            Outcome::Excluded => format!("[+]{} excluded: ok\n", self.name),
+        }
+    }
+}
+
+/// A line about names to exclude that no check has (API-49).
+fn unmatched(excluded: &[&str], findings: &[Finding]) -> String {
+    let unknown: Vec<String> = excluded
+        .iter()
+        .filter(|name| !findings.iter().any(|finding| finding.name == **name))
+        .map(|name| format!("{name:?}"))
+        .collect();
+    if unknown.is_empty() {
+        return String::new();
+    }
+    format!(
+        "warn: some health checks cannot be excluded: no matches for {}\n",
+        unknown.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::server::body::ResponseBody;
+
+    fn health(storage_works: &Arc<AtomicBool>) -> Health {
+        let works = Arc::clone(storage_works);
+        Health::new(vec![Check::of_readiness("storage", move || {
+            works
+                .load(Ordering::Relaxed)
+                .then_some(())
+                .ok_or_else(|| "the disk is on fire".to_owned())
+        })])
+    }
+
+    fn asked(health: &Health, target: &str) -> (u16, String) {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let (root, check) = Root::of_path(path).expect("a health path");
+        let answer = health.answer(root, check, &Query::parse(query));
+        let code = answer.status().as_u16();
+        let ResponseBody::Full(body) = answer.into_body() else {
+            panic!("no body");
+        };
+        (code, String::from_utf8_lossy(&body).into_owned())
+    }
+
+    #[test]
+    fn all_well_is_ok_without_a_newline_api_47() {
+        let health = health(&Arc::new(AtomicBool::new(true)));
+        for path in [
+            "/livez",
+            "/readyz",
+            "/healthz",
+            "/readyz/",
+            "/readyz/storage",
+            "/livez/ping",
+        ] {
+            assert_eq!(asked(&health, path), (200, "ok".to_owned()), "{path}");
+        }
+    }
+
+    #[test]
+    fn verbose_lists_every_check_api_48() {
+        let health = health(&Arc::new(AtomicBool::new(true)));
+        assert_eq!(
+            asked(&health, "/readyz?verbose"),
+            (
+                200,
+                "[+]ping ok\n[+]storage ok\n[+]shutdown ok\nreadyz check passed\n".to_owned()
+            )
+        );
+        assert_eq!(
+            asked(&health, "/livez?verbose"),
+            (200, "[+]ping ok\nlivez check passed\n".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_failure_is_a_500_with_the_listing_and_without_the_reason_api_47_and_50() {
+        let health = health(&Arc::new(AtomicBool::new(false)));
+        let (code, text) = asked(&health, "/readyz");
+        assert_eq!(code, 500);
+        assert_eq!(
+            text,
+            "[+]ping ok\n[-]storage failed: reason withheld\n[+]shutdown ok\nreadyz check failed\n"
+        );
+        assert_eq!(
+            asked(&health, "/readyz/storage"),
+            (
+                500,
+                "internal server error: the disk is on fire\n".to_owned()
+            )
+        );
+        assert_eq!(asked(&health, "/livez").0, 200);
+    }
+
+    #[test]
+    fn checks_can_be_excluded_by_name_api_49() {
+        let health = health(&Arc::new(AtomicBool::new(false)));
+        let (code, text) = asked(&health, "/readyz?verbose&exclude=storage&exclude=none");
+        assert_eq!(code, 200);
+        assert!(text.contains("[+]storage excluded: ok\n"), "{text}");
+        assert!(
+            text.contains("warn: some health checks cannot be excluded: no matches for \"none\"\n")
+        );
+        assert!(text.ends_with("readyz check passed\n"));
+    }
+
+    #[test]
+    fn readiness_ends_with_the_beginning_of_the_shutdown_api_51() {
+        let health = health(&Arc::new(AtomicBool::new(true)));
+        health.begin_shutdown();
+        assert_eq!(asked(&health, "/readyz").0, 500);
+        assert_eq!(asked(&health, "/livez").0, 200);
+        assert!(!health.passes(Root::Readyz));
+        assert!(health.passes(Root::Livez));
+    }
+
+    #[test]
+    fn a_check_that_is_not_there_is_not_found_api_50() {
+        let health = Health::default();
+        assert_eq!(asked(&health, "/readyz/nonsense").0, 404);
+        assert!(Root::of_path("/version").is_none());
+    }
+}

@@ -1,0 +1,110 @@
+//! Long lists, written piece by piece from the cached objects (API-64).
+//!
+//! No tree is built and the list is never copied as a whole: each piece is made when the
+//! connection has room for it, and between two pieces the thread does other work.
+
+use std::sync::Arc;
+use std::vec;
+
+use actors::object::CachedObject;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::{self, LocalBoxStream};
+
+use crate::server::gzip::Gzip;
+
+/// How much of a list is written at a time.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// Writes one item.
+pub(super) type WriteItem = Box<dyn Fn(&CachedObject, &mut Vec<u8>)>;
+
+/// A list that is being written.
+pub(super) struct ListWriter {
+    opening: Vec<u8>,
+    items: vec::IntoIter<Arc<CachedObject>>,
+    write_item: WriteItem,
+    closing: &'static [u8],
+    is_first: bool,
+    is_done: bool,
+}
+
+impl ListWriter {
+    /// A list of these items between an opening and a closing text.
+    pub(super) fn new(
+        opening: Vec<u8>,
+        items: Vec<Arc<CachedObject>>,
+        write_item: WriteItem,
+        closing: &'static [u8],
+    ) -> ListWriter {
+        ListWriter {
+            opening,
+            items: items.into_iter(),
+            write_item,
+            closing,
+            is_first: true,
+            is_done: false,
+        }
+    }
+
+    /// Whether everything has been given out.
+    pub(super) fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// The next piece: items until it is longer than `bytes`, or the rest.
+    pub(super) fn next_piece(&mut self, bytes: usize) -> Vec<u8> {
+        let mut piece = std::mem::take(&mut self.opening);
+        while piece.len() <= bytes {
+            let Some(item) = self.items.next() else {
+                piece.extend_from_slice(self.closing);
+                self.is_done = true;
+                break;
+            };
+            let before = piece.len();
+            if !std::mem::take(&mut self.is_first) {
+                piece.push(b',');
+            }
+            let with_comma = piece.len();
+            (self.write_item)(&item, &mut piece);
+            if piece.len() == with_comma {
+                // An item that can't be shown leaves no trace, not even its comma.
+                piece.truncate(before);
+                self.is_first = before == with_comma;
+            }
+        }
+        piece
+    }
+
+    /// Everything that is left, as a stream; the piece made already goes first.
+    pub(super) fn into_stream(self, head: Vec<u8>, gzip: bool) -> LocalBoxStream<'static, Bytes> {
+        let rest = stream::unfold(Some(self), |writer| async move {
+            let mut writer = writer?;
+            tokio::task::yield_now().await;
+            let piece = writer.next_piece(PIECE_BYTES);
+            let next = (!writer.is_done).then_some(writer);
+            Some((piece, next))
+        });
+        let pieces = stream::once(async move { head }).chain(rest);
+        if gzip {
+            compressed(pieces.boxed_local())
+        } else {
+            pieces.map(Bytes::from).boxed_local()
+        }
+    }
+}
+
+fn compressed(pieces: LocalBoxStream<'static, Vec<u8>>) -> LocalBoxStream<'static, Bytes> {
+    stream::unfold(Some((pieces, Gzip::default())), |state| async move {
+        let (mut pieces, mut gzip) = state?;
+        // The compressor may swallow a piece whole; an empty chunk says nothing to anybody.
+        while let Some(piece) = pieces.next().await {
+            let out = gzip.push(&piece);
+            if !out.is_empty() {
+                return Some((Bytes::from(out), Some((pieces, gzip))));
+            }
+        }
+        Some((Bytes::from(gzip.finish()), None))
+    })
+    .boxed_local()
+}

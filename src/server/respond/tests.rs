@@ -1,0 +1,214 @@
+use std::io::Read;
+use std::sync::Arc;
+
+use actors::engine::{Key, Revision};
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::object::Object;
+use crate::registry::definitions::core::CONFIGMAPS;
+use crate::storage::ObjectList;
+use crate::storage::codec::Codec;
+
+fn cached(name: &str, text: &str, revision: u64) -> Arc<CachedObject> {
+    let mut object = Object::default();
+    object.set_type("ConfigMap", "v1");
+    object.set_meta("name", name);
+    object.0.insert("data".to_owned(), json!({"k": text}));
+    let key = Key::new(format!("/registry/configmaps/d/{name}"));
+    Arc::new(
+        Codec::new(&CONFIGMAPS)
+            .wire(&key, &object, Revision(revision))
+            .unwrap(),
+    )
+}
+
+fn page(items: usize, bytes: usize) -> ObjectList {
+    ObjectList {
+        revision: Revision(900),
+        items: (0..items)
+            .map(|n| cached(&format!("cm-{n:05}"), &"x".repeat(bytes), n as u64 + 1))
+            .collect(),
+        continue_token: Some("token".to_owned()),
+        remaining_item_count: Some(3),
+    }
+}
+
+fn form(conversion: Option<Conversion>) -> Form {
+    Form {
+        accepted: Accepted {
+            conversion,
+            ..Accepted::default()
+        },
+        ..Form::default()
+    }
+}
+
+async fn body(answer: Answer) -> (Vec<u8>, usize) {
+    match answer.into_body() {
+        ResponseBody::Full(bytes) => (bytes.to_vec(), 1),
+        ResponseBody::Chunks(chunks) => {
+            let chunks: Vec<Bytes> = chunks.collect().await;
+            (chunks.concat(), chunks.len())
+        }
+        _ => (Vec::new(), 0),
+    }
+}
+
+async fn listed(form: Form, list_of: ObjectList) -> (Value, usize) {
+    let answer = list(&form, &CONFIGMAPS, list_of).await.expect("an answer");
+    let (bytes, pieces) = body(answer).await;
+    (serde_json::from_slice(&bytes).expect("a document"), pieces)
+}
+
+#[tokio::test]
+async fn items_of_a_list_carry_neither_kind_nor_api_version_api_61() {
+    let (list, _) = listed(form(None), page(2, 1)).await;
+    assert_eq!(list["kind"], "ConfigMapList");
+    assert_eq!(list["apiVersion"], "v1");
+    assert_eq!(
+        list["metadata"],
+        json!({"resourceVersion": "900", "continue": "token", "remainingItemCount": 3}),
+    );
+    assert_eq!(
+        list["items"][1],
+        json!({"metadata": {"name": "cm-00001", "resourceVersion": "2"}, "data": {"k": "x"}}),
+    );
+}
+
+#[tokio::test]
+async fn an_empty_list_has_items_all_the_same_api_61() {
+    for conversion in [None, Some(Conversion::MetadataList(MetaVersion::V1))] {
+        let (list, _) = listed(form(conversion), page(0, 0)).await;
+        assert_eq!(list["items"], json!([]));
+    }
+    let (table, _) = listed(form(Some(Conversion::Table(MetaVersion::V1))), page(0, 0)).await;
+    assert_eq!(table["rows"], json!([]));
+}
+
+#[tokio::test]
+async fn a_short_list_is_one_body_with_its_length_and_a_newline_api_60() {
+    let answer = list(&form(None), &CONFIGMAPS, page(3, 10)).await.unwrap();
+    let length = answer.headers().get(CONTENT_LENGTH).cloned();
+    let (bytes, pieces) = body(answer).await;
+    assert_eq!(pieces, 1);
+    assert_eq!(length, Some(HeaderValue::from(bytes.len())));
+    assert!(bytes.ends_with(b"]}\n"));
+}
+
+#[tokio::test]
+async fn a_long_list_goes_out_in_pieces_and_is_complete_api_64() {
+    for conversion in [
+        None,
+        Some(Conversion::MetadataList(MetaVersion::V1)),
+        Some(Conversion::Table(MetaVersion::V1)),
+    ] {
+        let (list, pieces) = listed(form(conversion), page(3000, 1000)).await;
+        assert!(pieces > 1, "{pieces}");
+        let items = list
+            .get("items")
+            .or(list.get("rows"))
+            .and_then(Value::as_array);
+        assert_eq!(items.map(Vec::len), Some(3000));
+    }
+}
+
+#[tokio::test]
+async fn lists_over_the_threshold_are_compressed_api_65() {
+    let gzip = Form {
+        gzip: true,
+        ..Form::default()
+    };
+    for (items, compressed) in [(10, false), (131, true), (3000, true)] {
+        let answer = list(&gzip, &CONFIGMAPS, page(items, 1000)).await.unwrap();
+        let is_marked = answer.headers().get(CONTENT_ENCODING).is_some();
+        assert_eq!(is_marked, compressed, "{items}");
+        assert_eq!(answer.headers().contains_key(VARY), compressed);
+        let (bytes, _) = body(answer).await;
+        let mut plain = Vec::new();
+        if compressed {
+            flate2::read::GzDecoder::new(bytes.as_slice())
+                .read_to_end(&mut plain)
+                .unwrap();
+        } else {
+            plain = bytes;
+        }
+        let list: Value = serde_json::from_slice(&plain).unwrap();
+        assert_eq!(list["items"].as_array().map(Vec::len), Some(items));
+    }
+}
+
+#[tokio::test]
+async fn indented_and_yaml_lists_are_the_same_documents_api_60() {
+    let (plain, _) = listed(form(None), page(3, 10)).await;
+    let mut pretty = form(None);
+    pretty.accepted.pretty = true;
+    let answer = list(&pretty, &CONFIGMAPS, page(3, 10)).await.unwrap();
+    let (bytes, _) = body(answer).await;
+    assert!(bytes.starts_with(b"{\n  \"kind\""));
+    assert!(bytes.ends_with(b"}"));
+    assert_eq!(serde_json::from_slice::<Value>(&bytes).unwrap(), plain);
+    let mut yaml = form(None);
+    yaml.accepted.format = Format::Yaml;
+    let answer = list(&yaml, &CONFIGMAPS, page(3, 10)).await.unwrap();
+    assert_eq!(
+        answer.headers().get(CONTENT_TYPE).unwrap(),
+        "application/yaml"
+    );
+    let (bytes, _) = body(answer).await;
+    let read: Value = serde_saphyr::from_slice(&bytes).unwrap();
+    assert_eq!(read, plain);
+}
+
+#[tokio::test]
+async fn a_conversion_of_the_other_shape_is_refused_api_71() {
+    let metadata = form(Some(Conversion::Metadata(MetaVersion::V1)));
+    let refused = list(&metadata, &CONFIGMAPS, page(1, 1))
+        .await
+        .expect_err("refused");
+    assert_eq!((refused.code, refused.reason), (406, "NotAcceptable"));
+    let metadata_list = form(Some(Conversion::MetadataList(MetaVersion::V1)));
+    let refused = object(
+        StatusCode::OK,
+        &metadata_list,
+        &CONFIGMAPS,
+        &cached("a", "", 1),
+    )
+    .expect_err("refused");
+    assert_eq!((refused.code, refused.reason), (406, "NotAcceptable"));
+}
+
+#[tokio::test]
+async fn an_object_is_its_wire_form_and_a_newline_api_60() {
+    let cached = cached("a", "1", 7);
+    let answer = object(StatusCode::CREATED, &form(None), &CONFIGMAPS, &cached).unwrap();
+    assert_eq!(answer.status(), StatusCode::CREATED);
+    assert_eq!(
+        answer.headers().get(CONTENT_TYPE).unwrap(),
+        "application/json"
+    );
+    assert_eq!(body(answer).await.0, [&cached.wire[..], b"\n"].concat());
+}
+
+#[tokio::test]
+async fn an_object_as_a_table_has_the_version_of_the_object_api_68() {
+    let table = form(Some(Conversion::Table(MetaVersion::V1)));
+    let answer = object(StatusCode::OK, &table, &CONFIGMAPS, &cached("a", "1", 7)).unwrap();
+    let document: Value = serde_json::from_slice(&body(answer).await.0).unwrap();
+    assert_eq!(document["metadata"], json!({"resourceVersion": "7"}));
+    assert_eq!(document["rows"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn refusals_carry_the_headers_that_go_with_them_api_20_and_150() {
+    let busy = refusal(&Status::too_many_requests("later", 3), &Form::default());
+    assert_eq!(busy.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(busy.headers().get(RETRY_AFTER).unwrap(), "3");
+    let forbidden = refusal(&Status::forbidden_path("u", "get", "/"), &Form::default());
+    assert_eq!(
+        forbidden.headers().get(X_CONTENT_TYPE_OPTIONS).unwrap(),
+        "nosniff"
+    );
+    assert!(!forbidden.headers().contains_key(RETRY_AFTER));
+}
