@@ -81,6 +81,10 @@ impl Projection for JsonProjection {
         frame.extend_from_slice(END);
         Bytes::from(frame)
     }
+
+    fn error(&self, message: &str) -> Bytes {
+        error_frame(&Status::internal(message))
+    }
 }
 
 /// The metadata of objects alone (API-75).
@@ -129,6 +133,10 @@ impl Projection for MetadataProjection {
     fn bookmark(&self, revision: Revision, initial_events_end: bool, _first: bool) -> Bytes {
         let metadata = conversion::bookmark_metadata(revision, initial_events_end);
         self.with_metadata(BOOKMARK, metadata.as_bytes())
+    }
+
+    fn error(&self, message: &str) -> Bytes {
+        error_frame(&Status::internal(message))
     }
 }
 
@@ -204,6 +212,10 @@ impl Projection for TableProjection {
             true
         })
         .unwrap_or_default()
+    }
+
+    fn error(&self, message: &str) -> Bytes {
+        error_frame(&Status::internal(message))
     }
 }
 

@@ -121,7 +121,7 @@ fn write_plain_item(object: &CachedObject, out: &mut Vec<u8>) {
 }
 
 fn streamed(form: &Form, mut writer: ListWriter) -> Answer {
-    let mut head = writer.next_piece(gzip::THRESHOLD_BYTES);
+    let head = writer.next_piece(gzip::THRESHOLD_BYTES);
     if writer.is_done() {
         return packed(StatusCode::OK, form, head);
     }
