@@ -4,12 +4,18 @@
 //! `strategy` and `special` what differs between kinds, `errors` the one place where a
 //! storage error becomes a Status.
 
+pub mod canonical;
 pub mod catalog;
 pub mod context;
+pub mod creations;
 pub mod definitions;
+pub mod deletion;
+pub mod errors;
 pub mod keys;
+pub mod special;
 pub mod store;
+pub mod strategy;
 
 pub use catalog::{Catalog, DEFINITIONS};
 pub use context::{RequestContext, Warnings};
-pub use store::RegistryStore;
+pub use store::{Answer, Deletion, RegistryStore, UpdateSource, WatchRefusal, Written};

@@ -1,0 +1,190 @@
+//! NamespaceLifecycle (API-261): nothing is created where it could not live, and the system's
+//! namespaces stay.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::object::CachedObject;
+use futures_util::future::{BoxFuture, FutureExt};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::{Attributes, Operation, Plugin};
+use crate::api::resource::ResourceDefinition;
+use crate::api::status::Status;
+use crate::storage::{Asked, GetRequest, Storage, StorageError};
+
+/// Namespaces that are never deleted.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// How long a cache is not trusted about a namespace whose deletion was asked for.
+const DISTRUST: Duration = Duration::from_secs(30);
+
+/// So many such namespaces are remembered; with more, no namespace is looked up in the cache.
+const MAX_DISTRUSTED: usize = 4096;
+
+/// Turns an error of looking up a namespace into the answer: the registry knows how.
+pub type Interpret = fn(StorageError, &'static ResourceDefinition, &str) -> Box<Status>;
+
+/// The plugin.
+pub struct NamespaceLifecycle {
+    namespaces: Arc<dyn Storage>,
+    definition: &'static ResourceDefinition,
+    interpret: Interpret,
+    distrusted: Mutex<Distrusted>,
+}
+
+impl NamespaceLifecycle {
+    /// The plugin over the storage of namespaces.
+    pub fn new(
+        namespaces: Arc<dyn Storage>,
+        definition: &'static ResourceDefinition,
+        interpret: Interpret,
+    ) -> NamespaceLifecycle {
+        NamespaceLifecycle {
+            namespaces,
+            definition,
+            interpret,
+            distrusted: Mutex::new(Distrusted::default()),
+        }
+    }
+
+    /// A namespace, from the cache when that is sure enough to know it.
+    async fn find(&self, name: &str) -> Result<Option<Arc<CachedObject>>, Box<Status>> {
+        if !self.distrusted.lock().covers(name, Instant::now()) {
+            if let Some(found) = self.read(name, Asked::Any).await? {
+                return Ok(Some(found));
+            }
+        }
+        // It may be so new that the cache has not seen it.
+        self.read(name, Asked::Unset).await
+    }
+
+    async fn read(
+        &self,
+        name: &str,
+        asked: Asked,
+    ) -> Result<Option<Arc<CachedObject>>, Box<Status>> {
+        let key = format!("/{}/{name}", self.definition.key_prefix);
+        let found = self.namespaces.get(GetRequest { key, asked }).await;
+        found.map_err(|error| (self.interpret)(error, self.definition, name))
+    }
+
+    async fn check(&self, attributes: &Attributes<'_>) -> Result<(), Box<Status>> {
+        let Some(namespace) = attributes.namespace.filter(|n| !n.is_empty()) else {
+            return Ok(());
+        };
+        let Some(found) = self.find(namespace).await? else {
+            return Err(Box::new(Status::namespace_not_found(namespace)));
+        };
+        if attributes.operation == Operation::Create && is_terminating(&found) {
+            let (definition, name) = (attributes.definition, attributes.shown_name());
+            return Err(Box::new(Status::namespace_terminating(
+                definition, name, namespace,
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Plugin for NamespaceLifecycle {
+    fn name(&self) -> &'static str {
+        "NamespaceLifecycle"
+    }
+
+    fn admit<'p>(
+        &'p self,
+        attributes: &'p mut Attributes<'_>,
+    ) -> BoxFuture<'p, Result<(), Box<Status>>> {
+        async move {
+            let is_namespace = std::ptr::eq(attributes.definition, self.definition);
+            match attributes.operation {
+                Operation::Delete if is_namespace => {
+                    if IMMORTAL.contains(&attributes.name) {
+                        let (definition, name) = (attributes.definition, attributes.name);
+                        return Err(Box::new(Status::namespace_undeletable(definition, name)));
+                    }
+                    self.distrusted.lock().add(attributes.name, Instant::now());
+                    Ok(())
+                }
+                Operation::Delete => Ok(()),
+                _ if is_namespace => Ok(()),
+                _ => self.check(attributes).await,
+            }
+        }
+        .boxed()
+    }
+}
+
+/// `status.phase`, which namespaces are selected by and which therefore every cache knows.
+fn is_terminating(namespace: &CachedObject) -> bool {
+    namespace
+        .attributes
+        .fields
+        .iter()
+        .any(|field| field == "Terminating")
+}
+
+/// Namespaces that are looked up live for a while.
+#[derive(Debug, Default)]
+struct Distrusted {
+    until: HashMap<String, Instant>,
+    all_until: Option<Instant>,
+}
+
+impl Distrusted {
+    fn add(&mut self, name: &str, now: Instant) {
+        if self.until.len() >= MAX_DISTRUSTED {
+            self.until.retain(|_, until| *until > now);
+        }
+        if self.until.len() >= MAX_DISTRUSTED {
+            self.all_until = Some(now + DISTRUST);
+        } else {
+            self.until.insert(name.to_owned(), now + DISTRUST);
+        }
+    }
+
+    fn covers(&mut self, name: &str, now: Instant) -> bool {
+        if self.all_until.is_some_and(|until| until > now) {
+            return true;
+        }
+        match self.until.get(name) {
+            Some(until) if *until > now => true,
+            Some(_) => {
+                self.until.remove(name);
+                false
+            }
+            None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// API-261: for half a minute after a deletion the cache's word is not enough.
+    #[test]
+    fn a_deleted_namespace_is_distrusted_for_a_while() {
+        let mut distrusted = Distrusted::default();
+        let now = Instant::now();
+        distrusted.add("a", now);
+        assert!(distrusted.covers("a", now + DISTRUST / 2));
+        assert!(!distrusted.covers("b", now));
+        assert!(!distrusted.covers("a", now + DISTRUST));
+        assert!(distrusted.until.is_empty());
+    }
+
+    #[test]
+    fn with_too_many_deleted_namespaces_all_are_distrusted() {
+        let mut distrusted = Distrusted::default();
+        let now = Instant::now();
+        for number in 0..=MAX_DISTRUSTED {
+            distrusted.add(&number.to_string(), now);
+        }
+        assert_eq!(distrusted.until.len(), MAX_DISTRUSTED);
+        assert!(distrusted.covers("never deleted", now));
+        assert!(!distrusted.covers("never deleted", now + DISTRUST));
+    }
+}

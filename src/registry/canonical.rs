@@ -1,0 +1,102 @@
+//! One spelling for objects that mean the same.
+//!
+//! Kubernetes decodes into typed structs, and what is empty there is not printed: a client that
+//! sends `"labels":{}` or `"finalizers":null` gets an object without them, and an update from the
+//! one to the other is none (PF-3). Without types the same is done here for `metadata`, for the
+//! members whose types are known, and for nulls, which mean "absent" in every built-in kind.
+
+use serde_json::{Map, Value};
+
+use crate::api::object::Object;
+use crate::api::resource::{MemberType, ResourceDefinition};
+
+/// Drops what counts as absent: nulls anywhere, empty members of `metadata`, empty maps, lists
+/// and texts among the members whose types are known (API-254).
+pub fn canonicalize(object: &mut Object, definition: &ResourceDefinition) {
+    drop_nulls(&mut object.0);
+    if let Some(Value::Object(metadata)) = object.0.get_mut("metadata") {
+        metadata.retain(|_, value| !is_empty(value));
+    }
+    for (name, kind) in definition.member_types {
+        if omitted_when_empty(*kind) && object.0.get(*name).is_some_and(is_empty) {
+            object.0.remove(*name);
+        }
+    }
+}
+
+/// Objects, numbers and booleans stand even when they are empty: `spec: {}`, `immutable: false`.
+fn omitted_when_empty(kind: MemberType) -> bool {
+    use MemberType as T;
+    matches!(kind, T::StringMap | T::Base64Map | T::String | T::List)
+}
+
+fn drop_nulls(members: &mut Map<String, Value>) {
+    members.retain(|_, value| !value.is_null());
+    for value in members.values_mut() {
+        drop_nulls_within(value);
+    }
+}
+
+fn drop_nulls_within(value: &mut Value) {
+    match value {
+        Value::Object(members) => drop_nulls(members),
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls_within),
+        _ => {}
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::registry::definitions::{coordination, core};
+
+    fn canonical(value: Value, definition: &ResourceDefinition) -> Value {
+        let Value::Object(members) = value else {
+            panic!("an object is given");
+        };
+        let mut object = Object(members);
+        canonicalize(&mut object, definition);
+        Value::Object(object.0)
+    }
+
+    /// PF-3, API-254: empty and null mean absent.
+    #[test]
+    fn empty_members_are_dropped() {
+        let given = json!({
+            "metadata": {"name": "a", "labels": {}, "finalizers": [], "annotations": null,
+                         "generateName": "", "ownerReferences": [], "generation": 7},
+            "data": {}, "binaryData": null, "immutable": false,
+        });
+        let kept = json!({"metadata": {"name": "a", "generation": 7}, "immutable": false});
+        assert_eq!(canonical(given, &core::CONFIGMAPS), kept);
+    }
+
+    /// 6.2: fields without a type are kept as given, nulls excepted; an empty spec stays.
+    #[test]
+    fn fields_without_a_type_stay() {
+        let given = json!({"metadata": {"name": "a"}, "spec": {}});
+        assert_eq!(canonical(given.clone(), &coordination::LEASES), given);
+        let given = json!({
+            "metadata": {"name": "a"},
+            "spec": {"containers": [{"name": "c", "command": null}], "volumes": [],
+                     "securityContext": {}, "nodeName": null},
+        });
+        let kept = json!({
+            "metadata": {"name": "a"},
+            "spec": {"containers": [{"name": "c"}], "volumes": [], "securityContext": {}},
+        });
+        assert_eq!(canonical(given, &core::PODS), kept);
+    }
+}

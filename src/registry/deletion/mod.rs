@@ -1,0 +1,298 @@
+//! Whether a deletion removes an object, marks it or changes nothing (3.4, 5.4, RG-9 to RG-11).
+//! Pure decisions; `store/delete.rs` carries them out.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::strategy::{Strategy, generation_of, put, set_generation, whole_seconds};
+use crate::api::object::Object;
+use crate::api::options::{DeleteOptions, Propagation};
+use crate::api::resource::DefaultPropagation;
+use crate::api::status::Status;
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+const GRACE: &[&str] = &["metadata", "deletionGracePeriodSeconds"];
+
+/// Whether somebody acts on the finalizers `orphan` and `foregroundDeletion`. As long as nobody
+/// does, they would keep objects for ever, so a deletion that asks for them adds none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Collector {
+    /// No collector runs: every policy means background.
+    #[default]
+    Absent,
+    /// One does: policies become finalizers (API-114).
+    Running,
+}
+
+/// What a deletion does with an object as it is found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Remove it.
+    Remove,
+    /// Store this marked object, then remove it if so said.
+    Mark {
+        /// The object with its mark.
+        object: Object,
+        /// Nothing holds it: the mark only tells watchers before it goes.
+        then_remove: bool,
+    },
+    /// Leave it as it is: it is on its way out already.
+    Keep,
+}
+
+/// Decides what a deletion does with an object.
+///
+/// # Errors
+/// 409 for a precondition that doesn't hold (API-111).
+pub fn judge(
+    strategy: &Strategy,
+    stored: &Object,
+    options: &DeleteOptions,
+    collector: Collector,
+    now: Timestamp,
+) -> Result<Verdict, Box<Status>> {
+    check_preconditions(strategy, stored, options)?;
+    let mut object = stored.clone();
+    if let Some(mark) = strategy.hooks.mark.filter(|_| !stored.is_being_deleted()) {
+        mark(&mut object, now);
+        set_finalizers(
+            &mut object,
+            finalizers_after(strategy, stored, options, collector),
+        );
+        return Ok(Verdict::Mark {
+            object,
+            then_remove: false,
+        });
+    }
+    if strategy
+        .hooks
+        .is_held
+        .is_some_and(|is_held| is_held(stored))
+    {
+        return Ok(Verdict::Keep);
+    }
+    let grace = match grace_of(strategy, stored, options, now) {
+        Grace::Pending => return Ok(Verdict::Keep),
+        grace => grace,
+    };
+    let finalizers = finalizers_after(strategy, stored, options, collector);
+    let is_free = finalizers.is_empty();
+    set_finalizers(&mut object, finalizers);
+    match grace {
+        Grace::Of {
+            seconds,
+            ends,
+            first,
+        } => {
+            object.set_meta("deletionTimestamp", &whole_seconds(ends));
+            put(&mut object, GRACE, seconds.into());
+            if first {
+                raise_generation(&mut object);
+            }
+            let then_remove = is_free && seconds == 0;
+            Ok(Verdict::Mark {
+                object,
+                then_remove,
+            })
+        }
+        _ if is_free => Ok(Verdict::Remove),
+        _ => {
+            mark_now(&mut object, now);
+            Ok(Verdict::Mark {
+                object,
+                then_remove: false,
+            })
+        }
+    }
+}
+
+/// Whether an update leaves nothing that keeps a marked object, so that it is removed instead
+/// (API-106, RG-7, API-210).
+pub fn is_released(strategy: &Strategy, object: &Object, stored: &Object) -> bool {
+    stored.is_being_deleted()
+        && object.finalizers().is_empty()
+        && stored.at(GRACE).and_then(Value::as_i64).unwrap_or(0) == 0
+        && !strategy
+            .hooks
+            .is_held
+            .is_some_and(|is_held| is_held(object))
+}
+
+fn check_preconditions(
+    strategy: &Strategy,
+    stored: &Object,
+    options: &DeleteOptions,
+) -> Result<(), Box<Status>> {
+    let definition = strategy.definition();
+    let (name, uid, version) = (stored.name(), stored.uid(), stored.resource_version());
+    let wanted = &options.preconditions;
+    // Namespaces say it in the words of storage, everything else in those of the API (API-111).
+    let plain = |what: &str, asked: &str, found: &str| {
+        let why = format!(
+            "Precondition failed: {what} in precondition: {asked}, {what} in object meta: {found}"
+        );
+        Status::conflict(definition, name, &why)
+    };
+    let is_marked_its_own_way = strategy.hooks.mark.is_some();
+    if let Some(asked) = wanted.uid.as_deref().filter(|asked| *asked != uid) {
+        return Err(Box::new(match is_marked_its_own_way {
+            true => plain("UID", asked, uid),
+            false => Status::delete_precondition_uid(definition, name, asked, uid),
+        }));
+    }
+    if let Some(asked) = wanted
+        .resource_version
+        .as_deref()
+        .filter(|asked| *asked != version)
+    {
+        return Err(Box::new(match is_marked_its_own_way {
+            true => plain("ResourceVersion", asked, version),
+            false => Status::delete_precondition_version(definition, name, asked, version),
+        }));
+    }
+    Ok(())
+}
+
+/// How much time an object has to end.
+enum Grace {
+    /// Its kind knows no grace, or its time is up.
+    None,
+    /// It is ending, and this request doesn't shorten that.
+    Pending,
+    /// It gets this time.
+    Of {
+        /// Seconds.
+        seconds: i64,
+        /// When they are over.
+        ends: Timestamp,
+        /// Whether this is its first mark.
+        first: bool,
+    },
+}
+
+/// API-112: only kinds with grace have it, and a repeated deletion may only shorten it.
+fn grace_of(
+    strategy: &Strategy,
+    stored: &Object,
+    options: &DeleteOptions,
+    now: Timestamp,
+) -> Grace {
+    let Some(grace) = strategy.hooks.grace else {
+        return Grace::None;
+    };
+    let asked = options
+        .grace_period_seconds
+        .map(|seconds| if seconds < 0 { 1 } else { seconds });
+    if !stored.is_being_deleted() {
+        let seconds = grace(stored, asked);
+        return Grace::Of {
+            seconds,
+            ends: after(now, seconds),
+            first: true,
+        };
+    }
+    match stored.at(GRACE).and_then(Value::as_i64).unwrap_or(0) {
+        0 => Grace::None,
+        given => match asked {
+            Some(asked) if asked < given => shortened(stored, given, asked, now),
+            _ => Grace::Pending,
+        },
+    }
+}
+
+/// The end counts from when the deletion began. If that is over already, it is now, and one
+/// second remains of what was not asked to be none.
+fn shortened(stored: &Object, given: i64, asked: i64, now: Timestamp) -> Grace {
+    let end: Timestamp = stored.meta("deletionTimestamp").parse().unwrap_or(now);
+    let ends = after(end, asked.saturating_sub(given));
+    let (seconds, ends) = match ends < now {
+        true => (asked.min(1), now),
+        false => (asked, ends),
+    };
+    Grace::Of {
+        seconds,
+        ends,
+        first: false,
+    }
+}
+
+fn after(time: Timestamp, seconds: i64) -> Timestamp {
+    time.saturating_add(SignedDuration::from_secs(seconds))
+        .unwrap_or(time)
+}
+
+/// RG-11: the mark of a kind without grace.
+fn mark_now(object: &mut Object, now: Timestamp) {
+    let marked: Option<Timestamp> = object.meta("deletionTimestamp").parse().ok();
+    if !object.is_being_deleted() {
+        raise_generation(object);
+    }
+    if marked.is_none_or(|marked| marked > now) {
+        object.set_meta("deletionTimestamp", &whole_seconds(now));
+    }
+    put(object, GRACE, 0.into());
+}
+
+/// API-198.
+fn raise_generation(object: &mut Object) {
+    match generation_of(object) {
+        0 => {}
+        generation => set_generation(object, generation + 1),
+    }
+}
+
+/// API-114: what the request says, else the finalizers that are there, else the kind's default.
+fn finalizers_after(
+    strategy: &Strategy,
+    stored: &Object,
+    options: &DeleteOptions,
+    collector: Collector,
+) -> Vec<String> {
+    let present: Vec<String> = stored.finalizers().into_iter().map(str::to_owned).collect();
+    let default = strategy.definition().propagation;
+    if default == DefaultPropagation::Unsupported {
+        return present
+            .into_iter()
+            .filter(|f| f != ORPHAN && f != FOREGROUND)
+            .collect();
+    }
+    let asked = match options.orphan_dependents {
+        Some(true) => Some(Propagation::Orphan),
+        Some(false) => Some(Propagation::Background),
+        None => options.propagation_policy,
+    };
+    let has = |finalizer: &str| present.iter().any(|f| f == finalizer);
+    let implied = || match (has(ORPHAN), has(FOREGROUND), default) {
+        (true, _, _) => Propagation::Orphan,
+        (_, true, _) => Propagation::Foreground,
+        (_, _, DefaultPropagation::Orphan) => Propagation::Orphan,
+        _ => Propagation::Background,
+    };
+    let wanted = match asked.unwrap_or_else(implied) {
+        Propagation::Orphan => Some(ORPHAN),
+        Propagation::Foreground => Some(FOREGROUND),
+        Propagation::Background => None,
+    };
+    // Without a collector a finalizer of its stays where it is but is never added.
+    let wanted = wanted.filter(|w| collector == Collector::Running || has(w));
+    if wanted.is_some_and(|w| has(w)) && !(has(ORPHAN) && has(FOREGROUND)) {
+        return present;
+    }
+    let others = present
+        .iter()
+        .filter(|f| *f != ORPHAN && *f != FOREGROUND)
+        .cloned();
+    others.chain(wanted.map(str::to_owned)).collect()
+}
+
+fn set_finalizers(object: &mut Object, finalizers: Vec<String>) {
+    if finalizers.is_empty() {
+        object.metadata_mut().remove("finalizers");
+    } else {
+        put(object, &["metadata", "finalizers"], finalizers.into());
+    }
+}
+
+#[cfg(test)]
+mod tests;

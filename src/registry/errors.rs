@@ -1,0 +1,249 @@
+//! The one place where a storage error becomes a Status (storage.md 1.2, ST-10 to ST-17).
+
+use crate::api::resource::ResourceDefinition;
+use crate::api::status::Status;
+use crate::storage::{Expired, StorageError, StorageErrorKind};
+
+/// Seconds after which a request whose fate at the store was not to be learnt may be repeated.
+const RETRY_AFTER_SECONDS: u32 = 1;
+
+/// What was being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Reading one object.
+    Get,
+    /// Reading many.
+    List,
+    /// Opening a watch.
+    Watch,
+    /// Storing a new object.
+    Create,
+    /// Changing an object.
+    Update,
+    /// Deleting an object.
+    Delete,
+}
+
+/// The Status of a storage error; `name` is that of the object, empty for lists.
+pub fn interpret(
+    error: StorageError,
+    verb: Verb,
+    definition: &ResourceDefinition,
+    name: &str,
+) -> Box<Status> {
+    let StorageError { key, kind } = error;
+    Box::new(match kind {
+        StorageErrorKind::Refused(status) => return status,
+        StorageErrorKind::KeyNotFound => not_found(verb, definition, name, &key),
+        StorageErrorKind::KeyExists => exists(verb, definition, name, &key),
+        StorageErrorKind::InvalidObject(text) => match verb {
+            Verb::Update | Verb::Delete => {
+                Status::precondition_failed(definition, name, &key, &text)
+            }
+            _ => Status::unknown(text),
+        },
+        StorageErrorKind::VersionOnCreate | StorageErrorKind::InvalidKey(_) => {
+            Status::unknown(kind.to_string())
+        }
+        StorageErrorKind::Expired { what } => expired(what),
+        StorageErrorKind::TooLarge {
+            requested,
+            current,
+            retry_after,
+        } => Status::too_large_version(requested, current, retry_after),
+        StorageErrorKind::NotReady { retry_after, .. } => {
+            Status::too_many_requests(kind.to_string(), retry_after)
+        }
+        StorageErrorKind::BadRequest(text) => Status::bad_request(text),
+        StorageErrorKind::OutcomeUnknown(_) => Status::timeout(kind),
+        StorageErrorKind::Unavailable(text, retry_after) => {
+            Status::unavailable(text, retry_after.max(RETRY_AFTER_SECONDS))
+        }
+        StorageErrorKind::Internal(text) => Status::internal(text),
+    })
+}
+
+fn not_found(verb: Verb, definition: &ResourceDefinition, name: &str, key: &str) -> Status {
+    match verb {
+        Verb::Get | Verb::Update | Verb::Delete => Status::not_found(definition, name),
+        Verb::List => Status::not_found(definition, ""),
+        Verb::Create | Verb::Watch => Status::unknown(text("key not found", 1, key)),
+    }
+}
+
+fn exists(verb: Verb, definition: &ResourceDefinition, name: &str, key: &str) -> Status {
+    let text = || text("key exists", 2, key);
+    match verb {
+        Verb::Create => Status::already_exists(definition, name),
+        Verb::Update | Verb::Delete => Status::conflict(definition, name, &text()),
+        Verb::Get | Verb::List | Verb::Watch => Status::unknown(text()),
+    }
+}
+
+/// A storage error in the words of Kubernetes (storage.md 1.2).
+fn text(kind: &str, code: u8, key: &str) -> String {
+    format!(
+        "StorageError: {kind}, Code: {code}, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+    )
+}
+
+fn expired(what: Expired) -> Status {
+    match what {
+        Expired::List => Status::expired_list(),
+        Expired::Continue { fresh_token } => Status::expired_continue(fresh_token),
+        Expired::Watch { requested, oldest } => Status::expired_watch(requested, oldest),
+    }
+}
+
+/// Whether an error of opening a watch goes into the stream, as an ERROR event of a 200 answer,
+/// or is the answer itself (WA-6).
+pub fn goes_in_stream(kind: &StorageErrorKind) -> bool {
+    match kind {
+        StorageErrorKind::Expired { .. }
+        | StorageErrorKind::TooLarge { .. }
+        | StorageErrorKind::OutcomeUnknown(_)
+        | StorageErrorKind::Unavailable(..)
+        | StorageErrorKind::Internal(_) => true,
+        StorageErrorKind::KeyNotFound
+        | StorageErrorKind::KeyExists
+        | StorageErrorKind::InvalidObject(_)
+        | StorageErrorKind::VersionOnCreate
+        | StorageErrorKind::NotReady { .. }
+        | StorageErrorKind::BadRequest(_)
+        | StorageErrorKind::InvalidKey(_)
+        | StorageErrorKind::Refused(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actors::engine::Revision;
+
+    use super::*;
+    use crate::registry::definitions::{coordination, core};
+
+    fn status(kind: StorageErrorKind, verb: Verb) -> Status {
+        let error = StorageError {
+            key: "/registry/configmaps/d/a".to_owned(),
+            kind,
+        };
+        *interpret(error, verb, &core::CONFIGMAPS, "a")
+    }
+
+    fn parts(kind: StorageErrorKind, verb: Verb) -> (u16, &'static str, String) {
+        let status = status(kind, verb);
+        (status.code, status.reason, status.message)
+    }
+
+    /// storage.md 1.2, ST-10: what a kind of error means depends on the verb.
+    #[test]
+    fn the_verb_decides_what_an_absent_or_present_key_means() {
+        let absent = || StorageErrorKind::KeyNotFound;
+        for verb in [Verb::Get, Verb::Update, Verb::Delete] {
+            let text = "configmaps \"a\" not found".to_owned();
+            assert_eq!(parts(absent(), verb), (404, "NotFound", text));
+        }
+        assert_eq!(parts(absent(), Verb::Create).0, 500);
+        let present = || StorageErrorKind::KeyExists;
+        let text = "configmaps \"a\" already exists".to_owned();
+        assert_eq!(parts(present(), Verb::Create), (409, "AlreadyExists", text));
+        let text = "Operation cannot be fulfilled on configmaps \"a\": StorageError: key exists, \
+                    Code: 2, Key: /registry/configmaps/d/a, ResourceVersion: 0, \
+                    AdditionalErrorMsg: ";
+        assert_eq!(
+            parts(present(), Verb::Update),
+            (409, "Conflict", text.to_owned())
+        );
+    }
+
+    /// ST-12, API-100.
+    #[test]
+    fn a_failed_precondition_is_a_conflict_with_the_storages_text() {
+        let text = "Precondition failed: UID in precondition: x, UID in object meta: y";
+        let kind = StorageErrorKind::InvalidObject(text.to_owned());
+        let expected = format!(
+            "Operation cannot be fulfilled on configmaps \"a\": StorageError: invalid object, \
+             Code: 4, Key: /registry/configmaps/d/a, ResourceVersion: 0, AdditionalErrorMsg: {text}"
+        );
+        assert_eq!(parts(kind, Verb::Update), (409, "Conflict", expected));
+    }
+
+    /// API-96, PF-22.
+    #[test]
+    fn a_version_on_create_is_a_plain_500() {
+        let text = "resourceVersion should not be set on objects to be created".to_owned();
+        assert_eq!(
+            parts(StorageErrorKind::VersionOnCreate, Verb::Create),
+            (500, "", text)
+        );
+    }
+
+    /// ST-13, ST-14, ST-16.
+    #[test]
+    fn versions_that_cannot_be_served_say_why() {
+        let kind = StorageErrorKind::TooLarge {
+            requested: Revision(9),
+            current: Revision(7),
+            retry_after: 1,
+        };
+        let status = status(kind, Verb::List);
+        assert_eq!(
+            status.message,
+            "Timeout: Too large resource version: 9, current: 7"
+        );
+        assert_eq!(
+            (status.code, status.reason, status.retry_after_seconds()),
+            (504, "Timeout", 1)
+        );
+        let kind = StorageErrorKind::Expired {
+            what: Expired::List,
+        };
+        assert_eq!(parts(kind, Verb::List).0, 410);
+        let what = Expired::Continue {
+            fresh_token: Some("t".to_owned()),
+        };
+        let error = StorageError {
+            key: String::new(),
+            kind: StorageErrorKind::Expired { what },
+        };
+        let status = interpret(error, Verb::List, &coordination::LEASES, "");
+        assert!(
+            status
+                .message
+                .contains("provided continue parameter is too old")
+        );
+        assert_eq!(status.metadata.continue_token, "t");
+    }
+
+    /// ST-16, WC-42; DESIGN section 5: nothing is reported as failed that may have happened.
+    #[test]
+    fn what_may_work_later_says_when() {
+        let kind = StorageErrorKind::NotReady {
+            retry_after: 2,
+            last_error: None,
+        };
+        let status = self::status(kind, Verb::List);
+        assert_eq!((status.code, status.reason), (429, "TooManyRequests"));
+        assert_eq!(status.retry_after_seconds(), 2);
+        let kind = StorageErrorKind::Unavailable("no space left".to_owned(), 5);
+        let status = self::status(kind, Verb::Create);
+        assert_eq!((status.code, status.retry_after_seconds()), (503, 5));
+        let kind = StorageErrorKind::OutcomeUnknown("late".to_owned());
+        assert_eq!(parts(kind, Verb::Create).0, 504);
+    }
+
+    /// WA-6.
+    #[test]
+    fn only_errors_known_before_the_watch_are_answers() {
+        let what = Expired::Watch {
+            requested: Revision(1),
+            oldest: Revision(5),
+        };
+        assert!(goes_in_stream(&StorageErrorKind::Expired { what }));
+        let not_ready = StorageErrorKind::NotReady {
+            retry_after: 1,
+            last_error: None,
+        };
+        assert!(!goes_in_stream(&not_ready));
+    }
+}

@@ -1,0 +1,40 @@
+//! ConfigMaps and Secrets that are marked `immutable` (6.2).
+
+use serde_json::Value;
+
+use crate::api::metadata::FieldError;
+use crate::api::object::Object;
+use crate::registry::strategy::{Endpoint, Hooks};
+
+const WHY: &str = "field is immutable when `immutable` is set";
+
+pub(super) fn adapt_configmaps(hooks: &mut Hooks) {
+    hooks.validate_update = Some(validate_configmap);
+}
+
+fn validate_configmap(object: &Object, stored: &Object, _: Endpoint) -> Vec<FieldError> {
+    changes_of_immutable(object, stored, &["data", "binaryData"])
+}
+
+/// What an update changes of an immutable object although it may not: the mark itself, and these
+/// members.
+pub(super) fn changes_of_immutable(
+    object: &Object,
+    stored: &Object,
+    members: &[&str],
+) -> Vec<FieldError> {
+    let is_marked = |object: &Object| object.at(&["immutable"]) == Some(&Value::Bool(true));
+    if !is_marked(stored) {
+        return Vec::new();
+    }
+    let unmarked = (!is_marked(object)).then_some("immutable");
+    let changed = members
+        .iter()
+        .copied()
+        .filter(|m| object.at(&[m]) != stored.at(&[m]));
+    unmarked
+        .into_iter()
+        .chain(changed)
+        .map(|member| FieldError::forbidden(member, WHY))
+        .collect()
+}

@@ -1,0 +1,166 @@
+use serde_json::{Value, json};
+
+use crate::api::object::Object;
+use crate::api::resource::ResourceDefinition;
+use crate::registry::definitions::core;
+use crate::registry::strategy::{Endpoint, Strategy};
+
+fn object(value: Value) -> Object {
+    match value {
+        Value::Object(members) => Object(members),
+        other => panic!("{other} is no object"),
+    }
+}
+
+fn created(definition: &'static ResourceDefinition, value: Value) -> Object {
+    let mut object = object(value);
+    Strategy::of(definition)
+        .prepare_create(&mut object, "u", jiff::Timestamp::UNIX_EPOCH)
+        .expect("it is valid");
+    object
+}
+
+fn update(
+    definition: &'static ResourceDefinition,
+    value: Value,
+    stored: &Object,
+    endpoint: Endpoint,
+) -> Result<Object, Vec<String>> {
+    let mut object = object(value);
+    match Strategy::of(definition).prepare_update(&mut object, stored, endpoint) {
+        Ok(()) => Ok(object),
+        Err(status) => {
+            let details = status.details.unwrap_or_default();
+            Err(details
+                .causes
+                .into_iter()
+                .map(|c| format!("{}: {}", c.field, c.message))
+                .collect())
+        }
+    }
+}
+
+/// API-224: phase, finalizer and label are the server's, a finalizer of the client's stays.
+#[test]
+fn a_namespace_is_filled_in_on_creation() {
+    let made = created(
+        &core::NAMESPACES,
+        json!({"metadata": {"name": "n", "labels": {"kubernetes.io/metadata.name": "other"}},
+               "spec": {"finalizers": ["ex.com/a"]}, "status": {"phase": "Terminating"}}),
+    );
+    assert_eq!(
+        made.at(&["spec"]),
+        Some(&json!({"finalizers": ["ex.com/a", "kubernetes"]}))
+    );
+    assert_eq!(made.at(&["status"]), Some(&json!({"phase": "Active"})));
+    let labels = json!({"kubernetes.io/metadata.name": "n"});
+    assert_eq!(made.at(&["metadata", "labels"]), Some(&labels));
+}
+
+/// 6.2: the main endpoint of a namespace ignores spec and status, and its label comes back.
+#[test]
+fn a_namespaces_spec_and_status_are_not_changed_by_an_update() {
+    let stored = created(&core::NAMESPACES, json!({"metadata": {"name": "n"}}));
+    let body = json!({"metadata": {"name": "n"}, "spec": {"finalizers": ["ex.com/x"]},
+                      "status": {"phase": "Terminating"}});
+    let updated = update(&core::NAMESPACES, body, &stored, Endpoint::Main).expect("valid");
+    assert_eq!(updated, stored);
+}
+
+/// 6.2: the phase of a namespace follows its deletion and nothing else.
+#[test]
+fn the_phase_of_a_namespace_is_checked_at_its_status() {
+    let stored = created(&core::NAMESPACES, json!({"metadata": {"name": "n"}}));
+    let body = json!({"metadata": {"name": "n"}, "status": {"phase": "Terminating"}});
+    let refused = update(&core::NAMESPACES, body, &stored, Endpoint::Status);
+    let why = "status.Phase: Invalid value: \"Terminating\": may only be 'Active' if \
+               `deletionTimestamp` is empty";
+    assert_eq!(refused, Err(vec![why.to_owned()]));
+}
+
+/// API-224: `/finalize` takes the list of finalizers and nothing else.
+#[test]
+fn finalize_changes_the_finalizers_of_a_namespace_alone() {
+    let stored = created(&core::NAMESPACES, json!({"metadata": {"name": "n"}}));
+    let body = json!({"metadata": {"name": "n", "labels": {"x": "y"}}, "spec": {}});
+    let updated = update(&core::NAMESPACES, body, &stored, Endpoint::Finalize).expect("valid");
+    assert_eq!(updated.at(&["spec"]), Some(&json!({})));
+    assert_eq!(updated.at(&["metadata", "labels", "x"]), None);
+}
+
+/// API-254: the type is filled in, plain text becomes base64 and wins over data.
+#[test]
+fn a_secret_takes_over_plain_text() {
+    let made = created(
+        &core::SECRETS,
+        json!({"metadata": {"name": "s", "namespace": "d"}, "stringData": {"a": "b"},
+               "data": {"a": "YQ==", "c": "Yw=="}}),
+    );
+    assert_eq!(made.text(&["type"]), "Opaque");
+    assert_eq!(made.at(&["data"]), Some(&json!({"a": "Yg==", "c": "Yw=="})));
+    assert_eq!(made.at(&["stringData"]), None);
+}
+
+/// 6.2: the type of a secret, and everything of one that is immutable, stays.
+#[test]
+fn what_is_immutable_is_not_changed() {
+    let metadata = json!({"name": "a", "namespace": "d"});
+    let stored = created(
+        &core::SECRETS,
+        json!({"metadata": metadata, "type": "ex.com/t", "immutable": true, "data": {"a": ""}}),
+    );
+    let body = json!({"metadata": metadata, "data": {"x": "YQ=="}});
+    let why = "Forbidden: field is immutable when `immutable` is set";
+    assert_eq!(
+        update(&core::SECRETS, body, &stored, Endpoint::Main),
+        Err(vec![
+            "type: Invalid value: \"Opaque\": field is immutable".to_owned(),
+            format!("immutable: {why}"),
+            format!("data: {why}"),
+        ])
+    );
+    let stored = created(
+        &core::CONFIGMAPS,
+        json!({"metadata": metadata, "immutable": true, "data": {"a": "b"}}),
+    );
+    let body = json!({"metadata": metadata, "immutable": true, "binaryData": {"a": ""}});
+    assert_eq!(
+        update(&core::CONFIGMAPS, body, &stored, Endpoint::Main),
+        Err(vec![format!("data: {why}"), format!("binaryData: {why}")])
+    );
+}
+
+/// 6.2: a pod is created pending, a node with the status it comes with.
+#[test]
+fn status_on_creation_is_a_matter_of_the_kind() {
+    let body = |namespace: Value| {
+        json!({"metadata": {"name": "a", "namespace": namespace},
+               "status": {"phase": "Running", "x": 1}})
+    };
+    let pod = created(&core::PODS, body("d".into()));
+    assert_eq!(pod.at(&["status"]), Some(&json!({"phase": "Pending"})));
+    let service = created(&core::SERVICES, body("d".into()));
+    assert_eq!(service.at(&["status"]), None);
+    let node = created(
+        &core::NODES,
+        json!({"metadata": {"name": "a"}, "status": {"x": 1}}),
+    );
+    assert_eq!(node.at(&["status"]), Some(&json!({"x": 1})));
+}
+
+/// API-112: only a pod that runs on a node is waited for.
+#[test]
+fn the_grace_of_a_pod_depends_on_where_it_is() {
+    let grace = Strategy::of(&core::PODS)
+        .hooks
+        .grace
+        .expect("pods are deleted gracefully");
+    let pod = |spec: Value, phase: &str| object(json!({"spec": spec, "status": {"phase": phase}}));
+    let placed = json!({"nodeName": "n", "terminationGracePeriodSeconds": 20});
+    assert_eq!(grace(&pod(placed.clone(), "Running"), None), 20);
+    assert_eq!(grace(&pod(placed.clone(), "Running"), Some(5)), 5);
+    assert_eq!(grace(&pod(placed.clone(), "Running"), Some(-5)), 1);
+    assert_eq!(grace(&pod(placed, "Failed"), Some(5)), 0);
+    assert_eq!(grace(&pod(json!({"nodeName": "n"}), "Running"), None), 30);
+    assert_eq!(grace(&pod(json!({}), "Pending"), Some(5)), 0);
+}

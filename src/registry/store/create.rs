@@ -1,0 +1,140 @@
+//! Create (3.2, RG-3).
+
+use std::sync::Arc;
+
+use actors::object::CachedObject;
+use jiff::Timestamp;
+
+use super::review::{Request, Stage};
+use super::{RegistryStore, reconcile_namespace};
+use crate::api::metadata::deduplicate_owners;
+use crate::api::names::generate_name;
+use crate::api::object::Object;
+use crate::api::options::WriteOptions;
+use crate::api::status::Status;
+use crate::registry::canonical::canonicalize;
+use crate::registry::context::RequestContext;
+use crate::registry::errors::Verb;
+use crate::registry::strategy::Endpoint;
+use crate::storage::{Asked, GetRequest, StorageErrorKind};
+
+/// How often a generated name is tried (API-199).
+const NAME_ATTEMPTS: usize = 8;
+
+/// What a body says of these counts for nothing (API-91).
+const SYSTEM_FIELDS: [&str; 5] = [
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "uid",
+    "selfLink",
+];
+
+impl RegistryStore {
+    /// Stores a new object.
+    ///
+    /// # Errors
+    /// 409 when the name is taken, 422 for what is invalid, what admission refuses (3.2).
+    pub async fn create(
+        &self,
+        context: &RequestContext,
+        namespace: Option<&str>,
+        mut object: Object,
+        options: &WriteOptions,
+    ) -> Result<Arc<CachedObject>, Box<Status>> {
+        for field in SYSTEM_FIELDS {
+            object.metadata_mut().remove(field);
+        }
+        reconcile_namespace(&mut object, self.definition(), namespace)?;
+        self.clean(&mut object, context);
+        let _creation = self.shared.creations.begin();
+        let request = Request {
+            context,
+            namespace,
+            endpoint: Endpoint::Main,
+            dry_run: options.dry_run,
+        };
+        self.review(Stage::Change, &request, &mut object, None)
+            .await?;
+        self.clean(&mut object, context);
+        let base = object.meta("generateName").to_owned();
+        let is_generated = object.name().is_empty() && !base.is_empty();
+        if !is_generated {
+            return self.create_named(&request, object).await;
+        }
+        let mut last = None;
+        for _ in 0..NAME_ATTEMPTS {
+            let mut candidate = object.clone();
+            candidate.set_meta("name", &generate_name(&base));
+            match self.create_named(&request, candidate).await {
+                Err(status) if status.reason == "AlreadyExists" => last = Some(status),
+                other => return other,
+            }
+        }
+        let taken = last
+            .and_then(|status| status.details)
+            .unwrap_or_default()
+            .name;
+        Err(Box::new(Status::generate_name_exhausted(
+            self.definition(),
+            &taken,
+        )))
+    }
+
+    /// One attempt with a name, from validation on.
+    async fn create_named(
+        &self,
+        request: &Request<'_>,
+        mut object: Object,
+    ) -> Result<Arc<CachedObject>, Box<Status>> {
+        self.prepare_new(&mut object)?;
+        self.review(Stage::Check, request, &mut object, None)
+            .await?;
+        let name = object.name().to_owned();
+        let key = self.key(request.namespace, &name)?;
+        let target = self.target(request.dry_run);
+        match target
+            .create(&key, object, None, request.context.origin())
+            .await
+        {
+            Ok(created) => Ok(created),
+            Err(error) if matches!(error.kind, StorageErrorKind::KeyExists) => {
+                Err(Box::new(self.taken(key, &name).await))
+            }
+            Err(error) => Err(self.fault(error, Verb::Create, &name)),
+        }
+    }
+
+    /// The refusal for a name that is taken, perhaps by an object on its way out (API-97).
+    async fn taken(&self, key: String, name: &str) -> Status {
+        let found = self
+            .storage
+            .get(GetRequest {
+                key,
+                asked: Asked::Unset,
+            })
+            .await;
+        let is_deleting = match found {
+            Ok(Some(existing)) => super::tree(&existing).is_ok_and(|o| o.is_being_deleted()),
+            _ => false,
+        };
+        match is_deleting {
+            true => Status::already_exists_deleting(self.definition(), name),
+            false => Status::already_exists(self.definition(), name),
+        }
+    }
+
+    /// Fills in and validates what is about to be stored for the first time (API-94).
+    pub(super) fn prepare_new(&self, object: &mut Object) -> Result<(), Box<Status>> {
+        let uid = uuid::Uuid::new_v4().to_string();
+        self.strategy.prepare_create(object, &uid, Timestamp::now())
+    }
+
+    /// One spelling, one owner of each uid (API-207).
+    pub(super) fn clean(&self, object: &mut Object, context: &RequestContext) {
+        canonicalize(object, self.definition());
+        for warning in deduplicate_owners(object) {
+            context.warnings.add(warning);
+        }
+    }
+}

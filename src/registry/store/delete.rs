@@ -1,0 +1,302 @@
+//! Delete (3.4, RG-9 to RG-11); what is decided is in `deletion`.
+
+use std::sync::Arc;
+
+use actors::object::CachedObject;
+use futures_util::future::{BoxFuture, FutureExt};
+use jiff::Timestamp;
+
+use super::review::Request;
+use super::{RegistryStore, tree};
+use crate::api::object::Object;
+use crate::api::options::DeleteOptions;
+use crate::api::status::{Status, StatusDetails};
+use crate::registry::context::RequestContext;
+use crate::registry::deletion::{Verdict, judge};
+use crate::registry::errors::Verb;
+use crate::registry::strategy::Endpoint;
+use crate::storage::{
+    Current, DeleteRequest, Preconditions, StorageErrorKind, UpdateFunction, UpdateRequest,
+    Updated, ValidateDeletion,
+};
+
+/// The answer to a deletion (API-109, RG-10).
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// The object, as it was when it went or as it is marked.
+    Object,
+    /// A Status that says which object went.
+    Status(Box<Status>),
+}
+
+/// A deletion that was not refused.
+#[derive(Clone, Debug)]
+pub struct Deletion {
+    /// The object's last content, or its content with the mark.
+    pub object: Arc<CachedObject>,
+    /// What the client is told.
+    pub answer: Answer,
+    /// 202 and not 200: the object is still there, and the client said that it does not want its
+    /// dependents orphaned (API-110).
+    pub accepted: bool,
+}
+
+impl RegistryStore {
+    /// Removes an object or marks it for removal.
+    ///
+    /// # Errors
+    /// 404 when it is absent, 409 for preconditions, what admission refuses (3.4).
+    pub async fn delete(
+        &self,
+        context: &RequestContext,
+        namespace: Option<&str>,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Deletion, Box<Status>> {
+        let key = self.key(namespace, name)?;
+        let dry_run = options.dry_run;
+        let request = Request {
+            context,
+            namespace,
+            endpoint: Endpoint::Main,
+            dry_run,
+        };
+        let deleting = Deleting {
+            store: self,
+            request,
+            name,
+            key: &key,
+            options,
+        };
+        loop {
+            // Most objects are held by nothing and go at once.
+            match deleting.try_remove().await? {
+                Step::Done(deletion) => return Ok(deletion),
+                Step::Other => {}
+            }
+            match deleting.try_mark().await? {
+                Step::Done(deletion) => return Ok(deletion),
+                // It has changed in between: what holds it, or what it is.
+                Step::Other => {}
+            }
+        }
+    }
+}
+
+/// How far a step has come.
+enum Step {
+    /// It was all.
+    Done(Deletion),
+    /// The object needs another step.
+    Other,
+}
+
+/// One deletion.
+struct Deleting<'d> {
+    store: &'d RegistryStore,
+    request: Request<'d>,
+    name: &'d str,
+    key: &'d str,
+    options: &'d DeleteOptions,
+}
+
+impl Deleting<'_> {
+    /// Removes the object if that is the verdict on it.
+    async fn try_remove(&self) -> Result<Step, Box<Status>> {
+        let mut check = Check {
+            deleting: self,
+            held: false,
+        };
+        match self.remove(Preconditions::default(), &mut check).await {
+            Ok(object) => Ok(Step::Done(self.removed(object)?)),
+            Err(_) if check.held => Ok(Step::Other),
+            Err(error) => Err(self.store.fault(error, Verb::Delete, self.name)),
+        }
+    }
+
+    /// Marks the object if that is the verdict on it, and removes it if the mark was all.
+    async fn try_mark(&self) -> Result<Step, Box<Status>> {
+        let mut mark = Mark {
+            deleting: self,
+            ended: None,
+            then_remove: false,
+        };
+        let update = UpdateRequest {
+            key: self.key.to_owned(),
+            ignore_not_found: false,
+            preconditions: Preconditions::default(),
+            suggestion: None,
+            origin: self.request.context.origin(),
+        };
+        let target = self.store.target(self.request.dry_run);
+        let outcome = target.guaranteed_update(update, &mut mark).await;
+        let marked = match (outcome, mark.ended) {
+            (Ok(marked), _) => marked,
+            (Err(_), Some(Ended::Kept(kept))) => return Ok(Step::Done(self.kept(kept))),
+            (Err(_), Some(Ended::Free)) => return Ok(Step::Other),
+            (Err(error), None) => {
+                return Err(self.store.fault(error, Verb::Update, self.name));
+            }
+        };
+        match (mark.then_remove, self.request.dry_run) {
+            (false, _) => Ok(Step::Done(self.kept(marked))),
+            // In a dry run the mark was not stored: a deletion would show the object without.
+            (true, true) => Ok(Step::Done(self.removed(marked)?)),
+            (true, false) => Ok(Step::Done(self.remove_marked(marked).await?)),
+        }
+    }
+
+    /// Removes an object that has just been marked and is held by nothing. If somebody else did
+    /// (a kubelet), that is as good.
+    async fn remove_marked(&self, marked: Arc<CachedObject>) -> Result<Deletion, Box<Status>> {
+        let version = &self.options.preconditions.resource_version;
+        let preconditions = Preconditions {
+            uid: Some(tree(&marked)?.uid().to_owned()),
+            // The mark has changed the version that the client knows (RG-9).
+            resource_version: version.as_ref().map(|_| marked.revision.to_string()),
+        };
+        let mut check = super::update::Unconditional;
+        match self.remove(preconditions, &mut check).await {
+            Ok(object) => self.removed(object),
+            Err(error) if matches!(error.kind, StorageErrorKind::KeyNotFound) => {
+                self.removed(marked)
+            }
+            Err(error) => Err(self.store.fault(error, Verb::Delete, self.name)),
+        }
+    }
+
+    async fn remove(
+        &self,
+        preconditions: Preconditions,
+        check: &mut dyn ValidateDeletion,
+    ) -> Result<Arc<CachedObject>, crate::storage::StorageError> {
+        let request = DeleteRequest {
+            key: self.key.to_owned(),
+            preconditions,
+            suggestion: None,
+            origin: self.request.context.origin(),
+        };
+        self.store
+            .target(self.request.dry_run)
+            .delete(request, check)
+            .await
+    }
+
+    /// The answer for an object that is gone.
+    fn removed(&self, object: Arc<CachedObject>) -> Result<Deletion, Box<Status>> {
+        let definition = self.store.definition();
+        let answer = match definition.returns_deleted {
+            true => Answer::Object,
+            false => Answer::Status(Box::new(Status::success(StatusDetails {
+                name: self.name.to_owned(),
+                group: definition.group.to_owned(),
+                kind: definition.plural.to_owned(),
+                uid: tree(&object)?.uid().to_owned(),
+                ..StatusDetails::default()
+            }))),
+        };
+        Ok(Deletion {
+            object,
+            answer,
+            accepted: false,
+        })
+    }
+
+    /// The answer for an object that stays for now.
+    fn kept(&self, object: Arc<CachedObject>) -> Deletion {
+        let accepted = self.options.orphan_dependents == Some(false);
+        Deletion {
+            object,
+            answer: Answer::Object,
+            accepted,
+        }
+    }
+
+    async fn verdict(&self, stored: &Object) -> Result<Verdict, Box<Status>> {
+        let store = self.store;
+        let collector = store.shared.collector;
+        let verdict = judge(
+            &store.strategy,
+            stored,
+            self.options,
+            collector,
+            Timestamp::now(),
+        )?;
+        store.review_deletion(&self.request, stored).await?;
+        Ok(verdict)
+    }
+}
+
+/// Lets an object go only if nothing holds it.
+struct Check<'c> {
+    deleting: &'c Deleting<'c>,
+    /// The last call refused because something does.
+    held: bool,
+}
+
+impl ValidateDeletion for Check<'_> {
+    fn call(&mut self, current: &Arc<CachedObject>) -> BoxFuture<'_, Result<(), Box<Status>>> {
+        let current = current.clone();
+        async move {
+            self.held = false;
+            match self.deleting.verdict(&tree(&current)?).await? {
+                Verdict::Remove => Ok(()),
+                Verdict::Mark { .. } | Verdict::Keep => {
+                    self.held = true;
+                    Err(unseen())
+                }
+            }
+        }
+        .boxed()
+    }
+}
+
+/// Why a marking ended without one.
+enum Ended {
+    /// The object stays as it is.
+    Kept(Arc<CachedObject>),
+    /// Nothing holds it any more.
+    Free,
+}
+
+/// The update function that marks an object.
+struct Mark<'m> {
+    deleting: &'m Deleting<'m>,
+    ended: Option<Ended>,
+    then_remove: bool,
+}
+
+impl UpdateFunction for Mark<'_> {
+    fn call(&mut self, current: Current) -> BoxFuture<'_, Result<Updated, Box<Status>>> {
+        async move {
+            self.ended = None;
+            let Some(cached) = current.object else {
+                let (definition, name) = (self.deleting.store.definition(), self.deleting.name);
+                return Err(Box::new(Status::not_found(definition, name)));
+            };
+            match self.deleting.verdict(&tree(&cached)?).await? {
+                Verdict::Mark {
+                    object,
+                    then_remove,
+                } => {
+                    self.then_remove = then_remove;
+                    Ok(Updated { object, ttl: None })
+                }
+                Verdict::Keep => {
+                    self.ended = Some(Ended::Kept(cached));
+                    Err(unseen())
+                }
+                Verdict::Remove => {
+                    self.ended = Some(Ended::Free);
+                    Err(unseen())
+                }
+            }
+        }
+        .boxed()
+    }
+}
+
+/// Ends a storage call whose caller knows why and goes on in another way.
+fn unseen() -> Box<Status> {
+    Box::new(Status::internal("the deletion goes on in another way"))
+}

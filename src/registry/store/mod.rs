@@ -1,0 +1,148 @@
+//! The verbs on one resource: checks, strategy and admission around [`Storage`], a file per verb.
+
+use std::sync::Arc;
+
+use actors::object::CachedObject;
+
+use super::creations::Creations;
+use super::deletion::Collector;
+use super::errors::{Verb, interpret};
+use super::keys::{KeyError, object_key};
+use super::strategy::Strategy;
+use crate::admission::Admission;
+use crate::api::object::Object;
+use crate::api::patch::Patch;
+use crate::api::resource::ResourceDefinition;
+use crate::api::status::Status;
+use crate::storage::codec::{Codec, object_of};
+use crate::storage::{Storage, StorageError};
+
+mod create;
+mod delete;
+mod read;
+mod review;
+mod update;
+
+pub use delete::{Answer, Deletion};
+pub use read::WatchRefusal;
+
+/// What all stores of a daemon have in common.
+#[derive(Clone, Default)]
+pub struct Shared {
+    /// Who is asked about writes.
+    pub admission: Admission,
+    /// Creations under way.
+    pub creations: Creations,
+    /// Whether the finalizers of propagation policies are served by anybody.
+    pub collector: Collector,
+    /// Where the store's keys begin: `/registry`.
+    pub root: String,
+}
+
+/// The content that an update is to give an object.
+#[derive(Clone, Debug)]
+pub enum UpdateSource {
+    /// This object (PUT).
+    Replace(Object),
+    /// What this patch makes of the object, whatever it is by then (API-151).
+    Patch(Patch),
+}
+
+/// The answer to an update.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The object as stored.
+    pub object: Arc<CachedObject>,
+    /// It was absent before (201).
+    pub created: bool,
+}
+
+/// The store of one resource.
+pub struct RegistryStore {
+    strategy: Strategy,
+    codec: Codec,
+    storage: Arc<dyn Storage>,
+    dry_run: Arc<dyn Storage>,
+    shared: Shared,
+}
+
+impl RegistryStore {
+    /// A store over a storage and its dry-run twin.
+    pub fn new(
+        definition: &'static ResourceDefinition,
+        storage: Arc<dyn Storage>,
+        dry_run: Arc<dyn Storage>,
+        shared: Shared,
+    ) -> RegistryStore {
+        RegistryStore {
+            strategy: Strategy::of(definition),
+            codec: Codec::new(definition),
+            storage,
+            dry_run,
+            shared,
+        }
+    }
+
+    /// The resource.
+    pub fn definition(&self) -> &'static ResourceDefinition {
+        self.strategy.definition()
+    }
+
+    /// The storage below, for metrics and readiness.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
+    /// Creations under way in this and all other stores of the daemon.
+    pub fn creations(&self) -> &Creations {
+        &self.shared.creations
+    }
+
+    /// The storage that a request's writes go to.
+    fn target(&self, dry_run: bool) -> &dyn Storage {
+        match dry_run {
+            true => self.dry_run.as_ref(),
+            false => self.storage.as_ref(),
+        }
+    }
+
+    fn key(&self, namespace: Option<&str>, name: &str) -> Result<String, Box<Status>> {
+        object_key(self.definition(), namespace, name).map_err(bad_key)
+    }
+
+    fn fault(&self, error: StorageError, verb: Verb, name: &str) -> Box<Status> {
+        interpret(error, verb, self.definition(), name)
+    }
+}
+
+/// A key that can't be formed is a bad request (RG-1).
+fn bad_key(error: KeyError) -> Box<Status> {
+    Box::new(Status::bad_request(error.to_string()))
+}
+
+/// A cached object as a tree.
+fn tree(cached: &CachedObject) -> Result<Object, Box<Status>> {
+    object_of(cached).map_err(|error| Box::new(Status::internal(error)))
+}
+
+/// Gives an object the namespace of its request (API-92, API-203).
+fn reconcile_namespace(
+    object: &mut Object,
+    definition: &ResourceDefinition,
+    namespace: Option<&str>,
+) -> Result<(), Box<Status>> {
+    let Some(namespace) = namespace.filter(|_| definition.is_namespaced()) else {
+        object.set_meta("namespace", "");
+        return Ok(());
+    };
+    if !matches!(object.namespace(), "") && object.namespace() != namespace {
+        let why = "the namespace of the provided object does not match the namespace sent on the \
+                   request";
+        return Err(Box::new(Status::bad_request(why)));
+    }
+    object.set_meta("namespace", namespace);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

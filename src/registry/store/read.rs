@@ -1,0 +1,142 @@
+//! Get, list and watch (3.6, 3.7).
+
+use std::sync::Arc;
+
+use actors::dispatcher::LocalDispatcher;
+use actors::object::CachedObject;
+use actors::watch::{Projection, Scope, WatchInterest};
+use tokio::time::Instant;
+
+use super::{RegistryStore, bad_key};
+use crate::api::options::{ListOptions, VersionMatchText, parse_version};
+use crate::api::selector::Selection;
+use crate::api::status::Status;
+use crate::registry::errors::{Verb, goes_in_stream};
+use crate::registry::keys::{ReadScope, read_scope};
+use crate::storage::{GetRequest, ListRequest, ObjectList, WatchRequest, WatchStream};
+
+/// Why a watch is not opened, and how the client is told (WA-6).
+#[derive(Clone, Debug)]
+pub enum WatchRefusal {
+    /// By the answer itself.
+    Http(Box<Status>),
+    /// By one ERROR event in a stream that is answered with 200 and then ends.
+    InStream(Box<Status>),
+}
+
+impl RegistryStore {
+    /// One object, not older than the version asked for (API-121).
+    ///
+    /// # Errors
+    /// 404 when it is absent, 504 for a version in the future, a plain 500 for text that is no
+    /// version (ST-17).
+    pub async fn get(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+        resource_version: &str,
+    ) -> Result<Arc<CachedObject>, Box<Status>> {
+        let key = self.key(namespace, name)?;
+        let asked = parse_version(resource_version).map_err(Status::unknown)?;
+        let found = self.storage.get(GetRequest { key, asked }).await;
+        match found.map_err(|error| self.fault(error, Verb::Get, name))? {
+            Some(object) => Ok(object),
+            None => Err(Box::new(Status::not_found(self.definition(), name))),
+        }
+    }
+
+    /// A page of objects (section 2 of storage.md).
+    ///
+    /// # Errors
+    /// 400 for text that is no version or token, 410 for a past that is gone, 504 for the future,
+    /// 429 while the cache fills.
+    pub async fn list(
+        &self,
+        namespace: Option<&str>,
+        options: &ListOptions,
+        selection: Arc<Selection>,
+    ) -> Result<ObjectList, Box<Status>> {
+        let version = &options.resource_version;
+        let asked = parse_version(version).map_err(|why| {
+            Box::new(Status::bad_request(format!(
+                "invalid resource version: {why}"
+            )))
+        })?;
+        let paging = options.continue_token.is_some();
+        let ReadScope { key, recursive } = self.scope(namespace, &selection, !paging)?;
+        let request = ListRequest {
+            key,
+            recursive,
+            asked,
+            version_match: options
+                .version_match
+                .as_ref()
+                .and_then(VersionMatchText::known),
+            limit: options.limit,
+            continue_token: options.continue_token.clone(),
+            predicate: selection,
+        };
+        let list = self.storage.get_list(request).await;
+        list.map_err(|error| self.fault(error, Verb::List, ""))
+    }
+
+    /// Opens a watch on the calling thread. The options are taken as they are after
+    /// [`ListOptions::default_watch`].
+    ///
+    /// # Errors
+    /// A [`WatchRefusal`] that says how to tell it.
+    pub async fn watch(
+        &self,
+        namespace: Option<&str>,
+        options: &ListOptions,
+        selection: Arc<Selection>,
+        projection: Arc<dyn Projection>,
+        deadline: Instant,
+        dispatcher: LocalDispatcher,
+    ) -> Result<Box<dyn WatchStream>, WatchRefusal> {
+        let asked = parse_version(&options.resource_version)
+            .map_err(|why| WatchRefusal::Http(Box::new(Status::unknown(why))))?;
+        let scope = self
+            .scope(namespace, &selection, true)
+            .map_err(WatchRefusal::Http)?;
+        let request = WatchRequest {
+            key: scope.key,
+            recursive: scope.recursive,
+            asked,
+            send_initial_events: options.send_initial_events,
+            bookmarks: options.bookmarks,
+            // Its scope is set below, from the key.
+            interest: WatchInterest {
+                scope: Scope::All,
+                predicate: selection,
+                projection,
+            },
+            deadline,
+            dispatcher,
+        };
+        self.storage.watch(request).await.map_err(|error| {
+            let refuse = match goes_in_stream(&error.kind) {
+                true => WatchRefusal::InStream,
+                false => WatchRefusal::Http,
+            };
+            refuse(self.fault(error, Verb::Watch, ""))
+        })
+    }
+
+    /// What a list or watch reads (RG-2); the pages after the first read what the first one did.
+    fn scope(
+        &self,
+        namespace: Option<&str>,
+        selection: &Selection,
+        may_be_single: bool,
+    ) -> Result<ReadScope, Box<Status>> {
+        let name = selection.exact_name().filter(|_| may_be_single);
+        read_scope(
+            self.definition(),
+            namespace,
+            selection.exact_namespace(),
+            name,
+        )
+        .map_err(bad_key)
+    }
+}

@@ -1,0 +1,302 @@
+//! Update and patch (3.3, 4.1, RG-4 to RG-8).
+
+use std::sync::Arc;
+
+use actors::object::CachedObject;
+use futures_util::future::{BoxFuture, FutureExt};
+
+use super::review::{Request, Stage};
+use super::{RegistryStore, UpdateSource, Written, reconcile_namespace, tree};
+use crate::api::object::Object;
+use crate::api::options::{WriteOptions, parse_version};
+use crate::api::status::Status;
+use crate::registry::context::RequestContext;
+use crate::registry::creations::Creation;
+use crate::registry::deletion::is_released;
+use crate::registry::errors::Verb;
+use crate::registry::strategy::Endpoint;
+use crate::storage::{
+    Asked, Current, DeleteRequest, Preconditions, StorageErrorKind, UpdateFunction, UpdateRequest,
+    Updated, ValidateDeletion,
+};
+
+impl RegistryStore {
+    /// Replaces or patches an object, or its status.
+    ///
+    /// # Errors
+    /// 404 when it is absent and may not be created so, 409 for a stale version or another uid,
+    /// 422 for what is invalid, what admission refuses (3.3, 4.1).
+    pub async fn update(
+        &self,
+        context: &RequestContext,
+        namespace: Option<&str>,
+        name: &str,
+        subresource: Option<&str>,
+        mut source: UpdateSource,
+        options: &WriteOptions,
+    ) -> Result<Written, Box<Status>> {
+        let Some(endpoint) = Endpoint::of(subresource) else {
+            return Err(Box::new(Status::route_not_found()));
+        };
+        let mut uid = None;
+        if let UpdateSource::Replace(object) = &mut source {
+            self.check_identity(object, namespace, name)?;
+            uid = Some(object.uid().to_owned()).filter(|uid| !uid.is_empty());
+        }
+        let key = self.key(namespace, name)?;
+        let request = Request {
+            context,
+            namespace,
+            endpoint,
+            dry_run: options.dry_run,
+        };
+        let mut updating = Updating {
+            store: self,
+            request,
+            name,
+            key: &key,
+            source: &source,
+            creation: None,
+            released: None,
+        };
+        let update = UpdateRequest {
+            key: key.clone(),
+            ignore_not_found: true,
+            preconditions: Preconditions {
+                uid,
+                resource_version: None,
+            },
+            suggestion: None,
+            origin: context.origin(),
+        };
+        let outcome = self
+            .target(options.dry_run)
+            .guaranteed_update(update, &mut updating)
+            .await;
+        let Updating {
+            creation, released, ..
+        } = updating;
+        match (outcome, released) {
+            (Ok(object), _) => Ok(Written {
+                object,
+                created: creation.is_some(),
+            }),
+            (Err(_), Some(released)) => {
+                let object = self.remove_released(&request, name, &key, released).await?;
+                Ok(Written {
+                    object,
+                    created: false,
+                })
+            }
+            (Err(error), None) => {
+                let verb = if creation.is_some() {
+                    Verb::Create
+                } else {
+                    Verb::Update
+                };
+                Err(self.fault(error, verb, name))
+            }
+        }
+    }
+
+    /// The body is of the object that the URL names (API-92, API-99, API-154).
+    fn check_identity(
+        &self,
+        object: &mut Object,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<(), Box<Status>> {
+        reconcile_namespace(object, self.definition(), namespace)?;
+        let why = match object.name() {
+            own if own == name => return Ok(()),
+            "" => format!(
+                "the name of the object ({name} based on URL) was undeterminable: name must be \
+                 provided"
+            ),
+            other => format!(
+                "the name of the object ({other}) does not match the name on the URL ({name})"
+            ),
+        };
+        Err(Box::new(Status::bad_request(why)))
+    }
+
+    /// Removes an object whose last finalizer an update has taken away, and answers the update
+    /// (API-106, RG-7). That somebody else has removed it in the meantime is as good.
+    async fn remove_released(
+        &self,
+        request: &Request<'_>,
+        name: &str,
+        key: &str,
+        released: Released,
+    ) -> Result<Arc<CachedObject>, Box<Status>> {
+        let Released { object, stored } = released;
+        let deletion = DeleteRequest {
+            key: key.to_owned(),
+            preconditions: Preconditions {
+                uid: Some(object.uid().to_owned()),
+                resource_version: None,
+            },
+            suggestion: None,
+            origin: request.context.origin(),
+        };
+        let outcome = self
+            .target(request.dry_run)
+            .delete(deletion, &mut Unconditional)
+            .await;
+        match outcome.map_err(|error| (error.kind.clone(), error)) {
+            Ok(_)
+            | Err((StorageErrorKind::KeyNotFound | StorageErrorKind::InvalidObject(_), _)) => {
+                let shown = self.codec.wire(&stored.key, &object, stored.revision);
+                shown
+                    .map(Arc::new)
+                    .map_err(|error| Box::new(Status::internal(error)))
+            }
+            Err((_, error)) => Err(self.fault(error, Verb::Delete, name)),
+        }
+    }
+}
+
+/// An update that leaves nothing to hold its object.
+struct Released {
+    /// What the update made of it.
+    object: Object,
+    /// What it was before.
+    stored: Arc<CachedObject>,
+}
+
+/// The check was made by the update that led to the deletion.
+pub(super) struct Unconditional;
+
+impl ValidateDeletion for Unconditional {
+    fn call(&mut self, _: &Arc<CachedObject>) -> BoxFuture<'_, Result<(), Box<Status>>> {
+        std::future::ready(Ok(())).boxed()
+    }
+}
+
+/// The function of one update: everything between the stored object and the one to store.
+struct Updating<'u> {
+    store: &'u RegistryStore,
+    request: Request<'u>,
+    name: &'u str,
+    key: &'u str,
+    source: &'u UpdateSource,
+    /// Set while the last attempt created the object.
+    creation: Option<Creation>,
+    /// Set when the last attempt ended in a deletion.
+    released: Option<Released>,
+}
+
+impl UpdateFunction for Updating<'_> {
+    fn call(&mut self, current: Current) -> BoxFuture<'_, Result<Updated, Box<Status>>> {
+        async move {
+            self.creation = None;
+            self.released = None;
+            let object = match current.object {
+                None => self.create().await?,
+                Some(stored) => self.change(stored).await?,
+            };
+            Ok(Updated { object, ttl: None })
+        }
+        .boxed()
+    }
+}
+
+impl Updating<'_> {
+    /// The object is absent: only PUT of some kinds creates it (API-101, API-153, API-213).
+    async fn create(&mut self) -> Result<Object, Box<Status>> {
+        let (store, definition) = (self.store, self.store.definition());
+        let UpdateSource::Replace(object) = self.source else {
+            return Err(Box::new(Status::not_found(definition, self.name)));
+        };
+        if !definition.create_on_update || self.request.endpoint != Endpoint::Main {
+            return Err(Box::new(Status::not_found(definition, self.name)));
+        }
+        if !object.uid().is_empty() {
+            let key = format!("{}{}", store.shared.root, self.key);
+            let text = format!(
+                "Precondition failed: UID in precondition: {}, UID in object meta: ",
+                object.uid()
+            );
+            let status = Status::precondition_failed(definition, self.name, &key, &text);
+            return Err(Box::new(status));
+        }
+        self.creation = Some(store.shared.creations.begin());
+        let mut object = object.clone();
+        object.set_meta("resourceVersion", "");
+        store.clean(&mut object, self.request.context);
+        store
+            .review(Stage::Change, &self.request, &mut object, None)
+            .await?;
+        store.clean(&mut object, self.request.context);
+        store.prepare_new(&mut object)?;
+        store
+            .review(Stage::Check, &self.request, &mut object, None)
+            .await?;
+        Ok(object)
+    }
+
+    async fn change(&mut self, cached: Arc<CachedObject>) -> Result<Object, Box<Status>> {
+        let store = self.store;
+        let stored = tree(&cached)?;
+        let mut object = self.wanted(&stored)?;
+        store.clean(&mut object, self.request.context);
+        store
+            .review(Stage::Change, &self.request, &mut object, Some(&stored))
+            .await?;
+        store.clean(&mut object, self.request.context);
+        self.check_version(&object, &cached)?;
+        store
+            .strategy
+            .prepare_update(&mut object, &stored, self.request.endpoint)?;
+        store
+            .review(Stage::Check, &self.request, &mut object, Some(&stored))
+            .await?;
+        if is_released(&store.strategy, &object, &stored) {
+            self.released = Some(Released {
+                object,
+                stored: cached,
+            });
+            // Nobody sees this: the store goes on with a deletion.
+            return Err(Box::new(Status::internal("the update ends in a deletion")));
+        }
+        Ok(object)
+    }
+
+    /// What the client wants of the object as it is now.
+    fn wanted(&self, stored: &Object) -> Result<Object, Box<Status>> {
+        let definition = self.store.definition();
+        let patch = match self.source {
+            UpdateSource::Replace(object) => return Ok(object.clone()),
+            UpdateSource::Patch(patch) => patch,
+        };
+        let mut object = patch.apply(stored, definition)?;
+        if object.kind() != stored.kind() || object.api_version() != stored.api_version() {
+            let why = format!(
+                "it is no {} of {} any more",
+                stored.kind(),
+                stored.api_version()
+            );
+            return Err(Box::new(Status::patch_result_invalid(
+                &object.0.into(),
+                &why,
+            )));
+        }
+        self.store
+            .check_identity(&mut object, self.request.namespace, self.name)?;
+        Ok(object)
+    }
+
+    /// The optimistic lock (API-102, RG-5).
+    fn check_version(&self, object: &Object, stored: &CachedObject) -> Result<(), Box<Status>> {
+        let definition = self.store.definition();
+        let asked = parse_version(object.resource_version()).map_err(Status::unknown)?;
+        match asked {
+            Asked::At(version) if version == stored.revision => Ok(()),
+            Asked::At(_) => Err(Box::new(Status::stale(definition, self.name))),
+            Asked::Unset | Asked::Any if definition.unconditional_update => Ok(()),
+            Asked::Unset | Asked::Any => {
+                Err(Box::new(Status::version_required(definition, self.name)))
+            }
+        }
+    }
+}

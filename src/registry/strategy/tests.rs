@@ -1,0 +1,141 @@
+use serde_json::json;
+
+use super::*;
+use crate::registry::definitions::{apps, core};
+
+fn object(value: Value) -> Object {
+    match value {
+        Value::Object(members) => Object(members),
+        other => panic!("{other} is no object"),
+    }
+}
+
+fn now() -> Timestamp {
+    "2024-01-02T03:04:05.678Z".parse().expect("a time")
+}
+
+fn deployment(value: Value) -> Object {
+    let mut object = object(value);
+    let strategy = Strategy::of(&apps::DEPLOYMENTS);
+    strategy
+        .prepare_create(&mut object, "u", now())
+        .expect("it is valid");
+    object
+}
+
+fn updated(value: Value, stored: &Object, endpoint: Endpoint) -> Object {
+    let mut object = object(value);
+    let strategy = Strategy::of(&apps::DEPLOYMENTS);
+    strategy
+        .prepare_update(&mut object, stored, endpoint)
+        .expect("it is valid");
+    object
+}
+
+fn stored() -> Object {
+    deployment(json!({
+        "metadata": {"name": "a", "namespace": "d", "labels": {"l": "1"}},
+        "spec": {"replicas": 1}, "status": {"replicas": 1},
+    }))
+}
+
+/// API-94, API-197, 6.2: uid, time in whole seconds and generation; no status.
+#[test]
+fn creation_sets_the_system_fields() {
+    let made = stored();
+    assert_eq!(made.uid(), "u");
+    assert_eq!(made.meta("creationTimestamp"), "2024-01-02T03:04:05Z");
+    assert_eq!(generation_of(&made), 1);
+    assert_eq!(made.at(&["status"]), None);
+}
+
+/// 5.1: a kind without a rule keeps the generation that the body has.
+#[test]
+fn a_kind_without_a_generation_rule_keeps_what_it_is_given() {
+    let mut made = object(json!({"metadata": {"name": "a", "namespace": "d", "generation": 7}}));
+    let strategy = Strategy::of(&core::CONFIGMAPS);
+    strategy
+        .prepare_create(&mut made, "u", now())
+        .expect("it is valid");
+    assert_eq!(generation_of(&made), 7);
+}
+
+/// API-103: what no update changes comes from the stored object.
+#[test]
+fn an_update_keeps_the_system_fields() {
+    let mut stored = stored();
+    stored.set_meta("deletionTimestamp", "2024-01-02T03:05:05Z");
+    put(
+        &mut stored,
+        &["metadata", "deletionGracePeriodSeconds"],
+        0.into(),
+    );
+    let body = json!({
+        "metadata": {"name": "a", "namespace": "d", "labels": {"l": "1"}, "generation": 9,
+                     "creationTimestamp": "2001-01-01T00:00:00Z"},
+        "spec": {"replicas": 1},
+    });
+    assert_eq!(updated(body, &stored, Endpoint::Main), stored);
+}
+
+/// API-197: spec and annotations of a deployment raise its generation, labels and status don't.
+#[test]
+fn generation_counts_changes_of_what_the_rule_names() {
+    let stored = stored();
+    let body = |metadata: Value, replicas: i64| {
+        let mut body = json!({
+            "metadata": {"name": "a", "namespace": "d"},
+            "spec": {"replicas": replicas}, "status": {"replicas": 5},
+        });
+        let (Some(to), Some(from)) = (body["metadata"].as_object_mut(), metadata.as_object())
+        else {
+            panic!("both are objects");
+        };
+        to.extend(from.clone());
+        body
+    };
+    let generation = |body, endpoint| generation_of(&updated(body, &stored, endpoint));
+    assert_eq!(
+        generation(body(json!({"labels": {"x": "y"}}), 1), Endpoint::Main),
+        1
+    );
+    assert_eq!(
+        generation(body(json!({"annotations": {"x": "y"}}), 1), Endpoint::Main),
+        2
+    );
+    assert_eq!(generation(body(json!({}), 2), Endpoint::Main), 2);
+    assert_eq!(
+        generation(
+            body(json!({"annotations": {"x": "y"}}), 2),
+            Endpoint::Status
+        ),
+        1
+    );
+}
+
+/// API-214, 6.2: each endpoint writes its own part and silently leaves the other.
+#[test]
+fn endpoints_write_their_own_part() {
+    let body = json!({
+        "metadata": {"name": "a", "namespace": "d", "labels": {"x": "y"}},
+        "spec": {"replicas": 7}, "status": {"replicas": 7},
+    });
+    let main = updated(body.clone(), &stored(), Endpoint::Main);
+    assert_eq!(main.at(&["spec", "replicas"]), Some(&json!(7)));
+    assert_eq!(main.at(&["status"]), None);
+    let status = updated(body, &stored(), Endpoint::Status);
+    assert_eq!(status.at(&["spec", "replicas"]), Some(&json!(1)));
+    assert_eq!(status.at(&["status", "replicas"]), Some(&json!(7)));
+    assert_eq!(status.at(&["metadata", "labels"]), Some(&json!({"l": "1"})));
+}
+
+#[test]
+fn values_are_put_and_removed_at_paths() {
+    let mut value = object(json!({"a": 1}));
+    put(&mut value, &["b", "c"], 2.into());
+    put(&mut value, &["a", "d"], 3.into());
+    assert_eq!(value, object(json!({"a": {"d": 3}, "b": {"c": 2}})));
+    remove(&mut value, &["b", "c"]);
+    remove(&mut value, &["x", "y"]);
+    assert_eq!(value, object(json!({"a": {"d": 3}, "b": {}})));
+}
