@@ -1,0 +1,595 @@
+//! Lists: versions, pages, selectors.
+
+use std::rc::Rc;
+
+use actors::engine::{Change, Expect, Key, LeaseId, Mutation, Outcome, Revision};
+use taffrail::api::continuation::Continuation;
+use taffrail::storage::{Asked, Expired, StorageErrorKind};
+
+use crate::harness::*;
+
+/// The revisions of the data set of TS-15: r\[1\] to r\[9\]; r\[9\] is a write elsewhere.
+async fn data_set(h: &Harness) -> Vec<Revision> {
+    let mut revisions = vec![Revision::ZERO];
+    let pods = [
+        ("first", "bar"),
+        ("second", "bar"),
+        ("second", "foo"),
+        ("third", "barfoo"),
+    ];
+    for (namespace, name) in pods
+        .into_iter()
+        .chain([("third", "foo"), ("second", "baz")])
+    {
+        revisions.push(h.create(&pod(namespace, name)).await.revision);
+    }
+    revisions.push(h.set_node("/pods/first/bar", "n").await.revision);
+    revisions.push(h.delete("/pods/second/baz").await.unwrap().revision);
+    revisions.push(elsewhere(h).await);
+    h.engine
+        .compact(Revision(revisions[1].0 - 1))
+        .await
+        .unwrap();
+    revisions
+}
+
+/// A write to a key of no resource, which moves the store's revision.
+async fn elsewhere(h: &Harness) -> Revision {
+    static NUMBER: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    let mutation = Mutation {
+        key: Key::new(format!("/registry/elsewhere/{number}")),
+        expect: Expect::Absent,
+        change: Change::Put {
+            value: "{}".into(),
+            lease: LeaseId::default(),
+        },
+        origin: origin(),
+    };
+    match h.engine.commit(mutation).await.unwrap() {
+        Outcome::Committed(event) => event.revision,
+        refused => panic!("{refused:?}"),
+    }
+}
+
+fn token(revision: i64, start: &str) -> String {
+    Continuation {
+        revision,
+        start: start.to_owned(),
+    }
+    .encode()
+}
+
+pub async fn ts_15_versions_that_are_none_or_in_the_future(h: Rc<Harness>) {
+    data_set(&h).await;
+    let far = Revision(i64::MAX as u64);
+    for list in [
+        List::below("/pods").not_older(far),
+        List::below("/pods").exact(far),
+    ] {
+        assert!(
+            matches!(kind(h.list(list).await), StorageErrorKind::TooLarge { .. }),
+            "ST-13"
+        );
+    }
+    let beside = List::below("/pods")
+        .token(token(1, "first/bar\0"))
+        .at(Revision(2));
+    assert!(
+        matches!(kind(h.list(beside).await), StorageErrorKind::BadRequest(_)),
+        "LI-2"
+    );
+    for bad in [
+        token(0, "first/bar\0"),
+        token(1, ""),
+        token(1, "../a\0"),
+        "!".to_owned(),
+    ] {
+        let refused = h.list(List::below("/pods").token(bad)).await;
+        assert!(
+            matches!(kind(refused), StorageErrorKind::BadRequest(_)),
+            "LI-43"
+        );
+    }
+}
+
+pub async fn ts_15b_exact_lists_show_each_state(h: Rc<Harness>) {
+    let r = data_set(&h).await;
+    for (at, items) in [
+        (1, 1),
+        (2, 2),
+        (3, 3),
+        (4, 4),
+        (5, 5),
+        (6, 6),
+        (7, 6),
+        (8, 5),
+        (9, 5),
+    ] {
+        let list = h.list(List::below("/pods").exact(r[at])).await.unwrap();
+        assert_eq!(list.items.len(), items, "r{at}");
+        assert_eq!(list.revision, r[at]);
+        assert_eq!(list.continue_token, None);
+    }
+    let updated = h
+        .list(List::below("/pods/first").exact(r[6]))
+        .await
+        .unwrap();
+    assert_eq!(updated.items[0].revision, r[1]);
+    let updated = h
+        .list(List::below("/pods/first").exact(r[7]))
+        .await
+        .unwrap();
+    assert_eq!(updated.items[0].revision, r[7]);
+    let empty = h
+        .list(List::below("/pods/second").exact(r[1]))
+        .await
+        .unwrap();
+    assert_eq!((empty.items.len(), empty.revision), (0, r[1]), "15 c");
+    let future = h.list(List::below("/pods").exact(r[9].next())).await;
+    assert!(matches!(kind(future), StorageErrorKind::TooLarge { .. }));
+}
+
+pub async fn ts_15d_pages_of_exact_lists_count_what_remains(h: Rc<Harness>) {
+    let r = data_set(&h).await;
+    let rows = [
+        (1, 2, 1),
+        (2, 3, 1),
+        (4, 4, 0),
+        (1, 5, 4),
+        (2, 6, 4),
+        (4, 7, 2),
+        (8, 8, 0),
+    ];
+    for (limit, at, remaining) in rows.into_iter().chain([(1, 9, 4)]) {
+        for list in [
+            List::below("/pods").exact(r[at]),
+            List::below("/pods").at(r[at]),
+        ] {
+            let page = h.list(list.limit(limit)).await.unwrap();
+            let expected = (remaining > 0).then_some(remaining);
+            assert_eq!(
+                page.remaining_item_count, expected,
+                "limit {limit} at r{at} (LI-24)"
+            );
+            let last = names(&page).pop().unwrap();
+            let next = page
+                .continue_token
+                .map(|text| Continuation::decode(&text).unwrap());
+            let expected = expected.map(|_| (r[at].0 as i64, format!("{last}\0")));
+            assert_eq!(
+                next.map(|token| (
+                    token.revision,
+                    token.start.trim_start_matches('/').to_owned()
+                )),
+                expected,
+                "LI-41"
+            );
+        }
+    }
+    let page = h
+        .list(List::below("/pods").exact(r[7]).limit(4))
+        .await
+        .unwrap();
+    assert_eq!(
+        names(&page),
+        ["first/bar", "second/bar", "second/baz", "second/foo"]
+    );
+}
+
+pub async fn ts_15e_tokens_continue_at_their_version(h: Rc<Harness>) {
+    let r = data_set(&h).await;
+    let rows: [(&str, usize, usize, &[&str], Option<u64>); 7] = [
+        ("first/bar\0", 1, 1, &[], None),
+        ("first/bar\0", 2, 1, &["second/bar"], None),
+        ("second/bar\0", 3, 2, &["second/foo"], None),
+        ("first/bar\0", 5, 1, &["second/bar"], Some(3)),
+        ("second/bar\0", 6, 2, &["second/baz", "second/foo"], Some(2)),
+        ("second/foo\0", 7, 4, &["third/barfoo", "third/foo"], None),
+        ("first/bar\0", 9, 1, &["second/bar"], Some(3)),
+    ];
+    for (start, at, limit, expected, remaining) in rows {
+        for start in [start.to_owned(), format!("/{start}")] {
+            let token = token(r[at].0 as i64, &start);
+            for list in [List::below("/pods"), List::below("/pods").any()] {
+                let page = h
+                    .list(list.token(token.clone()).limit(limit))
+                    .await
+                    .unwrap();
+                assert_eq!(names(&page), expected, "{start:?} at r{at} (LI-42)");
+                assert_eq!(page.revision, r[at]);
+                assert_eq!(page.remaining_item_count, remaining);
+            }
+        }
+    }
+}
+
+pub async fn ts_15f_a_negative_token_continues_at_the_newest_state(h: Rc<Harness>) {
+    let r = data_set(&h).await;
+    let rest = h
+        .list(List::below("/pods").token(token(-1, "second/bar\0")))
+        .await
+        .unwrap();
+    assert_eq!(names(&rest), ["second/foo", "third/barfoo", "third/foo"]);
+    assert_eq!(rest.revision, r[9], "LI-43, TS-16");
+    let page = h
+        .list(
+            List::below("/pods")
+                .token(token(-1, "first/bar\0"))
+                .limit(2),
+        )
+        .await
+        .unwrap();
+    assert_eq!(page.remaining_item_count, Some(2));
+    let next = Continuation::decode(&page.continue_token.unwrap()).unwrap();
+    assert_eq!(next.revision, r[9].0 as i64, "the resolved version (LI-51)");
+}
+
+pub async fn ts_15i_pages_with_selectors(h: Rc<Harness>) {
+    data_set(&h).await;
+    let page = h
+        .list(
+            List::below("/pods")
+                .limit(1)
+                .select("", "metadata.name=foo,metadata.namespace=second"),
+        )
+        .await
+        .unwrap();
+    assert_eq!(names(&page), ["second/foo"]);
+    assert!(page.continue_token.is_some(), "raw keys remain (LI-14)");
+    assert_eq!(
+        page.remaining_item_count, None,
+        "never with selectors (LI-40, PF-11)"
+    );
+    let page = h
+        .list(
+            List::below("/pods")
+                .limit(2)
+                .select("", "metadata.name=foo,metadata.namespace=second"),
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        (names(&page), page.continue_token),
+        (vec!["second/foo".to_owned()], None)
+    );
+    let first = h
+        .list(
+            List::below("/pods")
+                .limit(1)
+                .select("", "metadata.name=foo"),
+        )
+        .await
+        .unwrap();
+    let second = h
+        .list(
+            List::below("/pods")
+                .limit(1)
+                .select("", "metadata.name=foo")
+                .token(first.continue_token.clone().unwrap()),
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        (names(&first)[0].as_str(), names(&second)[0].as_str()),
+        ("second/foo", "third/foo")
+    );
+    let all = h.list(List::below("/pods").limit(5)).await.unwrap();
+    assert_eq!((all.items.len(), all.continue_token), (5, None));
+}
+
+pub async fn ts_15j_not_older_than_honours_the_limit(h: Rc<Harness>) {
+    let r = data_set(&h).await;
+    let page = h
+        .list(List::below("/pods").not_older(r[8]).limit(2))
+        .await
+        .unwrap();
+    assert_eq!(page.items.len(), 2);
+    assert_eq!(page.remaining_item_count, Some(3));
+    assert!(page.revision >= r[8]);
+}
+
+pub async fn ts_16_consistent_lists_have_the_stores_revision(h: Rc<Harness>) {
+    let created = h.create(&pod("ns", "a")).await;
+    let moved = elsewhere(&h).await;
+    assert!(moved > created.revision);
+    let list = h.list(List::below("/pods")).await.unwrap();
+    assert_eq!(list.revision, moved, "PF-6, PF-28");
+    let empty = h.list(List::below("/pods/none")).await.unwrap();
+    assert_eq!((empty.items.len(), empty.revision), (0, moved), "15 h");
+    let later = elsewhere(&h).await;
+    let list = h
+        .list(List::below("/pods").token(token(-1, "a\0")))
+        .await
+        .unwrap();
+    assert_eq!(list.revision, later);
+    let any = h.list(List::below("/pods").any()).await.unwrap();
+    assert!(
+        any.revision >= later,
+        "a consistent list freshens the cache (LI-36)"
+    );
+    // A write acknowledged is in the very next list (PF-7).
+    for number in 0..20 {
+        let created = h.create(&pod("ns", &format!("b{number}"))).await;
+        let list = h.list(List::below("/pods")).await.unwrap();
+        assert_eq!(list.items.len(), number + 2);
+        assert!(list.revision >= created.revision);
+    }
+}
+
+pub async fn ts_17_lists_of_one_key(h: Rc<Harness>) {
+    let first = h.create(&pod("ns", "a")).await;
+    let second = h.set_node("/pods/ns/a", "n").await;
+    let now = elsewhere(&h).await;
+    for list in [
+        List::of("/pods/ns/a"),
+        List::of("/pods/ns/a").not_older(second.revision),
+        List::of("/pods/ns/a").not_older(first.revision),
+        List::of("/pods/ns/a").exact(second.revision),
+        List::of("/pods/ns/a").at(second.revision).limit(1),
+    ] {
+        let list = h.list(list).await.unwrap();
+        assert_eq!(list.items, vec![second.clone()]);
+    }
+    let old = h
+        .list(List::of("/pods/ns/a").exact(first.revision))
+        .await
+        .unwrap();
+    assert_eq!(old.items, vec![first.clone()], "the older version");
+    assert_eq!(old.revision, first.revision);
+    let far = h
+        .list(List::of("/pods/ns/a").not_older(Revision(now.0 + 1000)))
+        .await;
+    assert!(matches!(kind(far), StorageErrorKind::TooLarge { .. }));
+    let missing = h.list(List::of("/pods/ns/none")).await.unwrap();
+    assert_eq!((missing.items.len(), missing.revision), (0, now));
+    let other = h
+        .list(List::of("/pods/ns/a").select("x=y", ""))
+        .await
+        .unwrap();
+    assert!(other.items.is_empty());
+}
+
+pub async fn ts_18_prefixes_end_at_slashes(h: Rc<Harness>) {
+    for (namespace, name) in [("ns", "foo"), ("ns", "foobar"), ("ns1", "a"), ("ns-1", "b")] {
+        h.create(&pod(namespace, name)).await;
+    }
+    let now = h.revision().await;
+    let lists = |key: &str, recursive: bool| {
+        let list = if recursive {
+            List::below(key)
+        } else {
+            List::of(key)
+        };
+        [
+            list.clone(),
+            list.clone().any(),
+            list.clone().not_older(now),
+            list.exact(now),
+        ]
+    };
+    for list in lists("/pods/ns", false)
+        .into_iter()
+        .chain(lists("/pods/ns/foo", true))
+    {
+        let list = h.list(list).await.unwrap();
+        // A read of any state may be older than the last write, never wider.
+        assert!(list.items.is_empty(), "{:?}", names(&list));
+    }
+    for list in [List::below("/pods/ns"), List::below("/pods/ns/")] {
+        assert_eq!(
+            names(&h.list(list).await.unwrap()),
+            ["ns/foo", "ns/foobar"],
+            "PF-18"
+        );
+    }
+    let all = h.list(List::below("/pods")).await.unwrap();
+    assert_eq!(
+        names(&all),
+        ["ns-1/b", "ns/foo", "ns/foobar", "ns1/a"],
+        "byte order (LI-37)"
+    );
+}
+
+pub async fn ts_19_continuation(h: Rc<Harness>) {
+    for name in ["a", "b", "c"] {
+        h.create(&pod("ns", name)).await;
+    }
+    let first = h.list(List::below("/pods").limit(1)).await.unwrap();
+    let token = first.continue_token.clone().unwrap();
+    let rest = h
+        .list(List::below("/pods").token(token.clone()))
+        .await
+        .unwrap();
+    assert_eq!(names(&rest), ["ns/b", "ns/c"], "LI-44");
+    assert_eq!(
+        (rest.revision, rest.continue_token),
+        (first.revision, None),
+        "LI-13"
+    );
+    let second = h
+        .list(List::below("/pods").token(token).limit(1))
+        .await
+        .unwrap();
+    let third = h
+        .list(
+            List::below("/pods")
+                .token(second.continue_token.unwrap())
+                .limit(1),
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        (names(&third), third.continue_token),
+        (vec!["ns/c".to_owned()], None)
+    );
+}
+
+pub async fn ts_20_paging_to_a_rare_object(h: Rc<Harness>) {
+    for number in 0..300 {
+        h.create(&pod("ns", &format!("pod-{number:03}"))).await;
+    }
+    let rare = List::below("/pods")
+        .limit(1)
+        .select("", "metadata.name=pod-299");
+    let page = h.list(rare).await.unwrap();
+    assert_eq!((page.items.len(), page.continue_token), (1, None), "LI-12");
+}
+
+pub async fn ts_21_continuation_with_a_filter(h: Rc<Harness>) {
+    for name in ["a", "bar", "c", "d"] {
+        h.create(&pod("ns", name)).await;
+    }
+    let list = || {
+        List::below("/pods")
+            .limit(2)
+            .select("", "metadata.name!=bar")
+    };
+    let first = h.list(list()).await.unwrap();
+    assert_eq!(names(&first), ["ns/a", "ns/c"]);
+    let second = h
+        .list(list().token(first.continue_token.clone().unwrap()))
+        .await
+        .unwrap();
+    assert_eq!(
+        (names(&second), second.continue_token),
+        (vec!["ns/d".to_owned()], None)
+    );
+}
+
+pub async fn ts_22_an_expired_token_comes_with_a_fresh_one(h: Rc<Harness>) {
+    for name in ["a", "b", "c"] {
+        h.create(&pod("ns", name)).await;
+    }
+    let first = h.list(List::below("/pods").limit(1)).await.unwrap();
+    h.set_node("/pods/ns/a", "n").await;
+    h.engine.compact(h.revision().await).await.unwrap();
+    let token = first.continue_token.unwrap();
+    let expired = h
+        .list(List::below("/pods").any().token(token).limit(1))
+        .await;
+    let StorageErrorKind::Expired {
+        what: Expired::Continue {
+            fresh_token: Some(fresh),
+        },
+    } = kind(expired)
+    else {
+        panic!("LI-51: a 410 with a fresh token");
+    };
+    let second = h
+        .list(List::below("/pods").any().token(fresh).limit(1))
+        .await
+        .unwrap();
+    assert_eq!(names(&second), ["ns/b"]);
+    assert_eq!(second.revision, h.revision().await);
+    let third = h
+        .list(
+            List::below("/pods")
+                .any()
+                .token(second.continue_token.unwrap())
+                .limit(1),
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        (names(&third), third.revision),
+        (vec!["ns/c".to_owned()], second.revision)
+    );
+}
+
+pub async fn ts_23_exact_at_a_lists_version_repeats_it(h: Rc<Harness>) {
+    for number in 0..10 {
+        h.create(&pod("ns", &format!("a{number}"))).await;
+        let consistent = h.list(List::below("/pods")).await.unwrap();
+        let cached = h
+            .list(List::below("/pods").not_older(consistent.revision))
+            .await
+            .unwrap();
+        h.set_node("/pods/ns/a0", &format!("n{number}")).await;
+        for list in [consistent, cached] {
+            let again = h
+                .list(List::below("/pods").exact(list.revision))
+                .await
+                .unwrap();
+            assert_eq!(again.items, list.items);
+        }
+    }
+}
+
+pub async fn ts_31_objects_created_while_paging_stay_out(h: Rc<Harness>) {
+    for name in ["a", "b", "c", "d"] {
+        h.create(&pod("ns", name)).await;
+    }
+    let mut page = h.list(List::below("/pods").limit(1)).await.unwrap();
+    let mut seen = names(&page);
+    while let Some(token) = page.continue_token.take() {
+        if seen.len() == 1 {
+            h.create(&pod("ns", "bb")).await;
+        }
+        page = h
+            .list(List::below("/pods").limit(1).token(token))
+            .await
+            .unwrap();
+        seen.extend(names(&page));
+    }
+    assert_eq!(seen, ["ns/a", "ns/b", "ns/c", "ns/d"], "LI-45");
+}
+
+pub async fn ts_32_namespace_scoped_lists(h: Rc<Harness>) {
+    for (namespace, name, node) in [("x", "a", "n1"), ("x", "b", "n2"), ("y", "a", "n1")] {
+        h.create(&with_node(pod(namespace, name), node)).await;
+    }
+    let rows: [(&str, &str, &[&str]); 9] = [
+        ("/pods", "metadata.name=a", &["x/a", "y/a"]),
+        ("/pods", "metadata.namespace=x", &["x/a", "x/b"]),
+        ("/pods", "spec.nodeName=n1", &["x/a", "y/a"]),
+        ("/pods", "spec.nodeName!=n1", &["x/b"]),
+        ("/pods/x", "", &["x/a", "x/b"]),
+        ("/pods/x", "spec.nodeName=n1", &["x/a"]),
+        ("/pods/x", "spec.nodeName=n1,metadata.name!=a", &[]),
+        ("/pods/x", "metadata.namespace=y", &[]),
+        ("/pods/none", "metadata.name=a", &[]),
+    ];
+    for (key, fields, expected) in rows {
+        let list = h.list(List::below(key).select("", fields)).await.unwrap();
+        assert_eq!(names(&list), expected, "{key} {fields}");
+    }
+}
+
+pub async fn ts_33_compaction_ends_exact_reads(h: Rc<Harness>) {
+    h.create(&pod("ns", "a")).await;
+    assert!(h.engine.compacted() < h.revision().await);
+    let list = h.list(List::below("/pods")).await.unwrap();
+    h.set_node("/pods/ns/a", "n").await;
+    h.list(List::below("/pods").exact(list.revision))
+        .await
+        .unwrap();
+    let newest = h.set_node("/pods/ns/a", "m").await.revision;
+    h.engine.compact(newest).await.unwrap();
+    let gone = h.list(List::below("/pods").exact(list.revision)).await;
+    assert!(
+        matches!(
+            kind(gone),
+            StorageErrorKind::Expired {
+                what: Expired::List
+            }
+        ),
+        "LI-50, LI-53"
+    );
+    assert_eq!(h.engine.compacted(), newest);
+    h.list(List::below("/pods").exact(newest))
+        .await
+        .expect("the horizon itself can be read");
+}
+
+pub async fn li_46_any_state_ignores_the_limit_in_the_cache(h: Rc<Harness>) {
+    for name in ["a", "b", "c"] {
+        h.create(&pod("ns", name)).await;
+    }
+    h.list(List::below("/pods")).await.unwrap();
+    let list = h.list(List::below("/pods").any().limit(1)).await.unwrap();
+    let expected = if h.layer.is_cached() { 3 } else { 1 };
+    assert_eq!(list.items.len(), expected, "PF-8, LI-10");
+    assert_eq!(list.continue_token.is_none(), h.layer.is_cached());
+    assert!(h.get("/pods/ns/a", Asked::Any).await.unwrap().is_some());
+}

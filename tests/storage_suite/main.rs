@@ -1,0 +1,102 @@
+//! The storage suite: what every implementation of `Storage` must do, on `Underlying` and on
+//! `Cached`, over every engine (storage.md 6a; TS- numbers in the names of the checks).
+//!
+//! Another engine joins by a variant of `harness::Layer`; no check changes for it.
+
+mod dry_run;
+mod harness;
+mod list;
+mod store;
+mod watch;
+
+/// Makes a test of each check on each layer.
+macro_rules! on_every_layer {
+    ($($module:ident::{$($check:ident),* $(,)?}),* $(,)?) => {
+        on_every_layer!(@layer underlying_memory, UnderlyingMemory, $($module::{$($check),*}),*);
+        on_every_layer!(@layer underlying_embedded, UnderlyingEmbedded, $($module::{$($check),*}),*);
+        on_every_layer!(@layer cached_memory, CachedMemory, $($module::{$($check),*}),*);
+        on_every_layer!(@layer cached_embedded, CachedEmbedded, $($module::{$($check),*}),*);
+    };
+    (@layer $name:ident, $layer:ident, $($module:ident::{$($check:ident),*}),*) => {
+        mod $name {
+            $($(
+                #[test]
+                fn $check() {
+                    crate::harness::run(crate::harness::Layer::$layer, crate::$module::$check);
+                }
+            )*)*
+        }
+    };
+}
+
+on_every_layer! {
+    store::{
+        ts_1_create_answers_the_object_and_stores_no_version,
+        ts_3_create_of_an_existing_key_is_refused,
+        ts_4_get_is_not_older_than_asked,
+        ts_5_unconditional_delete_answers_the_last_content_at_a_new_version,
+        ts_6_conditional_delete,
+        ts_7_delete_with_a_current_suggestion,
+        ts_8_delete_with_a_stale_suggestion_answers_the_newest_content,
+        ts_9_a_change_during_validation_validates_again,
+        ts_10_delete_with_a_suggestion_of_a_deleted_object,
+        ts_11_a_failing_validation_is_checked_on_fresh_data,
+        ts_12_validation_passing_only_on_the_suggestion,
+        ts_13_precondition_failing_only_on_the_suggestion,
+        ts_14_precondition_passing_only_on_the_suggestion,
+        ts_24_guaranteed_update,
+        ts_26_update_compares_stored_bytes,
+        ts_27_the_loser_of_a_race_is_called_twice,
+        ts_28_errors_on_stale_suggestions_are_hidden,
+        ts_29_transformation_failures,
+        ts_30_stats_follow_creates_and_deletes,
+        ts_34_keys_are_checked_by_every_method,
+        st_64_many_writers_of_one_key_lose_nothing,
+        st_56_a_stale_value_is_written_anew,
+    },
+    list::{
+        ts_15_versions_that_are_none_or_in_the_future,
+        ts_15b_exact_lists_show_each_state,
+        ts_15d_pages_of_exact_lists_count_what_remains,
+        ts_15e_tokens_continue_at_their_version,
+        ts_15f_a_negative_token_continues_at_the_newest_state,
+        ts_15i_pages_with_selectors,
+        ts_15j_not_older_than_honours_the_limit,
+        ts_16_consistent_lists_have_the_stores_revision,
+        ts_17_lists_of_one_key,
+        ts_18_prefixes_end_at_slashes,
+        ts_19_continuation,
+        ts_20_paging_to_a_rare_object,
+        ts_21_continuation_with_a_filter,
+        ts_22_an_expired_token_comes_with_a_fresh_one,
+        ts_23_exact_at_a_lists_version_repeats_it,
+        ts_31_objects_created_while_paging_stay_out,
+        ts_32_namespace_scoped_lists,
+        ts_33_compaction_ends_exact_reads,
+        li_46_any_state_ignores_the_limit_in_the_cache,
+    },
+    watch::{
+        ts_50_selectors_turn_updates_into_added_and_deleted,
+        ts_50_neighbouring_namespaces_never_leak,
+        ts_51_watch_from_zero_and_from_a_compacted_version,
+        ts_52_delete_triggers_a_watch,
+        ts_53_watch_from_a_version_shows_only_what_is_later,
+        ts_54_events_queue_up_in_order,
+        ts_55_an_unreadable_event_ends_the_watch,
+        ts_57_a_dropped_watch_is_forgotten,
+        ts_59_deleted_events_carry_the_deletions_version,
+        ts_62_63_scopes,
+        ts_66_initial_events_without_bookmarks,
+        ts_67_watch_semantics,
+        ts_68_the_end_bookmark_covers_other_namespaces,
+        ts_69_initial_events_of_one_name,
+        wa_2_a_watch_ends_at_its_deadline,
+        wa_10_a_watch_from_the_future_skips_what_is_older,
+        wa_17_initial_events_from_the_future_are_refused,
+    },
+    dry_run::{
+        st_80_create,
+        st_81_delete,
+        st_82_update,
+    },
+}

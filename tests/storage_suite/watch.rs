@@ -1,0 +1,333 @@
+//! Watches: start points, event types, scopes, ends.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use actors::engine::Revision;
+use taffrail::storage::{Expired, StorageErrorKind};
+
+use crate::harness::*;
+
+pub async fn ts_50_selectors_turn_updates_into_added_and_deleted(h: Rc<Harness>) {
+    let now = h.revision().await;
+    let mut by_label = h
+        .watch(Watch::below("/pods").after(now).select("app=web", ""))
+        .await
+        .unwrap();
+    let mut by_field = h
+        .watch(
+            Watch::of("/pods/ns/a")
+                .after(now)
+                .select("", "spec.nodeName=n1"),
+        )
+        .await
+        .unwrap();
+
+    let created = h.create(&labelled("ns", "a", "app", "db")).await;
+    let web = with_node(labelled("ns", "a", "app", "web"), "n1");
+    let into = h.update("/pods/ns/a", |_| Ok(web.clone())).await.unwrap();
+    let mut changed = web.clone();
+    changed.set_meta("generateName", "x");
+    let within = h
+        .update("/pods/ns/a", |_| Ok(changed.clone()))
+        .await
+        .unwrap();
+    let out = h
+        .update("/pods/ns/a", |_| Ok(labelled("ns", "a", "app", "db")))
+        .await
+        .unwrap();
+    let back = h.update("/pods/ns/a", |_| Ok(web.clone())).await.unwrap();
+    let deleted = h.delete("/pods/ns/a").await.unwrap();
+
+    for stream in [&mut by_label, &mut by_field] {
+        assert!(created.revision > now);
+        stream.expect("Added", "ns/a", into.revision).await;
+        stream.expect("Modified", "ns/a", within.revision).await;
+        let seen = stream.expect("Deleted", "ns/a", out.revision).await;
+        assert_eq!(
+            seen.object["metadata"]["labels"]["app"], "web",
+            "the old content (PF-2)"
+        );
+        stream.expect("Added", "ns/a", back.revision).await;
+        stream.expect("Deleted", "ns/a", deleted.revision).await;
+    }
+}
+
+pub async fn ts_50_neighbouring_namespaces_never_leak(h: Rc<Harness>) {
+    let now = h.revision().await;
+    let mut stream = h.watch(Watch::below("/pods/ns").after(now)).await.unwrap();
+    h.create(&pod("ns-bad", "x")).await;
+    h.create(&pod("ns1", "x")).await;
+    let mine = h.create(&pod("ns", "x")).await;
+    stream.expect("Added", "ns/x", mine.revision).await;
+}
+
+pub async fn ts_51_watch_from_zero_and_from_a_compacted_version(h: Rc<Harness>) {
+    let first = h.create(&pod("ns", "a")).await;
+    h.list(List::below("/pods")).await.unwrap();
+    let mut stream = h.watch(Watch::below("/pods").any()).await.unwrap();
+    stream.expect("Added", "ns/a", first.revision).await;
+    let second = h.set_node("/pods/ns/a", "n").await;
+    stream.expect("Modified", "ns/a", second.revision).await;
+    let other = h.create(&pod("ns", "b")).await;
+    stream.expect("Added", "ns/b", other.revision).await;
+
+    h.engine.compact(other.revision).await.unwrap();
+    let mut again = h.watch(Watch::below("/pods").any()).await.unwrap();
+    again.expect("Added", "ns/a", second.revision).await;
+    let old = h.watch(Watch::below("/pods").after(first.revision)).await;
+    match old {
+        Err(error) => assert!(matches!(
+            error.kind,
+            StorageErrorKind::Expired { what: Expired::Watch { requested, .. } }
+                if requested == first.revision
+        )),
+        // A ring that still reaches that far makes clients better off than a 410.
+        Ok(mut stream) => {
+            assert!(h.layer.is_cached());
+            stream.expect("Modified", "ns/a", second.revision).await;
+        }
+    }
+}
+
+pub async fn ts_52_delete_triggers_a_watch(h: Rc<Harness>) {
+    let created = h.create(&pod("ns", "a")).await;
+    let mut stream = h
+        .watch(Watch::of("/pods/ns/a").after(created.revision))
+        .await
+        .unwrap();
+    let deleted = h.delete("/pods/ns/a").await.unwrap();
+    stream.expect("Deleted", "ns/a", deleted.revision).await;
+}
+
+pub async fn ts_53_watch_from_a_version_shows_only_what_is_later(h: Rc<Harness>) {
+    let created = h.create(&pod("ns", "a")).await;
+    let mut stream = h
+        .watch(Watch::of("/pods/ns/a").after(created.revision))
+        .await
+        .unwrap();
+    let updated = h.set_node("/pods/ns/a", "n").await;
+    stream.expect("Modified", "ns/a", updated.revision).await;
+    // The same from history: nothing is lost when the watch starts later than the event.
+    let mut late = h
+        .watch(Watch::of("/pods/ns/a").after(created.revision))
+        .await
+        .unwrap();
+    late.expect("Modified", "ns/a", updated.revision).await;
+}
+
+pub async fn ts_54_events_queue_up_in_order(h: Rc<Harness>) {
+    let now = h.revision().await;
+    let mut stream = h.watch(Watch::below("/pods").after(now)).await.unwrap();
+    let mut written = Vec::new();
+    for number in 0..50 {
+        written.push(h.create(&pod("ns", &format!("a{number}"))).await);
+    }
+    for object in written {
+        let name = format!("ns/{}", object.attributes.name);
+        stream.expect("Added", &name, object.revision).await;
+    }
+}
+
+pub async fn ts_55_an_unreadable_event_ends_the_watch(h: Rc<Harness>) {
+    if h.layer.is_cached() {
+        // A cache that can't decode an event fills anew; its watches end (WA-37).
+        return;
+    }
+    let created = h.create(&pod("ns", "a")).await;
+    let mut stream = h
+        .watch(Watch::below("/pods").after(created.revision))
+        .await
+        .unwrap();
+    h.set_node("/pods/ns/a", "n").await;
+    *h.faulty.fails.lock().unwrap() = true;
+    assert_eq!(stream.next().await.unwrap().kind, "Error", "WA-33, TS-70");
+    assert_eq!(stream.next().await, None, "nothing may follow");
+}
+
+pub async fn ts_57_a_dropped_watch_is_forgotten(h: Rc<Harness>) {
+    let now = h.revision().await;
+    let stream = h.watch(Watch::below("/pods").after(now)).await.unwrap();
+    drop(stream);
+    let created = h.create(&pod("ns", "a")).await;
+    let mut next = h.watch(Watch::below("/pods").after(now)).await.unwrap();
+    next.expect("Added", "ns/a", created.revision).await;
+}
+
+pub async fn ts_59_deleted_events_carry_the_deletions_version(h: Rc<Harness>) {
+    let created = h.create(&pod("ns", "a")).await;
+    let mut stream = h
+        .watch(Watch::below("/pods").after(created.revision))
+        .await
+        .unwrap();
+    let deleted = h.delete("/pods/ns/a").await.unwrap();
+    assert!(deleted.revision > created.revision);
+    let seen = stream.expect("Deleted", "ns/a", deleted.revision).await;
+    let answered: serde_json::Value = serde_json::from_slice(&deleted.wire).unwrap();
+    assert_eq!(seen.object, answered, "WA-22");
+}
+
+pub async fn ts_62_63_scopes(h: Rc<Harness>) {
+    let now = h.revision().await;
+    let rows: [(Watch, &[&str]); 7] = [
+        (Watch::below("/pods"), &["x/a", "x/b", "y/a"]),
+        (Watch::below("/pods/x"), &["x/a", "x/b"]),
+        (Watch::of("/pods/x/a"), &["x/a"]),
+        (
+            Watch::below("/pods").select("", "metadata.name=a"),
+            &["x/a", "y/a"],
+        ),
+        (
+            Watch::below("/pods").select("", "metadata.namespace=y"),
+            &["y/a"],
+        ),
+        (
+            Watch::below("/pods").select("", "spec.nodeName=n1"),
+            &["x/a", "y/a"],
+        ),
+        (
+            Watch::below("/pods").select("", "spec.nodeName!=n1"),
+            &["x/b"],
+        ),
+    ];
+    let mut streams = Vec::new();
+    for (watch, expected) in rows {
+        streams.push((h.watch(watch.after(now)).await.unwrap(), expected));
+    }
+    let mut revisions = std::collections::BTreeMap::new();
+    for (namespace, name, node) in [("x", "a", "n1"), ("x", "b", "n2"), ("y", "a", "n1")] {
+        let created = h.create(&with_node(pod(namespace, name), node)).await;
+        revisions.insert(format!("{namespace}/{name}"), created.revision);
+    }
+    for (stream, expected) in &mut streams {
+        for name in *expected {
+            stream.expect("Added", name, revisions[*name]).await;
+        }
+        assert!(stream.is_quiet(), "{expected:?}");
+    }
+}
+
+pub async fn ts_66_initial_events_without_bookmarks(h: Rc<Harness>) {
+    let a = h.create(&pod("ns", "a")).await;
+    let mut stream = h.watch(Watch::below("/pods").initial(true)).await.unwrap();
+    stream.expect("Added", "ns/a", a.revision).await;
+    let b = h.create(&pod("ns", "b")).await;
+    stream.expect("Added", "ns/b", b.revision).await;
+}
+
+pub async fn ts_67_watch_semantics(h: Rc<Harness>) {
+    // Created in another order than that of their keys (WA-11).
+    let b = h.create(&pod("ns", "b")).await;
+    let a = h.create(&pod("ns", "a")).await;
+    let state = h.list(List::below("/pods")).await.unwrap().revision;
+    let starts: [fn(Revision) -> Watch; 4] = [
+        |_| Watch::below("/pods"),
+        |_| Watch::below("/pods").any(),
+        |_| Watch::below("/pods").after(Revision(1)),
+        |now| Watch::below("/pods").after(now),
+    ];
+    for (row, start) in starts.iter().enumerate() {
+        for bookmarks in [true, false] {
+            let mut watch = start(state).initial(true);
+            if bookmarks {
+                watch = watch.bookmarks();
+            }
+            let mut stream = h.watch(watch).await.unwrap();
+            stream.expect("Added", "ns/a", a.revision).await;
+            stream.expect("Added", "ns/b", b.revision).await;
+            if bookmarks {
+                let end = stream.next().await.unwrap();
+                assert_eq!(end.kind, "End", "row {row} (WA-15)");
+                assert!(end.revision >= a.revision);
+            }
+            assert!(stream.is_quiet(), "row {row}, bookmarks {bookmarks}");
+        }
+    }
+    // Without initial events: nothing of the state.
+    let mut quiet = Vec::new();
+    for watch in [
+        Watch::below("/pods"),
+        Watch::below("/pods").any(),
+        Watch::below("/pods").after(state),
+    ] {
+        quiet.push(h.watch(watch.initial(false)).await.unwrap());
+    }
+    let mut legacy = Vec::new();
+    for watch in [Watch::below("/pods"), Watch::below("/pods").any()] {
+        let mut stream = h.watch(watch.bookmarks()).await.unwrap();
+        stream.expect("Added", "ns/a", a.revision).await;
+        stream.expect("Added", "ns/b", b.revision).await;
+        legacy.push(stream);
+    }
+    let c = h.create(&pod("ns", "c")).await;
+    for stream in quiet.iter_mut().chain(&mut legacy) {
+        stream.expect("Added", "ns/c", c.revision).await;
+    }
+    let mut from_first = h
+        .watch(Watch::below("/pods").after(b.revision))
+        .await
+        .unwrap();
+    from_first.expect("Added", "ns/a", a.revision).await;
+    from_first.expect("Added", "ns/c", c.revision).await;
+}
+
+pub async fn ts_68_the_end_bookmark_covers_other_namespaces(h: Rc<Harness>) {
+    let a = h.create(&pod("ns", "a")).await;
+    let other = h.create(&pod("other", "b")).await;
+    let watch = Watch::below("/pods/ns").initial(true).bookmarks();
+    let mut stream = h.watch(watch).await.unwrap();
+    stream.expect("Added", "ns/a", a.revision).await;
+    stream.expect("End", "/", other.revision).await;
+    assert!(stream.is_quiet());
+    let watch = Watch::below("/pods/empty").initial(true).bookmarks();
+    let mut empty = h.watch(watch).await.unwrap();
+    empty.expect("End", "/", other.revision).await;
+}
+
+pub async fn ts_69_initial_events_of_one_name(h: Rc<Harness>) {
+    let a = h.create(&pod("ns", "a")).await;
+    let b = h.create(&pod("ns", "b")).await;
+    let watch = Watch::below("/pods")
+        .select("", "metadata.name=a")
+        .initial(true)
+        .bookmarks();
+    let mut stream = h.watch(watch).await.unwrap();
+    stream.expect("Added", "ns/a", a.revision).await;
+    stream.expect("End", "/", b.revision).await;
+}
+
+pub async fn wa_2_a_watch_ends_at_its_deadline(h: Rc<Harness>) {
+    let now = h.revision().await;
+    let watch = Watch::below("/pods")
+        .after(now)
+        .lasts(Duration::from_millis(100));
+    let mut stream = h.watch(watch).await.unwrap();
+    assert_eq!(stream.next().await, None, "a clean end without an event");
+}
+
+pub async fn wa_10_a_watch_from_the_future_skips_what_is_older(h: Rc<Harness>) {
+    let now = h.revision().await;
+    let mut stream = h
+        .watch(Watch::below("/pods").after(Revision(now.0 + 2)))
+        .await
+        .unwrap();
+    h.create(&pod("ns", "a")).await;
+    h.create(&pod("ns", "b")).await;
+    let third = h.create(&pod("ns", "c")).await;
+    stream.expect("Added", "ns/c", third.revision).await;
+}
+
+pub async fn wa_17_initial_events_from_the_future_are_refused(h: Rc<Harness>) {
+    h.create(&pod("ns", "a")).await;
+    let far = Watch::below("/pods")
+        .after(Revision(1_000_000))
+        .initial(true);
+    let refused = h.watch(far).await.map(|_| ());
+    assert!(matches!(
+        kind(refused),
+        StorageErrorKind::TooLarge {
+            retry_after: 1..=3,
+            ..
+        }
+    ));
+}
