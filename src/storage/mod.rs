@@ -6,6 +6,7 @@
 //! such as ST-41 are those of the behaviour pages.
 
 pub mod cached;
+pub mod census;
 pub mod codec;
 pub mod dry_run;
 pub mod factory;
