@@ -82,7 +82,7 @@ impl Continuation {
         }
         let start = token.start.strip_prefix('/').unwrap_or(&token.start);
         if !is_clean(start) {
-            return bad(&format!("{:?}", token.start));
+            return bad(&token.start);
         }
         Ok(Continuation {
             revision: token.revision,

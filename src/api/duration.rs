@@ -40,13 +40,14 @@ pub fn human_duration(seconds: i64) -> String {
     }
 }
 
-/// A duration as Go's clients write it: `1m30s`, `250ms`, `0` (API-15).
+/// A duration as Go's clients write it: `1m30s`, `250ms`, `0` (API-15). Negative ones are none.
 ///
 /// # Errors
 /// Says what is wrong with it.
 pub fn parse_go_duration(text: &str) -> Result<Duration, String> {
     let invalid = || format!("time: invalid duration {text:?}");
-    let mut rest = text.strip_prefix('+').unwrap_or(text);
+    let negative = text.starts_with('-');
+    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     if rest == "0" {
         return Ok(Duration::ZERO);
     }
@@ -57,9 +58,12 @@ pub fn parse_go_duration(text: &str) -> Result<Duration, String> {
     while !rest.is_empty() {
         let digits = rest
             .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .ok_or_else(|| format!("time: missing unit in duration {text:?}"))?;
+            .unwrap_or(rest.len());
         let (number, after) = rest.split_at(digits);
         let number: f64 = number.parse().map_err(|_| invalid())?;
+        if after.is_empty() {
+            return Err(format!("time: missing unit in duration {text:?}"));
+        }
         let end = after
             .find(|c: char| c.is_ascii_digit() || c == '.')
             .unwrap_or(after.len());
@@ -68,6 +72,9 @@ pub fn parse_go_duration(text: &str) -> Result<Duration, String> {
             * unit_seconds(unit)
                 .ok_or_else(|| format!("time: unknown unit {unit:?} in duration {text:?}"))?;
         rest = next;
+    }
+    if negative {
+        return Ok(Duration::ZERO);
     }
     Duration::try_from_secs_f64(total).map_err(|_| invalid())
 }

@@ -12,7 +12,7 @@ use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::api::version::{Preconditions, VersionMatch};
 
-pub use crate::api::version::parse_version;
+pub use crate::api::version::{list_version, parse_version, read_version};
 
 const META_GROUP: &str = "meta.k8s.io";
 
@@ -66,18 +66,25 @@ impl Query {
         self.first(name).unwrap_or_default().to_owned()
     }
 
-    /// A whole number; absent and empty are `None`.
+    /// A whole number; absent is `None`, an empty text is no number.
     fn integer(&self, name: &str) -> Result<Option<i64>, Box<Status>> {
-        match self.first(name) {
-            None | Some("") => Ok(None),
-            Some(text) => text.parse().map(Some).map_err(|_| {
-                Box::new(Status::bad_request(format!(
-                    "strconv.ParseInt: parsing {}: invalid syntax",
-                    go_quote(text)
-                )))
-            }),
-        }
+        self.first(name).map(parse_integer).transpose()
     }
+}
+
+fn parse_integer(text: &str) -> Result<i64, Box<Status>> {
+    use std::num::IntErrorKind;
+
+    text.parse().map_err(|error: std::num::ParseIntError| {
+        let why = match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        let quoted = go_quote(text);
+        Box::new(Status::bad_request(format!(
+            "strconv.ParseInt: parsing {quoted}: {why}"
+        )))
+    })
 }
 
 fn is_yes(text: &str) -> bool {

@@ -3,6 +3,7 @@
 use actors::engine::Revision;
 
 use crate::api::field_error::go_quote;
+use crate::api::status::Status;
 
 /// The version that a read asks for, as the client gave it: `""`, `"0"` or a number (ST-6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,19 +38,48 @@ pub struct Preconditions {
 /// The text of a `resourceVersion` as a version (ST-6).
 ///
 /// # Errors
-/// What is wrong with it; whether that is a 400 or a plain 500 depends on the verb (ST-17).
+/// What is wrong with it. Whether that is a 400 or a plain 500 depends on the verb (ST-17), see
+/// [`list_version`] and [`read_version`].
 pub fn parse_version(text: &str) -> Result<Asked, String> {
+    use std::num::IntErrorKind;
+
     if text.is_empty() {
         return Ok(Asked::Unset);
     }
+    let refuse = |why: &str| {
+        let quoted = go_quote(text);
+        Err(format!(
+            "resourceVersion: Invalid value: {quoted}: strconv.ParseUint: parsing {quoted}: {why}"
+        ))
+    };
     // The library takes a plus sign, Kubernetes doesn't.
-    let unsigned = !text.starts_with('+');
-    match text.parse::<u64>() {
-        Ok(0) if unsigned => Ok(Asked::Any),
-        Ok(version) if unsigned => Ok(Asked::At(Revision(version))),
-        _ => Err(format!(
-            "invalid resource version: {} is no decimal number of 64 bits",
-            go_quote(text)
-        )),
+    if text.starts_with('+') {
+        return refuse("invalid syntax");
     }
+    match text.parse::<u64>() {
+        Ok(0) => Ok(Asked::Any),
+        Ok(version) => Ok(Asked::At(Revision(version))),
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => refuse("value out of range"),
+        Err(_) => refuse("invalid syntax"),
+    }
+}
+
+/// The version of a list (ST-17).
+///
+/// # Errors
+/// 400 for what is no version.
+pub fn list_version(text: &str) -> Result<Asked, Box<Status>> {
+    parse_version(text).map_err(|why| {
+        Box::new(Status::bad_request(format!(
+            "invalid resource version: {why}"
+        )))
+    })
+}
+
+/// The version of a get or a watch (ST-17).
+///
+/// # Errors
+/// A plain 500 for what is no version.
+pub fn read_version(text: &str) -> Result<Asked, Box<Status>> {
+    parse_version(text).map_err(|why| Box::new(Status::unknown(why)))
 }

@@ -12,7 +12,7 @@ use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 
-pub use tree::{MAX_DEPTH, is_too_deep};
+pub use tree::{MAX_DEPTH, is_deeper_than};
 pub use types::normalize;
 
 /// The form of a body (2.1).

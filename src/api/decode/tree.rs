@@ -218,16 +218,12 @@ fn whole_number(value: f64) -> Option<i64> {
     (value.fract() == 0.0 && value.abs() <= LIMIT).then_some(value as i64)
 }
 
-/// Whether a tree is nested deeper than a document may be.
-pub fn is_too_deep(value: &Value) -> bool {
-    fn exceeds(value: &Value, left: usize) -> bool {
-        match value {
-            Value::Array(items) => left == 0 || items.iter().any(|item| exceeds(item, left - 1)),
-            Value::Object(members) => {
-                left == 0 || members.values().any(|member| exceeds(member, left - 1))
-            }
-            _ => false,
-        }
+/// Whether a tree has more levels of objects and lists than this.
+pub fn is_deeper_than(value: &Value, levels: usize) -> bool {
+    let exceeds = |inner: &Value| is_deeper_than(inner, levels.saturating_sub(1));
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(exceeds),
+        Value::Object(members) => levels == 0 || members.values().any(exceeds),
+        _ => false,
     }
-    exceeds(value, MAX_DEPTH)
 }

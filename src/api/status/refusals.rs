@@ -1,121 +1,11 @@
-//! Status objects: how the API says no (and, after a delete, yes). One constructor per refusal;
-//! the shapes are those of http.md 3.10.
+//! The refusals of the API, one constructor each (http.md 3.10).
 
 use actors::engine::Revision;
-use serde::Serialize;
 use serde_json::Value;
 
+use super::{Status, StatusCause, StatusDetails};
 use crate::api::field_error::{FieldError, go_quote, joined};
 use crate::api::resource::ResourceDefinition;
-
-/// `metadata` of a Status: empty but for a fresh continue token in a 410 (LI-51).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct StatusMeta {
-    /// A token that continues a list inconsistently.
-    #[serde(rename = "continue", skip_serializing_if = "String::is_empty")]
-    pub continue_token: String,
-}
-
-/// One cause of a refusal (API-148).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct StatusCause {
-    /// Machine-readable: `FieldValueInvalid`, ….
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub reason: String,
-    /// For people.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub message: String,
-    /// Path of the field.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub field: String,
-}
-
-/// What a refusal is about.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct StatusDetails {
-    /// Name of the object.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub name: String,
-    /// Group of the resource.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub group: String,
-    /// The resource's plural, or the Kind where http.md says so.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub kind: String,
-    /// UID of the object.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub uid: String,
-    /// Causes.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub causes: Vec<StatusCause>,
-    /// Seconds to wait before another try; also sent as the header `Retry-After` (API-150).
-    #[serde(rename = "retryAfterSeconds", skip_serializing_if = "is_zero")]
-    pub retry_after_seconds: u32,
-}
-
-fn is_zero(n: &u32) -> bool {
-    *n == 0
-}
-
-/// A `v1` Status.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Status {
-    kind: &'static str,
-    #[serde(rename = "apiVersion")]
-    api_version: &'static str,
-    /// Metadata.
-    pub metadata: StatusMeta,
-    /// `Success` or `Failure`.
-    pub status: &'static str,
-    /// For people.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub message: String,
-    /// Machine-readable; empty for unknown.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub reason: &'static str,
-    /// What it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub details: Option<StatusDetails>,
-    /// HTTP status code.
-    #[serde(skip_serializing_if = "is_zero_code")]
-    pub code: u16,
-}
-
-fn is_zero_code(n: &u16) -> bool {
-    *n == 0
-}
-
-impl Status {
-    /// A failure without details.
-    pub fn failure(code: u16, reason: &'static str, message: impl Into<String>) -> Status {
-        Status {
-            kind: "Status",
-            api_version: "v1",
-            metadata: StatusMeta::default(),
-            status: "Failure",
-            message: message.into(),
-            reason,
-            details: None,
-            code,
-        }
-    }
-
-    /// A success with details (RG-10). Its code stays out of the document.
-    pub fn success(details: StatusDetails) -> Status {
-        Status {
-            status: "Success",
-            details: Some(details),
-            ..Status::failure(0, "", "")
-        }
-    }
-
-    /// The same with details.
-    #[must_use]
-    pub fn with_details(mut self, details: StatusDetails) -> Status {
-        self.details = Some(details);
-        self
-    }
-}
 
 /// Whose request was denied what, for the text of a 403 (9.4, API-290).
 #[derive(Clone, Copy, Debug, Default)]
@@ -315,6 +205,34 @@ impl Status {
         Status::failure(401, "Unauthorized", "Unauthorized")
     }
 
+    /// An update whose body has no name (API-99).
+    pub fn name_missing(name_in_url: &str) -> Status {
+        Status::bad_request(format!(
+            "the name of the object ({name_in_url} based on URL) was undeterminable: name must be \
+             provided"
+        ))
+    }
+
+    /// An update whose body has another name (API-99, API-154).
+    pub fn name_mismatch(name_in_body: &str, name_in_url: &str) -> Status {
+        Status::bad_request(format!(
+            "the name of the object ({name_in_body}) does not match the name on the URL \
+             ({name_in_url})"
+        ))
+    }
+
+    /// A body of another namespace (API-92, API-154).
+    pub fn namespace_mismatch() -> Status {
+        let message = "the namespace of the provided object does not match the namespace sent on \
+                       the request";
+        Status::bad_request(message)
+    }
+
+    /// A create with a resourceVersion (API-96).
+    pub fn version_on_create() -> Status {
+        Status::unknown("resourceVersion should not be set on objects to be created")
+    }
+
     /// `configmaps "a" is forbidden: <why>`, as admission says it (3.10). An empty name stays out
     /// of the details and reads `Unknown` in the text.
     pub fn forbidden(definition: &ResourceDefinition, name: &str, why: &str) -> Status {
@@ -423,6 +341,12 @@ impl Status {
             accepted.join(", ")
         );
         Status::failure(415, "UnsupportedMediaType", message)
+    }
+
+    /// A patch in a form that the resource doesn't take; unlike other bodies with empty details
+    /// (4.1).
+    pub fn unsupported_patch_type(accepted: &[&str]) -> Status {
+        Status::unsupported_media_type(accepted).with_details(StatusDetails::default())
     }
 
     /// The past that was asked for is forgotten (ST-14).
@@ -548,53 +472,7 @@ impl Status {
         })
         .retrying_after(retry_after_seconds)
     }
-
-    /// Seconds for the header `Retry-After`; 0 for none (API-150).
-    pub fn retry_after_seconds(&self) -> u32 {
-        self.details
-            .as_ref()
-            .map_or(0, |details| details.retry_after_seconds)
-    }
-
-    /// The document as compact JSON.
-    pub fn to_json(&self) -> Vec<u8> {
-        serde_json::to_vec(self).unwrap_or_default()
-    }
-
-    /// The same with what a resource's object is called in details.
-    fn about(self, definition: &ResourceDefinition, name: &str) -> Status {
-        self.with_details(StatusDetails {
-            name: name.to_owned(),
-            group: definition.group.to_owned(),
-            kind: definition.plural.to_owned(),
-            ..StatusDetails::default()
-        })
-    }
-
-    /// The same with a wish to be asked again after so many seconds.
-    #[must_use]
-    pub fn retrying_after(mut self, seconds: u32) -> Status {
-        if seconds > 0 {
-            self.details.get_or_insert_default().retry_after_seconds = seconds;
-        }
-        self
-    }
-
-    /// The same with one more cause.
-    #[must_use]
-    pub fn because(mut self, cause: StatusCause) -> Status {
-        self.details.get_or_insert_default().causes.push(cause);
-        self
-    }
 }
-
-impl std::fmt::Display for Status {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Status {}
 
 /// `deployments.apps`, or the name alone for the core group.
 fn qualified(name: &str, group: &str) -> String {

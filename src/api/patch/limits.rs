@@ -1,0 +1,90 @@
+//! What the operations of a JSON patch may cost before they are carried out: the library carries
+//! out whatever it is given.
+
+use json_patch::PatchOperation;
+use json_patch::jsonptr::Pointer;
+use serde_json::Value;
+
+use crate::api::decode::{MAX_DEPTH, is_deeper_than};
+
+/// Copies of one patch may add so many bytes of JSON (API-159, API-21).
+const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
+
+/// Moving values inside lists, and looking at what moves, may take so many steps. Ten thousand
+/// insertions at the front of a long list are many, a patch that people write has a few.
+const MAX_STEPS: usize = 20_000_000;
+
+/// What the operations so far have cost.
+#[derive(Debug, Default)]
+pub(super) struct Limits {
+    copied: usize,
+    steps: usize,
+}
+
+impl Limits {
+    /// Whether an operation may be carried out on the document.
+    pub(super) fn admit(&mut self, document: &Value, operation: &PatchOperation) -> bool {
+        self.count_list(document, operation.path());
+        let fits = match operation {
+            PatchOperation::Add(add) => fits_below(&add.path, &add.value),
+            PatchOperation::Replace(replace) => fits_below(&replace.path, &replace.value),
+            PatchOperation::Copy(copy) => match document.pointer(copy.from.as_str()) {
+                Some(source) => {
+                    self.copied = self.copied.saturating_add(json_bytes(source));
+                    self.copied <= MAX_COPIED_BYTES && fits_below(&copy.path, source)
+                }
+                None => true, // it will fail by itself
+            },
+            PatchOperation::Move(moved) => match document.pointer(moved.from.as_str()) {
+                Some(source) => {
+                    self.count_list(document, &moved.from);
+                    self.steps = self.steps.saturating_add(json_bytes(source));
+                    fits_below(&moved.path, source)
+                }
+                None => true,
+            },
+            PatchOperation::Remove(_) | PatchOperation::Test(_) => true,
+        };
+        fits && self.steps <= MAX_STEPS
+    }
+
+    /// Counts the items that have to make room when a list changes at a path.
+    fn count_list(&mut self, document: &Value, path: &Pointer) {
+        let parent = path
+            .parent()
+            .and_then(|parent| document.pointer(parent.as_str()));
+        if let Some(Value::Array(items)) = parent {
+            self.steps = self.steps.saturating_add(items.len());
+        }
+    }
+}
+
+/// Whether a value put at a path leaves the document shallow enough to be read again.
+fn fits_below(path: &Pointer, value: &Value) -> bool {
+    MAX_DEPTH
+        .checked_sub(path.count())
+        .is_some_and(|left| !is_deeper_than(value, left))
+}
+
+/// The length of a value's JSON.
+fn json_bytes(value: &Value) -> usize {
+    /// Counts what is written and keeps none of it.
+    struct Counter(usize);
+
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut counter = Counter(0);
+    match serde_json::to_writer(&mut counter, value) {
+        Ok(()) => counter.0,
+        Err(_) => usize::MAX,
+    }
+}

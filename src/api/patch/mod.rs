@@ -1,0 +1,172 @@
+//! JSON patches and JSON merge patches (4.2, 4.3), with limits on what they may cost.
+
+mod limits;
+
+use json_patch::PatchOperation;
+use serde_json::{Map, Value};
+
+use crate::api::decode::{self, BodyFormat, decode_value};
+use crate::api::object::Object;
+use crate::api::resource::ResourceDefinition;
+use crate::api::status::Status;
+use limits::Limits;
+
+/// A JSON patch may have so many operations (API-159).
+const MAX_OPERATIONS: usize = 10_000;
+
+/// The form of a patch, by its media type (4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchKind {
+    /// `application/json-patch+json`.
+    Json,
+    /// `application/merge-patch+json`.
+    Merge,
+}
+
+/// A patch that was read; it can be applied as often as a write is tried again (API-151).
+#[derive(Clone, Debug)]
+pub enum Patch {
+    /// Operations (RFC 6902); `None` stands for one that can't be carried out whatever the object.
+    Json(Vec<Option<PatchOperation>>),
+    /// A document to merge (RFC 7386), and the paths of its duplicate members.
+    Merge(Value, Vec<String>),
+}
+
+impl Patch {
+    /// Reads a patch.
+    ///
+    /// # Errors
+    /// 400 for what is no patch (API-160, API-162), 413 for too many operations (API-159).
+    pub fn parse(kind: PatchKind, body: &[u8]) -> Result<Patch, Box<Status>> {
+        let bad =
+            |why: String| Box::new(Status::bad_request(format!("error decoding patch: {why}")));
+        let (value, duplicates) = decode_value(body, BodyFormat::Json).map_err(bad)?;
+        match (kind, value) {
+            (PatchKind::Merge, value @ Value::Object(_)) => Ok(Patch::Merge(value, duplicates)),
+            (PatchKind::Merge, _) => Err(bad("a merge patch must be an object".to_owned())),
+            (PatchKind::Json, Value::Null) => Ok(Patch::Json(Vec::new())),
+            (PatchKind::Json, Value::Array(items)) if items.len() > MAX_OPERATIONS => {
+                Err(Box::new(Status::request_too_large_because(format!(
+                    "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
+                    items.len()
+                ))))
+            }
+            (PatchKind::Json, Value::Array(items)) => {
+                let operations: Result<Vec<_>, String> =
+                    items.into_iter().map(read_operation).collect();
+                operations.map(Patch::Json).map_err(bad)
+            }
+            (PatchKind::Json, _) => Err(bad("a JSON patch must be a list".to_owned())),
+        }
+    }
+
+    /// Paths of members that were given more than once, for a warning (API-156).
+    pub fn duplicates(&self) -> &[String] {
+        match self {
+            Patch::Json(_) => &[],
+            Patch::Merge(_, duplicates) => duplicates,
+        }
+    }
+
+    /// The object after the patch, with its types checked; kind and apiVersion can be taken away,
+    /// not changed.
+    ///
+    /// # Errors
+    /// 422 for an operation that fails, for one that costs too much, and for a result that is no
+    /// object of the kind (API-159 to API-162).
+    pub fn apply(
+        &self,
+        object: &Object,
+        definition: &ResourceDefinition,
+    ) -> Result<Object, Box<Status>> {
+        let mut patched = Value::Object(object.0.clone());
+        match self {
+            Patch::Json(operations) => apply_operations(&mut patched, operations)?,
+            Patch::Merge(document, _) => json_patch::merge(&mut patched, document),
+        }
+        match patched {
+            Value::Object(members) => finish(members, definition),
+            other => Err(Box::new(Status::patch_result_invalid(
+                &other,
+                "the result is not an object",
+            ))),
+        }
+    }
+}
+
+/// One operation. What is no object, or has members of a wrong type, makes the whole patch
+/// unreadable; an unknown or incomplete one only fails when it is carried out (API-160).
+fn read_operation(item: Value) -> Result<Option<PatchOperation>, String> {
+    let members = match &item {
+        Value::Object(members) => members,
+        Value::Null => return Ok(None),
+        _ => return Err("an operation of a JSON patch must be an object".to_owned()),
+    };
+    for name in ["op", "path", "from"] {
+        let value = members.get(name).unwrap_or(&Value::Null);
+        if !value.is_string() && !value.is_null() {
+            return Err(format!("\"{name}\" of an operation must be a string"));
+        }
+    }
+    Ok(serde_json::from_value(item).ok())
+}
+
+fn apply_operations(
+    document: &mut Value,
+    operations: &[Option<PatchOperation>],
+) -> Result<(), Box<Status>> {
+    let mut limits = Limits::default();
+    for operation in operations {
+        let carried_out = operation.as_ref().is_some_and(|operation| {
+            limits.admit(document, operation)
+                // Nothing is undone: the document is a copy that is thrown away.
+                && json_patch::patch_unsafe(document, std::slice::from_ref(operation)).is_ok()
+        });
+        if !carried_out {
+            return Err(Box::new(Status::patch_failed()));
+        }
+    }
+    Ok(())
+}
+
+/// Checks what came out of a patch.
+fn finish(
+    members: Map<String, Value>,
+    definition: &ResourceDefinition,
+) -> Result<Object, Box<Status>> {
+    let mut object = Object(members);
+    match check_result(&mut object, definition) {
+        Ok(()) => Ok(object),
+        Err(why) => {
+            let shown = Value::Object(object.0);
+            Err(Box::new(Status::patch_result_invalid(&shown, &why)))
+        }
+    }
+}
+
+fn check_result(object: &mut Object, definition: &ResourceDefinition) -> Result<(), String> {
+    let own_version = definition.api_version();
+    for (name, wanted) in [("kind", definition.kind), ("apiVersion", &own_version)] {
+        match object.0.get(name) {
+            None | Some(Value::Null) => {}
+            Some(Value::String(text)) if text.is_empty() || text == wanted => {}
+            Some(_) => return Err(format!("{name} of the result must be {wanted}")),
+        }
+    }
+    object.set_type(definition.kind, &own_version);
+    decode::normalize(object, definition)?;
+    if object
+        .0
+        .values()
+        .any(|value| decode::is_deeper_than(value, decode::MAX_DEPTH - 1))
+    {
+        return Err(format!(
+            "the result is nested deeper than {} levels",
+            decode::MAX_DEPTH
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

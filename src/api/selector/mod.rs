@@ -1,0 +1,120 @@
+//! Label and field selectors (API-86, API-87), as predicates over cached objects.
+//!
+//! A selector is parsed once per request and asked once per object and event: matching borrows
+//! everything and allocates nothing.
+
+mod fields;
+mod labels;
+
+use actors::object::{Attributes, CachedObject};
+use actors::watch::Predicate;
+
+use crate::api::resource::ResourceDefinition;
+use crate::api::status::Status;
+use fields::{FieldRequirement, Target};
+use labels::LabelRequirement;
+
+/// The label and field selector of one request for one resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    labels: Vec<LabelRequirement>,
+    fields: Vec<FieldRequirement>,
+    identity: String,
+}
+
+impl Selection {
+    /// Parses both selectors; empty texts select everything.
+    ///
+    /// # Errors
+    /// 400 for texts that are no selectors and for fields that the resource can't be selected by
+    /// (API-86).
+    pub fn parse(
+        labels: &str,
+        fields: &str,
+        definition: &'static ResourceDefinition,
+    ) -> Result<Selection, Box<Status>> {
+        let labels = labels::parse(labels).map_err(Status::bad_request)?;
+        let fields = fields::parse(fields, definition).map_err(Status::bad_request)?;
+        Ok(Selection::of(labels, fields))
+    }
+
+    /// The selection of both; requirements are sorted, as their order means nothing, so that equal
+    /// ones get the same identity.
+    fn of(mut labels: Vec<LabelRequirement>, mut fields: Vec<FieldRequirement>) -> Selection {
+        labels.sort();
+        labels.dedup();
+        fields.sort();
+        fields.dedup();
+        let mut identity = String::new();
+        for requirement in &labels {
+            requirement.describe(&mut identity);
+        }
+        for requirement in &fields {
+            requirement.describe(&mut identity);
+        }
+        Selection {
+            labels,
+            fields,
+            identity,
+        }
+    }
+
+    /// The same for one object, as a path with a name asks for it (WA-4).
+    ///
+    /// # Errors
+    /// 400 when the field selector asks for anything but that name.
+    pub fn with_name(self, name: &str) -> Result<Selection, Box<Status>> {
+        if !self.fields.is_empty() {
+            return match self.exact_name() {
+                Some(selected) if selected == name => Ok(self),
+                _ => Err(Box::new(Status::bad_request(
+                    "fieldSelector metadata.name doesn't match requested name",
+                ))),
+            };
+        }
+        let named = FieldRequirement::exact(Target::Name, name);
+        Ok(Selection::of(self.labels, vec![named]))
+    }
+
+    /// Whether everything is selected.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// The name that `metadata.name` must have, if the selector says so (RG-2).
+    pub fn exact_name(&self) -> Option<&str> {
+        self.exact(Target::Name)
+    }
+
+    /// The namespace that `metadata.namespace` must have, if the selector says so (RG-2).
+    pub fn exact_namespace(&self) -> Option<&str> {
+        self.exact(Target::Namespace)
+    }
+
+    fn exact(&self, target: Target) -> Option<&str> {
+        self.fields
+            .iter()
+            .find_map(|requirement| requirement.demands(target))
+    }
+
+    /// Whether an object with these attributes is selected.
+    pub fn selects(&self, attributes: &Attributes) -> bool {
+        let fields = &mut self.fields.iter();
+        let labels = &mut self.labels.iter();
+        fields.all(|requirement| requirement.selects(attributes))
+            && labels.all(|requirement| requirement.selects(attributes.label(&requirement.key)))
+    }
+}
+
+impl Predicate for Selection {
+    fn matches(&self, object: &CachedObject) -> bool {
+        self.selects(&object.attributes)
+    }
+
+    fn identity(&self) -> &str {
+        &self.identity
+    }
+}
+
+#[cfg(test)]
+mod tests;

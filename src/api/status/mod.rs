@@ -1,0 +1,168 @@
+//! Status objects: how the API says no (and, after a delete, yes). One constructor per refusal;
+//! the shapes are those of http.md 3.10.
+
+mod refusals;
+
+pub use refusals::Denied;
+
+use serde::Serialize;
+
+use crate::api::resource::ResourceDefinition;
+
+/// `metadata` of a Status: empty but for a fresh continue token in a 410 (LI-51).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StatusMeta {
+    /// A token that continues a list inconsistently.
+    #[serde(rename = "continue", skip_serializing_if = "String::is_empty")]
+    pub continue_token: String,
+}
+
+/// One cause of a refusal (API-148).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StatusCause {
+    /// Machine-readable: `FieldValueInvalid`, ….
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// For people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Path of the field.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub field: String,
+}
+
+/// What a refusal is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StatusDetails {
+    /// Name of the object.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Group of the resource.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// The resource's plural, or the Kind where http.md says so.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// UID of the object.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// Causes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<StatusCause>,
+    /// Seconds to wait before another try; also sent as the header `Retry-After` (API-150).
+    #[serde(rename = "retryAfterSeconds", skip_serializing_if = "is_zero")]
+    pub retry_after_seconds: u32,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+/// A `v1` Status.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Status {
+    kind: &'static str,
+    #[serde(rename = "apiVersion")]
+    api_version: &'static str,
+    /// Metadata.
+    pub metadata: StatusMeta,
+    /// `Success` or `Failure`.
+    pub status: &'static str,
+    /// For people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Machine-readable; empty for unknown.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub reason: &'static str,
+    /// What it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<StatusDetails>,
+    /// HTTP status code.
+    #[serde(skip_serializing_if = "is_zero_code")]
+    pub code: u16,
+}
+
+fn is_zero_code(n: &u16) -> bool {
+    *n == 0
+}
+
+impl Status {
+    /// A failure without details.
+    pub fn failure(code: u16, reason: &'static str, message: impl Into<String>) -> Status {
+        Status {
+            kind: "Status",
+            api_version: "v1",
+            metadata: StatusMeta::default(),
+            status: "Failure",
+            message: message.into(),
+            reason,
+            details: None,
+            code,
+        }
+    }
+
+    /// A success with details (RG-10). Its code stays out of the document.
+    pub fn success(details: StatusDetails) -> Status {
+        Status {
+            status: "Success",
+            details: Some(details),
+            ..Status::failure(0, "", "")
+        }
+    }
+
+    /// The same with details.
+    #[must_use]
+    pub fn with_details(mut self, details: StatusDetails) -> Status {
+        self.details = Some(details);
+        self
+    }
+
+    /// Seconds for the header `Retry-After`; 0 for none (API-150).
+    pub fn retry_after_seconds(&self) -> u32 {
+        self.details
+            .as_ref()
+            .map_or(0, |details| details.retry_after_seconds)
+    }
+
+    /// The document as compact JSON.
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// The same with what a resource's object is called in details.
+    fn about(self, definition: &ResourceDefinition, name: &str) -> Status {
+        self.with_details(StatusDetails {
+            name: name.to_owned(),
+            group: definition.group.to_owned(),
+            kind: definition.plural.to_owned(),
+            ..StatusDetails::default()
+        })
+    }
+
+    /// The same with a wish to be asked again after so many seconds.
+    #[must_use]
+    pub fn retrying_after(mut self, seconds: u32) -> Status {
+        if seconds > 0 {
+            self.details.get_or_insert_default().retry_after_seconds = seconds;
+        }
+        self
+    }
+
+    /// The same with one more cause.
+    #[must_use]
+    pub fn because(mut self, cause: StatusCause) -> Status {
+        self.details.get_or_insert_default().causes.push(cause);
+        self
+    }
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Status {}
+
+#[cfg(test)]
+mod tests;
