@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -13,7 +12,6 @@ use tokio::time::Instant;
 use super::{Attributes, Operation, Plugin};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
-use crate::storage::{Asked, GetRequest, Storage, StorageError};
 
 /// Namespaces that are never deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
@@ -24,67 +22,87 @@ const DISTRUST: Duration = Duration::from_secs(30);
 /// So many such namespaces are remembered; with more, no namespace is looked up in the cache.
 const MAX_DISTRUSTED: usize = 4096;
 
-/// Turns an error of looking up a namespace into the answer: the registry knows how.
-pub type Interpret = fn(StorageError, &'static ResourceDefinition, &str) -> Box<Status>;
+/// What the plugin wants to know of a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamespaceState {
+    /// There is none of that name.
+    Absent,
+    /// Things may be created in it.
+    Active,
+    /// It is being deleted.
+    Terminating,
+}
+
+/// How well a namespace is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// In the cache, as it is.
+    Cached,
+    /// As the store has it now.
+    Live,
+}
+
+/// Whoever knows the namespaces.
+pub trait Namespaces: Send + Sync + 'static {
+    /// The state of a namespace.
+    ///
+    /// # Errors
+    /// When it can't be looked up.
+    fn state<'n>(
+        &'n self,
+        name: &'n str,
+        lookup: Lookup,
+    ) -> BoxFuture<'n, Result<NamespaceState, Box<Status>>>;
+}
 
 /// The plugin.
 pub struct NamespaceLifecycle {
-    namespaces: Arc<dyn Storage>,
+    namespaces: Arc<dyn Namespaces>,
     definition: &'static ResourceDefinition,
-    interpret: Interpret,
     distrusted: Mutex<Distrusted>,
 }
 
 impl NamespaceLifecycle {
-    /// The plugin over the storage of namespaces.
+    /// The plugin; `definition` is that of namespaces.
     pub fn new(
-        namespaces: Arc<dyn Storage>,
+        namespaces: Arc<dyn Namespaces>,
         definition: &'static ResourceDefinition,
-        interpret: Interpret,
     ) -> NamespaceLifecycle {
         NamespaceLifecycle {
             namespaces,
             definition,
-            interpret,
             distrusted: Mutex::new(Distrusted::default()),
         }
     }
 
-    /// A namespace, from the cache when that is sure enough to know it.
-    async fn find(&self, name: &str) -> Result<Option<Arc<CachedObject>>, Box<Status>> {
-        if !self.distrusted.lock().covers(name, Instant::now()) {
-            if let Some(found) = self.read(name, Asked::Any).await? {
-                return Ok(Some(found));
+    /// The state of a namespace, from the cache when that is sure to know it.
+    async fn state(&self, name: &str) -> Result<NamespaceState, Box<Status>> {
+        let is_distrusted = self.distrusted.lock().covers(name, Instant::now());
+        if !is_distrusted {
+            match self.namespaces.state(name, Lookup::Cached).await? {
+                // It may be so new that the cache has not seen it.
+                NamespaceState::Absent => {}
+                known => return Ok(known),
             }
         }
-        // It may be so new that the cache has not seen it.
-        self.read(name, Asked::Unset).await
-    }
-
-    async fn read(
-        &self,
-        name: &str,
-        asked: Asked,
-    ) -> Result<Option<Arc<CachedObject>>, Box<Status>> {
-        let key = format!("/{}/{name}", self.definition.key_prefix);
-        let found = self.namespaces.get(GetRequest { key, asked }).await;
-        found.map_err(|error| (self.interpret)(error, self.definition, name))
+        self.namespaces.state(name, Lookup::Live).await
     }
 
     async fn check(&self, attributes: &Attributes<'_>) -> Result<(), Box<Status>> {
         let Some(namespace) = attributes.namespace.filter(|n| !n.is_empty()) else {
             return Ok(());
         };
-        let Some(found) = self.find(namespace).await? else {
-            return Err(Box::new(Status::namespace_not_found(namespace)));
-        };
-        if attributes.operation == Operation::Create && is_terminating(&found) {
-            let (definition, name) = (attributes.definition, attributes.shown_name());
-            return Err(Box::new(Status::namespace_terminating(
-                definition, name, namespace,
-            )));
+        let is_new = attributes.operation == Operation::Create;
+        match self.state(namespace).await? {
+            NamespaceState::Absent => Err(Box::new(Status::namespace_not_found(namespace))),
+            NamespaceState::Terminating if is_new => {
+                let (definition, name) = (attributes.definition, attributes.shown_name());
+                Err(Box::new(Status::namespace_terminating(
+                    definition, name, namespace,
+                )))
+            }
+            NamespaceState::Terminating | NamespaceState::Active => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -115,15 +133,6 @@ impl Plugin for NamespaceLifecycle {
         }
         .boxed()
     }
-}
-
-/// `status.phase`, which namespaces are selected by and which therefore every cache knows.
-fn is_terminating(namespace: &CachedObject) -> bool {
-    namespace
-        .attributes
-        .fields
-        .iter()
-        .any(|field| field == "Terminating")
 }
 
 /// Namespaces that are looked up live for a while.

@@ -8,8 +8,12 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use super::definitions::{apps, coordination, core};
-use super::store::RegistryStore;
+use super::namespace_source::NamespaceSource;
+use super::store::{RegistryStore, Shared};
+use crate::admission::lifecycle::NamespaceLifecycle;
+use crate::admission::{Admission, Plugin};
 use crate::api::resource::ResourceDefinition;
+use crate::storage::Storage;
 
 /// Every resource, in the order of [`GROUPS`] and by name within a group.
 pub static DEFINITIONS: &[&ResourceDefinition] = &[
@@ -53,7 +57,43 @@ pub struct Catalog {
     by_path: HashMap<(&'static str, &'static str, &'static str), usize>,
 }
 
+/// How a resource is stored: for good, and for a dry run.
+#[derive(Clone)]
+pub struct Storages {
+    /// What reads and writes.
+    pub storage: Arc<dyn Storage>,
+    /// What only tells how a write would end.
+    pub dry_run: Arc<dyn Storage>,
+}
+
 impl Catalog {
+    /// The catalog of everything in the table, over the storages that `store` gives for each row;
+    /// `root` is where physical keys begin.
+    pub fn assemble(
+        root: &str,
+        mut store: impl FnMut(&'static ResourceDefinition) -> Storages,
+    ) -> Catalog {
+        let storages: Vec<_> = DEFINITIONS.iter().map(|row| (*row, store(row))).collect();
+        let namespaces = storages
+            .iter()
+            .find(|(row, _)| std::ptr::eq(*row, &core::NAMESPACES));
+        let lifecycle = namespaces.map(|(row, storages)| {
+            let source = Arc::new(NamespaceSource::new(row, storages.storage.clone()));
+            Arc::new(NamespaceLifecycle::new(source, row)) as Arc<dyn Plugin>
+        });
+        let shared = Shared {
+            admission: Admission::new(lifecycle.into_iter().collect()),
+            root: root.to_owned(),
+            ..Shared::default()
+        };
+        let stores = storages
+            .into_iter()
+            .map(|(row, Storages { storage, dry_run })| {
+                Arc::new(RegistryStore::new(row, storage, dry_run, shared.clone()))
+            });
+        Catalog::new(stores.collect())
+    }
+
     /// A catalog of these stores.
     pub fn new(stores: Vec<Arc<RegistryStore>>) -> Catalog {
         let by_path = stores

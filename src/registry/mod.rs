@@ -12,10 +12,11 @@ pub mod definitions;
 pub mod deletion;
 pub mod errors;
 pub mod keys;
+mod namespace_source;
 pub mod special;
 pub mod store;
 pub mod strategy;
 
-pub use catalog::{Catalog, DEFINITIONS};
+pub use catalog::{Catalog, DEFINITIONS, Storages};
 pub use context::{RequestContext, Warnings};
-pub use store::{Answer, Deletion, RegistryStore, UpdateSource, WatchRefusal, Written};
+pub use store::{Answer, Deletion, RegistryStore, Shared, UpdateSource, WatchRefusal, Written};

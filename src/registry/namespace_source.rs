@@ -1,0 +1,68 @@
+//! What admission asks about namespaces, answered from their storage.
+
+use std::sync::Arc;
+
+use actors::object::CachedObject;
+use futures_util::future::{BoxFuture, FutureExt};
+
+use super::errors::{Verb, interpret};
+use super::keys::object_key;
+use crate::admission::lifecycle::{Lookup, NamespaceState, Namespaces};
+use crate::api::resource::ResourceDefinition;
+use crate::api::status::Status;
+use crate::storage::{Asked, GetRequest, Storage};
+
+/// The namespaces' storage, as admission sees it.
+pub(super) struct NamespaceSource {
+    definition: &'static ResourceDefinition,
+    storage: Arc<dyn Storage>,
+}
+
+impl NamespaceSource {
+    pub(super) fn new(
+        definition: &'static ResourceDefinition,
+        storage: Arc<dyn Storage>,
+    ) -> NamespaceSource {
+        NamespaceSource {
+            definition,
+            storage,
+        }
+    }
+}
+
+impl Namespaces for NamespaceSource {
+    fn state<'n>(
+        &'n self,
+        name: &'n str,
+        lookup: Lookup,
+    ) -> BoxFuture<'n, Result<NamespaceState, Box<Status>>> {
+        async move {
+            // A name that makes no key is the name of nothing.
+            let Ok(key) = object_key(self.definition, None, name) else {
+                return Ok(NamespaceState::Absent);
+            };
+            let asked = match lookup {
+                Lookup::Cached => Asked::Any,
+                Lookup::Live => Asked::Unset,
+            };
+            let found = self.storage.get(GetRequest { key, asked }).await;
+            let found =
+                found.map_err(|error| interpret(error, Verb::Get, self.definition, name))?;
+            Ok(found.map_or(NamespaceState::Absent, |namespace| state_of(&namespace)))
+        }
+        .boxed()
+    }
+}
+
+/// By `status.phase`, which namespaces are selected by and which caches therefore know.
+fn state_of(namespace: &CachedObject) -> NamespaceState {
+    match namespace
+        .attributes
+        .fields
+        .iter()
+        .any(|field| field == "Terminating")
+    {
+        true => NamespaceState::Terminating,
+        false => NamespaceState::Active,
+    }
+}
