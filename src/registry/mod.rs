@@ -19,4 +19,6 @@ pub mod strategy;
 
 pub use catalog::{Catalog, DEFINITIONS, Storages};
 pub use context::{RequestContext, Warnings};
-pub use store::{Answer, Deletion, RegistryStore, Shared, UpdateSource, WatchRefusal, Written};
+pub use store::{
+    Answer, Audience, Deletion, RegistryStore, Shared, Target, UpdateSource, WatchRefusal, Written,
+};

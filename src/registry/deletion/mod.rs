@@ -276,7 +276,7 @@ fn finalizers_after(
     };
     // Without a collector a finalizer of its stays where it is but is never added.
     let wanted = wanted.filter(|w| collector == Collector::Running || has(w));
-    if wanted.is_some_and(|w| has(w)) && !(has(ORPHAN) && has(FOREGROUND)) {
+    if wanted.is_some_and(has) && !(has(ORPHAN) && has(FOREGROUND)) {
         return present;
     }
     let others = present

@@ -10,7 +10,7 @@ mod nodes;
 mod pods;
 mod secrets;
 
-pub use namespaces::SYSTEM_NAMESPACES;
+pub use namespaces::{CONTENT_FINALIZER, SYSTEM_NAMESPACES};
 
 /// Changes what the row of a resource implies, for the kinds that need it.
 pub(super) fn adapt(definition: &ResourceDefinition, ownership: &mut Ownership, hooks: &mut Hooks) {

@@ -36,6 +36,8 @@ pub struct Deletion {
     pub object: Arc<CachedObject>,
     /// What the client is told.
     pub answer: Answer,
+    /// Whether the object is gone (in a dry run: would be).
+    pub removed: bool,
     /// 202 and not 200: the object is still there, and the client said that it does not want its
     /// dependents orphaned (API-110).
     pub accepted: bool,
@@ -198,6 +200,7 @@ impl Deleting<'_> {
         Ok(Deletion {
             object,
             answer,
+            removed: true,
             accepted: false,
         })
     }
@@ -208,6 +211,7 @@ impl Deleting<'_> {
         Deletion {
             object,
             answer: Answer::Object,
+            removed: false,
             accepted,
         }
     }

@@ -24,7 +24,7 @@ mod review;
 mod update;
 
 pub use delete::{Answer, Deletion};
-pub use read::WatchRefusal;
+pub use read::{Audience, WatchRefusal};
 
 /// What all stores of a daemon have in common.
 #[derive(Clone, Default)]
@@ -37,6 +37,17 @@ pub struct Shared {
     pub collector: Collector,
     /// Where the store's keys begin: `/registry`.
     pub root: String,
+}
+
+/// What an update is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'t> {
+    /// The namespace of the URL.
+    pub namespace: Option<&'t str>,
+    /// The name of the URL.
+    pub name: &'t str,
+    /// `status`, or nothing for the object itself.
+    pub subresource: Option<&'t str>,
 }
 
 /// The content that an update is to give an object.

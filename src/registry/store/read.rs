@@ -24,6 +24,16 @@ pub enum WatchRefusal {
     InStream(Box<Status>),
 }
 
+/// Who watches.
+pub struct Audience {
+    /// In what form.
+    pub projection: Arc<dyn Projection>,
+    /// Until when (WA-2).
+    pub deadline: Instant,
+    /// The Dispatcher of the calling thread.
+    pub dispatcher: LocalDispatcher,
+}
+
 impl RegistryStore {
     /// One object, not older than the version asked for (API-121).
     ///
@@ -90,12 +100,15 @@ impl RegistryStore {
         namespace: Option<&str>,
         options: &ListOptions,
         selection: Arc<Selection>,
-        projection: Arc<dyn Projection>,
-        deadline: Instant,
-        dispatcher: LocalDispatcher,
+        audience: Audience,
     ) -> Result<Box<dyn WatchStream>, WatchRefusal> {
         let asked = parse_version(&options.resource_version)
             .map_err(|why| WatchRefusal::Http(Box::new(Status::unknown(why))))?;
+        let Audience {
+            projection,
+            deadline,
+            dispatcher,
+        } = audience;
         let scope = self
             .scope(namespace, &selection, true)
             .map_err(WatchRefusal::Http)?;

@@ -6,7 +6,7 @@ use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, FutureExt};
 
 use super::review::{Request, Stage};
-use super::{RegistryStore, UpdateSource, Written, reconcile_namespace, tree};
+use super::{RegistryStore, Target, UpdateSource, Written, reconcile_namespace, tree};
 use crate::api::object::Object;
 use crate::api::options::{WriteOptions, parse_version};
 use crate::api::status::Status;
@@ -29,12 +29,15 @@ impl RegistryStore {
     pub async fn update(
         &self,
         context: &RequestContext,
-        namespace: Option<&str>,
-        name: &str,
-        subresource: Option<&str>,
+        target: Target<'_>,
         mut source: UpdateSource,
         options: &WriteOptions,
     ) -> Result<Written, Box<Status>> {
+        let Target {
+            namespace,
+            name,
+            subresource,
+        } = target;
         let Some(endpoint) = Endpoint::of(subresource) else {
             return Err(Box::new(Status::route_not_found()));
         };

@@ -57,6 +57,9 @@ pub struct Ownership {
     pub kept_by_status: &'static [Path],
 }
 
+/// What is wrong with a change of the second object into the first.
+type ValidateUpdate = fn(&Object, &Object, Endpoint) -> Vec<FieldError>;
+
 /// What rules can't say; every hook is a pure function.
 #[derive(Clone, Copy, Default)]
 pub struct Hooks {
@@ -67,7 +70,7 @@ pub struct Hooks {
     /// What a kind refuses to create.
     pub validate_create: Option<fn(&Object) -> Vec<FieldError>>,
     /// What a kind refuses to change.
-    pub validate_update: Option<fn(&Object, &Object, Endpoint) -> Vec<FieldError>>,
+    pub validate_update: Option<ValidateUpdate>,
     /// Seconds of grace for an object of a kind that is deleted gracefully, from those that the
     /// request names (API-112).
     pub grace: Option<fn(&Object, Option<i64>) -> i64>,

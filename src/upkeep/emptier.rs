@@ -1,0 +1,228 @@
+//! Emptying one namespace (API-225): its contents are deleted as a client would delete them, with
+//! finalizers and grace honoured; when nothing is left, the namespace is let go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::object::CachedObject;
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::{self, StreamExt};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::api::object::Object;
+use crate::api::options::{DeleteOptions, ListOptions, Propagation, WriteOptions};
+use crate::api::selector::Selection;
+use crate::api::status::Status;
+use crate::registry::special::CONTENT_FINALIZER;
+use crate::registry::{Catalog, RegistryStore, RequestContext, Target, UpdateSource};
+use crate::storage::Preconditions;
+use crate::storage::codec::object_of;
+
+/// Objects that are deleted at the same time: their commits share disk syncs.
+const CONCURRENT_DELETIONS: usize = 16;
+
+/// Objects of one page of a collection.
+const PAGE: usize = 500;
+
+/// How long one round may take before the namespace is put back.
+const TIME: Duration = Duration::from_secs(60);
+
+/// How far the emptying of a namespace has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Nothing is left to do for it here.
+    Done,
+    /// Objects remain, held by finalizers or by their time to end.
+    Held {
+        /// How many.
+        remaining: usize,
+        /// One of them.
+        example: String,
+    },
+}
+
+/// What one round over the contents has found.
+#[derive(Debug, Default)]
+struct Round {
+    removed: usize,
+    remaining: usize,
+    example: String,
+}
+
+/// Empties namespaces.
+#[derive(Clone)]
+pub(super) struct Emptier {
+    catalog: Arc<Catalog>,
+    context: RequestContext,
+}
+
+impl Emptier {
+    pub(super) fn new(catalog: Arc<Catalog>) -> Emptier {
+        let context = RequestContext::internal("namespaces", Instant::now() + TIME);
+        Emptier { catalog, context }
+    }
+
+    /// Works on a terminating namespace that the caches show as such.
+    ///
+    /// # Errors
+    /// The first refusal that is not about an object being gone or changed already.
+    pub(super) async fn empty(&self, namespace: &CachedObject) -> Result<Progress, Box<Status>> {
+        let name = namespace.attributes.name.as_str();
+        let terminating = object_of(namespace).map_err(Status::internal)?;
+        if !has_content_finalizer(&terminating) {
+            return Ok(Progress::Done);
+        }
+        let Some(namespaces) = self.catalog.named("namespaces") else {
+            return Ok(Progress::Done);
+        };
+        // From here on nothing new is admitted, and what was admitted before has ended.
+        namespaces.creations().settle().await;
+        loop {
+            let round = self.delete_contents(name).await?;
+            if round.remaining > 0 {
+                let Round {
+                    remaining, example, ..
+                } = round;
+                return Ok(Progress::Held { remaining, example });
+            }
+            // A round that removed something is followed by one that sees whether that was all.
+            if round.removed == 0 {
+                break;
+            }
+        }
+        self.release(&namespaces, name, terminating.uid()).await?;
+        Ok(Progress::Done)
+    }
+
+    async fn delete_contents(&self, namespace: &str) -> Result<Round, Box<Status>> {
+        let mut round = Round::default();
+        for store in self
+            .catalog
+            .stores()
+            .iter()
+            .filter(|s| s.definition().is_namespaced())
+        {
+            self.delete_collection(store, namespace, &mut round).await?;
+        }
+        Ok(round)
+    }
+
+    async fn delete_collection(
+        &self,
+        store: &Arc<RegistryStore>,
+        namespace: &str,
+        round: &mut Round,
+    ) -> Result<(), Box<Status>> {
+        let mut options = ListOptions {
+            limit: PAGE,
+            ..ListOptions::default()
+        };
+        loop {
+            let everything = Arc::new(Selection::default());
+            let page = store.list(Some(namespace), &options, everything).await?;
+            let deletions: Vec<_> = page
+                .items
+                .into_iter()
+                .map(|item| self.deletion(store, namespace, item))
+                .collect();
+            let mut outcomes = stream::iter(deletions).buffer_unordered(CONCURRENT_DELETIONS);
+            while let Some(outcome) = outcomes.next().await {
+                match outcome? {
+                    None => round.removed += 1,
+                    Some(name) => {
+                        round.remaining += 1;
+                        round.example = format!("{} {name}", store.definition().qualified());
+                    }
+                }
+            }
+            match page.continue_token {
+                Some(token) => options.continue_token = Some(token),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Deletes one object; answers its name when it is still there.
+    fn deletion(
+        &self,
+        store: &Arc<RegistryStore>,
+        namespace: &str,
+        item: Arc<CachedObject>,
+    ) -> BoxFuture<'static, Result<Option<String>, Box<Status>>> {
+        let (store, context) = (store.clone(), self.context.clone());
+        let namespace = namespace.to_owned();
+        async move {
+            let name = item.attributes.name.as_str();
+            let object = object_of(&item).map_err(Status::internal)?;
+            let options = DeleteOptions {
+                propagation_policy: Some(Propagation::Background),
+                preconditions: Preconditions {
+                    uid: Some(object.uid().to_owned()),
+                    resource_version: None,
+                },
+                ..DeleteOptions::default()
+            };
+            match store
+                .delete(&context, Some(&namespace), name, &options)
+                .await
+            {
+                Ok(deletion) => Ok((!deletion.removed).then(|| name.to_owned())),
+                // It went, and perhaps another took its place: the next round sees that one.
+                Err(status) if matches!(status.code, 404 | 409) => Ok(None),
+                Err(status) => Err(status),
+            }
+        }
+        .boxed()
+    }
+
+    /// Takes the finalizer of the contents away, with which the namespace goes unless it has
+    /// others.
+    async fn release(
+        &self,
+        namespaces: &RegistryStore,
+        name: &str,
+        uid: &str,
+    ) -> Result<(), Box<Status>> {
+        let current = match namespaces.get(None, name, "").await {
+            Ok(current) => object_of(&current).map_err(Status::internal)?,
+            Err(status) if status.code == 404 => return Ok(()),
+            Err(status) => return Err(status),
+        };
+        if current.uid() != uid || !current.is_being_deleted() {
+            return Ok(());
+        }
+        let source = UpdateSource::Replace(without_content_finalizer(current));
+        let options = WriteOptions::default();
+        let target = Target {
+            namespace: None,
+            name,
+            subresource: Some("finalize"),
+        };
+        match namespaces
+            .update(&self.context, target, source, &options)
+            .await
+        {
+            Ok(_) => Ok(()),
+            Err(status) if status.code == 404 => Ok(()),
+            Err(status) => Err(status),
+        }
+    }
+}
+
+/// Whether the contents of a namespace are still to be deleted.
+fn has_content_finalizer(namespace: &Object) -> bool {
+    let finalizers = namespace
+        .at(&["spec", "finalizers"])
+        .and_then(Value::as_array);
+    finalizers.is_some_and(|list| list.iter().any(|f| f == CONTENT_FINALIZER))
+}
+
+fn without_content_finalizer(mut namespace: Object) -> Object {
+    if let Some(Value::Object(spec)) = namespace.0.get_mut("spec")
+        && let Some(Value::Array(finalizers)) = spec.get_mut("finalizers")
+    {
+        finalizers.retain(|finalizer| finalizer != CONTENT_FINALIZER);
+    }
+    namespace
+}

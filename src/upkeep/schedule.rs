@@ -1,0 +1,115 @@
+//! When each terminating namespace is worked on next: a plain decision over time.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use actors::backoff::Backoff;
+use tokio::time::Instant;
+
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+/// What holds a namespace is looked at so often at least.
+const MOST_WAIT: Duration = Duration::from_secs(2);
+/// After an error the store is left alone for so long at most.
+const MOST_WAIT_AFTER_ERROR: Duration = Duration::from_secs(30);
+
+/// The waits of namespaces, by uid: a namespace of the same name that comes later starts anew.
+#[derive(Debug, Default)]
+pub(super) struct Schedule {
+    entries: HashMap<String, Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    held: Backoff,
+    failed: Backoff,
+    due: Instant,
+    seen: bool,
+}
+
+/// How the work on a namespace ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Nothing is left to do, so far as known.
+    Done,
+    /// Something holds it.
+    Held,
+    /// It could not be worked on.
+    Failed,
+}
+
+impl Schedule {
+    /// Whether a namespace that is seen is due; one that is new is.
+    pub(super) fn is_due(&mut self, uid: &str, now: Instant) -> bool {
+        let entry = self.entries.entry(uid.to_owned()).or_insert_with(|| Entry {
+            held: Backoff::new(FIRST_WAIT, MOST_WAIT),
+            failed: Backoff::new(FIRST_WAIT, MOST_WAIT_AFTER_ERROR),
+            due: now,
+            seen: true,
+        });
+        entry.seen = true;
+        entry.due <= now
+    }
+
+    /// Notes how the work on a namespace ended.
+    pub(super) fn ended(&mut self, uid: &str, outcome: Outcome, now: Instant, random: f64) {
+        let Some(entry) = self.entries.get_mut(uid) else {
+            return;
+        };
+        let wait = match outcome {
+            // If it is seen again nevertheless, the caches lag or something else holds it.
+            Outcome::Done | Outcome::Held => {
+                entry.failed.succeeded();
+                entry.held.failed(random)
+            }
+            Outcome::Failed => entry.failed.failed(random),
+        };
+        entry.due = now + wait;
+    }
+
+    /// Forgets the namespaces that were not asked about since the last call.
+    pub(super) fn forget_unseen(&mut self) {
+        self.entries
+            .retain(|_, entry| std::mem::take(&mut entry.seen));
+    }
+
+    /// When the next one is due.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.entries.values().map(|entry| entry.due).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_that_is_held_is_looked_at_less_and_less_often() {
+        let mut schedule = Schedule::default();
+        let start = Instant::now();
+        assert!(schedule.is_due("u", start));
+        schedule.ended("u", Outcome::Held, start, 1.0);
+        assert!(!schedule.is_due("u", start));
+        assert_eq!(schedule.next(), Some(start + FIRST_WAIT));
+        assert!(schedule.is_due("u", start + FIRST_WAIT));
+        for _ in 0..20 {
+            schedule.ended("u", Outcome::Held, start, 1.0);
+        }
+        assert_eq!(schedule.next(), Some(start + MOST_WAIT));
+        for _ in 0..20 {
+            schedule.ended("u", Outcome::Failed, start, 1.0);
+        }
+        assert_eq!(schedule.next(), Some(start + MOST_WAIT_AFTER_ERROR));
+    }
+
+    #[test]
+    fn a_namespace_that_is_gone_is_forgotten() {
+        let mut schedule = Schedule::default();
+        let now = Instant::now();
+        schedule.is_due("u", now);
+        schedule.ended("u", Outcome::Done, now, 0.0);
+        schedule.forget_unseen();
+        assert!(schedule.next().is_some());
+        schedule.forget_unseen();
+        assert_eq!(schedule.next(), None);
+    }
+}

@@ -1,0 +1,53 @@
+//! The namespaces that are always there (API-262).
+
+use std::time::Duration;
+
+use serde_json::{Map, json};
+use tokio::time::Instant;
+
+use crate::api::object::Object;
+use crate::api::options::WriteOptions;
+use crate::api::status::Status;
+use crate::registry::special::SYSTEM_NAMESPACES;
+use crate::registry::{Catalog, RegistryStore, RequestContext};
+
+/// How long one creation may take.
+const TIME: Duration = Duration::from_secs(30);
+
+/// Creates those of the system's namespaces that are missing, and answers how many were.
+///
+/// # Errors
+/// The first that can't be looked up or created.
+pub async fn ensure_system_namespaces(catalog: &Catalog) -> Result<usize, Box<Status>> {
+    let Some(store) = catalog.named("namespaces") else {
+        return Ok(0);
+    };
+    let mut created = 0;
+    for name in SYSTEM_NAMESPACES {
+        created += usize::from(ensure(&store, name).await?);
+    }
+    Ok(created)
+}
+
+async fn ensure(store: &RegistryStore, name: &str) -> Result<bool, Box<Status>> {
+    match store.get(None, name, "").await {
+        Ok(_) => return Ok(false),
+        Err(status) if status.code == 404 => {}
+        Err(status) => return Err(status),
+    }
+    let mut namespace = Object(Map::new());
+    namespace.set_type("Namespace", "v1");
+    namespace
+        .0
+        .insert("metadata".to_owned(), json!({"name": name}));
+    let context = RequestContext::internal("namespaces", Instant::now() + TIME);
+    match store
+        .create(&context, None, namespace, &WriteOptions::default())
+        .await
+    {
+        Ok(_) => Ok(true),
+        // Another daemon on the same store was faster.
+        Err(status) if status.reason == "AlreadyExists" => Ok(false),
+        Err(status) => Err(status),
+    }
+}
