@@ -16,7 +16,7 @@ use http_body_util::BodyExt;
 use crate::storage::WatchStream;
 
 /// Answers requests. One value per HTTP thread, cheap to clone; it never leaves its thread.
-pub trait HttpService: Clone + 'static {
+pub trait HttpService: Clone + Unpin + 'static {
     /// Answers one request. The future is dropped when the client gives the request up.
     fn call(
         &self,

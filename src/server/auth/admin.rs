@@ -1,0 +1,257 @@
+//! The admin's credentials: a token made on the first start, and a kubeconfig that holds it.
+//!
+//! Must run only while the data directory is locked, or a second daemon would overwrite the
+//! kubeconfig of the first.
+
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use super::authenticator::AdminToken;
+use super::private_file;
+
+const TOKEN: &str = "admin.token";
+const KUBECONFIG: &str = "admin.kubeconfig";
+const TOKEN_BYTES: usize = 32;
+
+/// The admin's credentials can't be had.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", .path.display())]
+pub struct AdminError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it, and what to do.
+    pub problem: String,
+}
+
+impl AdminError {
+    fn new(path: &Path, problem: impl ToString) -> AdminError {
+        AdminError {
+            path: path.to_owned(),
+            problem: problem.to_string(),
+        }
+    }
+}
+
+/// Reads the token from `<data-dir>/admin.token`, or makes it. An operator may put another one
+/// there.
+///
+/// # Errors
+/// [`AdminError`] names the file, never what is in it.
+pub fn load_or_create_token(data_dir: &Path) -> Result<AdminToken, AdminError> {
+    let path = data_dir.join(TOKEN);
+    let refuse = |error: std::io::Error| AdminError::new(&path, error);
+    if let Some(text) = private_file::read(&path).map_err(refuse)? {
+        return AdminToken::new(text.trim()).ok_or_else(|| {
+            AdminError::new(&path, "it holds no token; remove it to have a new one made")
+        });
+    }
+    private_file::create_directory(data_dir).map_err(refuse)?;
+    let secret = random_secret().map_err(refuse)?;
+    private_file::write(&path, &format!("{secret}\n")).map_err(refuse)?;
+    AdminToken::new(&secret).ok_or_else(|| AdminError::new(&path, "no token could be made"))
+}
+
+fn random_secret() -> std::io::Result<String> {
+    let mut secret = [0_u8; TOKEN_BYTES];
+    let mut rest = &mut secret[..];
+    while !rest.is_empty() {
+        let count = getrandom(&mut *rest, GetRandomFlags::empty())?;
+        rest = rest.split_at_mut(count).1;
+    }
+    Ok(URL_SAFE_NO_PAD.encode(secret))
+}
+
+/// Writes `<data-dir>/admin.kubeconfig` if it does not say the same already; returns its absolute
+/// path.
+///
+/// # Errors
+/// [`AdminError`] names the file.
+pub fn write_kubeconfig(
+    data_dir: &Path,
+    address: SocketAddr,
+    trust_pem: &str,
+    token: &AdminToken,
+) -> Result<PathBuf, AdminError> {
+    let path = data_dir.join(KUBECONFIG);
+    let refuse = |error: std::io::Error| AdminError::new(&path, error);
+    let wanted = kubeconfig(address, trust_pem, token);
+    if private_file::read(&path).map_err(refuse)?.as_deref() != Some(wanted.as_str()) {
+        private_file::write(&path, &wanted).map_err(refuse)?;
+    }
+    std::path::absolute(&path).map_err(refuse)
+}
+
+fn kubeconfig(address: SocketAddr, trust_pem: &str, token: &AdminToken) -> String {
+    let server = reachable(address);
+    let authority = STANDARD.encode(trust_pem);
+    let mut text = String::new();
+    // Writing to a string can't fail.
+    let _ = write!(
+        text,
+        "apiVersion: v1
+kind: Config
+clusters:
+- name: taffrail
+  cluster:
+    server: https://{server}
+    certificate-authority-data: {authority}
+users:
+- name: admin
+  user:
+    token: {token:?}
+contexts:
+- name: taffrail
+  context:
+    cluster: taffrail
+    user: admin
+current-context: taffrail
+preferences: {{}}
+",
+        token = token.secret(),
+    );
+    text
+}
+
+/// Where a client on this machine finds what listens on `address`.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let host = match address.ip() {
+        IpAddr::V4(host) if host.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(host) if host.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        host => host,
+    };
+    SocketAddr::new(host, address.port())
+}
+
+/// What a command of ours needs of the kubeconfig to reach the daemon.
+pub struct AdminAccess {
+    /// Where the daemon listens.
+    pub address: SocketAddr,
+    /// What to trust, in PEM.
+    pub trust_pem: String,
+    /// The admin's token.
+    pub token: AdminToken,
+}
+
+/// Reads the kubeconfig that a daemon has left in its data directory; `None` when there is none.
+///
+/// # Errors
+/// [`AdminError`] names the file.
+pub fn read_kubeconfig(data_dir: &Path) -> Result<Option<AdminAccess>, AdminError> {
+    let path = data_dir.join(KUBECONFIG);
+    let text = private_file::read(&path).map_err(|error| AdminError::new(&path, error))?;
+    let Some(text) = text else { return Ok(None) };
+    match access(&text) {
+        Some(access) => Ok(Some(access)),
+        None => Err(AdminError::new(
+            &path,
+            "not a kubeconfig that a daemon wrote; it is written anew when the daemon starts",
+        )),
+    }
+}
+
+fn access(kubeconfig: &str) -> Option<AdminAccess> {
+    let value: serde_json::Value = serde_saphyr::from_str(kubeconfig).ok()?;
+    let text = |pointer: &str| value.pointer(pointer)?.as_str();
+    let address = text("/clusters/0/cluster/server")?.strip_prefix("https://")?;
+    let authority = text("/clusters/0/cluster/certificate-authority-data")?;
+    Some(AdminAccess {
+        address: address.parse().ok()?,
+        trust_pem: String::from_utf8(STANDARD.decode(authority).ok()?).ok()?,
+        token: AdminToken::new(text("/users/0/user/token")?)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_token_is_made_once_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = load_or_create_token(folder.path()).unwrap();
+        let second = load_or_create_token(folder.path()).unwrap();
+        assert_eq!(first.secret(), second.secret());
+        assert_eq!(first.secret().len(), 43);
+        let other = tempfile::tempdir().unwrap();
+        let third = load_or_create_token(other.path()).unwrap();
+        assert_ne!(first.secret(), third.secret());
+    }
+
+    #[test]
+    fn the_files_are_for_their_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let token = load_or_create_token(folder.path()).unwrap();
+        write_kubeconfig(folder.path(), address("127.0.0.1:1"), "PEM", &token).unwrap();
+        for name in [TOKEN, KUBECONFIG] {
+            let metadata = std::fs::metadata(folder.path().join(name)).unwrap();
+            assert_eq!(metadata.permissions().mode() & 0o777, 0o600, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_empty_token_file_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(TOKEN), "\n").unwrap();
+        let refusal = load_or_create_token(folder.path()).unwrap_err().to_string();
+        assert!(
+            refusal.contains("admin.token: it holds no token"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn the_kubeconfig_follows_the_port_and_can_be_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let token = load_or_create_token(folder.path()).unwrap();
+        assert!(read_kubeconfig(folder.path()).unwrap().is_none());
+        for port in [6443, 7443] {
+            let listening = SocketAddr::from(([0, 0, 0, 0], port));
+            let path = write_kubeconfig(folder.path(), listening, "PEM\n", &token).unwrap();
+            assert!(path.is_absolute());
+            let access = read_kubeconfig(folder.path()).unwrap().unwrap();
+            assert_eq!(access.address, SocketAddr::from(([127, 0, 0, 1], port)));
+            assert_eq!(access.trust_pem, "PEM\n");
+            assert_eq!(access.token.secret(), token.secret());
+        }
+    }
+
+    #[test]
+    fn an_unchanged_kubeconfig_is_not_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let token = AdminToken::new("t").unwrap();
+        let write = || write_kubeconfig(folder.path(), address("[::]:1"), "PEM", &token).unwrap();
+        let path = write();
+        let read_only = std::fs::Permissions::from_mode(0o400);
+        std::fs::set_permissions(&path, read_only).unwrap();
+        let before = std::fs::metadata(&path).unwrap().modified().unwrap();
+        write();
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().modified().unwrap(),
+            before
+        );
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("server: https://[::1]:1\n"), "{text}");
+    }
+
+    #[test]
+    fn a_foreign_kubeconfig_is_refused_without_showing_it() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(KUBECONFIG), "users: [secret]\n").unwrap();
+        let refusal = read_kubeconfig(folder.path()).err().unwrap().to_string();
+        assert!(
+            refusal.contains("admin.kubeconfig: not a kubeconfig"),
+            "{refusal}"
+        );
+        assert!(!refusal.contains("secret"), "{refusal}");
+    }
+}

@@ -1,0 +1,81 @@
+//! HTTP/2: the h2 crate driven directly, one task to a connection.
+//!
+//! Everything of a connection happens in one poll of its task: the requests being answered go
+//! on, all streams that are ready send what they have, h2 puts it into frames, and the frames
+//! leave in one write ([`crate::server::gather`]).
+
+mod connection;
+mod outbound;
+mod reply;
+mod signals;
+mod streams;
+mod vitality;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+use h2::server::Builder;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::body::{ConnectionFacts, HttpService};
+use super::gather::Gather;
+use super::limits::Limits;
+use super::listener::thread::HttpThread;
+
+/// Why an HTTP/2 connection ended otherwise than in good order.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Http2Error {
+    /// The client did not send the preface in time.
+    #[error("the HTTP/2 preface did not come in time")]
+    HandshakeTimeout,
+    /// The protocol was broken, or the connection.
+    #[error(transparent)]
+    Protocol(#[from] h2::Error),
+    /// Writing failed.
+    #[error(transparent)]
+    Socket(#[from] io::Error),
+    /// Nothing was heard of the peer for too long.
+    #[error("the peer is silent, pings included")]
+    Dead,
+}
+
+/// Serves a connection until it ends.
+pub(super) async fn serve<S, T>(
+    io: T,
+    facts: ConnectionFacts,
+    service: S,
+    thread: HttpThread,
+) -> Result<(), Http2Error>
+where
+    S: HttpService,
+    T: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    let limits = thread.limits();
+    let gather = Gather::new(io, thread.buffers().clone());
+    let handshake = connection::handshake(builder(limits), gather.clone());
+    let h2 = tokio::time::timeout(limits.handshake_timeout, handshake)
+        .await
+        .map_err(|_| Http2Error::HandshakeTimeout)??;
+    connection::Connection::new(h2, gather, facts, service, thread).await
+}
+
+fn builder(limits: &Limits) -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .max_concurrent_streams(limits.streams)
+        .max_header_list_size(limits.header_bytes)
+        // A body is read at once and bounded; this much per stream fills no link but keeps a
+        // thousand slow uploads at 64 MiB.
+        .initial_window_size(64 * 1024)
+        .initial_connection_window_size(1024 * 1024)
+        // What waits in h2 for its turn to be framed; streams are asked for more only when the
+        // socket has taken the last.
+        .max_send_buffer_size(128 * 1024)
+        // Floods of streams opened and reset, by them or for their errors, end the connection.
+        .max_concurrent_reset_streams(50)
+        .max_pending_accept_reset_streams(50)
+        .max_local_error_reset_streams(Some(256));
+    builder
+}

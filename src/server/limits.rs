@@ -1,0 +1,67 @@
+//! What strangers on the network may take: connections, streams, bytes of headers, time.
+
+use std::time::Duration;
+
+use crate::config::Config;
+
+/// Bounds of the transport. Those an operator may set are settings; the others have reasons that
+/// don't change from one installation to the next.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Connections at a time, over all threads.
+    pub connections: usize,
+    /// For TLS, and for the preface of HTTP/2.
+    pub handshake_timeout: Duration,
+    /// For the header of an HTTP/1.1 request, from its first byte.
+    pub header_timeout: Duration,
+    /// For a connection without a request.
+    pub idle_timeout: Duration,
+    /// Streams at a time on one HTTP/2 connection.
+    pub streams: u32,
+    /// Bytes of a request's header. Selectors in a query may be long; tokens are a few KiB.
+    pub header_bytes: u32,
+    /// How often an HTTP/2 connection looks at itself: idle, dead, stalled.
+    pub inspection_interval: Duration,
+    /// After so long without a byte from the peer of an HTTP/2 connection it is sent a ping. TCP's
+    /// own keep-alive finds a dead host on a quiet connection within a minute; the ping is for
+    /// peers behind a proxy that answers in their place.
+    pub ping_after: Duration,
+    /// After so long without a byte the peer counts as dead. A client that was merely stopped for
+    /// some minutes finds its watches as it left them.
+    pub dead_after: Duration,
+    /// After so long without room for a byte of it, a response that is no watch is given up. A
+    /// watch that stalls costs nothing and waits until the peer counts as dead.
+    pub stalled_after: Duration,
+}
+
+impl Limits {
+    /// The limits that a configuration asks for.
+    pub fn of(config: &Config) -> Limits {
+        Limits {
+            connections: config.max_connections,
+            handshake_timeout: config.handshake_timeout.0,
+            header_timeout: config.header_timeout.0,
+            idle_timeout: config.idle_timeout.0,
+            streams: config.http2_max_streams_per_connection,
+            header_bytes: 64 * 1024,
+            inspection_interval: Duration::from_secs(30).min(config.idle_timeout.0),
+            ping_after: Duration::from_secs(5 * 60),
+            dead_after: Duration::from_secs(10 * 60),
+            stalled_after: config.request_timeout.0,
+        }
+    }
+}
+
+impl Limits {
+    /// How many inspections in a row a response may be found stalled.
+    pub(super) fn stalled_inspections(&self) -> u32 {
+        let interval = self.inspection_interval.as_millis().max(1);
+        u32::try_from(self.stalled_after.as_millis().div_ceil(interval)).unwrap_or(u32::MAX)
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits::of(&Config::default())
+    }
+}

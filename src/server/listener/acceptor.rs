@@ -1,0 +1,168 @@
+//! The one task that accepts, and the choice of the thread.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use metrics::{Counter, Gauge};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc;
+
+use super::thread::Load;
+use crate::server::limits::Limits;
+
+/// How long accepting rests after an error of the whole process, such as no file being left.
+const REST: Duration = Duration::from_millis(100);
+
+/// Complaints of one kind are logged at most this often.
+const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// A connection on its way to its thread.
+pub(super) struct Arrival {
+    pub(super) stream: TcpStream,
+    pub(super) peer: SocketAddr,
+    pub(super) seat: Seated,
+}
+
+/// A thread as the acceptor knows it.
+pub(super) struct Seat {
+    pub(super) arrivals: mpsc::Sender<Arrival>,
+    pub(super) load: Arc<Load>,
+}
+
+/// Counts a connection for as long as it lasts.
+pub(super) struct Seated {
+    load: Arc<Load>,
+    open: Arc<Open>,
+}
+
+impl Drop for Seated {
+    fn drop(&mut self) {
+        self.load.disconnect();
+        self.open.count.fetch_sub(1, Ordering::Relaxed);
+        self.open.gauge.decrement(1);
+    }
+}
+
+struct Open {
+    count: AtomicUsize,
+    gauge: Gauge,
+}
+
+/// Accepts connections and gives each to the thread that has least to do.
+pub(super) struct Acceptor {
+    listener: TcpListener,
+    connections_max: usize,
+    seats: Vec<Seat>,
+    open: Arc<Open>,
+    refused: Counter,
+    complained: Option<Instant>,
+}
+
+impl Acceptor {
+    pub(super) fn new(listener: TcpListener, limits: &Limits, seats: Vec<Seat>) -> Acceptor {
+        metrics::describe_gauge!(
+            "taffrail_connections",
+            "Connections open on the secure port."
+        );
+        metrics::describe_counter!(
+            "taffrail_connections_refused_total",
+            "Connections closed as they came because max-connections were open."
+        );
+        Acceptor {
+            listener,
+            connections_max: limits.connections,
+            seats,
+            open: Arc::new(Open {
+                count: AtomicUsize::new(0),
+                gauge: metrics::gauge!("taffrail_connections"),
+            }),
+            refused: metrics::counter!("taffrail_connections_refused_total"),
+            complained: None,
+        }
+    }
+
+    /// Accepts until it is dropped.
+    pub(super) async fn run(mut self) {
+        let readiness = match self.listener.try_clone().and_then(AsyncFd::new) {
+            Ok(readiness) => readiness,
+            Err(error) => {
+                tracing::error!(%error, "the secure port can't be accepted from");
+                return;
+            }
+        };
+        loop {
+            match readiness.readable().await {
+                Ok(mut ready) => match ready.try_io(|listener| listener.get_ref().accept()) {
+                    Ok(Ok((stream, peer))) => self.seat(stream, peer),
+                    Ok(Err(error)) => self.rest_after(error).await,
+                    // Nobody was there after all.
+                    Err(_) => {}
+                },
+                Err(error) => self.rest_after(error).await,
+            }
+        }
+    }
+
+    async fn rest_after(&mut self, error: io::Error) {
+        // A client that hung up before it was accepted is no trouble of ours.
+        let harmless = [
+            io::ErrorKind::ConnectionAborted,
+            io::ErrorKind::ConnectionReset,
+            io::ErrorKind::Interrupted,
+        ];
+        if !harmless.contains(&error.kind()) {
+            self.complain(&format!("connections can't be accepted: {error}"));
+            tokio::time::sleep(REST).await;
+        }
+    }
+
+    /// Finds a thread for a connection. With too many open it is closed at once: a client that
+    /// hears no sooner fails no later.
+    fn seat(&mut self, stream: TcpStream, peer: SocketAddr) {
+        if self.open.count.load(Ordering::Relaxed) >= self.connections_max {
+            self.refused.increment(1);
+            let most = self.connections_max;
+            self.complain(&format!(
+                "connections are closed as they come: max-connections={most} are open"
+            ));
+            return;
+        }
+        if let Err(error) = stream.set_nonblocking(true) {
+            self.complain(&format!("a connection can't be served: {error}"));
+            return;
+        }
+        let Some(seat) = self.seats.iter().min_by_key(|seat| seat.load.get()) else {
+            return;
+        };
+        seat.load.connect();
+        self.open.count.fetch_add(1, Ordering::Relaxed);
+        self.open.gauge.increment(1);
+        let seated = Seated {
+            load: Arc::clone(&seat.load),
+            open: Arc::clone(&self.open),
+        };
+        let arrival = Arrival {
+            stream,
+            peer,
+            seat: seated,
+        };
+        if seat.arrivals.try_send(arrival).is_err() {
+            self.refused.increment(1);
+            self.complain("connections are closed as they come: the HTTP threads are overloaded");
+        }
+    }
+
+    fn complain(&mut self, complaint: &str) {
+        let now = Instant::now();
+        let due = self
+            .complained
+            .is_none_or(|last| now.duration_since(last) >= COMPLAINT_INTERVAL);
+        if due {
+            self.complained = Some(now);
+            tracing::warn!("{complaint}");
+        }
+    }
+}

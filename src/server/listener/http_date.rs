@@ -1,0 +1,56 @@
+//! The `Date` header, formatted once a second.
+
+use std::cell::RefCell;
+
+use http::HeaderValue;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimePrinter;
+
+/// The date of one thread.
+#[derive(Debug, Default)]
+pub(in crate::server) struct HttpDate {
+    last: RefCell<Option<(i64, HeaderValue)>>,
+}
+
+impl HttpDate {
+    /// The date now.
+    pub(in crate::server) fn now(&self) -> HeaderValue {
+        self.at(Timestamp::now())
+    }
+
+    fn at(&self, time: Timestamp) -> HeaderValue {
+        let second = time.as_second();
+        let mut last = self.last.borrow_mut();
+        match &*last {
+            Some((known, value)) if *known == second => value.clone(),
+            _ => {
+                let value = format(&time);
+                *last = Some((second, value.clone()));
+                value
+            }
+        }
+    }
+}
+
+/// A time outside the calendar that HTTP knows has no date; an empty header is harmless.
+fn format(time: &Timestamp) -> HeaderValue {
+    DateTimePrinter::new()
+        .timestamp_to_rfc9110_string(time)
+        .ok()
+        .and_then(|text| HeaderValue::try_from(text).ok())
+        .unwrap_or_else(|| HeaderValue::from_static(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_is_written_as_http_wants_it_and_changes_with_the_second() {
+        let date = HttpDate::default();
+        let at = |second| date.at(Timestamp::from_second(second).unwrap());
+        assert_eq!(at(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(at(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(at(784_111_778), "Sun, 06 Nov 1994 08:49:38 GMT");
+    }
+}

@@ -1,0 +1,157 @@
+//! Connections: accepted in one place, served on one thread each for all their life.
+//!
+//! One task accepts and gives each connection to the HTTP thread that has least to do. The
+//! kernel could spread them (SO_REUSEPORT, or every thread on one shared socket), but it spreads
+//! by hash or by who wakes first: ten connections with a thousand watches each may then all sit
+//! on one core. Accepting is cheap, a hand-over costs microseconds, and an even spread is worth
+//! both.
+
+mod acceptor;
+pub(in crate::server) mod http_date;
+mod metrics_listener;
+mod open_files;
+mod socket;
+pub(in crate::server) mod thread;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_rt::Arbiter;
+use tokio::task::JoinHandle;
+
+use super::body::HttpService;
+use super::limits::Limits;
+use crate::config::Config;
+
+pub use metrics_listener::MetricsListener;
+pub use open_files::raise_open_file_limit;
+pub use socket::BindError;
+
+use acceptor::Acceptor;
+use worker::Worker;
+
+/// The secure port, open but not served yet.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    limits: Limits,
+    threads: usize,
+}
+
+impl Server {
+    /// Opens the port, so that a conflict shows before anything else is done, and raises the
+    /// limit of open files. Connections queue up until [`Server::serve`].
+    ///
+    /// # Errors
+    /// [`BindError`], a line for the operator.
+    pub fn bind(config: &Config) -> Result<Server, BindError> {
+        let mut limits = Limits::of(config);
+        let room = raise_open_file_limit();
+        if room < limits.connections {
+            tracing::warn!(
+                max_connections = limits.connections,
+                room,
+                "the limit of open files leaves room for fewer connections than max-connections"
+            );
+            limits.connections = room;
+        }
+        let threads = match config.http_threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        };
+        let address = SocketAddr::new(config.bind_address, config.secure_port.0);
+        let listener = socket::listen("secure-port", address)?;
+        let address = listener.local_addr().unwrap_or(address);
+        Ok(Server {
+            listener,
+            address,
+            limits,
+            threads,
+        })
+    }
+
+    /// The address with the port that was chosen.
+    pub fn local_address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How many HTTP threads there will be.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Overrides bounds that are no settings.
+    #[cfg(test)]
+    pub(in crate::server) fn with_limits(mut self, change: impl FnOnce(&mut Limits)) -> Server {
+        change(&mut self.limits);
+        self
+    }
+
+    /// Serves. `make_service` is called once on each HTTP thread, with the thread's number.
+    ///
+    /// Must be called within an actix system; the calling thread accepts.
+    pub fn serve<S, M>(self, tls: Arc<rustls::ServerConfig>, make_service: M) -> Running
+    where
+        S: HttpService,
+        M: Fn(usize) -> S + Clone + Send + 'static,
+    {
+        let limits = Arc::new(self.limits);
+        let mut workers = Vec::with_capacity(self.threads);
+        let mut arbiters = Vec::with_capacity(self.threads);
+        let mut seats = Vec::with_capacity(self.threads);
+        for number in 0..self.threads {
+            let arbiter = Arbiter::new();
+            let (worker, seat) = Worker::new(Arc::clone(&limits), Arc::clone(&tls));
+            let drained = worker.start(&arbiter, number, make_service.clone());
+            workers.push(drained);
+            arbiters.push(arbiter);
+            seats.push(seat);
+        }
+        let acceptor = Acceptor::new(self.listener, &limits, seats);
+        Running {
+            address: self.address,
+            accepting: actix_rt::spawn(acceptor.run()),
+            workers,
+            arbiters,
+        }
+    }
+}
+
+/// The secure port, being served.
+pub struct Running {
+    address: SocketAddr,
+    accepting: JoinHandle<()>,
+    workers: Vec<worker::Drained>,
+    arbiters: Vec<Arbiter>,
+}
+
+impl Running {
+    /// The address with the port that was chosen.
+    pub fn local_address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops politely: no connections are accepted any more, HTTP/2 gets a GOAWAY, requests are
+    /// answered, watches end, all within `deadline`; then the threads stop. Returns how many
+    /// connections had to be cut.
+    pub async fn drain(self, deadline: Duration) -> usize {
+        let deadline = tokio::time::Instant::now() + deadline;
+        self.accepting.abort();
+        // The listening socket is closed once the task is gone.
+        let _ = self.accepting.await;
+        let mut cut = 0;
+        for drained in self.workers {
+            cut += drained.wait_until(deadline).await;
+        }
+        for arbiter in &self.arbiters {
+            arbiter.stop();
+        }
+        cut
+    }
+}

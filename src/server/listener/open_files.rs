@@ -1,0 +1,47 @@
+//! The limit of open files: every connection is one.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Files kept for everything that is no connection: the store, epoll, the log.
+const KEPT_FOR_OTHERS: u64 = 256;
+
+/// Raises the soft limit to the hard one, logs it, and says how many connections it leaves room
+/// for.
+pub fn raise_open_file_limit() -> usize {
+    let before = getrlimit(Resource::Nofile);
+    let wanted = Rlimit {
+        current: before.maximum,
+        maximum: before.maximum,
+    };
+    if before.current != before.maximum
+        && let Err(error) = setrlimit(Resource::Nofile, wanted)
+    {
+        tracing::warn!(%error, "the soft limit of open files can't be raised");
+    }
+    let after = getrlimit(Resource::Nofile);
+    tracing::info!(
+        soft = describe(after.current),
+        before = describe(before.current),
+        hard = describe(after.maximum),
+        "limit of open files"
+    );
+    let usable = after.current.unwrap_or(u64::MAX);
+    usize::try_from(usable.saturating_sub(KEPT_FOR_OTHERS).max(1)).unwrap_or(usize::MAX)
+}
+
+fn describe(limit: Option<u64>) -> String {
+    limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_soft_limit_is_the_hard_one_afterwards() {
+        let room = raise_open_file_limit();
+        let limit = getrlimit(Resource::Nofile);
+        assert_eq!(limit.current, limit.maximum);
+        assert!(room > 0);
+    }
+}

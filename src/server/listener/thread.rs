@@ -1,0 +1,270 @@
+//! What the connections of one HTTP thread share.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Waker};
+
+use metrics::Counter;
+use tokio::sync::Notify;
+
+use super::http_date::HttpDate;
+use crate::server::gather::BufferPool;
+use crate::server::limits::Limits;
+
+/// How much one thread has to do, as the acceptor sees it: connections and the watches on them.
+#[derive(Debug, Default)]
+pub(in crate::server) struct Load {
+    connections: AtomicUsize,
+    watches: AtomicUsize,
+}
+
+impl Load {
+    /// Both together: a watch is about as much work as a connection.
+    pub(super) fn get(&self) -> usize {
+        self.connections() + self.watches.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn connect(&self) {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn disconnect(&self) {
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Counters that are looked up once a thread, not once a delivery.
+pub(in crate::server) struct Counters {
+    watch_frames: Counter,
+}
+
+impl Counters {
+    fn new() -> Counters {
+        metrics::describe_counter!(
+            "taffrail_watch_frames_sent_total",
+            "Watch events, bookmarks included, handed to HTTP/2 streams and HTTP/1.1 connections."
+        );
+        Counters {
+            watch_frames: metrics::counter!("taffrail_watch_frames_sent_total"),
+        }
+    }
+
+    /// Counts the watch frames of a batch.
+    pub(in crate::server) fn sent(&self, watch_frames: u64) {
+        if watch_frames > 0 {
+            self.watch_frames.increment(watch_frames);
+        }
+    }
+}
+
+/// The thread. Clones share it; it never leaves it.
+#[derive(Clone)]
+pub(in crate::server) struct HttpThread {
+    shared: Rc<Shared>,
+}
+
+struct Shared {
+    limits: Arc<Limits>,
+    load: Arc<Load>,
+    buffers: BufferPool,
+    date: HttpDate,
+    counters: Counters,
+    draining: Cell<bool>,
+    members: RefCell<Members>,
+    empty: Notify,
+}
+
+/// Connections that want to hear of a drain.
+#[derive(Default)]
+struct Members {
+    wakers: Vec<Option<Waker>>,
+    free: Vec<usize>,
+}
+
+impl Members {
+    fn len(&self) -> usize {
+        self.wakers.len() - self.free.len()
+    }
+}
+
+impl HttpThread {
+    pub(in crate::server) fn new(limits: Arc<Limits>, load: Arc<Load>) -> HttpThread {
+        HttpThread {
+            shared: Rc::new(Shared {
+                limits,
+                load,
+                buffers: BufferPool::default(),
+                date: HttpDate::default(),
+                counters: Counters::new(),
+                draining: Cell::new(false),
+                members: RefCell::default(),
+                empty: Notify::new(),
+            }),
+        }
+    }
+
+    pub(in crate::server) fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    pub(in crate::server) fn buffers(&self) -> &BufferPool {
+        &self.shared.buffers
+    }
+
+    pub(in crate::server) fn date(&self) -> &HttpDate {
+        &self.shared.date
+    }
+
+    pub(in crate::server) fn counters(&self) -> &Counters {
+        &self.shared.counters
+    }
+
+    /// A connection begins.
+    pub(in crate::server) fn join(&self) -> Membership {
+        let mut members = self.shared.members.borrow_mut();
+        let index = members.free.pop().unwrap_or_else(|| {
+            members.wakers.push(None);
+            members.wakers.len() - 1
+        });
+        Membership {
+            thread: self.clone(),
+            index,
+            watches: 0,
+        }
+    }
+
+    /// Tells every connection to finish what it does and close.
+    pub(super) fn drain(&self) {
+        self.shared.draining.set(true);
+        let mut members = self.shared.members.borrow_mut();
+        for waker in members.wakers.iter_mut().filter_map(Option::take) {
+            waker.wake();
+        }
+    }
+
+    /// Connections there are.
+    pub(super) fn connections(&self) -> usize {
+        self.shared.members.borrow().len()
+    }
+
+    /// Waits until the last connection has gone.
+    pub(super) async fn emptied(&self) {
+        while self.connections() > 0 {
+            self.shared.empty.notified().await;
+        }
+    }
+}
+
+/// A connection's place on its thread, given back on drop.
+pub(in crate::server) struct Membership {
+    thread: HttpThread,
+    index: usize,
+    watches: usize,
+}
+
+impl Membership {
+    /// The thread.
+    pub(in crate::server) fn thread(&self) -> &HttpThread {
+        &self.thread
+    }
+
+    /// Whether the thread drains; wakes the task when it begins to.
+    pub(in crate::server) fn is_draining(&self, context: &Context<'_>) -> bool {
+        let shared = &self.thread.shared;
+        if !shared.draining.get()
+            && let Some(slot) = shared.members.borrow_mut().wakers.get_mut(self.index)
+        {
+            match slot {
+                Some(waker) => waker.clone_from(context.waker()),
+                None => *slot = Some(context.waker().clone()),
+            }
+        }
+        shared.draining.get()
+    }
+
+    /// Tells the acceptor how many watches the connection carries.
+    pub(in crate::server) fn carries(&mut self, watches: usize) {
+        if watches > self.watches {
+            self.thread
+                .shared
+                .load
+                .watches
+                .fetch_add(watches - self.watches, Ordering::Relaxed);
+        } else if watches < self.watches {
+            self.thread
+                .shared
+                .load
+                .watches
+                .fetch_sub(self.watches - watches, Ordering::Relaxed);
+        }
+        self.watches = watches;
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        self.carries(0);
+        let shared = &self.thread.shared;
+        let mut members = shared.members.borrow_mut();
+        if let Some(slot) = members.wakers.get_mut(self.index) {
+            *slot = None;
+            members.free.push(self.index);
+        }
+        if members.len() == 0 {
+            shared.empty.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+    use futures_util::task::noop_waker;
+
+    fn thread() -> (HttpThread, Arc<Load>) {
+        let load = Arc::new(Load::default());
+        let limits = Arc::new(Limits::default());
+        (HttpThread::new(limits, Arc::clone(&load)), load)
+    }
+
+    #[test]
+    fn a_thread_is_empty_when_the_last_connection_has_gone() {
+        let (thread, _) = thread();
+        assert!(thread.emptied().now_or_never().is_some());
+        let (one, other) = (thread.join(), thread.join());
+        drop(one);
+        assert!(thread.emptied().now_or_never().is_none());
+        drop(other);
+        assert!(thread.emptied().now_or_never().is_some());
+    }
+
+    #[test]
+    fn a_drain_is_seen_by_those_who_come_later_too() {
+        let (thread, _) = thread();
+        let waker = noop_waker();
+        let context = Context::from_waker(&waker);
+        let before = thread.join();
+        assert!(!before.is_draining(&context));
+        thread.drain();
+        assert!(before.is_draining(&context));
+        assert!(thread.join().is_draining(&context));
+    }
+
+    #[test]
+    fn the_load_counts_watches_and_forgets_those_of_a_closed_connection() {
+        let (thread, load) = thread();
+        let mut connection = thread.join();
+        connection.carries(5);
+        connection.carries(3);
+        assert_eq!(load.get(), 3);
+        drop(connection);
+        assert_eq!(load.get(), 0);
+    }
+}

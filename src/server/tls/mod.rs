@@ -1,0 +1,137 @@
+//! TLS: the certificates, made on the first start and kept, and what rustls needs of them.
+//!
+//! Must run only while the data directory is locked, or two daemons could make two authorities.
+
+mod authority;
+mod certificate;
+mod names;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use metrics::Counter;
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::auth::private_file;
+use crate::config::Config;
+use authority::Authority;
+
+/// HTTP/2, as ALPN calls it.
+pub(super) const ALPN_HTTP2: &[u8] = b"h2";
+const ALPN_HTTP1: &[u8] = b"http/1.1";
+
+/// Folder of the certificates within the data directory.
+const FOLDER: &str = "pki";
+
+/// The certificates can't be had.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", .path.display())]
+pub struct TlsError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it, and what to do.
+    pub problem: String,
+}
+
+impl TlsError {
+    fn new(path: &Path, problem: impl ToString) -> TlsError {
+        TlsError {
+            path: path.to_owned(),
+            problem: problem.to_string(),
+        }
+    }
+}
+
+/// What the secure port shows and what its clients trust.
+pub struct Tls {
+    server: Arc<ServerConfig>,
+    trust_pem: String,
+}
+
+impl Tls {
+    /// Reads the certificates of the configuration, or makes what is missing, near its end or
+    /// without a name it should have. An authority once made is kept, so that kubeconfigs stay
+    /// good.
+    ///
+    /// # Errors
+    /// [`TlsError`] names the file.
+    pub fn load_or_create(config: &Config) -> Result<Tls, TlsError> {
+        if config.tls_cert_file.is_set() {
+            let certificate = config.tls_cert_file.as_path();
+            let chain_pem = read(certificate)?;
+            let key_path = config.tls_private_key_file.as_path();
+            let key_pem = read(key_path)?;
+            let server = server_config((certificate, &chain_pem), (key_path, &key_pem))?;
+            return Ok(Tls {
+                server,
+                trust_pem: chain_pem,
+            });
+        }
+        let folder = config.data_dir.as_path().join(FOLDER);
+        private_file::create_directory(&folder).map_err(|error| TlsError::new(&folder, error))?;
+        let authority = Authority::load_or_create(&folder)?;
+        let names = names::of(config);
+        let leaf = certificate::load_or_create(&folder, &authority, &names)?;
+        let server = server_config(
+            (&leaf.path, &leaf.certificate_pem),
+            (&leaf.key_path, &leaf.key_pem),
+        )?;
+        Ok(Tls {
+            server,
+            trust_pem: authority.certificate_pem().to_owned(),
+        })
+    }
+
+    /// What rustls needs to serve.
+    pub fn server_config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.server)
+    }
+
+    /// What a client must trust, in PEM, for kubeconfigs.
+    pub fn trust_pem(&self) -> &str {
+        &self.trust_pem
+    }
+}
+
+fn read(path: &Path) -> Result<String, TlsError> {
+    std::fs::read_to_string(path).map_err(|error| TlsError::new(path, error))
+}
+
+fn server_config(
+    (certificate_path, chain_pem): (&Path, &str),
+    (key_path, key_pem): (&Path, &str),
+) -> Result<Arc<ServerConfig>, TlsError> {
+    let chain = CertificateDer::pem_slice_iter(chain_pem.as_bytes())
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| TlsError::new(certificate_path, error))?;
+    let key = PrivateKeyDer::from_pem_slice(key_pem.as_bytes())
+        .map_err(|error| TlsError::new(key_path, error))?;
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let mut server = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
+        .map_err(|error| TlsError::new(certificate_path, error))?;
+    server.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()];
+    // A client that comes back brings its session along in a ticket: nothing is kept here for
+    // those who don't.
+    server.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+    server.ticketer =
+        aws_lc_rs::Ticketer::new().map_err(|error| TlsError::new(certificate_path, error))?;
+    server.send_tls13_tickets = 1;
+    Ok(Arc::new(server))
+}
+
+/// Counts handshakes that failed, under Kubernetes' name for it.
+pub(super) fn handshake_errors() -> Counter {
+    metrics::describe_counter!(
+        "apiserver_tls_handshake_errors_total",
+        "TLS handshakes that failed or took too long."
+    );
+    metrics::counter!("apiserver_tls_handshake_errors_total")
+}

@@ -1,0 +1,94 @@
+//! The names that the certificate carries.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::config::Config;
+
+/// A host name or an address.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Name {
+    Host(String),
+    Address(IpAddr),
+}
+
+/// How clients call the API server within a Kubernetes cluster, its service's first address
+/// included.
+const KUBERNETES: [&str; 5] = [
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+    "localhost",
+];
+const KUBERNETES_SERVICE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+
+const HOST_NAME_FILE: &str = "/proc/sys/kernel/hostname";
+
+/// All names for a configuration.
+pub(super) fn of(config: &Config) -> BTreeSet<Name> {
+    // A machine that does not tell its name so has to be given it with tls-san.
+    let host = std::fs::read_to_string(HOST_NAME_FILE).unwrap_or_default();
+    let addresses = [
+        IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::LOCALHOST),
+        IpAddr::V4(KUBERNETES_SERVICE),
+        config.bind_address,
+    ];
+    let texts = KUBERNETES
+        .into_iter()
+        .chain(config.tls_san.0.iter().map(String::as_str))
+        .chain([host.trim()]);
+    texts
+        .filter_map(name)
+        .chain(addresses.map(Name::Address))
+        .filter(|name| !matches!(name, Name::Address(address) if address.is_unspecified()))
+        .collect()
+}
+
+/// A text as a name; what can be neither is left out.
+fn name(text: &str) -> Option<Name> {
+    if let Ok(address) = text.parse() {
+        return Some(Name::Address(address));
+    }
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '*');
+    (!text.is_empty() && text.len() <= 253 && text.chars().all(allowed))
+        .then(|| Name::Host(text.to_ascii_lowercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Names;
+
+    #[test]
+    fn the_certificate_carries_the_names_clients_use() {
+        let names = of(&Config {
+            bind_address: IpAddr::V4(Ipv4Addr::new(192, 168, 3, 4)),
+            tls_san: Names(vec!["api.example".to_owned(), "10.9.8.7".to_owned()]),
+            ..Config::default()
+        });
+        for host in [
+            "localhost",
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+            "api.example",
+        ] {
+            assert!(names.contains(&Name::Host(host.to_owned())), "{host}");
+        }
+        for address in ["127.0.0.1", "::1", "10.0.0.1", "192.168.3.4", "10.9.8.7"] {
+            let address = address.parse().unwrap();
+            assert!(names.contains(&Name::Address(address)), "{address}");
+        }
+    }
+
+    #[test]
+    fn an_unspecified_address_is_no_name() {
+        let names = of(&Config {
+            bind_address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            ..Config::default()
+        });
+        assert!(!names.contains(&Name::Address(IpAddr::V4(Ipv4Addr::UNSPECIFIED))));
+    }
+}
