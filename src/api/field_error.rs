@@ -246,7 +246,7 @@ pub fn go_quote(text: &str) -> String {
             '\x0b' => quoted.push_str("\\v"),
             ' '..='~' => quoted.push(c),
             '\0'..='\x7f' => quoted.push_str(&format!("\\x{:02x}", u32::from(c))),
-            _ if is_printable(c) => quoted.push(c),
+            _ if is_go_printable(c) => quoted.push(c),
             '\u{80}'..='\u{ffff}' => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
             _ => quoted.push_str(&format!("\\U{:08x}", u32::from(c))),
         }
@@ -255,9 +255,12 @@ pub fn go_quote(text: &str) -> String {
     quoted
 }
 
-/// Whether Go prints a character beyond ASCII as it is. The standard library's table decides;
-/// the letter in front keeps it from escaping combining marks, which Go prints.
-fn is_printable(c: char) -> bool {
+/// Whether Go prints a character as it is. Beyond ASCII the standard library's table decides; the
+/// letter in front keeps it from escaping combining marks, which Go prints.
+pub fn is_go_printable(c: char) -> bool {
+    if c.is_ascii() {
+        return matches!(c, ' '..='~');
+    }
     let mut pair = String::from("a");
     pair.push(c);
     pair.escape_debug().nth(1) == Some(c)
