@@ -101,18 +101,15 @@ async fn open(
     while all.len() < watchers {
         let client = Arc::new(daemon.client());
         let streams = STREAMS.min(watchers - all.len());
-        let opened = join_all((0..streams).map(|_| {
+        let path = format!(
+            "{}?watch=true&resourceVersion={from}&timeoutSeconds=3600",
+            load::collection()
+        );
+        for lines in join_all((0..streams).map(|_| client.watch(&path))).await {
             let (client, delivered) = (client.clone(), delivered.clone());
-            async move {
-                let path = format!(
-                    "{}?watch=true&resourceVersion={from}&timeoutSeconds=3600",
-                    load::collection()
-                );
-                let lines = client.watch(&path).await;
-                tokio::spawn(follow(client, lines, from, origin, updates, delivered))
-            }
-        }));
-        all.extend(opened.await);
+            let following = follow(client, lines, from, origin, updates, delivered);
+            all.push(tokio::spawn(following));
+        }
     }
     all
 }

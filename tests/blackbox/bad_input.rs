@@ -291,7 +291,7 @@ async fn a_version_of_the_future_is_a_timeout_with_its_cause() {
 #[tokio::test]
 async fn a_compacted_version_is_expired_in_lists_pages_and_watches() {
     // LI-50, LI-51, WA-30.
-    let daemon = Daemon::start().await;
+    let daemon = Daemon::with(&["--retention-age", "1s"]).await;
     let client = daemon.client();
     let first = client
         .call(Call::post(CONFIGMAPS, &body("a", "0")))
@@ -306,20 +306,30 @@ async fn a_compacted_version_is_expired_in_lists_pages_and_watches() {
         .await
         .expect(200);
     let token = page["metadata"]["continue"].as_str().unwrap().to_owned();
-    for number in 1..=20 {
-        let put = Call::put(&configmap("a"), &body("a", &number.to_string()));
-        client.call(put).await.expect(200);
-    }
-    daemon.compact().await;
-
     let exact = format!(
         "resourceVersion={}&resourceVersionMatch=Exact",
         version(&first)
     );
-    let status = client
-        .call(Call::get(&format!("{CONFIGMAPS}?{exact}")))
-        .await;
-    let status = status.refusal(410, "Expired");
+    let start = Instant::now();
+    let status = loop {
+        let value = start.elapsed().as_nanos().to_string();
+        client
+            .call(Call::put(&configmap("a"), &body("a", &value)))
+            .await
+            .expect(200);
+        daemon.compact().await;
+        let answer = client
+            .call(Call::get(&format!("{CONFIGMAPS}?{exact}")))
+            .await;
+        if answer.status != 200 {
+            break answer.refusal(410, "Expired");
+        }
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "nothing is ever forgotten"
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
     let message = status["message"].as_str().unwrap();
     assert!(
         message.contains("for the provided list is too old"),
@@ -346,7 +356,7 @@ async fn a_compacted_version_is_expired_in_lists_pages_and_watches() {
         .as_array()
         .unwrap()
         .iter()
-        .filter_map(|i| i["metadata"]["name"].as_str())
+        .filter_map(|item| item["metadata"]["name"].as_str())
         .collect();
     assert_eq!(names, ["b"]);
 
@@ -366,7 +376,15 @@ async fn a_compacted_version_is_expired_in_lists_pages_and_watches() {
 
 #[tokio::test]
 async fn slow_and_idle_handshakes_and_headers_are_cut_off() {
-    let daemon = Daemon::start().await;
+    let limits = [
+        "--handshake-timeout",
+        "1s",
+        "--header-timeout",
+        "1s",
+        "--idle-timeout",
+        "2s",
+    ];
+    let daemon = Daemon::with(&limits).await;
     let address = daemon.target().address;
     // A connection without a handshake, one with half a request line, one that feeds a header
     // byte after byte: each must be closed, and quickly enough that no fleet of them adds up.

@@ -182,10 +182,6 @@ impl Call {
         Call::new("PATCH", path).body("application/merge-patch+json", body.to_string())
     }
 
-    pub fn json_patch(path: &str, body: &Value) -> Call {
-        Call::new("PATCH", path).body("application/json-patch+json", body.to_string())
-    }
-
     pub fn body(self, content_type: &str, body: impl Into<Bytes>) -> Call {
         let mut call = self.header("content-type", content_type);
         call.body = body.into();
@@ -263,10 +259,6 @@ impl Answer {
 }
 
 impl Client {
-    pub fn target(&self) -> &Target {
-        &self.target
-    }
-
     /// Sends and reads the whole answer; panics where there is none.
     pub async fn call(&self, call: Call) -> Answer {
         let what = format!(

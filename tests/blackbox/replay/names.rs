@@ -68,7 +68,7 @@ impl Names {
 
     fn clean_text(&mut self, text: &str, key: &str) -> String {
         match key {
-            "resourceVersion" if text != "" && text != "0" => self.name("rv", text),
+            "resourceVersion" if !matches!(text, "" | "0") => self.name("rv", text),
             "continue" if !text.is_empty() => "<continue>".to_owned(),
             _ if is_time(text) => "<time>".to_owned(),
             _ => self.text(text),
