@@ -236,7 +236,7 @@ async fn creates_and_shows(_daemon: Daemon, kubectl: Kubectl) {
     assert_eq!(all, "pod/till-0\nservice/till\ndeployment.apps/till\n");
 
     let before = kubectl.ok(&["get", "ns", "-o", "name"]).await;
-    let manifest = "{apiVersion: v1, kind: Namespace, metadata: {name: dry}}";
+    let manifest = "apiVersion: v1\nkind: Namespace\nmetadata: {name: dry}\n";
     let dry = ["create", "-f", "-", "--dry-run=server"];
     let dry = kubectl.ok_with(&dry, manifest).await;
     assert_eq!(dry, "namespace/dry created (server dry run)\n");
@@ -279,7 +279,7 @@ async fn changes(_daemon: Daemon, kubectl: Kubectl) {
     assert_eq!(price(".data.pear").await, "6");
 
     let version = price(".metadata.resourceVersion").await;
-    let printed = shop(&["label", "cm", "prices", "season=autumn"]).await;
+    let printed = shop(&["label", "cm", "prices", "season=autumn", "--overwrite"]).await;
     assert!(
         printed.contains("not labeled") || printed.contains("labeled"),
         "{printed}"
@@ -349,12 +349,7 @@ async fn follows(_daemon: Daemon, kubectl: Kubectl) {
         "json",
     ];
     let mut everywhere = kubectl.follow(&arguments);
-    let mut document = String::new();
-    while !document.ends_with("\n}\n") {
-        document += &everywhere.line().await;
-        document.push('\n');
-    }
-    let event: Value = serde_json::from_str(&document).unwrap();
+    let event: Value = serde_json::from_str(&everywhere.line().await).unwrap();
     assert_eq!(event["type"], "ADDED");
     assert_eq!(event["object"]["metadata"]["name"], "b");
 }
