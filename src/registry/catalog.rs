@@ -13,7 +13,7 @@ use super::store::{RegistryStore, Shared};
 use crate::admission::lifecycle::NamespaceLifecycle;
 use crate::admission::{Admission, Plugin};
 use crate::api::resource::ResourceDefinition;
-use crate::storage::Storage;
+use crate::storage::ResourceStorage;
 
 /// Every resource, in the order of [`GROUPS`] and by name within a group.
 pub static DEFINITIONS: &[&ResourceDefinition] = &[
@@ -57,23 +57,12 @@ pub struct Catalog {
     by_path: HashMap<(&'static str, &'static str, &'static str), usize>,
 }
 
-/// How a resource is stored: for good, and for a dry run.
-#[derive(Clone)]
-pub struct Storages {
-    /// What reads and writes.
-    pub storage: Arc<dyn Storage>,
-    /// What only tells how a write would end.
-    pub dry_run: Arc<dyn Storage>,
-}
-
 impl Catalog {
-    /// The catalog of everything in the table, over the storages that `store` gives for each row;
-    /// `root` is where physical keys begin.
+    /// The catalog of these rows over their storages; `root` is where physical keys begin.
     pub fn assemble(
         root: &str,
-        mut store: impl FnMut(&'static ResourceDefinition) -> Storages,
+        storages: Vec<(&'static ResourceDefinition, ResourceStorage)>,
     ) -> Catalog {
-        let storages: Vec<_> = DEFINITIONS.iter().map(|row| (*row, store(row))).collect();
         let namespaces = storages
             .iter()
             .find(|(row, _)| std::ptr::eq(*row, &core::NAMESPACES));
@@ -88,7 +77,7 @@ impl Catalog {
         };
         let stores = storages
             .into_iter()
-            .map(|(row, Storages { storage, dry_run })| {
+            .map(|(row, ResourceStorage { storage, dry_run })| {
                 Arc::new(RegistryStore::new(row, storage, dry_run, shared.clone()))
             });
         Catalog::new(stores.collect())

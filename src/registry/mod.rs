@@ -17,7 +17,7 @@ pub mod special;
 pub mod store;
 pub mod strategy;
 
-pub use catalog::{Catalog, DEFINITIONS, Storages};
+pub use catalog::{Catalog, DEFINITIONS};
 pub use context::{RequestContext, Warnings};
 pub use store::{
     Answer, Audience, Deletion, RegistryStore, Shared, Target, UpdateSource, WatchRefusal, Written,

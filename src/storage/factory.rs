@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use actors::engine::Engine;
 use actors::supervisor::{CacherSpec, House};
-use actors::writer::WriterHandle;
 
 use super::cached::Cached;
 use super::codec::Codec;
@@ -13,7 +12,7 @@ use super::dry_run::DryRun;
 use super::keys::Keys;
 use super::transformer::Identity;
 use super::underlying::{StoredDecoder, Underlying};
-use super::{Storage, StorageError};
+use super::{ResourceStorage, Storage, StorageError};
 use crate::api::resource::ResourceDefinition;
 
 /// Where everything below is kept unless configured otherwise (KV-1, SF-3).
@@ -24,15 +23,6 @@ pub struct StoragePlan {
     definition: &'static ResourceDefinition,
     keys: Keys,
     decoder: Arc<StoredDecoder>,
-}
-
-/// The two faces of a resource's storage.
-#[derive(Clone)]
-pub struct ResourceStorage {
-    /// Reads and writes.
-    pub storage: Arc<dyn Storage>,
-    /// The same for `dryRun=All`.
-    pub dry_run: Arc<dyn Storage>,
 }
 
 impl StoragePlan {
@@ -73,12 +63,8 @@ impl StoragePlan {
 
     /// Builds the storage: behind its Cacher where the house runs one, else straight over the
     /// engine.
-    pub fn build(
-        &self,
-        engine: Arc<dyn Engine>,
-        writers: WriterHandle,
-        house: &House,
-    ) -> ResourceStorage {
+    pub fn build(&self, engine: Arc<dyn Engine>, house: &House) -> ResourceStorage {
+        let writers = house.writers();
         let store = Underlying::new(
             engine,
             self.keys.clone(),

@@ -257,6 +257,15 @@ pub trait Storage: Send + Sync + 'static {
     fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>>;
 }
 
+/// The two faces of a resource's storage.
+#[derive(Clone)]
+pub struct ResourceStorage {
+    /// Reads and writes.
+    pub storage: Arc<dyn Storage>,
+    /// The same for `dryRun=All`: tells how a write would end.
+    pub dry_run: Arc<dyn Storage>,
+}
+
 /// Why storage refused; one place maps it to a Status (`registry/errors.rs`, storage.md 1.2).
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{kind}")]
