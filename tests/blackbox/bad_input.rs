@@ -509,3 +509,35 @@ async fn garbage_instead_of_tls_or_http_hurts_nobody() {
     still_works(&daemon.client()).await;
     still_works(&daemon.client_http1()).await;
 }
+
+#[tokio::test]
+async fn connections_beyond_the_limit_are_closed_and_the_others_go_on() {
+    let daemon = Daemon::with(&["--max-connections", "4", "--idle-timeout", "2s"]).await;
+    let clients: Vec<Client> = (0..4).map(|_| daemon.client_http1()).collect();
+    for client in &clients {
+        client.call(Call::get(CONFIGMAPS)).await.expect(200);
+    }
+    for _ in 0..3 {
+        let refused = daemon.client_http1().attempt(Call::get(CONFIGMAPS)).await;
+        assert!(
+            refused.is_err(),
+            "a fifth connection is served: {refused:?}"
+        );
+    }
+    clients[0].call(Call::get(CONFIGMAPS)).await.expect(200);
+    drop(clients);
+    // Room again, at the latest when the idle ones were closed.
+    let start = Instant::now();
+    while daemon
+        .client()
+        .attempt(Call::get(CONFIGMAPS))
+        .await
+        .is_err()
+    {
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "nobody gets in any more"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

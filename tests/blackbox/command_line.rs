@@ -121,3 +121,18 @@ fn help_and_version_are_printed() {
     }
     assert!(run(&["--version"]).status.success());
 }
+
+#[test]
+fn the_samples_of_the_configuration_are_right() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
+    let mut read = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "yaml") {
+            let output = run(&["config", "--config", path.to_str().unwrap()]);
+            assert!(output.status.success(), "{}: {output:?}", path.display());
+            read += 1;
+        }
+    }
+    assert!(read > 0, "there are none");
+}

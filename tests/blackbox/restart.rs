@@ -1,6 +1,6 @@
 //! What was acknowledged is there after any end, at the same resourceVersion.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -139,6 +139,75 @@ async fn sigterm_ends_watches_politely_with_a_last_bookmark() {
     assert_eq!(last["type"], "BOOKMARK");
     assert!(version(&last["object"]) >= version(&created), "{last}");
     assert!(daemon.ended().await.success());
+}
+
+/// A request whose body never ends.
+async fn unfinished(daemon: &Daemon) -> impl Sized {
+    use tokio::io::AsyncWriteExt;
+    let target = daemon.target();
+    let mut stream = target.tls(&[b"http/1.1"]).await.unwrap();
+    let token = target.token.unwrap();
+    let head = format!(
+        "POST {CONFIGMAPS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\
+         content-type: application/json\r\ncontent-length: 1000\r\n\r\n{{"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // Until it is being read: the daemon says nothing before its end.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    stream
+}
+
+#[tokio::test]
+async fn stopping_waits_for_requests_only_until_its_deadline() {
+    let mut daemon = Daemon::with(&["--shutdown-timeout", "1s"]).await;
+    let request = unfinished(&daemon).await;
+    let start = Instant::now();
+    daemon.signal(Signal::TERM);
+    daemon.ended().await;
+    assert!(
+        start.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        start.elapsed()
+    );
+    drop(request);
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_it_at_once() {
+    let mut daemon = Daemon::with(&["--shutdown-timeout", "5m"]).await;
+    let request = unfinished(&daemon).await;
+    daemon.signal(Signal::TERM);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let start = Instant::now();
+    daemon.signal(Signal::TERM);
+    daemon.ended().await;
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        start.elapsed()
+    );
+    drop(request);
+}
+
+#[tokio::test]
+async fn the_store_in_memory_serves_and_forgets() {
+    let mut daemon = Daemon::with(&["--storage-backend", "memory"]).await;
+    let client = daemon.client();
+    client
+        .call(Call::post(CONFIGMAPS, &body("a", "1")))
+        .await
+        .expect(201);
+    client
+        .call(Call::put(&configmap("a"), &body("a", "2")))
+        .await
+        .expect(200);
+    daemon.stop(Signal::TERM).await;
+    daemon.restart().await;
+    daemon
+        .client()
+        .call(Call::get(&configmap("a")))
+        .await
+        .refusal(404, "NotFound");
 }
 
 #[tokio::test]
