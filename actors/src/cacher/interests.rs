@@ -11,10 +11,10 @@ use crate::engine::{Key, Prefix};
 use crate::ring::RingEvent;
 use crate::watch::Scope;
 
-/// Wakes a Dispatcher; must not block and may be called often.
+/// Wakes a Dispatcher to look after one of its desks; must not block.
 pub trait Bell: Send + Sync {
-    /// Something happened at this desk.
-    fn ring(&self, desk: DeskId);
+    /// Something happened there.
+    fn ring(&self);
 }
 
 /// A Dispatcher's place at one resource. Never used twice.
@@ -97,11 +97,11 @@ impl Interests {
     }
 
     /// The bells to ring: of desks with something to fetch that don't know of it yet, or of all.
-    pub(crate) fn bells(&mut self, everybody: bool) -> Vec<(DeskId, Arc<dyn Bell>)> {
+    pub(crate) fn bells(&mut self, everybody: bool) -> Vec<Arc<dyn Bell>> {
         let due = |desk: &&mut Desk| !desk.rung && (everybody || desk.pending_from.is_some());
         let rung = self.desks.iter_mut().filter(due).map(|desk| {
             desk.rung = true;
-            (desk.id, Arc::clone(&desk.bell))
+            Arc::clone(&desk.bell)
         });
         rung.collect()
     }

@@ -34,7 +34,7 @@ pub(crate) use store::{Update, content};
 use crate::exit::ExitGuard;
 use crate::mailbox;
 use metrics::CacherMetrics;
-use store::Store;
+pub(crate) use store::Store;
 
 /// See the module's documentation.
 pub(crate) struct Cacher {

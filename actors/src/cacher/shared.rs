@@ -151,6 +151,11 @@ impl Shared {
         Read::Served
     }
 
+    /// Everything up to here has been taken in.
+    pub(crate) fn newest(&self) -> Revision {
+        self.live.read().ring.newest()
+    }
+
     /// Where a watch after this revision goes on in the ring, if the ring reaches back so far.
     pub(crate) fn locate(&self, after: Revision) -> Option<u64> {
         self.live.read().ring.after(after)
@@ -202,8 +207,7 @@ impl Shared {
         let (dropped, bells) = {
             let mut live = self.live.write();
             live.generation += 1;
-            let floor = Revision::MAX;
-            (live.ring.reset(floor), live.interests.bells(true))
+            (live.ring.close(), live.interests.bells(true))
         };
         drop(dropped);
         ring_all(bells);
@@ -234,9 +238,9 @@ impl Shared {
     }
 }
 
-fn ring_all(bells: Vec<(DeskId, Arc<dyn Bell>)>) {
-    for (desk, bell) in bells {
-        bell.ring(desk);
+fn ring_all(bells: Vec<Arc<dyn Bell>>) {
+    for bell in bells {
+        bell.ring();
     }
 }
 

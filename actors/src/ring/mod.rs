@@ -63,6 +63,14 @@ impl Ring {
         dropped
     }
 
+    /// Forgets all events and serves no watch until the next [`Ring::reset`].
+    pub fn close(&mut self) -> Vec<Arc<RingEvent>> {
+        let newest = self.newest;
+        let dropped = self.reset(Revision::MAX);
+        self.newest = newest;
+        dropped
+    }
+
     /// Appends an event and returns its sequence number.
     pub fn push(&mut self, revision: Revision, change: Change) -> u64 {
         let sequence = self.next;

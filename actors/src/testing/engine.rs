@@ -75,6 +75,16 @@ impl FakeEngine {
         self.log.lock().newest()
     }
 
+    pub(crate) fn range_now(&self, request: &RangeRequest) -> Result<RangeResponse, EngineError> {
+        self.log.lock().range(request)
+    }
+
+    pub(crate) fn events_after(&self, revision: Revision) -> Vec<Event> {
+        let log = self.log.lock();
+        let later = log.events.iter().filter(|event| event.revision > revision);
+        later.cloned().collect()
+    }
+
     fn append(&self, key: &Key, kind: EventKind, value: Bytes) -> Revision {
         let mut log = self.log.lock();
         let revision = log.newest().next();

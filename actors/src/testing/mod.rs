@@ -3,6 +3,8 @@
 
 mod engine;
 mod objects;
+mod stage;
 
 pub(crate) use engine::FakeEngine;
 pub(crate) use objects::{ColorIs, Lines, LinesWithHeader, OneLiners, interest, key, prefix};
+pub(crate) use stage::{Heard, Stage, hear, hear_all, hear_with};

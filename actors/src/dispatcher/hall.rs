@@ -1,0 +1,126 @@
+//! All desks of one thread.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::DispatcherConfig;
+use super::desk::Desk;
+use super::link::{DeskBell, Link};
+use super::shelf::Shelf;
+use super::start::WatchStart;
+use super::watcher::Watcher;
+
+/// See the module's documentation. It outlives the Dispatcher's lives; with one of them the
+/// streams end, the desks stay.
+pub(super) struct Hall {
+    pub(super) config: DispatcherConfig,
+    pub(super) link: Arc<Link>,
+    pub(super) shelf: Rc<Shelf>,
+    desks: RefCell<Desks>,
+    is_draining: Cell<bool>,
+}
+
+#[derive(Default)]
+struct Desks {
+    by_number: Vec<Rc<RefCell<Desk>>>,
+    /// By the address of their cache's shared part, which the desk keeps alive.
+    by_cacher: HashMap<usize, u32>,
+}
+
+impl Hall {
+    pub(super) fn new(config: DispatcherConfig) -> Hall {
+        Hall {
+            config,
+            link: Arc::default(),
+            shelf: Rc::default(),
+            desks: RefCell::default(),
+            is_draining: Cell::new(false),
+        }
+    }
+
+    /// Registers a watch.
+    pub(super) fn watch(self: &Rc<Hall>, start: WatchStart) -> Watcher {
+        if self.is_draining.get() {
+            return Watcher::ended();
+        }
+        let desk = self.desk_for(&start);
+        // A cache that is not ready, or in another life than the snapshot's, has no stream to
+        // join (WC-40).
+        desk.borrow_mut().look();
+        if !start.cacher.readiness().is_ready() {
+            return Watcher::ended();
+        }
+        Watcher::open(Rc::clone(self), desk, start)
+    }
+
+    fn desk_for(&self, start: &WatchStart) -> Rc<RefCell<Desk>> {
+        let cacher = Arc::as_ptr(&start.cacher.shared) as usize;
+        let mut desks = self.desks.borrow_mut();
+        let number = desks.by_cacher.get(&cacher).copied();
+        if let Some(desk) = number.and_then(|number| desks.by_number.get(number as usize)) {
+            return Rc::clone(desk);
+        }
+        let number = desks.by_number.len() as u32;
+        let bell = DeskBell {
+            link: Arc::clone(&self.link),
+            desk: number,
+        };
+        let desk = Rc::new(RefCell::new(Desk::open(start, Arc::new(bell))));
+        desks.by_number.push(Rc::clone(&desk));
+        desks.by_cacher.insert(cacher, number);
+        desk
+    }
+
+    /// Reads the rings of the desks whose bells were rung.
+    pub(super) fn look_after_due(&self) {
+        for number in self.link.take_due() {
+            let desk = self.desks.borrow().by_number.get(number as usize).cloned();
+            if let Some(desk) = desk {
+                desk.borrow_mut().look();
+            }
+        }
+    }
+
+    /// Bookmarks and deadlines; and whatever was due if a hint got lost.
+    pub(super) fn tick(&self, now: Instant) {
+        self.look_after_due();
+        self.for_each(|desk| desk.tick(now));
+    }
+
+    pub(super) fn age_logs(&self) {
+        self.for_each(Desk::age_logs);
+    }
+
+    pub(super) fn look_after_all(&self) {
+        self.for_each(Desk::look);
+    }
+
+    pub(super) fn drain(&self) {
+        self.is_draining.set(true);
+        self.for_each(Desk::drain);
+    }
+
+    pub(super) fn end_all(&self) {
+        self.for_each(Desk::end_all);
+    }
+
+    pub(super) fn watchers(&self) -> usize {
+        let desks = self.desks.borrow();
+        let watchers = desks
+            .by_number
+            .iter()
+            .map(|desk| desk.borrow().members.len());
+        watchers.sum()
+    }
+
+    fn for_each(&self, mut act: impl FnMut(&mut Desk)) {
+        let desks = self.desks.borrow().by_number.clone();
+        for desk in desks {
+            act(&mut desk.borrow_mut());
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What a Dispatcher knows of one watcher. Pure.
+
+use std::task::{Context, Waker};
+use std::time::Instant;
+
+use crate::engine::Revision;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// Its group, and its place among the group's members.
+    pub(super) group: u32,
+    pub(super) seat: u32,
+    pub(super) standing: Standing,
+    /// Events up to here are not for it: from before its start, or sent from history (WA-10).
+    pub(super) after: Revision,
+    /// Bookmarks up to here tell it nothing (WA-44).
+    pub(super) start: Revision,
+    /// Whether it has been sent a frame.
+    pub(super) has_sent: bool,
+    pub(super) wants_bookmarks: bool,
+    pub(super) is_bookmark_due: bool,
+    pub(super) ending: Ending,
+    pub(super) deadline: Instant,
+    waker: Option<Waker>,
+    is_parked: bool,
+}
+
+/// Where a watcher stands in the stream of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It has everything that its Dispatcher has seen; it has no position of its own.
+    Current,
+    /// It has something to fetch from the ring.
+    Lagging(Cursor),
+    /// It is served from somewhere else, the initial state or the store's history.
+    Elsewhere,
+}
+
+/// The place of a watcher that has something to fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cursor {
+    /// The next event to look at.
+    pub(super) sequence: u64,
+    /// The watcher has everything up to here: where history goes on should the ring have
+    /// dropped that event.
+    pub(super) after: Revision,
+}
+
+/// Whether and how a watcher ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// It goes on.
+    No,
+    /// Once it has everything, and a last bookmark if it is due one.
+    OnceCurrent,
+    /// At the next poll.
+    Now,
+}
+
+/// What a new watcher wants.
+pub(super) struct Wishes {
+    pub(super) group: u32,
+    pub(super) seat: u32,
+    pub(super) start: Revision,
+    pub(super) wants_bookmarks: bool,
+    pub(super) deadline: Instant,
+}
+
+impl Member {
+    pub(super) fn new(wishes: Wishes) -> Member {
+        Member {
+            group: wishes.group,
+            seat: wishes.seat,
+            standing: Standing::Elsewhere,
+            after: Revision::ZERO,
+            start: wishes.start,
+            has_sent: false,
+            wants_bookmarks: wishes.wants_bookmarks,
+            is_bookmark_due: false,
+            ending: Ending::No,
+            deadline: wishes.deadline,
+            waker: None,
+            is_parked: false,
+        }
+    }
+
+    /// Keeps the task to wake, as the watcher found nothing to do.
+    pub(super) fn park(&mut self, context: &Context<'_>) {
+        match &mut self.waker {
+            Some(waker) => waker.clone_from(context.waker()),
+            None => self.waker = Some(context.waker().clone()),
+        }
+        self.is_parked = true;
+    }
+
+    /// Wakes its task if it waits. `last` is the waker that was called just before: streams of
+    /// one connection share a task and follow one another, and one call does for all of them.
+    pub(super) fn wake(&mut self, last: &mut Option<Waker>) {
+        if !std::mem::take(&mut self.is_parked) {
+            return;
+        }
+        if let Some(waker) = &self.waker
+            && !last.as_ref().is_some_and(|last| last.will_wake(waker))
+        {
+            waker.wake_by_ref();
+            *last = Some(waker.clone());
+        }
+    }
+
+    /// It ends at the next poll.
+    pub(super) fn end_now(&mut self) {
+        self.ending = Ending::Now;
+        self.wake(&mut None);
+    }
+
+    /// An event for its group: if it was up to date, it has something to fetch now. Answers
+    /// whether that is so.
+    pub(super) fn touch(&mut self, sequence: u64, revision: Revision) -> bool {
+        if self.standing != Standing::Current || revision <= self.after {
+            return false;
+        }
+        self.standing = Standing::Lagging(Cursor {
+            sequence,
+            // It was up to date: whatever happened before this revision it has.
+            after: Revision(revision.0.saturating_sub(1)),
+        });
+        true
+    }
+}

@@ -1,0 +1,41 @@
+//! What a Dispatcher counts; frames are added up and told once per tick, as the metrics are
+//! shared by all threads.
+
+use metrics::{Counter, Gauge, counter, gauge};
+
+use crate::cacher::resource_and_group;
+
+/// The metrics of one resource on one thread.
+pub(super) struct DeskMetrics {
+    pub(super) watchers: Gauge,
+    pub(super) history_reads: Counter,
+    /// Frames handed to streams since the last tick.
+    pub(super) frames: u64,
+    /// Frames of initial events and from history among them.
+    pub(super) initial_frames: u64,
+    frames_total: Counter,
+    initial_frames_total: Counter,
+}
+
+impl DeskMetrics {
+    pub(super) fn new(resource: &str) -> DeskMetrics {
+        let (resource, group) = resource_and_group(resource);
+        let labels = [("group", group), ("resource", resource)];
+        DeskMetrics {
+            watchers: gauge!("taffrail_watchers", &labels),
+            history_reads: counter!("taffrail_watch_history_reads_total", &labels),
+            frames: 0,
+            initial_frames: 0,
+            frames_total: counter!("taffrail_watch_frames_total", &labels),
+            initial_frames_total: counter!("apiserver_init_events_total", &labels),
+        }
+    }
+
+    /// Tells what has been added up (ME-23).
+    pub(super) fn flush(&mut self) {
+        self.frames_total
+            .increment(std::mem::take(&mut self.frames));
+        self.initial_frames_total
+            .increment(std::mem::take(&mut self.initial_frames));
+    }
+}

@@ -1,0 +1,171 @@
+//! Events of the store's history as a watcher sees them. Pure.
+
+use crate::engine::{Event, EventKind, HistoryChunk, Revision};
+use crate::object::{CachedObject, Decode};
+use crate::watch::{WatchEventKind, WatchInterest, transition};
+
+/// An event that is for the watcher.
+pub(super) struct Replayed {
+    pub(super) kind: WatchEventKind,
+    /// The object to show.
+    pub(super) object: CachedObject,
+    pub(super) revision: Revision,
+}
+
+/// What a watcher gets of a chunk of history.
+pub(super) struct Replay {
+    pub(super) events: Vec<Replayed>,
+    /// Everything up to here has been looked at.
+    pub(super) reached: Revision,
+}
+
+/// Judges the events of a chunk for one watcher.
+///
+/// # Errors
+/// A text for the ERROR event that ends the stream: nothing after an event that can't be read may
+/// be delivered (WA-32, WA-33).
+pub(super) fn replay(
+    chunk: HistoryChunk,
+    interest: &WatchInterest,
+    decode: &dyn Decode,
+) -> Result<Replay, String> {
+    let mut events = Vec::with_capacity(chunk.events.len());
+    for event in &chunk.events {
+        if interest.scope.covers(&event.key) {
+            events.extend(judge(event, interest, decode)?);
+        }
+    }
+    Ok(Replay {
+        events,
+        reached: chunk.reached,
+    })
+}
+
+fn judge(
+    event: &Event,
+    interest: &WatchInterest,
+    decode: &dyn Decode,
+) -> Result<Option<Replayed>, String> {
+    let has_previous = event.prev_revision > Revision::ZERO;
+    let selects_all = interest.predicate.identity().is_empty();
+    let current = match event.kind {
+        EventKind::Put => Some(current(event, decode)?),
+        EventKind::Delete => None,
+    };
+    if selects_all && let Some(object) = current {
+        // What it was before does not matter, only whether it was.
+        let kind = if has_previous {
+            WatchEventKind::Modified
+        } else {
+            WatchEventKind::Added
+        };
+        return Ok(Some(replayed(kind, object, event)));
+    }
+    let previous = has_previous.then(|| previous(event, decode)).transpose()?;
+    let (scope, predicate) = (&interest.scope, &*interest.predicate);
+    let judged = transition(scope, predicate, current.as_ref(), previous.as_ref());
+    let Some((kind, _)) = judged else {
+        return Ok(None);
+    };
+    let shown = match kind {
+        WatchEventKind::Deleted => previous,
+        WatchEventKind::Added | WatchEventKind::Modified => current,
+    };
+    Ok(shown.map(|object| replayed(kind, object, event)))
+}
+
+fn replayed(kind: WatchEventKind, object: CachedObject, event: &Event) -> Replayed {
+    Replayed {
+        kind,
+        object,
+        revision: event.revision,
+    }
+}
+
+fn current(event: &Event, decode: &dyn Decode) -> Result<CachedObject, String> {
+    decode
+        .decode(&event.key, event.revision, &event.value)
+        .map_err(|error| error.to_string())
+}
+
+fn previous(event: &Event, decode: &dyn Decode) -> Result<CachedObject, String> {
+    let Some(value) = &event.previous else {
+        return Err(format!(
+            "the value of {} before its event at revision {} is missing",
+            event.key, event.revision
+        ));
+    };
+    decode
+        .decode(&event.key, event.prev_revision, value)
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::engine::{HistoryRequest, Revision};
+    use crate::testing::{ColorIs, FakeEngine, Lines, OneLiners, interest, key, prefix};
+    use crate::watch::{Projection, Scope};
+
+    async fn lines(
+        engine: &Arc<FakeEngine>,
+        interest: &WatchInterest,
+    ) -> Result<Vec<String>, String> {
+        let request = HistoryRequest {
+            prefix: prefix(),
+            after: Revision::ZERO,
+            until: engine.revision(),
+            bytes_max: usize::MAX,
+        };
+        let chunk = engine.shared().history(request).await.unwrap();
+        let replay = replay(chunk, interest, &OneLiners)?;
+        let lines = replay.events.iter().map(|event| {
+            let frame = Lines.frame(event.kind, &event.object, event.revision, false);
+            String::from_utf8_lossy(&frame).into_owned()
+        });
+        Ok(lines.collect())
+    }
+
+    #[tokio::test]
+    async fn history_shows_transitions_as_the_cache_does_wa_20_pf_1_pf_2() {
+        let engine = FakeEngine::new();
+        engine.put(&key("ns/a"), "red 1");
+        engine.put(&key("ns/a"), "blue 2");
+        engine.put(&key("other/b"), "blue 3");
+        engine.put(&key("ns/a"), "red 4");
+        engine.delete(&key("ns/a"));
+        let mut red = interest(Scope::Namespace(crate::engine::Prefix::new(
+            "/registry/things/ns/",
+        )));
+        assert_eq!(
+            lines(&engine, &red).await.unwrap(),
+            [
+                "ADDED ns/a@1 red 1",
+                "MODIFIED ns/a@2 blue 2",
+                "MODIFIED ns/a@4 red 4",
+                "DELETED ns/a@5 red 4",
+            ]
+        );
+        red.predicate = Arc::new(ColorIs("red"));
+        assert_eq!(
+            lines(&engine, &red).await.unwrap(),
+            [
+                "ADDED ns/a@1 red 1",
+                "DELETED ns/a@2 red 1",
+                "ADDED ns/a@4 red 4",
+                "DELETED ns/a@5 red 4",
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn an_event_that_cannot_be_read_ends_the_replay_with_its_reason_wa_33() {
+        let engine = FakeEngine::new();
+        engine.put(&key("ns/a"), "red 1");
+        engine.put(&key("ns/b"), "undecodable");
+        let failed = lines(&engine, &interest(Scope::All)).await.unwrap_err();
+        assert!(failed.contains("/registry/things/ns/b"), "{failed}");
+    }
+}

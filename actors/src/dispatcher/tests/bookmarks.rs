@@ -1,0 +1,174 @@
+//! Bookmarks, deadlines and drains.
+
+use super::*;
+use crate::engine::Key;
+use crate::testing::{hear, interest};
+
+/// A watch of everything with bookmarks that lasts so long.
+fn watch(dispatcher: &LocalDispatcher, stage: &Stage, after: u64, seconds: u64) -> Watcher {
+    let mut start = stage.start(StartPoint::After(Revision(after)), interest(Scope::All));
+    start.bookmarks = true;
+    start.deadline = Instant::now() + Duration::from_secs(seconds);
+    dispatcher.watch(start)
+}
+
+async fn pass(seconds: f64) {
+    tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+}
+
+#[test]
+fn a_bookmark_comes_each_minute_and_two_seconds_before_the_end_wa_42() {
+    run(async {
+        tokio::time::pause();
+        let stage = Stage::new(RING_BYTES);
+        let dispatcher = dispatcher();
+        let mut watcher = watch(&dispatcher, &stage, 0, 100);
+        stage.put("ns/a", "red 1");
+        dispatcher.take_hints();
+        assert_eq!(hear(&mut watcher).lines.len(), 1);
+        let mut bookmarks = Vec::new();
+        for second in 1..=102 {
+            pass(1.0).await;
+            let heard = hear(&mut watcher);
+            let times = heard.lines.iter().map(|line| (second, line.clone()));
+            bookmarks.extend(times);
+            // Clocks of tests pass a little more than they are asked to.
+            if second != 100 {
+                assert_eq!(heard.has_ended, second > 100, "at {second}");
+            }
+        }
+        let times: Vec<i32> = bookmarks.iter().map(|(second, _)| *second).collect();
+        // A slot later at most.
+        assert_eq!(times, [61, 99]);
+        assert_eq!(bookmarks[0].1, "BOOKMARK @1");
+    });
+}
+
+#[test]
+fn a_watch_of_three_seconds_gets_one_after_one_second_wa_42() {
+    run(async {
+        tokio::time::pause();
+        let stage = Stage::new(RING_BYTES);
+        stage.put("ns/a", "red 1");
+        let dispatcher = dispatcher();
+        let mut watcher = watch(&dispatcher, &stage, 0, 3);
+        assert_eq!(hear(&mut watcher).lines.len(), 1);
+        pass(0.9).await;
+        assert_eq!(hear(&mut watcher).lines, [""; 0]);
+        pass(0.4).await;
+        assert_eq!(hear(&mut watcher).lines, ["BOOKMARK @1"]);
+        pass(1.5).await;
+        assert!(!hear(&mut watcher).has_ended);
+        pass(0.6).await;
+        assert!(hear(&mut watcher).has_ended);
+    });
+}
+
+#[test]
+fn bookmarks_move_with_the_store_while_the_resource_is_idle_pf_17_ts_85() {
+    run(async {
+        tokio::time::pause();
+        let stage = Stage::new(RING_BYTES);
+        stage.put("ns/a", "red 1");
+        let dispatcher = dispatcher();
+        let mut watcher = watch(&dispatcher, &stage, 1, 3);
+        for _ in 0..41 {
+            stage.engine.put(&Key::new("/registry/others/x"), "red");
+        }
+        pass(1.3).await;
+        // Nobody told the cache of the other resource's writes.
+        assert_eq!(hear(&mut watcher).lines, ["BOOKMARK @42"]);
+    });
+}
+
+#[test]
+fn a_bookmark_never_covers_what_was_not_sent_pf_17() {
+    run(async {
+        tokio::time::pause();
+        let stage = Stage::new(RING_BYTES);
+        stage.put("ns/a", "red 1");
+        let dispatcher = dispatcher();
+        let mut watcher = watch(&dispatcher, &stage, 0, 3);
+        assert_eq!(hear(&mut watcher).lines.len(), 1);
+        // The store has it, the cache has not heard of it yet.
+        stage.engine.put(&crate::testing::key("ns/a"), "red 2");
+        pass(1.3).await;
+        assert_eq!(hear(&mut watcher).lines, ["BOOKMARK @1"]);
+    });
+}
+
+#[test]
+fn a_lagging_watcher_gets_its_events_before_its_bookmark_wa_25() {
+    run(async {
+        tokio::time::pause();
+        let stage = Stage::new(RING_BYTES);
+        let dispatcher = dispatcher();
+        let mut watcher = watch(&dispatcher, &stage, 0, 3);
+        stage.put("ns/a", "red 1");
+        dispatcher.take_hints();
+        pass(1.3).await;
+        // Came after the bookmark was due, and before it is taken.
+        stage.put("ns/a", "red 2");
+        assert_eq!(
+            hear(&mut watcher).lines,
+            ["ADDED ns/a@1 red 1", "MODIFIED ns/a@2 red 2", "BOOKMARK @2"]
+        );
+    });
+}
+
+#[test]
+fn nothing_up_to_the_start_is_bookmarked_wa_44() {
+    run(async {
+        tokio::time::pause();
+        let stage = Stage::new(RING_BYTES);
+        stage.put("ns/a", "red 1");
+        let dispatcher = dispatcher();
+        let mut present = watch(&dispatcher, &stage, 1, 3);
+        let mut future = watch(&dispatcher, &stage, 9, 3);
+        pass(1.3).await;
+        assert_eq!(hear(&mut present).lines, [""; 0]);
+        assert_eq!(hear(&mut future).lines, [""; 0]);
+    });
+}
+
+#[test]
+fn who_did_not_ask_gets_none_and_ends_at_the_deadline_all_the_same_wa_2_wa_40() {
+    run(async {
+        tokio::time::pause();
+        let stage = Stage::new(RING_BYTES);
+        stage.put("ns/a", "red 1");
+        let dispatcher = dispatcher();
+        let mut start = stage.start(StartPoint::After(Revision(0)), interest(Scope::All));
+        start.deadline = Instant::now() + Duration::from_secs(3);
+        let mut watcher = dispatcher.watch(start);
+        assert_eq!(hear(&mut watcher).lines.len(), 1);
+        pass(2.9).await;
+        let heard = hear(&mut watcher);
+        assert_eq!((heard.lines.len(), heard.has_ended), (0, false));
+        pass(0.4).await;
+        assert!(hear(&mut watcher).has_ended);
+    });
+}
+
+#[test]
+fn a_drain_ends_streams_with_a_last_bookmark_after_what_they_still_have_to_get() {
+    run(async {
+        let stage = Stage::new(RING_BYTES);
+        stage.put("ns/a", "red 1");
+        let dispatcher = dispatcher();
+        let mut current = watch(&dispatcher, &stage, 0, 300);
+        assert_eq!(hear(&mut current).lines.len(), 1);
+        let mut lagging = watch(&dispatcher, &stage, 0, 300);
+        let mut plain = dispatcher.watch_all(&stage, 1);
+        dispatcher.drain();
+        let heard = hear(&mut current);
+        assert_eq!(heard.lines, ["BOOKMARK @1"]);
+        assert!(heard.has_ended);
+        let heard = hear(&mut lagging);
+        assert_eq!(heard.lines, ["ADDED ns/a@1 red 1", "BOOKMARK @1"]);
+        assert!(heard.has_ended);
+        let heard = hear(&mut plain);
+        assert_eq!((heard.lines.len(), heard.has_ended), (0, true));
+        assert!(hear(&mut dispatcher.watch_all(&stage, 0)).has_ended);
+    });
+}

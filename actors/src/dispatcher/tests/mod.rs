@@ -1,0 +1,46 @@
+//! Watches on one thread, over a ring that moves when the test says so.
+
+mod bookmarks;
+mod lagging;
+mod schedules;
+mod streams;
+
+use std::sync::Arc;
+
+use super::*;
+use crate::engine::Revision;
+use crate::testing::{Stage, interest};
+use crate::watch::{Scope, WatchInterest};
+
+const RING_BYTES: usize = 1 << 20;
+
+fn run<F: Future>(test: F) -> F::Output {
+    actix_rt::System::new().block_on(test)
+}
+
+fn dispatcher() -> LocalDispatcher {
+    LocalDispatcher::start(DispatcherConfig::default(), 0)
+}
+
+impl LocalDispatcher {
+    /// Does at once what a hint in the mailbox would do.
+    fn take_hints(&self) {
+        self.hall.look_after_due();
+    }
+
+    fn watch_all(&self, stage: &Stage, after: u64) -> Watcher {
+        let from = StartPoint::After(Revision(after));
+        self.watch(stage.start(from, interest(Scope::All)))
+    }
+
+    fn watch_where(&self, stage: &Stage, after: u64, interest: WatchInterest) -> Watcher {
+        self.watch(stage.start(StartPoint::After(Revision(after)), interest))
+    }
+}
+
+fn selecting(scope: Scope, color: &'static str) -> WatchInterest {
+    WatchInterest {
+        predicate: Arc::new(crate::testing::ColorIs(color)),
+        ..interest(scope)
+    }
+}

@@ -1,0 +1,3 @@
+//! Random schedules against a plain reference of the event log.
+
+use super::*;

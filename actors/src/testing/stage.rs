@@ -1,0 +1,172 @@
+//! One resource as its Cacher publishes it, step by step, without actors: the store, the cache's
+//! content and the ring move only when a test says so.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{FakeEngine, OneLiners, key, prefix};
+use crate::cacher::{CacherHandle, Shared, Store, Update, content};
+use crate::dispatcher::{StartPoint, WatchStart, Watcher};
+use crate::engine::{At, Event, EventKind, RangeRequest, Revision};
+use crate::object::Decode;
+use crate::ring::{RingBudget, RingLimits};
+use crate::watch::WatchInterest;
+
+/// See the module's documentation.
+pub(crate) struct Stage {
+    pub(crate) engine: Arc<FakeEngine>,
+    pub(crate) cacher: CacherHandle,
+    store: RefCell<Store>,
+}
+
+impl Stage {
+    /// An empty resource that is ready.
+    pub(crate) fn new(ring_bytes: usize) -> Stage {
+        let stage = Stage::unfilled(ring_bytes);
+        stage.fill();
+        stage
+    }
+
+    /// A resource that has not been filled yet.
+    pub(crate) fn unfilled(ring_bytes: usize) -> Stage {
+        let budget = RingBudget::new(RingLimits {
+            per_resource_bytes: ring_bytes,
+            total_bytes: usize::MAX,
+        });
+        let shared = Shared::new("things".to_owned(), prefix(), budget);
+        Stage {
+            engine: FakeEngine::new(),
+            cacher: CacherHandle { shared },
+            store: RefCell::default(),
+        }
+    }
+
+    /// Fills the cache with what the store has, in a new generation.
+    pub(crate) fn fill(&self) {
+        let request = RangeRequest {
+            prefix: prefix(),
+            start: None,
+            at: At::Latest,
+            limit: 0,
+            count_only: false,
+        };
+        let page = self.engine.range_now(&request).unwrap();
+        let objects = page.items.iter().map(|item| {
+            let object = OneLiners.decode(&item.key, item.revision, &item.value);
+            Arc::new(object.unwrap())
+        });
+        let mut store = self.store.borrow_mut();
+        store.replace(content(objects, page.revision));
+        self.cacher.shared.replace(store.snapshot());
+    }
+
+    /// The Cacher dies.
+    pub(crate) fn abandon(&self) {
+        self.cacher.shared.abandon(None);
+    }
+
+    /// A write that the cache learns of at once.
+    pub(crate) fn put(&self, name: &str, value: &str) -> Revision {
+        let revision = self.engine.put(&key(name), value);
+        self.publish();
+        revision
+    }
+
+    /// A deletion that the cache learns of at once.
+    pub(crate) fn delete(&self, name: &str) -> Revision {
+        let revision = self.engine.delete(&key(name));
+        self.publish();
+        revision
+    }
+
+    /// The cache learns of everything that it has not seen yet, as one batch.
+    pub(crate) fn publish(&self) {
+        let mut store = self.store.borrow_mut();
+        let events = self.engine.events_after(store.revision());
+        let updates = events
+            .iter()
+            .filter(|event| prefix().covers(&event.key))
+            .map(update);
+        let newest = events.last().map_or(Revision::ZERO, |event| event.revision);
+        let changes = store.apply(updates.collect(), newest);
+        self.cacher.shared.publish(changes, store.snapshot());
+    }
+
+    /// A watch without bookmarks that lasts.
+    pub(crate) fn start(&self, from: StartPoint, interest: WatchInterest) -> WatchStart {
+        WatchStart {
+            cacher: self.cacher.clone(),
+            engine: self.engine.shared(),
+            decode: Arc::new(OneLiners),
+            interest,
+            from,
+            bookmarks: false,
+            deadline: Instant::now() + Duration::from_secs(3600),
+        }
+    }
+}
+
+fn update(event: &Event) -> Update {
+    let object = (event.kind == EventKind::Put).then(|| {
+        let object = OneLiners.decode(&event.key, event.revision, &event.value);
+        Arc::new(object.unwrap())
+    });
+    Update {
+        revision: event.revision,
+        key: event.key.clone(),
+        object,
+    }
+}
+
+/// What a watcher has to say now.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Heard {
+    pub(crate) lines: Vec<String>,
+    pub(crate) has_ended: bool,
+}
+
+/// Polls a watcher until it waits or ends.
+pub(crate) fn hear(watcher: &mut Watcher) -> Heard {
+    hear_with(watcher, Waker::noop())
+}
+
+/// As [`hear`], with a waker of one's own.
+pub(crate) fn hear_with(watcher: &mut Watcher, waker: &Waker) -> Heard {
+    let mut context = Context::from_waker(waker);
+    let mut lines = Vec::new();
+    loop {
+        match watcher.poll_next(&mut context) {
+            Poll::Ready(Some(frame)) => lines.push(String::from_utf8_lossy(&frame).into_owned()),
+            Poll::Ready(None) => {
+                return Heard {
+                    lines,
+                    has_ended: true,
+                };
+            }
+            Poll::Pending => {
+                return Heard {
+                    lines,
+                    has_ended: false,
+                };
+            }
+        }
+    }
+}
+
+/// Polls a watcher, letting its reads of history go on, until nothing more comes.
+pub(crate) async fn hear_all(watcher: &mut Watcher) -> Heard {
+    let mut all = hear(watcher);
+    let mut silent = 0;
+    while silent < 20 && !all.has_ended {
+        tokio::task::yield_now().await;
+        let more = hear(watcher);
+        silent = if more.lines.is_empty() { silent + 1 } else { 0 };
+        all.lines.extend(more.lines);
+        all.has_ended = more.has_ended;
+    }
+    all
+}
