@@ -70,7 +70,7 @@ impl Continuation {
         };
         if token.version != TOKEN_VERSION {
             return bad(&format!(
-                "server does not recognize this encoded version {:?}",
+                "server does not recognize this encoded version {}",
                 token.version
             ));
         }
@@ -94,4 +94,100 @@ impl Continuation {
 /// Whether a relative path is what cleaning would make of it: no empty, `.` or `..` element.
 fn is_clean(path: &str) -> bool {
     path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// LI-41: the form that other replicas read.
+    #[test]
+    fn tokens_are_json_in_url_safe_base64() {
+        let token = Continuation::after(12, "/default/b").encode();
+        let json = URL_SAFE_NO_PAD.decode(&token).unwrap();
+        assert_eq!(
+            String::from_utf8(json).unwrap(),
+            r#"{"v":"meta.k8s.io/v1","rv":12,"start":"default/b\u0000"}"#
+        );
+        let read = Continuation::decode(&token).unwrap();
+        assert_eq!((read.revision, read.start.as_str()), (12, "default/b\0"));
+    }
+
+    fn decode(json: &str) -> Result<Continuation, String> {
+        Continuation::decode(&URL_SAFE_NO_PAD.encode(json))
+    }
+
+    /// LI-42: from a cache a start has a slash, from a store it has none.
+    #[test]
+    fn a_leading_slash_makes_no_difference() {
+        let plain = decode(r#"{"v":"meta.k8s.io/v1","rv":5,"start":"d/a\u0000"}"#);
+        let slashed = decode(r#"{"v":"meta.k8s.io/v1","rv":5,"start":"/d/a\u0000"}"#);
+        assert!(plain.is_ok());
+        assert_eq!(plain, slashed);
+    }
+
+    /// LI-43.
+    #[test]
+    fn what_is_no_token_is_refused() {
+        let whys = [
+            (decode("x"), "not a token's JSON"),
+            (decode("5"), "not a token's JSON"),
+            (
+                decode("{}"),
+                "server does not recognize this encoded version ",
+            ),
+            (
+                decode(r#"{"v":"x","rv":1,"start":"a"}"#),
+                "encoded version x",
+            ),
+            (
+                decode(r#"{"v":"meta.k8s.io/v1","rv":0,"start":"a"}"#),
+                "incorrect encoded start resourceVersion",
+            ),
+            (
+                decode(r#"{"v":"meta.k8s.io/v1","rv":1,"start":""}"#),
+                "encoded start key empty",
+            ),
+            (Continuation::decode("{}"), "not base64"),
+            (Continuation::decode(&"A".repeat(100_000)), "token too long"),
+        ];
+        for (result, why) in whys {
+            let message = result.unwrap_err();
+            assert!(message.starts_with("invalid continue token: continue key is not valid: "));
+            assert!(message.contains(why), "{message}");
+        }
+        for unclean in ["../a", "a/../b", "a//b", "//a", "a/./b", "a/"] {
+            let json = format!(r#"{{"v":"meta.k8s.io/v1","rv":1,"start":"{unclean}"}}"#);
+            assert!(decode(&json).is_err(), "{unclean}");
+        }
+    }
+
+    /// LI-43, LI-51: negative means the newest state.
+    #[test]
+    fn a_negative_revision_is_legal() {
+        let token = decode(r#"{"v":"meta.k8s.io/v1","rv":-1,"start":"a\u0000"}"#);
+        assert_eq!(token.map(|t| t.revision), Ok(-1));
+    }
+
+    proptest! {
+        /// LI-41: every page's token leads to where it was made for.
+        #[test]
+        fn tokens_survive_the_way_through_a_client(
+            revision in prop_oneof![Just(-1_i64), 1..i64::MAX],
+            key in "[a-z0-9.:ä-]{1,20}(/[a-z0-9:-]{1,20})?",
+        ) {
+            prop_assume!(key.split('/').all(|part| part != "." && part != ".."));
+            let continuation = Continuation::after(revision, &key);
+            prop_assert_eq!(Continuation::decode(&continuation.encode()), Ok(continuation));
+        }
+
+        /// LI-43: no text makes it panic.
+        #[test]
+        fn any_text_is_a_token_or_refused(text in ".{0,80}", json in "\\PC{0,60}") {
+            let _ = Continuation::decode(&text);
+            let _ = decode(&json);
+        }
+    }
 }

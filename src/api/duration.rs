@@ -90,3 +90,66 @@ fn unit_seconds(unit: &str) -> Option<f64> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// API-77, at both sides of every boundary.
+    #[test]
+    fn ages_are_short() {
+        let cases = [
+            (-3, "<invalid>"),
+            (-2, "<invalid>"),
+            (-1, "0s"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (121, "2m1s"),
+            (599, "9m59s"),
+            (600, "10m"),
+            (3 * 3600 - 1, "179m"),
+            (3 * 3600, "3h"),
+            (3 * 3600 + 60, "3h1m"),
+            (8 * 3600 - 1, "7h59m"),
+            (8 * 3600, "8h"),
+            (48 * 3600 - 1, "47h"),
+            (48 * 3600, "2d"),
+            (49 * 3600, "2d1h"),
+            (8 * 86_400 - 1, "7d23h"),
+            (8 * 86_400, "8d"),
+            (730 * 86_400 - 1, "729d"),
+            (730 * 86_400, "2y"),
+            (731 * 86_400, "2y1d"),
+            (8 * 365 * 86_400 - 1, "7y364d"),
+            (8 * 365 * 86_400, "8y"),
+        ];
+        for (seconds, text) in cases {
+            assert_eq!(human_duration(seconds), text, "{seconds}");
+        }
+        assert_eq!(age(None, Timestamp::UNIX_EPOCH), "<unknown>");
+        let later = Timestamp::from_second(60).unwrap();
+        assert_eq!(age(Some(Timestamp::UNIX_EPOCH), later), "60s");
+    }
+
+    /// API-15, with the errors of the reference.
+    #[test]
+    fn go_durations_are_read() {
+        let seconds = |text: &str| parse_go_duration(text).map(|d| d.as_secs_f64());
+        assert_eq!(seconds("0"), Ok(0.0));
+        assert_eq!(seconds("1m30s"), Ok(90.0));
+        assert_eq!(seconds("1.5h"), Ok(5400.0));
+        assert_eq!(seconds("250ms"), Ok(0.25));
+        assert_eq!(seconds("+5s"), Ok(5.0));
+        assert_eq!(seconds("-1s"), Ok(0.0));
+        let refused = |text: &str| parse_go_duration(text).unwrap_err();
+        assert_eq!(refused("x"), "time: invalid duration \"x\"");
+        assert_eq!(refused(""), "time: invalid duration \"\"");
+        assert_eq!(refused("5"), "time: missing unit in duration \"5\"");
+        assert_eq!(
+            refused("1e3s"),
+            "time: unknown unit \"e\" in duration \"1e3s\""
+        );
+        assert!(parse_go_duration(&format!("{}h", "9".repeat(400))).is_err());
+    }
+}

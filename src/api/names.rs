@@ -188,3 +188,99 @@ fn is_qualified_part(text: &str) -> bool {
         && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
         && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// API-200, API-201, API-202.
+    #[test]
+    fn subdomains_labels_and_segments_are_told_apart() {
+        for good in ["a", "0", "a.b-c.0", "a--b", &"a".repeat(253)] {
+            assert!(dns_subdomain(good).is_empty(), "{good}");
+        }
+        for bad in [
+            "", "Upper", "a_b", "-a", "a-", ".a", "a.", "a..b", "a b", "ä", "a.-b",
+        ] {
+            assert_eq!(dns_subdomain(bad), [subdomain_message()], "{bad}");
+        }
+        let long = dns_subdomain(&"a".repeat(254));
+        assert_eq!(long, ["must be no more than 253 characters"]);
+        assert!(dns_label(&"a".repeat(63)).is_empty());
+        let long = dns_label(&"a".repeat(64));
+        assert_eq!(long, ["must be no more than 63 characters"]);
+        assert_eq!(dns_label("a.b"), ["must not contain dots"]);
+        let wrong = dns_label("A").concat();
+        assert!(wrong.starts_with("a lowercase RFC 1123 label must consist of"));
+        assert!(wrong.contains("(e.g. 'my-name',  or '123-abc', regex used"));
+        assert!(path_segment("a:B_ä").is_empty());
+        assert_eq!(path_segment(".."), ["may not be '..'"]);
+        assert_eq!(
+            path_segment("a/b%c"),
+            ["may not contain '/'", "may not contain '%'"]
+        );
+    }
+
+    /// API-204: the messages of the reference, for keys with and without a prefix.
+    #[test]
+    fn qualified_names_say_which_part_is_wrong() {
+        for good in ["a", "A_.-z", "ex.com/B", &format!("{}/a", "a".repeat(253))] {
+            assert!(qualified_name(good).is_empty(), "{good}");
+        }
+        let part = format!("name part {QUALIFIED_PART}");
+        assert_eq!(qualified_name("-a"), [part.clone()]);
+        assert_eq!(qualified_name("a "), [part.clone()]);
+        let empty = ["name part must be non-empty".to_owned(), part];
+        assert_eq!(qualified_name(""), empty);
+        assert_eq!(qualified_name("a/"), empty);
+        assert_eq!(qualified_name("/b"), ["prefix part must be non-empty"]);
+        let upper = format!("prefix part {}", subdomain_message());
+        assert_eq!(qualified_name("Upper/b"), [upper]);
+        let long = "name part must be no more than 63 bytes";
+        assert_eq!(qualified_name(&"a".repeat(64)), [long]);
+        let long = "prefix part must be no more than 253 bytes";
+        assert_eq!(qualified_name(&format!("{}/b", "a".repeat(254))), [long]);
+        let wrong = qualified_name("a/b/c").concat();
+        assert!(wrong.starts_with("a valid label key must consist of"));
+        assert!(wrong.ends_with("and '/' (e.g. 'example.com/MyName')"));
+    }
+
+    /// API-204.
+    #[test]
+    fn label_values_may_be_empty() {
+        for good in ["", "a", "A_.-z", "12345", &"a".repeat(63)] {
+            assert!(label_value(good).is_empty(), "{good}");
+        }
+        for bad in ["-a", "a-", "a b", "a/b", "ä"] {
+            assert_eq!(label_value(bad), [LABEL_VALUE], "{bad}");
+        }
+        assert_eq!(
+            label_value(&"a".repeat(64)),
+            ["must be no more than 63 bytes"]
+        );
+    }
+
+    /// API-199: a base may end with a dash; its last letter is not looked at then either.
+    #[test]
+    fn prefixes_of_names_are_masked_at_the_end() {
+        assert_eq!(mask_trailing_dash("ok-"), "oa");
+        assert_eq!(mask_trailing_dash("b--"), "ba");
+        assert_eq!(mask_trailing_dash("-"), "-");
+        assert_eq!(mask_trailing_dash("ok"), "ok");
+        assert_eq!(mask_trailing_dash("ä-"), "a");
+    }
+
+    /// API-199, RG-3.
+    #[test]
+    fn generated_names_are_cut_and_differ() {
+        let one = generate_name("gen-");
+        let (base, suffix) = one.split_at(4);
+        assert_eq!((base, suffix.len()), ("gen-", 5));
+        assert!(suffix.bytes().all(|b| SUFFIX_ALPHABET.contains(&b)));
+        let many: std::collections::HashSet<String> =
+            (0..200).map(|_| generate_name("g")).collect();
+        assert!(many.len() > 190);
+        assert_eq!(generate_name(&"a".repeat(80)).len(), 63);
+        assert!(generate_name(&"ä".repeat(40)).starts_with(&"ä".repeat(29)));
+    }
+}
