@@ -15,6 +15,7 @@ pub mod health;
 mod http1;
 mod http2;
 pub mod limits;
+mod linger;
 pub mod listener;
 pub mod negotiation;
 pub mod projection;
