@@ -80,11 +80,13 @@ impl Check {
 
 const PING: &str = "ping";
 const SHUTDOWN: &str = "shutdown";
+const START: &str = "informer-sync";
 
 /// All checks, and whether the daemon is going down.
 #[derive(Default)]
 pub struct Health {
     checks: Vec<Check>,
+    has_started: AtomicBool,
     is_shutting_down: AtomicBool,
 }
 
@@ -101,13 +103,19 @@ enum Outcome {
 }
 
 impl Health {
-    /// These checks beside the two that always are there: `ping`, which says that requests are
-    /// answered, and `shutdown`, which fails once the daemon is going down (API-51).
+    /// These checks beside those that always are there: `ping`, which says that requests are
+    /// answered, and for readiness `informer-sync`, which fails until the start is complete, and
+    /// `shutdown`, which fails once the daemon is going down (API-51).
     pub fn new(checks: Vec<Check>) -> Health {
         Health {
             checks,
-            is_shutting_down: AtomicBool::new(false),
+            ..Health::default()
         }
+    }
+
+    /// The caches have been filled once. Later one that is filled anew answers for itself.
+    pub fn complete_start(&self) {
+        self.has_started.store(true, Ordering::Relaxed);
     }
 
     /// From now on `/readyz` fails, while `/livez` stays as it is (API-51).
@@ -143,17 +151,28 @@ impl Health {
             Ok(()) => (check.name, Outcome::Passed),
             Err(error) => (check.name, Outcome::Failed(error)),
         });
-        let shutdown = (root == Root::Readyz).then(|| {
-            let outcome = if self.is_shutting_down() {
-                Outcome::Failed("process is shutting down".to_owned())
-            } else {
-                Outcome::Passed
-            };
-            (SHUTDOWN, outcome)
-        });
+        let of_readiness = [
+            (
+                START,
+                !self.has_started.load(Ordering::Relaxed),
+                "caches are being filled",
+            ),
+            (
+                SHUTDOWN,
+                self.is_shutting_down(),
+                "process is shutting down",
+            ),
+        ];
+        let of_readiness = of_readiness
+            .into_iter()
+            .filter(|_| root == Root::Readyz)
+            .map(|(name, fails, why)| match fails {
+                true => (name, Outcome::Failed(why.to_owned())),
+                false => (name, Outcome::Passed),
+            });
         std::iter::once(ping)
             .chain(checks)
-            .chain(shutdown)
+            .chain(of_readiness)
             .map(|(name, outcome)| Finding {
                 name,
                 outcome: if excluded.contains(&name) {
@@ -247,6 +266,12 @@ mod tests {
     use crate::server::body::ResponseBody;
 
     fn health(storage_works: &Arc<AtomicBool>) -> Health {
+        let health = unstarted(storage_works);
+        health.complete_start();
+        health
+    }
+
+    fn unstarted(storage_works: &Arc<AtomicBool>) -> Health {
         let works = Arc::clone(storage_works);
         Health::new(vec![Check::of_readiness("storage", move || {
             works
@@ -289,7 +314,7 @@ mod tests {
             asked(&health, "/readyz?verbose"),
             (
                 200,
-                "[+]ping ok\n[+]storage ok\n[+]shutdown ok\nreadyz check passed\n".to_owned()
+                "[+]ping ok\n[+]storage ok\n[+]informer-sync ok\n[+]shutdown ok\nreadyz check passed\n".to_owned()
             )
         );
         assert_eq!(
@@ -305,7 +330,7 @@ mod tests {
         assert_eq!(code, 500);
         assert_eq!(
             text,
-            "[+]ping ok\n[-]storage failed: reason withheld\n[+]shutdown ok\nreadyz check failed\n"
+            "[+]ping ok\n[-]storage failed: reason withheld\n[+]informer-sync ok\n[+]shutdown ok\nreadyz check failed\n"
         );
         assert_eq!(
             asked(&health, "/readyz/storage"),
@@ -337,6 +362,17 @@ mod tests {
         assert_eq!(asked(&health, "/livez").0, 200);
         assert!(!health.passes(Root::Readyz));
         assert!(health.passes(Root::Livez));
+    }
+
+    #[test]
+    fn readiness_begins_once_the_caches_are_filled_api_51() {
+        let health = unstarted(&Arc::new(AtomicBool::new(true)));
+        let (code, text) = asked(&health, "/readyz");
+        assert_eq!(code, 500);
+        assert!(text.contains("[-]informer-sync failed"), "{text}");
+        assert_eq!(asked(&health, "/livez").0, 200);
+        health.complete_start();
+        assert_eq!(asked(&health, "/readyz").0, 200);
     }
 
     #[test]

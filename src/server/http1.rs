@@ -1,6 +1,6 @@
 //! HTTP/1.1: hyper, with the same service behind it and small buffers.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -22,7 +22,6 @@ use tokio::time::Instant;
 
 use super::body::{ConnectionFacts, HttpService, RequestBody, ResponseBody};
 use super::gather::GATHER_BYTES;
-use super::linger::linger;
 use super::listener::thread::HttpThread;
 
 /// Serves a connection until it ends.
@@ -43,42 +42,36 @@ where
     builder
         .header_read_timeout(None)
         .max_buf_size(thread.limits().header_bytes as usize);
-    let io = PacedIo {
-        io: Rc::new(RefCell::new(io)),
+    let io = TokioIo::new(PacedIo {
+        io,
         pace: pace.clone(),
-    };
-    let lingering = io.clone();
+    });
     let answering = service_fn(|request: Request<Incoming>| {
         answer(service.clone(), facts, request, pace.clone(), &thread)
     });
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(io), answering));
+    let mut connection = pin!(builder.serve_connection(io, answering));
     let mut timer = pin!(tokio::time::sleep_until(pace.next_look()));
     let mut leaving = false;
-    let ended = poll_fn(|context| {
+    poll_fn(|context| {
         if !leaving && membership.is_draining(context) {
             leaving = true;
             connection.as_mut().graceful_shutdown();
         }
         if let Poll::Ready(ended) = connection.as_mut().poll(context) {
-            return Poll::Ready(ended.map(|()| Ended::InOrder));
+            return Poll::Ready(ended);
         }
         if pace.next_look() < timer.deadline() {
             timer.as_mut().reset(pace.next_look());
         }
         while timer.as_mut().poll(context).is_ready() {
             if pace.is_over() {
-                return Poll::Ready(Ok(Ended::OutOfTime));
+                return Poll::Ready(Ok(()));
             }
             timer.as_mut().reset(pace.next_look());
         }
         Poll::Pending
     })
-    .await?;
-    // Who was too slow has no last words to hear.
-    if ended == Ended::InOrder {
-        linger(lingering).await;
-    }
-    Ok(())
+    .await
 }
 
 async fn answer<S: HttpService>(
@@ -103,13 +96,6 @@ async fn answer<S: HttpService>(
         thread: thread.clone(),
         pace,
     }))
-}
-
-/// How a connection came to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
-    InOrder,
-    OutOfTime,
 }
 
 /// What a connection is doing.
@@ -173,29 +159,20 @@ impl Pace {
     }
 }
 
-/// The connection's socket, telling when bytes come. Clones share it.
+/// The connection's socket, telling when bytes come.
 struct PacedIo<T> {
-    io: Rc<RefCell<T>>,
+    io: T,
     pace: Pace,
-}
-
-impl<T> Clone for PacedIo<T> {
-    fn clone(&self) -> PacedIo<T> {
-        PacedIo {
-            io: Rc::clone(&self.io),
-            pace: self.pace.clone(),
-        }
-    }
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for PacedIo<T> {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let polled = Pin::new(&mut *self.io.borrow_mut()).poll_read(context, buffer);
+        let polled = Pin::new(&mut self.io).poll_read(context, buffer);
         if buffer.filled().len() > before {
             self.pace.hear();
         }
@@ -205,31 +182,31 @@ impl<T: AsyncRead + Unpin> AsyncRead for PacedIo<T> {
 
 impl<T: AsyncWrite + Unpin> AsyncWrite for PacedIo<T> {
     fn poll_write(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.io.borrow_mut()).poll_write(context, bytes)
+        Pin::new(&mut self.io).poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.io.borrow_mut()).poll_write_vectored(context, slices)
+        Pin::new(&mut self.io).poll_write_vectored(context, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.io.borrow().is_write_vectored()
+        self.io.is_write_vectored()
     }
 
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.io.borrow_mut()).poll_flush(context)
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(context)
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.io.borrow_mut()).poll_shutdown(context)
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(context)
     }
 }
 

@@ -1,8 +1,8 @@
 //! HTTP: from a request on a connection to bytes on it.
 //!
-//! A connection hands each request to its thread's [`service::Service`], which runs the filters
-//! in order, finds the route and calls the handler of the verb. Handlers decode, ask the
-//! registry, and answer; [`respond`] turns what it gives into bytes.
+//! A connection hands each request to its thread's [`service::Service`], which runs the
+//! [`filters`] in order, finds the route in [`routes`] and calls the handler of the verb.
+//! [`handlers`] decode, ask the registry, and answer; [`respond`] turns what it gives into bytes.
 
 pub mod auth;
 pub mod body;
@@ -11,15 +11,22 @@ pub mod discovery;
 pub mod filters;
 mod gather;
 pub mod gzip;
+pub mod handlers;
 pub mod health;
 mod http1;
 mod http2;
 pub mod limits;
-mod linger;
 pub mod listener;
+pub mod metrics;
 pub mod negotiation;
+pub mod openapi;
 pub mod projection;
 pub mod request_info;
 pub mod respond;
+pub mod routes;
+pub mod service;
+#[cfg(test)]
+mod testing;
 pub mod tls;
 pub mod version;
+pub mod watch_stream;

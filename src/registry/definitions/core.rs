@@ -1,6 +1,6 @@
 //! The core group, `v1`.
 
-use super::{AGE, NAME, NAME_AND_AGE, STATUS, VERBS};
+use super::{AGE, NAME, NAME_AND_AGE, NAMESPACE_VERBS, STATUS, VERBS};
 use crate::api::resource::{
     Cell, Column, DefaultPropagation, GenerationRule, MemberType, NameRule, ResourceDefinition,
     ResourceScope, SelectableField, UpdateChecks,
@@ -43,6 +43,7 @@ pub static NAMESPACES: ResourceDefinition = ResourceDefinition {
     kind: "Namespace",
     plural: "namespaces",
     singular: "namespace",
+    verbs: NAMESPACE_VERBS,
     short_names: &["ns"],
     scope: ResourceScope::Cluster,
     subresources: &[STATUS],
@@ -268,6 +269,10 @@ pub static EVENTS: ResourceDefinition = ResourceDefinition {
         ("action", MemberType::String),
         ("reportingComponent", MemberType::String),
         ("reportingInstance", MemberType::String),
+        ("count", MemberType::Int32),
+        ("firstTimestamp", MemberType::Time),
+        ("lastTimestamp", MemberType::Time),
+        ("eventTime", MemberType::MicroTime),
     ],
     ..BASE
 };

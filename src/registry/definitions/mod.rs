@@ -6,8 +6,20 @@ pub mod apps;
 pub mod coordination;
 pub mod core;
 
-/// What every stored resource can do, sorted. `deletecollection` joins once it is built.
+/// What every stored resource can do, sorted.
 pub(super) const VERBS: &[&str] = &[
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
+
+/// What namespaces can do: they are deleted one by one (API-10).
+pub(super) const NAMESPACE_VERBS: &[&str] = &[
     "create", "delete", "get", "list", "patch", "update", "watch",
 ];
 

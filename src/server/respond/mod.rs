@@ -10,17 +10,20 @@ mod text;
 
 use actors::object::CachedObject;
 use bytes::Bytes;
+use futures_util::StreamExt;
 use http::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, VARY,
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::{Response, StatusCode};
 use jiff::Timestamp;
+use metrics::Histogram;
 
 pub use list::{ListMetadata, list};
 
 use super::body::ResponseBody;
 use super::conversion::{self, IncludeObject, TableForm};
+use super::filters::in_flight::Counted;
 use super::gzip;
 use super::negotiation::{Accepted, Conversion, Format, MetaVersion};
 use crate::api::resource::ResourceDefinition;
@@ -164,6 +167,48 @@ pub fn watch(stream: Box<dyn crate::storage::WatchStream>) -> Answer {
     let json = HeaderValue::from_static(Format::Json.media_type());
     answer.headers_mut().insert(CONTENT_TYPE, json);
     answer
+}
+
+/// The answer with its size recorded once it is known. What goes out in pieces counts as being
+/// answered until its last one.
+pub fn measured(mut answer: Answer, sizes: Histogram, counted: Option<Counted>) -> Answer {
+    let body = std::mem::take(answer.body_mut());
+    *answer.body_mut() = match body {
+        ResponseBody::Chunks(chunks) => {
+            let mut sent = Sent {
+                bytes: 0,
+                sizes,
+                _counted: counted,
+            };
+            let counting = chunks.inspect(move |chunk| sent.add(chunk.len()));
+            ResponseBody::Chunks(counting.boxed_local())
+        }
+        ResponseBody::Full(body) => {
+            sizes.record(body.len() as f64);
+            ResponseBody::Full(body)
+        }
+        other => other,
+    };
+    answer
+}
+
+/// What was sent of a body in pieces; recorded when it ends, one way or the other.
+struct Sent {
+    bytes: usize,
+    sizes: Histogram,
+    _counted: Option<Counted>,
+}
+
+impl Sent {
+    fn add(&mut self, bytes: usize) {
+        self.bytes += bytes;
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        self.sizes.record(self.bytes as f64);
+    }
 }
 
 /// The same answer with one more header.

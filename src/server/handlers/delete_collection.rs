@@ -1,0 +1,73 @@
+//! DELETE of a collection (3.5): a list, and a deletion for each of its items.
+
+use std::sync::Arc;
+
+use super::{Answered, Exchange, delete};
+use crate::api::options::ListOptions;
+use crate::api::selector::Selection;
+use crate::server::body::RequestBody;
+use crate::server::negotiation::Offer;
+use crate::server::respond;
+use crate::server::routes::Target;
+use crate::storage::ObjectList;
+
+/// Objects that are listed at a time, unless the request says otherwise (API-118).
+const PAGE: usize = 10_000;
+
+/// Deletes what the selectors select, and answers with it. Not atomic: an error leaves deleted
+/// what was deleted before it (API-118).
+pub(super) async fn delete_collection(
+    exchange: &Exchange<'_>,
+    target: &Target,
+    body: RequestBody,
+) -> Answered {
+    let definition = target.store.definition();
+    let form = exchange.object_form(Offer::Objects)?;
+    let mut options = ListOptions::parse(&exchange.query)?;
+    let selection = Selection::parse(&options.labels, &options.fields, definition)?;
+    let selection = Arc::new(selection);
+    let deletion = delete::options(exchange, body).await?;
+    options.validate_list()?;
+    let is_limited = options.limit > 0;
+    if !is_limited {
+        options.limit = PAGE;
+    }
+    let namespace = target.namespace.as_deref();
+    let mut deleted = Vec::new();
+    let last_page = loop {
+        let page = target
+            .store
+            .list(namespace, &options, Arc::clone(&selection))
+            .await?;
+        for item in &page.items {
+            let namespace = definition
+                .is_namespaced()
+                .then_some(item.attributes.namespace.as_str());
+            let name = item.attributes.name.as_str();
+            let done = target
+                .store
+                .delete(&exchange.context, namespace, name, &deletion);
+            match done.await {
+                Ok(done) => deleted.push(done.object),
+                // Somebody else was faster.
+                Err(status) if status.reason == "NotFound" => {}
+                Err(status) => return Err(status),
+            }
+        }
+        match &page.continue_token {
+            Some(token) if !is_limited => {
+                options.continue_token = Some(token.clone());
+                options.resource_version = String::new();
+                options.version_match = None;
+            }
+            _ => break page,
+        }
+    };
+    let list = ObjectList {
+        revision: last_page.revision,
+        items: deleted,
+        continue_token: last_page.continue_token,
+        remaining_item_count: last_page.remaining_item_count,
+    };
+    respond::list(&form, definition, list).await
+}

@@ -1,0 +1,30 @@
+//! GET of an object.
+
+use http::StatusCode;
+
+use super::{Answered, Exchange};
+use crate::api::status::Status;
+use crate::server::negotiation::Offer;
+use crate::server::respond;
+use crate::server::routes::Target;
+
+/// One object, not older than the version asked for (API-121). A subresource shows the whole
+/// object as well.
+pub(super) async fn get(exchange: &Exchange<'_>, target: &Target) -> Answered {
+    let form = exchange.object_form(Offer::Objects)?;
+    refuse_export(exchange)?;
+    let version = exchange.query.first("resourceVersion").unwrap_or_default();
+    let namespace = target.namespace.as_deref();
+    let object = target.store.get(namespace, &target.name, version).await?;
+    respond::object(StatusCode::OK, &form, target.store.definition(), &object)
+}
+
+/// A parameter of old that was taken away (API-79).
+pub(super) fn refuse_export(exchange: &Exchange<'_>) -> Result<(), Box<Status>> {
+    if exchange.query.flag("export") {
+        return Err(Box::new(Status::bad_request(
+            "the export parameter is no longer supported",
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! What is done about a request once its route is known: a file for each verb.
+//!
+//! The order of steps within a verb is that of http.md 3.2 to 3.7, as it decides which of two
+//! errors a client sees.
+
+mod compact;
+mod create;
+mod delete;
+mod delete_collection;
+mod get;
+mod list;
+mod patch;
+mod service_paths;
+mod update;
+mod watch;
+
+use std::sync::Arc;
+
+use actors::dispatcher::LocalDispatcher;
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+
+use super::body::{BodyError, RequestBody};
+use super::conversion::IncludeObject;
+use super::gzip;
+use super::metrics::WatchMeters;
+use super::negotiation::{self, Conversion, Offer, SERVED};
+use super::respond::{Answer, Form};
+use super::routes::{Action, Target};
+use super::service::Shared;
+use crate::api::decode::{BodyFormat, Decoded, decode_object};
+use crate::api::object::Object;
+use crate::api::options::{FieldValidation, Query};
+use crate::api::resource::ResourceDefinition;
+use crate::api::status::Status;
+use crate::registry::RequestContext;
+
+pub use compact::compact;
+pub use service_paths::{index, metrics, version};
+
+/// No body is longer (API-21).
+pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// A request in the hands of its handler, but for its body.
+pub struct Exchange<'r> {
+    /// What all threads share.
+    pub shared: &'r Arc<Shared>,
+    /// The thread's Dispatcher.
+    pub dispatcher: &'r LocalDispatcher,
+    /// Where the thread's watches count.
+    pub watches: &'r Arc<WatchMeters>,
+    /// Headers.
+    pub headers: &'r HeaderMap,
+    /// Query parameters.
+    pub query: Query,
+    /// Who asks, and until when.
+    pub context: RequestContext,
+}
+
+type Answered = Result<Answer, Box<Status>>;
+
+/// Does what the target says.
+///
+/// # Errors
+/// The refusal that the client gets.
+pub async fn resource(exchange: &Exchange<'_>, target: Target, body: RequestBody) -> Answered {
+    match target.action {
+        Action::Get => get::get(exchange, &target).await,
+        Action::List => list::list(exchange, &target).await,
+        Action::Watch => watch::watch(exchange, &target).await,
+        Action::Create => create::create(exchange, &target, body).await,
+        Action::Update => update::update(exchange, &target, body).await,
+        Action::Patch => patch::patch(exchange, &target, body).await,
+        Action::Delete => delete::delete(exchange, &target, body).await,
+        Action::DeleteCollection => {
+            delete_collection::delete_collection(exchange, &target, body).await
+        }
+    }
+}
+
+/// The form of an answer that has no conversions; `None` for `pretty` when it is not asked.
+///
+/// # Errors
+/// 406 (API-55).
+pub fn plain_form(headers: &HeaderMap, pretty: Option<bool>) -> Result<Form, Box<Status>> {
+    form(headers, pretty, Offer::Plain)
+}
+
+fn form(headers: &HeaderMap, pretty: Option<bool>, offer: Offer) -> Result<Form, Box<Status>> {
+    let accepted = negotiation::accept(headers, pretty, offer)
+        .map_err(|refused| Status::not_acceptable(refused.offered))?;
+    Ok(Form {
+        accepted,
+        gzip: gzip::is_accepted(headers),
+        include: IncludeObject::default(),
+    })
+}
+
+impl Exchange<'_> {
+    fn form(&self, offer: Offer) -> Result<Form, Box<Status>> {
+        let asked = self.query.first("pretty").is_some();
+        let pretty = asked.then(|| self.query.flag("pretty"));
+        form(self.headers, pretty, offer)
+    }
+
+    /// The form of documents without conversions.
+    ///
+    /// # Errors
+    /// 406
+    pub fn plain_form(&self) -> Result<Form, Box<Status>> {
+        self.form(Offer::Plain)
+    }
+
+    /// The form of `/api` and `/apis`.
+    ///
+    /// # Errors
+    /// 406
+    pub fn discovery_form(&self) -> Result<Form, Box<Status>> {
+        self.form(Offer::Discovery)
+    }
+
+    /// The form of objects and lists; `includeObject` counts where a Table is asked for (API-69).
+    fn object_form(&self, offer: Offer) -> Result<Form, Box<Status>> {
+        let mut form = self.form(offer)?;
+        if let Some(Conversion::Table(_)) = form.accepted.conversion {
+            let include = self.query.first("includeObject").unwrap_or_default();
+            form.include = IncludeObject::parse(include)?;
+        }
+        Ok(form)
+    }
+
+    /// What a body that holds an object or options is written in.
+    fn body_format(&self) -> Result<BodyFormat, Box<Status>> {
+        match negotiation::body_format(self.headers) {
+            Some(negotiation::Format::Json) => Ok(BodyFormat::Json),
+            Some(negotiation::Format::Yaml) => Ok(BodyFormat::Yaml),
+            None => Err(Box::new(Status::unsupported_media_type(&SERVED))),
+        }
+    }
+
+    /// Reads the whole body (API-21).
+    async fn read(&self, body: RequestBody) -> Result<Bytes, Box<Status>> {
+        let left = self
+            .context
+            .deadline
+            .saturating_duration_since(tokio::time::Instant::now());
+        let read = body.collect(BODY_BYTES_MAX, left).await;
+        read.map_err(|error| {
+            Box::new(match error {
+                BodyError::TooLarge { limit } => Status::request_too_large(limit),
+                BodyError::TimedOut { .. } => Status::timeout(error),
+                BodyError::Broken(_) => Status::bad_request(error.to_string()),
+            })
+        })
+    }
+
+    /// Decodes an object, and says of duplicate members what the client wants to hear of them
+    /// (API-88 to API-90).
+    fn decode(
+        &self,
+        body: &[u8],
+        format: BodyFormat,
+        definition: &'static ResourceDefinition,
+        validation: FieldValidation,
+    ) -> Result<Object, Box<Status>> {
+        let Decoded { object, duplicates } = decode_object(body, format, definition)?;
+        match validation {
+            FieldValidation::Ignore => {}
+            FieldValidation::Warn => {
+                for path in duplicates {
+                    self.context.warnings.add(duplicate(&path));
+                }
+            }
+            FieldValidation::Strict if duplicates.is_empty() => {}
+            FieldValidation::Strict => {
+                return Err(Box::new(strict_error(definition, &duplicates)));
+            }
+        }
+        Ok(object)
+    }
+}
+
+fn duplicate(path: &str) -> String {
+    format!("duplicate field \"{path}\"")
+}
+
+/// `fieldValidation=Strict` refuses (API-90).
+fn strict_error(definition: &ResourceDefinition, duplicates: &[String]) -> Status {
+    let kind = definition.kind;
+    let all: Vec<String> = duplicates.iter().map(|path| duplicate(path)).collect();
+    Status::bad_request(format!(
+        "{kind} in version \"{}\" cannot be handled as a {kind}: strict decoding error: {}",
+        definition.version,
+        all.join(", ")
+    ))
+}
+
+/// The code of a write.
+fn written(created: bool) -> StatusCode {
+    if created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    }
+}

@@ -1,0 +1,73 @@
+//! Paths about the server itself: `/`, `/version`, `/metrics`.
+
+use http::StatusCode;
+use serde_json::json;
+
+use super::{Answered, Exchange};
+use crate::server::respond::{self, Answer};
+use crate::server::version;
+
+/// Prometheus' text format.
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The list of paths (API-13).
+///
+/// # Errors
+/// 406
+pub fn index(exchange: &Exchange<'_>) -> Answered {
+    let mut paths: Vec<String> = [
+        "/api",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+        "/taffrail/v1/compact",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for group in exchange.shared.catalog.groups() {
+        let root = match group.name {
+            "" => "/api".to_owned(),
+            name => format!("/apis/{name}"),
+        };
+        paths.extend(
+            group
+                .versions
+                .iter()
+                .map(|v| format!("{root}/{}", v.version)),
+        );
+        paths.push(root);
+    }
+    paths.sort();
+    paths.dedup();
+    let document = json!({"paths": paths}).to_string().into_bytes();
+    Ok(respond::document(
+        StatusCode::OK,
+        &exchange.plain_form()?,
+        document,
+    ))
+}
+
+/// `/version`: always indented (API-38).
+///
+/// # Errors
+/// 406
+pub fn version(exchange: &Exchange<'_>) -> Answered {
+    let mut form = exchange.plain_form()?;
+    form.accepted.pretty = true;
+    Ok(respond::document(
+        StatusCode::OK,
+        &form,
+        version::document(),
+    ))
+}
+
+/// What is measured (API-52).
+pub fn metrics(exchange: &Exchange<'_>) -> Answer {
+    let page = exchange.shared.measures.render();
+    respond::answer(StatusCode::OK, METRICS_TYPE, page.into())
+}

@@ -1,0 +1,125 @@
+//! GET of a collection with `watch=true`, and the old watch paths (3.7, storage.md 3.1).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::watch::Projection;
+use tokio::time::Instant;
+
+use super::{Answered, Exchange};
+use crate::api::options::ListOptions;
+use crate::api::resource::ResourceDefinition;
+use crate::api::selector::Selection;
+use crate::api::status::Status;
+use crate::registry::store::{Audience, WatchRefusal};
+use crate::server::conversion::TableForm;
+use crate::server::metrics::MeteredWatch;
+use crate::server::negotiation::{Conversion, Offer};
+use crate::server::projection::{JsonProjection, MetadataProjection, TableProjection, error_frame};
+use crate::server::respond::{self, Form};
+use crate::server::routes::Target;
+use crate::server::watch_stream::OneFrame;
+
+/// A watch without a time-out of its own lasts this long, or up to twice as long (WA-2).
+const TIMEOUT_SECONDS_MIN: u64 = 1800;
+
+/// Opens a stream of events.
+pub(super) async fn watch(exchange: &Exchange<'_>, target: &Target) -> Answered {
+    let definition = target.store.definition();
+    let form = exchange.object_form(Offer::Watch)?;
+    let mut options = ListOptions::parse(&exchange.query)?;
+    let times_initial = options.send_initial_events == Some(true) && options.bookmarks;
+    options.validate_watch()?;
+    options.default_watch();
+    let selection = selection(&options, target)?;
+    let opened = target.store.watch(
+        target.namespace.as_deref(),
+        &options,
+        Arc::new(selection),
+        Audience {
+            projection: projection(&form, definition)?,
+            deadline: deadline(options.timeout_seconds),
+            dispatcher: exchange.dispatcher.clone(),
+        },
+    );
+    let stream = match opened.await {
+        Ok(stream) => stream,
+        Err(WatchRefusal::Http(status)) => return Err(status),
+        // The stream has begun as far as the client can tell (WA-6).
+        Err(WatchRefusal::InStream(status)) => Box::new(OneFrame::new(error_frame(&status))),
+    };
+    let metered = MeteredWatch::new(stream, exchange.watches, definition, times_initial);
+    Ok(respond::watch(Box::new(metered)))
+}
+
+/// The selectors; a name in an old watch path is one more (API-139, WA-4).
+fn selection(options: &ListOptions, target: &Target) -> Result<Selection, Box<Status>> {
+    let definition = target.store.definition();
+    let selection = Selection::parse(&options.labels, &options.fields, definition)?;
+    if target.name.is_empty() {
+        return Ok(selection);
+    }
+    match selection.exact_name() {
+        Some(name) if name == target.name => Ok(selection),
+        Some(_) => Err(Box::new(Status::bad_request(
+            "fieldSelector metadata.name doesn't match requested name",
+        ))),
+        None => {
+            let separator = if options.fields.is_empty() { "" } else { "," };
+            let name = target
+                .name
+                .replace('\\', r"\\")
+                .replace(',', r"\,")
+                .replace('=', r"\=");
+            let fields = format!("{}{separator}metadata.name={name}", options.fields);
+            Selection::parse(&options.labels, &fields, definition)
+        }
+    }
+}
+
+fn projection(
+    form: &Form,
+    definition: &'static ResourceDefinition,
+) -> Result<Arc<dyn Projection>, Box<Status>> {
+    Ok(match form.accepted.conversion {
+        None | Some(Conversion::AggregatedDiscovery) => Arc::new(JsonProjection::new(definition)),
+        Some(Conversion::Metadata(version)) => Arc::new(MetadataProjection::new(version)),
+        Some(Conversion::Table(version)) => Arc::new(TableProjection::new(TableForm {
+            definition,
+            version,
+            include: form.include,
+        })),
+        Some(Conversion::MetadataList(_)) => {
+            return Err(Box::new(Status::not_acceptable_because(
+                "you requested PartialObjectMetadataList, but events carry single objects",
+            )));
+        }
+    })
+}
+
+/// When the stream ends by itself. Watches that don't say end at random times, so that clients
+/// don't come back all at once (WA-2).
+fn deadline(timeout_seconds: Option<u64>) -> Instant {
+    let seconds = timeout_seconds.unwrap_or_else(|| {
+        let random = uuid::Uuid::new_v4().as_u128() % u128::from(TIMEOUT_SECONDS_MIN);
+        TIMEOUT_SECONDS_MIN + random as u64
+    });
+    // Ten years are as good as any longer time, and can be added to any clock.
+    let seconds = seconds.min(10 * 366 * 86_400);
+    Instant::now() + Duration::from_secs(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_that_does_not_say_lasts_half_an_hour_to_an_hour_wa_2() {
+        for _ in 0..100 {
+            let lasts = deadline(None).saturating_duration_since(Instant::now());
+            assert!(lasts > Duration::from_secs(1799) && lasts <= Duration::from_secs(3600));
+        }
+        assert!(deadline(Some(u64::MAX)) > Instant::now());
+        assert!(deadline(Some(2)) <= Instant::now() + Duration::from_secs(2));
+    }
+}

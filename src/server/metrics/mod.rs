@@ -1,0 +1,98 @@
+//! What requests and watches measure (API-52, API-53, ME-61), and the page that shows it.
+//!
+//! Requests record into handles that each thread keeps ([`requests`]). Watches count in plain
+//! memory of their thread ([`watches`]) and are added up when somebody looks: an event that goes
+//! to thousands of watchers must not cost thousands of entries into a histogram.
+
+mod requests;
+mod watches;
+
+use std::sync::Arc;
+
+use actors::engine::Engine;
+use metrics::{describe_counter, describe_gauge, gauge};
+use metrics_exporter_prometheus::PrometheusHandle;
+use parking_lot::Mutex;
+
+pub use requests::{RequestLabels, RequestMeters, Running};
+pub use watches::{MeteredWatch, WatchMeters};
+
+use super::filters::in_flight::InFlight;
+
+/// Everything that is looked at when the page is asked for.
+pub struct Measures {
+    page: Option<PrometheusHandle>,
+    in_flight: Arc<InFlight>,
+    engine: Option<Arc<dyn Engine>>,
+    threads: Mutex<Vec<Arc<WatchMeters>>>,
+}
+
+impl Measures {
+    /// Measures of this daemon. Without a page nothing is shown; without an engine its
+    /// gauge stays away.
+    pub fn new(
+        page: Option<PrometheusHandle>,
+        in_flight: Arc<InFlight>,
+        engine: Option<Arc<dyn Engine>>,
+    ) -> Measures {
+        describe();
+        Measures {
+            page,
+            in_flight,
+            engine,
+            threads: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// The watches of one more thread.
+    pub fn thread(&self) -> Arc<WatchMeters> {
+        let meters = Arc::new(WatchMeters::default());
+        self.threads.lock().push(Arc::clone(&meters));
+        meters
+    }
+
+    /// The page in Prometheus' text format.
+    pub fn render(&self) -> String {
+        self.collect();
+        let sizes = watches::collect(&self.threads.lock());
+        let page = self.page.as_ref().map(PrometheusHandle::render);
+        page.unwrap_or_default() + &sizes
+    }
+
+    /// Brings everything that is counted elsewhere up to date.
+    fn collect(&self) {
+        let (read_only, mutating) = self.in_flight.now();
+        gauge!("apiserver_current_inflight_requests", "request_kind" => "readOnly")
+            .set(read_only as f64);
+        gauge!("apiserver_current_inflight_requests", "request_kind" => "mutating")
+            .set(mutating as f64);
+        if let Some(engine) = &self.engine {
+            gauge!("apiserver_storage_size_bytes", "storage_cluster_id" => "etcd-0")
+                .set(engine.stats().file_bytes as f64);
+        }
+    }
+}
+
+fn describe() {
+    requests::describe();
+    watches::describe();
+    describe_gauge!(
+        "apiserver_current_inflight_requests",
+        "Requests being answered now, watches apart, by whether they read or write"
+    );
+    describe_gauge!(
+        "apiserver_storage_size_bytes",
+        "Bytes that the store takes on disk"
+    );
+    describe_counter!(
+        "authentication_attempts",
+        "Requests by whether their credentials were accepted"
+    );
+    describe_counter!(
+        "authenticated_user_requests",
+        "Requests let in, by the user's name"
+    );
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! Requests: how many, how long, how large, by verb and resource.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::time::Instant;
+
+use metrics::{
+    Counter, Histogram, Label, counter, describe_counter, describe_histogram, histogram,
+};
+
+use crate::api::resource::ResourceDefinition;
+use crate::server::request_info::RequestInfo;
+
+/// What a request is counted under. Every value comes from our own tables or is one of a few
+/// words, so that strangers can't make series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct RequestLabels {
+    verb: &'static str,
+    group: &'static str,
+    version: &'static str,
+    resource: &'static str,
+    /// The subresource, or the path of what is no resource.
+    subresource: &'static str,
+    scope: &'static str,
+    dry_run: bool,
+}
+
+impl RequestLabels {
+    /// Those of a request before it is known where it goes.
+    pub fn of(info: &RequestInfo, method: &http::Method) -> RequestLabels {
+        RequestLabels {
+            verb: verb(info, method),
+            scope: scope(info),
+            ..RequestLabels::default()
+        }
+    }
+
+    /// The same about a resource.
+    #[must_use]
+    pub fn about(
+        self,
+        definition: &'static ResourceDefinition,
+        subresource: Option<&'static str>,
+        dry_run: bool,
+    ) -> RequestLabels {
+        RequestLabels {
+            group: definition.group,
+            version: definition.version,
+            resource: definition.plural,
+            subresource: subresource.unwrap_or_default(),
+            dry_run,
+            ..self
+        }
+    }
+
+    /// The same about a path of ours that is no resource.
+    #[must_use]
+    pub fn at(self, path: &'static str) -> RequestLabels {
+        RequestLabels {
+            subresource: path,
+            ..self
+        }
+    }
+
+    fn is_long_running(&self) -> bool {
+        self.verb == "WATCH"
+    }
+
+    fn list(&self) -> Vec<Label> {
+        vec![
+            Label::from_static_parts("verb", self.verb),
+            Label::from_static_parts("dry_run", if self.dry_run { "All" } else { "" }),
+            Label::from_static_parts("group", self.group),
+            Label::from_static_parts("version", self.version),
+            Label::from_static_parts("resource", self.resource),
+            Label::from_static_parts("subresource", self.subresource),
+            Label::from_static_parts("scope", self.scope),
+            Label::from_static_parts("component", "apiserver"),
+        ]
+    }
+}
+
+/// API-53.
+fn verb(info: &RequestInfo, method: &http::Method) -> &'static str {
+    if info.is_resource {
+        match info.verb.as_str() {
+            "list" => return "LIST",
+            "watch" => return "WATCH",
+            "deletecollection" => return "DELETECOLLECTION",
+            _ => {}
+        }
+    }
+    match method.as_str() {
+        "GET" => "GET",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        "HEAD" => "HEAD",
+        "OPTIONS" => "OPTIONS",
+        "CONNECT" => "CONNECT",
+        _ => "other",
+    }
+}
+
+fn scope(info: &RequestInfo) -> &'static str {
+    if !info.is_resource {
+        ""
+    } else if !info.name.is_empty() || info.verb == "create" {
+        "resource"
+    } else if !info.namespace.is_empty() {
+        "namespace"
+    } else {
+        "cluster"
+    }
+}
+
+/// The handles of one thread, each looked up in the recorder once.
+#[derive(Default)]
+pub struct RequestMeters {
+    totals: RefCell<HashMap<(RequestLabels, u16), Counter>>,
+    measured: RefCell<HashMap<RequestLabels, Measured>>,
+}
+
+#[derive(Clone)]
+struct Measured {
+    seconds: Histogram,
+    bytes: Histogram,
+    aborts: Counter,
+}
+
+impl RequestMeters {
+    /// A request begins; it counts as given up by its client unless it is finished.
+    pub fn start(&self, labels: RequestLabels) -> Running<'_> {
+        Running {
+            meters: self,
+            labels,
+            started: Instant::now(),
+            is_finished: false,
+        }
+    }
+
+    /// Where the sizes of a request's answers are recorded.
+    pub fn sizes(&self, labels: RequestLabels) -> Histogram {
+        self.measured(labels).bytes
+    }
+
+    fn measured(&self, labels: RequestLabels) -> Measured {
+        let mut known = self.measured.borrow_mut();
+        let measured = known.entry(labels).or_insert_with(|| {
+            let list = labels.list();
+            Measured {
+                seconds: histogram!("apiserver_request_duration_seconds", list.clone()),
+                bytes: histogram!("apiserver_response_sizes", list.clone()),
+                aborts: counter!("apiserver_request_aborts_total", list),
+            }
+        });
+        measured.clone()
+    }
+
+    fn count(&self, labels: RequestLabels, code: u16) {
+        let mut known = self.totals.borrow_mut();
+        let total = known.entry((labels, code)).or_insert_with(|| {
+            let mut list = labels.list();
+            list.push(Label::new("code", code.to_string()));
+            counter!("apiserver_request_total", list)
+        });
+        total.increment(1);
+        if matches!(code, 429 | 504) {
+            let mut list = labels.list();
+            list.push(Label::new("code", code.to_string()));
+            counter!("apiserver_request_terminations_total", list).increment(1);
+        }
+    }
+}
+
+/// A request that is being answered.
+pub struct Running<'m> {
+    meters: &'m RequestMeters,
+    /// May be made more precise on the way.
+    pub labels: RequestLabels,
+    started: Instant,
+    is_finished: bool,
+}
+
+impl Running<'_> {
+    /// It was answered with this code. A watch has just begun: its length says nothing.
+    pub fn finish(mut self, code: u16) {
+        self.is_finished = true;
+        self.meters.count(self.labels, code);
+        if !self.labels.is_long_running() {
+            let seconds = self.started.elapsed().as_secs_f64();
+            self.meters.measured(self.labels).seconds.record(seconds);
+        }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            self.meters.measured(self.labels).aborts.increment(1);
+        }
+    }
+}
+
+pub(super) fn describe() {
+    describe_counter!(
+        "apiserver_request_total",
+        "Requests answered, by verb, resource, scope and code"
+    );
+    describe_histogram!(
+        "apiserver_request_duration_seconds",
+        "Time to answer a request, watches apart; of a long list, to its first bytes"
+    );
+    describe_histogram!(
+        "apiserver_response_sizes",
+        "Bytes of answers to gets and lists"
+    );
+    describe_counter!(
+        "apiserver_request_aborts_total",
+        "Requests given up by their client before they were answered"
+    );
+    describe_counter!(
+        "apiserver_request_terminations_total",
+        "Requests that were refused or ended to protect the server"
+    );
+}

@@ -1,0 +1,180 @@
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http::Method;
+use metrics_exporter_prometheus::PrometheusBuilder;
+
+use super::*;
+use crate::registry::definitions::core::CONFIGMAPS;
+use crate::server::request_info::RequestInfo;
+use crate::storage::WatchStream;
+
+/// Runs with a recorder of its own and gives its page.
+fn page(work: impl FnOnce(&Measures)) -> String {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let handle = recorder.handle();
+    metrics::with_local_recorder(&recorder, || {
+        let measures = Measures::new(Some(handle), Arc::default(), None);
+        work(&measures);
+        measures.render()
+    })
+}
+
+fn labels(method: Method, path: &str, watch: bool) -> RequestLabels {
+    let info = RequestInfo::parse(&method, path, watch, "").expect("a path");
+    RequestLabels::of(&info, &method).about(&CONFIGMAPS, None, false)
+}
+
+struct Frames(Vec<Bytes>);
+
+impl WatchStream for Frames {
+    fn poll_next(&mut self, _: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        Poll::Ready(self.0.pop())
+    }
+}
+
+#[test]
+fn requests_are_counted_by_verb_resource_scope_and_code_api_52_and_53() {
+    let page = page(|_| {
+        let meters = RequestMeters::default();
+        let list = labels(Method::GET, "/api/v1/namespaces/d/configmaps", false);
+        meters.start(list).finish(200);
+        meters.start(list).finish(429);
+        drop(meters.start(list));
+        meters
+            .start(labels(Method::GET, "/api/v1/configmaps", true))
+            .finish(200);
+        meters
+            .start(labels(
+                Method::POST,
+                "/api/v1/namespaces/d/configmaps",
+                false,
+            ))
+            .finish(201);
+    });
+    let line = |name: &str, verb: &str, scope: &str, rest: &str| {
+        format!(
+            "{name}{{verb=\"{verb}\",dry_run=\"\",group=\"\",version=\"v1\",resource=\"configmaps\",\
+             subresource=\"\",scope=\"{scope}\",component=\"apiserver\"{rest}"
+        )
+    };
+    for expected in [
+        line(
+            "apiserver_request_total",
+            "LIST",
+            "namespace",
+            ",code=\"200\"} 1",
+        ),
+        line(
+            "apiserver_request_total",
+            "WATCH",
+            "cluster",
+            ",code=\"200\"} 1",
+        ),
+        line(
+            "apiserver_request_total",
+            "POST",
+            "resource",
+            ",code=\"201\"} 1",
+        ),
+        line(
+            "apiserver_request_terminations_total",
+            "LIST",
+            "namespace",
+            ",code=\"429\"} 1",
+        ),
+        line("apiserver_request_aborts_total", "LIST", "namespace", "} 1"),
+        line(
+            "apiserver_request_duration_seconds_count",
+            "LIST",
+            "namespace",
+            "} 2",
+        ),
+    ] {
+        assert!(page.contains(&expected), "{expected}\n{page}");
+    }
+    assert!(!page.contains("apiserver_request_duration_seconds_count{verb=\"WATCH\""));
+    assert!(page.contains("# HELP apiserver_request_total Requests answered"));
+}
+
+#[test]
+fn unknown_methods_share_one_verb_so_that_nobody_can_make_series_api_53() {
+    let page = page(|_| {
+        let meters = RequestMeters::default();
+        for method in [b"BREW", b"WHEN"] {
+            let method = Method::from_bytes(method).expect("a token");
+            meters
+                .start(labels(method, "/api/v1/configmaps", false))
+                .finish(405);
+        }
+    });
+    assert!(
+        page.contains("apiserver_request_total{verb=\"other\""),
+        "{page}"
+    );
+    assert!(!page.contains("BREW"));
+}
+
+#[test]
+fn what_watchers_are_sent_is_added_up_over_threads_me_61() {
+    let page = page(|measures| {
+        for _ in 0..2 {
+            let frames = Frames(vec![Bytes::from(vec![0; 100]), Bytes::from(vec![0; 1500])]);
+            let thread = measures.thread();
+            let mut watch = MeteredWatch::new(Box::new(frames), &thread, &CONFIGMAPS, false);
+            let mut context = Context::from_waker(Waker::noop());
+            while let Poll::Ready(Some(_)) = watch.poll_next(&mut context) {}
+            std::mem::forget(watch);
+        }
+    });
+    let labels = r#"group="",version="v1",resource="configmaps""#;
+    for expected in [
+        format!("apiserver_watch_events_total{{{labels}}} 4"),
+        format!("apiserver_watch_events_sizes_bucket{{{labels},le=\"1024\"}} 2"),
+        format!("apiserver_watch_events_sizes_bucket{{{labels},le=\"2048\"}} 4"),
+        format!("apiserver_watch_events_sizes_bucket{{{labels},le=\"+Inf\"}} 4"),
+        format!("apiserver_watch_events_sizes_sum{{{labels}}} 3200"),
+        format!("apiserver_watch_events_sizes_count{{{labels}}} 4"),
+    ] {
+        assert!(page.contains(&expected), "{expected}\n{page}");
+    }
+    assert!(
+        page.contains("apiserver_longrunning_requests{verb=\"WATCH\""),
+        "{page}"
+    );
+}
+
+#[test]
+fn a_watch_counts_as_open_until_it_is_dropped_api_52() {
+    let open = |dropped: bool| {
+        page(|measures| {
+            let thread = measures.thread();
+            let frames = Box::new(Frames(Vec::new()));
+            let watch = MeteredWatch::new(frames, &thread, &CONFIGMAPS, false);
+            if dropped {
+                drop(watch);
+            } else {
+                std::mem::forget(watch);
+            }
+        })
+    };
+    let end = "subresource=\"\",component=\"apiserver\"}";
+    assert!(open(false).contains(&format!("{end} 1")));
+    assert!(open(true).contains(&format!("{end} 0")));
+}
+
+#[test]
+fn initial_events_are_timed_until_their_bookmark_me_61() {
+    let page = page(|measures| {
+        let end = br#"{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
+        let frames = Frames(vec![Bytes::from_static(end), Bytes::from_static(b"{}")]);
+        let thread = measures.thread();
+        let mut watch = MeteredWatch::new(Box::new(frames), &thread, &CONFIGMAPS, true);
+        let mut context = Context::from_waker(Waker::noop());
+        while let Poll::Ready(Some(_)) = watch.poll_next(&mut context) {}
+    });
+    assert!(
+        page.contains("apiserver_watch_list_duration_seconds_count"),
+        "{page}"
+    );
+}

@@ -1,0 +1,204 @@
+//! Watches: how many, and what they were sent (ME-61).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use parking_lot::Mutex;
+
+use crate::api::resource::ResourceDefinition;
+use crate::storage::WatchStream;
+
+/// Upper bounds of sizes: 1 KiB and seven doublings; one more bucket holds the rest.
+const SMALLEST_BYTES: usize = 1024;
+const BUCKETS: usize = 9;
+
+/// The watches of one thread.
+#[derive(Default)]
+pub struct WatchMeters {
+    by_resource: Mutex<HashMap<Resource, Arc<WatchMeter>>>,
+}
+
+/// The watches of one thread on one resource. Only that thread counts, so that its cache lines
+/// stay where they are.
+#[derive(Default)]
+pub struct WatchMeter {
+    open: AtomicU64,
+    events: [AtomicU64; BUCKETS],
+    bytes: [AtomicU64; BUCKETS],
+}
+
+impl WatchMeters {
+    /// Where watches on a resource count.
+    pub fn of(&self, definition: &'static ResourceDefinition) -> Arc<WatchMeter> {
+        let key = (definition.group, definition.version, definition.plural);
+        Arc::clone(self.by_resource.lock().entry(key).or_default())
+    }
+}
+
+impl WatchMeter {
+    fn count(&self, bytes: usize) {
+        let doublings = bytes
+            .div_ceil(SMALLEST_BYTES)
+            .next_power_of_two()
+            .trailing_zeros();
+        let bucket = (doublings as usize).min(BUCKETS - 1);
+        if let (Some(events), Some(sum)) = (self.events.get(bucket), self.bytes.get(bucket)) {
+            events.fetch_add(1, Ordering::Relaxed);
+            sum.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A resource in the labels of these metrics.
+type Resource = (&'static str, &'static str, &'static str);
+
+/// What all threads have counted for one resource.
+#[derive(Clone, Copy, Default)]
+struct Totals {
+    open: u64,
+    events: [u64; BUCKETS],
+    bytes: [u64; BUCKETS],
+}
+
+fn totals(threads: &[Arc<WatchMeters>]) -> BTreeMap<Resource, Totals> {
+    let mut all: BTreeMap<Resource, Totals> = BTreeMap::new();
+    for thread in threads {
+        for (resource, meter) in thread.by_resource.lock().iter() {
+            let totals = all.entry(*resource).or_default();
+            totals.open += meter.open.load(Ordering::Relaxed);
+            let counts = meter.events.iter().zip(&meter.bytes);
+            let sums = totals.events.iter_mut().zip(&mut totals.bytes);
+            for ((events, bytes), (events_sum, bytes_sum)) in counts.zip(sums) {
+                *events_sum += events.load(Ordering::Relaxed);
+                *bytes_sum += bytes.load(Ordering::Relaxed);
+            }
+        }
+    }
+    all
+}
+
+/// Brings counters and gauges up to date with what the threads have counted, and writes the
+/// histogram of sizes. The recorder's own histograms keep every sample until they are folded,
+/// which is no place for millions of deliveries.
+pub(super) fn collect(threads: &[Arc<WatchMeters>]) -> String {
+    let mut page = format!("# HELP {SIZES} Bytes of the events sent to watchers\n");
+    page.push_str(&format!("# TYPE {SIZES} histogram\n"));
+    for ((group, version, resource), totals) in totals(threads) {
+        gauge!(
+            "apiserver_longrunning_requests",
+            "verb" => "WATCH", "group" => group, "version" => version, "resource" => resource,
+            "subresource" => "", "component" => "apiserver",
+        )
+        .set(totals.open as f64);
+        counter!(
+            "apiserver_watch_events_total",
+            "group" => group, "version" => version, "resource" => resource,
+        )
+        .absolute(totals.events.iter().sum());
+        let labels = format!(r#"group="{group}",version="{version}",resource="{resource}""#);
+        write_sizes(&mut page, &labels, &totals);
+    }
+    page
+}
+
+const SIZES: &str = "apiserver_watch_events_sizes";
+
+fn write_sizes(page: &mut String, labels: &str, totals: &Totals) {
+    let mut below = 0;
+    for (bucket, events) in totals.events.iter().enumerate() {
+        below += events;
+        let bound = match bucket {
+            _ if bucket + 1 == BUCKETS => "+Inf".to_owned(),
+            _ => (SMALLEST_BYTES << bucket).to_string(),
+        };
+        page.push_str(&format!(
+            "{SIZES}_bucket{{{labels},le=\"{bound}\"}} {below}\n"
+        ));
+    }
+    let sum: u64 = totals.bytes.iter().sum();
+    page.push_str(&format!("{SIZES}_sum{{{labels}}} {sum}\n"));
+    page.push_str(&format!("{SIZES}_count{{{labels}}} {below}\n"));
+}
+
+/// A watch that counts what it sends.
+pub struct MeteredWatch {
+    stream: Box<dyn WatchStream>,
+    meter: Arc<WatchMeter>,
+    /// When it began, until the bookmark that ends the initial events has been seen.
+    initial: Option<Instant>,
+    definition: &'static ResourceDefinition,
+}
+
+impl MeteredWatch {
+    /// Counts a stream; with `times_initial` until its initial events are through, too.
+    pub fn new(
+        stream: Box<dyn WatchStream>,
+        meters: &WatchMeters,
+        definition: &'static ResourceDefinition,
+        times_initial: bool,
+    ) -> MeteredWatch {
+        let meter = meters.of(definition);
+        meter.open.fetch_add(1, Ordering::Relaxed);
+        MeteredWatch {
+            stream,
+            meter,
+            initial: times_initial.then(Instant::now),
+            definition,
+        }
+    }
+
+    fn look_for_initial_end(&mut self, frame: &[u8]) {
+        const MARK: &[u8] = b"k8s.io/initial-events-end";
+        let is_end = frame.starts_with(br#"{"type":"BOOKMARK""#)
+            && frame.windows(MARK.len()).any(|window| window == MARK);
+        if let Some(started) = self.initial.take_if(|_| is_end) {
+            let ResourceDefinition {
+                group,
+                version,
+                plural,
+                ..
+            } = *self.definition;
+            histogram!(
+                "apiserver_watch_list_duration_seconds",
+                "group" => group, "version" => version, "resource" => plural,
+            )
+            .record(started.elapsed().as_secs_f64());
+        }
+    }
+}
+
+impl WatchStream for MeteredWatch {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let polled = self.stream.poll_next(context);
+        if let Poll::Ready(Some(frame)) = &polled {
+            self.meter.count(frame.len());
+            if self.initial.is_some() {
+                self.look_for_initial_end(frame);
+            }
+        }
+        polled
+    }
+}
+
+impl Drop for MeteredWatch {
+    fn drop(&mut self) {
+        self.meter.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+pub(super) fn describe() {
+    describe_gauge!("apiserver_longrunning_requests", "Watches that are open");
+    describe_counter!(
+        "apiserver_watch_events_total",
+        "Events sent to watchers; one that goes to many counts for each"
+    );
+    describe_histogram!(
+        "apiserver_watch_list_duration_seconds",
+        "Time from a watch with initial events to the bookmark that ends them"
+    );
+}

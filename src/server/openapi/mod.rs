@@ -1,0 +1,194 @@
+//! OpenAPI documents, small but valid (API-39 to API-46): as long as no schemas are enforced they
+//! say which members objects have, and which parameters operations take, and leave the rest open.
+//!
+//! [`schemas`] and [`operations`] describe the API once; `v2` and `v3` write it in the two
+//! formats, and `protobuf` packs the first for clients that ask for it so. All documents are made
+//! when the first is asked for: a daemon that no kubectl talks to does without them.
+
+mod operations;
+mod protobuf;
+mod schemas;
+#[cfg(test)]
+mod tests;
+mod v2;
+mod v3;
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, ETAG, EXPIRES, HeaderMap, HeaderValue, LOCATION, VARY,
+};
+use http::{Response, StatusCode};
+use serde_json::{Map, Value, json};
+
+use super::body::ResponseBody;
+use super::discovery::Tagged;
+use super::gzip;
+use super::respond::{self, Answer, Form};
+use crate::api::options::Query;
+use crate::api::resource::ResourceDefinition;
+use crate::api::status::Status;
+
+const JSON: &str = "application/json";
+const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// How clients up to 1.23 name it; answered under the new name.
+const PROTOBUF_OLD: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+
+/// Longer documents are compressed for who takes it (API-65).
+const GZIP_BYTES: usize = 1400;
+
+/// The documents of an API.
+pub struct OpenApi {
+    definitions: &'static [&'static ResourceDefinition],
+    documents: OnceLock<Documents>,
+}
+
+struct Documents {
+    v2: Tagged,
+    v2_protobuf: Tagged,
+    /// By key, which is the path of a group version: `api/v1`, `apis/apps/v1`.
+    v3: BTreeMap<String, Tagged>,
+}
+
+impl OpenApi {
+    /// The documents about these resources.
+    pub fn new(definitions: &'static [&'static ResourceDefinition]) -> OpenApi {
+        OpenApi {
+            definitions,
+            documents: OnceLock::new(),
+        }
+    }
+
+    fn documents(&self) -> &Documents {
+        self.documents
+            .get_or_init(|| Documents::of(self.definitions))
+    }
+
+    /// `/openapi/v2`, in the form that the client prefers (API-39).
+    ///
+    /// # Errors
+    /// 406
+    pub fn v2(&self, headers: &HeaderMap) -> Result<Answer, Box<Status>> {
+        let documents = self.documents();
+        let (document, media_type) = match preferred(headers) {
+            Some(PROTOBUF) => (&documents.v2_protobuf, PROTOBUF),
+            Some(_) => (&documents.v2, JSON),
+            None => return Err(Box::new(Status::not_acceptable(&[JSON, PROTOBUF]))),
+        };
+        Ok(tagged(document, media_type, headers))
+    }
+
+    /// `/openapi/v3`: where the documents are (API-40).
+    pub fn v3_index(&self, form: &Form) -> Answer {
+        let paths = self.documents().v3.iter().map(|(key, document)| {
+            let url = json!({"serverRelativeURL": url(key, &document.hash)});
+            (key.clone(), url)
+        });
+        let paths: Map<String, Value> = paths.collect();
+        let index = json!({"paths": paths}).to_string().into_bytes();
+        respond::document(StatusCode::OK, form, index)
+    }
+
+    /// `/openapi/v3/{key}` (API-41); `None` when there is no such document.
+    pub fn v3(&self, key: &str, query: &Query, headers: &HeaderMap) -> Option<Answer> {
+        let document = self.documents().v3.get(key)?;
+        let mut answer = match query.first("hash").filter(|hash| !hash.is_empty()) {
+            None => tagged(document, JSON, headers),
+            Some(hash) if hash == document.hash => {
+                let mut answer = tagged(document, JSON, headers);
+                let immutable = HeaderValue::from_static("public, immutable");
+                answer.headers_mut().insert(CACHE_CONTROL, immutable);
+                answer.headers_mut().insert(EXPIRES, in_a_year());
+                answer
+            }
+            Some(_) => {
+                let mut answer = Response::new(ResponseBody::Empty);
+                *answer.status_mut() = StatusCode::MOVED_PERMANENTLY;
+                if let Ok(place) = HeaderValue::from_str(&url(key, &document.hash)) {
+                    answer.headers_mut().insert(LOCATION, place);
+                }
+                answer
+            }
+        };
+        let vary = HeaderValue::from_static("Accept");
+        answer.headers_mut().insert(VARY, vary);
+        Some(answer)
+    }
+}
+
+impl Documents {
+    fn of(definitions: &[&'static ResourceDefinition]) -> Documents {
+        let v2 = v2::document(definitions);
+        let mut keys: Vec<(&str, &str)> =
+            definitions.iter().map(|d| (d.group, d.version)).collect();
+        keys.dedup();
+        let v3 = keys.into_iter().map(|(group, version)| {
+            let of_version: Vec<&ResourceDefinition> = definitions
+                .iter()
+                .copied()
+                .filter(|d| (d.group, d.version) == (group, version))
+                .collect();
+            let document = v3::document(&of_version).to_string().into_bytes();
+            let key = match group {
+                "" => format!("api/{version}"),
+                _ => format!("apis/{group}/{version}"),
+            };
+            (key, Tagged::new(document))
+        });
+        Documents {
+            v2_protobuf: Tagged::new(protobuf::document(&v2)),
+            v2: Tagged::new(v2.to_string().into_bytes()),
+            v3: v3.collect(),
+        }
+    }
+}
+
+fn url(key: &str, hash: &str) -> String {
+    format!("/openapi/v3/{key}?hash={hash}")
+}
+
+/// The document, or word that the client has it.
+fn tagged(document: &Tagged, media_type: &'static str, headers: &HeaderMap) -> Answer {
+    let mut answer = if document.is_known(headers) {
+        document.not_modified()
+    } else if gzip::is_accepted(headers) && document.body.len() > GZIP_BYTES {
+        let packed = gzip::compressed(&document.body);
+        let answer = respond::answer(StatusCode::OK, media_type, packed.into());
+        respond::with_header(answer, CONTENT_ENCODING, HeaderValue::from_static("gzip"))
+    } else {
+        respond::answer(StatusCode::OK, media_type, document.body.clone())
+    };
+    let headers = answer.headers_mut();
+    headers.insert(ETAG, document.tag.clone());
+    headers.insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
+    answer
+}
+
+/// The form of the v2 document that is asked for first among those there are (API-39).
+fn preferred(headers: &HeaderMap) -> Option<&'static str> {
+    let accepted: Vec<&str> = headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(','))
+        .filter_map(|clause| clause.split(';').next())
+        .map(str::trim)
+        .filter(|media_type| !media_type.is_empty())
+        .collect();
+    if accepted.is_empty() {
+        return Some(JSON);
+    }
+    accepted.iter().find_map(|media_type| match *media_type {
+        PROTOBUF | PROTOBUF_OLD => Some(PROTOBUF),
+        JSON | "application/*" | "*/*" => Some(JSON),
+        _ => None,
+    })
+}
+
+/// A date one year ahead in the form of HTTP headers.
+fn in_a_year() -> HeaderValue {
+    let time = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(365 * 24);
+    let text = time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("0"))
+}

@@ -1,0 +1,302 @@
+//! Paths and what can be done at them, apart from how documents write it (API-42, API-45, API-46).
+
+use super::schemas;
+use crate::api::resource::ResourceDefinition;
+use crate::server::negotiation::{JSON, JSON_PATCH, MERGE_PATCH, YAML};
+
+/// A path with its operations.
+pub(super) struct Path<'d> {
+    /// `/api/v1/namespaces/{namespace}/configmaps/{name}`.
+    pub template: String,
+    /// Parameters of the path itself.
+    pub parameters: Vec<Parameter>,
+    /// What can be done there.
+    pub operations: Vec<Operation<'d>>,
+}
+
+/// Something that can be done at a path.
+pub(super) struct Operation<'d> {
+    /// The method in lower case.
+    pub method: &'static str,
+    /// `patchCoreV1NamespacedConfigMap`.
+    pub id: String,
+    /// `x-kubernetes-action`.
+    pub action: &'static str,
+    /// For people.
+    pub description: String,
+    /// Query parameters.
+    pub parameters: Vec<Parameter>,
+    /// Media types and schema of the body; none when it has no body.
+    pub body: Option<(&'static [&'static str], Option<String>)>,
+    /// Code and schema of the answer.
+    pub answers: (u16, String),
+    /// The kind that it is about.
+    pub definition: &'d ResourceDefinition,
+}
+
+/// A parameter of a path or a query.
+#[derive(Clone, Copy)]
+pub(super) struct Parameter {
+    pub name: &'static str,
+    pub kind: &'static str,
+    pub in_path: bool,
+    pub description: &'static str,
+}
+
+const fn query(name: &'static str, kind: &'static str, description: &'static str) -> Parameter {
+    Parameter {
+        name,
+        kind,
+        in_path: false,
+        description,
+    }
+}
+
+const fn in_path(name: &'static str, description: &'static str) -> Parameter {
+    Parameter {
+        name,
+        kind: "string",
+        in_path: true,
+        description,
+    }
+}
+
+const NAMESPACE: Parameter = in_path("namespace", "The namespace.");
+const NAME: Parameter = in_path("name", "The object's name.");
+const PRETTY: Parameter = query("pretty", "string", "Whether the answer is indented.");
+const DRY_RUN: Parameter = query("dryRun", "string", "With the value All nothing is stored.");
+const RESOURCE_VERSION: Parameter =
+    query("resourceVersion", "string", "The state that is asked for.");
+
+const WRITE: [Parameter; 4] = [
+    PRETTY,
+    DRY_RUN,
+    query("fieldManager", "string", "Who changes the fields."),
+    query(
+        "fieldValidation",
+        "string",
+        "What becomes of unknown and duplicate fields: Ignore, Warn or Strict.",
+    ),
+];
+
+const DELETE: [Parameter; 5] = [
+    PRETTY,
+    DRY_RUN,
+    query(
+        "gracePeriodSeconds",
+        "integer",
+        "Seconds that the object is left.",
+    ),
+    query(
+        "orphanDependents",
+        "boolean",
+        "Use propagationPolicy instead.",
+    ),
+    query("propagationPolicy", "string", "What becomes of dependents."),
+];
+
+const LIST: [Parameter; 11] = [
+    PRETTY,
+    query(
+        "allowWatchBookmarks",
+        "boolean",
+        "Whether a watch sends bookmarks.",
+    ),
+    query("continue", "string", "Where the page begins."),
+    query("fieldSelector", "string", "Selects by fields."),
+    query("labelSelector", "string", "Selects by labels."),
+    query("limit", "integer", "How many objects a page has."),
+    RESOURCE_VERSION,
+    query(
+        "resourceVersionMatch",
+        "string",
+        "How resourceVersion is meant.",
+    ),
+    query(
+        "sendInitialEvents",
+        "boolean",
+        "Whether a watch begins with the state.",
+    ),
+    query("timeoutSeconds", "integer", "How long the request lasts."),
+    query(
+        "watch",
+        "boolean",
+        "Whether changes are wanted instead of a list.",
+    ),
+];
+
+const BODIES: &[&str] = &[JSON, YAML];
+const PATCHES: &[&str] = &[JSON_PATCH, MERGE_PATCH];
+
+/// All paths of a resource.
+pub(super) fn of(definition: &ResourceDefinition) -> Vec<Path<'_>> {
+    let root = match definition.group {
+        "" => format!("/api/{}", definition.version),
+        group => format!("/apis/{group}/{}", definition.version),
+    };
+    let plural = definition.plural;
+    let (collection, above) = if definition.is_namespaced() {
+        (
+            format!("{root}/namespaces/{{namespace}}/{plural}"),
+            vec![NAMESPACE],
+        )
+    } else {
+        (format!("{root}/{plural}"), vec![])
+    };
+    let mut named = above.clone();
+    named.insert(0, NAME);
+    let mut paths = vec![
+        Path {
+            template: collection.clone(),
+            parameters: above,
+            operations: with_verbs(
+                definition,
+                definition.verbs,
+                "",
+                &["list", "create", "deletecollection"],
+            ),
+        },
+        Path {
+            template: format!("{collection}/{{name}}"),
+            parameters: named.clone(),
+            operations: with_verbs(
+                definition,
+                definition.verbs,
+                "",
+                &["get", "update", "patch", "delete"],
+            ),
+        },
+    ];
+    if definition.is_namespaced() {
+        let mut everywhere = with_verbs(definition, definition.verbs, "", &["list"]);
+        for operation in &mut everywhere {
+            let Naming {
+                group,
+                version,
+                kind,
+                ..
+            } = naming(definition);
+            operation.id = format!("list{group}{version}{kind}ForAllNamespaces");
+        }
+        paths.push(Path {
+            template: format!("{root}/{plural}"),
+            parameters: vec![],
+            operations: everywhere,
+        });
+    }
+    for subresource in definition.subresources {
+        paths.push(Path {
+            template: format!("{collection}/{{name}}/{}", subresource.name),
+            parameters: named.clone(),
+            operations: with_verbs(
+                definition,
+                subresource.verbs,
+                subresource.name,
+                &["get", "update", "patch"],
+            ),
+        });
+    }
+    paths
+}
+
+fn with_verbs<'d>(
+    definition: &'d ResourceDefinition,
+    verbs: &[&str],
+    subresource: &str,
+    wanted: &[&str],
+) -> Vec<Operation<'d>> {
+    let wanted = wanted.iter().filter(|verb| verbs.contains(verb));
+    wanted
+        .filter_map(|verb| operation(definition, verb, subresource))
+        .collect()
+}
+
+/// The parts of an operation's id (API-46).
+struct Naming {
+    group: String,
+    version: String,
+    namespaced: &'static str,
+    kind: &'static str,
+}
+
+fn naming(definition: &ResourceDefinition) -> Naming {
+    let group = match definition.group {
+        "" => "core",
+        group => group.split('.').next().unwrap_or(group),
+    };
+    Naming {
+        group: capitalized(group),
+        version: capitalized(definition.version),
+        namespaced: if definition.is_namespaced() {
+            "Namespaced"
+        } else {
+            ""
+        },
+        kind: definition.kind,
+    }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+fn operation<'d>(
+    definition: &'d ResourceDefinition,
+    verb: &str,
+    subresource: &str,
+) -> Option<Operation<'d>> {
+    let one = || schemas::name(definition);
+    let status = || schemas::meta_name("Status");
+    let options = Some(schemas::meta_name("DeleteOptions"));
+    let (method, prefix, action, does) = match verb {
+        "get" => ("get", "read", "get", "Reads an object"),
+        "list" => ("get", "list", "list", "Lists or watches objects"),
+        "create" => ("post", "create", "post", "Stores a new object"),
+        "update" => ("put", "replace", "put", "Replaces an object"),
+        "patch" => ("patch", "patch", "patch", "Changes an object"),
+        "delete" => ("delete", "delete", "delete", "Deletes an object"),
+        "deletecollection" => (
+            "delete",
+            "deleteCollection",
+            "deletecollection",
+            "Deletes objects",
+        ),
+        _ => return None,
+    };
+    let (parameters, body, answers): (Vec<Parameter>, _, _) = match verb {
+        "get" => (vec![PRETTY, RESOURCE_VERSION], None, (200, one())),
+        "list" => (LIST.to_vec(), None, (200, schemas::list_name(definition))),
+        "create" => (WRITE.to_vec(), Some((BODIES, Some(one()))), (201, one())),
+        "update" => (WRITE.to_vec(), Some((BODIES, Some(one()))), (200, one())),
+        "patch" => (WRITE.to_vec(), Some((PATCHES, None)), (200, one())),
+        "delete" => (DELETE.to_vec(), Some((BODIES, options)), (200, status())),
+        _ => {
+            let listing = LIST.iter().filter(|parameter| parameter.name != "pretty");
+            let both = DELETE.iter().chain(listing).copied().collect();
+            (
+                both,
+                Some((BODIES, options)),
+                (200, schemas::list_name(definition)),
+            )
+        }
+    };
+    let Naming {
+        group,
+        version,
+        namespaced,
+        kind,
+    } = naming(definition);
+    let sub = capitalized(subresource);
+    Some(Operation {
+        method,
+        id: format!("{prefix}{group}{version}{namespaced}{kind}{sub}"),
+        action,
+        description: format!("{does} of the kind {kind}."),
+        parameters,
+        body,
+        answers,
+        definition,
+    })
+}

@@ -1,0 +1,240 @@
+//! The v2 document as the protobuf message `openapi.v2.Document` of gnostic, which older clients
+//! ask for first (API-39). Only what [`super::v2`] writes is packed.
+
+use serde_json::{Map, Value};
+
+/// A message that is being written.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn varint(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.0.push((number as u8 & 0x7f) | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+    }
+
+    fn bytes(&mut self, field: u64, bytes: &[u8]) {
+        const LENGTH_DELIMITED: u64 = 2;
+        self.varint(field << 3 | LENGTH_DELIMITED);
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn message(&mut self, field: u64, message: Message) {
+        self.bytes(field, &message.0);
+    }
+
+    fn text(&mut self, field: u64, value: Option<&Value>) {
+        if let Some(text) = value.and_then(Value::as_str) {
+            self.bytes(field, text.as_bytes());
+        }
+    }
+
+    fn texts(&mut self, field: u64, value: Option<&Value>) {
+        for text in items(value) {
+            self.text(field, Some(text));
+        }
+    }
+
+    fn boolean(&mut self, field: u64, value: Option<&Value>) {
+        if value.and_then(Value::as_bool) == Some(true) {
+            self.varint(field << 3);
+            self.varint(1);
+        }
+    }
+
+    /// Each member as a message with its name and what `pack` makes of its value.
+    fn named(&mut self, field: u64, members: Option<&Value>, pack: impl Fn(&Value) -> Message) {
+        for (name, value) in members.and_then(Value::as_object).into_iter().flatten() {
+            let mut named = Message::default();
+            named.bytes(1, name.as_bytes());
+            named.message(2, pack(value));
+            self.message(field, named);
+        }
+    }
+
+    /// Members whose names begin with `x-`, as YAML.
+    fn extensions(&mut self, field: u64, members: &Value) {
+        let members = members.as_object().into_iter().flatten();
+        let extensions: Map<String, Value> = members
+            .filter(|(name, _)| name.starts_with("x-"))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        self.named(field, Some(&Value::Object(extensions)), any);
+    }
+}
+
+fn items(value: Option<&Value>) -> impl Iterator<Item = &Value> {
+    value.and_then(Value::as_array).into_iter().flatten()
+}
+
+/// One member of a message.
+fn within(field: u64, message: Message) -> Message {
+    let mut outer = Message::default();
+    outer.message(field, message);
+    outer
+}
+
+/// Packs a v2 document.
+pub(super) fn document(document: &Value) -> Vec<u8> {
+    let mut packed = Message::default();
+    packed.text(1, document.get("swagger"));
+    if let Some(given) = document.get("info") {
+        let mut info = Message::default();
+        info.text(1, given.get("title"));
+        info.text(2, given.get("version"));
+        packed.message(2, info);
+    }
+    let mut paths = Message::default();
+    paths.named(2, document.get("paths"), path);
+    packed.message(8, paths);
+    let mut definitions = Message::default();
+    definitions.named(1, document.get("definitions"), schema);
+    packed.message(9, definitions);
+    for given in items(document.get("security")) {
+        let mut requirement = Message::default();
+        requirement.named(1, Some(given), |_| Message::default());
+        packed.message(12, requirement);
+    }
+    let mut security = Message::default();
+    security.named(1, document.get("securityDefinitions"), api_key);
+    packed.message(13, security);
+    packed.0
+}
+
+fn any(value: &Value) -> Message {
+    let mut any = Message::default();
+    any.bytes(2, format!("{value}\n").as_bytes());
+    any
+}
+
+fn api_key(given: &Value) -> Message {
+    let mut key = Message::default();
+    key.text(1, given.get("type"));
+    key.text(2, given.get("name"));
+    key.text(3, given.get("in"));
+    key.text(4, given.get("description"));
+    within(2, key)
+}
+
+fn path(given: &Value) -> Message {
+    let mut item = Message::default();
+    for (field, method) in [
+        (2, "get"),
+        (3, "put"),
+        (4, "post"),
+        (5, "delete"),
+        (8, "patch"),
+    ] {
+        if let Some(given) = given.get(method) {
+            item.message(field, operation(given));
+        }
+    }
+    for given in items(given.get("parameters")) {
+        item.message(9, parameter(given));
+    }
+    item
+}
+
+fn operation(given: &Value) -> Message {
+    let mut operation = Message::default();
+    operation.text(3, given.get("description"));
+    operation.text(5, given.get("operationId"));
+    operation.texts(6, given.get("produces"));
+    operation.texts(7, given.get("consumes"));
+    for given in items(given.get("parameters")) {
+        operation.message(8, parameter(given));
+    }
+    let mut responses = Message::default();
+    responses.named(1, given.get("responses"), |given| {
+        within(1, response(given))
+    });
+    operation.message(9, responses);
+    operation.texts(10, given.get("schemes"));
+    operation.extensions(13, given);
+    operation
+}
+
+fn response(given: &Value) -> Message {
+    let mut response = Message::default();
+    response.text(1, given.get("description"));
+    if let Some(given) = given.get("schema") {
+        response.message(2, within(1, schema(given)));
+    }
+    response
+}
+
+/// A `ParametersItem` that holds a `Parameter`.
+fn parameter(given: &Value) -> Message {
+    let place = given.get("in").and_then(Value::as_str).unwrap_or_default();
+    let parameter = match place {
+        "body" => within(1, body_parameter(given)),
+        "query" => within(2, within(3, query_parameter(given))),
+        _ => within(2, within(4, path_parameter(given))),
+    };
+    within(1, parameter)
+}
+
+fn body_parameter(given: &Value) -> Message {
+    let mut parameter = Message::default();
+    parameter.text(1, given.get("description"));
+    parameter.text(2, given.get("name"));
+    parameter.text(3, given.get("in"));
+    parameter.boolean(4, given.get("required"));
+    if let Some(given) = given.get("schema") {
+        parameter.message(5, schema(given));
+    }
+    parameter
+}
+
+fn common_parameter(given: &Value) -> Message {
+    let mut parameter = Message::default();
+    parameter.boolean(1, given.get("required"));
+    parameter.text(2, given.get("in"));
+    parameter.text(3, given.get("description"));
+    parameter.text(4, given.get("name"));
+    parameter
+}
+
+fn query_parameter(given: &Value) -> Message {
+    let mut parameter = common_parameter(given);
+    parameter.text(6, given.get("type"));
+    parameter.boolean(20, given.get("uniqueItems"));
+    parameter
+}
+
+fn path_parameter(given: &Value) -> Message {
+    let mut parameter = common_parameter(given);
+    parameter.text(5, given.get("type"));
+    parameter.boolean(19, given.get("uniqueItems"));
+    parameter
+}
+
+fn schema(given: &Value) -> Message {
+    let mut schema_of = Message::default();
+    schema_of.text(1, given.get("$ref"));
+    schema_of.text(2, given.get("format"));
+    schema_of.text(4, given.get("description"));
+    schema_of.texts(19, given.get("required"));
+    if let Some(given) = given.get("additionalProperties") {
+        schema_of.message(21, within(1, schema(given)));
+    }
+    if given.get("type").is_some() {
+        let mut of_type = Message::default();
+        of_type.text(1, given.get("type"));
+        schema_of.message(22, of_type);
+    }
+    if let Some(given) = given.get("items") {
+        schema_of.message(23, within(1, schema(given)));
+    }
+    if let Some(given) = given.get("properties") {
+        let mut properties = Message::default();
+        properties.named(1, Some(given), schema);
+        schema_of.message(25, properties);
+    }
+    schema_of.extensions(31, given);
+    schema_of
+}

@@ -1,0 +1,272 @@
+use std::io::Read;
+
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH};
+
+use super::*;
+use crate::registry::DEFINITIONS;
+
+fn openapi() -> OpenApi {
+    OpenApi::new(DEFINITIONS)
+}
+
+fn headers(name: http::HeaderName, value: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(name, value.parse().expect("a header"));
+    headers
+}
+
+fn body(answer: Answer) -> Vec<u8> {
+    match answer.into_body() {
+        ResponseBody::Full(body) => body.to_vec(),
+        _ => Vec::new(),
+    }
+}
+
+fn json(answer: Answer) -> Value {
+    serde_json::from_slice(&body(answer)).expect("a document")
+}
+
+fn v3(key: &str) -> Value {
+    let answer = openapi().v3(key, &Query::parse(""), &HeaderMap::new());
+    json(answer.expect("a document"))
+}
+
+/// The fields of a protobuf message that hold bytes.
+fn fields(mut message: &[u8], wanted: u64) -> Vec<&[u8]> {
+    fn varint(bytes: &mut &[u8]) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let (first, rest) = bytes.split_first()?;
+            *bytes = rest;
+            number |= u64::from(first & 0x7f) << shift;
+            if first & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+    let mut found = Vec::new();
+    while let Some(tag) = varint(&mut message) {
+        let number = varint(&mut message).expect("a number");
+        match tag & 7 {
+            0 => {}
+            2 => {
+                let (bytes, rest) = message.split_at(number as usize);
+                message = rest;
+                if tag >> 3 == wanted {
+                    found.push(bytes);
+                }
+            }
+            other => panic!("wire type {other}"),
+        }
+    }
+    found
+}
+
+/// The first message along a path of field numbers.
+fn at<'m>(message: &'m [u8], path: &[u64]) -> &'m [u8] {
+    path.iter()
+        .fold(message, |message, field| fields(message, *field)[0])
+}
+
+fn named<'m>(entries: Vec<&'m [u8]>, name: &str) -> &'m [u8] {
+    let entry = entries
+        .into_iter()
+        .find(|entry| at(entry, &[1]) == name.as_bytes());
+    at(entry.unwrap_or_else(|| panic!("no {name}")), &[2])
+}
+
+#[test]
+fn patches_take_field_validation_and_dry_run_api_45() {
+    let v2 = json(openapi().v2(&HeaderMap::new()).expect("json"));
+    let core = v3("api/v1");
+    for (document, path) in [
+        (&v2, "/api/v1/namespaces/{namespace}/configmaps/{name}"),
+        (&core, "/api/v1/namespaces/{namespace}/configmaps/{name}"),
+        (
+            &v2,
+            "/apis/apps/v1/namespaces/{namespace}/deployments/{name}",
+        ),
+    ] {
+        let patch = &document["paths"][path]["patch"];
+        let has = |name: &str| {
+            let mut parameters = patch["parameters"].as_array().expect("parameters").iter();
+            parameters.any(|given| given["name"] == name && given["in"] == "query")
+        };
+        assert!(has("fieldValidation") && has("dryRun"), "{path}");
+        let kind = &patch["x-kubernetes-group-version-kind"];
+        assert!(
+            kind["kind"].is_string() && kind["version"] == "v1",
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere_and_every_kind_is_described_api_43_and_44() {
+    fn references<'d>(value: &'d Value, found: &mut Vec<&'d str>) {
+        match value {
+            Value::Object(members) => {
+                found.extend(members.get("$ref").and_then(Value::as_str));
+                members.values().for_each(|value| references(value, found));
+            }
+            Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+            _ => {}
+        }
+    }
+    let documents = [
+        json(openapi().v2(&HeaderMap::new()).expect("json")),
+        v3("api/v1"),
+        v3("apis/apps/v1"),
+        v3("apis/coordination.k8s.io/v1"),
+    ];
+    for document in &documents {
+        let mut found = Vec::new();
+        references(document, &mut found);
+        assert!(!found.is_empty());
+        for reference in found {
+            let pointer = reference.trim_start_matches('#');
+            assert!(document.pointer(pointer).is_some(), "{reference}");
+        }
+    }
+    for definition in DEFINITIONS {
+        let schema = &documents[0]["definitions"][schemas::name(definition)];
+        assert_eq!(
+            schema["x-kubernetes-group-version-kind"],
+            json!([{"group": definition.group, "version": definition.version, "kind": definition.kind}]),
+        );
+    }
+}
+
+#[test]
+fn operations_are_named_as_kubernetes_names_them_api_46() {
+    let core = v3("api/v1");
+    for (path, method, id) in [
+        ("/api/v1/pods", "get", "listCoreV1PodForAllNamespaces"),
+        (
+            "/api/v1/namespaces/{namespace}/pods/{name}/status",
+            "put",
+            "replaceCoreV1NamespacedPodStatus",
+        ),
+        ("/api/v1/namespaces/{name}", "get", "readCoreV1Namespace"),
+    ] {
+        assert_eq!(core["paths"][path][method]["operationId"], id);
+    }
+    let apps = v3("apis/apps/v1");
+    let patch = &apps["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
+    assert_eq!(patch["operationId"], "patchAppsV1NamespacedDeployment");
+    assert_eq!(patch["x-kubernetes-action"], "patch");
+}
+
+#[test]
+fn the_protobuf_form_says_the_same_api_39() {
+    for accept in [PROTOBUF, PROTOBUF_OLD] {
+        let answer = openapi().v2(&headers(ACCEPT, accept)).expect("protobuf");
+        assert_eq!(
+            answer.headers().get(CONTENT_TYPE).expect("a type"),
+            PROTOBUF
+        );
+        let document = body(answer);
+        assert_eq!(at(&document, &[1]), b"2.0");
+        assert_eq!(at(&document, &[2, 2]), b"v1.36.0");
+        let item = named(
+            fields(at(&document, &[8]), 2),
+            "/api/v1/namespaces/{namespace}/configmaps/{name}",
+        );
+        let patch = at(item, &[8]);
+        let parameters = fields(patch, 8).into_iter().filter_map(|parameter| {
+            let non_body = fields(at(parameter, &[1]), 2);
+            let query = fields(non_body.first()?, 3);
+            Some(at(query.first()?, &[4]).to_vec())
+        });
+        let names: Vec<Vec<u8>> = parameters.collect();
+        assert!(names.contains(&b"fieldValidation".to_vec()));
+        assert!(names.contains(&b"dryRun".to_vec()));
+        let kind = at(
+            named(fields(patch, 13), "x-kubernetes-group-version-kind"),
+            &[2],
+        );
+        let kind: Value = serde_json::from_slice(kind).expect("json is yaml");
+        assert_eq!(kind["kind"], "ConfigMap");
+        let definitions = fields(at(&document, &[9]), 1);
+        let schema = named(definitions, "io.k8s.api.core.v1.ConfigMap");
+        let metadata = named(fields(at(schema, &[25]), 1), "metadata");
+        assert_eq!(
+            at(metadata, &[1]),
+            b"#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
+        );
+        assert_eq!(at(schema, &[22, 1]), b"object");
+    }
+}
+
+#[test]
+fn other_forms_are_refused_and_known_ones_not_sent_again_api_39() {
+    let refused = openapi()
+        .v2(&headers(ACCEPT, "text/plain"))
+        .expect_err("refused");
+    assert_eq!(refused.code, 406);
+    let openapi = openapi();
+    let first = openapi.v2(&headers(ACCEPT, "*/*")).expect("json");
+    let tag = first
+        .headers()
+        .get(ETAG)
+        .expect("a tag")
+        .to_str()
+        .expect("text")
+        .to_owned();
+    let second = openapi.v2(&headers(IF_NONE_MATCH, &tag)).expect("json");
+    assert_eq!(second.status(), StatusCode::NOT_MODIFIED);
+    assert!(second.headers().contains_key(VARY));
+}
+
+#[test]
+fn long_documents_are_compressed_for_who_takes_it_api_65() {
+    let answer = openapi()
+        .v2(&headers(ACCEPT_ENCODING, "gzip"))
+        .expect("json");
+    assert_eq!(
+        answer.headers().get(CONTENT_ENCODING).expect("an encoding"),
+        "gzip"
+    );
+    let mut plain = Vec::new();
+    let packed = body(answer);
+    flate2::read::GzDecoder::new(packed.as_slice())
+        .read_to_end(&mut plain)
+        .expect("gzip");
+    let document: Value = serde_json::from_slice(&plain).expect("a document");
+    assert_eq!(document["swagger"], "2.0");
+}
+
+#[test]
+fn documents_of_versions_are_found_by_hash_api_40_and_41() {
+    let openapi = openapi();
+    let index = json(openapi.v3_index(&Form::default()));
+    let place = index["paths"]["apis/apps/v1"]["serverRelativeURL"]
+        .as_str()
+        .expect("a url");
+    let (path, query) = place.split_once('?').expect("a hash");
+    assert_eq!(path, "/openapi/v3/apis/apps/v1");
+    let get = |query: &str| {
+        openapi
+            .v3("apis/apps/v1", &Query::parse(query), &HeaderMap::new())
+            .expect("a document")
+    };
+    let immutable = get(query);
+    assert_eq!(immutable.status(), StatusCode::OK);
+    assert_eq!(
+        immutable.headers().get(CACHE_CONTROL).expect("one"),
+        "public, immutable"
+    );
+    assert!(immutable.headers().contains_key(EXPIRES));
+    let moved = get("hash=OLD");
+    assert_eq!(moved.status(), StatusCode::MOVED_PERMANENTLY);
+    assert_eq!(moved.headers().get(LOCATION).expect("a place"), place);
+    let plain = get("");
+    assert_eq!(plain.status(), StatusCode::OK);
+    assert!(!plain.headers().contains_key(CACHE_CONTROL));
+    assert!(
+        openapi
+            .v3("apis/none/v1", &Query::parse(""), &HeaderMap::new())
+            .is_none()
+    );
+}

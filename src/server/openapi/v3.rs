@@ -1,0 +1,101 @@
+//! OpenAPI 3.0, a document for each version of a group (API-41).
+
+use serde_json::{Map, Value, json};
+
+use super::operations::{self, Operation, Parameter};
+use super::schemas::{self, References};
+use crate::api::resource::ResourceDefinition;
+use crate::server::negotiation::SERVED;
+
+const REFERENCES: References = References {
+    place: "#/components/schemas/",
+    wraps: true,
+};
+
+/// The document about the resources of one group version.
+pub(super) fn document(definitions: &[&ResourceDefinition]) -> Value {
+    let paths: Map<String, Value> = definitions
+        .iter()
+        .flat_map(|definition| operations::of(definition))
+        .map(|path| {
+            let mut item = Map::new();
+            if !path.parameters.is_empty() {
+                let parameters = path.parameters.iter().map(parameter).collect();
+                item.insert("parameters".to_owned(), parameters);
+            }
+            for operation in &path.operations {
+                item.insert(operation.method.to_owned(), written(operation));
+            }
+            (path.template, Value::Object(item))
+        })
+        .collect();
+    json!({
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": "v1.36.0"},
+        "paths": paths,
+        "components": {
+            "schemas": schemas::all(definitions, REFERENCES),
+            "securitySchemes": {
+                "BearerToken": {
+                    "type": "apiKey",
+                    "name": "authorization",
+                    "in": "header",
+                    "description": "A bearer token.",
+                },
+            },
+        },
+    })
+}
+
+fn parameter(parameter: &Parameter) -> Value {
+    let mut written = json!({
+        "name": parameter.name,
+        "in": if parameter.in_path { "path" } else { "query" },
+        "description": parameter.description,
+        "schema": {"type": parameter.kind, "uniqueItems": true},
+    });
+    if parameter.in_path {
+        written["required"] = true.into();
+    }
+    written
+}
+
+fn content(media_types: &[&str], schema: &Value) -> Value {
+    let entries = media_types
+        .iter()
+        .map(|&media_type| (media_type.to_owned(), json!({"schema": schema})));
+    Value::Object(entries.collect())
+}
+
+fn written(operation: &Operation<'_>) -> Value {
+    let definition = operation.definition;
+    let (code, answer) = &operation.answers;
+    let mut written = json!({
+        "operationId": operation.id,
+        "description": operation.description,
+        "parameters": operation.parameters.iter().map(parameter).collect::<Vec<_>>(),
+        "responses": {
+            code.to_string(): {
+                "description": "It was done.",
+                "content": content(&SERVED, &REFERENCES.to(answer)),
+            },
+            "401": {"description": "The credentials are wrong."},
+        },
+        "x-kubernetes-action": operation.action,
+        "x-kubernetes-group-version-kind": {
+            "group": definition.group,
+            "version": definition.version,
+            "kind": definition.kind,
+        },
+    });
+    if let Some((media_types, schema)) = &operation.body {
+        let schema = schema
+            .as_ref()
+            .map_or_else(|| json!({"type": "object"}), |name| REFERENCES.to(name));
+        written["requestBody"] = json!({
+            "content": content(media_types, &schema),
+            "required": operation.method != "delete",
+        });
+    }
+    written
+}

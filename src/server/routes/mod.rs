@@ -1,0 +1,274 @@
+//! The whole URL space on one page: what there is, and what is said where nothing is (API-10,
+//! API-12, API-128).
+
+use std::sync::Arc;
+
+use http::Method;
+
+use super::health::Root;
+use super::request_info::RequestInfo;
+use crate::registry::{Catalog, RegistryStore};
+
+/// Where a request goes.
+pub enum Route {
+    /// `/`: the list of paths (API-13).
+    Index,
+    /// `/version`.
+    Version,
+    /// `/healthz`, `/livez`, `/readyz`, and a check of theirs by name.
+    Health(Root, String),
+    /// `/metrics`.
+    Metrics,
+    /// `/api`.
+    LegacyVersions,
+    /// `/apis`.
+    Groups,
+    /// `/apis/{group}`.
+    Group(String),
+    /// `/api/{version}`, `/apis/{group}/{version}`.
+    Resources {
+        /// Group, empty for the core group.
+        group: String,
+        /// Version.
+        version: String,
+    },
+    /// `/openapi/v2`.
+    OpenApiV2,
+    /// `/openapi/v3`: the list of documents.
+    OpenApiV3Index,
+    /// `/openapi/v3/{group version}`.
+    OpenApiV3(String),
+    /// `/taffrail/v1/compact`.
+    Compact,
+    /// Objects.
+    Resource(Target),
+}
+
+/// Objects that a request is about, and what it does with them.
+pub struct Target {
+    /// Their store.
+    pub store: Arc<RegistryStore>,
+    /// Namespace of a namespaced resource, when the path has one.
+    pub namespace: Option<String>,
+    /// Name, when the path has one.
+    pub name: String,
+    /// Subresource.
+    pub subresource: Option<&'static str>,
+    /// What to do.
+    pub action: Action,
+}
+
+impl Target {
+    /// The object of an update, as the registry names it.
+    pub fn place(&self) -> crate::registry::store::Target<'_> {
+        crate::registry::store::Target {
+            namespace: self.namespace.as_deref(),
+            name: &self.name,
+            subresource: self.subresource,
+        }
+    }
+}
+
+/// The verbs that handlers exist for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// POST on a collection.
+    Create,
+    /// GET of an object.
+    Get,
+    /// GET of a collection.
+    List,
+    /// The same with `watch=true`, and the old watch paths.
+    Watch,
+    /// PUT.
+    Update,
+    /// PATCH.
+    Patch,
+    /// DELETE of an object.
+    Delete,
+    /// DELETE of a collection.
+    DeleteCollection,
+}
+
+impl Action {
+    fn verb(self) -> &'static str {
+        match self {
+            Action::Create => "create",
+            Action::Get => "get",
+            Action::List => "list",
+            Action::Watch => "watch",
+            Action::Update => "update",
+            Action::Patch => "patch",
+            Action::Delete => "delete",
+            Action::DeleteCollection => "deletecollection",
+        }
+    }
+}
+
+/// A request that goes nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Miss {
+    /// No such path: text.
+    Page,
+    /// No such resource in a group that is served: a Status.
+    Resource,
+    /// Not with this method: a Status.
+    Method,
+}
+
+/// Finds the route of a request.
+///
+/// # Errors
+/// [`Miss`]
+pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<Route, Miss> {
+    if info.is_resource {
+        return resource(method, info, catalog).map(Route::Resource);
+    }
+    let path = info.path.trim_matches('/');
+    let parts: Vec<&str> = path.split('/').collect();
+    if let Some((root, check)) = Root::of_path(path) {
+        return probed(method, Route::Health(root, check.to_owned()));
+    }
+    match parts.as_slice() {
+        [""] | ["index.html"] => probed(method, Route::Index),
+        ["metrics"] => probed(method, Route::Metrics),
+        ["version"] => read(method, Route::Version),
+        ["api"] => read(method, Route::LegacyVersions),
+        ["apis"] => read(method, Route::Groups),
+        ["apis", group] if is_group(catalog, group) => {
+            read(method, Route::Group((*group).to_owned()))
+        }
+        ["api", version] => version_of(method, "", version, catalog),
+        ["apis", group, version] => version_of(method, group, version, catalog),
+        ["openapi", "v2"] => read(method, Route::OpenApiV2),
+        ["openapi", "v3"] => read(method, Route::OpenApiV3Index),
+        ["openapi", "v3", ..] => {
+            let key = path.trim_start_matches("openapi/v3/").to_owned();
+            read(method, Route::OpenApiV3(key))
+        }
+        ["taffrail", "v1", "compact"] if method == Method::POST => Ok(Route::Compact),
+        ["taffrail", "v1", "compact"] => Err(Miss::Method),
+        _ => Err(Miss::Page),
+    }
+}
+
+/// A path that probes ask for: HEAD works too (API-128).
+fn probed(method: &Method, route: Route) -> Result<Route, Miss> {
+    if method == Method::HEAD {
+        return Ok(route);
+    }
+    read(method, route)
+}
+
+fn read(method: &Method, route: Route) -> Result<Route, Miss> {
+    if method == Method::GET {
+        Ok(route)
+    } else {
+        Err(Miss::Method)
+    }
+}
+
+fn is_group(catalog: &Catalog, group: &str) -> bool {
+    catalog
+        .definitions()
+        .iter()
+        .any(|definition| definition.group == group)
+}
+
+fn version_of(
+    method: &Method,
+    group: &str,
+    version: &str,
+    catalog: &Catalog,
+) -> Result<Route, Miss> {
+    if !is_group(catalog, group) {
+        return Err(Miss::Page);
+    }
+    let mut definitions = catalog.definitions().iter();
+    if !definitions.any(|definition| (definition.group, definition.version) == (group, version)) {
+        return Err(Miss::Resource);
+    }
+    let (group, version) = (group.to_owned(), version.to_owned());
+    read(method, Route::Resources { group, version })
+}
+
+fn resource(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<Target, Miss> {
+    if !is_group(catalog, &info.group) {
+        return Err(Miss::Page);
+    }
+    let store = catalog
+        .find(&info.group, &info.version, &info.resource)
+        .filter(|store| is_reachable(info, store))
+        .ok_or(Miss::Resource)?;
+    let subresource = subresource(info, &store)?;
+    let action = action(method, info).ok_or(Miss::Method)?;
+    let definition = store.definition();
+    let verbs = match subresource {
+        Some(name) => definition
+            .subresources
+            .iter()
+            .find(|known| known.name == name)
+            .map_or(&[][..], |known| known.verbs),
+        None => definition.verbs,
+    };
+    // All namespaces at once can be read, not written (API-10).
+    let is_everywhere = definition.is_namespaced() && !info.is_below_namespace;
+    let writes = matches!(action, Action::Create | Action::DeleteCollection);
+    if !verbs.contains(&action.verb()) || (is_everywhere && writes) {
+        return Err(Miss::Method);
+    }
+    Ok(Target {
+        namespace: info.is_below_namespace.then(|| info.namespace.clone()),
+        name: if info.is_named {
+            info.name.clone()
+        } else {
+            String::new()
+        },
+        subresource,
+        action,
+        store,
+    })
+}
+
+/// Whether a path of this shape can lead to objects of the resource.
+fn is_reachable(info: &RequestInfo, store: &RegistryStore) -> bool {
+    let is_namespaced = store.definition().is_namespaced();
+    let names_one_without_namespace = is_namespaced && info.is_named && !info.is_below_namespace;
+    info.verb != "proxy"
+        && info.rest.is_empty()
+        && (is_namespaced || !info.is_below_namespace)
+        && !names_one_without_namespace
+}
+
+fn subresource(info: &RequestInfo, store: &RegistryStore) -> Result<Option<&'static str>, Miss> {
+    if info.subresource.is_empty() {
+        return Ok(None);
+    }
+    let mut known = store.definition().subresources.iter();
+    let found = known.find(|subresource| subresource.name == info.subresource);
+    // A subresource can't be watched, and so has no old watch path.
+    match found {
+        Some(subresource) if !info.is_watch_path => Ok(Some(subresource.name)),
+        _ => Err(Miss::Resource),
+    }
+}
+
+fn action(method: &Method, info: &RequestInfo) -> Option<Action> {
+    if info.is_watch_path {
+        return (method == Method::GET).then_some(Action::Watch);
+    }
+    Some(match (method, info.is_named) {
+        (&Method::GET, true) => Action::Get,
+        (&Method::GET, false) if info.verb == "watch" => Action::Watch,
+        (&Method::GET, false) => Action::List,
+        (&Method::POST, false) => Action::Create,
+        (&Method::PUT, true) => Action::Update,
+        (&Method::PATCH, true) => Action::Patch,
+        (&Method::DELETE, true) => Action::Delete,
+        (&Method::DELETE, false) => Action::DeleteCollection,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

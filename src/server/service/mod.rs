@@ -1,0 +1,421 @@
+//! The service of one HTTP thread: filters in their order, then the route, then its handler.
+//!
+//! The order is that of API 1.2, because it decides which of two errors a client sees: audit id,
+//! request info, shutdown, deadline, authentication, limits, authorization, routing. A panic in
+//! a handler becomes a 500 and takes neither the connection nor the thread down.
+
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actors::dispatcher::LocalDispatcher;
+use actors::engine::Engine;
+use actors::supervisor::House;
+use futures_util::FutureExt;
+use http::header::{CACHE_CONTROL, CONNECTION, HeaderValue, RETRY_AFTER};
+use http::request::Parts;
+use http::{Method, Request, StatusCode};
+use metrics::counter;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::time::Instant;
+
+use super::auth::{Authenticator, User};
+use super::body::{ConnectionFacts, HttpService, RequestBody, ResponseBody};
+use super::discovery::Discovery;
+use super::filters::deadline::{self, Allowed};
+use super::filters::in_flight::{Counted, InFlight, InFlightLimits};
+use super::filters::{audit_id, authorization, warnings};
+use super::handlers::{self, Exchange};
+use super::health::{Health, Root};
+use super::metrics::{Measures, RequestLabels, RequestMeters, Running, WatchMeters};
+use super::openapi::OpenApi;
+use super::request_info::{RequestInfo, RequestInfoError};
+use super::respond::{self, Answer};
+use super::routes::{self, Miss, Route};
+use crate::api::options::{self, Query};
+use crate::api::status::Status;
+use crate::registry::{Catalog, RequestContext, Warnings};
+
+/// What the services of all threads have in common.
+pub struct Shared {
+    /// The stores.
+    pub catalog: Arc<Catalog>,
+    /// Who knows the tokens.
+    pub authenticator: Arc<Authenticator>,
+    /// Health checks.
+    pub health: Arc<Health>,
+    /// The actors.
+    pub house: House,
+    /// What is measured, and its page.
+    pub measures: Measures,
+    pub(super) in_flight: Arc<InFlight>,
+    pub(super) discovery: Discovery,
+    pub(super) openapi: OpenApi,
+}
+
+/// What [`Shared`] is made of.
+pub struct SharedParts {
+    /// The stores.
+    pub catalog: Arc<Catalog>,
+    /// Who knows the tokens.
+    pub authenticator: Arc<Authenticator>,
+    /// Health checks.
+    pub health: Arc<Health>,
+    /// The actors.
+    pub house: House,
+    /// The engine, for its size.
+    pub engine: Arc<dyn Engine>,
+    /// The metrics' page; without one `/metrics` is empty.
+    pub metrics: Option<PrometheusHandle>,
+    /// Where clients reach the server, as `host:port` (API-22).
+    pub address: String,
+    /// How many requests may be answered at the same time (API-18).
+    pub limits: InFlightLimits,
+}
+
+impl Shared {
+    /// Builds everything that is built once.
+    pub fn new(parts: SharedParts) -> Shared {
+        let in_flight = Arc::new(InFlight::new(parts.limits));
+        Shared {
+            discovery: Discovery::new(&parts.catalog.groups(), &parts.address),
+            openapi: OpenApi::new(parts.catalog.definitions()),
+            measures: Measures::new(parts.metrics, Arc::clone(&in_flight), Some(parts.engine)),
+            catalog: parts.catalog,
+            authenticator: parts.authenticator,
+            health: parts.health,
+            house: parts.house,
+            in_flight,
+        }
+    }
+}
+
+/// The service of one thread; clones are handles of the same.
+#[derive(Clone)]
+pub struct Service {
+    thread: Rc<Thread>,
+}
+
+struct Thread {
+    shared: Arc<Shared>,
+    dispatcher: LocalDispatcher,
+    requests: RequestMeters,
+    watches: Arc<WatchMeters>,
+}
+
+impl HttpService for Service {
+    async fn call(&self, request: Request<RequestBody>) -> http::Response<ResponseBody> {
+        let (parts, body) = request.into_parts();
+        let audit_id = audit_id::of(&parts.headers);
+        let warnings_given = Warnings::default();
+        let answering = self.answer(&parts, body, &audit_id, &warnings_given);
+        let answered = AssertUnwindSafe(answering).catch_unwind().await;
+        let mut answer = answered.unwrap_or_else(|_| panicked(&audit_id));
+        if parts.method == Method::HEAD {
+            *answer.body_mut() = ResponseBody::Empty;
+        }
+        let headers = answer.headers_mut();
+        audit_id::set(headers, &audit_id);
+        headers
+            .entry(CACHE_CONTROL)
+            .or_insert(HeaderValue::from_static("no-cache, private"));
+        warnings::add(headers, warnings_given.take());
+        answer
+    }
+
+    fn drain(&self) {
+        self.thread.dispatcher.drain();
+    }
+}
+
+/// The panic itself is logged by the process's panic hook.
+fn panicked(audit_id: &str) -> Answer {
+    tracing::error!(audit_id, "a request made its handler panic");
+    respond::text(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "The request made the server panic. Its log says more.\n",
+    )
+}
+
+impl Service {
+    /// The service of the calling thread, whose watches its Dispatcher serves.
+    pub fn new(shared: Arc<Shared>, dispatcher: LocalDispatcher) -> Service {
+        let thread = Thread {
+            requests: RequestMeters::default(),
+            watches: shared.measures.thread(),
+            dispatcher,
+            shared,
+        };
+        Service {
+            thread: Rc::new(thread),
+        }
+    }
+
+    async fn answer(
+        &self,
+        parts: &Parts,
+        body: RequestBody,
+        audit_id: &str,
+        warnings: &Warnings,
+    ) -> Answer {
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let selector = query.first("fieldSelector").unwrap_or_default();
+        let watch = query.flag("watch");
+        let info = match RequestInfo::parse(&parts.method, parts.uri.path(), watch, selector) {
+            Ok(info) => info,
+            Err(error) => return not_understood(parts, &error),
+        };
+        let labels = RequestLabels::of(&info, &parts.method);
+        let mut running = self.thread.requests.start(labels);
+        let filtered = self.filtered(
+            parts,
+            body,
+            (&info, query),
+            (audit_id, warnings),
+            &mut running,
+        );
+        let answer = filtered.await.unwrap_or_else(|refused| match refused {
+            Refused::Answer(answer) => answer,
+            Refused::Status(status) => {
+                let form = handlers::plain_form(&parts.headers, None).unwrap_or_default();
+                respond::refusal(&status, &form)
+            }
+        });
+        running.finish(answer.status().as_u16());
+        answer
+    }
+
+    /// The filters that need to know what the request is about, and then its route.
+    async fn filtered(
+        &self,
+        parts: &Parts,
+        body: RequestBody,
+        (info, query): (&RequestInfo, Query),
+        (audit_id, warnings): (&str, &Warnings),
+        running: &mut Running<'_>,
+    ) -> Result<Answer, Refused> {
+        let shared = &self.thread.shared;
+        if shared.health.is_shutting_down() && !is_served_to_the_end(info) {
+            return Err(Refused::Answer(shutting_down(parts)));
+        }
+        let allowed = Allowed::of(info, &query)?;
+        let user = self.authenticated(parts)?;
+        let counted = self.admitted(info, &user)?;
+        authorization::authorize(&user, info)?;
+        let within = allowed.map_or(deadline::REQUEST, |allowed| allowed.within);
+        let context = RequestContext {
+            user: user.name.to_owned(),
+            groups: user
+                .groups
+                .iter()
+                .map(|group| (*group).to_owned())
+                .collect(),
+            manager: manager(parts, &query),
+            audit_id: audit_id.to_owned(),
+            warnings: warnings.clone(),
+            deadline: Instant::now() + within,
+        };
+        let exchange = Exchange {
+            shared,
+            dispatcher: &self.thread.dispatcher,
+            watches: &self.thread.watches,
+            headers: &parts.headers,
+            query,
+            context,
+        };
+        let route = routes::route(&parts.method, info, &shared.catalog)?;
+        running.labels = labelled(running.labels, &route, &exchange.query);
+        let handling = handle(&exchange, route, body);
+        let answer = match allowed {
+            None => handling.await?,
+            Some(allowed) => tokio::time::timeout(within, handling)
+                .await
+                .unwrap_or_else(|_| Err(Refused::Status(Box::new(allowed.exceeded()))))?,
+        };
+        Ok(self.accounted(answer, running.labels, info, counted))
+    }
+
+    fn authenticated(&self, parts: &Parts) -> Result<User, Refused> {
+        let authenticated = self
+            .thread
+            .shared
+            .authenticator
+            .authenticate(&parts.headers);
+        let result = if authenticated.is_ok() {
+            "success"
+        } else {
+            "failure"
+        };
+        counter!("authentication_attempts", "result" => result).increment(1);
+        let user = authenticated.map_err(|_| Box::new(Status::unauthorized()))?;
+        counter!("authenticated_user_requests", "username" => user.name).increment(1);
+        Ok(user)
+    }
+
+    /// Counts the request against the limits; watches don't count (API-16, API-18).
+    fn admitted(&self, info: &RequestInfo, user: &User) -> Result<Option<Counted>, Refused> {
+        if info.is_long_running() {
+            return Ok(None);
+        }
+        let entered = self
+            .thread
+            .shared
+            .in_flight
+            .enter(info.is_read_only(), user.is_admin());
+        entered.map(Some).ok_or_else(|| {
+            let code = StatusCode::TOO_MANY_REQUESTS;
+            let answer = respond::text(code, "Too many requests, please try again later.\n");
+            Refused::Answer(respond::with_header(answer, RETRY_AFTER, 1.into()))
+        })
+    }
+
+    /// Records the size of what reads are answered with; a list that goes out in pieces counts as
+    /// being answered until its last one.
+    fn accounted(
+        &self,
+        answer: Answer,
+        labels: RequestLabels,
+        info: &RequestInfo,
+        counted: Option<Counted>,
+    ) -> Answer {
+        if !info.is_resource || !info.is_read_only() || info.is_long_running() {
+            return answer;
+        }
+        let sizes = self.thread.requests.sizes(labels);
+        respond::measured(answer, sizes, counted)
+    }
+}
+
+/// Why a request was not answered by its handler.
+pub(super) enum Refused {
+    /// With a Status.
+    Status(Box<Status>),
+    /// In another way.
+    Answer(Answer),
+}
+
+impl From<Box<Status>> for Refused {
+    fn from(status: Box<Status>) -> Refused {
+        Refused::Status(status)
+    }
+}
+
+impl From<Miss> for Refused {
+    fn from(miss: Miss) -> Refused {
+        match miss {
+            Miss::Page => Refused::Answer(respond::page_not_found()),
+            Miss::Resource => Refused::Status(Box::new(Status::route_not_found())),
+            Miss::Method => Refused::Status(Box::new(Status::method_not_allowed_route())),
+        }
+    }
+}
+
+/// A URL that can't be parsed (API-3).
+fn not_understood(parts: &Parts, error: &RequestInfoError) -> Answer {
+    match error {
+        RequestInfoError::NoResource(_) => respond::text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("Internal Server Error: \"{}\": {error}\n", parts.uri),
+        ),
+        RequestInfoError::BadEncoding(_) => respond::text(
+            StatusCode::BAD_REQUEST,
+            format!("400 Bad Request: {error}\n"),
+        ),
+    }
+}
+
+/// What probes and scrapers may ask until the very end.
+fn is_served_to_the_end(info: &RequestInfo) -> bool {
+    !info.is_resource
+        && (Root::of_path(&info.path).is_some() || info.path.trim_matches('/') == "metrics")
+}
+
+fn shutting_down(parts: &Parts) -> Answer {
+    let code = StatusCode::TOO_MANY_REQUESTS;
+    let answer = respond::text(
+        code,
+        "The server is shutting down, please try again later.\n",
+    );
+    let answer = respond::with_header(answer, RETRY_AFTER, 5.into());
+    let facts = parts.extensions.get::<ConnectionFacts>();
+    if facts.is_some_and(|facts| facts.http2) {
+        // HTTP/2 has no such header; its connections are told by a GOAWAY.
+        return answer;
+    }
+    respond::with_header(answer, CONNECTION, HeaderValue::from_static("close"))
+}
+
+/// The field manager: named, or the client's program (API-155).
+fn manager(parts: &Parts, query: &Query) -> String {
+    let agent = parts.headers.get(http::header::USER_AGENT);
+    let agent = agent
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    match query.first("fieldManager") {
+        Some(manager) if !manager.is_empty() => manager.to_owned(),
+        _ => options::default_manager(agent),
+    }
+}
+
+/// Labels of our own paths, and of resources; nothing that a stranger can make up.
+fn labelled(labels: RequestLabels, route: &Route, query: &Query) -> RequestLabels {
+    match route {
+        Route::Resource(target) => {
+            let dry_run = query.first("dryRun") == Some("All");
+            labels.about(target.store.definition(), target.subresource, dry_run)
+        }
+        Route::Index => labels.at("/"),
+        Route::Version => labels.at("/version"),
+        Route::Health(Root::Healthz, _) => labels.at("/healthz"),
+        Route::Health(Root::Livez, _) => labels.at("/livez"),
+        Route::Health(Root::Readyz, _) => labels.at("/readyz"),
+        Route::Metrics => labels.at("/metrics"),
+        Route::LegacyVersions => labels.at("/api"),
+        Route::Groups | Route::Group(_) | Route::Resources { .. } => labels.at("/apis"),
+        Route::OpenApiV2 => labels.at("/openapi/v2"),
+        Route::OpenApiV3Index | Route::OpenApiV3(_) => labels.at("/openapi/v3"),
+        Route::Compact => labels.at("/taffrail/v1/compact"),
+    }
+}
+
+async fn handle(
+    exchange: &Exchange<'_>,
+    route: Route,
+    body: RequestBody,
+) -> Result<Answer, Refused> {
+    let shared = exchange.shared;
+    let headers = exchange.headers;
+    Ok(match route {
+        Route::Resource(target) => handlers::resource(exchange, target, body).await?,
+        Route::Health(root, check) => shared.health.answer(root, &check, &exchange.query),
+        Route::Metrics => handlers::metrics(exchange),
+        Route::Index => handlers::index(exchange)?,
+        Route::Version => handlers::version(exchange)?,
+        Route::LegacyVersions => {
+            let form = exchange.discovery_form()?;
+            shared.discovery.legacy_versions(&form, headers)
+        }
+        Route::Groups => shared
+            .discovery
+            .groups(&exchange.discovery_form()?, headers),
+        Route::Group(name) => {
+            let found = shared.discovery.group(&name, &exchange.plain_form()?);
+            found.ok_or(Miss::Page)?
+        }
+        Route::Resources { group, version } => {
+            let form = exchange.plain_form()?;
+            let found = shared.discovery.resources(&group, &version, &form);
+            found.ok_or(Miss::Resource)?
+        }
+        Route::OpenApiV2 => shared.openapi.v2(headers)?,
+        Route::OpenApiV3Index => shared.openapi.v3_index(&exchange.plain_form()?),
+        Route::OpenApiV3(key) => {
+            let found = shared.openapi.v3(&key, &exchange.query, headers);
+            found.ok_or(Miss::Page)?
+        }
+        Route::Compact => handlers::compact(exchange).await?,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,320 @@
+use actors::dispatcher::DispatcherConfig;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http::HeaderMap;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::server::auth::AdminToken;
+use crate::server::testing::{run, stored};
+
+/// A service over a store in memory, filled caches included.
+async fn service() -> Service {
+    let stored = stored(true).await;
+    let health = Health::default();
+    health.complete_start();
+    let shared = Shared::new(SharedParts {
+        catalog: Arc::new(stored.catalog),
+        authenticator: Arc::new(Authenticator::new(
+            AdminToken::new("secret").expect("a token"),
+        )),
+        health: Arc::new(health),
+        house: stored.house,
+        engine: stored.engine,
+        metrics: None,
+        address: "127.0.0.1:6443".to_owned(),
+        limits: InFlightLimits::default(),
+    });
+    let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), 0);
+    Service::new(Arc::new(shared), dispatcher)
+}
+
+struct Got {
+    code: u16,
+    headers: HeaderMap,
+    text: String,
+}
+
+impl Got {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    }
+}
+
+async fn send(service: &Service, request: http::request::Builder, body: &str) -> Got {
+    let body = match body {
+        "" => RequestBody::Empty,
+        body => RequestBody::Bytes(Bytes::from(body.to_owned())),
+    };
+    let answer = service.call(request.body(body).expect("a request")).await;
+    let (parts, body) = answer.into_parts();
+    let bytes = match body {
+        ResponseBody::Full(bytes) => bytes.to_vec(),
+        ResponseBody::Chunks(chunks) => chunks.collect::<Vec<_>>().await.concat(),
+        _ => Vec::new(),
+    };
+    Got {
+        code: parts.status.as_u16(),
+        headers: parts.headers,
+        text: String::from_utf8_lossy(&bytes).into_owned(),
+    }
+}
+
+fn request(method: &str, target: &str) -> http::request::Builder {
+    Request::builder()
+        .method(method)
+        .uri(target)
+        .header("Authorization", "Bearer secret")
+        .header("Accept", "application/json")
+}
+
+async fn call(service: &Service, method: &str, target: &str, body: &str) -> Got {
+    send(service, request(method, target), body).await
+}
+
+const CMS: &str = "/api/v1/namespaces/default/configmaps";
+
+#[test]
+fn an_object_lives_from_post_to_delete() {
+    run(async {
+        let service = service().await;
+        let body = r#"{"metadata":{"name":"default"}}"#;
+        assert_eq!(
+            call(&service, "POST", "/api/v1/namespaces", body)
+                .await
+                .code,
+            201
+        );
+        let body = r#"{"metadata":{"name":"a"},"data":{"k":"1"}}"#;
+        let created = call(&service, "POST", CMS, body).await;
+        assert_eq!(created.code, 201, "{}", created.text);
+        assert_eq!(created.json()["kind"], "ConfigMap");
+        let got = call(&service, "GET", &format!("{CMS}/a"), "").await;
+        assert_eq!((got.code, got.json()), (200, created.json()));
+        let list = call(&service, "GET", CMS, "").await;
+        assert_eq!(
+            list.json()["items"][0]["metadata"],
+            created.json()["metadata"]
+        );
+        let body = r#"{"metadata":{"name":"a"},"data":{"k":"2"}}"#;
+        let updated = call(&service, "PUT", &format!("{CMS}/a"), body).await;
+        assert_eq!(
+            (updated.code, &updated.json()["data"]["k"]),
+            (200, &json!("2"))
+        );
+        let merge = request("PATCH", &format!("{CMS}/a"))
+            .header("Content-Type", "application/merge-patch+json");
+        let patched = send(&service, merge, r#"{"data":{"k":"3"}}"#).await;
+        assert_eq!(
+            (patched.code, &patched.json()["data"]["k"]),
+            (200, &json!("3"))
+        );
+        let deleted = call(&service, "DELETE", &format!("{CMS}/a"), "").await;
+        assert_eq!(
+            (deleted.code, &deleted.json()["status"]),
+            (200, &json!("Success"))
+        );
+        assert_eq!(
+            call(&service, "GET", &format!("{CMS}/a"), "").await.code,
+            404
+        );
+    });
+}
+
+#[test]
+fn every_answer_has_an_audit_id_and_is_not_cached_api_143() {
+    run(async {
+        let service = service().await;
+        let named = request("GET", "/nonsense").header("Audit-ID", "my-own-id");
+        let got = send(&service, named, "").await;
+        assert_eq!(got.header("audit-id"), "my-own-id");
+        assert_eq!(got.header("cache-control"), "no-cache, private");
+        let got = call(&service, "GET", "/version", "").await;
+        assert_eq!(got.header("audit-id").len(), 36);
+    });
+}
+
+#[test]
+fn authentication_comes_before_authorization_and_routing_api_1_2() {
+    run(async {
+        let service = service().await;
+        let wrong = Request::get("/nonsense").header("Authorization", "Bearer wrong");
+        let got = send(&service, wrong, "").await;
+        assert_eq!(
+            (got.code, &got.json()["reason"]),
+            (401, &json!("Unauthorized"))
+        );
+        let got = send(&service, Request::get("/nonsense"), "").await;
+        assert_eq!(
+            (got.code, &got.json()["reason"]),
+            (403, &json!("Forbidden"))
+        );
+        assert_eq!(got.header("x-content-type-options"), "nosniff");
+        for path in ["/livez", "/readyz", "/healthz", "/version"] {
+            assert_eq!(
+                send(&service, Request::get(path), "").await.code,
+                200,
+                "{path}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_bad_timeout_is_refused_before_anybody_is_known_api_15() {
+    run(async {
+        let service = service().await;
+        let got = send(&service, Request::get("/api/v1/pods?timeout=nonsense"), "").await;
+        assert_eq!(
+            (got.code, &got.json()["reason"]),
+            (400, &json!("BadRequest"))
+        );
+    });
+}
+
+#[test]
+fn misses_are_told_apart_api_12() {
+    run(async {
+        let service = service().await;
+        for (method, path, code, is_status) in [
+            ("GET", "/nonsense", 404, false),
+            ("GET", "/apis/none.example.com/v1/things", 404, false),
+            ("GET", "/api/v2/pods", 404, true),
+            ("GET", "/api/v1/nonsense", 404, true),
+            ("PUT", CMS, 405, true),
+            ("POST", "/version", 405, true),
+            ("GET", "/api/v1/watch", 500, false),
+            ("GET", "/api/v1/nodes/%zz", 400, false),
+        ] {
+            let got = call(&service, method, path, "").await;
+            assert_eq!(got.code, code, "{method} {path}");
+            assert_eq!(
+                got.header("content-type") == "application/json",
+                is_status,
+                "{path}"
+            );
+        }
+    });
+}
+
+#[test]
+fn head_works_for_probes_and_not_for_resources_api_128() {
+    run(async {
+        let service = service().await;
+        for (path, code) in [("/livez", 200), ("/", 200), ("/metrics", 200), (CMS, 405)] {
+            let got = call(&service, "HEAD", path, "").await;
+            assert_eq!((got.code, got.text.as_str()), (code, ""), "{path}");
+        }
+    });
+}
+
+#[test]
+fn duplicates_are_warned_of_refused_or_ignored_api_90() {
+    run(async {
+        let service = service().await;
+        call(
+            &service,
+            "POST",
+            "/api/v1/namespaces",
+            r#"{"metadata":{"name":"default"}}"#,
+        )
+        .await;
+        let body = r#"{"metadata":{"name":"a"},"data":{"k":"1","k":"2"}}"#;
+        let target = |validation: &str| format!("{CMS}?dryRun=All&fieldValidation={validation}");
+        let strict = call(&service, "POST", &target("Strict"), body).await;
+        assert_eq!(strict.code, 400);
+        assert_eq!(
+            strict.json()["message"],
+            "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: \
+         duplicate field \"data.k\"",
+        );
+        let warned = call(&service, "POST", &target("Warn"), body).await;
+        assert_eq!(warned.code, 201, "{}", warned.text);
+        assert_eq!(
+            warned.header("warning"),
+            r#"299 - "duplicate field \"data.k\"""#
+        );
+        let ignored = call(&service, "POST", &target("Ignore"), body).await;
+        assert_eq!((ignored.code, ignored.header("warning")), (201, ""));
+    });
+}
+
+#[test]
+fn bodies_over_the_limit_and_of_unknown_types_are_refused_api_21_and_56() {
+    run(async {
+        let service = service().await;
+        let big = "{}".to_owned() + &" ".repeat(handlers::BODY_BYTES_MAX);
+        let got = call(&service, "POST", CMS, &big).await;
+        assert_eq!(
+            (got.code, &got.json()["reason"]),
+            (413, &json!("RequestEntityTooLarge"))
+        );
+        let text = request("POST", CMS).header("Content-Type", "text/plain");
+        assert_eq!(send(&service, text, "{}").await.code, 415);
+        let patch =
+            request("PATCH", &format!("{CMS}/a")).header("Content-Type", "application/json");
+        assert_eq!(send(&service, patch, "{}").await.code, 415);
+    });
+}
+
+#[test]
+fn what_is_not_acceptable_comes_before_what_is_wrong_with_the_body_api_55() {
+    run(async {
+        let service = service().await;
+        let image = Request::post(CMS)
+            .header("Authorization", "Bearer secret")
+            .header("Content-Type", "text/plain")
+            .header("Accept", "image/png");
+        let got = send(&service, image, "").await;
+        assert_eq!(
+            (got.code, got.header("content-type")),
+            (406, "application/json")
+        );
+    });
+}
+
+#[test]
+fn a_collection_is_deleted_item_by_item_api_118() {
+    run(async {
+        let service = service().await;
+        call(
+            &service,
+            "POST",
+            "/api/v1/namespaces",
+            r#"{"metadata":{"name":"default"}}"#,
+        )
+        .await;
+        for name in ["a", "b", "c"] {
+            let label = if name == "b" { "keep" } else { "go" };
+            let body = format!(r#"{{"metadata":{{"name":"{name}","labels":{{"l":"{label}"}}}}}}"#);
+            assert_eq!(call(&service, "POST", CMS, &body).await.code, 201);
+        }
+        let got = call(&service, "DELETE", &format!("{CMS}?labelSelector=l=go"), "").await;
+        assert_eq!(got.code, 200, "{}", got.text);
+        assert_eq!(got.json()["kind"], "ConfigMapList");
+        assert_eq!(got.json()["items"].as_array().map(Vec::len), Some(2));
+        let left = call(&service, "GET", CMS, "").await.json();
+        assert_eq!(left["items"][0]["metadata"]["name"], "b");
+        assert_eq!(left["items"].as_array().map(Vec::len), Some(1));
+    });
+}
+
+#[test]
+fn once_the_shutdown_has_begun_only_probes_are_answered_1_2() {
+    run(async {
+        let service = service().await;
+        service.thread.shared.health.begin_shutdown();
+        let got = call(&service, "GET", CMS, "").await;
+        assert_eq!((got.code, got.header("retry-after")), (429, "5"));
+        assert_eq!(got.header("connection"), "close");
+        assert_eq!(call(&service, "GET", "/livez", "").await.code, 200);
+        assert_eq!(call(&service, "GET", "/readyz", "").await.code, 500);
+    });
+}

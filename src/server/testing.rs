@@ -1,0 +1,57 @@
+//! A catalog over a store in memory, for the tests of this folder.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::engine::{Engine, Retention};
+use actors::supervisor::{CacherSpec, House, HouseConfig};
+
+use crate::registry::store::Shared;
+use crate::registry::{Catalog, DEFINITIONS, RegistryStore};
+use crate::storage::factory::{DEFAULT_ROOT, StoragePlan};
+use crate::storage::memory::MemoryEngine;
+
+/// A store with its actors and its catalog.
+pub(super) struct Stored {
+    pub engine: Arc<dyn Engine>,
+    pub house: House,
+    pub catalog: Catalog,
+}
+
+/// All resources; with `cached`, behind caches that are filled.
+pub(super) async fn stored(cached: bool) -> Stored {
+    let engine: Arc<dyn Engine> = MemoryEngine::new();
+    let plans: Vec<StoragePlan> = DEFINITIONS
+        .iter()
+        .map(|definition| StoragePlan::new(definition, DEFAULT_ROOT).expect("a plan"))
+        .collect();
+    let retention = Retention {
+        age: Duration::from_secs(3600),
+        bytes: 1 << 30,
+    };
+    let specs: Vec<CacherSpec> = plans.iter().map(StoragePlan::cacher_spec).collect();
+    let specs = if cached { specs } else { Vec::new() };
+    let config = HouseConfig::new(Arc::clone(&engine), retention);
+    let house = House::start(config, specs).expect("a house");
+    house.all_ready().await;
+    let stores = plans.iter().map(|plan| {
+        let storage = plan.build(Arc::clone(&engine), &house);
+        let (definition, shared) = (plan.definition(), Shared::default());
+        Arc::new(RegistryStore::new(
+            definition,
+            storage.storage,
+            storage.dry_run,
+            shared,
+        ))
+    });
+    Stored {
+        catalog: Catalog::new(stores.collect()),
+        engine,
+        house,
+    }
+}
+
+/// Runs a test on a system of actix, as a thread of the daemon would.
+pub(super) fn run(test: impl Future<Output = ()>) {
+    actix_rt::System::new().block_on(test);
+}
