@@ -38,6 +38,8 @@ const ACTORS: Table = &[
         &["PORT", "FLOOR", "ring", "snapshot", "cacher"],
     ),
     ("supervisor", &["*"]),
+    // Compiled for tests alone.
+    ("testing", &["*"]),
 ];
 
 const DAEMON: Table = &[
@@ -75,6 +77,8 @@ const DAEMON: Table = &[
             "config",
             "telemetry",
             "shutdown",
+            // What the registry answers with.
+            "storage::ObjectList",
             "storage::WatchStream",
             "storage::codec",
         ],
