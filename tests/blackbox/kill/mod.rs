@@ -2,6 +2,7 @@
 //!
 //! `TAFFRAIL_KILL_ROUNDS` sets how often, `TAFFRAIL_SEED` repeats a run as far as chance is ours.
 
+mod counter;
 mod random;
 mod record;
 mod watcher;
@@ -67,6 +68,19 @@ async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_
             tokio::spawn(Writer::new(client, ledger.clone(), name, random.next()).run())
         })
         .collect();
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
+    daemon
+        .client()
+        .call(Call::post(&path, &counter::zero()))
+        .await
+        .expect(201);
+    let count = Arc::new(counter::Count::default());
+    let counting: Vec<_> = (0..3)
+        .map(|number| {
+            let client = daemon.target().client_over(protocol(number));
+            tokio::spawn(counter::run(client, ledger.clone(), count.clone()))
+        })
+        .collect();
     let until = Arc::new(AtomicU64::new(0));
     let watchers: Vec<_> = selectors()
         .into_iter()
@@ -110,8 +124,10 @@ async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_
     for writer in writers {
         possible.extend(writer.await.unwrap());
     }
+    for each in counting {
+        each.await.unwrap();
+    }
     let marked = json!({ "metadata": { "name": "end" }, "data": { "k": "end" } });
-    let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
     let end = version(
         &daemon
             .client()
@@ -123,6 +139,7 @@ async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_
     let history = history(&daemon, from, end).await;
     check_state(&history, &list(&daemon).await, &possible);
     check_acknowledged(&history, &ledger);
+    check_count(&history, &count);
     for (selector, watcher) in watchers {
         let seen = watcher.await.unwrap();
         let wanted: Vec<Seen> = history
@@ -209,6 +226,26 @@ fn check_state(history: &[Seen], list: &Value, possible: &BTreeMap<String, Possi
             .read(state)
             .unwrap_or_else(|error| panic!("{name}: {error}"));
     }
+}
+
+/// Nobody's addition was overwritten by another's.
+fn check_count(history: &[Seen], count: &counter::Count) {
+    let last = history
+        .iter()
+        .rev()
+        .find(|event| event.name == counter::NAME)
+        .unwrap();
+    let last: u64 = last.value.parse().unwrap();
+    let acknowledged = count.acknowledged.load(Ordering::SeqCst);
+    let unknown = count.unknown.load(Ordering::SeqCst);
+    assert!(
+        acknowledged <= last,
+        "{acknowledged} additions were acknowledged, {last} are there"
+    );
+    assert!(
+        last <= acknowledged + unknown,
+        "{last} additions of {acknowledged} and {unknown}"
+    );
 }
 
 /// Each acknowledged write is in history, under its version.

@@ -37,7 +37,7 @@ pub struct Writer {
 
 impl Ledger {
     /// Remembers a version that a client was told, of a write that began when `before` was newest.
-    fn acknowledge(&self, before: u64, at: u64, name: &str, value: &str) {
+    pub fn acknowledge(&self, before: u64, at: u64, name: &str, value: &str) {
         assert!(
             at > before,
             "{name}={value} got version {at}, after {before} had been given out"

@@ -1,0 +1,59 @@
+//! Writers of one object, each of whom adds one to what it read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::NAMESPACE;
+use super::writer::Ledger;
+use crate::harness::{Call, Client, version};
+
+pub const NAME: &str = "counter";
+
+/// What all of them did.
+#[derive(Default)]
+pub struct Count {
+    pub acknowledged: AtomicU64,
+    pub unknown: AtomicU64,
+}
+
+/// The object that is counted in, before anybody counts.
+pub fn zero() -> Value {
+    json!({ "metadata": { "name": NAME }, "data": { "k": "0" } })
+}
+
+/// Reads, adds one, and writes under the condition that nobody was faster, again and again.
+pub async fn run(client: Client, ledger: Arc<Ledger>, count: Arc<Count>) {
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps/{NAME}");
+    while !ledger.stop.load(Ordering::SeqCst) {
+        let read = match client.attempt(Call::get(&path)).await {
+            Ok(answer) if answer.status == 200 => answer.json(),
+            _ => {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                continue;
+            }
+        };
+        let number: u64 = read["data"]["k"].as_str().unwrap().parse().unwrap();
+        let value = (number + 1).to_string();
+        let metadata =
+            json!({ "name": NAME, "resourceVersion": read["metadata"]["resourceVersion"] });
+        let body = json!({ "metadata": metadata, "data": { "k": value } });
+        let before = ledger.newest();
+        match client.attempt(Call::put(&path, &body)).await {
+            Ok(answer) => match answer.status.as_u16() {
+                200 => {
+                    ledger.acknowledge(before, version(&answer.json()), NAME, &value);
+                    count.acknowledged.fetch_add(1, Ordering::SeqCst);
+                }
+                409 | 429 | 503 => {}
+                504 => _ = count.unknown.fetch_add(1, Ordering::SeqCst),
+                other => panic!("{other} {}", answer.text()),
+            },
+            Err(_) => _ = count.unknown.fetch_add(1, Ordering::SeqCst),
+        }
+        // The others want their turn too.
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
