@@ -228,8 +228,8 @@ mod tests {
             assert!(qualified_name(good).is_empty(), "{good}");
         }
         let part = format!("name part {QUALIFIED_PART}");
-        assert_eq!(qualified_name("-a"), [part.clone()]);
-        assert_eq!(qualified_name("a "), [part.clone()]);
+        assert_eq!(qualified_name("-a"), std::slice::from_ref(&part));
+        assert_eq!(qualified_name("a "), std::slice::from_ref(&part));
         let empty = ["name part must be non-empty".to_owned(), part];
         assert_eq!(qualified_name(""), empty);
         assert_eq!(qualified_name("a/"), empty);

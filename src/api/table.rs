@@ -69,3 +69,80 @@ pub fn partial_object_metadata(object: &Object) -> Value {
     partial.insert("metadata".to_owned(), Value::Object(metadata));
     Value::Object(partial)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::samples::{CONFIGMAPS, NAMESPACES, object};
+
+    /// API-68, API-70: every column, whatever its priority.
+    #[test]
+    fn columns_are_described() {
+        let columns = column_definitions(&CONFIGMAPS);
+        let names: Vec<&str> = columns
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|column| column["name"].as_str())
+            .collect();
+        assert_eq!(names, ["Name", "Data", "Age"]);
+        let name = json!({
+            "name": "Name", "type": "string", "format": "name", "description": "", "priority": 0,
+        });
+        assert_eq!(columns[0], name);
+    }
+
+    /// API-76, API-77, 6.4.
+    #[test]
+    fn cells_show_counts_and_ages() {
+        let now: Timestamp = "2024-01-01T00:05:02Z".parse().unwrap();
+        let configmap = object(
+            r#"{"metadata":{"name":"a","creationTimestamp":"2024-01-01T00:00:00Z"},
+            "data":{"k":"v","l":"w"},"binaryData":{"m":"eA=="}}"#,
+        );
+        assert_eq!(
+            cells(&CONFIGMAPS, &configmap, now),
+            [json!("a"), json!(3), json!("5m2s")]
+        );
+        let bare = object(r#"{"metadata":{"name":"b"}}"#);
+        assert_eq!(
+            cells(&CONFIGMAPS, &bare, now),
+            [json!("b"), json!(0), json!("<unknown>")]
+        );
+    }
+
+    /// API-218: a text, or what stands for its absence.
+    #[test]
+    fn cells_show_texts_and_times() {
+        let namespace = object(
+            r#"{"metadata":{"name":"n","creationTimestamp":"2024-01-01T00:00:00Z"},
+            "status":{"phase":"Active"}}"#,
+        );
+        let now = Timestamp::UNIX_EPOCH;
+        assert_eq!(
+            cells(&NAMESPACES, &namespace, now),
+            [json!("n"), json!("Active"), json!("2024-01-01T00:00:00Z")]
+        );
+        let bare = object("{}");
+        assert_eq!(
+            cells(&NAMESPACES, &bare, now),
+            [json!(""), json!(""), json!("")]
+        );
+    }
+
+    /// API-71, API-75: all of the metadata and nothing else.
+    #[test]
+    fn partial_metadata_is_all_metadata() {
+        let configmap = object(
+            r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","labels":{"l":"1"},
+            "resourceVersion":"5"},"data":{"k":"v"}}"#,
+        );
+        assert_eq!(
+            partial_object_metadata(&configmap),
+            json!({
+                "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+                "metadata": {"name": "a", "labels": {"l": "1"}, "resourceVersion": "5"},
+            })
+        );
+    }
+}

@@ -172,31 +172,66 @@ fn first_document(text: &str) -> &str {
     text
 }
 
-/// YAML as Kubernetes' clients write it: 1.1 booleans and octals, merge keys, the last of two
-/// equal keys.
+/// What aliases and merge keys of a document may repeat, in events of the parser: a value is one or
+/// two.
+const MAX_ALIASED_EVENTS: usize = 200_000;
+
+/// The stack for reading YAML. Its parser needs up to 20 KiB a level without optimization, which
+/// the stack of an ordinary thread has no room for at [`MAX_DEPTH`].
+const YAML_STACK_BYTES: usize = 8 * 1024 * 1024;
+
+/// Reads YAML on a thread of its own, for the sake of its stack. Clients send YAML by hand and
+/// rarely, so a thread for each body is cheap enough, and its stack takes only what is touched.
 fn read_yaml(body: &[u8]) -> Result<tree::Document, String> {
     let text = std::str::from_utf8(body).map_err(|_| "yaml: not UTF-8 text".to_owned())?;
+    let text = first_document(text);
+    // The parser lets a tab pass here, other readers of YAML don't.
+    if text
+        .trim_start_matches([' ', '\r', '\n', '\u{feff}'])
+        .starts_with('\t')
+    {
+        return Err("yaml: found a tab where a document begins".to_owned());
+    }
+    std::thread::scope(|scope| {
+        let reader = std::thread::Builder::new()
+            .name("yaml".to_owned())
+            .stack_size(YAML_STACK_BYTES)
+            .spawn_scoped(scope, || parse_yaml(text))
+            .map_err(|error| format!("yaml: no thread to read it on: {error}"))?;
+        reader
+            .join()
+            .unwrap_or_else(|_| Err("yaml: the parser failed".to_owned()))
+    })
+}
+
+/// YAML as Kubernetes' clients write it: 1.1 booleans and octals, merge keys, the last of two
+/// equal keys.
+fn parse_yaml(text: &str) -> Result<tree::Document, String> {
     let budget = serde_saphyr::budget! {
-        // A container too many is refused by the tree, with a better message.
+        // A level too many is refused by the tree, which says so better.
         max_depth: MAX_DEPTH + 2,
         flow_nesting_limit: MAX_DEPTH + 2,
-        // A body of 3 MiB holds at most so many.
-        max_events: 4_000_000,
-        max_nodes: 2_000_000,
-        // Aliases are limited by what they expand to.
+        // More than any object has, fewer than would keep a core busy for a second.
+        max_events: 3_000_000,
+        max_nodes: 1_500_000,
+        max_recorded_anchor_events: MAX_ALIASED_EVENTS,
+        // How often an anchor is used means nothing; what comes of it is limited below.
         enforce_alias_anchor_ratio: false,
         max_documents: 1,
     };
+    let alias_limits = serde_saphyr::alias_limits! {
+        max_total_replayed_events: MAX_ALIASED_EVENTS,
+    };
     let options = serde_saphyr::options! {
         budget: budget,
+        alias_limits: alias_limits,
         duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
         legacy_octal_numbers: true,
         strict_booleans: false,
         with_snippet: false,
         emit_comments: false,
     };
-    serde_saphyr::from_str_with_options(first_document(text), options)
-        .map_err(|error| format!("yaml: {error}"))
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| format!("yaml: {error}"))
 }
 
 #[cfg(test)]
