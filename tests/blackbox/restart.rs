@@ -142,7 +142,7 @@ async fn sigterm_ends_watches_politely_with_a_last_bookmark() {
 }
 
 /// A request whose body never ends.
-async fn unfinished(daemon: &Daemon) -> impl Sized {
+async fn unfinished(daemon: &Daemon) -> impl Sized + use<> {
     use tokio::io::AsyncWriteExt;
     let target = daemon.target();
     let mut stream = target.tls(&[b"http/1.1"]).await.unwrap();
