@@ -109,7 +109,7 @@ impl FieldError {
         FieldError {
             kind,
             path: path.into(),
-            value: cut(shown(value)),
+            value: cut(&shown(value)),
             detail: detail.into(),
         }
     }
@@ -127,13 +127,13 @@ impl FieldError {
     /// whose members have an order.
     pub fn invalid_document(
         path: impl Into<String>,
-        json: impl Into<String>,
+        json: &str,
         detail: impl Into<String>,
     ) -> FieldError {
         FieldError {
             kind: FieldErrorKind::Invalid,
             path: path.into(),
-            value: cut(json.into()),
+            value: cut(json),
             detail: detail.into(),
         }
     }
@@ -211,13 +211,12 @@ pub fn joined(errors: &[FieldError]) -> String {
 }
 
 /// The beginning of a long text.
-fn cut(mut text: String) -> String {
-    if text.len() > MAX_SHOWN_BYTES {
-        let end = text.floor_char_boundary(MAX_SHOWN_BYTES);
-        text.truncate(end);
-        text.push_str(" ...");
+fn cut(text: &str) -> String {
+    if text.len() <= MAX_SHOWN_BYTES {
+        return text.to_owned();
     }
-    text
+    let end = text.floor_char_boundary(MAX_SHOWN_BYTES);
+    format!("{} ...", text.get(..end).unwrap_or_default())
 }
 
 /// A value as messages print it: texts quoted as Go does, everything else as compact JSON

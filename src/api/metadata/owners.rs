@@ -62,7 +62,7 @@ impl<'v> Owner<'v> {
         }
         if self.kind == "Event" && matches!(self.api_version, "v1" | "/v1") {
             let detail = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(FieldError::invalid_document(PATH, document(self), detail));
+            errors.push(FieldError::invalid_document(PATH, &document(self), detail));
         }
         errors
     }
@@ -80,6 +80,8 @@ pub(super) fn errors(references: Option<&Value>) -> Vec<FieldError> {
     let owners: Vec<Owner<'_>> = references.iter().map(Owner::of).collect();
     let mut errors = Vec::new();
     let mut controller: Option<&Owner<'_>> = None;
+    // The same for every error, and long where there are many.
+    let mut all: Option<String> = None;
     for owner in &owners {
         if errors.len() >= MAX_FIELD_ERRORS {
             break;
@@ -94,11 +96,8 @@ pub(super) fn errors(references: Option<&Value>) -> Vec<FieldError> {
                  for {}/{} and {}/{}",
                 first.kind, first.name, owner.kind, owner.name
             );
-            errors.push(FieldError::invalid_document(
-                PATH,
-                document(&owners),
-                detail,
-            ));
+            let shown = all.get_or_insert_with(|| document(&owners)).as_str();
+            errors.push(FieldError::invalid_document(PATH, shown, detail));
         } else {
             controller = Some(owner);
         }

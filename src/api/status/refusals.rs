@@ -4,7 +4,7 @@ use actors::engine::Revision;
 use serde_json::Value;
 
 use super::{Status, StatusCause, StatusDetails};
-use crate::api::field_error::{FieldError, go_quote, joined};
+use crate::api::field_error::{FieldError, MAX_FIELD_ERRORS, go_quote, joined};
 use crate::api::resource::ResourceDefinition;
 
 /// Whose request was denied what, for the text of a 403 (9.4, API-290).
@@ -150,6 +150,7 @@ impl Status {
     /// `ConfigMap "a" is invalid: …` with a cause for each fault (API-148). The kind is the Kind,
     /// or whatever else the rule names.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Status {
+        let errors = errors.get(..MAX_FIELD_ERRORS).unwrap_or(errors);
         let mut message = format!("{} {} is invalid", qualified(kind, group), go_quote(name));
         if !errors.is_empty() {
             message.push_str(": ");
