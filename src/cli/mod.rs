@@ -1,5 +1,7 @@
 //! The command line: `taffrail` serves; a file for each other command.
 
+mod announcement;
+pub mod compact;
 mod version;
 
 use std::path::PathBuf;
@@ -8,6 +10,8 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Config, ConfigError, Settings};
+
+pub use announcement::Announcement;
 
 /// Exit code for a command line or configuration that was refused.
 pub const EXIT_REFUSED: u8 = 2;

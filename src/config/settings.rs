@@ -124,6 +124,11 @@ settings! {
     /// [default: 1GiB]
     retention_bytes: ByteSize ["SIZE"] = ByteSize(1 << 30);
 
+    /// Creates and updates are refused, and may be tried again, while the file system of data-dir
+    /// has less free than this. Deletes and compaction still work then and make room.
+    /// [default: 64MiB]
+    disk_reserve_bytes: ByteSize ["SIZE"] = ByteSize(64 << 20);
+
     /// Bytes of recent events that each resource keeps in memory for its watchers. Who lags
     /// further behind is served from disk.
     /// [default: 8MiB]
@@ -156,17 +161,14 @@ settings! {
     /// [default: 2m]
     idle_timeout: Period ["DURATION"] = Period(Duration::from_secs(120));
 
-    /// Time for a request other than a watch, the reading of its body included.
-    /// [default: 1m]
-    request_timeout: Period ["DURATION"] = Period(Duration::from_secs(60));
+    /// Requests that read answered at a time; more get 429 and come again. Watches and the admin's
+    /// own requests don't count.
+    /// [default: 400]
+    max_requests_inflight: usize ["COUNT"] = 400;
 
-    /// Least time a watch lasts that names no time of its own; the most is twice as long.
-    /// [default: 30m]
-    min_request_timeout: Period ["DURATION"] = Period(Duration::from_secs(1800));
-
-    /// Largest body of a request.
-    /// [default: 3MiB]
-    max_request_bytes: ByteSize ["SIZE"] = ByteSize(3 << 20);
+    /// Requests that write answered at a time.
+    /// [default: 200]
+    max_mutating_requests_inflight: usize ["COUNT"] = 200;
 
     /// Time for requests to finish and watches to end when the daemon is told to stop.
     /// [default: 10s]

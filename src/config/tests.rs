@@ -191,7 +191,10 @@ fn every_setting_says_its_default() {
 #[test]
 fn the_sample_file_is_what_the_defaults_print() {
     let sample = include_str!("../../config/taffrail.yaml");
-    assert_eq!(sample, Config::default().to_yaml());
+    assert!(
+        sample == Config::default().to_yaml(),
+        "write it anew: cargo run -- config > config/taffrail.yaml"
+    );
 }
 
 #[test]

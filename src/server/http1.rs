@@ -1,6 +1,6 @@
 //! HTTP/1.1: hyper, with the same service behind it and small buffers.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -22,6 +22,7 @@ use tokio::time::Instant;
 
 use super::body::{ConnectionFacts, HttpService, RequestBody, ResponseBody};
 use super::gather::GATHER_BYTES;
+use super::linger::linger;
 use super::listener::thread::HttpThread;
 
 /// Serves a connection until it ends.
@@ -42,36 +43,42 @@ where
     builder
         .header_read_timeout(None)
         .max_buf_size(thread.limits().header_bytes as usize);
-    let io = TokioIo::new(PacedIo {
-        io,
+    let io = PacedIo {
+        io: Rc::new(RefCell::new(io)),
         pace: pace.clone(),
-    });
+    };
+    let lingering = io.clone();
     let answering = service_fn(|request: Request<Incoming>| {
         answer(service.clone(), facts, request, pace.clone(), &thread)
     });
-    let mut connection = pin!(builder.serve_connection(io, answering));
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(io), answering));
     let mut timer = pin!(tokio::time::sleep_until(pace.next_look()));
     let mut leaving = false;
-    poll_fn(|context| {
+    let ended = poll_fn(|context| {
         if !leaving && membership.is_draining(context) {
             leaving = true;
             connection.as_mut().graceful_shutdown();
         }
         if let Poll::Ready(ended) = connection.as_mut().poll(context) {
-            return Poll::Ready(ended);
+            return Poll::Ready(ended.map(|()| Ended::InOrder));
         }
         if pace.next_look() < timer.deadline() {
             timer.as_mut().reset(pace.next_look());
         }
         while timer.as_mut().poll(context).is_ready() {
             if pace.is_over() {
-                return Poll::Ready(Ok(()));
+                return Poll::Ready(Ok(Ended::OutOfTime));
             }
             timer.as_mut().reset(pace.next_look());
         }
         Poll::Pending
     })
-    .await
+    .await?;
+    // Who was too slow has no last words to hear.
+    if ended == Ended::InOrder {
+        linger(lingering).await;
+    }
+    Ok(())
 }
 
 async fn answer<S: HttpService>(
@@ -96,6 +103,13 @@ async fn answer<S: HttpService>(
         thread: thread.clone(),
         pace,
     }))
+}
+
+/// How a connection came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    InOrder,
+    OutOfTime,
 }
 
 /// What a connection is doing.
@@ -159,20 +173,29 @@ impl Pace {
     }
 }
 
-/// The connection's socket, telling when bytes come.
+/// The connection's socket, telling when bytes come. Clones share it.
 struct PacedIo<T> {
-    io: T,
+    io: Rc<RefCell<T>>,
     pace: Pace,
+}
+
+impl<T> Clone for PacedIo<T> {
+    fn clone(&self) -> PacedIo<T> {
+        PacedIo {
+            io: Rc::clone(&self.io),
+            pace: self.pace.clone(),
+        }
+    }
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for PacedIo<T> {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.io).poll_read(context, buffer);
+        let polled = Pin::new(&mut *self.io.borrow_mut()).poll_read(context, buffer);
         if buffer.filled().len() > before {
             self.pace.hear();
         }
@@ -182,31 +205,31 @@ impl<T: AsyncRead + Unpin> AsyncRead for PacedIo<T> {
 
 impl<T: AsyncWrite + Unpin> AsyncWrite for PacedIo<T> {
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(context, bytes)
+        Pin::new(&mut *self.io.borrow_mut()).poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(context, slices)
+        Pin::new(&mut *self.io.borrow_mut()).poll_write_vectored(context, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
+        self.io.borrow().is_write_vectored()
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(context)
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.io.borrow_mut()).poll_flush(context)
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(context)
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.io.borrow_mut()).poll_shutdown(context)
     }
 }
 

@@ -47,7 +47,7 @@ impl Limits {
             inspection_interval: Duration::from_secs(30).min(config.idle_timeout.0),
             ping_after: Duration::from_secs(5 * 60),
             dead_after: Duration::from_secs(10 * 60),
-            stalled_after: config.request_timeout.0,
+            stalled_after: Duration::from_secs(60),
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod health;
 mod http1;
 mod http2;
 pub mod limits;
+mod linger;
 pub mod listener;
 pub mod metrics;
 pub mod negotiation;

@@ -3,15 +3,21 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Makes a folder for its owner alone; one that exists is left as it is.
+/// Makes a folder for its owner alone; one that others may enter is closed to them.
 ///
 /// # Errors
 /// Those of the file system.
 pub fn create_directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    let mut permissions = std::fs::metadata(path)?.permissions();
+    if permissions.mode() & 0o777 != 0o700 {
+        permissions.set_mode(0o700);
+        std::fs::set_permissions(path, permissions)?;
+    }
+    Ok(())
 }
 
 /// Writes a file for its owner alone, in place of one that may exist. After a crash there is the
@@ -62,7 +68,6 @@ fn temporary(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     fn mode(path: &Path) -> u32 {
         std::fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -72,6 +77,9 @@ mod tests {
     fn only_the_owner_may_read_what_is_written() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("a/b");
+        create_directory(&inner).unwrap();
+        assert_eq!(mode(&inner), 0o700);
+        std::fs::set_permissions(&inner, PermissionsExt::from_mode(0o755)).unwrap();
         create_directory(&inner).unwrap();
         assert_eq!(mode(&inner), 0o700);
         let path = inner.join("secret");

@@ -11,9 +11,6 @@ mod signals;
 mod streams;
 mod vitality;
 
-#[cfg(test)]
-mod tests;
-
 use std::io;
 
 use h2::server::Builder;
@@ -22,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::body::{ConnectionFacts, HttpService};
 use super::gather::Gather;
 use super::limits::Limits;
+use super::linger::linger;
 use super::listener::thread::HttpThread;
 
 /// Why an HTTP/2 connection ended otherwise than in good order.
@@ -58,7 +56,11 @@ where
     let h2 = tokio::time::timeout(limits.handshake_timeout, handshake)
         .await
         .map_err(|_| Http2Error::HandshakeTimeout)??;
-    connection::Connection::new(h2, gather, facts, service, thread).await
+    // The thread must not count as empty before the last words are through.
+    let _lingering = thread.join();
+    connection::Connection::new(h2, gather.clone(), facts, service, thread).await?;
+    linger(gather).await;
+    Ok(())
 }
 
 fn builder(limits: &Limits) -> Builder {

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use metrics::{Counter, Gauge};
-use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
 use super::thread::Load;
@@ -53,7 +52,6 @@ struct Open {
 
 /// Accepts connections and gives each to the thread that has least to do.
 pub(super) struct Acceptor {
-    listener: TcpListener,
     connections_max: usize,
     seats: Vec<Seat>,
     open: Arc<Open>,
@@ -62,7 +60,7 @@ pub(super) struct Acceptor {
 }
 
 impl Acceptor {
-    pub(super) fn new(listener: TcpListener, limits: &Limits, seats: Vec<Seat>) -> Acceptor {
+    pub(super) fn new(limits: &Limits, seats: Vec<Seat>) -> Acceptor {
         metrics::describe_gauge!(
             "taffrail_connections",
             "Connections open on the secure port."
@@ -72,7 +70,6 @@ impl Acceptor {
             "Connections closed as they came because max-connections were open."
         );
         Acceptor {
-            listener,
             connections_max: limits.connections,
             seats,
             open: Arc::new(Open {
@@ -85,21 +82,19 @@ impl Acceptor {
     }
 
     /// Accepts until it is dropped.
-    pub(super) async fn run(mut self) {
-        let readiness = match self.listener.try_clone().and_then(AsyncFd::new) {
-            Ok(readiness) => readiness,
+    pub(super) async fn run(mut self, listener: TcpListener) {
+        let listener = match tokio::net::TcpListener::from_std(listener) {
+            Ok(listener) => listener,
             Err(error) => {
                 tracing::error!(%error, "the secure port can't be accepted from");
                 return;
             }
         };
         loop {
-            match readiness.readable().await {
-                Ok(mut ready) => match ready.try_io(|listener| listener.get_ref().accept()) {
-                    Ok(Ok((stream, peer))) => self.seat(stream, peer),
-                    Ok(Err(error)) => self.rest_after(error).await,
-                    // Nobody was there after all.
-                    Err(_) => {}
+            match listener.accept().await {
+                Ok((stream, peer)) => match stream.into_std() {
+                    Ok(stream) => self.seat(stream, peer),
+                    Err(error) => self.complain(&format!("a connection can't be served: {error}")),
                 },
                 Err(error) => self.rest_after(error).await,
             }
@@ -128,10 +123,6 @@ impl Acceptor {
             self.complain(&format!(
                 "connections are closed as they come: max-connections={most} are open"
             ));
-            return;
-        }
-        if let Err(error) = stream.set_nonblocking(true) {
-            self.complain(&format!("a connection can't be served: {error}"));
             return;
         }
         let Some(seat) = self.seats.iter().min_by_key(|seat| seat.load.get()) else {

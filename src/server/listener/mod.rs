@@ -113,10 +113,10 @@ impl Server {
             arbiters.push(arbiter);
             seats.push(seat);
         }
-        let acceptor = Acceptor::new(self.listener, &limits, seats);
+        let acceptor = Acceptor::new(&limits, seats);
         Running {
             address: self.address,
-            accepting: actix_rt::spawn(acceptor.run()),
+            accepting: actix_rt::spawn(acceptor.run(self.listener)),
             workers,
             arbiters,
         }

@@ -1,0 +1,86 @@
+//! `taffrail compact`: retention now, and the space given back.
+//!
+//! A running daemon does it; without one the directory is opened here.
+
+mod daemon;
+mod directory;
+
+use std::fmt;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use actors::engine::Engine;
+
+use crate::config::{Config, StorageBackend};
+use crate::server::auth::read_kubeconfig;
+
+use daemon::Unreached;
+
+/// What compacting came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    compacted_revision: u64,
+    removed_records: u64,
+    reclaimed_bytes: u64,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "compacted up to revision {}: {} records removed, {} bytes given back",
+            self.compacted_revision, self.removed_records, self.reclaimed_bytes
+        )
+    }
+}
+
+/// Compacts. `open` opens the store of the configuration; it is called only when no daemon
+/// answers, and fails when one holds the directory all the same.
+pub fn run(
+    config: &Config,
+    open: impl FnOnce(&Config) -> Result<Arc<dyn Engine>, String>,
+) -> ExitCode {
+    match compact(config, open) {
+        Ok(report) => {
+            println!("{report}");
+            ExitCode::SUCCESS
+        }
+        Err(problem) => {
+            eprintln!("taffrail compact: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn compact(
+    config: &Config,
+    open: impl FnOnce(&Config) -> Result<Arc<dyn Engine>, String>,
+) -> Result<Report, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let data_dir = config.data_dir.as_path();
+    let access = read_kubeconfig(data_dir).map_err(|error| error.to_string())?;
+    if let Some(access) = access {
+        match runtime.block_on(daemon::compact(&access)) {
+            Err(Unreached::NobodyThere(_)) => {}
+            answered => return answered.map_err(|error| error.to_string()),
+        }
+    }
+    if config.storage_backend == StorageBackend::Memory {
+        return Err("no daemon answers, and storage-backend=memory keeps nothing on disk".into());
+    }
+    if !data_dir.exists() {
+        return Err(format!(
+            "--data-dir={}: there is no such directory",
+            data_dir.display()
+        ));
+    }
+    let engine = open(config)?;
+    runtime.block_on(directory::compact(engine, config))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! The end: politely, and within its time.
+
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+
+use super::client::{Http1, Http2, next, read};
+use super::{until, with_house, with_threads};
+use crate::server::limits::Limits;
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+fn unlimited(_: &mut Limits) {}
+
+#[test]
+fn a_drain_finishes_requests_ends_watches_and_says_goodbye() {
+    with_threads(2, unlimited, async |mut house| {
+        let http2 = Http2::connect(&house).await;
+        let mut watch2 = http2.open("/watch/a").await.unwrap();
+        let asking = http2.clone();
+        let slow2 = actix_rt::spawn(async move { asking.get("/sleep/300").await });
+        let mut watch1 = Http1::connect(&house).await;
+        watch1.head_of("/watch/b").await;
+        let mut slow1 = Http1::connect(&house).await;
+        slow1
+            .write("GET /sleep/300 HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            .await;
+        let mut idle1 = Http1::connect(&house).await;
+        idle1.head_of("/hello").await;
+        idle1.read_until("hello").await;
+        let idle2 = Http2::connect(&house).await;
+        let sleepers = house.watches.feed("sleepers");
+        until(|| sleepers.opened() == 2).await;
+        // The last word before the end still arrives.
+        house.watches.feed("a").push("bookmark\n");
+        assert_eq!(read(watch2.body_mut(), 9).await, b"bookmark\n");
+
+        let address = house.address;
+        let (cut, slow2, ended2, rest1, slow1, idle1) = tokio::join!(
+            house.drain(DEADLINE),
+            slow2,
+            next(watch2.body_mut()),
+            watch1.rest(),
+            slow1.rest(),
+            idle1.rest()
+        );
+        assert_eq!(cut, 0);
+        assert_eq!(slow2.unwrap().unwrap().1, "awake");
+        assert_eq!(ended2.unwrap(), None);
+        assert!(String::from_utf8(rest1).unwrap().ends_with("0\r\n\r\n"));
+        assert!(String::from_utf8(slow1).unwrap().ends_with("awake"));
+        assert!(idle1.is_empty());
+        // A GOAWAY without an error, or the clients would take it for a crash.
+        until(|| http2.is_over() && idle2.is_over()).await;
+        assert!(matches!(*http2.ended.lock(), Some(Ok(()))));
+        assert!(matches!(*idle2.ended.lock(), Some(Ok(()))));
+        assert!(TcpStream::connect(address).await.is_err());
+    });
+}
+
+#[test]
+fn what_does_not_end_is_cut_at_the_deadline() {
+    with_house(unlimited, async |mut house| {
+        house.watches.feed("a").be_stubborn();
+        let http2 = Http2::connect(&house).await;
+        let _watch = http2.open("/watch/a").await.unwrap();
+        assert_eq!(house.drain(Duration::from_millis(200)).await, 1);
+        until(|| http2.is_over()).await;
+    });
+}
+
+#[test]
+fn an_empty_house_drains_at_once() {
+    with_threads(2, unlimited, async |mut house| {
+        assert_eq!(house.drain(DEADLINE).await, 0);
+    });
+}

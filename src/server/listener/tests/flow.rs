@@ -1,0 +1,197 @@
+//! Flow control: who does not read holds up nobody, and holds on to nothing.
+
+use std::time::Duration;
+
+use h2::client::Builder;
+use tokio::io::AsyncWriteExt;
+
+use super::client::{Http1, Http2, read, tls};
+use super::service::{CHUNK, chunk};
+use super::{until, with_house};
+use crate::server::limits::Limits;
+
+/// The window of a stream where a test says nothing else.
+const WINDOW: usize = 65_535;
+
+fn unlimited(_: &mut Limits) {}
+
+#[test]
+fn a_stalled_stream_holds_up_no_other_and_takes_no_more_than_its_window() {
+    with_house(unlimited, async |house| {
+        let http2 = Http2::connect(&house).await;
+        let stalled = house.watches.feed("stalled");
+        stalled.never_ends(vec![1; 1000]);
+        let _unread = http2.open("/watch/stalled").await.unwrap();
+        let mut lively = http2.open("/watch/lively").await.unwrap();
+        let feed = house.watches.feed("lively");
+        for event in 0..100 {
+            feed.push(format!("{event:04}"));
+            assert_eq!(
+                read(lively.body_mut(), 4).await,
+                format!("{event:04}").as_bytes()
+            );
+        }
+        // The frame that did not fit any more is the last one taken.
+        assert_eq!(stalled.taken(), WINDOW.div_ceil(1000));
+    });
+}
+
+#[test]
+fn a_stream_without_any_window_takes_nothing() {
+    with_house(unlimited, async |house| {
+        let mut builder = Builder::new();
+        builder.initial_window_size(0);
+        let http2 = Http2::with(&house, &builder).await;
+        let feed = house.watches.feed("a");
+        feed.never_ends("event\n");
+        let response = http2.open("/watch/a").await.unwrap();
+        assert_eq!(http2.open("/method").await.unwrap().status(), 200);
+        assert_eq!(feed.taken(), 0);
+        drop(response);
+        until(|| feed.dropped() == 1).await;
+    });
+}
+
+#[test]
+fn a_frame_larger_than_the_window_goes_out_in_parts() {
+    with_house(unlimited, async |house| {
+        let mut builder = Builder::new();
+        builder.initial_window_size(1000);
+        let http2 = Http2::with(&house, &builder).await;
+        let frame: Vec<u8> = (0..50_000).map(|n| (n % 251) as u8).collect();
+        let feed = house.watches.feed("a");
+        feed.push(frame.clone());
+        feed.push("after");
+        let mut response = http2.open("/watch/a").await.unwrap();
+        let got = read(response.body_mut(), frame.len() + 5).await;
+        assert!(got == [&frame[..], b"after"].concat());
+    });
+}
+
+#[test]
+fn the_window_of_the_connection_is_shared_by_its_streams() {
+    with_house(unlimited, async |house| {
+        // No more for the connection than for one stream.
+        let http2 = Http2::with(&house, &Builder::new()).await;
+        let mut streams = Vec::new();
+        for number in 0..8 {
+            house
+                .watches
+                .feed(&number.to_string())
+                .push(vec![number; 40_000]);
+            streams.push(http2.open(&format!("/watch/{number}")).await.unwrap());
+        }
+        // One after the other would not do: the unread ones may hold the whole window.
+        let reading = streams
+            .iter_mut()
+            .map(|stream| read(stream.body_mut(), 40_000));
+        let bodies = futures_util::future::join_all(reading).await;
+        for (number, body) in bodies.into_iter().enumerate() {
+            assert!(body == vec![number as u8; 40_000]);
+        }
+    });
+}
+
+#[test]
+fn a_client_that_opens_its_window_again_goes_on_where_it_was() {
+    with_house(unlimited, async |house| {
+        let http2 = Http2::connect(&house).await;
+        let mut response = http2.open("/chunks/40").await.unwrap();
+        let mut all = Vec::new();
+        // Without giving window back the body stands still.
+        while all.len() < WINDOW {
+            let data = response.body_mut().data().await.unwrap().unwrap();
+            all.extend_from_slice(&data);
+        }
+        assert_eq!(all.len(), WINDOW);
+        assert_eq!(http2.get("/hello").await.unwrap().0, 200);
+        response
+            .body_mut()
+            .flow_control()
+            .release_capacity(WINDOW)
+            .unwrap();
+        all.extend(read(response.body_mut(), 40 * CHUNK - WINDOW).await);
+        assert!(all == (0..40).flat_map(chunk).collect::<Vec<_>>());
+    });
+}
+
+/// The socket itself is full: a client that reads nothing at all.
+#[test]
+fn a_client_that_reads_nothing_is_sent_no_more_than_its_socket_holds() {
+    with_house(unlimited, async |house| {
+        let mut http1 = Http1::connect(&house).await;
+        let feed = house.watches.feed("a");
+        feed.never_ends(vec![1; 10_000]);
+        http1
+            .write("GET /watch/a HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            .await;
+        // With windows as large as Go's clients open them, only the socket holds back.
+        let mut stream = tls(&house, &["h2"]).await.unwrap();
+        let many = house.watches.feed("b");
+        many.never_ends(vec![1; 10_000]);
+        stream.write_all(&opening("/watch/b")).await.unwrap();
+        until(|| feed.taken() > 0 && many.taken() > 0).await;
+        let mut before = (0, 0);
+        until(|| {
+            std::thread::sleep(Duration::from_millis(100));
+            let now = (feed.taken(), many.taken());
+            std::mem::replace(&mut before, now) == now
+        })
+        .await;
+        for taken in [before.0, before.1] {
+            assert!(taken * 10_000 < 32 << 20, "{taken} frames");
+        }
+        let other = Http2::connect(&house).await;
+        assert_eq!(other.get("/hello").await.unwrap().0, 200);
+    });
+}
+
+/// A connection with windows of 1 GiB and one request, written by hand: a real client would read.
+fn opening(path: &str) -> Vec<u8> {
+    const WINDOW: u32 = 1 << 30;
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    // SETTINGS: INITIAL_WINDOW_SIZE.
+    bytes.extend([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4]);
+    bytes.extend(WINDOW.to_be_bytes());
+    // WINDOW_UPDATE of the connection.
+    bytes.extend([0, 0, 4, 8, 0, 0, 0, 0, 0]);
+    bytes.extend((WINDOW - 65_535).to_be_bytes());
+    // HEADERS: GET, https, localhost, the path; END_STREAM and END_HEADERS.
+    let mut block = vec![0x82, 0x87, 0x41, 9];
+    block.extend(b"localhost");
+    block.extend([0x44, path.len() as u8]);
+    block.extend(path.bytes());
+    bytes.extend([0, 0, block.len() as u8, 1, 5, 0, 0, 0, 1]);
+    bytes.extend(block);
+    bytes
+}
+
+#[test]
+fn a_response_nobody_takes_is_given_up_but_a_watch_waits() {
+    let patience = |limits: &mut Limits| {
+        limits.inspection_interval = Duration::from_millis(20);
+        limits.stalled_after = Duration::from_millis(60);
+    };
+    with_house(patience, async |house| {
+        let http2 = Http2::connect(&house).await;
+        let feed = house.watches.feed("a");
+        feed.never_ends(vec![1; 1000]);
+        let watch = http2.open("/watch/a").await.unwrap();
+        let mut list = http2.open("/chunks/40").await.unwrap();
+        let mut read = 0;
+        let ended = loop {
+            match list.body_mut().data().await {
+                Some(Ok(data)) => read += data.len(),
+                other => break other,
+            }
+        };
+        assert!(read < 40 * CHUNK);
+        assert_eq!(
+            ended.unwrap().unwrap_err().reason(),
+            Some(h2::Reason::CANCEL)
+        );
+        assert_eq!(feed.dropped(), 0);
+        drop(watch);
+        until(|| feed.dropped() == 1).await;
+    });
+}

@@ -1,0 +1,97 @@
+//! The transport over real sockets: a server with a service of the tests' own, and clients.
+
+mod client;
+mod draining;
+mod floods;
+mod flow;
+mod protocol;
+mod service;
+mod timeouts;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::{Running, Server};
+use crate::config::{Config, FilePath, Port};
+use crate::server::limits::Limits;
+use crate::server::tls::Tls;
+
+use service::{TestService, Watches};
+
+/// Longer than anything here takes, even on a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running server and what a test needs to talk to it.
+struct House {
+    address: SocketAddr,
+    trust_pem: String,
+    watches: Watches,
+    running: Option<Running>,
+    _data: tempfile::TempDir,
+}
+
+impl House {
+    fn start(threads: usize, change: impl FnOnce(&mut Limits)) -> House {
+        let data = tempfile::tempdir().unwrap();
+        let config = Config {
+            data_dir: FilePath::from(data.path()),
+            secure_port: Port(0),
+            http_threads: threads,
+            ..Config::default()
+        };
+        let tls = Tls::load_or_create(&config).unwrap();
+        let server = Server::bind(&config).unwrap().with_limits(change);
+        let watches = Watches::default();
+        let for_threads = watches.clone();
+        let running = server.serve(tls.server_config(), move |number| {
+            TestService::new(number, for_threads.clone())
+        });
+        House {
+            address: running.local_address(),
+            trust_pem: tls.trust_pem().to_owned(),
+            watches,
+            running: Some(running),
+            _data: data,
+        }
+    }
+
+    async fn drain(&mut self, deadline: Duration) -> usize {
+        self.running.take().unwrap().drain(deadline).await
+    }
+}
+
+/// Runs a test against a server with one thread.
+fn with_house<F: Future<Output = ()>>(
+    change: impl FnOnce(&mut Limits),
+    test: impl FnOnce(House) -> F,
+) {
+    with_threads(1, change, test);
+}
+
+fn with_threads<F: Future<Output = ()>>(
+    threads: usize,
+    change: impl FnOnce(&mut Limits),
+    test: impl FnOnce(House) -> F,
+) {
+    actix_rt::System::new().block_on(async {
+        let house = House::start(threads, change);
+        within(test(house)).await;
+    });
+}
+
+async fn within<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(PATIENCE, future)
+        .await
+        .expect("the test does not come to an end")
+}
+
+/// Waits for what another thread is about to do.
+async fn until(mut condition: impl FnMut() -> bool) {
+    within(async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+}
