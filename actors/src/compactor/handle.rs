@@ -1,11 +1,18 @@
 //! The Compactor, as the rest of the daemon sees it.
 
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::Compactor;
+use super::messages::CompactNow;
 use crate::engine::{EngineError, Revision};
+use crate::slot::Slot;
 
 /// Where to ask for a compaction now.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct CompactorHandle {
-    pub(super) _nothing_yet: (),
+    pub(crate) slot: Arc<Slot<Compactor>>,
 }
 
 /// What a compaction did.
@@ -32,10 +39,16 @@ pub enum CompactError {
 
 impl CompactorHandle {
     /// Forgets now what retention no longer wants and, with `reclaim`, gives the space back.
+    /// Waits until that is done, however long it takes.
     ///
     /// # Errors
     /// [`CompactError`]
-    pub async fn compact_now(&self, _reclaim: bool) -> Result<CompactReport, CompactError> {
-        Ok(CompactReport::default())
+    pub async fn compact_now(&self, reclaim: bool) -> Result<CompactReport, CompactError> {
+        let (done, report) = oneshot::channel();
+        self.slot
+            .ask_patiently(CompactNow { reclaim, done })
+            .await
+            .map_err(|_| CompactError::Gone)?;
+        Ok(report.await.map_err(|_| CompactError::Gone)??)
     }
 }

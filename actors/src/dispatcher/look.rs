@@ -18,12 +18,14 @@ impl Desk {
     /// reading, so a quiet watcher stays up to date beside a busy ring.
     pub(super) fn look(&mut self) {
         if self.logged_bytes > LOGGED_BYTES_MAX {
-            self.cut_logs();
+            self.cut_logs(self.position);
         }
         let horizon = self.cacher.fetch(self.place);
         if horizon.generation != self.generation {
             self.generation = horizon.generation;
             self.end_all();
+            // What lies between is skipped, so the logs of groups have a hole there.
+            self.cut_logs(horizon.next);
         } else if let Some(from) = horizon.pending_from {
             self.read(from.max(self.position), horizon);
         }
@@ -88,10 +90,11 @@ impl Desk {
         }
     }
 
-    fn cut_logs(&mut self) {
+    /// The logs of all groups begin anew at this position.
+    fn cut_logs(&mut self, position: u64) {
         self.logged_bytes = 0;
         for group in self.groups.iter_mut() {
-            group.restart_log(self.position);
+            group.restart_log(position);
         }
     }
 

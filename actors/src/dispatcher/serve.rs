@@ -123,7 +123,7 @@ impl Desk {
             self.events = events;
             member.standing = Standing::Elsewhere;
             group.caught_up(position);
-            return Some(Served::Behind(cursor.after));
+            return Some(Served::Behind(cursor.after.max(member.after)));
         }
         let mut frame = None;
         for event in &events {

@@ -13,9 +13,12 @@ use tokio::time::Instant;
 use super::child::Child;
 use super::policy::Deaths;
 use crate::cacher::{self, Cacher, Shared};
+use crate::compactor::{self, Compactor};
+use crate::engine::{Engine, Retention};
 use crate::exit::ExitGuard;
 use crate::reflector::{self, Reflector, Source};
 use crate::slot::Slot;
+use crate::writer::{self, Writer};
 
 /// How long a child may take to hear that it is to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
@@ -98,6 +101,37 @@ pub(super) fn reflector(
         move |exit| {
             let source = source.clone();
             Reflector::start_in_arbiter(&arbiter, move |_| Reflector::new(source, exit))
+        },
+    )
+}
+
+/// A shard of the Writers. Who waits for a turn when it dies learns it at once, and its next life
+/// remembers nothing.
+pub(super) fn writer(arbiter: ArbiterHandle, number: usize, slot: &Arc<Slot<Writer>>) -> Child {
+    child(
+        "writer",
+        &number.to_string(),
+        slot,
+        || writer::messages::Stop,
+        move |exit| Writer::start_in_arbiter(&arbiter, move |_| Writer::new(exit)),
+    )
+}
+
+/// The Compactor.
+pub(super) fn compactor(
+    arbiter: ArbiterHandle,
+    engine: Arc<dyn Engine>,
+    retention: Retention,
+    slot: &Arc<Slot<Compactor>>,
+) -> Child {
+    child(
+        "compactor",
+        "store",
+        slot,
+        || compactor::messages::Stop,
+        move |exit| {
+            let engine = Arc::clone(&engine);
+            Compactor::start_in_arbiter(&arbiter, move |_| Compactor::new(engine, retention, exit))
         },
     )
 }

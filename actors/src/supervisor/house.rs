@@ -149,8 +149,8 @@ impl House {
             let cached = plan.add_cacher(spec, &config.engine, &budget, arbiter);
             cachers.insert(resource, cached);
         }
-        let writers = WriterHandle::default();
-        let compactor = CompactorHandle::default();
+        let writers = plan.add_writers(config.writer_shards, &arbiters);
+        let compactor = plan.add_compactor(&config, &arbiters);
         let board = Board::default();
         let children = plan.into_children();
         for child in &children {
@@ -283,7 +283,9 @@ impl House {
 #[derive(Default)]
 struct Plan {
     cachers: Vec<Child>,
+    writers: Vec<Child>,
     reflectors: Vec<Child>,
+    compactor: Vec<Child>,
 }
 
 impl Plan {
@@ -322,9 +324,43 @@ impl Plan {
         }
     }
 
+    fn add_writers(&mut self, shards: usize, arbiters: &[ArbiterHandle]) -> WriterHandle {
+        let shards = (0..shards.max(1)).zip(arbiters.iter().cycle());
+        let slots = shards.map(|(number, arbiter)| {
+            let slot = Slot::new("writer", mailbox::WRITER);
+            let writer = children::writer(arbiter.clone(), number, &slot);
+            self.writers.push(writer);
+            slot
+        });
+        WriterHandle {
+            shards: slots.collect(),
+        }
+    }
+
+    fn add_compactor(
+        &mut self,
+        config: &HouseConfig,
+        arbiters: &[ArbiterHandle],
+    ) -> CompactorHandle {
+        let slot = Slot::new("compactor", mailbox::COMPACTOR);
+        if let Some(arbiter) = arbiters.first() {
+            let engine = Arc::clone(&config.engine);
+            let compactor = children::compactor(arbiter.clone(), engine, config.retention, &slot);
+            self.compactor.push(compactor);
+        }
+        CompactorHandle { slot }
+    }
+
     fn into_children(self) -> Vec<Child> {
-        let mut children = self.cachers;
-        children.extend(self.reflectors);
-        children
+        let Plan {
+            mut cachers,
+            writers,
+            reflectors,
+            compactor,
+        } = self;
+        cachers.extend(writers);
+        cachers.extend(reflectors);
+        cachers.extend(compactor);
+        cachers
     }
 }

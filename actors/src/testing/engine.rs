@@ -71,6 +71,15 @@ impl FakeEngine {
         self.log.lock().history_reads
     }
 
+    pub(crate) fn exists(&self, key: &Key) -> bool {
+        let log = self.log.lock();
+        log.state_at(log.newest()).contains_key(key)
+    }
+
+    pub(crate) fn records_removed(&self) -> u64 {
+        self.log.lock().maintained
+    }
+
     pub(crate) fn revision(&self) -> Revision {
         self.log.lock().newest()
     }
@@ -348,6 +357,9 @@ impl Engine for Shared {
         now: SystemTime,
     ) -> BoxFuture<'_, Result<Revision, EngineError>> {
         let log = self.0.log.lock();
+        if let Err(error) = log.check(At::Latest) {
+            return ready(Err(error)).boxed();
+        }
         let old = log.events.iter().rev().find(|event| {
             now.duration_since(event.time).unwrap_or(Duration::ZERO) >= retention.age
         });

@@ -157,11 +157,15 @@ pub(crate) fn hear_with(watcher: &mut Watcher, waker: &Waker) -> Heard {
     }
 }
 
+/// Polls without a line after which nothing more is expected: a replay may pass over many events
+/// that are not for its watcher, a few polls for each.
+const SILENT_POLLS: usize = 1_000;
+
 /// Polls a watcher, letting its reads of history go on, until nothing more comes.
 pub(crate) async fn hear_all(watcher: &mut Watcher) -> Heard {
     let mut all = hear(watcher);
     let mut silent = 0;
-    while silent < 20 && !all.has_ended {
+    while silent < SILENT_POLLS && !all.has_ended {
         tokio::task::yield_now().await;
         let more = hear(watcher);
         silent = if more.lines.is_empty() { silent + 1 } else { 0 };

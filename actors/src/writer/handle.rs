@@ -1,17 +1,21 @@
 //! Turns, as those who write see them.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
+use super::Writer;
+use super::messages::{Ask, ForgetAll, Granted};
 use crate::engine::{Key, KeyValue};
+use crate::slot::{AskError, Slot};
 
-/// Where to ask for turns.
-#[derive(Clone, Default)]
+/// Where to ask for turns; it knows which shard a key belongs to.
+#[derive(Clone)]
 pub struct WriterHandle {
-    pub(super) _shards: Arc<[()]>,
+    pub(crate) shards: Arc<[Arc<Slot<Writer>>]>,
 }
 
 /// No turn was given. Nothing was written under it; what the caller wrote before it asked may
@@ -22,33 +26,30 @@ pub enum TurnError {
     #[error("no turn to write the key came before the deadline")]
     Deadline,
     /// Too many wait already.
-    #[error("too many updates of one store wait for their turn")]
+    #[error("too many updates wait for their turn")]
     Busy,
     /// The Writer died or stopped meanwhile.
     #[error("the writer of the key went away")]
     Gone,
 }
 
+impl From<AskError> for TurnError {
+    fn from(error: AskError) -> TurnError {
+        match error {
+            AskError::Gone => TurnError::Gone,
+            AskError::Deadline => TurnError::Deadline,
+        }
+    }
+}
+
 /// The right to try next on one key. It is given back when dropped.
 #[derive(Debug)]
 pub struct Turn {
-    pub(super) writer: WriterHandleRef,
-    pub(super) key: Key,
-    pub(super) deadline: Instant,
-    pub(super) losses: u32,
-    pub(super) lost: Arc<AtomicBool>,
-    pub(super) last_outcome: Option<KeyValue>,
-    pub(super) give_back: Option<oneshot::Sender<KeyValue>>,
-}
-
-/// The handle a turn came from.
-#[derive(Clone)]
-pub(super) struct WriterHandleRef(pub(super) WriterHandle);
-
-impl std::fmt::Debug for WriterHandleRef {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("WriterHandle")
-    }
+    writers: WriterHandle,
+    key: Key,
+    deadline: Instant,
+    losses: u32,
+    granted: Granted,
 }
 
 impl WriterHandle {
@@ -57,50 +58,95 @@ impl WriterHandle {
     /// # Errors
     /// [`TurnError`]
     pub async fn turn(&self, key: &Key, deadline: Instant) -> Result<Turn, TurnError> {
-        Ok(Turn {
-            writer: WriterHandleRef(self.clone()),
-            key: key.clone(),
-            deadline,
-            losses: 0,
-            lost: Arc::default(),
-            last_outcome: None,
-            give_back: None,
-        })
+        self.turn_after(key, deadline, 0).await
     }
 
     /// Forgets every remembered outcome: the engine is in doubt about what it committed.
-    pub async fn forget_all(&self) {}
+    pub async fn forget_all(&self) {
+        for shard in self.shards.iter() {
+            // A shard that is gone remembers nothing.
+            let _ = shard.ask_patiently(ForgetAll).await;
+        }
+    }
+
+    async fn turn_after(
+        &self,
+        key: &Key,
+        deadline: Instant,
+        losses: u32,
+    ) -> Result<Turn, TurnError> {
+        let shard = self.shard(key).ok_or(TurnError::Gone)?;
+        let (grant, granted) = oneshot::channel();
+        let ask = Ask {
+            key: key.clone(),
+            deadline,
+            losses,
+            grant,
+        };
+        shard
+            .ask(ask, deadline)
+            .await?
+            .map_err(|_| TurnError::Busy)?;
+        let granted = timeout_at(deadline, granted)
+            .await
+            .map_err(|_| TurnError::Deadline)?
+            .map_err(|_| TurnError::Gone)?;
+        Ok(Turn {
+            writers: self.clone(),
+            key: key.clone(),
+            deadline,
+            losses,
+            granted,
+        })
+    }
+
+    fn shard(&self, key: &Key) -> Option<&Arc<Slot<Writer>>> {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        let shards = self.shards.len().max(1) as u64;
+        self.shards.get((hasher.finish() % shards) as usize)
+    }
 }
 
 impl Turn {
-    /// The key's newest state that a holder of the turn before has told, if any: a start for the
-    /// next attempt that saves a read. It may be stale, so it is to be treated as a suggestion.
+    /// The key's newest state that a holder before has told, if any: a start for the next attempt
+    /// that saves a read. It may be stale, so it is to be treated as a suggestion.
     pub fn last_outcome(&self) -> Option<&KeyValue> {
-        self.last_outcome.as_ref()
+        self.granted.last_outcome.as_ref()
     }
 
     /// Whether the turn has expired because it took long and others wait. One may still try to
     /// commit, the precondition protects everybody; after a refusal, ask [`Turn::again`].
     pub fn is_lost(&self) -> bool {
-        self.lost.load(Ordering::Relaxed)
+        self.granted.is_lost.load(Ordering::Relaxed)
     }
 
     /// Gives the turn back and tells the next one what was committed.
-    pub fn committed(mut self, outcome: KeyValue) {
-        if let Some(give_back) = self.give_back.take() {
-            // A Writer that is gone has nobody to tell.
-            let _ = give_back.send(outcome);
-        }
+    pub fn committed(self, outcome: KeyValue) {
+        // A Writer that is gone has nobody to tell.
+        let _ = self.granted.give_back.send(outcome);
     }
 
-    /// Queues anew for a turn that was lost; who has lost two keeps the third to its deadline.
+    /// For who was refused all the same: the turn itself if it is still held, otherwise the next
+    /// one. Who has lost two keeps the third to its deadline.
     ///
     /// # Errors
     /// [`TurnError`]
     pub async fn again(self) -> Result<Turn, TurnError> {
-        let losses = self.losses + u32::from(self.is_lost());
-        let mut turn = self.writer.0.turn(&self.key, self.deadline).await?;
-        turn.losses = losses;
-        Ok(turn)
+        if !self.is_lost() {
+            return Ok(self);
+        }
+        let next = self
+            .writers
+            .turn_after(&self.key, self.deadline, self.losses + 1);
+        next.await
+    }
+}
+
+impl std::fmt::Debug for WriterHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WriterHandle")
+            .field("shards", &self.shards.len())
+            .finish()
     }
 }

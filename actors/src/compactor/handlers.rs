@@ -1,0 +1,22 @@
+//! One handler per message.
+
+use actix::{ActorContext, Context, Handler};
+
+use super::Compactor;
+use super::messages::{CompactNow, Stop};
+
+impl Handler<CompactNow> for Compactor {
+    type Result = ();
+
+    fn handle(&mut self, message: CompactNow, context: &mut Context<Compactor>) {
+        self.start_round(message.reclaim, Some(message.done), context);
+    }
+}
+
+impl Handler<Stop> for Compactor {
+    type Result = ();
+
+    fn handle(&mut self, _: Stop, context: &mut Context<Compactor>) {
+        context.stop();
+    }
+}

@@ -1,0 +1,24 @@
+//! What the Compactor is told.
+
+use actix::Message;
+use tokio::sync::oneshot;
+
+use super::handle::CompactReport;
+use crate::engine::EngineError;
+
+/// An operator wants a round now; its report comes through `done`.
+pub(crate) struct CompactNow {
+    pub(crate) reclaim: bool,
+    pub(crate) done: oneshot::Sender<Result<CompactReport, EngineError>>,
+}
+
+impl Message for CompactNow {
+    type Result = ();
+}
+
+/// Stop for good, after the round that is under way.
+pub(crate) struct Stop;
+
+impl Message for Stop {
+    type Result = ();
+}

@@ -1,0 +1,78 @@
+//! When the Compactor gives space back. Pure.
+
+use std::time::{Duration, Instant};
+
+use crate::engine::Revision;
+
+/// Without writes for so long, the store counts as idle.
+const IDLE_AFTER: Duration = Duration::from_secs(10);
+/// Space is given back at most so often.
+const RECLAIM_EVERY: Duration = Duration::from_secs(60);
+
+/// What has happened so far, as far as the next decision depends on it.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// The store's revision, and when it was first seen to be that.
+    newest: Revision,
+    newest_since: Instant,
+    reclaimed_at: Option<Instant>,
+    /// Whether records were removed since.
+    has_garbage: bool,
+}
+
+impl Plan {
+    /// A plan for a store that an earlier run may have left garbage in.
+    pub(super) fn new(now: Instant) -> Plan {
+        Plan {
+            newest: Revision::ZERO,
+            newest_since: now,
+            reclaimed_at: None,
+            has_garbage: true,
+        }
+    }
+
+    /// Notes where the store is, and says whether to give space back now: it has had no writes
+    /// for a while, and something was removed since the last time, which was long ago.
+    pub(super) fn reclaims(&mut self, now: Instant, revision: Revision) -> bool {
+        if self.newest != revision {
+            self.newest = revision;
+            self.newest_since = now;
+        }
+        let since = |then: Instant| now.saturating_duration_since(then);
+        let is_idle = since(self.newest_since) >= IDLE_AFTER;
+        let is_long_ago = self
+            .reclaimed_at
+            .is_none_or(|at| since(at) >= RECLAIM_EVERY);
+        is_idle && is_long_ago && self.has_garbage
+    }
+
+    /// Notes what a round has done.
+    pub(super) fn done(&mut self, now: Instant, removed: u64, has_reclaimed: bool) {
+        self.has_garbage |= removed > 0;
+        if has_reclaimed {
+            self.reclaimed_at = Some(now);
+            self.has_garbage = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn space_is_given_back_when_idle_and_at_most_once_a_minute() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut plan = Plan::new(start);
+        assert!(!plan.reclaims(at(1), Revision(5)), "written a moment ago");
+        assert!(!plan.reclaims(at(10), Revision(5)));
+        assert!(plan.reclaims(at(11), Revision(5)), "idle for ten seconds");
+        plan.done(at(11), 0, true);
+        assert!(!plan.reclaims(at(100), Revision(5)), "nothing was removed");
+        plan.done(at(20), 3, false);
+        assert!(!plan.reclaims(at(70), Revision(5)), "not a minute ago");
+        assert!(plan.reclaims(at(71), Revision(5)));
+        assert!(!plan.reclaims(at(72), Revision(6)), "busy again");
+    }
+}

@@ -1,0 +1,69 @@
+//! Rounds over a store that says what it was asked.
+
+use super::*;
+use crate::engine::Revision;
+use crate::slot::Slot;
+use crate::testing::{FakeEngine, key};
+
+fn compactor(engine: &Arc<FakeEngine>, age: Duration) -> CompactorHandle {
+    let retention = Retention {
+        age,
+        bytes: u64::MAX,
+    };
+    let (reports, _) = tokio::sync::mpsc::channel(1);
+    let exit = ExitGuard::new(0, 1, reports);
+    let slot = Slot::new("compactor", mailbox::COMPACTOR);
+    slot.fill(Compactor::new(engine.shared(), retention, exit).start());
+    CompactorHandle { slot }
+}
+
+#[test]
+fn history_beyond_retention_goes_by_itself_a_step_at_a_time() {
+    actix_rt::System::new().block_on(async {
+        tokio::time::pause();
+        let engine = FakeEngine::new();
+        for number in 1..=5 {
+            engine.put(&key("ns/a"), &format!("red {number}"));
+        }
+        let _compactor = compactor(&engine, Duration::ZERO);
+        tokio::time::sleep(TICK * 2).await;
+        assert_eq!(engine.shared().compacted(), Revision(5));
+        assert_eq!(engine.records_removed(), 5);
+    });
+}
+
+#[test]
+fn what_retention_wants_stays_even_when_an_operator_asks() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        engine.put(&key("ns/a"), "red 1");
+        let compactor = compactor(&engine, Duration::from_secs(3600));
+        let report = compactor.compact_now(true).await.unwrap();
+        assert_eq!(report.compacted, Revision::ZERO);
+        assert_eq!((report.removed, report.reclaimed_bytes), (0, 1));
+        compactor.slot.ask_patiently(messages::Stop).await.unwrap();
+        compactor.slot.clear();
+        let refused = compactor.compact_now(true).await;
+        assert!(matches!(refused, Err(CompactError::Gone)), "{refused:?}");
+    });
+}
+
+#[test]
+fn an_engine_that_fails_is_asked_again_at_the_next_tick() {
+    actix_rt::System::new().block_on(async {
+        tokio::time::pause();
+        let engine = FakeEngine::new();
+        engine.put(&key("ns/a"), "red 1");
+        let down = EngineError::Unavailable("reopening".to_owned());
+        engine.set_down(Some(down.clone()));
+        let compactor = compactor(&engine, Duration::ZERO);
+        let refused = compactor.compact_now(false).await;
+        assert!(
+            matches!(refused, Err(CompactError::Engine(ref error)) if *error == down),
+            "{refused:?}"
+        );
+        engine.set_down(None);
+        tokio::time::sleep(TICK * 2).await;
+        assert_eq!(engine.shared().compacted(), Revision(1));
+    });
+}

@@ -1,0 +1,205 @@
+//! Turns: the order, expiry, and what happens when a caller or a Writer goes away.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::turns::{Asked, TURN_TIME};
+use super::*;
+use crate::engine::{LeaseId, Revision};
+use crate::slot::Slot;
+
+fn key(name: &str) -> Key {
+    Key::new(name)
+}
+
+fn value(name: &str, revision: u64) -> KeyValue {
+    KeyValue {
+        key: key(name),
+        value: Bytes::from_static(b"value"),
+        create_revision: Revision(1),
+        revision: Revision(revision),
+        version: revision,
+        lease: LeaseId::default(),
+    }
+}
+
+fn asked(id: u64, losses: u32, deadline: Instant) -> Asked {
+    Asked {
+        id: TurnId(id),
+        losses,
+        deadline,
+    }
+}
+
+fn granted(id: u64, last_outcome: Option<KeyValue>) -> Effect {
+    Effect::Grant {
+        id: TurnId(id),
+        key: key("a"),
+        last_outcome,
+    }
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
+#[test]
+fn turns_of_a_key_come_in_order_and_other_keys_do_not_wait() {
+    let now = Instant::now();
+    let mut turns = Turns::default();
+    let deadline = now + LONG;
+    assert_eq!(
+        turns.ask(now, &key("a"), asked(1, 0, deadline)),
+        [granted(1, None)]
+    );
+    assert_eq!(turns.ask(now, &key("a"), asked(2, 0, deadline)), []);
+    assert_eq!(turns.ask(now, &key("a"), asked(3, 0, deadline)), []);
+    assert_eq!(turns.ask(now, &key("b"), asked(4, 0, deadline)).len(), 1);
+    let outcome = value("a", 7);
+    let effects = turns.give_back(now, &key("a"), TurnId(1), Some(outcome.clone()));
+    assert_eq!(effects, [granted(2, Some(outcome.clone()))]);
+    let effects = turns.give_back(now, &key("a"), TurnId(2), None);
+    assert_eq!(effects, [granted(3, Some(outcome))]);
+    assert_eq!(turns.give_back(now, &key("a"), TurnId(3), None), []);
+}
+
+#[test]
+fn a_turn_expires_only_while_others_wait() {
+    let start = Instant::now();
+    let deadline = start + LONG;
+    let mut turns = Turns::default();
+    turns.ask(start, &key("a"), asked(1, 0, deadline));
+    let late = start + TURN_TIME * 3;
+    assert_eq!(turns.next_expiry(), None);
+    assert_eq!(turns.tick(late), []);
+    // Somebody comes: it has had its time already.
+    assert_eq!(
+        turns.ask(late, &key("a"), asked(2, 0, deadline)),
+        [Effect::Expire(TurnId(1)), granted(2, None)]
+    );
+    turns.ask(late, &key("a"), asked(3, 0, deadline));
+    assert_eq!(turns.next_expiry(), Some(late + TURN_TIME));
+    assert_eq!(turns.tick(late + TURN_TIME / 2), []);
+    assert_eq!(
+        turns.tick(late + TURN_TIME),
+        [Effect::Expire(TurnId(2)), granted(3, None)]
+    );
+    // What the one that lost its turn has committed all the same is worth knowing.
+    let outcome = Some(value("a", 7));
+    turns.give_back(late, &key("a"), TurnId(2), outcome.clone());
+    turns.ask(late, &key("a"), asked(4, 0, deadline));
+    let effects = turns.give_back(late, &key("a"), TurnId(3), None);
+    assert_eq!(effects, [granted(4, outcome)]);
+}
+
+#[test]
+fn who_has_lost_two_turns_keeps_the_third_until_its_deadline() {
+    let start = Instant::now();
+    let deadline = start + LONG;
+    let mut turns = Turns::default();
+    turns.ask(start, &key("a"), asked(1, 2, deadline));
+    turns.ask(start, &key("a"), asked(2, 0, deadline));
+    assert_eq!(turns.tick(start + TURN_TIME * 10), []);
+    assert_eq!(turns.next_expiry(), Some(deadline));
+    assert_eq!(
+        turns.tick(deadline),
+        [Effect::Expire(TurnId(1)), granted(2, None)]
+    );
+}
+
+#[test]
+fn outcomes_are_remembered_by_revision_within_bounds_and_forgotten_when_in_doubt() {
+    let now = Instant::now();
+    let mut turns = Turns::default();
+    let deadline = now + LONG;
+    let mut next_id = 0;
+    let mut pass = |turns: &mut Turns, name: &str, outcome: Option<KeyValue>| {
+        next_id += 1;
+        let effects = turns.ask(now, &key(name), asked(next_id, 0, deadline));
+        turns.give_back(now, &key(name), TurnId(next_id), outcome);
+        match effects.into_iter().next() {
+            Some(Effect::Grant { last_outcome, .. }) => last_outcome,
+            other => panic!("{other:?}"),
+        }
+    };
+    pass(&mut turns, "a", Some(value("a", 9)));
+    pass(&mut turns, "a", Some(value("a", 8)));
+    assert_eq!(pass(&mut turns, "a", None), Some(value("a", 9)));
+    for number in 0..300 {
+        let name = format!("k{number}");
+        pass(&mut turns, &name, Some(value(&name, 1)));
+    }
+    assert_eq!(pass(&mut turns, "a", None), None, "the oldest goes first");
+    assert!(pass(&mut turns, "k299", None).is_some());
+    turns.forget_outcomes();
+    assert_eq!(pass(&mut turns, "k299", None), None);
+}
+
+fn writer() -> (WriterHandle, Arc<Slot<Writer>>) {
+    let slot = Slot::new("writer", mailbox::WRITER);
+    let (reports, _) = tokio::sync::mpsc::channel(1);
+    slot.fill(Writer::new(ExitGuard::new(0, 1, reports)).start());
+    let handle = WriterHandle {
+        shards: Arc::new([Arc::clone(&slot)]),
+    };
+    (handle, slot)
+}
+
+fn soon() -> tokio::time::Instant {
+    tokio::time::Instant::now() + Duration::from_secs(10)
+}
+
+#[test]
+fn a_dropped_turn_or_caller_gives_way_to_the_next() {
+    actix_rt::System::new().block_on(async {
+        let (writers, _) = writer();
+        let first = writers.turn(&key("a"), soon()).await.unwrap();
+        let soon_over = tokio::time::Instant::now() + Duration::from_millis(5);
+        let impatient = writers.turn(&key("a"), soon_over).await;
+        assert_eq!(impatient.unwrap_err(), TurnError::Deadline);
+        first.committed(value("a", 3));
+        let next = writers.turn(&key("a"), soon()).await.unwrap();
+        assert_eq!(next.last_outcome(), Some(&value("a", 3)));
+        drop(next);
+        writers.forget_all().await;
+        let next = writers.turn(&key("a"), soon()).await.unwrap();
+        assert_eq!(next.last_outcome(), None);
+    });
+}
+
+#[test]
+fn a_slow_holder_loses_its_turn_and_may_ask_again() {
+    actix_rt::System::new().block_on(async {
+        tokio::time::pause();
+        let (writers, _) = writer();
+        let slow = writers.turn(&key("a"), soon()).await.unwrap();
+        let fast = writers.turn(&key("a"), soon()).await.unwrap();
+        assert!(slow.is_lost() && !fast.is_lost());
+        let again = actix_rt::spawn(slow.again());
+        tokio::task::yield_now().await;
+        fast.committed(value("a", 3));
+        let mut turn = again.await.unwrap().unwrap();
+        assert_eq!(turn.last_outcome(), Some(&value("a", 3)));
+        // It is beaten by somebody without a turn: it still has its own.
+        turn = turn.again().await.unwrap();
+        assert!(!turn.is_lost());
+    });
+}
+
+#[test]
+fn when_the_writer_goes_who_waits_is_told_and_nobody_hangs() {
+    actix_rt::System::new().block_on(async {
+        let (writers, slot) = writer();
+        let held = writers.turn(&key("a"), soon()).await.unwrap();
+        let waiting = {
+            let writers = writers.clone();
+            actix_rt::spawn(async move { writers.turn(&key("a"), soon()).await })
+        };
+        tokio::task::yield_now().await;
+        slot.ask_patiently(messages::Stop).await.unwrap();
+        assert_eq!(waiting.await.unwrap().unwrap_err(), TurnError::Gone);
+        slot.clear();
+        let refused = writers.turn(&key("b"), soon()).await;
+        assert_eq!(refused.unwrap_err(), TurnError::Gone);
+        held.committed(value("a", 3));
+    });
+}
