@@ -1,13 +1,14 @@
 //! Status objects: how the API says no (and, after a delete, yes). One constructor per refusal;
 //! the shapes are those of http.md 3.10.
 
-mod refusals;
-
-pub use refusals::Denied;
+mod objects;
+mod requests;
 
 use serde::Serialize;
 
 use crate::api::resource::ResourceDefinition;
+
+pub use requests::Denied;
 
 /// `metadata` of a Status: empty but for a fresh continue token in a 410 (LI-51).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -163,6 +164,15 @@ impl std::fmt::Display for Status {
 }
 
 impl std::error::Error for Status {}
+
+/// `deployments.apps`, or the name alone for the core group.
+fn qualified(name: &str, group: &str) -> String {
+    if group.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}.{group}")
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,257 @@
+//! Refusals because of a request: it can't be understood, isn't allowed, asks for what is not there
+//! any more or not yet, or came at a bad time.
+
+use actors::engine::Revision;
+
+use super::{Status, StatusCause, StatusDetails, qualified};
+use crate::api::field_error::go_quote;
+use crate::api::resource::ResourceDefinition;
+
+/// Whose request was denied what, for the text of a 403 (9.4, API-290).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Denied<'d> {
+    /// The user's name.
+    pub user: &'d str,
+    /// `list`, `create`, ….
+    pub verb: &'d str,
+    /// The API group; empty for the core group.
+    pub group: &'d str,
+    /// The resource's plural.
+    pub resource: &'d str,
+    /// The subresource, if any.
+    pub subresource: &'d str,
+    /// The namespace; empty at the cluster scope.
+    pub namespace: &'d str,
+    /// The object's name, if any.
+    pub name: &'d str,
+    /// Why, if an authorizer said so.
+    pub reason: &'d str,
+}
+
+impl Status {
+    /// A path that no route matches, in a group that is served (API-12).
+    pub fn route_not_found() -> Status {
+        let message = "the server could not find the requested resource";
+        Status::failure(404, "NotFound", message).with_details(StatusDetails::default())
+    }
+
+    /// A request that can't be understood.
+    pub fn bad_request(message: impl Into<String>) -> Status {
+        Status::failure(400, "BadRequest", message)
+    }
+
+    /// No credentials, or wrong ones (API-20).
+    pub fn unauthorized() -> Status {
+        Status::failure(401, "Unauthorized", "Unauthorized")
+    }
+
+    /// A request to a resource that its user may not make (API-290).
+    pub fn forbidden_request(denied: &Denied<'_>) -> Status {
+        let mut message = qualified(denied.resource, denied.group);
+        if !denied.name.is_empty() {
+            message.push(' ');
+            message.push_str(&go_quote(denied.name));
+        }
+        let mut path = denied.resource.to_owned();
+        if !denied.subresource.is_empty() {
+            path.push('/');
+            path.push_str(denied.subresource);
+        }
+        message.push_str(&format!(
+            " is forbidden: User {} cannot {} resource {} in API group {} {}",
+            go_quote(denied.user),
+            denied.verb,
+            go_quote(&path),
+            go_quote(denied.group),
+            match denied.namespace {
+                "" => "at the cluster scope".to_owned(),
+                namespace => format!("in the namespace {}", go_quote(namespace)),
+            },
+        ));
+        if !denied.reason.is_empty() {
+            message.push_str(": ");
+            message.push_str(denied.reason);
+        }
+        Status::failure(403, "Forbidden", message).with_details(StatusDetails {
+            name: denied.name.to_owned(),
+            group: denied.group.to_owned(),
+            kind: denied.resource.to_owned(),
+            ..StatusDetails::default()
+        })
+    }
+
+    /// A request to another path that its user may not make (API-290).
+    pub fn forbidden_path(user: &str, verb: &str, path: &str) -> Status {
+        let message = format!(
+            "forbidden: User {} cannot {verb} path {}",
+            go_quote(user),
+            go_quote(path)
+        );
+        Status::failure(403, "Forbidden", message).with_details(StatusDetails::default())
+    }
+
+    /// A known path, but not with this method (API-12).
+    pub fn method_not_allowed_route() -> Status {
+        let message = "the server does not allow this method on the requested resource";
+        Status::failure(405, "MethodNotAllowed", message).with_details(StatusDetails::default())
+    }
+
+    /// A verb that a resource does not have (3.10).
+    pub fn method_not_allowed(definition: &ResourceDefinition, action: &str) -> Status {
+        let kind = go_quote(&definition.qualified());
+        let message = format!("{action} is not supported on resources of kind {kind}");
+        Status::failure(405, "MethodNotAllowed", message).about(definition, "")
+    }
+
+    /// Nothing that Accept asks for can be produced (API-55).
+    pub fn not_acceptable(accepted: &[&str]) -> Status {
+        Status::not_acceptable_because(format!(
+            "only the following media types are accepted: {}",
+            accepted.join(", ")
+        ))
+    }
+
+    /// What Accept asks for can't be produced of this answer (API-71, API-72).
+    pub fn not_acceptable_because(message: impl Into<String>) -> Status {
+        Status::failure(406, "NotAcceptable", message)
+    }
+
+    /// A body in a form that can't be read here (API-56).
+    pub fn unsupported_media_type(accepted: &[&str]) -> Status {
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {}",
+            accepted.join(", ")
+        );
+        Status::failure(415, "UnsupportedMediaType", message)
+    }
+
+    /// A patch in a form that the resource doesn't take; unlike other bodies with empty details
+    /// (4.1).
+    pub fn unsupported_patch_type(accepted: &[&str]) -> Status {
+        Status::unsupported_media_type(accepted).with_details(StatusDetails::default())
+    }
+
+    /// The past that was asked for is forgotten (ST-14).
+    pub fn expired(message: impl Into<String>) -> Status {
+        Status::failure(410, "Expired", message)
+    }
+
+    /// An exact version of a list that is compacted (API-123, LI-50).
+    pub fn expired_list() -> Status {
+        Status::expired("The resourceVersion for the provided list is too old.")
+    }
+
+    /// A continue token that is too old, with one that goes on at the newest state (API-125,
+    /// LI-51).
+    pub fn expired_continue(fresh_token: Option<String>) -> Status {
+        let mut message = "The provided continue parameter is too old to go on with a consistent \
+                           list. Start the list anew without it"
+            .to_owned();
+        if fresh_token.is_some() {
+            message.push_str(
+                ", or go on with the token in this answer: what was created, changed or deleted \
+                 since the first page may then be seen or missed",
+            );
+        }
+        message.push('.');
+        let mut status = Status::expired(message);
+        status.metadata.continue_token = fresh_token.unwrap_or_default();
+        status
+    }
+
+    /// A watch from a version that is no longer held (API-131, WA-30).
+    pub fn expired_watch(requested: Revision, oldest: Revision) -> Status {
+        Status::expired(format!("too old resource version: {requested} ({oldest})"))
+    }
+
+    /// What was asked for is gone for good.
+    pub fn gone(message: impl Into<String>) -> Status {
+        Status::failure(410, "Gone", message)
+    }
+
+    /// A body over the limit (API-21).
+    pub fn request_too_large(limit: usize) -> Status {
+        Status::request_too_large_because(format!("limit is {limit}"))
+    }
+
+    /// A request that is too large in another way (API-159).
+    pub fn request_too_large_because(why: impl std::fmt::Display) -> Status {
+        let message = format!("Request entity too large: {why}");
+        Status::failure(413, "RequestEntityTooLarge", message)
+    }
+
+    /// Try again later (ST-16).
+    pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Status {
+        Status::failure(429, "TooManyRequests", message).retrying_after(retry_after_seconds)
+    }
+
+    /// The store did not answer in time; HTTP 500 (ST-11).
+    pub fn server_timeout(
+        definition: &ResourceDefinition,
+        operation: &str,
+        retry_after_seconds: u32,
+    ) -> Status {
+        let resource = definition.qualified();
+        let message = format!(
+            "The {operation} operation against {resource} could not be completed at this time, \
+             please try again."
+        );
+        Status::failure(500, "ServerTimeout", message)
+            .about(definition, operation)
+            .retrying_after(retry_after_seconds)
+    }
+
+    /// A fault of ours.
+    pub fn internal(error: impl std::fmt::Display) -> Status {
+        let message = format!("Internal error occurred: {error}");
+        Status::failure(500, "InternalError", message).because(StatusCause {
+            message: error.to_string(),
+            ..StatusCause::default()
+        })
+    }
+
+    /// An error that is none of the API's: code 500 and its text, no reason (ST-10).
+    pub fn unknown(message: impl Into<String>) -> Status {
+        Status::failure(500, "", message)
+    }
+
+    /// Nothing was done, and the same request may work soon.
+    pub fn unavailable(message: impl Into<String>, retry_after_seconds: u32) -> Status {
+        Status::failure(503, "ServiceUnavailable", message).retrying_after(retry_after_seconds)
+    }
+
+    /// `Timeout: <text>` (ST-13).
+    pub fn timeout(text: impl std::fmt::Display) -> Status {
+        Status::failure(504, "Timeout", format!("Timeout: {text}"))
+            .with_details(StatusDetails::default())
+    }
+
+    /// A write that took longer than the limit for writes (API-17).
+    pub fn write_timeout() -> Status {
+        Status::timeout(
+            "request did not complete within requested timeout - context deadline exceeded",
+        )
+    }
+
+    /// A request that took longer than the limit for all (API-17).
+    pub fn request_timeout() -> Status {
+        Status::timeout("request did not complete within the allotted timeout")
+    }
+
+    /// A version that the store has not reached (ST-13, API-122).
+    pub fn too_large_version(
+        asked: Revision,
+        current: Revision,
+        retry_after_seconds: u32,
+    ) -> Status {
+        Status::timeout(format!(
+            "Too large resource version: {asked}, current: {current}"
+        ))
+        .because(StatusCause {
+            reason: "ResourceVersionTooLarge".to_owned(),
+            message: "Too large resource version".to_owned(),
+            ..StatusCause::default()
+        })
+        .retrying_after(retry_after_seconds)
+    }
+}
