@@ -129,6 +129,7 @@ impl Tail {
             slot,
             prefix,
             delivered: after,
+            progress: None,
             backlog,
             wake,
         })
@@ -317,12 +318,17 @@ struct TailFeed {
     prefix: Prefix,
     /// Nothing up to here is delivered any more.
     delivered: Revision,
+    /// The log was read up to here, past the last event delivered, which is yet to be told.
+    progress: Option<Revision>,
     backlog: Arc<dyn Backlog>,
     wake: Arc<Notify>,
 }
 
 impl TailFeed {
     async fn next_item(&mut self) -> Result<FeedItem, EngineError> {
+        if let Some(reached) = self.progress.take() {
+            return Ok(FeedItem::Progress(reached));
+        }
         loop {
             let step = self.tail.state.lock().step(self.slot);
             match step {
@@ -343,8 +349,12 @@ impl TailFeed {
                     let chunk = self.backlog.read(request).await?;
                     let next = Some(chunk.reached.next());
                     self.tail.state.lock().advance(self.slot, next);
-                    let item = self.select(chunk.events.into());
-                    return Ok(item.unwrap_or(FeedItem::Progress(chunk.reached)));
+                    let Some(item) = self.select(chunk.events.into()) else {
+                        return Ok(FeedItem::Progress(chunk.reached));
+                    };
+                    // Readers may wait for a revision behind the last of these events.
+                    self.progress = Some(chunk.reached).filter(|r| *r > self.delivered);
+                    return Ok(item);
                 }
             }
         }
