@@ -190,11 +190,6 @@ impl Status {
         Status::bad_request(message)
     }
 
-    /// A create with a resourceVersion (API-96).
-    pub fn version_on_create() -> Status {
-        Status::unknown("resourceVersion should not be set on objects to be created")
-    }
-
     /// `configmaps "a" is forbidden: <why>`, as admission says it (3.10). An empty name stays out
     /// of the details and reads `Unknown` in the text.
     pub fn forbidden(definition: &ResourceDefinition, name: &str, why: &str) -> Status {

@@ -147,9 +147,7 @@ fn reconcile_namespace(
         return Ok(());
     };
     if !matches!(object.namespace(), "") && object.namespace() != namespace {
-        let why = "the namespace of the provided object does not match the namespace sent on the \
-                   request";
-        return Err(Box::new(Status::bad_request(why)));
+        return Err(Box::new(Status::namespace_mismatch()));
     }
     object.set_meta("namespace", namespace);
     Ok(())

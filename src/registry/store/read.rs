@@ -8,7 +8,7 @@ use actors::watch::{Projection, Scope, WatchInterest};
 use tokio::time::Instant;
 
 use super::{RegistryStore, bad_key};
-use crate::api::options::{ListOptions, VersionMatchText, parse_version};
+use crate::api::options::{ListOptions, VersionMatchText, list_version, read_version};
 use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::registry::errors::{Verb, goes_in_stream};
@@ -47,7 +47,7 @@ impl RegistryStore {
         resource_version: &str,
     ) -> Result<Arc<CachedObject>, Box<Status>> {
         let key = self.key(namespace, name)?;
-        let asked = parse_version(resource_version).map_err(Status::unknown)?;
+        let asked = read_version(resource_version)?;
         let found = self.storage.get(GetRequest { key, asked }).await;
         match found.map_err(|error| self.fault(error, Verb::Get, name))? {
             Some(object) => Ok(object),
@@ -66,12 +66,7 @@ impl RegistryStore {
         options: &ListOptions,
         selection: Arc<Selection>,
     ) -> Result<ObjectList, Box<Status>> {
-        let version = &options.resource_version;
-        let asked = parse_version(version).map_err(|why| {
-            Box::new(Status::bad_request(format!(
-                "invalid resource version: {why}"
-            )))
-        })?;
+        let asked = list_version(&options.resource_version)?;
         let paging = options.continue_token.is_some();
         let ReadScope { key, recursive } = self.scope(namespace, &selection, !paging)?;
         let request = ListRequest {
@@ -102,8 +97,7 @@ impl RegistryStore {
         selection: Arc<Selection>,
         audience: Audience,
     ) -> Result<Box<dyn WatchStream>, WatchRefusal> {
-        let asked = parse_version(&options.resource_version)
-            .map_err(|why| WatchRefusal::Http(Box::new(Status::unknown(why))))?;
+        let asked = read_version(&options.resource_version).map_err(WatchRefusal::Http)?;
         let Audience {
             projection,
             deadline,

@@ -8,7 +8,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use super::review::{Request, Stage};
 use super::{RegistryStore, Target, UpdateSource, Written, reconcile_namespace, tree};
 use crate::api::object::Object;
-use crate::api::options::{WriteOptions, parse_version};
+use crate::api::options::{WriteOptions, read_version};
 use crate::api::status::Status;
 use crate::registry::context::RequestContext;
 use crate::registry::creations::Creation;
@@ -110,17 +110,11 @@ impl RegistryStore {
         name: &str,
     ) -> Result<(), Box<Status>> {
         reconcile_namespace(object, self.definition(), namespace)?;
-        let why = match object.name() {
-            own if own == name => return Ok(()),
-            "" => format!(
-                "the name of the object ({name} based on URL) was undeterminable: name must be \
-                 provided"
-            ),
-            other => format!(
-                "the name of the object ({other}) does not match the name on the URL ({name})"
-            ),
-        };
-        Err(Box::new(Status::bad_request(why)))
+        match object.name() {
+            own if own == name => Ok(()),
+            "" => Err(Box::new(Status::name_missing(name))),
+            other => Err(Box::new(Status::name_mismatch(other, name))),
+        }
     }
 
     /// Removes an object whose last finalizer an update has taken away, and answers the update
@@ -292,7 +286,7 @@ impl Updating<'_> {
     /// The optimistic lock (API-102, RG-5).
     fn check_version(&self, object: &Object, stored: &CachedObject) -> Result<(), Box<Status>> {
         let definition = self.store.definition();
-        let asked = parse_version(object.resource_version()).map_err(Status::unknown)?;
+        let asked = read_version(object.resource_version())?;
         match asked {
             Asked::At(version) if version == stored.revision => Ok(()),
             Asked::At(_) => Err(Box::new(Status::stale(definition, self.name))),
