@@ -4,6 +4,7 @@ pub mod admission;
 pub mod api;
 pub mod cli;
 pub mod config;
+pub mod daemon;
 pub mod registry;
 pub mod server;
 pub mod shutdown;

@@ -1,12 +1,56 @@
-//! The daemon's binary: reads the command line and does what it asks for.
+//! The daemon's binary: configure, build, serve, wait, drain.
 
 use std::process::ExitCode;
+use std::time::Instant;
 
 use taffrail::cli::{self, Wish};
+use taffrail::config::Config;
+use taffrail::daemon::{self, Daemon};
+use taffrail::shutdown::Signals;
+use taffrail::telemetry;
 
 fn main() -> ExitCode {
+    let started = Instant::now();
     match cli::parse() {
         Wish::Done(code) => code,
-        Wish::Serve(_) | Wish::Compact(_) => ExitCode::FAILURE,
+        Wish::Serve(config) => actix::System::new().block_on(serve(*config, started)),
+        Wish::Compact(config) => cli::compact::run(&config, |config| {
+            daemon::open_engine(config).map_err(|error| error.to_string())
+        }),
+    }
+}
+
+/// Serves until told to stop.
+async fn serve(config: Config, started: Instant) -> ExitCode {
+    match run(config, started).await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("taffrail: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(config: Config, started: Instant) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    telemetry::install_log(&config.log_level, config.log_format)?;
+    let recorder = telemetry::install_metrics()?;
+    let mut signals = Signals::install()?;
+    let daemon = Daemon::start(config, recorder, started).await?;
+    print!("{}", daemon.announcement());
+    let ended = daemon.ended();
+    let code = tokio::select! {
+        signal = signals.stop() => {
+            tracing::info!(%signal, "stopping");
+            ExitCode::SUCCESS
+        }
+        () = ended => {
+            tracing::error!("the supervisor of the actors has ended; stopping");
+            ExitCode::FAILURE
+        }
+    };
+    tokio::select! {
+        () = daemon.stop() => Ok(code),
+        // The second signal exits at once.
+        signal = signals.stop() => Ok(signal.exit_code()),
     }
 }

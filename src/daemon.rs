@@ -1,0 +1,260 @@
+//! The composition root: builds the parts, binds early, serves, and owns the order of stopping.
+//!
+//! Nothing else in the house knows how its parts fit together.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actors::dispatcher::{DispatcherConfig, LocalDispatcher};
+use actors::engine::{Engine, Health as EngineHealth, Retention};
+use actors::ring::RingLimits;
+use actors::supervisor::{House, HouseConfig, HouseError};
+use metrics_exporter_prometheus::PrometheusHandle;
+
+use crate::cli::Announcement;
+use crate::config::{Config, StorageBackend};
+use crate::registry::{Catalog, DEFINITIONS};
+use crate::server::auth::{AdminError, Authenticator, load_or_create_token, write_kubeconfig};
+use crate::server::filters::in_flight::InFlightLimits;
+use crate::server::health::{Check, Health};
+use crate::server::listener::{BindError, MetricsListener, Running, Server};
+use crate::server::service::{Service, Shared, SharedParts};
+use crate::server::tls::{Tls, TlsError};
+use crate::storage::factory::{DEFAULT_ROOT, StoragePlan};
+use crate::storage::memory::MemoryEngine;
+use crate::storage::{StorageError, census};
+use crate::telemetry;
+use crate::upkeep::Upkeep;
+
+/// Why the daemon could not start; one line for the operator.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A port is taken, or may not be opened.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A resource has no place in the store.
+    #[error("a resource can't be stored: {0}")]
+    Plan(#[from] StorageError),
+    /// Certificates can't be read or made.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The admin's credentials can't be read or made.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// The actors can't be started.
+    #[error(transparent)]
+    House(#[from] HouseError),
+    /// The table of resources has no namespaces.
+    #[error("the table of resources lacks namespaces")]
+    NoNamespaces,
+}
+
+/// The running daemon.
+pub struct Daemon {
+    config: Config,
+    engine: Arc<dyn Engine>,
+    house: House,
+    health: Arc<Health>,
+    upkeep: Upkeep,
+    running: Running,
+    kubeconfig: PathBuf,
+    metrics_address: Option<std::net::SocketAddr>,
+    background: Vec<actix_rt::task::JoinHandle<()>>,
+}
+
+impl Daemon {
+    /// Opens ports and store, starts every part and serves. The caches fill meanwhile: `/readyz`
+    /// says when they are.
+    ///
+    /// # Errors
+    /// [`StartError`]; whatever was started is stopped with the process.
+    pub async fn start(
+        config: Config,
+        recorder: PrometheusHandle,
+        started: Instant,
+    ) -> Result<Daemon, StartError> {
+        let server = Server::bind(&config)?;
+        let metrics_listener = config
+            .metrics_bind_address
+            .0
+            .map(MetricsListener::bind)
+            .transpose()?;
+        let engine = open_engine(&config)?;
+        let address = server.local_address();
+        let tls = Tls::load_or_create(&config)?;
+        let data_dir = config.data_dir.as_path();
+        let token = load_or_create_token(data_dir)?;
+        let kubeconfig = write_kubeconfig(data_dir, address, tls.trust_pem(), &token)?;
+
+        let plans = DEFINITIONS
+            .iter()
+            .map(|definition| StoragePlan::new(definition, DEFAULT_ROOT))
+            .collect::<Result<Vec<_>, _>>()?;
+        let specs = plans.iter().map(StoragePlan::cacher_spec).collect();
+        let house = House::start(house_config(&config, engine.clone()), specs)?;
+        let storages = plans
+            .iter()
+            .map(|plan| (plan.definition(), plan.build(engine.clone(), &house)));
+        let catalog = Arc::new(Catalog::assemble(DEFAULT_ROOT, storages.collect()));
+        let health = Arc::new(Health::new(checks(&engine, &house)));
+        let namespaces = house.cacher("namespaces").ok_or(StartError::NoNamespaces)?;
+        let upkeep = Upkeep::start(catalog.clone(), namespaces);
+
+        describe_metrics();
+        let mut background = vec![
+            actix_rt::spawn(telemetry::upkeep(recorder.clone())),
+            actix_rt::spawn(census::run(counted(&catalog), engine.clone())),
+            actix_rt::spawn(log_readiness(house.clone(), started)),
+        ];
+        let metrics_address = metrics_listener
+            .as_ref()
+            .map(MetricsListener::local_address);
+        if let Some(listener) = metrics_listener {
+            let recorder = recorder.clone();
+            background.push(listener.serve(move || recorder.render()));
+        }
+        let shared = Arc::new(Shared::new(SharedParts {
+            catalog,
+            authenticator: Arc::new(Authenticator::new(token)),
+            health: health.clone(),
+            house: house.clone(),
+            engine: engine.clone(),
+            metrics: Some(recorder),
+            address: address.to_string(),
+            limits: InFlightLimits::default(),
+        }));
+        let dispatching = DispatcherConfig::default();
+        let running = server.serve(tls.server_config(), move |thread| {
+            Service::new(
+                shared.clone(),
+                LocalDispatcher::start(dispatching.clone(), thread),
+            )
+        });
+        Ok(Daemon {
+            config,
+            engine,
+            house,
+            health,
+            upkeep,
+            running,
+            kubeconfig,
+            metrics_address,
+            background,
+        })
+    }
+
+    /// Where everything is, for the operator.
+    pub fn announcement(&self) -> Announcement {
+        let directory = self.config.data_dir.as_path();
+        Announcement {
+            secure: self.running.local_address(),
+            metrics: self.metrics_address,
+            data_dir: std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned()),
+            kubeconfig: self.kubeconfig.clone(),
+        }
+    }
+
+    /// Comes back when the Supervisor has died, which the daemon must not outlive.
+    pub fn ended(&self) -> impl Future<Output = ()> + use<> {
+        let house = self.house.clone();
+        async move { house.ended().await }
+    }
+
+    /// Stops in order: readiness, listeners, requests and watches, upkeep, actors, store; within
+    /// the configured time.
+    pub async fn stop(self) {
+        self.health.begin_shutdown();
+        let within = self.config.shutdown_timeout.0;
+        let cut = self.running.drain(within).await;
+        if cut > 0 {
+            tracing::warn!(
+                connections = cut,
+                "connections were cut at the end of the drain"
+            );
+        }
+        for task in &self.background {
+            task.abort();
+        }
+        let rest = async {
+            self.upkeep.stop().await;
+            self.house.stop().await;
+            self.engine.close().await;
+        };
+        if tokio::time::timeout(within.max(Duration::from_secs(1)), rest)
+            .await
+            .is_err()
+        {
+            tracing::warn!("not everything stopped in time; what was acknowledged is durable");
+        }
+    }
+}
+
+/// Opens the store of the configuration.
+///
+/// # Errors
+/// [`StartError`] when it is damaged, held by another daemon, or its directory can't be used.
+pub fn open_engine(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
+    Ok(match config.storage_backend {
+        StorageBackend::Memory => MemoryEngine::new(),
+        StorageBackend::Embedded => MemoryEngine::new(),
+    })
+}
+
+fn house_config(config: &Config, engine: Arc<dyn Engine>) -> HouseConfig {
+    let retention = Retention {
+        age: config.retention_age.0,
+        bytes: config.retention_bytes.0,
+    };
+    HouseConfig {
+        data_arbiters: config.data_threads,
+        rings: RingLimits {
+            per_resource_bytes: config.watch_ring_bytes.0 as usize,
+            total_bytes: config.watch_ring_total_bytes.0 as usize,
+        },
+        ..HouseConfig::new(engine, retention)
+    }
+}
+
+/// What `/readyz` asks, beside `ping` and `shutdown`.
+fn checks(engine: &Arc<dyn Engine>, house: &House) -> Vec<Check> {
+    let (engine, house) = (engine.clone(), house.clone());
+    vec![
+        // Nothing that a restart would mend: reads go on from the caches meanwhile.
+        Check::of_readiness("storage", move || match engine.health() {
+            EngineHealth::Serving => Ok(()),
+            EngineHealth::ReadOnly(why) | EngineHealth::Down(why) => Err(why),
+        }),
+        Check::of_readiness("informer-sync", move || {
+            let state = house.state();
+            match state.parts.iter().find(|part| !part.ready) {
+                None => Ok(()),
+                Some(part) => Err(format!("{}: {}", part.name, part.text)),
+            }
+        }),
+    ]
+}
+
+fn counted(
+    catalog: &Catalog,
+) -> Vec<(
+    &'static crate::api::resource::ResourceDefinition,
+    Arc<dyn crate::storage::Storage>,
+)> {
+    let stores = catalog.stores().iter();
+    stores
+        .map(|store| (store.definition(), store.storage().clone()))
+        .collect()
+}
+
+fn describe_metrics() {
+    crate::storage::metrics::describe();
+    census::describe();
+}
+
+/// Says how long it took until every cache was filled.
+async fn log_readiness(house: House, started: Instant) {
+    house.all_ready().await;
+    let milliseconds = started.elapsed().as_millis() as u64;
+    tracing::info!(milliseconds, "ready: every cache is filled");
+}
