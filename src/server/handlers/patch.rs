@@ -3,7 +3,7 @@
 use super::{Answered, Exchange, written};
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
-use crate::api::status::{Status, StatusDetails};
+use crate::api::status::Status;
 use crate::registry::store::UpdateSource;
 use crate::server::body::RequestBody;
 use crate::server::negotiation::{self, JSON_PATCH, MERGE_PATCH, Offer};
@@ -36,9 +36,9 @@ fn kind(exchange: &Exchange<'_>) -> Result<PatchKind, Box<Status>> {
     match negotiation::content_type(exchange.headers).as_str() {
         JSON_PATCH => Ok(PatchKind::Json),
         MERGE_PATCH => Ok(PatchKind::Merge),
-        _ => Err(Box::new(
-            Status::unsupported_media_type(&[JSON_PATCH, MERGE_PATCH])
-                .with_details(StatusDetails::default()),
-        )),
+        _ => Err(Box::new(Status::unsupported_patch_type(&[
+            JSON_PATCH,
+            MERGE_PATCH,
+        ]))),
     }
 }

@@ -59,22 +59,7 @@ fn selection(options: &ListOptions, target: &Target) -> Result<Selection, Box<St
     if target.name.is_empty() {
         return Ok(selection);
     }
-    match selection.exact_name() {
-        Some(name) if name == target.name => Ok(selection),
-        Some(_) => Err(Box::new(Status::bad_request(
-            "fieldSelector metadata.name doesn't match requested name",
-        ))),
-        None => {
-            let separator = if options.fields.is_empty() { "" } else { "," };
-            let name = target
-                .name
-                .replace('\\', r"\\")
-                .replace(',', r"\,")
-                .replace('=', r"\=");
-            let fields = format!("{}{separator}metadata.name={name}", options.fields);
-            Selection::parse(&options.labels, &fields, definition)
-        }
-    }
+    selection.with_name(&target.name)
 }
 
 fn projection(
