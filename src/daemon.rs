@@ -97,7 +97,7 @@ impl Daemon {
             .iter()
             .map(|plan| (plan.definition(), plan.build(engine.clone(), &house)));
         let catalog = Arc::new(Catalog::assemble(DEFAULT_ROOT, storages.collect()));
-        let health = Arc::new(Health::new(checks(&engine, &house)));
+        let health = Arc::new(Health::new(checks(&engine)));
         let namespaces = house.cacher("namespaces").ok_or(StartError::NoNamespaces)?;
         let upkeep = Upkeep::start(catalog.clone(), namespaces);
 
@@ -105,7 +105,7 @@ impl Daemon {
         let mut background = vec![
             actix_rt::spawn(telemetry::upkeep(recorder.clone())),
             actix_rt::spawn(census::run(counted(&catalog), engine.clone())),
-            actix_rt::spawn(log_readiness(house.clone(), started)),
+            actix_rt::spawn(complete_start(house.clone(), health.clone(), started)),
         ];
         let metrics_address = metrics_listener
             .as_ref()
@@ -216,23 +216,16 @@ fn house_config(config: &Config, engine: Arc<dyn Engine>) -> HouseConfig {
     }
 }
 
-/// What `/readyz` asks, beside `ping` and `shutdown`.
-fn checks(engine: &Arc<dyn Engine>, house: &House) -> Vec<Check> {
-    let (engine, house) = (engine.clone(), house.clone());
-    vec![
-        // Nothing that a restart would mend: reads go on from the caches meanwhile.
-        Check::of_readiness("storage", move || match engine.health() {
+/// What `/readyz` asks, beside what always is asked.
+fn checks(engine: &Arc<dyn Engine>) -> Vec<Check> {
+    let engine = engine.clone();
+    // Nothing that a restart would mend: reads go on from the caches meanwhile.
+    vec![Check::of_readiness("storage", move || {
+        match engine.health() {
             EngineHealth::Serving => Ok(()),
             EngineHealth::ReadOnly(why) | EngineHealth::Down(why) => Err(why),
-        }),
-        Check::of_readiness("informer-sync", move || {
-            let state = house.state();
-            match state.parts.iter().find(|part| !part.ready) {
-                None => Ok(()),
-                Some(part) => Err(format!("{}: {}", part.name, part.text)),
-            }
-        }),
-    ]
+        }
+    })]
 }
 
 fn counted(
@@ -252,9 +245,10 @@ fn describe_metrics() {
     census::describe();
 }
 
-/// Says how long it took until every cache was filled.
-async fn log_readiness(house: House, started: Instant) {
+/// Readiness waits for the caches at the start; later one that fills answers for itself.
+async fn complete_start(house: House, health: Arc<Health>, started: Instant) {
     house.all_ready().await;
+    health.complete_start();
     let milliseconds = started.elapsed().as_millis() as u64;
     tracing::info!(milliseconds, "ready: every cache is filled");
 }

@@ -191,7 +191,13 @@ pub async fn ts_15e_tokens_continue_at_their_version(h: Rc<Harness>) {
     for (start, at, limit, expected, remaining) in rows {
         for start in [start.to_owned(), format!("/{start}")] {
             let token = token(r[at].0 as i64, &start);
-            for list in [List::below("/pods"), List::below("/pods").any()] {
+            // Beside version 0 a cache ignores the limit, on later pages too (LI-46).
+            let any = List::below("/pods").any();
+            let lists = [
+                Some(List::below("/pods")),
+                (!h.layer.is_cached()).then_some(any),
+            ];
+            for list in lists.into_iter().flatten() {
                 let page = h
                     .list(list.token(token.clone()).limit(limit))
                     .await
@@ -465,9 +471,7 @@ pub async fn ts_22_an_expired_token_comes_with_a_fresh_one(h: Rc<Harness>) {
     h.set_node("/pods/ns/a", "n").await;
     h.engine.compact(h.revision().await).await.unwrap();
     let token = first.continue_token.unwrap();
-    let expired = h
-        .list(List::below("/pods").any().token(token).limit(1))
-        .await;
+    let expired = h.list(List::below("/pods").token(token).limit(1)).await;
     let StorageErrorKind::Expired {
         what: Expired::Continue {
             fresh_token: Some(fresh),
@@ -477,7 +481,7 @@ pub async fn ts_22_an_expired_token_comes_with_a_fresh_one(h: Rc<Harness>) {
         panic!("LI-51: a 410 with a fresh token");
     };
     let second = h
-        .list(List::below("/pods").any().token(fresh).limit(1))
+        .list(List::below("/pods").token(fresh).limit(1))
         .await
         .unwrap();
     assert_eq!(names(&second), ["ns/b"]);
@@ -485,7 +489,6 @@ pub async fn ts_22_an_expired_token_comes_with_a_fresh_one(h: Rc<Harness>) {
     let third = h
         .list(
             List::below("/pods")
-                .any()
                 .token(second.continue_token.unwrap())
                 .limit(1),
         )

@@ -8,7 +8,7 @@ use actors::snapshot::Snapshot;
 use super::delegator::{Question, Route, route, served_by_store_while_filling};
 use super::{Cached, Fresh};
 use crate::storage::underlying::{plan, token_after};
-use crate::storage::{ListRequest, ObjectList, Storage, StorageError, StorageErrorKind};
+use crate::storage::{Asked, ListRequest, ObjectList, Storage, StorageError, StorageErrorKind};
 
 impl Cached {
     pub(super) async fn list(&self, request: ListRequest) -> Result<ObjectList, StorageError> {
@@ -31,16 +31,14 @@ impl Cached {
             };
         }
         let start = plan.start.as_deref();
+        let mut request = request;
+        if request.asked == Asked::Any && route != Route::Store {
+            // A limit has no effect beside version 0, not even on a later page (LI-46, PF-8).
+            request.limit = 0;
+        }
         match route {
             Route::Store => self.store.get_list(request).await,
-            Route::AnyState => {
-                // A limit has no effect on a list of any state (LI-46, PF-8).
-                let request = ListRequest {
-                    limit: 0,
-                    ..request
-                };
-                self.page(&request, &prefix, start, self.any_state()?)
-            }
+            Route::AnyState => self.page(&request, &prefix, start, self.any_state()?),
             Route::NotOlderThan(revision) => {
                 let fresh = self.not_older_than(revision).await?;
                 self.page(&request, &prefix, start, fresh)
