@@ -1,5 +1,7 @@
 //! The house as a whole: filling, following, dying, coming back, stopping.
 
+mod streams;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,0 +1,117 @@
+//! Streams on HTTP threads of their own, over a house of actors.
+
+use std::future::poll_fn;
+use std::sync::mpsc;
+
+use actix_rt::Arbiter;
+
+use super::*;
+use crate::dispatcher::{DispatcherConfig, LocalDispatcher, StartPoint, WatchStart, Watcher};
+use crate::testing::interest;
+use crate::watch::Scope;
+
+/// A watch of everything, from a revision on.
+fn start(engine: &Arc<FakeEngine>, cacher: &CacherHandle, after: Revision) -> WatchStart {
+    WatchStart {
+        cacher: cacher.clone(),
+        engine: engine.shared(),
+        decode: Arc::new(OneLiners),
+        interest: interest(Scope::All),
+        from: StartPoint::After(after),
+        bookmarks: false,
+        deadline: tokio::time::Instant::now() + Duration::from_secs(600),
+    }
+}
+
+async fn next_line(watcher: &mut Watcher) -> Option<String> {
+    let frame = poll_fn(|context| watcher.poll_next(context)).await?;
+    Some(String::from_utf8_lossy(&frame).into_owned())
+}
+
+#[test]
+fn every_thread_gets_every_event_exactly_once_and_in_order() {
+    const WATCHERS: usize = 20;
+    const EVENTS: usize = 400;
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        let (house, cacher) = house(&engine);
+        house.all_ready().await;
+        let (heard, hearing) = mpsc::channel();
+        let threads: Vec<Arbiter> = (0..2).map(|_| Arbiter::new()).collect();
+        for (id, thread) in threads.iter().enumerate() {
+            let (engine, cacher, heard) = (engine.clone(), cacher.clone(), heard.clone());
+            thread.spawn_fn(move || {
+                let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), id);
+                for _ in 0..WATCHERS {
+                    let start = start(&engine, &cacher, Revision::ZERO);
+                    let mut watcher = dispatcher.watch(start);
+                    let heard = heard.clone();
+                    actix_rt::spawn(async move {
+                        let mut lines = Vec::new();
+                        while lines.len() < EVENTS {
+                            lines.push(next_line(&mut watcher).await);
+                        }
+                        heard.send(lines).unwrap();
+                    });
+                }
+            });
+        }
+        for number in 1..=EVENTS {
+            engine.put(&key("ns/a"), &format!("red {number}"));
+            if number % 7 == 0 {
+                tokio::time::sleep(Duration::from_micros(300)).await;
+            }
+        }
+        let lines = |number| match number {
+            1 => Some("ADDED ns/a@1 red 1".to_owned()),
+            number => Some(format!("MODIFIED ns/a@{number} red {number}")),
+        };
+        let expected: Vec<Option<String>> = (1..=EVENTS).map(lines).collect();
+        let all = tokio::task::spawn_blocking(move || {
+            let streams = (0..2 * WATCHERS).map(|_| hearing.recv_timeout(SOON));
+            streams.collect::<Vec<_>>()
+        });
+        for stream in all.await.unwrap() {
+            assert_eq!(stream.unwrap(), expected);
+        }
+        for thread in threads {
+            thread.stop();
+        }
+        house.stop().await;
+    });
+}
+
+#[test]
+fn the_death_of_a_cacher_ends_its_watches_and_the_next_ones_go_on_wa_37_wc_43() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        engine.put(&key("ns/a"), "red 1");
+        let (house, cacher) = house(&engine);
+        house.all_ready().await;
+        let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), 0);
+        let mut watcher = dispatcher.watch(start(&engine, &cacher, Revision(1)));
+        engine.put(&key("ns/a"), "red 2");
+        let line = next_line(&mut watcher).await;
+        assert_eq!(line.as_deref(), Some("MODIFIED ns/a@2 red 2"));
+
+        house.panic_cacher("things").await;
+        assert_eq!(next_line(&mut watcher).await, None);
+
+        // Written while nobody caches it, and after.
+        engine.put(&key("ns/a"), "red 3");
+        cacher.settled().await;
+        // The client resumes where it was: what the new ring lacks comes from history.
+        let mut watcher = dispatcher.watch(start(&engine, &cacher, Revision(2)));
+        engine.put(&key("ns/a"), "red 4");
+        for number in [3, 4] {
+            let line = next_line(&mut watcher).await.unwrap();
+            assert_eq!(line, format!("MODIFIED ns/a@{number} red {number}"));
+        }
+        house.stop().await;
+        assert_eq!(
+            next_line(&mut watcher).await,
+            None,
+            "stopped with the house"
+        );
+    });
+}
