@@ -1,4 +1,40 @@
-//! Taffrail's actors, and the port they need.
+//! Taffrail's actors, and the port they need of a storage engine.
+//!
+//! What enters: the events of a store, through [`engine::Engine`]; wishes to read and to watch,
+//! through handles. What leaves: immutable [`snapshot::Snapshot`]s, and streams of frames that
+//! are ready for the wire. Nothing in here knows HTTP, JSON or files.
+//!
+//! ```text
+//!   Engine ──range, feed──▶ Reflector ──Replace, Apply──▶ Cacher ──▶ Snapshot ──▶ GET, LIST
+//!     │                                                     │
+//!     │                                                     ▼
+//!     └──history──────────────▶ Dispatcher ◀──hint, ring────┘
+//!                              (one per HTTP thread)
+//!                                   │
+//!                                   ▼
+//!                     Watcher::poll_next ──▶ one stream of one connection
+//! ```
+//!
+//! In reading order: [`engine`] (the port), [`object`] and [`watch`] (the nouns), [`ring`] and
+//! [`snapshot`] (what is shared between threads), [`cacher`], `reflector`, [`dispatcher`],
+//! [`writer`], [`compactor`], [`supervisor`]; below them [`slot`], [`exit`], [`mailbox`] and
+//! [`backoff`].
+//!
+//! | actor | owns | who may send | mailbox | when it dies |
+//! |---|---|---|---|---|
+//! | Supervisor, 1 | factories, restart budgets, the order of start and stop | the daemon | [`mailbox::SUPERVISOR`] | [`supervisor::House::ended`] comes back and the daemon ends |
+//! | Cacher, 1 per resource | current objects, the ring, who wants which topic | its Reflector | [`mailbox::CACHER`] | not ready, its watches end; restarted empty and filled anew |
+//! | Reflector, 1 per Cacher | where it is between list and watch | nobody (stop) | [`mailbox::REFLECTOR`] | the Cacher serves what it has; the next one goes on from there |
+//! | Dispatcher, 1 per HTTP thread | the thread's watchers, their topics and groups | Cachers (hints) | [`mailbox::DISPATCHER`] | the thread's streams end; the next watch starts it anew |
+//! | Writer, a few shards | turns of contended keys | who was refused | [`mailbox::WRITER`] | who waits is told so; preconditions protect the data |
+//! | Compactor, 1 | when to forget and to give space back | operators | [`mailbox::COMPACTOR`] | restarted |
+//!
+//! House rules. Whatever decides is a plain struct without actix or tokio, in a file of its own
+//! with tests; handlers are a few lines over it. Nobody keeps an address: handles read it from a
+//! [`slot::Slot`], which the Supervisor refills. Every queue has a bound, written down in
+//! [`mailbox`] or beside the queue. An actor never blocks its thread: what takes long runs on a
+//! blocking thread or in the engine, and is awaited. `tests/tidy` of the daemon holds who may
+//! know whom: supervisor → all; reflector → cacher; cacher, dispatcher → ring; all → the port.
 #![warn(missing_docs)]
 
 pub mod backoff;
@@ -14,7 +50,7 @@ pub mod ring;
 pub mod slot;
 pub mod snapshot;
 pub mod supervisor;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod watch;
 pub mod writer;

@@ -42,6 +42,7 @@ impl Handler<Apply> for Cacher {
         self.metrics
             .applied(received, changes.len(), self.store.revision());
         self.shared.publish(changes, self.store.snapshot());
+        self.metrics.ring(self.shared.ring_size());
         Ok(())
     }
 }

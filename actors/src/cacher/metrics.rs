@@ -10,6 +10,8 @@ pub(crate) struct CacherMetrics {
     received: Counter,
     dispatched: Counter,
     revision: Gauge,
+    ring_events: Gauge,
+    ring_bytes: Gauge,
 }
 
 /// The resource version is shown modulo this, so that a float holds it exactly (ME-27).
@@ -24,6 +26,8 @@ impl CacherMetrics {
             received: counter!("apiserver_watch_cache_events_received_total", &labels),
             dispatched: counter!("apiserver_watch_cache_events_dispatched_total", &labels),
             revision: gauge!("apiserver_watch_cache_resource_version", &labels),
+            ring_events: gauge!("taffrail_watch_ring_events", &labels),
+            ring_bytes: gauge!("taffrail_watch_ring_bytes", &labels),
         }
     }
 
@@ -38,6 +42,12 @@ impl CacherMetrics {
         self.received.increment(received as u64);
         self.dispatched.increment(dispatched as u64);
         self.at(revision);
+    }
+
+    /// The ring holds so much now.
+    pub(crate) fn ring(&self, (events, bytes): (usize, usize)) {
+        self.ring_events.set(events as f64);
+        self.ring_bytes.set(bytes as f64);
     }
 
     fn at(&self, revision: Revision) {

@@ -17,7 +17,7 @@ use crate::engine::{
 };
 
 /// See the module's documentation.
-pub(crate) struct FakeEngine {
+pub struct FakeEngine {
     log: Mutex<Log>,
     newest: watch::Sender<u64>,
 }
@@ -36,59 +36,59 @@ struct Log {
 }
 
 impl FakeEngine {
-    pub(crate) fn new() -> Arc<FakeEngine> {
+    pub fn new() -> Arc<FakeEngine> {
         Arc::new(FakeEngine {
             log: Mutex::default(),
             newest: watch::Sender::new(0),
         })
     }
 
-    pub(crate) fn put(&self, key: &Key, value: &str) -> Revision {
+    pub fn put(&self, key: &Key, value: &str) -> Revision {
         let value = Bytes::from(value.to_owned());
         self.append(key, EventKind::Put, value)
     }
 
-    pub(crate) fn delete(&self, key: &Key) -> Revision {
+    pub fn delete(&self, key: &Key) -> Revision {
         self.append(key, EventKind::Delete, Bytes::new())
     }
 
     /// Breaks the open feeds once.
-    pub(crate) fn break_feeds(&self) {
+    pub fn break_feeds(&self) {
         self.log.lock().feeds_broken += 1;
         self.newest.send_modify(|_| ());
     }
 
-    pub(crate) fn set_down(&self, error: Option<EngineError>) {
+    pub fn set_down(&self, error: Option<EngineError>) {
         self.log.lock().down = error;
         self.newest.send_modify(|_| ());
     }
 
-    pub(crate) fn forget_up_to(&self, revision: Revision) {
+    pub fn forget_up_to(&self, revision: Revision) {
         self.log.lock().compacted = revision;
     }
 
-    pub(crate) fn history_reads(&self) -> u64 {
+    pub fn history_reads(&self) -> u64 {
         self.log.lock().history_reads
     }
 
-    pub(crate) fn exists(&self, key: &Key) -> bool {
+    pub fn exists(&self, key: &Key) -> bool {
         let log = self.log.lock();
         log.state_at(log.newest()).contains_key(key)
     }
 
-    pub(crate) fn records_removed(&self) -> u64 {
+    pub fn records_removed(&self) -> u64 {
         self.log.lock().maintained
     }
 
-    pub(crate) fn revision(&self) -> Revision {
+    pub fn revision(&self) -> Revision {
         self.log.lock().newest()
     }
 
-    pub(crate) fn range_now(&self, request: &RangeRequest) -> Result<RangeResponse, EngineError> {
+    pub fn range_now(&self, request: &RangeRequest) -> Result<RangeResponse, EngineError> {
         self.log.lock().range(request)
     }
 
-    pub(crate) fn events_after(&self, revision: Revision) -> Vec<Event> {
+    pub fn events_after(&self, revision: Revision) -> Vec<Event> {
         let log = self.log.lock();
         let later = log.events.iter().filter(|event| event.revision > revision);
         later.cloned().collect()
@@ -258,10 +258,10 @@ impl Feed for FakeFeed {
 }
 
 /// The engine as the actors hold it: feeds need a way back to it.
-pub(crate) struct Shared(pub(crate) Arc<FakeEngine>);
+pub struct Shared(pub Arc<FakeEngine>);
 
 impl FakeEngine {
-    pub(crate) fn shared(self: &Arc<FakeEngine>) -> Arc<dyn Engine> {
+    pub fn shared(self: &Arc<FakeEngine>) -> Arc<dyn Engine> {
         Arc::new(Shared(Arc::clone(self)))
     }
 }

@@ -1,10 +1,15 @@
 //! What the tests of this crate stand on: a store in memory that can be broken on purpose,
 //! objects of one line, and forms of events that are easy to compare.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    reason = "no part of the product: a test or a benchmark is to fail loudly"
+)]
 
 mod engine;
 mod objects;
 mod stage;
 
-pub(crate) use engine::FakeEngine;
-pub(crate) use objects::{ColorIs, Lines, LinesWithHeader, OneLiners, interest, key, prefix};
-pub(crate) use stage::{Heard, Stage, hear, hear_all, hear_with};
+pub use engine::FakeEngine;
+pub use objects::{ColorIs, Lines, LinesWithHeader, OneLiners, interest, key, prefix};
+pub use stage::{Heard, Stage, hear, hear_all, hear_with};

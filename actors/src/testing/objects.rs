@@ -9,18 +9,18 @@ use crate::engine::{Key, Prefix, Revision};
 use crate::object::{Attributes, CachedObject, Decode, DecodeError};
 use crate::watch::{Everything, Predicate, Projection, Scope, WatchEventKind, WatchInterest};
 
-pub(crate) fn prefix() -> Prefix {
+pub fn prefix() -> Prefix {
     Prefix::new("/registry/things/")
 }
 
 /// The key of a thing, such as `default/a`.
-pub(crate) fn key(name: &str) -> Key {
+pub fn key(name: &str) -> Key {
     Key::new(format!("/registry/things/{name}"))
 }
 
 /// Decodes `COLOR TEXT`; a value that says `undecodable` is, one that says `panic` does.
 #[derive(Clone, Copy)]
-pub(crate) struct OneLiners;
+pub struct OneLiners;
 
 impl Decode for OneLiners {
     fn decode(
@@ -59,7 +59,7 @@ impl Decode for OneLiners {
 }
 
 /// Selects things of one color.
-pub(crate) struct ColorIs(pub(crate) &'static str);
+pub struct ColorIs(pub &'static str);
 
 impl Predicate for ColorIs {
     fn matches(&self, object: &CachedObject) -> bool {
@@ -72,7 +72,7 @@ impl Predicate for ColorIs {
 }
 
 /// Frames such as `ADDED default/a@7 red x`, one to an event; bookmarks `BOOKMARK @7`.
-pub(crate) struct Lines;
+pub struct Lines;
 
 impl Projection for Lines {
     fn identity(&self) -> &str {
@@ -105,7 +105,7 @@ impl Projection for Lines {
 }
 
 /// As [`Lines`], but the first frame of a stream carries a header.
-pub(crate) struct LinesWithHeader;
+pub struct LinesWithHeader;
 
 impl Projection for LinesWithHeader {
     fn identity(&self) -> &str {
@@ -138,7 +138,7 @@ impl Projection for LinesWithHeader {
 }
 
 /// Everything in a scope, as [`Lines`].
-pub(crate) fn interest(scope: Scope) -> WatchInterest {
+pub fn interest(scope: Scope) -> WatchInterest {
     WatchInterest {
         scope,
         predicate: Arc::new(Everything),

@@ -12,27 +12,27 @@ use super::{FakeEngine, OneLiners, key, prefix};
 use crate::cacher::{CacherHandle, Shared, Store, Update, content};
 use crate::dispatcher::{StartPoint, WatchStart, Watcher};
 use crate::engine::{At, Event, EventKind, RangeRequest, Revision};
-use crate::object::Decode;
+use crate::object::{CachedObject, Decode};
 use crate::ring::{RingBudget, RingLimits};
 use crate::watch::WatchInterest;
 
 /// See the module's documentation.
-pub(crate) struct Stage {
-    pub(crate) engine: Arc<FakeEngine>,
-    pub(crate) cacher: CacherHandle,
+pub struct Stage {
+    pub engine: Arc<FakeEngine>,
+    pub cacher: CacherHandle,
     store: RefCell<Store>,
 }
 
 impl Stage {
     /// An empty resource that is ready.
-    pub(crate) fn new(ring_bytes: usize) -> Stage {
+    pub fn new(ring_bytes: usize) -> Stage {
         let stage = Stage::unfilled(ring_bytes);
         stage.fill();
         stage
     }
 
     /// A resource that has not been filled yet.
-    pub(crate) fn unfilled(ring_bytes: usize) -> Stage {
+    pub fn unfilled(ring_bytes: usize) -> Stage {
         let budget = RingBudget::new(RingLimits {
             per_resource_bytes: ring_bytes,
             total_bytes: usize::MAX,
@@ -46,7 +46,7 @@ impl Stage {
     }
 
     /// Fills the cache with what the store has, in a new generation.
-    pub(crate) fn fill(&self) {
+    pub fn fill(&self) {
         let request = RangeRequest {
             prefix: prefix(),
             start: None,
@@ -64,27 +64,62 @@ impl Stage {
         self.cacher.shared.replace(store.snapshot());
     }
 
+    /// Fills the cache with these values, past the store.
+    pub fn fill_with(&self, values: impl Iterator<Item = (String, String)>) {
+        let mut objects: Vec<Arc<CachedObject>> =
+            values.map(|(name, value)| decoded(&name, value)).collect();
+        objects.sort_by(|one, other| one.key.cmp(&other.key));
+        let mut store = self.store.borrow_mut();
+        store.replace(content(objects, self.engine.revision()));
+        self.cacher.shared.replace(store.snapshot());
+    }
+
+    /// Decodes updates that [`Stage::apply`] takes in, past the store.
+    pub fn prepare(&self, values: &[(String, String)]) -> Batch {
+        let objects = values
+            .iter()
+            .map(|(name, value)| decoded(name, value.clone()));
+        Batch(objects.collect())
+    }
+
+    /// The cache learns of a batch.
+    pub fn apply(&self, batch: Batch) {
+        let mut store = self.store.borrow_mut();
+        let mut newest = store.revision();
+        let updates = batch.0.into_iter().map(|object| {
+            newest = newest.next();
+            Update {
+                revision: newest,
+                key: object.key.clone(),
+                object: Some(object),
+            }
+        });
+        let updates = updates.collect();
+        let changes = store.apply(updates, newest);
+        self.cacher.shared.publish(changes, store.snapshot());
+    }
+
     /// The Cacher dies.
-    pub(crate) fn abandon(&self) {
+    pub fn abandon(&self) {
         self.cacher.shared.abandon(None);
     }
 
     /// A write that the cache learns of at once.
-    pub(crate) fn put(&self, name: &str, value: &str) -> Revision {
+    pub fn put(&self, name: &str, value: &str) -> Revision {
         let revision = self.engine.put(&key(name), value);
         self.publish();
         revision
     }
 
     /// A deletion that the cache learns of at once.
-    pub(crate) fn delete(&self, name: &str) -> Revision {
+    pub fn delete(&self, name: &str) -> Revision {
         let revision = self.engine.delete(&key(name));
         self.publish();
         revision
     }
 
     /// The cache learns of everything that it has not seen yet, as one batch.
-    pub(crate) fn publish(&self) {
+    pub fn publish(&self) {
         let mut store = self.store.borrow_mut();
         let events = self.engine.events_after(store.revision());
         let updates = events
@@ -97,7 +132,7 @@ impl Stage {
     }
 
     /// A watch without bookmarks that lasts.
-    pub(crate) fn start(&self, from: StartPoint, interest: WatchInterest) -> WatchStart {
+    pub fn start(&self, from: StartPoint, interest: WatchInterest) -> WatchStart {
         WatchStart {
             cacher: self.cacher.clone(),
             engine: self.engine.shared(),
@@ -108,6 +143,14 @@ impl Stage {
             deadline: Instant::now() + Duration::from_secs(3600),
         }
     }
+}
+
+/// Objects on their way into a cache.
+pub struct Batch(Vec<Arc<CachedObject>>);
+
+fn decoded(name: &str, value: String) -> Arc<CachedObject> {
+    let decoded = OneLiners.decode(&key(name), Revision(1), &value.into());
+    Arc::new(decoded.unwrap())
 }
 
 fn update(event: &Event) -> Update {
@@ -124,18 +167,18 @@ fn update(event: &Event) -> Update {
 
 /// What a watcher has to say now.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Heard {
-    pub(crate) lines: Vec<String>,
-    pub(crate) has_ended: bool,
+pub struct Heard {
+    pub lines: Vec<String>,
+    pub has_ended: bool,
 }
 
 /// Polls a watcher until it waits or ends.
-pub(crate) fn hear(watcher: &mut Watcher) -> Heard {
+pub fn hear(watcher: &mut Watcher) -> Heard {
     hear_with(watcher, Waker::noop())
 }
 
 /// As [`hear`], with a waker of one's own.
-pub(crate) fn hear_with(watcher: &mut Watcher, waker: &Waker) -> Heard {
+pub fn hear_with(watcher: &mut Watcher, waker: &Waker) -> Heard {
     let mut context = Context::from_waker(waker);
     let mut lines = Vec::new();
     loop {
@@ -162,7 +205,7 @@ pub(crate) fn hear_with(watcher: &mut Watcher, waker: &Waker) -> Heard {
 const SILENT_POLLS: usize = 1_000;
 
 /// Polls a watcher, letting its reads of history go on, until nothing more comes.
-pub(crate) async fn hear_all(watcher: &mut Watcher) -> Heard {
+pub async fn hear_all(watcher: &mut Watcher) -> Heard {
     let mut all = hear(watcher);
     let mut silent = 0;
     while silent < SILENT_POLLS && !all.has_ended {

@@ -1,0 +1,203 @@
+//! What the parts of a watch cost, without HTTP:
+//! `cargo bench -p actors --features testing --bench costs [NAME]`.
+//!
+//! Figures are for comparison on one machine; nothing is asserted.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use actors::dispatcher::{DispatcherConfig, LocalDispatcher, StartPoint, Watcher};
+use actors::engine::Prefix;
+use actors::testing::{Stage, interest, key};
+use actors::watch::Scope;
+
+const MIB: f64 = 1_048_576.0;
+
+fn main() {
+    let only = std::env::args().skip(1).find(|name| !name.starts_with('-'));
+    let costs: [(&str, fn()); 4] = [
+        ("memory", memory),
+        ("publish", publish),
+        ("fanout", fanout),
+        ("selective", selective),
+    ];
+    for (name, cost) in costs {
+        if only.as_deref().is_none_or(|only| only == name) {
+            println!("{name}");
+            cost();
+        }
+    }
+}
+
+fn value(number: usize) -> String {
+    format!("red {number:06} {}", "x".repeat(1_000))
+}
+
+/// A resource of so many objects of about 1 KiB, in ten namespaces.
+fn stage(objects: usize, ring_bytes: usize) -> Stage {
+    let stage = Stage::unfilled(ring_bytes);
+    let names = (0..objects).map(|number| format!("ns-{}/name-{number:06}", number % 10));
+    stage.fill_with(
+        names
+            .enumerate()
+            .map(|(number, name)| (name, value(number))),
+    );
+    stage
+}
+
+fn resident_bytes() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = status
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse::<f64>().ok());
+    pages.unwrap_or_default() * 4096.0
+}
+
+fn memory() {
+    let before = resident_bytes();
+    let started = Instant::now();
+    let stage = stage(100_000, 16 << 20);
+    let took = started.elapsed();
+    let snapshot = stage.cacher.snapshot();
+    let json = snapshot.map_or(0.0, |snapshot| {
+        (snapshot.average_bytes() * snapshot.len() as u64) as f64
+    });
+    let taken = resident_bytes() - before;
+    println!(
+        "  100,000 objects: {:.1} MiB of JSON, {:.1} MiB resident, {:.2} times; filled in {took:?}",
+        json / MIB,
+        taken / MIB,
+        taken / json
+    );
+}
+
+fn publish() {
+    for objects in [1_000, 100_000] {
+        let stage = stage(objects, 16 << 20);
+        for batch in [1, 16, 256] {
+            let rounds = 4_096 / batch;
+            let changes = (0..rounds * batch).map(|number| {
+                let number = number * 7919 % objects;
+                (
+                    format!("ns-{}/name-{number:06}", number % 10),
+                    value(number),
+                )
+            });
+            let changes: Vec<(String, String)> = changes.collect();
+            let batches = changes.chunks(batch).map(|batch| stage.prepare(batch));
+            let batches: Vec<_> = batches.collect();
+            let started = Instant::now();
+            for batch in batches {
+                stage.apply(batch);
+            }
+            let each = started.elapsed() / (rounds * batch) as u32;
+            println!("  {objects} objects, batches of {batch}: {each:?} per event");
+        }
+    }
+}
+
+struct Task;
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// Watchers and the task of the connection that each belongs to.
+type Connected = Vec<(Watcher, Waker)>;
+
+fn poll_all(watchers: &mut Connected) -> usize {
+    let mut frames = 0;
+    for (watcher, waker) in watchers {
+        let mut context = Context::from_waker(waker);
+        while let Poll::Ready(Some(frame)) = watcher.poll_next(&mut context) {
+            std::hint::black_box(frame);
+            frames += 1;
+        }
+    }
+    frames
+}
+
+fn fanout() {
+    const WATCHERS: usize = 5_000;
+    for burst in [1, 10] {
+        actix_rt::System::new().block_on(async {
+            let stage = stage(1_000, 16 << 20);
+            let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), 0);
+            let scope = Scope::Namespace(Prefix::new("/registry/things/ns-0/"));
+            let tasks: Vec<Waker> = (0..100).map(|_| Waker::from(Arc::new(Task))).collect();
+            let from = stage.engine.revision();
+            let before = resident_bytes();
+            let mut watchers: Connected = (0..WATCHERS)
+                .map(|number| {
+                    let start = stage.start(StartPoint::After(from), interest(scope.clone()));
+                    (dispatcher.watch(start), tasks[number / 50].clone())
+                })
+                .collect();
+            poll_all(&mut watchers);
+            let taken = (resident_bytes() - before) / WATCHERS as f64;
+            let (mut hinting, mut polling, mut frames) = (Duration::ZERO, Duration::ZERO, 0);
+            for round in 0..200 {
+                for number in 0..burst {
+                    let value = value(round * burst + number);
+                    stage.apply(stage.prepare(&[("ns-0/name-000000".to_owned(), value)]));
+                }
+                let hinted = Instant::now();
+                tokio::task::yield_now().await;
+                let polled = Instant::now();
+                frames += poll_all(&mut watchers);
+                hinting += polled - hinted;
+                polling += polled.elapsed();
+            }
+            println!(
+                "  {WATCHERS} watchers, {burst} events at once: {} frames; per frame {} ns to mark \
+                 and wake, {} ns to take; {taken:.0} bytes per watcher",
+                frames,
+                hinting.as_nanos() / frames as u128,
+                polling.as_nanos() / frames as u128,
+            );
+        });
+    }
+}
+
+fn selective() {
+    for count in [1_000, 10_000] {
+        actix_rt::System::new().block_on(async {
+            let stage = stage(count, 16 << 20);
+            let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), 0);
+            let from = stage.engine.revision();
+            let before = resident_bytes();
+            let name = |number: usize| format!("ns-{}/name-{number:06}", number % 10);
+            let waker = Waker::from(Arc::new(Task));
+            let mut watchers: Connected = (0..count)
+                .map(|number| {
+                    let scope = Scope::Object(key(&name(number)));
+                    let start = stage.start(StartPoint::After(from), interest(scope));
+                    (dispatcher.watch(start), waker.clone())
+                })
+                .collect();
+            poll_all(&mut watchers);
+            let taken = (resident_bytes() - before) / count as f64;
+            let mut spent = Duration::ZERO;
+            let events = 2_000;
+            for number in 0..events {
+                let number = number * 7919 % count;
+                let batch = stage.prepare(&[(name(number), value(number))]);
+                let started = Instant::now();
+                stage.apply(batch);
+                tokio::task::yield_now().await;
+                let (watcher, waker) = &mut watchers[number];
+                let mut context = Context::from_waker(waker);
+                let polled = watcher.poll_next(&mut context);
+                assert!(matches!(polled, Poll::Ready(Some(_))), "event {number}");
+                assert!(watcher.poll_next(&mut context).is_pending());
+                spent += started.elapsed();
+            }
+            println!(
+                "  {count} watchers of one object each: {:?} per event; {taken:.0} bytes per watcher",
+                spent / events as u32
+            );
+        });
+    }
+}
