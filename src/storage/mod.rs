@@ -9,6 +9,7 @@ pub mod cached;
 pub mod census;
 pub mod codec;
 pub mod dry_run;
+pub mod embedded;
 pub mod factory;
 pub mod keys;
 pub mod live;

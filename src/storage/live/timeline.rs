@@ -17,8 +17,10 @@ pub struct Mark {
 }
 
 /// The newest revision that retention forgets, among marks in ascending order; the walk stops at
-/// the first mark that must stay. A mark in the future (a clock that was set back) stays until
-/// its time comes, or until the bytes are too many: history is never lost to a wrong clock alone.
+/// the first mark that must stay. By bytes no more is forgotten than brings the rest within the
+/// limit, and the first mark only if what lies after it alone is beyond it. A mark in the future
+/// (a clock that was set back) stays until its time comes, or until the bytes are too many:
+/// history is never lost to a wrong clock alone.
 pub fn horizon(
     marks: impl IntoIterator<Item = Mark>,
     retention: Retention,
@@ -26,12 +28,14 @@ pub fn horizon(
     superseded_bytes: u64,
 ) -> Revision {
     let cutoff = now.checked_sub(retention.age);
+    let mut kept_before = None;
     marks
         .into_iter()
         .take_while(|mark| {
             let old = cutoff.is_some_and(|cutoff| mark.time <= cutoff);
             let kept_after = superseded_bytes.saturating_sub(mark.superseded_bytes);
-            old || kept_after >= retention.bytes
+            let kept = kept_before.replace(kept_after).unwrap_or(kept_after);
+            old || kept > retention.bytes
         })
         .last()
         .map_or(Revision::ZERO, |mark| mark.revision)

@@ -1,0 +1,176 @@
+//! A directory of the real file system.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use parking_lot::Mutex;
+use redb::StorageBackend;
+use rustix::fs::{Advice, FallocateFlags};
+
+use super::file::LogFile;
+use super::lock::{Lock, LockError};
+use super::{DataFile, Disk};
+use crate::storage::embedded::error::OpenError;
+
+/// The unit of `st_blocks`, whatever the file system's own block is.
+const STAT_BLOCK: u64 = 512;
+
+/// A directory with its lock; only one of them exists per directory at any time.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+    lock: Mutex<Option<Lock>>,
+}
+
+impl Directory {
+    /// Creates the directory when absent, keeps others out of it (0700) and takes its lock.
+    ///
+    /// # Errors
+    /// [`OpenError::Held`] when another engine has it, [`OpenError::Directory`] when it can't be
+    /// made or locked.
+    pub fn open(path: &Path) -> Result<Directory, OpenError> {
+        let failed = |source| OpenError::Directory {
+            path: path.to_owned(),
+            source,
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(failed)?;
+        fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(failed)?;
+        let lock = Lock::take(&path.join("lock")).map_err(|error| match error {
+            LockError::Held(holder) => OpenError::Held {
+                path: path.to_owned(),
+                holder,
+            },
+            LockError::Io(source) => failed(source),
+        })?;
+        Ok(Directory {
+            path: path.to_owned(),
+            lock: Mutex::new(Some(lock)),
+        })
+    }
+
+    fn at(&self, file: DataFile) -> PathBuf {
+        self.path.join(file.name())
+    }
+
+    /// Makes names durable, as a file's own sync does not.
+    fn sync_names(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
+    }
+
+    fn open_file(&self, file: DataFile) -> io::Result<File> {
+        let path = self.at(file);
+        let existed = path.try_exists()?;
+        let opened = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)?;
+        if !existed {
+            self.sync_names()?;
+        }
+        Ok(opened)
+    }
+}
+
+impl Disk for Directory {
+    fn open(&self, file: DataFile) -> io::Result<Box<dyn StorageBackend>> {
+        let opened = self.open_file(file)?;
+        // After a failed sync the kernel may keep pages as clean that never reached the disk.
+        // Sync what is still dirty, then drop the rest: what is read now is what would be left.
+        opened.sync_all()?;
+        rustix::fs::fadvise(&opened, 0, None, Advice::DontNeed)?;
+        Ok(Box::new(LogFile::new(opened)))
+    }
+
+    fn remove(&self, file: DataFile) -> io::Result<()> {
+        match fs::remove_file(self.at(file)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+
+    fn promote(&self) -> io::Result<()> {
+        fs::rename(self.at(DataFile::Rebuilt), self.at(DataFile::Log))?;
+        self.sync_names()
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(&self.path)?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    fn allocated_bytes(&self, file: DataFile) -> io::Result<u64> {
+        match fs::metadata(self.at(file)) {
+            Ok(metadata) => Ok(metadata.blocks() * STAT_BLOCK),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn set_ballast(&self, bytes: u64) -> io::Result<()> {
+        if bytes == 0 {
+            return self.remove(DataFile::Ballast);
+        }
+        let file = self.open_file(DataFile::Ballast)?;
+        let made = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes)
+            .map_err(io::Error::from)
+            .and_then(|()| file.set_len(bytes));
+        if made.is_err() {
+            self.remove(DataFile::Ballast)?;
+        }
+        made
+    }
+
+    fn release(&self) {
+        self.lock.lock().take();
+    }
+
+    fn path(&self, file: DataFile) -> String {
+        self.at(file).display().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directory_and_files_are_closed_to_others_and_a_second_engine_is_told_who_is_inside() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("data");
+        let directory = Directory::open(&path).unwrap();
+        directory.open(DataFile::Log).unwrap();
+        directory.set_ballast(1 << 20).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&path), 0o700);
+        for name in ["lock", "events.redb", "ballast"] {
+            assert_eq!(mode(&path.join(name)), 0o600, "{name}");
+        }
+        let refusal = Directory::open(&path).unwrap_err().to_string();
+        let pid = std::process::id().to_string();
+        assert!(
+            refusal.contains(&pid) && refusal.contains("data"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn ballast_takes_blocks_and_gives_them_back() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = Directory::open(parent.path()).unwrap();
+        directory.set_ballast(1 << 20).unwrap();
+        assert!(directory.allocated_bytes(DataFile::Ballast).unwrap() >= 1 << 20);
+        directory.set_ballast(0).unwrap();
+        directory.set_ballast(0).unwrap();
+        assert_eq!(directory.allocated_bytes(DataFile::Ballast).unwrap(), 0);
+        assert!(directory.free_bytes().unwrap() > 0);
+    }
+}

@@ -1,0 +1,42 @@
+//! A file as redb wants to see it.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use redb::StorageBackend;
+
+/// A plain file; two daemons are kept apart by the directory's lock, not by this file's.
+#[derive(Debug)]
+pub struct LogFile {
+    file: File,
+}
+
+impl LogFile {
+    /// Wraps an open file.
+    pub fn new(file: File) -> LogFile {
+        LogFile { file }
+    }
+}
+
+impl StorageBackend for LogFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(out, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(data, offset)
+    }
+}

@@ -1,0 +1,175 @@
+//! What can go wrong below the port, and how it reads above.
+
+use std::io;
+use std::path::PathBuf;
+
+use actors::engine::EngineError;
+
+use super::disk::Holder;
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another engine has the directory.
+    #[error("data directory {} is in use by {holder}: stop that daemon or choose another directory", path.display())]
+    Held {
+        /// The directory.
+        path: PathBuf,
+        /// Who has it.
+        holder: Holder,
+    },
+    /// The directory can't be made, entered or locked.
+    #[error("data directory {} can't be used: {source}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file can't be read or written.
+    #[error("{file} can't be opened: {source}")]
+    Io {
+        /// The file.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file holds something that no store of ours wrote.
+    #[error("{file} is damaged: {what}; restore it from a backup")]
+    Damaged {
+        /// The file.
+        file: String,
+        /// The table and record, and what is wrong with it.
+        what: String,
+    },
+    /// The file was written by a newer version.
+    #[error("{file} has format {found}, this version reads up to {known}: use a newer version")]
+    Newer {
+        /// The file.
+        file: String,
+        /// Its format.
+        found: u32,
+        /// The newest format known.
+        known: u32,
+    },
+    /// A thread could not be started.
+    #[error("can't start a storage thread: {0}")]
+    Thread(io::Error),
+}
+
+/// A failure of the database underneath.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Failure {
+    /// The file system refused; everything fails until the database is reopened.
+    #[error("{0}")]
+    Io(String),
+    /// The file system is full.
+    #[error("{0}")]
+    NoSpace(String),
+    /// A record or page is not what was written.
+    #[error("{0}")]
+    Corrupt(String),
+    /// The database was written by a newer version.
+    #[error("format {found} is newer than {known}")]
+    Newer {
+        /// The format found.
+        found: u32,
+        /// The newest format known.
+        known: u32,
+    },
+    /// The database has been closed or is being reopened.
+    #[error("the database is closed")]
+    Closed,
+    /// The database panicked, as it may on damaged pages.
+    #[error("the database panicked: {0}")]
+    Panic(String),
+}
+
+impl Failure {
+    /// Whether the database must be opened anew before anything works again.
+    pub fn needs_reopening(&self) -> bool {
+        !matches!(self, Failure::Corrupt(_) | Failure::Newer { .. })
+    }
+
+    /// The error that a caller of the port gets, of a call that certainly did nothing.
+    pub fn to_engine_error(&self, file: &str) -> EngineError {
+        match self {
+            Failure::Io(why) => EngineError::Unavailable(format!("{file}: {why}")),
+            Failure::Panic(_) => EngineError::Corrupt(format!("{file}: {self}")),
+            Failure::NoSpace(why) => EngineError::OutOfSpace(format!("{file}: {why}")),
+            Failure::Corrupt(what) => EngineError::Corrupt(format!("{file}: {what}")),
+            Failure::Newer { .. } => EngineError::Corrupt(format!("{file}: {self}")),
+            Failure::Closed => EngineError::Unavailable(format!("{file} is being opened again")),
+        }
+    }
+
+    /// The refusal to open a file.
+    pub fn into_open_error(self, file: String) -> OpenError {
+        match self {
+            Failure::Io(why) | Failure::NoSpace(why) => OpenError::Io {
+                file,
+                source: io::Error::other(why),
+            },
+            Failure::Corrupt(what) => OpenError::Damaged { file, what },
+            Failure::Panic(_) => OpenError::Damaged {
+                file,
+                what: self.to_string(),
+            },
+            Failure::Newer { found, known } => OpenError::Newer { file, found, known },
+            Failure::Closed => OpenError::Io {
+                file,
+                source: io::Error::other("closed"),
+            },
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        if error.kind() == io::ErrorKind::StorageFull {
+            return Failure::NoSpace(error.to_string());
+        }
+        Failure::Io(error.to_string())
+    }
+}
+
+impl From<redb::Error> for Failure {
+    fn from(error: redb::Error) -> Failure {
+        match error {
+            // A page that lies beyond the end of the file, or a header that is no header.
+            redb::Error::Io(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData
+                ) =>
+            {
+                Failure::Corrupt(error.to_string())
+            }
+            redb::Error::Io(error) => Failure::from(error),
+            redb::Error::PreviousIo | redb::Error::DatabaseClosed => Failure::Closed,
+            redb::Error::Corrupted(what) => Failure::Corrupt(what),
+            other => Failure::Corrupt(other.to_string()),
+        }
+    }
+}
+
+/// The errors of redb's calls, all by way of its widest one.
+macro_rules! from_redb {
+    ($($error:ty),+) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Failure {
+                Failure::from(redb::Error::from(error))
+            }
+        })+
+    };
+}
+
+from_redb!(
+    redb::CommitError,
+    redb::CursorError,
+    redb::DatabaseError,
+    redb::SetDurabilityError,
+    redb::StorageError,
+    redb::TableError,
+    redb::TransactionError
+);

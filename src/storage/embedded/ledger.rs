@@ -1,0 +1,358 @@
+//! The log and its projections inside one write transaction: every change goes through here, so
+//! that the tables can't disagree.
+
+use std::time::SystemTime;
+
+use actors::engine::{
+    Change, EngineError, Event, EventKind, Expect, KeyValue, LeaseId, Mutation, Revision,
+};
+use bytes::Bytes;
+use redb::{ReadableTable, Table, WriteTransaction};
+
+use super::error::Failure;
+use super::record::{self, Record};
+use super::schema::{
+    self, EVENTS, LIVE, Live, META, Meta, MetaTable, SUPERSEDED, Superseded, TIMELINE, Totals,
+};
+
+/// Time between two rows of the timeline while there are commits.
+const MARK_NANOS: u64 = 1_000_000_000;
+/// Bytes of records between two rows of the timeline.
+const MARK_BYTES: u64 = 1024 * 1024;
+
+/// How far the timeline reaches, to know when its next row is due.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LastMark {
+    /// The time of its last row.
+    pub time_nanos: u64,
+    /// The bytes ever written when that row was.
+    pub written_bytes: u64,
+}
+
+/// What became of a mutation, once its transaction is durable.
+#[derive(Debug)]
+pub enum Decision {
+    /// The event at this place of the batch.
+    Committed(usize),
+    /// The precondition did not hold.
+    Refused {
+        /// The key's value then.
+        current: Option<KeyValue>,
+        /// The store's revision then.
+        revision: Revision,
+    },
+    /// It was not even looked at, or what must be shown of it is damaged.
+    Rejected(EngineError),
+}
+
+/// The tables, open for writing.
+pub struct Ledger<'t> {
+    events: Table<'t, u64, &'static [u8]>,
+    live: Table<'t, &'static [u8], (u64, u64, u64, u32)>,
+    superseded: Table<'t, (&'static [u8], u64), u8>,
+    timeline: Table<'t, u64, (u64, u64)>,
+    meta: MetaTable<'t>,
+    totals: Totals,
+    /// Bytes written by this transaction.
+    written_bytes: u64,
+}
+
+impl<'t> Ledger<'t> {
+    /// Opens the tables.
+    ///
+    /// # Errors
+    /// When the database fails or the totals are damaged.
+    pub fn open(transaction: &'t WriteTransaction) -> Result<Ledger<'t>, Failure> {
+        let meta = transaction.open_table(META)?;
+        let totals = schema::read_totals(&meta)?;
+        Ok(Ledger {
+            events: transaction.open_table(EVENTS)?,
+            live: transaction.open_table(LIVE)?,
+            superseded: transaction.open_table(SUPERSEDED)?,
+            timeline: transaction.open_table(TIMELINE)?,
+            meta,
+            totals,
+            written_bytes: 0,
+        })
+    }
+
+    /// The counts as this transaction sees them.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Decides a mutation and, if it holds, appends its event to `events` and to the tables.
+    ///
+    /// # Errors
+    /// When the database fails, or a record it must show is damaged.
+    pub fn apply(
+        &mut self,
+        mutation: &Mutation,
+        now: SystemTime,
+        events: &mut Vec<Event>,
+    ) -> Result<Decision, Failure> {
+        let key = mutation.key.as_bytes();
+        let before = self.live.get(key)?.map(|row| Live::from(row.value()));
+        let holds = match mutation.expect {
+            Expect::Absent => before.is_none(),
+            Expect::Unchanged(revision) => before.is_some_and(|live| live.revision == revision),
+        };
+        // There is nothing to delete under an absent key, whatever was expected.
+        let vain = before.is_none() && mutation.change == Change::Delete;
+        if !holds || vain {
+            return Ok(
+                match before.map(|live| self.value(live.revision)).transpose() {
+                    Ok(current) => Decision::Refused {
+                        current,
+                        revision: self.totals.revision,
+                    },
+                    // One damaged record is no reason to fail the others.
+                    Err(Failure::Corrupt(what)) => Decision::Rejected(EngineError::Corrupt(what)),
+                    Err(failure) => return Err(failure),
+                },
+            );
+        }
+        let event = next_event(mutation, before, self.totals.revision.next(), now);
+        let record = record::encode(&event)
+            .map_err(|error| Failure::Corrupt(format!("event {}: {error}", event.revision)))?;
+        self.append(&Entry {
+            revision: event.revision,
+            key,
+            kind: event.kind,
+            create_revision: event.create_revision,
+            version: event.version,
+            record: &record,
+        })?;
+        events.push(event);
+        Ok(Decision::Committed(events.len() - 1))
+    }
+
+    /// Appends a record and folds it into the projections.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn append(&mut self, entry: &Entry<'_>) -> Result<(), Failure> {
+        let record_bytes = entry.record.len() as u64;
+        let (revision, key) = (entry.revision.0, entry.key);
+        self.events.insert(revision, entry.record)?;
+        let before = match entry.kind {
+            EventKind::Put => {
+                let row = Live {
+                    revision: entry.revision,
+                    create_revision: entry.create_revision,
+                    version: entry.version,
+                    record_bytes: u32::try_from(entry.record.len()).unwrap_or(u32::MAX),
+                };
+                self.live
+                    .insert(key, row.columns())?
+                    .map(|row| Live::from(row.value()))
+            }
+            EventKind::Delete => self.live.remove(key)?.map(|row| Live::from(row.value())),
+        };
+        if let Some(before) = before {
+            let tag = Superseded::Value.tag();
+            self.superseded.insert((key, before.revision.0), tag)?;
+            self.totals.superseded_bytes += u64::from(before.record_bytes);
+        }
+        match entry.kind {
+            EventKind::Put if before.is_none() => self.totals.live_keys += 1,
+            EventKind::Put => {}
+            EventKind::Delete => {
+                self.superseded
+                    .insert((key, revision), Superseded::Absence.tag())?;
+                self.totals.superseded_bytes += record_bytes;
+                self.totals.live_keys -= u64::from(before.is_some());
+            }
+        }
+        self.totals.revision = entry.revision;
+        self.totals.retained_bytes += record_bytes;
+        self.written_bytes += record_bytes;
+        Ok(())
+    }
+
+    /// Takes over a row of the timeline.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn append_mark(&mut self, revision: u64, row: (u64, u64)) -> Result<(), Failure> {
+        self.timeline.insert(revision, row)?;
+        Ok(())
+    }
+
+    /// Takes over what replaying a log does not tell.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn adopt(&mut self, original: &Meta) -> Result<(), Failure> {
+        self.totals.superseded_bytes = original.totals.superseded_bytes;
+        self.totals.time_nanos = original.totals.time_nanos;
+        self.totals.revision = original.totals.revision;
+        original.write_names(&mut self.meta)
+    }
+
+    /// Moves time forward to this, and marks it in the timeline if the last mark is long ago.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn mark(&mut self, now: SystemTime, last: &mut LastMark) -> Result<(), Failure> {
+        let now = now
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        self.totals.time_nanos = self.totals.time_nanos.max(now);
+        last.written_bytes += self.written_bytes;
+        let waited = self.totals.time_nanos.saturating_sub(last.time_nanos);
+        if waited >= MARK_NANOS || last.written_bytes >= MARK_BYTES {
+            let row = (self.totals.time_nanos, self.totals.superseded_bytes);
+            self.timeline.insert(self.totals.revision.0, row)?;
+            *last = LastMark {
+                time_nanos: self.totals.time_nanos,
+                written_bytes: 0,
+            };
+        }
+        Ok(())
+    }
+
+    /// Writes down what was compacted.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn set_compacted(&mut self, compacted: Revision) -> Result<(), Failure> {
+        schema::write_compacted(&mut self.meta, compacted)
+    }
+
+    /// Writes down what was scrubbed.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn set_scrubbed(&mut self, scrubbed: Revision) -> Result<(), Failure> {
+        schema::write_scrubbed(&mut self.meta, scrubbed)
+    }
+
+    /// Removes what the event of this revision superseded, and the event itself if it is a
+    /// delete; says how many records that were. Nothing reads them any more: the revision is
+    /// compacted.
+    ///
+    /// # Errors
+    /// When the database fails or the event is damaged.
+    pub fn scrub(&mut self, revision: Revision) -> Result<u64, Failure> {
+        let (key, kind, previous) = {
+            let found = self.events.get(revision.0)?;
+            // A delete that was removed by an earlier step.
+            let Some(bytes) = found else { return Ok(0) };
+            let record = decode(revision, bytes.value())?;
+            (record.key().to_vec(), record.kind(), record.prev_revision())
+        };
+        let mut removed = 0;
+        if previous != Revision::ZERO {
+            removed += self.forget(&key, previous)?;
+        }
+        if kind == EventKind::Delete {
+            removed += self.forget(&key, revision)?;
+        }
+        Ok(removed)
+    }
+
+    fn forget(&mut self, key: &[u8], revision: Revision) -> Result<u64, Failure> {
+        let bytes = self
+            .events
+            .remove(revision.0)?
+            .map(|record| record.value().len() as u64);
+        self.superseded.remove((key, revision.0))?;
+        self.totals.retained_bytes -= bytes.unwrap_or(0);
+        Ok(u64::from(bytes.is_some()))
+    }
+
+    /// Removes the timeline up to and including a revision, at most so many rows; says whether
+    /// that was all.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn forget_marks(&mut self, up_to: Revision, rows_max: usize) -> Result<bool, Failure> {
+        for _ in 0..rows_max {
+            let first = self.timeline.first()?.map(|(revision, _)| revision.value());
+            match first {
+                Some(revision) if revision <= up_to.0 => self.timeline.remove(revision)?,
+                _ => return Ok(true),
+            };
+        }
+        Ok(false)
+    }
+
+    /// Writes the counts; the tables are whole after this.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn finish(mut self) -> Result<Totals, Failure> {
+        schema::write_totals(&mut self.meta, self.totals)?;
+        Ok(self.totals)
+    }
+
+    fn value(&self, revision: Revision) -> Result<KeyValue, Failure> {
+        let found = self
+            .events
+            .get(revision.0)?
+            .ok_or_else(|| missing(revision))?;
+        Ok(decode(revision, found.value())?.to_key_value())
+    }
+}
+
+/// A record on its way into the tables.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// The event's revision.
+    pub revision: Revision,
+    /// Its key.
+    pub key: &'a [u8],
+    /// Put or delete.
+    pub kind: EventKind,
+    /// What brought the key into being.
+    pub create_revision: Revision,
+    /// Puts since then.
+    pub version: u64,
+    /// The encoded record.
+    pub record: &'a [u8],
+}
+
+/// Reads a record of table `events`, naming it if it is damaged.
+///
+/// # Errors
+/// [`Failure::Corrupt`].
+pub fn decode(revision: Revision, bytes: &[u8]) -> Result<Record<'_>, Failure> {
+    Record::decode(revision, bytes)
+        .map_err(|error| Failure::Corrupt(format!("table events, record {revision}: {error}")))
+}
+
+/// A record that must be there and is not.
+pub fn missing(revision: Revision) -> Failure {
+    Failure::Corrupt(format!("table events, record {revision}: it is missing"))
+}
+
+fn next_event(
+    mutation: &Mutation,
+    before: Option<Live>,
+    revision: Revision,
+    now: SystemTime,
+) -> Event {
+    let (kind, value, lease) = match &mutation.change {
+        Change::Put { value, lease } => (EventKind::Put, value.clone(), *lease),
+        Change::Delete => (EventKind::Delete, Bytes::new(), LeaseId::default()),
+    };
+    let version = match kind {
+        EventKind::Put => before.map_or(0, |live| live.version) + 1,
+        EventKind::Delete => 0,
+    };
+    Event {
+        revision,
+        key: mutation.key.clone(),
+        kind,
+        value,
+        create_revision: before.map_or(revision, |live| live.create_revision),
+        prev_revision: before.map_or(Revision::ZERO, |live| live.revision),
+        version,
+        lease,
+        time: now,
+        origin: mutation.origin.clone(),
+        previous: None,
+    }
+}

@@ -1,0 +1,106 @@
+//! What the embedded engine measures of itself.
+
+use std::time::Duration;
+
+use actors::engine::Revision;
+use metrics::{
+    Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
+
+use super::shared::Shared;
+
+const COMMIT_SECONDS: &str = "taffrail_storage_commit_duration_seconds";
+const BATCH_EVENTS: &str = "taffrail_storage_commit_events";
+const EVENTS: &str = "taffrail_storage_events_total";
+const REFUSALS: &str = "taffrail_storage_refusals_total";
+const REVISION: &str = "taffrail_storage_revision";
+const COMPACTED: &str = "taffrail_storage_compacted_revision";
+const LIVE_KEYS: &str = "taffrail_storage_live_keys";
+const RETAINED_BYTES: &str = "taffrail_storage_retained_bytes";
+const FILE_BYTES: &str = "taffrail_storage_file_allocated_bytes";
+const REMOVED: &str = "taffrail_storage_removed_records_total";
+const SCRUB_SECONDS: &str = "taffrail_storage_removal_duration_seconds";
+const PROMOTE_SECONDS: &str = "taffrail_storage_file_switch_duration_seconds";
+const REOPENED: &str = "taffrail_storage_reopened_total";
+
+/// Tells the recorder what the names mean; called once at start.
+pub fn describe() {
+    describe_histogram!(
+        COMMIT_SECONDS,
+        Unit::Seconds,
+        "Time of a group commit, sync included."
+    );
+    describe_histogram!(
+        BATCH_EVENTS,
+        Unit::Count,
+        "Events that shared a group commit."
+    );
+    describe_counter!(EVENTS, Unit::Count, "Events committed.");
+    describe_counter!(
+        REFUSALS,
+        Unit::Count,
+        "Mutations whose precondition did not hold."
+    );
+    describe_gauge!(REVISION, Unit::Count, "The newest durable revision.");
+    describe_gauge!(COMPACTED, Unit::Count, "The newest compacted revision.");
+    describe_gauge!(LIVE_KEYS, Unit::Count, "Keys that exist.");
+    describe_gauge!(
+        RETAINED_BYTES,
+        Unit::Bytes,
+        "Records retained, live ones included."
+    );
+    describe_gauge!(
+        FILE_BYTES,
+        Unit::Bytes,
+        "Blocks that the log occupies on disk."
+    );
+    describe_counter!(REMOVED, Unit::Count, "Records removed after compaction.");
+    describe_histogram!(
+        SCRUB_SECONDS,
+        Unit::Seconds,
+        "Time of a step that removes records."
+    );
+    describe_histogram!(
+        PROMOTE_SECONDS,
+        Unit::Seconds,
+        "Time that writes waited while a smaller file took the log's place."
+    );
+    describe_counter!(
+        REOPENED,
+        Unit::Count,
+        "Times the database was opened again after a failure."
+    );
+}
+
+pub(super) fn committed(events: usize, orders: usize, took: Duration) {
+    histogram!(COMMIT_SECONDS).record(took);
+    histogram!(BATCH_EVENTS).record(events as f64);
+    counter!(EVENTS).increment(events as u64);
+    counter!(REFUSALS).increment(orders.saturating_sub(events) as u64);
+}
+
+pub(super) fn compacted(revision: Revision) {
+    gauge!(COMPACTED).set(revision.0 as f64);
+}
+
+pub(super) fn scrubbed(records: u64, took: Duration) {
+    counter!(REMOVED).increment(records);
+    histogram!(SCRUB_SECONDS).record(took);
+}
+
+pub(super) fn promoted(took: Duration) {
+    histogram!(PROMOTE_SECONDS).record(took);
+}
+
+pub(super) fn reopened() {
+    counter!(REOPENED).increment(1);
+}
+
+pub(super) fn sizes(shared: &Shared) {
+    let totals = shared.totals();
+    gauge!(REVISION).set(totals.revision.0 as f64);
+    gauge!(COMPACTED).set(shared.compacted().0 as f64);
+    gauge!(LIVE_KEYS).set(totals.live_keys as f64);
+    gauge!(RETAINED_BYTES).set(totals.retained_bytes as f64);
+    gauge!(FILE_BYTES).set(shared.measure_file() as f64);
+}

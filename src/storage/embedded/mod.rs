@@ -1,0 +1,327 @@
+//! The embedded engine: an event log and its indexes in one file of this machine.
+//!
+//! Writes go through one thread ([`writer`]) that lets whoever waits share a sync; reads go
+//! through a few ([`readers`]), each one short transaction. The tables are in [`schema`], the
+//! records in [`record`], and `FORMAT.md` beside this file says both to the byte. Space comes
+//! back by [`rebuild`]. [`disk`] is all that touches the file system, so that tests can put a
+//! disk in its place that fails.
+
+pub mod disk;
+mod error;
+mod ledger;
+mod metrics;
+mod options;
+mod readers;
+mod rebuild;
+pub mod record;
+mod schema;
+mod shared;
+mod space;
+mod store;
+mod writer;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::SystemTime;
+
+use actors::engine::{
+    At, Engine, EngineError, EngineStats, Feed, GetResponse, Health, HistoryChunk, HistoryRequest,
+    Key, Maintenance, Mutation, Outcome, Position, Prefix, RangeRequest, RangeResponse, Retention,
+    Revision,
+};
+use futures_util::future::{BoxFuture, FutureExt};
+use parking_lot::Mutex;
+
+pub use error::OpenError;
+pub use metrics::describe;
+pub use options::{Clock, EmbeddedOptions};
+
+use crate::storage::live::Backlog;
+use disk::{DataFile, Directory, Disk};
+use error::Failure;
+use readers::{Counts, ReadError, Readers, horizon, read_history, read_key, read_range};
+use rebuild::Rebuild;
+use shared::Shared;
+use store::Store;
+use writer::{Order, Promotion, Writer};
+
+/// The engine; see the module's documentation.
+pub struct EmbeddedEngine {
+    shared: Arc<Shared>,
+    writer: Writer,
+    readers: Arc<Readers>,
+    counts: Arc<Counts>,
+    upkeep: tokio::sync::Mutex<Upkeep>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What maintenance remembers between its steps.
+#[derive(Default)]
+struct Upkeep {
+    rebuild: Option<Box<Rebuild>>,
+    /// What the log took after it was last rebuilt: not worth trying again soon.
+    rebuilt_bytes: u64,
+}
+
+impl EmbeddedEngine {
+    /// Opens the store of a directory, making both when they are absent. Does I/O on the calling
+    /// thread: for the start of a program.
+    ///
+    /// # Errors
+    /// When another engine has the directory, or the store is damaged or unreadable.
+    pub fn open(options: EmbeddedOptions) -> Result<Arc<EmbeddedEngine>, OpenError> {
+        let directory = Directory::open(&options.directory)?;
+        EmbeddedEngine::open_on(Arc::new(directory), options)
+    }
+
+    /// Opens a store on a disk of the caller's.
+    ///
+    /// # Errors
+    /// As [`EmbeddedEngine::open`].
+    pub fn open_on(
+        disk: Arc<dyn Disk>,
+        options: EmbeddedOptions,
+    ) -> Result<Arc<EmbeddedEngine>, OpenError> {
+        let file = disk.path(DataFile::Log);
+        let opened = open_store(&*disk, &options);
+        let (store, opened) = opened.map_err(|failure| failure.into_open_error(file))?;
+        let store = Arc::new(store);
+        let meta = opened.meta;
+        let shared = Shared::new(
+            options,
+            disk,
+            Arc::clone(&store),
+            meta.totals,
+            meta.compacted,
+        );
+        let shared = Arc::new(shared);
+        let (writer, thread) =
+            Writer::start(Arc::clone(&shared), store, opened).map_err(OpenError::Thread)?;
+        let readers = Readers::start(Arc::clone(&shared), writer.alarm());
+        let readers = Arc::new(readers.map_err(OpenError::Thread)?);
+        shared.measure_file();
+        Ok(Arc::new(EmbeddedEngine {
+            shared,
+            writer,
+            readers,
+            counts: Arc::new(Counts::default()),
+            upkeep: tokio::sync::Mutex::default(),
+            thread: Mutex::new(Some(thread)),
+        }))
+    }
+
+    async fn rebuild_step(&self, upkeep: &mut Upkeep) -> Result<Maintenance, EngineError> {
+        let rebuild = upkeep.rebuild.take();
+        let rebuilt_bytes = upkeep.rebuilt_bytes;
+        let step = self.readers.read(move |shared, store| {
+            let mut rebuild = match rebuild {
+                Some(rebuild) => rebuild,
+                None if !rebuild::is_worthwhile(shared, rebuilt_bytes) => return Ok(None),
+                None => start_rebuild(shared)?,
+            };
+            let caught_up = rebuild.step(store).map_err(copy_error)?;
+            Ok(Some((rebuild, caught_up)))
+        });
+        let Some((rebuild, caught_up)) = step.await? else {
+            return Ok(Maintenance::default());
+        };
+        let more = Maintenance {
+            more: true,
+            ..Maintenance::default()
+        };
+        if !caught_up {
+            upkeep.rebuild = Some(rebuild);
+            return Ok(more);
+        }
+        let before = self.shared.measure_file();
+        match self
+            .writer
+            .ask(|reply| Order::Promote(rebuild, reply))
+            .await?
+        {
+            Promotion::Later(rebuild) => {
+                upkeep.rebuild = Some(rebuild);
+                Ok(more)
+            }
+            Promotion::Useless => Ok(Maintenance::default()),
+            Promotion::Done(old) => {
+                // Closing the old file takes its time, on a thread that may.
+                self.readers.read(move |_, _| Ok(drop(old))).await?;
+                let after = self.shared.measure_file();
+                upkeep.rebuilt_bytes = after;
+                Ok(Maintenance {
+                    reclaimed_bytes: before.saturating_sub(after),
+                    ..Maintenance::default()
+                })
+            }
+        }
+    }
+}
+
+/// Opens the log and clears away what an interrupted rebuild left.
+fn open_store(
+    disk: &dyn Disk,
+    options: &EmbeddedOptions,
+) -> Result<(Store, store::Opened), Failure> {
+    disk.remove(DataFile::Rebuilt)?;
+    // redb can panic on damaged pages.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        Store::open(disk, DataFile::Log, options.cache_bytes)
+    }))
+    .unwrap_or_else(|panic| Err(Failure::Panic(readers::panic_text(&*panic))))
+}
+
+fn start_rebuild(shared: &Shared) -> Result<Box<Rebuild>, ReadError> {
+    let rebuild = Rebuild::start(&*shared.disk, shared.options.cache_bytes);
+    rebuild.map(Box::new).map_err(copy_error)
+}
+
+/// A failed copy is given up; it says nothing about the log.
+fn copy_error(failure: Failure) -> ReadError {
+    let text = format!("the log can't be rebuilt to give space back: {failure}");
+    ReadError::Engine(EngineError::Unavailable(text))
+}
+
+/// Feeds that lag read the log through the pool.
+struct LogBacklog {
+    readers: Arc<Readers>,
+}
+
+impl Backlog for LogBacklog {
+    fn read(&self, request: HistoryRequest) -> BoxFuture<'_, Result<HistoryChunk, EngineError>> {
+        self.readers
+            .read(move |_, store| read_history(store, &request, false))
+            .boxed()
+    }
+}
+
+impl Engine for EmbeddedEngine {
+    fn get(&self, key: Key, at: At) -> BoxFuture<'_, Result<GetResponse, EngineError>> {
+        self.readers
+            .read(move |_, store| read_key(store, &key, at))
+            .boxed()
+    }
+
+    fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, EngineError>> {
+        let counts = Arc::clone(&self.counts);
+        self.readers
+            .read(move |shared, store| read_range(shared, store, &counts, &request))
+            .boxed()
+    }
+
+    fn commit(&self, mutation: Mutation) -> BoxFuture<'_, Result<Outcome, EngineError>> {
+        self.writer.commit(mutation).boxed()
+    }
+
+    fn feed(
+        &self,
+        prefix: Prefix,
+        after: Revision,
+    ) -> BoxFuture<'_, Result<Box<dyn Feed>, EngineError>> {
+        async move {
+            if self.shared.is_closed() {
+                return Err(EngineError::Closed);
+            }
+            let backlog = Arc::new(LogBacklog {
+                readers: Arc::clone(&self.readers),
+            });
+            let feed = self.shared.tail.open(prefix, after, backlog);
+            // Looked at once the feed stands: a later compaction is met when it reads the log.
+            let compacted = self.shared.compacted();
+            if after < compacted {
+                return Err(EngineError::Compacted {
+                    requested: after,
+                    compacted,
+                });
+            }
+            Ok(feed)
+        }
+        .boxed()
+    }
+
+    fn history(&self, request: HistoryRequest) -> BoxFuture<'_, Result<HistoryChunk, EngineError>> {
+        self.readers
+            .read(move |_, store| read_history(store, &request, true))
+            .boxed()
+    }
+
+    fn current(&self, prefix: &Prefix) -> BoxFuture<'_, Result<Position, EngineError>> {
+        let position = match self.shared.health() {
+            Health::Down(_) => Err(self.shared.unavailable()),
+            _ if self.shared.is_closed() => Err(EngineError::Closed),
+            _ => Ok(self.shared.positions.of(prefix)),
+        };
+        async move { position }.boxed()
+    }
+
+    fn known(&self, prefix: &Prefix) -> Position {
+        self.shared.positions.of(prefix)
+    }
+
+    fn horizon(
+        &self,
+        retention: Retention,
+        now: SystemTime,
+    ) -> BoxFuture<'_, Result<Revision, EngineError>> {
+        self.readers
+            .read(move |_, store| horizon(store, retention, now))
+            .boxed()
+    }
+
+    fn compact(&self, up_to: Revision) -> BoxFuture<'_, Result<(), EngineError>> {
+        self.writer
+            .ask(move |reply| Order::Compact(up_to, reply))
+            .boxed()
+    }
+
+    fn compacted(&self) -> Revision {
+        self.shared.compacted()
+    }
+
+    fn maintain(&self, reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
+        async move {
+            let mut upkeep = self.upkeep.lock().await;
+            if !reclaim {
+                // Somebody works again; a copy would not see what is removed from now on.
+                upkeep.rebuild = None;
+            }
+            if upkeep.rebuild.is_none() {
+                let removed = self.writer.ask(Order::Scrub).await?;
+                if !reclaim || removed.more || removed.removed > 0 {
+                    return Ok(Maintenance {
+                        more: removed.more || reclaim,
+                        ..removed
+                    });
+                }
+            }
+            self.rebuild_step(&mut upkeep).await
+        }
+        .boxed()
+    }
+
+    fn health(&self) -> Health {
+        if self.shared.is_closed() {
+            return Health::Down("the store is closed".to_owned());
+        }
+        self.shared.health()
+    }
+
+    fn stats(&self) -> EngineStats {
+        self.shared.stats()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.writer.close(&self.readers);
+        self.shared.finished().boxed()
+    }
+}
+
+impl Drop for EmbeddedEngine {
+    fn drop(&mut self) {
+        self.writer.close(&self.readers);
+        if let Some(thread) = self.thread.lock().take() {
+            // A panic of that thread has been logged by the runtime.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What an operator or a test may set of the embedded engine.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Tells the time; tests bring their own.
+pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+
+/// Settings of an embedded engine; every default is meant to be right for a small machine.
+#[derive(Clone)]
+pub struct EmbeddedOptions {
+    /// The engine's directory; it keeps everybody else out of it.
+    pub directory: PathBuf,
+    /// Bytes of pages that the database keeps in memory. Small, as the watch caches hold every
+    /// value once already. Default 8 MiB.
+    pub cache_bytes: usize,
+    /// Creates and updates are refused while the file system has less free than this, so that
+    /// deletes and compaction still find room. Default 64 MiB.
+    pub reserve_bytes: u64,
+    /// Size of a file that is given up when the file system is full all the same. It counts in
+    /// the directory's size. Default 8 MiB; 0 for none.
+    pub ballast_bytes: u64,
+    /// Most mutations that share one commit. Default 1024.
+    pub batch_count_max: usize,
+    /// Most bytes of values that share one commit, beyond the first mutation. Half the cache:
+    /// more would be written to the file before its commit. Default 4 MiB.
+    pub batch_bytes_max: usize,
+    /// Bytes of mutations that may wait for their commit; beyond it callers wait. Default 32 MiB.
+    pub queue_bytes_max: usize,
+    /// The largest value. Default 3 MiB, what kube-apiserver accepts as a request.
+    pub value_bytes_max: usize,
+    /// The largest key. Default 4 KiB.
+    pub key_bytes_max: usize,
+    /// Bytes of new events held for feeds that are slower than the writers; slower ones read the
+    /// log. Default 4 MiB.
+    pub tail_bytes_max: usize,
+    /// Bytes of values in one answer to a range without a limit. Default 1 MiB.
+    pub range_bytes_max: usize,
+    /// Threads that read. Default 2.
+    pub reader_threads: usize,
+    /// Reads that may wait for a thread; beyond it callers wait. Default 256.
+    pub reader_queue_max: usize,
+    /// How long one step of removing compacted records may take. Default 2 ms.
+    pub scrub_budget: Duration,
+    /// How long commits with an unknown outcome wait for the database to be reopened, which
+    /// tells. Default 2 s.
+    pub verdict_wait: Duration,
+    /// The clock.
+    pub clock: Clock,
+}
+
+impl EmbeddedOptions {
+    /// The defaults, for a store in this directory.
+    pub fn new(directory: impl Into<PathBuf>) -> EmbeddedOptions {
+        const MIB: usize = 1024 * 1024;
+        EmbeddedOptions {
+            directory: directory.into(),
+            cache_bytes: 8 * MIB,
+            reserve_bytes: 64 * MIB as u64,
+            ballast_bytes: 8 * MIB as u64,
+            batch_count_max: 1024,
+            batch_bytes_max: 4 * MIB,
+            queue_bytes_max: 32 * MIB,
+            value_bytes_max: 3 * MIB,
+            key_bytes_max: 4096,
+            tail_bytes_max: 4 * MIB,
+            range_bytes_max: MIB,
+            reader_threads: 2,
+            reader_queue_max: 256,
+            scrub_budget: Duration::from_millis(2),
+            verdict_wait: Duration::from_secs(2),
+            clock: Arc::new(SystemTime::now),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The log itself: events of a prefix in order, and how much of it retention forgets.
+
+use std::time::SystemTime;
+
+use actors::engine::{HistoryChunk, HistoryRequest, Retention, Revision};
+use bytes::Bytes;
+
+use super::ReadError;
+use super::state::Snapshot;
+use crate::storage::embedded::error::Failure;
+use crate::storage::embedded::ledger::{decode, missing};
+use crate::storage::embedded::schema::{TIMELINE, mark};
+use crate::storage::embedded::store::Store;
+
+/// Bytes of records looked at in one read, whether they match or not: a transaction held longer
+/// pins pages.
+const SCAN_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// A chunk of history; with the values before, if they are asked for.
+///
+/// # Errors
+/// [`actors::engine::EngineError::Compacted`]; damage.
+pub fn read_history(
+    store: &Store,
+    request: &HistoryRequest,
+    with_previous: bool,
+) -> Result<HistoryChunk, ReadError> {
+    let snapshot = Snapshot::open(store)?;
+    snapshot.check_after(request.after)?;
+    let until = request
+        .until
+        .min(snapshot.totals.revision)
+        .max(request.after);
+    let mut chunk = HistoryChunk {
+        events: Vec::new(),
+        reached: request.after,
+    };
+    let (mut taken, mut scanned) = (0, 0);
+    for row in snapshot.events().range(request.after.0 + 1..=until.0)? {
+        let (revision, bytes) = row?;
+        // The log has no holes after what was compacted: a watch must not skip one.
+        if revision.value() != chunk.reached.next().0 {
+            return Err(missing(chunk.reached.next()).into());
+        }
+        let record = decode(Revision(revision.value()), bytes.value())?;
+        let matches = record.key().starts_with(request.prefix.as_bytes());
+        let full = taken >= request.bytes_max && !chunk.events.is_empty();
+        if scanned >= SCAN_BYTES_MAX || (matches && full) {
+            return Ok(chunk);
+        }
+        scanned += bytes.value().len();
+        if matches {
+            let mut event = record.to_event();
+            if with_previous && event.prev_revision != Revision::ZERO {
+                event.previous = Some(previous(&snapshot, event.prev_revision)?);
+            }
+            taken += event.value.len() + event.previous.as_ref().map_or(0, Bytes::len);
+            chunk.events.push(event);
+        }
+        chunk.reached = Revision(revision.value());
+    }
+    if chunk.reached < until {
+        return Err(missing(chunk.reached.next()).into());
+    }
+    Ok(chunk)
+}
+
+fn previous(snapshot: &Snapshot, revision: Revision) -> Result<Bytes, Failure> {
+    let found = snapshot
+        .events()
+        .get(revision.0)?
+        .ok_or_else(|| missing(revision))?;
+    Ok(Bytes::copy_from_slice(
+        decode(revision, found.value())?.value(),
+    ))
+}
+
+/// The newest revision that retention forgets at this time.
+///
+/// # Errors
+/// When the timeline can't be read.
+pub fn horizon(
+    store: &Store,
+    retention: Retention,
+    now: SystemTime,
+) -> Result<Revision, ReadError> {
+    let snapshot = Snapshot::open(store)?;
+    let timeline = snapshot.transaction().open_table(TIMELINE)?;
+    let mut broken = None;
+    let rows = timeline
+        .range(snapshot.compacted.0 + 1..)?
+        .map_while(|row| match row {
+            Ok((revision, row)) => Some(mark(revision.value(), row.value())),
+            Err(error) => {
+                broken = Some(Failure::from(error));
+                None
+            }
+        });
+    // The newest commits may not be marked yet; the counts say how far they are.
+    let marks = rows.chain([snapshot.totals.mark()]);
+    let superseded_bytes = snapshot.totals.superseded_bytes;
+    let found = crate::storage::live::horizon(marks, retention, now, superseded_bytes);
+    match broken {
+        Some(failure) => Err(failure.into()),
+        None => Ok(found.max(snapshot.compacted)),
+    }
+}

@@ -1,0 +1,253 @@
+//! The keys of a prefix at a revision, a chunk at a time.
+
+use std::collections::VecDeque;
+use std::ops::Bound;
+
+use actors::engine::{KeyValue, RangeRequest, RangeResponse, Revision};
+use parking_lot::Mutex;
+
+use super::ReadError;
+use super::state::Snapshot;
+use crate::storage::embedded::error::Failure;
+use crate::storage::embedded::schema::Live;
+use crate::storage::embedded::shared::Shared;
+use crate::storage::embedded::store::Store;
+
+/// Continued reads whose count is remembered.
+const COUNTS_MAX: usize = 64;
+
+/// What is left of ranges that were read in part.
+///
+/// The first page of a range counts its keys; the pages after it, at the same revision, need
+/// not: a state at a revision never changes, so what is left is the count minus the page.
+#[derive(Debug, Default)]
+pub struct Counts {
+    known: Mutex<VecDeque<(Continued, u64)>>,
+}
+
+/// Where a read goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Continued {
+    prefix: Vec<u8>,
+    start: Vec<u8>,
+    at: Revision,
+}
+
+impl Counts {
+    fn take(&self, place: &Continued) -> Option<u64> {
+        let mut known = self.known.lock();
+        let at = known.iter().position(|(other, _)| other == place)?;
+        known.remove(at).map(|(_, count)| count)
+    }
+
+    fn remember(&self, place: Continued, count: u64) {
+        let mut known = self.known.lock();
+        if known.len() >= COUNTS_MAX {
+            known.pop_front();
+        }
+        known.push_back((place, count));
+    }
+}
+
+/// A chunk of a range.
+///
+/// # Errors
+/// Revisions compacted or in the future; damage.
+pub fn read_range(
+    shared: &Shared,
+    store: &Store,
+    counts: &Counts,
+    request: &RangeRequest,
+) -> Result<RangeResponse, ReadError> {
+    let snapshot = Snapshot::open(store)?;
+    let at = snapshot.resolve(request.at)?;
+    let prefix = request.prefix.as_bytes();
+    let start = request.start.as_deref().unwrap_or(prefix).max(prefix);
+    let end = request.prefix.end();
+    let place = Continued {
+        prefix: prefix.to_vec(),
+        start: start.to_vec(),
+        at,
+    };
+    let mut puts = Puts::new(&snapshot, at, start, end.as_deref())?;
+    let chosen = if request.count_only {
+        Vec::new()
+    } else {
+        choose(&mut puts, request.limit, shared.options.range_bytes_max)?
+    };
+    let count = match counts.take(&place) {
+        Some(count) => count,
+        None => chosen.len() as u64 + puts.count_rest()?,
+    };
+    let more = !request.count_only && count > chosen.len() as u64;
+    let items = fetch(&snapshot, chosen)?;
+    if more && let Some(last) = items.last() {
+        let mut start = last.key.as_bytes().to_vec();
+        start.push(0);
+        counts.remember(Continued { start, ..place }, count - items.len() as u64);
+    }
+    Ok(RangeResponse {
+        revision: snapshot.totals.revision,
+        items,
+        more,
+        count,
+    })
+}
+
+/// A key and the put that gave it its value.
+struct Put {
+    key: Vec<u8>,
+    revision: Revision,
+    /// Bytes of its record, where they are known without looking at it.
+    record_bytes: usize,
+}
+
+/// The first puts, as many as fit.
+fn choose(puts: &mut Puts<'_>, limit: usize, bytes_max: usize) -> Result<Vec<Put>, Failure> {
+    let (mut chosen, mut bytes) = (Vec::new(), 0);
+    while (limit == 0 || chosen.len() < limit) && (bytes < bytes_max || chosen.is_empty()) {
+        let Some(put) = puts.next()? else { break };
+        bytes += put.record_bytes;
+        chosen.push(put);
+    }
+    Ok(chosen)
+}
+
+/// The values, read in the order they lie in the file and put back in the order of their keys.
+fn fetch(snapshot: &Snapshot, mut chosen: Vec<Put>) -> Result<Vec<KeyValue>, Failure> {
+    chosen.sort_unstable_by_key(|put| put.revision);
+    let mut items = Vec::with_capacity(chosen.len());
+    for put in &chosen {
+        items.push(snapshot.value(&put.key, put.revision)?);
+    }
+    items.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    Ok(items)
+}
+
+/// What a record weighs whose size is not at hand.
+const RECORD_BYTES_GUESS: usize = 1024;
+
+/// The puts of a range at a revision, in the order of their keys: [`LIVE`](super::super::schema)
+/// rows, and for a revision in the past also the keys that have been replaced or deleted since.
+struct Puts<'s> {
+    snapshot: &'s Snapshot,
+    at: Revision,
+    end: Bound<&'s [u8]>,
+    live: redb::Range<'s, &'static [u8], (u64, u64, u64, u32)>,
+    next_live: Option<(Vec<u8>, Live)>,
+    /// The next key with superseded records; none when the state now is asked for.
+    next_superseded: Option<Vec<u8>>,
+}
+
+impl<'s> Puts<'s> {
+    fn new(
+        snapshot: &'s Snapshot,
+        at: Revision,
+        start: &'s [u8],
+        end: Option<&'s [u8]>,
+    ) -> Result<Puts<'s>, Failure> {
+        let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+        let in_order = !matches!(end, Bound::Excluded(end) if end <= start);
+        let bounds = (
+            Bound::Included(start),
+            if in_order {
+                end
+            } else {
+                Bound::Excluded(start)
+            },
+        );
+        let mut puts = Puts {
+            snapshot,
+            at,
+            end,
+            live: snapshot.live.range::<&[u8]>(bounds)?,
+            next_live: None,
+            next_superseded: None,
+        };
+        puts.step_live()?;
+        if in_order && at < snapshot.totals.revision {
+            puts.seek_superseded(start, 0)?;
+        }
+        Ok(puts)
+    }
+
+    fn next(&mut self) -> Result<Option<Put>, Failure> {
+        loop {
+            let (key, live) = match (&self.next_live, &self.next_superseded) {
+                (None, None) => return Ok(None),
+                (Some((key, live)), superseded)
+                    if superseded.as_ref().is_none_or(|other| key <= other) =>
+                {
+                    (key.clone(), Some(*live))
+                }
+                (_, Some(key)) => (key.clone(), None),
+                (Some((key, live)), None) => (key.clone(), Some(*live)),
+            };
+            if live.is_some() {
+                self.step_live()?;
+            }
+            if self.next_superseded.as_ref() == Some(&key) {
+                self.seek_superseded(&key, u64::MAX)?;
+            }
+            let Some(revision) = self.snapshot.put_at(&key, live, self.at)? else {
+                continue;
+            };
+            let now = live.filter(|live| live.revision == revision);
+            return Ok(Some(Put {
+                key,
+                revision,
+                record_bytes: now.map_or(RECORD_BYTES_GUESS, |live| live.record_bytes as usize),
+            }));
+        }
+    }
+
+    /// How many are left.
+    fn count_rest(&mut self) -> Result<u64, Failure> {
+        let mut count = 0;
+        if self.next_superseded.is_none() && self.at == self.snapshot.totals.revision {
+            count += u64::from(self.next_live.take().is_some());
+            for row in self.live.by_ref() {
+                row?;
+                count += 1;
+            }
+            return Ok(count);
+        }
+        while self.next()?.is_some() {
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn step_live(&mut self) -> Result<(), Failure> {
+        self.next_live = match self.live.next() {
+            Some(row) => {
+                let (key, row) = row?;
+                Some((key.value().to_vec(), Live::from(row.value())))
+            }
+            None => None,
+        };
+        Ok(())
+    }
+
+    /// Moves to the first key at or after this place; one seek, however long its history.
+    fn seek_superseded(&mut self, key: &[u8], revision: u64) -> Result<(), Failure> {
+        let from = Bound::Excluded((key, revision));
+        let mut rows = self
+            .snapshot
+            .superseded
+            .range::<(&[u8], u64)>((from, Bound::Unbounded))?;
+        self.next_superseded = match rows.next() {
+            Some(row) => {
+                let (place, _) = row?;
+                let found = place.value().0;
+                let inside = match self.end {
+                    Bound::Excluded(end) => found < end,
+                    _ => true,
+                };
+                inside.then(|| found.to_vec())
+            }
+            None => None,
+        };
+        Ok(())
+    }
+}

@@ -1,0 +1,136 @@
+//! The state of keys at a revision, in one read transaction.
+
+use actors::engine::{At, EngineError, GetResponse, Key, KeyValue, Revision};
+use redb::{ReadOnlyTable, ReadTransaction};
+
+use super::ReadError;
+use crate::storage::embedded::error::Failure;
+use crate::storage::embedded::ledger::{decode, missing};
+use crate::storage::embedded::schema::{EVENTS, LIVE, Live, Meta, SUPERSEDED, Superseded, Totals};
+use crate::storage::embedded::store::Store;
+
+/// The tables that make up a state, as of one moment.
+pub(super) struct Snapshot {
+    events: ReadOnlyTable<u64, &'static [u8]>,
+    pub(super) live: ReadOnlyTable<&'static [u8], (u64, u64, u64, u32)>,
+    pub(super) superseded: ReadOnlyTable<(&'static [u8], u64), u8>,
+    pub(super) totals: Totals,
+    pub(super) compacted: Revision,
+    transaction: ReadTransaction,
+}
+
+impl Snapshot {
+    pub(super) fn open(store: &Store) -> Result<Snapshot, Failure> {
+        let transaction = store.read()?;
+        let meta = Meta::read(&transaction)?
+            .ok_or_else(|| Failure::Corrupt("table meta: it is missing".to_owned()))?;
+        Ok(Snapshot {
+            events: transaction.open_table(EVENTS)?,
+            live: transaction.open_table(LIVE)?,
+            superseded: transaction.open_table(SUPERSEDED)?,
+            totals: meta.totals,
+            compacted: meta.compacted,
+            transaction,
+        })
+    }
+
+    pub(super) fn transaction(&self) -> &ReadTransaction {
+        &self.transaction
+    }
+
+    /// The revision that a read at `at` looks at.
+    pub(super) fn resolve(&self, at: At) -> Result<Revision, EngineError> {
+        let At::Revision(revision) = at else {
+            return Ok(self.totals.revision);
+        };
+        if revision > self.totals.revision {
+            return Err(EngineError::FutureRevision {
+                requested: revision,
+                current: self.totals.revision,
+            });
+        }
+        self.check_after(revision)?;
+        Ok(revision)
+    }
+
+    /// Whether every event after this revision is still there.
+    pub(super) fn check_after(&self, after: Revision) -> Result<(), EngineError> {
+        if after < self.compacted {
+            return Err(EngineError::Compacted {
+                requested: after,
+                compacted: self.compacted,
+            });
+        }
+        Ok(())
+    }
+
+    /// The put that gave a key its value at a revision, knowing its row in [`LIVE`].
+    pub(super) fn put_at(
+        &self,
+        key: &[u8],
+        live: Option<Live>,
+        at: Revision,
+    ) -> Result<Option<Revision>, Failure> {
+        match live {
+            Some(live) if live.revision <= at => Ok(Some(live.revision)),
+            _ => self.superseded_put_at(key, at),
+        }
+    }
+
+    /// The superseded put that gave a key its value at a revision before its present one.
+    pub(super) fn superseded_put_at(
+        &self,
+        key: &[u8],
+        at: Revision,
+    ) -> Result<Option<Revision>, Failure> {
+        let Some(row) = self.superseded.range((key, 0)..=(key, at.0))?.next_back() else {
+            return Ok(None);
+        };
+        let (place, tag) = row?;
+        let revision = Revision(place.value().1);
+        Ok(match Superseded::from_tag(tag.value())? {
+            Superseded::Value => Some(revision),
+            Superseded::Absence => None,
+        })
+    }
+
+    /// The value that a put of this key stored.
+    pub(super) fn value(&self, key: &[u8], revision: Revision) -> Result<KeyValue, Failure> {
+        let found = self
+            .events
+            .get(revision.0)?
+            .ok_or_else(|| missing(revision))?;
+        let record = decode(revision, found.value())?;
+        if record.key() != key {
+            return Err(Failure::Corrupt(format!(
+                "table events, record {revision}: it is about key {:?}, the tables expect {:?}",
+                String::from_utf8_lossy(record.key()),
+                String::from_utf8_lossy(key)
+            )));
+        }
+        Ok(record.to_key_value())
+    }
+
+    /// The bytes of a put's value, of an event whose predecessor it is.
+    pub(super) fn events(&self) -> &ReadOnlyTable<u64, &'static [u8]> {
+        &self.events
+    }
+}
+
+/// One key.
+///
+/// # Errors
+/// Revisions compacted or in the future; damage.
+pub fn read_key(store: &Store, key: &Key, at: At) -> Result<GetResponse, ReadError> {
+    let snapshot = Snapshot::open(store)?;
+    let at = snapshot.resolve(at)?;
+    let bytes = key.as_bytes();
+    let live = snapshot.live.get(bytes)?.map(|row| Live::from(row.value()));
+    let put = snapshot.put_at(bytes, live, at)?;
+    Ok(GetResponse {
+        revision: snapshot.totals.revision,
+        item: put
+            .map(|revision| snapshot.value(bytes, revision))
+            .transpose()?,
+    })
+}

@@ -1,0 +1,172 @@
+//! Giving space back: the log is copied, event by event, into a new file without holes, which
+//! then takes its place.
+//!
+//! A database reuses the pages of removed records but its file shrinks only where its end falls
+//! free. Copying runs beside the writers in small steps; only the last few events and the change
+//! of names are done while they wait. As the state is a fold of the log, replaying is all there
+//! is to copying, and the counts at the end prove that nothing was lost.
+
+use std::time::{Duration, Instant};
+
+use actors::engine::Revision;
+use redb::ReadTransaction;
+
+use super::disk::{DataFile, Disk};
+use super::error::Failure;
+use super::ledger::{Entry, Ledger, decode};
+use super::schema::{EVENTS, Meta, TIMELINE};
+use super::shared::Shared;
+use super::store::Store;
+
+/// How long one step copies.
+const STEP: Duration = Duration::from_millis(5);
+/// Bytes copied between two syncs: more at once would delay the writers' own.
+const SYNC_BYTES: u64 = 2 * 1024 * 1024;
+/// Events that may be copied while the writers wait.
+const SEAL_EVENTS: u64 = 512;
+
+/// A copy in the making.
+pub struct Rebuild {
+    store: Store,
+    /// Events up to here are copied.
+    copied: Revision,
+    unsynced_bytes: u64,
+}
+
+/// Whether a copy can take the log's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seal {
+    /// It holds everything.
+    Whole,
+    /// Too much is missing to copy it while writers wait.
+    Behind,
+    /// It disagrees with the log, which has been reopened or cleaned meanwhile.
+    Different,
+}
+
+impl Rebuild {
+    /// Begins with an empty file.
+    ///
+    /// # Errors
+    /// When the file can't be made.
+    pub fn start(disk: &dyn Disk, cache_bytes: usize) -> Result<Rebuild, Failure> {
+        disk.remove(DataFile::Rebuilt)?;
+        let (store, _) = Store::open(disk, DataFile::Rebuilt, cache_bytes)?;
+        Ok(Rebuild {
+            store,
+            copied: Revision::ZERO,
+            unsynced_bytes: 0,
+        })
+    }
+
+    /// Copies for a few milliseconds; says whether it has caught up with the writers.
+    ///
+    /// # Errors
+    /// When either database fails.
+    pub fn step(&mut self, log: &Store) -> Result<bool, Failure> {
+        let started = Instant::now();
+        let source = log.read()?;
+        let meta = read_meta(&source)?;
+        self.copy(&source, &meta, |_| started.elapsed() < STEP)?;
+        Ok(meta.totals.revision.0 - self.copied.0 <= SEAL_EVENTS / 2)
+    }
+
+    /// Copies the rest while writers wait and makes the copy durable.
+    ///
+    /// # Errors
+    /// When either database fails.
+    pub fn seal(&mut self, log: &Store) -> Result<Seal, Failure> {
+        let source = log.read()?;
+        let meta = read_meta(&source)?;
+        if meta.totals.revision.0 - self.copied.0 > SEAL_EVENTS {
+            return Ok(Seal::Behind);
+        }
+        self.copy(&source, &meta, |_| true)?;
+        let transaction = self.store.write()?;
+        let mut ledger = Ledger::open(&transaction)?;
+        ledger.adopt(&meta)?;
+        let totals = ledger.finish()?;
+        if totals != meta.totals {
+            tracing::warn!(log = ?meta.totals, copy = ?totals, "the rebuilt log differs");
+            transaction.abort()?;
+            return Ok(Seal::Different);
+        }
+        self.store.commit(transaction)?;
+        Ok(Seal::Whole)
+    }
+
+    /// The copy as a database of its own, under the name that it has now.
+    pub fn into_store(self, file: String) -> Store {
+        self.store.rename(file);
+        self.store
+    }
+
+    fn copy(
+        &mut self,
+        source: &ReadTransaction,
+        meta: &Meta,
+        mut go_on: impl FnMut(u64) -> bool,
+    ) -> Result<(), Failure> {
+        let from = self.copied;
+        let transaction = self.store.write()?;
+        let mut ledger = Ledger::open(&transaction)?;
+        let (mut bytes_copied, mut copied) = (0, from);
+        for row in source.open_table(EVENTS)?.range(from.0 + 1..)? {
+            let (revision, bytes) = row?;
+            if !go_on(bytes_copied) {
+                break;
+            }
+            let (revision, bytes) = (Revision(revision.value()), bytes.value());
+            let record = decode(revision, bytes)?;
+            ledger.append(&Entry {
+                revision,
+                key: record.key(),
+                kind: record.kind(),
+                create_revision: record.create_revision(),
+                version: record.version(),
+                record: bytes,
+            })?;
+            bytes_copied += bytes.len() as u64;
+            copied = revision;
+        }
+        for row in source.open_table(TIMELINE)?.range(from.0 + 1..=copied.0)? {
+            let (revision, row) = row?;
+            ledger.append_mark(revision.value(), row.value())?;
+        }
+        // The newest records may be deletes that have been removed: there is nothing to copy.
+        let last = source
+            .open_table(EVENTS)?
+            .range(copied.0 + 1..)?
+            .next()
+            .is_none();
+        self.copied = if last { meta.totals.revision } else { copied };
+        ledger.finish()?;
+        self.unsynced_bytes += bytes_copied;
+        if self.unsynced_bytes >= SYNC_BYTES {
+            self.unsynced_bytes = 0;
+            return self.store.commit(transaction);
+        }
+        self.store.commit_lazily(transaction)
+    }
+}
+
+fn read_meta(source: &ReadTransaction) -> Result<Meta, Failure> {
+    Meta::read(source)?.ok_or_else(|| Failure::Corrupt("table meta: it is missing".to_owned()))
+}
+
+/// Bytes that the log would need without holes, at most: pages are filled to three quarters when
+/// records come in order.
+fn bytes_needed(shared: &Shared) -> u64 {
+    let totals = shared.totals();
+    let index_bytes = totals.live_keys.saturating_mul(256);
+    totals.retained_bytes / 3 * 4 + index_bytes + (1 << 20)
+}
+
+/// Whether a copy would give back enough to be worth it, and fits beside the log.
+pub fn is_worthwhile(shared: &Shared, rebuilt_bytes: u64) -> bool {
+    let needed = bytes_needed(shared);
+    let allocated = shared.measure_file();
+    let threshold = (needed / 4 * 5 + (2 << 20)).max(rebuilt_bytes / 4 * 5);
+    let room = shared.disk.free_bytes().unwrap_or(0);
+    allocated > threshold && room > needed.saturating_add(shared.options.reserve_bytes)
+}

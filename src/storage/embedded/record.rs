@@ -1,0 +1,276 @@
+//! One event as bytes: the value of a row of table `events`. `FORMAT.md` says it to the byte.
+//!
+//! This is the only file that knows how a body is encoded.
+
+use std::time::{Duration, SystemTime};
+
+use actors::engine::{Event, EventKind, Key, KeyValue, LeaseId, Origin, Revision};
+use bincode::config::{Configuration, Limit, LittleEndian, Varint};
+use bytes::Bytes;
+use serde::de::{Deserialize, Deserializer, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+/// The version of the record's layout, its first byte.
+pub const VERSION: u8 = 1;
+
+/// What a record is about. Numbers are never used twice; those of leases are taken although
+/// nothing writes them yet.
+pub mod tag {
+    /// The key has a new value.
+    pub const PUT: u8 = 1;
+    /// The key is gone, because somebody deleted it.
+    pub const DELETE: u8 = 2;
+    /// A lease was granted (reserved).
+    pub const LEASE_GRANT: u8 = 3;
+    /// A lease was revoked (reserved).
+    pub const LEASE_REVOKE: u8 = 4;
+    /// The key is gone, because its lease ran out (reserved).
+    pub const LEASE_EXPIRY: u8 = 5;
+}
+
+/// Version and checksum.
+const HEADER_BYTES: usize = 5;
+
+/// The most that decoding may take up, whatever lengths damaged bytes claim.
+const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+type Codec = Configuration<LittleEndian, Varint, Limit<BODY_BYTES_MAX>>;
+
+fn codec() -> Codec {
+    bincode::config::standard().with_limit::<BODY_BYTES_MAX>()
+}
+
+/// Why bytes are no record.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum RecordError {
+    /// Too short to hold even a header.
+    #[error("it is cut short at {0} bytes")]
+    Short(usize),
+    /// Written by a later version of this program.
+    #[error("its version is {0}, this program reads {VERSION}")]
+    Version(u8),
+    /// Bytes have changed, or the record stands at another revision than it was written for.
+    #[error("its checksum is {found:08x} and should be {expected:08x}")]
+    Checksum {
+        /// The checksum of what is there.
+        found: u32,
+        /// The checksum stored.
+        expected: u32,
+    },
+    /// The checksum fits, the content does not: written by something else.
+    #[error("its body can't be read: {0}")]
+    Body(String),
+    /// A tag of a later version.
+    #[error("its tag is {0}, which this program does not know")]
+    Tag(u8),
+}
+
+/// A record's body. The order of the fields is the order of the bytes.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Body<'a> {
+    tag: u8,
+    #[serde(borrow)]
+    key: Raw<'a>,
+    create_revision: u64,
+    prev_revision: u64,
+    version: u64,
+    lease: u64,
+    time_nanos: u64,
+    user: &'a str,
+    manager: &'a str,
+    audit_id: &'a str,
+    #[serde(borrow)]
+    value: Raw<'a>,
+}
+
+/// Bytes written as bytes, not as a list of numbers.
+struct Raw<'a>(&'a [u8]);
+
+impl Serialize for Raw<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.0)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Raw<'a>, D::Error> {
+        struct Borrowed;
+        impl<'de> Visitor<'de> for Borrowed {
+            type Value = Raw<'de>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("bytes")
+            }
+            fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Raw<'de>, E> {
+                Ok(Raw(bytes))
+            }
+        }
+        deserializer.deserialize_bytes(Borrowed)
+    }
+}
+
+/// An event's bytes. They hold everything but the revision, which is the row's key, and the
+/// previous value, which has a row of its own.
+///
+/// # Errors
+/// When an event is too large for the format.
+pub fn encode(event: &Event) -> Result<Vec<u8>, RecordError> {
+    let body = Body {
+        tag: match event.kind {
+            EventKind::Put => tag::PUT,
+            EventKind::Delete => tag::DELETE,
+        },
+        key: Raw(event.key.as_bytes()),
+        create_revision: event.create_revision.0,
+        prev_revision: event.prev_revision.0,
+        version: event.version,
+        lease: event.lease.0,
+        time_nanos: nanos(event.time),
+        user: &event.origin.user,
+        manager: &event.origin.manager,
+        audit_id: &event.origin.audit_id,
+        value: Raw(&event.value),
+    };
+    let room = HEADER_BYTES + 128 + event.key.as_bytes().len() + event.value.len();
+    let mut bytes = Vec::with_capacity(room);
+    bytes.push(VERSION);
+    bytes.extend_from_slice(&[0; HEADER_BYTES - 1]);
+    bincode::serde::encode_into_std_write(&body, &mut bytes, codec())
+        .map_err(|error| RecordError::Body(error.to_string()))?;
+    let sum = checksum(
+        event.revision,
+        bytes.get(HEADER_BYTES..).unwrap_or_default(),
+    );
+    if let Some(place) = bytes.get_mut(1..HEADER_BYTES) {
+        place.copy_from_slice(&sum.to_le_bytes());
+    }
+    Ok(bytes)
+}
+
+/// Over the revision too, so that a record can't pass for another one.
+fn checksum(revision: Revision, body: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&revision.0.to_le_bytes());
+    hasher.update(body);
+    hasher.finalize()
+}
+
+fn nanos(time: SystemTime) -> u64 {
+    let since = time
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A record read, still in the bytes it was read from.
+pub struct Record<'a> {
+    revision: Revision,
+    kind: EventKind,
+    body: Body<'a>,
+}
+
+impl<'a> Record<'a> {
+    /// Reads the record of this revision.
+    ///
+    /// # Errors
+    /// When the bytes are not exactly what was written for this revision.
+    pub fn decode(revision: Revision, bytes: &'a [u8]) -> Result<Record<'a>, RecordError> {
+        let Some((&[version, a, b, c, d], body)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+            return Err(RecordError::Short(bytes.len()));
+        };
+        if version != VERSION {
+            return Err(RecordError::Version(version));
+        }
+        let expected = u32::from_le_bytes([a, b, c, d]);
+        let found = checksum(revision, body);
+        if found != expected {
+            return Err(RecordError::Checksum { found, expected });
+        }
+        let (decoded, read) =
+            bincode::serde::borrow_decode_from_slice::<Body<'a>, _>(body, codec())
+                .map_err(|error| RecordError::Body(error.to_string()))?;
+        if read != body.len() {
+            return Err(RecordError::Body(format!(
+                "{} bytes too many",
+                body.len() - read
+            )));
+        }
+        let kind = match decoded.tag {
+            tag::PUT => EventKind::Put,
+            tag::DELETE => EventKind::Delete,
+            other => return Err(RecordError::Tag(other)),
+        };
+        Ok(Record {
+            revision,
+            kind,
+            body: decoded,
+        })
+    }
+
+    /// Put or delete.
+    pub fn kind(&self) -> EventKind {
+        self.kind
+    }
+
+    /// The key's bytes.
+    pub fn key(&self) -> &'a [u8] {
+        self.body.key.0
+    }
+
+    /// The value's bytes.
+    pub fn value(&self) -> &'a [u8] {
+        self.body.value.0
+    }
+
+    /// The revision that brought the key into being.
+    pub fn create_revision(&self) -> Revision {
+        Revision(self.body.create_revision)
+    }
+
+    /// The revision of the key's value before; 0 for none.
+    pub fn prev_revision(&self) -> Revision {
+        Revision(self.body.prev_revision)
+    }
+
+    /// Puts since the key came into being.
+    pub fn version(&self) -> u64 {
+        self.body.version
+    }
+
+    /// When it was committed, in nanoseconds since 1970.
+    pub fn time_nanos(&self) -> u64 {
+        self.body.time_nanos
+    }
+
+    /// The event, without the previous value.
+    pub fn to_event(&self) -> Event {
+        Event {
+            revision: self.revision,
+            key: Key::new(self.key()),
+            kind: self.kind,
+            value: Bytes::copy_from_slice(self.value()),
+            create_revision: self.create_revision(),
+            prev_revision: self.prev_revision(),
+            version: self.version(),
+            lease: LeaseId(self.body.lease),
+            time: SystemTime::UNIX_EPOCH + Duration::from_nanos(self.body.time_nanos),
+            origin: Origin {
+                user: self.body.user.to_owned(),
+                manager: self.body.manager.to_owned(),
+                audit_id: self.body.audit_id.to_owned(),
+            },
+            previous: None,
+        }
+    }
+
+    /// The key's value, of a put.
+    pub fn to_key_value(&self) -> KeyValue {
+        KeyValue {
+            key: Key::new(self.key()),
+            value: Bytes::copy_from_slice(self.value()),
+            create_revision: self.create_revision(),
+            revision: self.revision,
+            version: self.version(),
+            lease: LeaseId(self.body.lease),
+        }
+    }
+}

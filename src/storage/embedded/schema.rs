@@ -1,0 +1,329 @@
+//! The tables and their rows. `FORMAT.md` says all of this to the byte; change neither alone.
+
+use std::time::{Duration, SystemTime};
+
+use actors::engine::Revision;
+use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
+
+use super::error::Failure;
+use super::record::tag;
+use crate::storage::live::Mark;
+
+/// The version of tables and rows, kept in table `meta`.
+pub const FORMAT: u32 = 1;
+
+/// Revision → record: the log.
+pub const EVENTS: TableDefinition<u64, &[u8]> = TableDefinition::new("events");
+/// Key → the put that gave it its present value: the state now.
+pub const LIVE: TableDefinition<&[u8], LiveColumns> = TableDefinition::new("live");
+/// (Key, revision) → tag, for every retained record that is not the key's present value: with
+/// [`LIVE`] the state at any retained revision.
+pub const SUPERSEDED: TableDefinition<(&[u8], u64), u8> = TableDefinition::new("superseded");
+/// Revision → (nanoseconds since 1970, bytes superseded since the beginning).
+pub const TIMELINE: TableDefinition<u64, (u64, u64)> = TableDefinition::new("timeline");
+/// Name → bytes: what concerns the store as a whole.
+pub const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
+
+/// Names in table `meta`.
+mod name {
+    pub(super) const FORMAT: &str = "format";
+    pub(super) const STORE: &str = "store";
+    pub(super) const TOTALS: &str = "totals";
+    pub(super) const COMPACTED: &str = "compacted";
+    pub(super) const SCRUBBED: &str = "scrubbed";
+}
+
+/// Revision, create revision, version, bytes of the record.
+type LiveColumns = (u64, u64, u64, u32);
+
+/// A row of [`LIVE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// The put's revision.
+    pub revision: Revision,
+    /// The revision that brought the key into being.
+    pub create_revision: Revision,
+    /// Puts since then.
+    pub version: u64,
+    /// Bytes of the record, so that superseding it needs no look at it.
+    pub record_bytes: u32,
+}
+
+impl Live {
+    /// The row's columns.
+    pub fn columns(self) -> LiveColumns {
+        (
+            self.revision.0,
+            self.create_revision.0,
+            self.version,
+            self.record_bytes,
+        )
+    }
+}
+
+impl From<LiveColumns> for Live {
+    fn from((revision, create_revision, version, record_bytes): LiveColumns) -> Live {
+        Live {
+            revision: Revision(revision),
+            create_revision: Revision(create_revision),
+            version,
+            record_bytes,
+        }
+    }
+}
+
+/// What a superseded record was, as [`SUPERSEDED`] says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Superseded {
+    /// A value that was replaced or deleted later.
+    Value,
+    /// The deletion itself: the key was absent from here on.
+    Absence,
+}
+
+impl Superseded {
+    /// The row's value.
+    pub fn tag(self) -> u8 {
+        match self {
+            Superseded::Value => tag::PUT,
+            Superseded::Absence => tag::DELETE,
+        }
+    }
+
+    /// Reads a row's value.
+    ///
+    /// # Errors
+    /// [`Failure::Corrupt`] for a tag that no version writes.
+    pub fn from_tag(tag: u8) -> Result<Superseded, Failure> {
+        match tag {
+            self::tag::PUT => Ok(Superseded::Value),
+            self::tag::DELETE => Ok(Superseded::Absence),
+            other => Err(Failure::Corrupt(format!(
+                "table superseded: a row has tag {other}"
+            ))),
+        }
+    }
+}
+
+/// Counts over the whole store, rewritten by every commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// The newest revision.
+    pub revision: Revision,
+    /// Rows of [`LIVE`].
+    pub live_keys: u64,
+    /// Bytes of all records in [`EVENTS`].
+    pub retained_bytes: u64,
+    /// Bytes of all records ever superseded.
+    pub superseded_bytes: u64,
+    /// The latest time of any commit, in nanoseconds since 1970; never goes back.
+    pub time_nanos: u64,
+}
+
+impl Totals {
+    const BYTES: usize = 40;
+
+    fn to_bytes(self) -> [u8; Totals::BYTES] {
+        let columns = [
+            self.revision.0,
+            self.live_keys,
+            self.retained_bytes,
+            self.superseded_bytes,
+            self.time_nanos,
+        ];
+        let mut bytes = [0; Totals::BYTES];
+        for (place, column) in bytes.chunks_exact_mut(8).zip(columns) {
+            place.copy_from_slice(&column.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Totals> {
+        let columns: &[u8; Totals::BYTES] = bytes.try_into().ok()?;
+        let mut columns = columns
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .copied()
+            .map(u64::from_le_bytes);
+        Some(Totals {
+            revision: Revision(columns.next()?),
+            live_keys: columns.next()?,
+            retained_bytes: columns.next()?,
+            superseded_bytes: columns.next()?,
+            time_nanos: columns.next()?,
+        })
+    }
+
+    /// The mark that these totals make in the timeline.
+    pub fn mark(self) -> Mark {
+        mark(self.revision.0, (self.time_nanos, self.superseded_bytes))
+    }
+}
+
+/// A row of [`TIMELINE`] as a mark.
+pub fn mark(revision: u64, (time_nanos, superseded_bytes): (u64, u64)) -> Mark {
+    Mark {
+        revision: Revision(revision),
+        time: SystemTime::UNIX_EPOCH + Duration::from_nanos(time_nanos),
+        superseded_bytes,
+    }
+}
+
+/// Table `meta`, read as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// The store's name, drawn when it was made.
+    pub store: [u8; 16],
+    /// Counts.
+    pub totals: Totals,
+    /// What was compacted: reads at older revisions are refused.
+    pub compacted: Revision,
+    /// Every event up to here has had removed what it superseded.
+    pub scrubbed: Revision,
+}
+
+impl Meta {
+    /// An empty store's.
+    pub fn new(store: [u8; 16]) -> Meta {
+        Meta {
+            store,
+            totals: Totals::default(),
+            compacted: Revision::ZERO,
+            scrubbed: Revision::ZERO,
+        }
+    }
+
+    /// Reads the table; `None` when the database has no tables yet.
+    ///
+    /// # Errors
+    /// A newer format, or rows missing or of the wrong size.
+    pub fn read(transaction: &ReadTransaction) -> Result<Option<Meta>, Failure> {
+        let table = match transaction.open_table(META) {
+            Ok(table) => table,
+            Err(redb::TableError::TableDoesNotExist(_)) => {
+                if transaction.list_tables()?.next().is_some() {
+                    return Err(Failure::Corrupt("table meta: it is missing".to_owned()));
+                }
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let format = u32::from_le_bytes(row(&table, name::FORMAT)?);
+        if format > FORMAT {
+            return Err(Failure::Newer {
+                found: format,
+                known: FORMAT,
+            });
+        }
+        Ok(Some(Meta {
+            store: row(&table, name::STORE)?,
+            totals: read_totals(&table)?,
+            compacted: Revision(u64::from_le_bytes(row(&table, name::COMPACTED)?)),
+            scrubbed: Revision(u64::from_le_bytes(row(&table, name::SCRUBBED)?)),
+        }))
+    }
+
+    /// Makes all tables and writes this one's rows.
+    ///
+    /// # Errors
+    /// When the database can't be written.
+    pub fn create(&self, transaction: &WriteTransaction) -> Result<(), Failure> {
+        transaction.open_table(EVENTS)?;
+        transaction.open_table(LIVE)?;
+        transaction.open_table(SUPERSEDED)?;
+        transaction.open_table(TIMELINE)?;
+        let mut table = transaction.open_table(META)?;
+        table.insert(name::FORMAT, FORMAT.to_le_bytes().as_slice())?;
+        write_totals(&mut table, self.totals)?;
+        self.write_names(&mut table)
+    }
+
+    /// Writes everything but format and counts.
+    ///
+    /// # Errors
+    /// When the database can't be written.
+    pub fn write_names(&self, table: &mut MetaTable<'_>) -> Result<(), Failure> {
+        table.insert(name::STORE, self.store.as_slice())?;
+        write_compacted(table, self.compacted)?;
+        write_scrubbed(table, self.scrubbed)
+    }
+}
+
+/// Table `meta` inside a write transaction.
+pub type MetaTable<'t> = redb::Table<'t, &'static str, &'static [u8]>;
+
+fn row<const N: usize>(
+    table: &impl ReadableTable<&'static str, &'static [u8]>,
+    name: &str,
+) -> Result<[u8; N], Failure> {
+    let found = table.get(name)?;
+    let bytes = found.as_ref().map(|guard| guard.value());
+    bytes
+        .and_then(|bytes| bytes.try_into().ok())
+        .ok_or_else(|| {
+            Failure::Corrupt(format!(
+                "table meta: row {name} is missing or not {N} bytes"
+            ))
+        })
+}
+
+/// The counts.
+///
+/// # Errors
+/// When the row is missing or damaged.
+pub fn read_totals(
+    table: &impl ReadableTable<&'static str, &'static [u8]>,
+) -> Result<Totals, Failure> {
+    let bytes: [u8; Totals::BYTES] = row(table, name::TOTALS)?;
+    Totals::from_bytes(&bytes)
+        .ok_or_else(|| Failure::Corrupt("table meta: row totals is damaged".to_owned()))
+}
+
+/// Puts the counts.
+///
+/// # Errors
+/// When the database can't be written.
+pub fn write_totals(table: &mut MetaTable<'_>, totals: Totals) -> Result<(), Failure> {
+    table.insert(name::TOTALS, totals.to_bytes().as_slice())?;
+    Ok(())
+}
+
+/// Puts the compacted revision.
+///
+/// # Errors
+/// When the database can't be written.
+pub fn write_compacted(table: &mut MetaTable<'_>, revision: Revision) -> Result<(), Failure> {
+    table.insert(name::COMPACTED, revision.0.to_le_bytes().as_slice())?;
+    Ok(())
+}
+
+/// Puts the scrubbed revision.
+///
+/// # Errors
+/// When the database can't be written.
+pub fn write_scrubbed(table: &mut MetaTable<'_>, revision: Revision) -> Result<(), Failure> {
+    table.insert(name::SCRUBBED, revision.0.to_le_bytes().as_slice())?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_are_five_little_endian_numbers() {
+        let totals = Totals {
+            revision: Revision(1),
+            live_keys: 2,
+            retained_bytes: 3,
+            superseded_bytes: 0x0102,
+            time_nanos: u64::MAX,
+        };
+        let bytes = totals.to_bytes();
+        assert_eq!(bytes[..9], [1, 0, 0, 0, 0, 0, 0, 0, 2]);
+        assert_eq!(bytes[24..26], [2, 1]);
+        assert_eq!(Totals::from_bytes(&bytes), Some(totals));
+        assert_eq!(Totals::from_bytes(&bytes[1..]), None);
+    }
+}

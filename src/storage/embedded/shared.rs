@@ -1,0 +1,165 @@
+//! What the engine's threads and its handles have in common.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use actors::engine::{EngineError, EngineStats, Health, Revision};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::watch;
+
+use super::disk::{DataFile, Disk};
+use super::error::Failure;
+use super::options::EmbeddedOptions;
+use super::schema::Totals;
+use super::store::Store;
+use crate::storage::live::{Positions, Tail};
+
+/// State that is published by the writer and read by everybody.
+pub struct Shared {
+    /// The settings.
+    pub options: EmbeddedOptions,
+    /// The directory.
+    pub disk: Arc<dyn Disk>,
+    /// How far store and prefixes are.
+    pub positions: Positions,
+    /// The feeds.
+    pub tail: Arc<Tail>,
+    store: RwLock<Option<Arc<Store>>>,
+    health: Mutex<Health>,
+    totals: Mutex<Totals>,
+    compacted: AtomicU64,
+    file_bytes: AtomicU64,
+    closed: AtomicBool,
+    finished: watch::Sender<bool>,
+}
+
+impl Shared {
+    /// The state of a store just opened.
+    pub fn new(
+        options: EmbeddedOptions,
+        disk: Arc<dyn Disk>,
+        store: Arc<Store>,
+        totals: Totals,
+        compacted: Revision,
+    ) -> Shared {
+        let tail = Tail::new(totals.revision, options.tail_bytes_max);
+        Shared {
+            options,
+            disk,
+            positions: Positions::new(totals.revision),
+            tail,
+            store: RwLock::new(Some(store)),
+            health: Mutex::new(Health::Serving),
+            totals: Mutex::new(totals),
+            compacted: AtomicU64::new(compacted.0),
+            file_bytes: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            finished: watch::Sender::new(false),
+        }
+    }
+
+    /// The log's path, for messages.
+    pub fn file(&self) -> String {
+        self.disk.path(DataFile::Log)
+    }
+
+    /// The database, to read from.
+    ///
+    /// # Errors
+    /// While it is being reopened and after the engine was closed.
+    pub fn store(&self) -> Result<Arc<Store>, EngineError> {
+        if let Some(store) = self.store.read().as_ref() {
+            return Ok(Arc::clone(store));
+        }
+        Err(self.unavailable())
+    }
+
+    /// Puts another database in place; `None` while there is none.
+    pub fn set_store(&self, store: Option<Arc<Store>>) -> Option<Arc<Store>> {
+        std::mem::replace(&mut *self.store.write(), store)
+    }
+
+    /// Why nothing works at the moment.
+    pub fn unavailable(&self) -> EngineError {
+        if self.is_closed() {
+            return EngineError::Closed;
+        }
+        match self.health() {
+            Health::Down(why) => EngineError::Unavailable(why),
+            Health::Serving | Health::ReadOnly(_) => Failure::Closed.to_engine_error(&self.file()),
+        }
+    }
+
+    /// Whether the engine serves.
+    pub fn health(&self) -> Health {
+        self.health.lock().clone()
+    }
+
+    /// Says whether the engine serves.
+    pub fn set_health(&self, health: Health) {
+        *self.health.lock() = health;
+    }
+
+    /// The counts as of the newest published commit.
+    pub fn totals(&self) -> Totals {
+        *self.totals.lock()
+    }
+
+    /// Publishes counts.
+    pub fn set_totals(&self, totals: Totals) {
+        *self.totals.lock() = totals;
+    }
+
+    /// The newest revision compacted.
+    pub fn compacted(&self) -> Revision {
+        Revision(self.compacted.load(Ordering::Acquire))
+    }
+
+    /// Publishes what was compacted, once that is durable.
+    pub fn set_compacted(&self, compacted: Revision) {
+        self.compacted.store(compacted.0, Ordering::Release);
+    }
+
+    /// Looks up how much room the log takes.
+    pub fn measure_file(&self) -> u64 {
+        if let Ok(bytes) = self.disk.allocated_bytes(DataFile::Log) {
+            self.file_bytes.store(bytes, Ordering::Relaxed);
+        }
+        self.file_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Sizes, without I/O.
+    pub fn stats(&self) -> EngineStats {
+        let totals = self.totals();
+        EngineStats {
+            live_keys: totals.live_keys,
+            retained_bytes: totals.retained_bytes,
+            file_bytes: self.file_bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Whether the engine was closed.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Notes that the engine is closed; says whether it was before.
+    pub fn set_closed(&self) -> bool {
+        self.closed.swap(true, Ordering::AcqRel)
+    }
+
+    /// Notes that the writer has let go of everything.
+    pub fn set_finished(&self) {
+        self.finished.send_replace(true);
+    }
+
+    /// Waits until the writer has let go of everything.
+    pub async fn finished(&self) {
+        // The sender lives as long as this does.
+        let _ = self
+            .finished
+            .subscribe()
+            .wait_for(|finished| *finished)
+            .await;
+    }
+}

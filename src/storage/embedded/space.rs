@@ -1,0 +1,96 @@
+//! Room on the disk: a reserve that creates and updates may not touch, and a ballast file that
+//! is given up when the disk is full all the same.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::disk::Disk;
+
+/// How long an answer of the file system counts.
+const CHECK_EVERY: Duration = Duration::from_millis(10);
+/// Bytes written after which it is asked again, however soon.
+const CHECK_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Watches the room; owned by the writer.
+#[derive(Debug)]
+pub struct Space {
+    disk: Arc<dyn Disk>,
+    reserve_bytes: u64,
+    ballast_bytes: u64,
+    free_bytes: u64,
+    asked: Option<Instant>,
+    written_bytes: u64,
+    ballast: bool,
+}
+
+impl Space {
+    /// Knows nothing yet.
+    pub fn new(disk: Arc<dyn Disk>, reserve_bytes: u64, ballast_bytes: u64) -> Space {
+        Space {
+            disk,
+            reserve_bytes,
+            ballast_bytes,
+            free_bytes: u64::MAX,
+            asked: None,
+            written_bytes: 0,
+            ballast: false,
+        }
+    }
+
+    /// Why creates and updates must be refused for want of room, if they must. Cheap: the file
+    /// system is asked every few milliseconds only.
+    pub fn shortage(&mut self, now: Instant) -> Option<String> {
+        let stale = self
+            .asked
+            .is_none_or(|asked| now.duration_since(asked) >= CHECK_EVERY);
+        if stale || self.written_bytes >= CHECK_BYTES {
+            self.asked = Some(now);
+            self.written_bytes = 0;
+            // A file system that can't tell is written to until it refuses.
+            self.free_bytes = self.disk.free_bytes().unwrap_or(u64::MAX);
+        }
+        (self.free_bytes < self.reserve_bytes).then(|| {
+            format!(
+                "{} MiB are free and {} MiB are kept for deletes and compaction: delete objects, \
+                 compact, or make room on the file system",
+                self.free_bytes >> 20,
+                self.reserve_bytes >> 20
+            )
+        })
+    }
+
+    /// Takes note of bytes written.
+    pub fn wrote(&mut self, bytes: u64) {
+        self.written_bytes += bytes;
+    }
+
+    /// The disk is full: gives the ballast up.
+    pub fn give_up_ballast(&mut self) {
+        match self.disk.set_ballast(0) {
+            Ok(()) => {
+                tracing::warn!("disk full: gave up the ballast file so that deletes work");
+            }
+            Err(error) => tracing::error!(%error, "disk full, and its ballast can't be removed"),
+        }
+        self.ballast = false;
+        self.asked = None;
+    }
+
+    /// Makes the ballast if there is none and there is ample room.
+    pub fn keep_ballast(&mut self, now: Instant) {
+        if self.ballast || self.ballast_bytes == 0 || self.shortage(now).is_some() {
+            return;
+        }
+        if self.free_bytes < self.reserve_bytes.saturating_add(2 * self.ballast_bytes) {
+            return;
+        }
+        match self.disk.set_ballast(self.ballast_bytes) {
+            Ok(()) => self.ballast = true,
+            Err(error) => {
+                tracing::warn!(%error, "the ballast file can't be made");
+                // Not tried again before the disk has been full: some file systems never can.
+                self.ballast = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The database of one opening of the file, and how it is opened.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use actors::engine::Revision;
+use parking_lot::RwLock;
+use redb::{
+    Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata,
+    StorageBackend, WriteTransaction,
+};
+
+use super::disk::{DataFile, Disk};
+use super::error::Failure;
+use super::ledger::{LastMark, decode, missing};
+use super::schema::{EVENTS, LIVE, Live, Meta, SUPERSEDED, TIMELINE};
+
+/// Records at the end of the log that opening reads, to see that they are there and whole.
+const TAIL_RECORDS: u64 = 256;
+
+/// One opening of a file. After a failure it is retired and another one takes its place.
+pub struct Store {
+    database: Database,
+    fence: Arc<RwLock<bool>>,
+    /// The file's path, for messages.
+    file: RwLock<String>,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("file", &self.file())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What opening a store found in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Opened {
+    /// Table `meta`.
+    pub meta: Meta,
+    /// Where the timeline ends.
+    pub last_mark: LastMark,
+}
+
+impl Store {
+    /// Opens a file and makes the tables if there are none.
+    ///
+    /// # Errors
+    /// When the file can't be used or what is in it is damaged.
+    pub fn open(
+        disk: &dyn Disk,
+        file: DataFile,
+        cache_bytes: usize,
+    ) -> Result<(Store, Opened), Failure> {
+        let fence = Arc::new(RwLock::new(false));
+        let backend = Fenced {
+            inner: disk.open(file)?,
+            retired: Arc::clone(&fence),
+        };
+        let database = Database::builder()
+            .set_cache_size(cache_bytes)
+            .create_with_backend(backend)?;
+        let store = Store {
+            database,
+            fence,
+            file: RwLock::new(disk.path(file)),
+        };
+        let meta = match Meta::read(&store.read()?)? {
+            Some(meta) => meta,
+            None => store.create()?,
+        };
+        let last_mark = store.verify(&meta)?;
+        Ok((store, Opened { meta, last_mark }))
+    }
+
+    fn create(&self) -> Result<Meta, Failure> {
+        let meta = Meta::new(uuid::Uuid::new_v4().into_bytes());
+        let transaction = self.write()?;
+        meta.create(&transaction)?;
+        self.commit(transaction)?;
+        Ok(meta)
+    }
+
+    /// The file's path, for messages.
+    pub fn file(&self) -> String {
+        self.file.read().clone()
+    }
+
+    /// Notes that the file has another path now.
+    pub fn rename(&self, file: String) {
+        *self.file.write() = file;
+    }
+
+    /// A snapshot to read from; to be held briefly, as it pins pages.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn read(&self) -> Result<ReadTransaction, Failure> {
+        Ok(self.database.begin_read()?)
+    }
+
+    /// The transaction that changes; only one thread asks for it.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn write(&self) -> Result<WriteTransaction, Failure> {
+        Ok(self.database.begin_write()?)
+    }
+
+    /// Makes a transaction durable.
+    ///
+    /// # Errors
+    /// When the database fails; whether the transaction took place shows when it is reopened.
+    pub fn commit(&self, mut transaction: WriteTransaction) -> Result<(), Failure> {
+        transaction.set_durability(Durability::Immediate)?;
+        // The allocator's state goes with every commit: after a crash nothing is scanned.
+        transaction.set_quick_repair(true);
+        Ok(transaction.commit()?)
+    }
+
+    /// Lets a transaction stand without a sync; the next durable commit carries it.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn commit_lazily(&self, mut transaction: WriteTransaction) -> Result<(), Failure> {
+        transaction.set_durability(Durability::None)?;
+        Ok(transaction.commit()?)
+    }
+
+    /// Lets nothing of this opening reach the file any more, not even its own closing; waits
+    /// for writes that are on their way.
+    pub fn retire(&self) {
+        *self.fence.write() = true;
+    }
+
+    /// Looks at what must fit together, at a cost that does not grow with history.
+    fn verify(&self, meta: &Meta) -> Result<LastMark, Failure> {
+        let transaction = self.read()?;
+        let revision = meta.totals.revision;
+        if meta.compacted > revision || meta.scrubbed > meta.compacted {
+            return Err(Failure::Corrupt(format!(
+                "table meta: revision {revision}, compacted {}, scrubbed {} are out of order",
+                meta.compacted, meta.scrubbed
+            )));
+        }
+        verify_tail(&transaction, meta)?;
+        verify_live(&transaction, meta)?;
+        transaction.open_table(SUPERSEDED)?;
+        let timeline = transaction.open_table(TIMELINE)?;
+        let last = timeline.last()?;
+        Ok(LastMark {
+            time_nanos: last.map_or(0, |(_, row)| row.value().0),
+            written_bytes: 0,
+        })
+    }
+}
+
+/// The newest records are all there, whole, and nothing is beyond them.
+fn verify_tail(transaction: &ReadTransaction, meta: &Meta) -> Result<(), Failure> {
+    let events = transaction.open_table(EVENTS)?;
+    let newest = meta.totals.revision;
+    if let Some((last, _)) = events.last()?
+        && last.value() > newest.0
+    {
+        return Err(Failure::Corrupt(format!(
+            "table events, record {}: it lies beyond the store's revision {newest}",
+            last.value()
+        )));
+    }
+    let oldest = meta.scrubbed.0.max(newest.0.saturating_sub(TAIL_RECORDS));
+    let mut expected = oldest;
+    for row in events.range(oldest + 1..=newest.0)? {
+        let (revision, bytes) = row?;
+        expected += 1;
+        if revision.value() != expected {
+            return Err(missing(Revision(expected)));
+        }
+        decode(Revision(expected), bytes.value())?;
+    }
+    if expected < newest.0 {
+        return Err(missing(Revision(expected + 1)));
+    }
+    Ok(())
+}
+
+/// There are as many live keys as were counted, each with a record that can exist.
+fn verify_live(transaction: &ReadTransaction, meta: &Meta) -> Result<(), Failure> {
+    let live = transaction.open_table(LIVE)?;
+    let counted = meta.totals.live_keys;
+    let mut found = 0;
+    for row in live.iter()? {
+        let (key, row) = row?;
+        let row = Live::from(row.value());
+        if row.revision > meta.totals.revision || row.create_revision > row.revision {
+            return Err(Failure::Corrupt(format!(
+                "table live, key {:?}: its revision {} can't be",
+                String::from_utf8_lossy(key.value()),
+                row.revision
+            )));
+        }
+        found += 1;
+    }
+    if found != counted || live.len()? != counted {
+        return Err(Failure::Corrupt(format!(
+            "table live: it has {found} keys and should have {counted}"
+        )));
+    }
+    Ok(())
+}
+
+/// The file behind a database, until the database is retired.
+#[derive(Debug)]
+struct Fenced {
+    inner: Box<dyn StorageBackend>,
+    retired: Arc<RwLock<bool>>,
+}
+
+impl Fenced {
+    fn while_open<T>(&self, write: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let retired = self.retired.read();
+        if *retired {
+            return Err(io::Error::other("the database has been opened anew"));
+        }
+        write()
+    }
+}
+
+impl StorageBackend for Fenced {
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.inner.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.while_open(|| self.inner.set_len(len))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.while_open(|| self.inner.sync_data())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.while_open(|| self.inner.write(offset, data))
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.inner.close()
+    }
+}

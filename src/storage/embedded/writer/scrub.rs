@@ -1,0 +1,137 @@
+//! Forgetting: compaction moves the horizon, scrubbing removes what lies behind it, and a
+//! rebuilt file takes the log's place.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use actors::engine::{EngineError, Maintenance, Revision};
+
+use super::{Desk, Promotion};
+use crate::storage::embedded::error::Failure;
+use crate::storage::embedded::ledger::Ledger;
+use crate::storage::embedded::metrics;
+use crate::storage::embedded::readers::panic_text;
+use crate::storage::embedded::rebuild::{Rebuild, Seal};
+
+/// Rows of the timeline removed in one step.
+const MARKS_MAX: usize = 64;
+
+impl Desk {
+    /// Does something with the database that is no commit; a failure opens it anew.
+    fn guarded<T>(
+        &mut self,
+        work: impl FnOnce(&mut Desk) -> Result<T, Failure>,
+    ) -> Result<T, EngineError> {
+        let result = catch_unwind(AssertUnwindSafe(|| work(self)));
+        let result = result.unwrap_or_else(|panic| Err(Failure::Panic(panic_text(&*panic))));
+        result.map_err(|failure| {
+            let error = failure.to_engine_error(&self.shared.file());
+            self.recover(&failure, None);
+            error
+        })
+    }
+
+    /// Moves the horizon, durably, and only then says so.
+    pub(super) fn compact(&mut self, up_to: Revision) -> Result<(), EngineError> {
+        let current = self.shared.positions.revision();
+        if up_to > current {
+            return Err(EngineError::FutureRevision {
+                requested: up_to,
+                current,
+            });
+        }
+        if up_to <= self.shared.compacted() {
+            return Ok(());
+        }
+        self.guarded(|desk| {
+            let store = desk.store()?;
+            let transaction = store.write()?;
+            let mut ledger = Ledger::open(&transaction)?;
+            ledger.set_compacted(up_to)?;
+            ledger.finish()?;
+            store.commit(transaction)?;
+            desk.unsettled = false;
+            desk.shared.set_compacted(up_to);
+            metrics::compacted(up_to);
+            Ok(())
+        })
+    }
+
+    /// Removes compacted records for as long as a step may take.
+    pub(super) fn scrub(&mut self) -> Result<Maintenance, EngineError> {
+        let started = Instant::now();
+        let maintenance = self.guarded(|desk| desk.scrub_step(started))?;
+        metrics::scrubbed(maintenance.removed, started.elapsed());
+        Ok(maintenance)
+    }
+
+    fn scrub_step(&mut self, started: Instant) -> Result<Maintenance, Failure> {
+        let compacted = self.shared.compacted();
+        if self.scrubbed >= compacted {
+            return Ok(Maintenance::default());
+        }
+        let store = self.store()?;
+        let transaction = store.write()?;
+        let mut ledger = Ledger::open(&transaction)?;
+        let (mut scrubbed, mut removed) = (self.scrubbed, 0);
+        while scrubbed < compacted && started.elapsed() < self.shared.options.scrub_budget {
+            scrubbed = scrubbed.next();
+            removed += ledger.scrub(scrubbed)?;
+        }
+        ledger.set_scrubbed(scrubbed)?;
+        ledger.forget_marks(scrubbed, MARKS_MAX)?;
+        let totals = ledger.finish()?;
+        // Nothing of this is worth a sync: after a power cut it is done again.
+        store.commit_lazily(transaction)?;
+        self.scrubbed = scrubbed;
+        self.unsettled = true;
+        self.shared.set_totals(totals);
+        Ok(Maintenance {
+            removed,
+            reclaimed_bytes: 0,
+            more: scrubbed < compacted,
+        })
+    }
+
+    /// Makes lazy removals durable, which is what frees their pages.
+    pub(super) fn settle(&mut self) {
+        if !self.unsettled || self.store.is_none() {
+            return;
+        }
+        // A failure is dealt with inside; there is nobody to tell.
+        let _ = self.guarded(|desk| {
+            let store = desk.store()?;
+            store.commit(store.write()?)?;
+            desk.unsettled = false;
+            Ok(())
+        });
+    }
+
+    /// Lets a rebuilt file take the log's place, once it holds everything.
+    pub(super) fn promote(&mut self, mut rebuild: Box<Rebuild>) -> Result<Promotion, EngineError> {
+        self.settle();
+        let started = Instant::now();
+        let outcome = self.guarded(|desk| {
+            let store = desk.store()?;
+            match rebuild.seal(&store) {
+                Ok(Seal::Behind) => return Ok(Promotion::Later(rebuild)),
+                Ok(Seal::Whole) => {}
+                // The copy's own trouble is none of the log's.
+                Ok(Seal::Different) => return Ok(Promotion::Useless),
+                Err(failure) => {
+                    tracing::warn!(%failure, "the rebuilt log is of no use");
+                    return Ok(Promotion::Useless);
+                }
+            }
+            desk.shared.disk.promote()?;
+            let fresh = Arc::new(rebuild.into_store(desk.shared.file()));
+            store.retire();
+            desk.store = Some(Arc::clone(&fresh));
+            drop(store);
+            Ok(Promotion::Done(desk.shared.set_store(Some(fresh))))
+        });
+        metrics::promoted(started.elapsed());
+        outcome
+    }
+}

@@ -1,0 +1,1 @@
+//! What only an engine with a file must do.

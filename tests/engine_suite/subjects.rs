@@ -1,0 +1,287 @@
+//! Engines to be examined, and words to examine them with.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use actors::engine::{
+    At, Change, Engine, Event, EventKind, Expect, Feed, FeedItem, Key, KeyValue, LeaseId, Mutation,
+    Origin, Outcome, Prefix, RangeRequest, RangeResponse, Revision,
+};
+use bytes::Bytes;
+use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
+use taffrail::storage::memory::MemoryEngine;
+
+/// How long anything may take before a check fails instead of hanging.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A clock that tests move by hand.
+#[derive(Clone)]
+pub struct Clock(Arc<AtomicU64>);
+
+impl Clock {
+    pub fn new() -> Clock {
+        Clock(Arc::new(AtomicU64::new(1_000_000)))
+    }
+
+    pub fn now(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(self.0.load(Ordering::SeqCst))
+    }
+
+    pub fn pass(&self, seconds: u64) {
+        self.0.fetch_add(seconds, Ordering::SeqCst);
+    }
+
+    pub fn function(&self) -> Arc<dyn Fn() -> SystemTime + Send + Sync> {
+        let clock = self.clone();
+        Arc::new(move || clock.now())
+    }
+}
+
+/// An engine under examination. Checks use keys below `root` only, so that engines that share a
+/// server can be examined too.
+pub struct Subject {
+    pub engine: Arc<dyn Engine>,
+    pub clock: Clock,
+    root: String,
+    _keep: Box<dyn Any + Send + Sync>,
+}
+
+pub fn memory() -> Subject {
+    let clock = Clock::new();
+    Subject {
+        engine: MemoryEngine::with_clock(clock.function()),
+        clock,
+        root: "/registry/".to_owned(),
+        _keep: Box::new(()),
+    }
+}
+
+pub fn embedded() -> Subject {
+    let clock = Clock::new();
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = EmbeddedOptions::new(directory.path());
+    options.clock = clock.function();
+    // Small, so that the checks meet the bounds.
+    options.tail_bytes_max = 64 * 1024;
+    options.range_bytes_max = 64 * 1024;
+    Subject {
+        engine: EmbeddedEngine::open(options).unwrap(),
+        clock,
+        root: "/registry/".to_owned(),
+        _keep: Box::new(directory),
+    }
+}
+
+impl Subject {
+    pub fn key(&self, name: &str) -> Key {
+        Key::new(format!("{}{name}", self.root))
+    }
+
+    pub fn prefix(&self, name: &str) -> Prefix {
+        Prefix::new(format!("{}{name}", self.root))
+    }
+
+    pub async fn commit(&self, name: &str, expect: Expect, change: Change) -> Outcome {
+        self.engine
+            .commit(mutation(self.key(name), expect, change))
+            .await
+            .unwrap()
+    }
+
+    pub async fn create(&self, name: &str, value: &str) -> Event {
+        committed(self.commit(name, Expect::Absent, put(value)).await)
+    }
+
+    pub async fn update(&self, name: &str, from: Revision, value: &str) -> Event {
+        committed(self.commit(name, Expect::Unchanged(from), put(value)).await)
+    }
+
+    pub async fn delete(&self, name: &str, from: Revision) -> Event {
+        committed(
+            self.commit(name, Expect::Unchanged(from), Change::Delete)
+                .await,
+        )
+    }
+
+    /// Puts whatever was there before.
+    pub async fn set(&self, name: &str, value: &str) -> Event {
+        match self.get(name).await {
+            Some(current) => self.update(name, current.revision, value).await,
+            None => self.create(name, value).await,
+        }
+    }
+
+    pub async fn get(&self, name: &str) -> Option<KeyValue> {
+        self.engine
+            .get(self.key(name), At::Latest)
+            .await
+            .unwrap()
+            .item
+    }
+
+    pub async fn get_at(&self, name: &str, at: Revision) -> Option<KeyValue> {
+        self.engine
+            .get(self.key(name), At::Revision(at))
+            .await
+            .unwrap()
+            .item
+    }
+
+    pub fn range_request(&self, prefix: &str, at: At, limit: usize) -> RangeRequest {
+        RangeRequest {
+            prefix: self.prefix(prefix),
+            start: None,
+            at,
+            limit,
+            count_only: false,
+        }
+    }
+
+    /// A whole range, in as many parts as the engine likes.
+    pub async fn range(&self, prefix: &str, at: At) -> (Revision, Vec<KeyValue>) {
+        let mut request = self.range_request(prefix, at, 0);
+        let mut items: Vec<KeyValue> = Vec::new();
+        let mut first: Option<RangeResponse> = None;
+        loop {
+            let part = self.engine.range(request.clone()).await.unwrap();
+            assert_eq!(part.more, part.count > part.items.len() as u64);
+            assert!(
+                !part.more || !part.items.is_empty(),
+                "a part without progress"
+            );
+            let more = part.more;
+            items.extend(part.items.iter().cloned());
+            let whole = first.get_or_insert(part);
+            if !more {
+                assert_eq!(
+                    whole.count,
+                    items.len() as u64,
+                    "the first part counts them all"
+                );
+                let revision = match at {
+                    At::Latest => whole.revision,
+                    At::Revision(revision) => revision,
+                };
+                return (revision, items);
+            }
+            request.at = match at {
+                At::Latest => At::Revision(whole.revision),
+                at => at,
+            };
+            request.start = items.last().map(after_key);
+        }
+    }
+
+    pub async fn feed(&self, prefix: &str, after: Revision) -> Box<dyn Feed> {
+        self.engine.feed(self.prefix(prefix), after).await.unwrap()
+    }
+
+    /// Runs maintenance until there is nothing left to do; says how many records went.
+    pub async fn maintain(&self) -> u64 {
+        let mut removed = 0;
+        loop {
+            let step = self.engine.maintain(false).await.unwrap();
+            removed += step.removed;
+            if !step.more {
+                return removed;
+            }
+        }
+    }
+}
+
+/// What comes right after a key.
+pub fn after_key(item: &KeyValue) -> Vec<u8> {
+    let mut start = item.key.as_bytes().to_vec();
+    start.push(0);
+    start
+}
+
+pub fn mutation(key: Key, expect: Expect, change: Change) -> Mutation {
+    Mutation {
+        key,
+        expect,
+        change,
+        origin: Origin::default(),
+    }
+}
+
+pub fn put(value: &str) -> Change {
+    Change::Put {
+        value: Bytes::copy_from_slice(value.as_bytes()),
+        lease: LeaseId(0),
+    }
+}
+
+#[track_caller]
+pub fn committed(outcome: Outcome) -> Event {
+    match outcome {
+        Outcome::Committed(event) => event,
+        Outcome::Refused { .. } => panic!("refused: {outcome:?}"),
+    }
+}
+
+#[track_caller]
+pub fn refused(outcome: Outcome) -> (Option<KeyValue>, Revision) {
+    match outcome {
+        Outcome::Refused { current, revision } => (current, revision),
+        Outcome::Committed(_) => panic!("committed: {outcome:?}"),
+    }
+}
+
+/// The next events of a feed, at least this many.
+pub async fn take(feed: &mut dyn Feed, at_least: usize) -> Vec<Event> {
+    let mut events = Vec::new();
+    while events.len() < at_least {
+        let item = tokio::time::timeout(PATIENCE, feed.next()).await;
+        match item.expect("the feed fell silent").unwrap() {
+            FeedItem::Events(batch) => events.extend(batch.iter().cloned()),
+            FeedItem::Progress(_) => {}
+        }
+    }
+    events
+}
+
+/// Whether a feed has nothing to say: it gets a moment in which it must not.
+pub async fn is_silent(feed: &mut dyn Feed) -> bool {
+    let deadline = tokio::time::Instant::now() + Duration::from_millis(50);
+    loop {
+        match tokio::time::timeout_at(deadline, feed.next()).await {
+            Err(_) => return true,
+            Ok(Ok(FeedItem::Progress(_))) => {}
+            Ok(_) => return false,
+        }
+    }
+}
+
+/// Revisions and what happened, to compare at a glance.
+pub fn outline(events: &[Event]) -> Vec<(u64, EventKind, String)> {
+    let row = |event: &Event| {
+        let name = event
+            .key
+            .to_text()
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        (event.revision.0, event.kind, name)
+    };
+    events.iter().map(row).collect()
+}
+
+/// Small numbers that look random and come again with the same seed.
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Dice {
+        Dice(seed.max(1))
+    }
+
+    pub fn roll(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % below
+    }
+}
