@@ -21,6 +21,7 @@ use crate::server::health::{Check, Health};
 use crate::server::listener::{BindError, MetricsListener, Running, Server};
 use crate::server::service::{Service, Shared, SharedParts};
 use crate::server::tls::{Tls, TlsError};
+use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions, OpenError};
 use crate::storage::factory::{DEFAULT_ROOT, StoragePlan};
 use crate::storage::memory::MemoryEngine;
 use crate::storage::{StorageError, census};
@@ -33,6 +34,9 @@ pub enum StartError {
     /// A port is taken, or may not be opened.
     #[error(transparent)]
     Bind(#[from] BindError),
+    /// The store can't be opened.
+    #[error(transparent)]
+    Store(#[from] OpenError),
     /// A resource has no place in the store.
     #[error("a resource can't be stored: {0}")]
     Plan(#[from] StorageError),
@@ -197,7 +201,9 @@ impl Daemon {
 pub fn open_engine(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
     Ok(match config.storage_backend {
         StorageBackend::Memory => MemoryEngine::new(),
-        StorageBackend::Embedded => MemoryEngine::new(),
+        StorageBackend::Embedded => {
+            EmbeddedEngine::open(EmbeddedOptions::new(config.data_dir.as_path()))?
+        }
     })
 }
 
