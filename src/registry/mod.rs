@@ -11,6 +11,8 @@ pub mod creations;
 pub mod definitions;
 pub mod deletion;
 pub mod errors;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod keys;
 mod namespace_source;
 pub mod special;

@@ -1,0 +1,209 @@
+//! A catalog over a store in memory, for tests.
+
+use std::sync::Arc;
+
+use actors::object::CachedObject;
+use serde_json::Value;
+use tokio::time::{Duration, Instant};
+
+use super::catalog::{Catalog, Storages};
+use super::{Answer, RegistryStore, RequestContext, Target, UpdateSource};
+use crate::api::object::Object;
+use crate::api::options::{DeleteOptions, ListOptions, WriteOptions};
+use crate::api::patch::{Patch, PatchKind};
+use crate::api::selector::Selection;
+use crate::api::status::Status;
+use crate::storage::codec::{Codec, object_of};
+use crate::storage::dry_run::DryRun;
+use crate::storage::keys::Keys;
+use crate::storage::memory::MemoryEngine;
+use crate::storage::transformer::Identity;
+use crate::storage::underlying::{StoredDecoder, Underlying};
+
+/// Where the keys of tests begin.
+pub(crate) const ROOT: &str = "/registry";
+
+/// A catalog over a store in memory, with the namespace `d` in it.
+pub(crate) struct Fixture {
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) context: RequestContext,
+}
+
+/// An object from JSON.
+pub(crate) fn object(value: Value) -> Object {
+    match value {
+        Value::Object(members) => Object(members),
+        other => panic!("{other} is no object"),
+    }
+}
+
+/// A cached object as JSON.
+pub(crate) fn shown(cached: &CachedObject) -> Object {
+    object_of(cached).expect("a cached object is one")
+}
+
+/// Code, reason and message of a refusal.
+pub(crate) fn refusal<T: std::fmt::Debug>(
+    answer: Result<T, Box<Status>>,
+) -> (u16, &'static str, String) {
+    let status = answer.expect_err("it is refused");
+    (status.code, status.reason, status.message)
+}
+
+impl Fixture {
+    pub(crate) async fn new() -> Fixture {
+        let fixture = Fixture::over(|storages| storages);
+        fixture
+            .create("namespaces", None, r#"{"metadata":{"name":"d"}}"#)
+            .await
+            .expect("created");
+        fixture
+    }
+
+    /// A fixture whose storages are wrapped; without any namespace.
+    pub(crate) fn over(wrap: impl Fn(Storages) -> Storages) -> Fixture {
+        let engine = MemoryEngine::new();
+        let catalog = Catalog::assemble(ROOT, |definition| {
+            let keys = Keys::new(ROOT, definition.key_prefix).expect("it has a prefix");
+            let codec = Codec::new(definition);
+            let transformer = Arc::new(Identity);
+            let decoder = Arc::new(StoredDecoder {
+                codec: codec.clone(),
+                transformer,
+            });
+            let storage = Arc::new(Underlying::new(engine.clone(), keys.clone(), decoder, None));
+            let dry_run = Arc::new(DryRun::new(storage.clone(), codec, keys));
+            wrap(Storages { storage, dry_run })
+        });
+        let deadline = Instant::now() + Duration::from_secs(60);
+        Fixture {
+            catalog: Arc::new(catalog),
+            context: RequestContext::internal("test", deadline),
+        }
+    }
+
+    pub(crate) fn store(&self, resource: &str) -> Arc<RegistryStore> {
+        self.catalog.named(resource).expect("in the table")
+    }
+
+    pub(crate) async fn create(
+        &self,
+        resource: &str,
+        namespace: Option<&str>,
+        body: &str,
+    ) -> Result<Object, Box<Status>> {
+        self.create_with(resource, namespace, body, &WriteOptions::default())
+            .await
+    }
+
+    pub(crate) async fn create_with(
+        &self,
+        resource: &str,
+        namespace: Option<&str>,
+        body: &str,
+        options: &WriteOptions,
+    ) -> Result<Object, Box<Status>> {
+        let store = self.store(resource);
+        let object = self.parse(&store, body);
+        let created = store
+            .create(&self.context, namespace, object, options)
+            .await?;
+        Ok(shown(&created))
+    }
+
+    fn parse(&self, store: &RegistryStore, body: &str) -> Object {
+        let mut object = object(serde_json::from_str(body).expect("the test's body is JSON"));
+        object.set_type(store.definition().kind, &store.definition().api_version());
+        object
+    }
+
+    pub(crate) async fn get(
+        &self,
+        resource: &str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Object, Box<Status>> {
+        self.store(resource)
+            .get(namespace, name, "")
+            .await
+            .map(|cached| shown(&cached))
+    }
+
+    pub(crate) async fn names(&self, resource: &str, namespace: Option<&str>) -> Vec<String> {
+        let store = self.store(resource);
+        let everything = Arc::new(Selection::default());
+        let list = store
+            .list(namespace, &ListOptions::default(), everything)
+            .await;
+        let list = list.expect("it can be listed");
+        list.items
+            .iter()
+            .map(|item| item.attributes.name.to_string())
+            .collect()
+    }
+
+    /// PUT; answers whether it created the object, and the object.
+    pub(crate) async fn put(
+        &self,
+        resource: &str,
+        path: (Option<&str>, &str, Option<&str>),
+        body: &str,
+    ) -> Result<(bool, Object), Box<Status>> {
+        let store = self.store(resource);
+        let source = UpdateSource::Replace(self.parse(&store, body));
+        self.update(&store, path, source, &WriteOptions::default())
+            .await
+    }
+
+    /// A JSON merge patch.
+    pub(crate) async fn merge(
+        &self,
+        resource: &str,
+        path: (Option<&str>, &str, Option<&str>),
+        patch: &str,
+    ) -> Result<Object, Box<Status>> {
+        let store = self.store(resource);
+        let patch = Patch::parse(PatchKind::Merge, patch.as_bytes())?;
+        let source = UpdateSource::Patch(patch);
+        let written = self
+            .update(&store, path, source, &WriteOptions::default())
+            .await?;
+        Ok(written.1)
+    }
+
+    pub(crate) async fn update(
+        &self,
+        store: &RegistryStore,
+        (namespace, name, subresource): (Option<&str>, &str, Option<&str>),
+        source: UpdateSource,
+        options: &WriteOptions,
+    ) -> Result<(bool, Object), Box<Status>> {
+        let target = Target {
+            namespace,
+            name,
+            subresource,
+        };
+        let written = store.update(&self.context, target, source, options).await?;
+        Ok((written.created, shown(&written.object)))
+    }
+
+    /// DELETE; answers 200 or 202 with what a client would be told.
+    pub(crate) async fn delete(
+        &self,
+        resource: &str,
+        namespace: Option<&str>,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<(u16, Value), Box<Status>> {
+        let store = self.store(resource);
+        let deletion = store
+            .delete(&self.context, namespace, name, options)
+            .await?;
+        let code = if deletion.accepted { 202 } else { 200 };
+        let told = match deletion.answer {
+            Answer::Object => Value::Object(shown(&deletion.object).0),
+            Answer::Status(status) => serde_json::to_value(&*status).expect("a document"),
+        };
+        Ok((code, told))
+    }
+}

@@ -1,0 +1,313 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use actors::engine::{Origin, Revision};
+use actors::object::CachedObject;
+use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
+
+use crate::api::object::Object;
+use crate::api::options::{DeleteOptions, WriteOptions};
+use crate::registry::catalog::Storages;
+use crate::registry::fixture::{Fixture, refusal};
+use crate::storage::{
+    DeleteRequest, GetRequest, ListRequest, ObjectList, Stats, Storage, StorageError,
+    StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest, WatchStream,
+};
+
+const DRY: WriteOptions = WriteOptions {
+    dry_run: true,
+    field_manager: String::new(),
+    field_validation: crate::api::options::FieldValidation::Warn,
+};
+
+/// API-91, API-94: what the server decides is not taken from the body.
+#[tokio::test]
+async fn a_created_object_has_the_servers_system_fields() {
+    let fixture = Fixture::new().await;
+    let body = r#"{"metadata":{"name":"a","uid":"x","creationTimestamp":"2001-01-01T00:00:00Z",
+        "deletionTimestamp":"2001-01-01T00:00:00Z","deletionGracePeriodSeconds":3,"selfLink":"/x",
+        "labels":{},"finalizers":null},"data":{"k":"1"}}"#;
+    let made = fixture
+        .create("configmaps", Some("d"), body)
+        .await
+        .expect("created");
+    assert_eq!(made.uid().len(), 36);
+    assert_eq!(made.namespace(), "d");
+    assert_ne!(made.meta("creationTimestamp"), "2001-01-01T00:00:00Z");
+    let mut members: Vec<&String> = made.metadata().expect("metadata").keys().collect();
+    members.sort();
+    assert_eq!(
+        members,
+        [
+            "creationTimestamp",
+            "name",
+            "namespace",
+            "resourceVersion",
+            "uid"
+        ]
+    );
+    let got = fixture
+        .get("configmaps", Some("d"), "a")
+        .await
+        .expect("stored");
+    assert_eq!(got, made);
+}
+
+/// API-97, RG-3: a name is taken once, and the refusal tells of an object on its way out.
+#[tokio::test]
+async fn a_name_that_is_taken_is_refused() {
+    let fixture = Fixture::new().await;
+    let body = r#"{"metadata":{"name":"a","finalizers":["ex.com/a"]}}"#;
+    fixture
+        .create("configmaps", Some("d"), body)
+        .await
+        .expect("created");
+    let text = "configmaps \"a\" already exists";
+    let again = refusal(fixture.create("configmaps", Some("d"), body).await);
+    assert_eq!(again, (409, "AlreadyExists", text.to_owned()));
+    let dry = refusal(
+        fixture
+            .create_with("configmaps", Some("d"), body, &DRY)
+            .await,
+    );
+    assert_eq!(dry, again);
+    let options = DeleteOptions::default();
+    fixture
+        .delete("configmaps", Some("d"), "a", &options)
+        .await
+        .expect("marked");
+    let again = refusal(fixture.create("configmaps", Some("d"), body).await);
+    let text = format!("object is being deleted: {text}");
+    assert_eq!(again, (409, "AlreadyExists", text));
+}
+
+/// API-96, ST-31.
+#[tokio::test]
+async fn a_version_may_not_be_given_unless_it_is_0() {
+    let fixture = Fixture::new().await;
+    let body = r#"{"metadata":{"name":"a","resourceVersion":"5"}}"#;
+    let text = "resourceVersion should not be set on objects to be created".to_owned();
+    let answer = refusal(fixture.create("configmaps", Some("d"), body).await);
+    assert_eq!(answer, (500, "", text));
+    let body = r#"{"metadata":{"name":"a","resourceVersion":"0"}}"#;
+    fixture
+        .create("configmaps", Some("d"), body)
+        .await
+        .expect("created");
+}
+
+/// API-92, API-203: the URL decides the namespace.
+#[tokio::test]
+async fn the_namespace_is_that_of_the_url() {
+    let fixture = Fixture::new().await;
+    let body = r#"{"metadata":{"name":"a","namespace":"elsewhere"}}"#;
+    let text = "the namespace of the provided object does not match the namespace sent on the \
+                request";
+    let answer = refusal(fixture.create("configmaps", Some("d"), body).await);
+    assert_eq!(answer, (400, "BadRequest", text.to_owned()));
+    let made = fixture.create("nodes", None, body).await.expect("created");
+    assert_eq!(made.namespace(), "");
+}
+
+/// API-95, API-148.
+#[tokio::test]
+async fn an_object_needs_a_name() {
+    let fixture = Fixture::new().await;
+    let answer = refusal(
+        fixture
+            .create("configmaps", Some("d"), r#"{"metadata":{}}"#)
+            .await,
+    );
+    let text = "ConfigMap \"\" is invalid: metadata.name: Required value: name or generateName is \
+                required";
+    assert_eq!(answer, (422, "Invalid", text.to_owned()));
+}
+
+/// API-199: five characters are added to at most 58.
+#[tokio::test]
+async fn names_are_generated_from_a_base() {
+    let fixture = Fixture::new().await;
+    let body = r#"{"metadata":{"generateName":"gen-"}}"#;
+    let made = fixture
+        .create("configmaps", Some("d"), body)
+        .await
+        .expect("created");
+    assert!(made.name().starts_with("gen-"));
+    assert_eq!(made.name().len(), 9);
+    assert_eq!(made.meta("generateName"), "gen-");
+    let long = format!(r#"{{"metadata":{{"generateName":"{}"}}}}"#, "a".repeat(80));
+    let made = fixture
+        .create("configmaps", Some("d"), &long)
+        .await
+        .expect("created");
+    assert_eq!(made.name().len(), 63);
+}
+
+/// API-144, ST-80: all that a creation gives but a version, and nothing stored.
+#[tokio::test]
+async fn a_dry_run_stores_nothing() {
+    let fixture = Fixture::new().await;
+    let body = r#"{"metadata":{"name":"a"},"data":{"k":"1"}}"#;
+    let made = fixture
+        .create_with("configmaps", Some("d"), body, &DRY)
+        .await
+        .expect("answered");
+    assert_eq!((made.uid().len(), made.resource_version()), (36, ""));
+    assert_eq!(
+        refusal(fixture.get("configmaps", Some("d"), "a").await).0,
+        404
+    );
+}
+
+/// API-261: a namespace must exist and live.
+#[tokio::test]
+async fn nothing_is_created_in_a_namespace_that_is_missing_or_terminating() {
+    let fixture = Fixture::new().await;
+    let body = r#"{"metadata":{"name":"late"}}"#;
+    let missing = (404, "NotFound", "namespaces \"none\" not found".to_owned());
+    for options in [WriteOptions::default(), DRY] {
+        let answer = fixture
+            .create_with("configmaps", Some("none"), body, &options)
+            .await;
+        assert_eq!(refusal(answer), missing);
+    }
+    let lease = fixture.put(
+        "leases.coordination.k8s.io",
+        (Some("none"), "late", None),
+        body,
+    );
+    assert_eq!(refusal(lease.await), missing);
+    let options = DeleteOptions::default();
+    fixture
+        .delete("namespaces", None, "d", &options)
+        .await
+        .expect("terminating");
+    let status = fixture
+        .create("configmaps", Some("d"), body)
+        .await
+        .expect_err("refused");
+    let text = "configmaps \"late\" is forbidden: unable to create new content in namespace d \
+                because it is being terminated";
+    assert_eq!((status.code, status.message.as_str()), (403, text));
+    let cause = status.details.unwrap_or_default().causes.remove(0);
+    assert_eq!(cause.reason, "NamespaceTerminating");
+    assert_eq!(cause.message, "namespace d is being terminated");
+    assert_eq!(cause.field, "metadata.namespace");
+}
+
+/// API-97, API-224: a terminating namespace can't be created again.
+#[tokio::test]
+async fn a_namespace_is_created_active_with_a_finalizer() {
+    let fixture = Fixture::new().await;
+    let made = fixture.get("namespaces", None, "d").await.expect("stored");
+    assert_eq!(made.text(&["status", "phase"]), "Active");
+    assert_eq!(
+        made.at(&["spec", "finalizers"]),
+        Some(&serde_json::json!(["kubernetes"]))
+    );
+    let label = made.text(&["metadata", "labels", "kubernetes.io/metadata.name"]);
+    assert_eq!(label, "d");
+}
+
+/// A storage in which every name is taken.
+struct Crowded {
+    inner: Arc<dyn Storage>,
+    attempts: Arc<AtomicUsize>,
+}
+
+impl Storage for Crowded {
+    fn create<'s>(
+        &'s self,
+        key: &'s str,
+        _: Object,
+        _: Option<u64>,
+        _: Origin,
+    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+        self.attempts.fetch_add(1, Ordering::SeqCst);
+        let error = StorageError {
+            key: key.to_owned(),
+            kind: StorageErrorKind::KeyExists,
+        };
+        std::future::ready(Err(error)).boxed()
+    }
+
+    fn delete<'s>(
+        &'s self,
+        request: DeleteRequest,
+        validate: &'s mut dyn ValidateDeletion,
+    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+        self.inner.delete(request, validate)
+    }
+
+    fn get(
+        &self,
+        request: GetRequest,
+    ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>> {
+        self.inner.get(request)
+    }
+
+    fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ObjectList, StorageError>> {
+        self.inner.get_list(request)
+    }
+
+    fn watch(
+        &self,
+        request: WatchRequest,
+    ) -> LocalBoxFuture<'_, Result<Box<dyn WatchStream>, StorageError>> {
+        self.inner.watch(request)
+    }
+
+    fn guaranteed_update<'s>(
+        &'s self,
+        request: UpdateRequest,
+        update: &'s mut dyn UpdateFunction,
+    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+        self.inner.guaranteed_update(request, update)
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats, StorageError>> {
+        self.inner.stats()
+    }
+
+    fn readiness_check(&self) -> Result<(), StorageError> {
+        self.inner.readiness_check()
+    }
+
+    fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>> {
+        self.inner.current_revision()
+    }
+}
+
+/// API-199, RG-3: eight attempts, and then a refusal of its own.
+#[tokio::test]
+async fn generated_names_are_tried_eight_times() {
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let fixture = Fixture::over(|Storages { storage, dry_run }| {
+        let storage = Arc::new(Crowded {
+            inner: storage,
+            attempts: attempts.clone(),
+        });
+        Storages { storage, dry_run }
+    });
+    let body = r#"{"metadata":{"generateName":"n-"}}"#;
+    let status = fixture
+        .create("nodes", None, body)
+        .await
+        .expect_err("all names are taken");
+    assert_eq!(attempts.load(Ordering::SeqCst), 8);
+    assert_eq!((status.code, status.retry_after_seconds()), (409, 1));
+    let text = "already exists, the server was not able to generate a unique name for the object";
+    assert!(status.message.ends_with(text), "{}", status.message);
+    let named = fixture
+        .create("nodes", None, r#"{"metadata":{"name":"n"}}"#)
+        .await;
+    assert_eq!(
+        refusal(named),
+        (
+            409,
+            "AlreadyExists",
+            "nodes \"n\" already exists".to_owned()
+        )
+    );
+    assert_eq!(attempts.load(Ordering::SeqCst), 9);
+}

@@ -1,0 +1,300 @@
+use serde_json::{Value, json};
+
+use crate::api::options::{DeleteOptions, Propagation};
+use crate::registry::fixture::{Fixture, refusal};
+use crate::storage::Preconditions;
+
+fn options() -> DeleteOptions {
+    DeleteOptions::default()
+}
+
+async fn with(resource: &str, body: &str) -> Fixture {
+    let fixture = Fixture::new().await;
+    fixture
+        .create(resource, Some("d"), body)
+        .await
+        .expect("created");
+    fixture
+}
+
+fn metadata<'v>(told: &'v Value, name: &str) -> &'v Value {
+    &told["metadata"][name]
+}
+
+/// API-109, RG-10, API-117: gone, told by a Status or by the object.
+#[tokio::test]
+async fn what_nothing_holds_goes_at_once() {
+    let fixture = with("configmaps", r#"{"metadata":{"name":"a"}}"#).await;
+    let uid = fixture
+        .get("configmaps", Some("d"), "a")
+        .await
+        .expect("stored")
+        .uid()
+        .to_owned();
+    let (code, told) = fixture
+        .delete("configmaps", Some("d"), "a", &options())
+        .await
+        .expect("deleted");
+    assert_eq!(code, 200);
+    assert_eq!(
+        told,
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+               "details": {"name": "a", "kind": "configmaps", "uid": uid}})
+    );
+    let text = "configmaps \"a\" not found".to_owned();
+    let again = fixture
+        .delete("configmaps", Some("d"), "a", &options())
+        .await;
+    assert_eq!(refusal(again), (404, "NotFound", text));
+    let made = fixture
+        .create("serviceaccounts", Some("d"), r#"{"metadata":{"name":"a"}}"#)
+        .await;
+    let made = made.expect("created");
+    let deleted = fixture
+        .delete("serviceaccounts", Some("d"), "a", &options())
+        .await;
+    let (_, told) = deleted.expect("deleted");
+    assert_eq!(metadata(&told, "uid"), made.uid());
+    // ST-42: at the deletion's revision.
+    assert_ne!(metadata(&told, "resourceVersion"), made.resource_version());
+}
+
+/// API-111, ST-43: preconditions are of the object that is found.
+#[tokio::test]
+async fn preconditions_must_hold() {
+    let fixture = with("configmaps", r#"{"metadata":{"name":"a"}}"#).await;
+    let stored = fixture
+        .get("configmaps", Some("d"), "a")
+        .await
+        .expect("stored");
+    let with = |uid: &str, version: &str| DeleteOptions {
+        preconditions: Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: Some(version.to_owned()),
+        },
+        ..options()
+    };
+    let delete = |options| {
+        let fixture = &fixture;
+        async move { fixture.delete("configmaps", Some("d"), "a", &options).await }
+    };
+    let (uid, version) = (stored.uid(), stored.resource_version());
+    let (code, reason, text) = refusal(delete(with("x", version)).await);
+    assert_eq!((code, reason), (409, "Conflict"));
+    assert!(
+        text.contains("on ConfigMap \"a\": the UID in the precondition (x)"),
+        "{text}"
+    );
+    let (code, _, text) = refusal(delete(with(uid, "1")).await);
+    assert_eq!(code, 409);
+    assert!(
+        text.contains("the ResourceVersion in the precondition (1)"),
+        "{text}"
+    );
+    delete(with(uid, version)).await.expect("deleted");
+    assert_eq!(refusal(delete(with(uid, version)).await).0, 404);
+}
+
+/// API-110, API-113, API-115: marked, and there until its finalizers are gone.
+#[tokio::test]
+async fn what_finalizers_hold_is_marked() {
+    let fixture = with(
+        "configmaps",
+        r#"{"metadata":{"name":"a","finalizers":["ex.com/a"]}}"#,
+    )
+    .await;
+    let dry = DeleteOptions {
+        dry_run: true,
+        ..options()
+    };
+    let (_, told) = fixture
+        .delete("configmaps", Some("d"), "a", &dry)
+        .await
+        .expect("answered");
+    assert_eq!(metadata(&told, "deletionGracePeriodSeconds"), 0);
+    let stored = fixture
+        .get("configmaps", Some("d"), "a")
+        .await
+        .expect("stored");
+    assert!(!stored.is_being_deleted());
+    let (code, told) = fixture
+        .delete("configmaps", Some("d"), "a", &options())
+        .await
+        .expect("marked");
+    assert_eq!((code, &told["kind"]), (200, &json!("ConfigMap")));
+    assert!(metadata(&told, "deletionTimestamp").is_string());
+    let no_orphans = DeleteOptions {
+        orphan_dependents: Some(false),
+        ..options()
+    };
+    let again = fixture
+        .delete("configmaps", Some("d"), "a", &no_orphans)
+        .await;
+    assert_eq!(again.expect("unchanged"), (202, told));
+}
+
+/// API-116, ST-81: every check, and the object stays.
+#[tokio::test]
+async fn a_dry_run_removes_nothing() {
+    let fixture = with("configmaps", r#"{"metadata":{"name":"a"}}"#).await;
+    let dry = DeleteOptions {
+        dry_run: true,
+        ..options()
+    };
+    let (_, told) = fixture
+        .delete("configmaps", Some("d"), "a", &dry)
+        .await
+        .expect("answered");
+    assert_eq!(told["status"], "Success");
+    fixture
+        .get("configmaps", Some("d"), "a")
+        .await
+        .expect("it is there");
+    let absent = fixture.delete("configmaps", Some("d"), "b", &dry).await;
+    assert_eq!(refusal(absent).0, 404);
+}
+
+/// API-112, RG-9: a pod that runs gets its time; one that does not goes at once.
+#[tokio::test]
+async fn a_pod_is_deleted_gracefully() {
+    let running = r#"{"metadata":{"name":"a"},
+        "spec":{"nodeName":"n","terminationGracePeriodSeconds":20}}"#;
+    let fixture = with("pods", running).await;
+    let (_, told) = fixture
+        .delete("pods", Some("d"), "a", &options())
+        .await
+        .expect("marked");
+    assert_eq!(metadata(&told, "deletionGracePeriodSeconds"), 20);
+    assert_eq!(metadata(&told, "generation"), 2);
+    let version = metadata(&told, "resourceVersion").clone();
+    let longer = DeleteOptions {
+        grace_period_seconds: Some(60),
+        ..options()
+    };
+    let (_, told) = fixture
+        .delete("pods", Some("d"), "a", &longer)
+        .await
+        .expect("unchanged");
+    assert_eq!(metadata(&told, "resourceVersion"), &version);
+    let now = DeleteOptions {
+        grace_period_seconds: Some(0),
+        preconditions: Preconditions {
+            uid: None,
+            resource_version: version.as_str().map(str::to_owned),
+        },
+        ..options()
+    };
+    let dry = DeleteOptions {
+        dry_run: true,
+        ..now.clone()
+    };
+    let (_, told) = fixture
+        .delete("pods", Some("d"), "a", &dry)
+        .await
+        .expect("answered");
+    assert_eq!(metadata(&told, "deletionGracePeriodSeconds"), 0);
+    fixture
+        .get("pods", Some("d"), "a")
+        .await
+        .expect("it is there");
+    let (_, told) = fixture
+        .delete("pods", Some("d"), "a", &now)
+        .await
+        .expect("deleted");
+    assert_eq!(metadata(&told, "deletionGracePeriodSeconds"), 0);
+    assert_eq!(refusal(fixture.get("pods", Some("d"), "a").await).0, 404);
+    let pending = r#"{"metadata":{"name":"b"},"spec":{}}"#;
+    fixture
+        .create("pods", Some("d"), pending)
+        .await
+        .expect("created");
+    fixture
+        .delete("pods", Some("d"), "b", &options())
+        .await
+        .expect("deleted");
+    assert!(fixture.names("pods", Some("d")).await.is_empty());
+}
+
+/// API-224, API-261: a namespace terminates, and the system's stay.
+#[tokio::test]
+async fn a_namespace_terminates() {
+    let fixture = Fixture::new().await;
+    let wrong = DeleteOptions {
+        preconditions: Preconditions {
+            uid: Some("x".to_owned()),
+            resource_version: None,
+        },
+        ..options()
+    };
+    let (code, _, text) = refusal(fixture.delete("namespaces", None, "d", &wrong).await);
+    assert_eq!(code, 409);
+    assert!(text.contains("on namespaces \"d\": Precondition failed: UID in precondition: x"));
+    let (code, told) = fixture
+        .delete("namespaces", None, "d", &options())
+        .await
+        .expect("marked");
+    assert_eq!(
+        (code, &told["status"]["phase"]),
+        (200, &json!("Terminating"))
+    );
+    assert!(metadata(&told, "deletionTimestamp").is_string());
+    assert_eq!(metadata(&told, "deletionGracePeriodSeconds"), &Value::Null);
+    let again = fixture
+        .delete("namespaces", None, "d", &options())
+        .await
+        .expect("unchanged");
+    assert_eq!(again, (200, told));
+    fixture
+        .create("namespaces", None, r#"{"metadata":{"name":"default"}}"#)
+        .await
+        .expect("made");
+    let text = "namespaces \"default\" is forbidden: this namespace may not be deleted".to_owned();
+    let refused = fixture
+        .delete("namespaces", None, "default", &options())
+        .await;
+    assert_eq!(refusal(refused), (403, "Forbidden", text));
+}
+
+/// API-224: without finalizers in its spec the namespace goes like anything else.
+#[tokio::test]
+async fn a_finalized_namespace_goes() {
+    let fixture = Fixture::new().await;
+    fixture
+        .delete("namespaces", None, "d", &options())
+        .await
+        .expect("terminating");
+    let finalize = (None, "d", Some("finalize"));
+    let body = r#"{"metadata":{"name":"d"},"spec":{}}"#;
+    let (_, last) = fixture
+        .put("namespaces", finalize, body)
+        .await
+        .expect("let go");
+    assert_eq!(last.at(&["spec"]), Some(&json!({})));
+    assert_eq!(refusal(fixture.get("namespaces", None, "d").await).0, 404);
+}
+
+/// DESIGN section 8: no finalizer that nobody would take away.
+#[tokio::test]
+async fn every_policy_means_background_while_nobody_collects() {
+    let fixture = Fixture::new().await;
+    for policy in [
+        Propagation::Foreground,
+        Propagation::Orphan,
+        Propagation::Background,
+    ] {
+        let body = r#"{"metadata":{"name":"a"}}"#;
+        fixture
+            .create("configmaps", Some("d"), body)
+            .await
+            .expect("created");
+        let options = DeleteOptions {
+            propagation_policy: Some(policy),
+            ..options()
+        };
+        fixture
+            .delete("configmaps", Some("d"), "a", &options)
+            .await
+            .expect("deleted");
+        assert!(fixture.names("configmaps", Some("d")).await.is_empty());
+    }
+}
