@@ -6,13 +6,14 @@ use actors::object::CachedObject;
 use serde_json::Value;
 use tokio::time::{Duration, Instant};
 
-use super::catalog::{Catalog, Storages};
+use super::catalog::{Catalog, DEFINITIONS};
 use super::{Answer, RegistryStore, RequestContext, Target, UpdateSource};
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, ListOptions, WriteOptions};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::selector::Selection;
 use crate::api::status::Status;
+use crate::storage::ResourceStorage;
 use crate::storage::codec::{Codec, object_of};
 use crate::storage::dry_run::DryRun;
 use crate::storage::keys::Keys;
@@ -61,11 +62,11 @@ impl Fixture {
     }
 
     /// A fixture whose storages are wrapped; without any namespace.
-    pub(crate) fn over(wrap: impl Fn(Storages) -> Storages) -> Fixture {
+    pub(crate) fn over(wrap: impl Fn(ResourceStorage) -> ResourceStorage) -> Fixture {
         let engine = MemoryEngine::new();
-        let catalog = Catalog::assemble(ROOT, |definition| {
-            let keys = Keys::new(ROOT, definition.key_prefix).expect("it has a prefix");
-            let codec = Codec::new(definition);
+        let storages = DEFINITIONS.iter().map(|row| {
+            let keys = Keys::new(ROOT, row.key_prefix).expect("it has a prefix");
+            let codec = Codec::new(row);
             let transformer = Arc::new(Identity);
             let decoder = Arc::new(StoredDecoder {
                 codec: codec.clone(),
@@ -73,8 +74,9 @@ impl Fixture {
             });
             let storage = Arc::new(Underlying::new(engine.clone(), keys.clone(), decoder, None));
             let dry_run = Arc::new(DryRun::new(storage.clone(), codec, keys));
-            wrap(Storages { storage, dry_run })
+            (*row, wrap(ResourceStorage { storage, dry_run }))
         });
+        let catalog = Catalog::assemble(ROOT, storages.collect());
         let deadline = Instant::now() + Duration::from_secs(60);
         Fixture {
             catalog: Arc::new(catalog),

@@ -1,1 +1,296 @@
+use std::sync::Arc;
+use std::time::Duration;
 
+use actors::engine::{Engine, Retention};
+use actors::supervisor::{House, HouseConfig};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::emptier::{Emptier, Progress};
+use super::{Upkeep, ensure_system_namespaces};
+use crate::api::options::DeleteOptions;
+use crate::registry::fixture::{Fixture, ROOT, refusal};
+use crate::registry::special::SYSTEM_NAMESPACES;
+use crate::registry::{Catalog, DEFINITIONS};
+use crate::storage::factory::StoragePlan;
+use crate::storage::memory::MemoryEngine;
+
+/// What is waited for happens within milliseconds; this is for machines that are busy.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn delete(fixture: &Fixture, resource: &str, namespace: Option<&str>, name: &str) {
+    let options = DeleteOptions::default();
+    fixture
+        .delete(resource, namespace, name, &options)
+        .await
+        .expect("it may be deleted");
+}
+
+async fn emptied(fixture: &Fixture, name: &str) -> Progress {
+    let namespace = fixture
+        .store("namespaces")
+        .get(None, name, "")
+        .await
+        .expect("it is there");
+    Emptier::new(fixture.catalog.clone())
+        .empty(&namespace)
+        .await
+        .expect("no refusal")
+}
+
+/// API-262: the system's namespaces are made once.
+#[tokio::test]
+async fn system_namespaces_are_created_when_they_are_missing() {
+    let fixture = Fixture::new().await;
+    assert_eq!(ensure_system_namespaces(&fixture.catalog).await, Ok(4));
+    assert_eq!(ensure_system_namespaces(&fixture.catalog).await, Ok(0));
+    delete(&fixture, "namespaces", None, "kube-node-lease").await;
+    emptied(&fixture, "kube-node-lease").await;
+    assert_eq!(ensure_system_namespaces(&fixture.catalog).await, Ok(1));
+    let mut expected = SYSTEM_NAMESPACES.to_vec();
+    expected.push("d");
+    expected.sort_unstable();
+    assert_eq!(fixture.names("namespaces", None).await, expected);
+}
+
+/// API-225: contents of every kind go, and then the namespace; others stay.
+#[tokio::test]
+async fn a_deleted_namespace_is_emptied_and_goes() {
+    let fixture = Fixture::new().await;
+    fixture
+        .create("namespaces", None, r#"{"metadata":{"name":"e"}}"#)
+        .await
+        .expect("created");
+    let body = r#"{"metadata":{"name":"a"}}"#;
+    for row in DEFINITIONS.iter().filter(|row| row.is_namespaced()) {
+        for namespace in ["d", "e"] {
+            let created = fixture
+                .create(&row.qualified(), Some(namespace), body)
+                .await;
+            created.expect("created");
+        }
+    }
+    delete(&fixture, "namespaces", None, "d").await;
+    assert_eq!(emptied(&fixture, "d").await, Progress::Done);
+    assert_eq!(refusal(fixture.get("namespaces", None, "d").await).0, 404);
+    for row in DEFINITIONS.iter().filter(|row| row.is_namespaced()) {
+        assert!(
+            fixture.names(&row.qualified(), Some("d")).await.is_empty(),
+            "{}",
+            row.plural
+        );
+        assert_eq!(
+            fixture.names(&row.qualified(), Some("e")).await,
+            ["a"],
+            "{}",
+            row.plural
+        );
+    }
+}
+
+/// API-225: what a finalizer holds holds the namespace, and is marked.
+#[tokio::test]
+async fn finalizers_in_a_namespace_hold_it() {
+    let fixture = Fixture::new().await;
+    let held = r#"{"metadata":{"name":"held","finalizers":["ex.com/a"]}}"#;
+    fixture
+        .create("configmaps", Some("d"), held)
+        .await
+        .expect("created");
+    fixture
+        .create("secrets", Some("d"), r#"{"metadata":{"name":"a"}}"#)
+        .await
+        .expect("created");
+    delete(&fixture, "namespaces", None, "d").await;
+    let example = "configmaps held".to_owned();
+    assert_eq!(
+        emptied(&fixture, "d").await,
+        Progress::Held {
+            remaining: 1,
+            example
+        }
+    );
+    assert!(fixture.names("secrets", Some("d")).await.is_empty());
+    let marked = fixture
+        .get("configmaps", Some("d"), "held")
+        .await
+        .expect("it is held");
+    assert!(marked.is_being_deleted());
+    let path = (Some("d"), "held", None);
+    let patch = r#"{"metadata":{"finalizers":null}}"#;
+    fixture
+        .merge("configmaps", path, patch)
+        .await
+        .expect("let go");
+    assert_eq!(emptied(&fixture, "d").await, Progress::Done);
+    assert_eq!(refusal(fixture.get("namespaces", None, "d").await).0, 404);
+}
+
+/// API-224: finalizers in the metadata of a namespace are not upkeep's.
+#[tokio::test]
+async fn a_namespace_with_finalizers_of_its_own_stays_when_it_is_empty() {
+    let fixture = Fixture::new().await;
+    let body = r#"{"metadata":{"name":"own","finalizers":["ex.com/a"]}}"#;
+    fixture
+        .create("namespaces", None, body)
+        .await
+        .expect("created");
+    delete(&fixture, "namespaces", None, "own").await;
+    assert_eq!(emptied(&fixture, "own").await, Progress::Done);
+    let left = fixture
+        .get("namespaces", None, "own")
+        .await
+        .expect("it is held");
+    assert_eq!(left.at(&["spec"]), Some(&json!({})));
+    assert_eq!(emptied(&fixture, "own").await, Progress::Done);
+    let patch = r#"{"metadata":{"finalizers":null}}"#;
+    fixture
+        .merge("namespaces", (None, "own", None), patch)
+        .await
+        .expect("let go");
+    assert_eq!(refusal(fixture.get("namespaces", None, "own").await).0, 404);
+}
+
+/// PAGE is smaller than this.
+#[tokio::test]
+async fn a_large_namespace_is_emptied_in_pages() {
+    let fixture = Fixture::new().await;
+    for number in 0..1200 {
+        let body = format!(r#"{{"metadata":{{"name":"c{number}"}}}}"#);
+        fixture
+            .create("configmaps", Some("d"), &body)
+            .await
+            .expect("created");
+    }
+    delete(&fixture, "namespaces", None, "d").await;
+    assert_eq!(emptied(&fixture, "d").await, Progress::Done);
+    assert!(fixture.names("configmaps", Some("d")).await.is_empty());
+}
+
+/// A fixture behind caches, as the daemon has it.
+fn cached_fixture() -> (Fixture, House) {
+    let engine: Arc<dyn Engine> = MemoryEngine::new();
+    let plan = |row| StoragePlan::new(row, ROOT).expect("it has a place");
+    let plans: Vec<StoragePlan> = DEFINITIONS.iter().map(|row| plan(row)).collect();
+    let specs = plans.iter().map(StoragePlan::cacher_spec).collect();
+    let retention = Retention {
+        age: Duration::from_secs(3600),
+        bytes: 1 << 30,
+    };
+    let house = House::start(HouseConfig::new(engine.clone(), retention), specs);
+    let house = house.expect("threads can be started");
+    let mut fixture = Fixture::over(|storages| storages);
+    let storages = plans
+        .iter()
+        .map(|plan| (plan.definition(), plan.build(engine.clone(), &house)));
+    let catalog = Catalog::assemble(ROOT, storages.collect());
+    fixture.catalog = Arc::new(catalog);
+    (fixture, house)
+}
+
+/// Waits until reading a namespace answers this code.
+async fn until_namespace_answers(fixture: &Fixture, name: &str, code: u16) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let found = fixture.get("namespaces", None, name).await;
+        if found.map_or_else(|status| status.code, |_| 200) == code {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{name} never answered {code}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// API-225, API-262: it follows the cache, and ends when told to.
+#[test]
+fn upkeep_follows_the_namespaces() {
+    actix_rt::System::new().block_on(async {
+        let (fixture, house) = cached_fixture();
+        house.all_ready().await;
+        let namespaces = house.cacher("namespaces").expect("it is cached");
+        let upkeep = Upkeep::start(fixture.catalog.clone(), namespaces);
+        for name in SYSTEM_NAMESPACES {
+            until_namespace_answers(&fixture, name, 200).await;
+        }
+        let body = r#"{"metadata":{"name":"n"}}"#;
+        fixture
+            .create("namespaces", None, body)
+            .await
+            .expect("created");
+        let held = r#"{"metadata":{"name":"a","finalizers":["ex.com/a"]}}"#;
+        fixture
+            .create("configmaps", Some("n"), held)
+            .await
+            .expect("created");
+        delete(&fixture, "namespaces", None, "n").await;
+        // API-261: at once, however far the cache is.
+        assert_eq!(
+            refusal(fixture.create("configmaps", Some("n"), body).await).0,
+            403
+        );
+        let patch = r#"{"metadata":{"finalizers":null}}"#;
+        fixture
+            .merge("configmaps", (Some("n"), "a", None), patch)
+            .await
+            .expect("let go");
+        until_namespace_answers(&fixture, "n", 404).await;
+        let before = fixture
+            .get("namespaces", None, "kube-node-lease")
+            .await
+            .expect("there");
+        delete(&fixture, "namespaces", None, "kube-node-lease").await;
+        let deadline = Instant::now() + PATIENCE;
+        while fixture
+            .get("namespaces", None, "kube-node-lease")
+            .await
+            .map_or(true, |now| now.uid() == before.uid())
+        {
+            assert!(Instant::now() < deadline, "it was never created again");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        upkeep.stop().await;
+        house.stop().await;
+    });
+}
+
+/// API-261, API-225: whatever is created while its namespace is deleted is refused or deleted.
+#[test]
+fn nothing_is_left_of_what_is_created_during_a_deletion() {
+    actix_rt::System::new().block_on(async {
+        let (fixture, house) = cached_fixture();
+        house.all_ready().await;
+        let namespaces = house.cacher("namespaces").expect("it is cached");
+        let upkeep = Upkeep::start(fixture.catalog.clone(), namespaces);
+        for round in 0..20 {
+            let namespace = format!("n{round}");
+            let body = format!(r#"{{"metadata":{{"name":"{namespace}"}}}}"#);
+            fixture
+                .create("namespaces", None, &body)
+                .await
+                .expect("created");
+            let creating = async {
+                for number in 0..10_000 {
+                    // A store in memory answers at once: without this nobody else had a turn.
+                    tokio::task::yield_now().await;
+                    let body = format!(r#"{{"metadata":{{"name":"c{number}"}}}}"#);
+                    let made = fixture.create("configmaps", Some(&namespace), &body).await;
+                    if let Err(status) = made {
+                        assert!(matches!(status.code, 403 | 404), "{status}");
+                        return;
+                    }
+                }
+                panic!("nothing was ever refused");
+            };
+            let deleting = async {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+                delete(&fixture, "namespaces", None, &namespace).await;
+            };
+            tokio::join!(creating, deleting);
+            until_namespace_answers(&fixture, &namespace, 404).await;
+            let left = fixture.names("configmaps", Some(&namespace)).await;
+            assert!(left.is_empty(), "{left:?}");
+        }
+        upkeep.stop().await;
+        house.stop().await;
+    });
+}

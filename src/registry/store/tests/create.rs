@@ -7,11 +7,11 @@ use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, WriteOptions};
-use crate::registry::catalog::Storages;
 use crate::registry::fixture::{Fixture, refusal};
 use crate::storage::{
-    DeleteRequest, GetRequest, ListRequest, ObjectList, Stats, Storage, StorageError,
-    StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest, WatchStream,
+    DeleteRequest, GetRequest, ListRequest, ObjectList, ResourceStorage, Stats, Storage,
+    StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest,
+    WatchStream,
 };
 
 const DRY: WriteOptions = WriteOptions {
@@ -195,7 +195,7 @@ async fn nothing_is_created_in_a_namespace_that_is_missing_or_terminating() {
     assert_eq!(cause.field, "metadata.namespace");
 }
 
-/// API-97, API-224: a terminating namespace can't be created again.
+/// API-224, through the store.
 #[tokio::test]
 async fn a_namespace_is_created_active_with_a_finalizer() {
     let fixture = Fixture::new().await;
@@ -282,12 +282,12 @@ impl Storage for Crowded {
 #[tokio::test]
 async fn generated_names_are_tried_eight_times() {
     let attempts = Arc::new(AtomicUsize::new(0));
-    let fixture = Fixture::over(|Storages { storage, dry_run }| {
+    let fixture = Fixture::over(|ResourceStorage { storage, dry_run }| {
         let storage = Arc::new(Crowded {
             inner: storage,
             attempts: attempts.clone(),
         });
-        Storages { storage, dry_run }
+        ResourceStorage { storage, dry_run }
     });
     let body = r#"{"metadata":{"generateName":"n-"}}"#;
     let status = fixture
