@@ -6,8 +6,7 @@ use std::time::Duration;
 use actors::engine::{Engine, Retention};
 use actors::supervisor::{CacherSpec, House, HouseConfig};
 
-use crate::registry::store::Shared;
-use crate::registry::{Catalog, DEFINITIONS, RegistryStore};
+use crate::registry::{Catalog, DEFINITIONS};
 use crate::storage::factory::{DEFAULT_ROOT, StoragePlan};
 use crate::storage::memory::MemoryEngine;
 
@@ -34,18 +33,11 @@ pub(super) async fn stored(cached: bool) -> Stored {
     let config = HouseConfig::new(Arc::clone(&engine), retention);
     let house = House::start(config, specs).expect("a house");
     house.all_ready().await;
-    let stores = plans.iter().map(|plan| {
-        let storage = plan.build(Arc::clone(&engine), &house);
-        let (definition, shared) = (plan.definition(), Shared::default());
-        Arc::new(RegistryStore::new(
-            definition,
-            storage.storage,
-            storage.dry_run,
-            shared,
-        ))
-    });
+    let storages = plans
+        .iter()
+        .map(|plan| (plan.definition(), plan.build(Arc::clone(&engine), &house)));
     Stored {
-        catalog: Catalog::new(stores.collect()),
+        catalog: Catalog::assemble(DEFAULT_ROOT, storages.collect()),
         engine,
         house,
     }

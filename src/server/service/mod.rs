@@ -4,91 +4,39 @@
 //! request info, shutdown, deadline, authentication, limits, authorization, routing. A panic in
 //! a handler becomes a 500 and takes neither the connection nor the thread down.
 
+mod refusals;
+mod shared;
+#[cfg(test)]
+mod tests;
+
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use actors::dispatcher::LocalDispatcher;
-use actors::engine::Engine;
-use actors::supervisor::House;
 use futures_util::FutureExt;
-use http::header::{CACHE_CONTROL, CONNECTION, HeaderValue, RETRY_AFTER};
+use http::header::{CACHE_CONTROL, HeaderValue};
 use http::request::Parts;
-use http::{Method, Request, StatusCode};
+use http::{Method, Request};
 use metrics::counter;
-use metrics_exporter_prometheus::PrometheusHandle;
+use refusals::{Refused, is_served_to_the_end, not_understood, panicked, shutting_down, too_many};
+pub use shared::{Shared, SharedParts};
 use tokio::time::Instant;
 
-use super::auth::{Authenticator, User};
-use super::body::{ConnectionFacts, HttpService, RequestBody, ResponseBody};
-use super::discovery::Discovery;
+use super::auth::User;
+use super::body::{HttpService, RequestBody, ResponseBody};
 use super::filters::deadline::{self, Allowed};
-use super::filters::in_flight::{Counted, InFlight, InFlightLimits};
+use super::filters::in_flight::Counted;
 use super::filters::{audit_id, authorization, warnings};
 use super::handlers::{self, Exchange};
-use super::health::{Health, Root};
-use super::metrics::{Measures, RequestLabels, RequestMeters, Running, WatchMeters};
-use super::openapi::OpenApi;
-use super::request_info::{RequestInfo, RequestInfoError};
+use super::health::Root;
+use super::metrics::{RequestLabels, RequestMeters, Running, WatchMeters};
+use super::request_info::RequestInfo;
 use super::respond::{self, Answer};
 use super::routes::{self, Miss, Route};
 use crate::api::options::{self, Query};
 use crate::api::status::Status;
-use crate::registry::{Catalog, RequestContext, Warnings};
-
-/// What the services of all threads have in common.
-pub struct Shared {
-    /// The stores.
-    pub catalog: Arc<Catalog>,
-    /// Who knows the tokens.
-    pub authenticator: Arc<Authenticator>,
-    /// Health checks.
-    pub health: Arc<Health>,
-    /// The actors.
-    pub house: House,
-    /// What is measured, and its page.
-    pub measures: Measures,
-    pub(super) in_flight: Arc<InFlight>,
-    pub(super) discovery: Discovery,
-    pub(super) openapi: OpenApi,
-}
-
-/// What [`Shared`] is made of.
-pub struct SharedParts {
-    /// The stores.
-    pub catalog: Arc<Catalog>,
-    /// Who knows the tokens.
-    pub authenticator: Arc<Authenticator>,
-    /// Health checks.
-    pub health: Arc<Health>,
-    /// The actors.
-    pub house: House,
-    /// The engine, for its size.
-    pub engine: Arc<dyn Engine>,
-    /// The metrics' page; without one `/metrics` is empty.
-    pub metrics: Option<PrometheusHandle>,
-    /// Where clients reach the server, as `host:port` (API-22).
-    pub address: String,
-    /// How many requests may be answered at the same time (API-18).
-    pub limits: InFlightLimits,
-}
-
-impl Shared {
-    /// Builds everything that is built once.
-    pub fn new(parts: SharedParts) -> Shared {
-        let in_flight = Arc::new(InFlight::new(parts.limits));
-        Shared {
-            discovery: Discovery::new(&parts.catalog.groups(), &parts.address),
-            openapi: OpenApi::new(parts.catalog.definitions()),
-            measures: Measures::new(parts.metrics, Arc::clone(&in_flight), Some(parts.engine)),
-            catalog: parts.catalog,
-            authenticator: parts.authenticator,
-            health: parts.health,
-            house: parts.house,
-            in_flight,
-        }
-    }
-}
+use crate::registry::{RequestContext, Warnings};
 
 /// The service of one thread; clones are handles of the same.
 #[derive(Clone)]
@@ -126,15 +74,6 @@ impl HttpService for Service {
     fn drain(&self) {
         self.thread.dispatcher.drain();
     }
-}
-
-/// The panic itself is logged by the process's panic hook.
-fn panicked(audit_id: &str) -> Answer {
-    tracing::error!(audit_id, "a request made its handler panic");
-    respond::text(
-        StatusCode::INTERNAL_SERVER_ERROR,
-        "The request made the server panic. Its log says more.\n",
-    )
 }
 
 impl Service {
@@ -175,7 +114,7 @@ impl Service {
             &mut running,
         );
         let answer = filtered.await.unwrap_or_else(|refused| match refused {
-            Refused::Answer(answer) => answer,
+            Refused::Answer(answer) => *answer,
             Refused::Status(status) => {
                 let form = handlers::plain_form(&parts.headers, None).unwrap_or_default();
                 respond::refusal(&status, &form)
@@ -196,7 +135,7 @@ impl Service {
     ) -> Result<Answer, Refused> {
         let shared = &self.thread.shared;
         if shared.health.is_shutting_down() && !is_served_to_the_end(info) {
-            return Err(Refused::Answer(shutting_down(parts)));
+            return Err(shutting_down(parts).into());
         }
         let allowed = Allowed::of(info, &query)?;
         let user = self.authenticated(parts)?;
@@ -262,11 +201,7 @@ impl Service {
             .shared
             .in_flight
             .enter(info.is_read_only(), user.is_admin());
-        entered.map(Some).ok_or_else(|| {
-            let code = StatusCode::TOO_MANY_REQUESTS;
-            let answer = respond::text(code, "Too many requests, please try again later.\n");
-            Refused::Answer(respond::with_header(answer, RETRY_AFTER, 1.into()))
-        })
+        entered.map(Some).ok_or_else(|| too_many().into())
     }
 
     /// Records the size of what reads are answered with; a list that goes out in pieces counts as
@@ -284,65 +219,6 @@ impl Service {
         let sizes = self.thread.requests.sizes(labels);
         respond::measured(answer, sizes, counted)
     }
-}
-
-/// Why a request was not answered by its handler.
-pub(super) enum Refused {
-    /// With a Status.
-    Status(Box<Status>),
-    /// In another way.
-    Answer(Answer),
-}
-
-impl From<Box<Status>> for Refused {
-    fn from(status: Box<Status>) -> Refused {
-        Refused::Status(status)
-    }
-}
-
-impl From<Miss> for Refused {
-    fn from(miss: Miss) -> Refused {
-        match miss {
-            Miss::Page => Refused::Answer(respond::page_not_found()),
-            Miss::Resource => Refused::Status(Box::new(Status::route_not_found())),
-            Miss::Method => Refused::Status(Box::new(Status::method_not_allowed_route())),
-        }
-    }
-}
-
-/// A URL that can't be parsed (API-3).
-fn not_understood(parts: &Parts, error: &RequestInfoError) -> Answer {
-    match error {
-        RequestInfoError::NoResource(_) => respond::text(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            format!("Internal Server Error: \"{}\": {error}\n", parts.uri),
-        ),
-        RequestInfoError::BadEncoding(_) => respond::text(
-            StatusCode::BAD_REQUEST,
-            format!("400 Bad Request: {error}\n"),
-        ),
-    }
-}
-
-/// What probes and scrapers may ask until the very end.
-fn is_served_to_the_end(info: &RequestInfo) -> bool {
-    !info.is_resource
-        && (Root::of_path(&info.path).is_some() || info.path.trim_matches('/') == "metrics")
-}
-
-fn shutting_down(parts: &Parts) -> Answer {
-    let code = StatusCode::TOO_MANY_REQUESTS;
-    let answer = respond::text(
-        code,
-        "The server is shutting down, please try again later.\n",
-    );
-    let answer = respond::with_header(answer, RETRY_AFTER, 5.into());
-    let facts = parts.extensions.get::<ConnectionFacts>();
-    if facts.is_some_and(|facts| facts.http2) {
-        // HTTP/2 has no such header; its connections are told by a GOAWAY.
-        return answer;
-    }
-    respond::with_header(answer, CONNECTION, HeaderValue::from_static("close"))
 }
 
 /// The field manager: named, or the client's program (API-155).
@@ -416,6 +292,3 @@ async fn handle(
         Route::Compact => handlers::compact(exchange).await?,
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,7 +5,9 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::server::auth::AdminToken;
+use crate::server::auth::{AdminToken, Authenticator};
+use crate::server::filters::in_flight::InFlightLimits;
+use crate::server::health::Health;
 use crate::server::testing::{run, stored};
 
 /// A service over a store in memory, filled caches included.

@@ -1,0 +1,94 @@
+//! Answers to requests that reach no handler.
+
+use http::StatusCode;
+use http::header::{CONNECTION, HeaderValue, RETRY_AFTER};
+use http::request::Parts;
+
+use crate::api::status::Status;
+use crate::server::body::ConnectionFacts;
+use crate::server::health::Root;
+use crate::server::request_info::{RequestInfo, RequestInfoError};
+use crate::server::respond::{self, Answer};
+use crate::server::routes::Miss;
+
+/// The panic itself is logged by the process's panic hook.
+pub(super) fn panicked(audit_id: &str) -> Answer {
+    tracing::error!(audit_id, "a request made its handler panic");
+    respond::text(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "The request made the server panic. Its log says more.\n",
+    )
+}
+
+/// Why a request was not answered by its handler.
+pub(super) enum Refused {
+    /// With a Status.
+    Status(Box<Status>),
+    /// In another way.
+    Answer(Box<Answer>),
+}
+
+impl From<Box<Status>> for Refused {
+    fn from(status: Box<Status>) -> Refused {
+        Refused::Status(status)
+    }
+}
+
+impl From<Answer> for Refused {
+    fn from(answer: Answer) -> Refused {
+        Refused::Answer(Box::new(answer))
+    }
+}
+
+impl From<Miss> for Refused {
+    fn from(miss: Miss) -> Refused {
+        match miss {
+            Miss::Page => respond::page_not_found().into(),
+            Miss::Resource => Refused::Status(Box::new(Status::route_not_found())),
+            Miss::Method => Refused::Status(Box::new(Status::method_not_allowed_route())),
+        }
+    }
+}
+
+/// A URL that can't be parsed (API-3).
+pub(super) fn not_understood(parts: &Parts, error: &RequestInfoError) -> Answer {
+    match error {
+        RequestInfoError::NoResource(_) => respond::text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("Internal Server Error: \"{}\": {error}\n", parts.uri),
+        ),
+        RequestInfoError::BadEncoding(_) => respond::text(
+            StatusCode::BAD_REQUEST,
+            format!("400 Bad Request: {error}\n"),
+        ),
+    }
+}
+
+/// What probes and scrapers may ask until the very end.
+pub(super) fn is_served_to_the_end(info: &RequestInfo) -> bool {
+    !info.is_resource
+        && (Root::of_path(&info.path).is_some() || info.path.trim_matches('/') == "metrics")
+}
+
+/// More requests than the limits allow (API-18).
+pub(super) fn too_many() -> Answer {
+    let code = StatusCode::TOO_MANY_REQUESTS;
+    let answer = respond::text(code, "Too many requests, please try again later.\n");
+    respond::with_header(answer, RETRY_AFTER, 1.into())
+}
+
+/// The daemon is going down (1.2, row 6).
+pub(super) fn shutting_down(parts: &Parts) -> Answer {
+    let code = StatusCode::TOO_MANY_REQUESTS;
+    let answer = respond::text(
+        code,
+        "The server is shutting down, please try again later.\n",
+    );
+    let answer = respond::with_header(answer, RETRY_AFTER, 5.into());
+    let facts = parts.extensions.get::<ConnectionFacts>();
+    if facts.is_some_and(|facts| facts.http2) {
+        // HTTP/2 has no such header; its connections are told by a GOAWAY.
+        return answer;
+    }
+    respond::with_header(answer, CONNECTION, HeaderValue::from_static("close"))
+}

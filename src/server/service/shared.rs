@@ -1,0 +1,69 @@
+//! What the services of all threads have in common, built once.
+
+use std::sync::Arc;
+
+use actors::engine::Engine;
+use actors::supervisor::House;
+use metrics_exporter_prometheus::PrometheusHandle;
+
+use crate::registry::Catalog;
+use crate::server::auth::Authenticator;
+use crate::server::discovery::Discovery;
+use crate::server::filters::in_flight::{InFlight, InFlightLimits};
+use crate::server::health::Health;
+use crate::server::metrics::Measures;
+use crate::server::openapi::OpenApi;
+
+/// What the services of all threads have in common.
+pub struct Shared {
+    /// The stores.
+    pub catalog: Arc<Catalog>,
+    /// Who knows the tokens.
+    pub authenticator: Arc<Authenticator>,
+    /// Health checks.
+    pub health: Arc<Health>,
+    /// The actors.
+    pub house: House,
+    /// What is measured, and its page.
+    pub measures: Measures,
+    pub(in crate::server) in_flight: Arc<InFlight>,
+    pub(in crate::server) discovery: Discovery,
+    pub(in crate::server) openapi: OpenApi,
+}
+
+/// What [`Shared`] is made of.
+pub struct SharedParts {
+    /// The stores.
+    pub catalog: Arc<Catalog>,
+    /// Who knows the tokens.
+    pub authenticator: Arc<Authenticator>,
+    /// Health checks.
+    pub health: Arc<Health>,
+    /// The actors.
+    pub house: House,
+    /// The engine, for its size.
+    pub engine: Arc<dyn Engine>,
+    /// The metrics' page; without one `/metrics` is empty.
+    pub metrics: Option<PrometheusHandle>,
+    /// Where clients reach the server, as `host:port` (API-22).
+    pub address: String,
+    /// How many requests may be answered at the same time (API-18).
+    pub limits: InFlightLimits,
+}
+
+impl Shared {
+    /// Builds everything that is built once.
+    pub fn new(parts: SharedParts) -> Shared {
+        let in_flight = Arc::new(InFlight::new(parts.limits));
+        Shared {
+            discovery: Discovery::new(&parts.catalog.groups(), &parts.address),
+            openapi: OpenApi::new(parts.catalog.definitions()),
+            measures: Measures::new(parts.metrics, Arc::clone(&in_flight), Some(parts.engine)),
+            catalog: parts.catalog,
+            authenticator: parts.authenticator,
+            health: parts.health,
+            house: parts.house,
+            in_flight,
+        }
+    }
+}
