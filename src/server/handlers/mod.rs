@@ -32,7 +32,7 @@ use crate::api::decode::{BodyFormat, Decoded, decode_object};
 use crate::api::object::Object;
 use crate::api::options::{FieldValidation, Query};
 use crate::api::resource::ResourceDefinition;
-use crate::api::status::Status;
+use crate::api::status::{Status, StatusDetails};
 use crate::registry::RequestContext;
 
 pub use compact::compact;
@@ -88,7 +88,8 @@ pub fn plain_form(headers: &HeaderMap, pretty: Option<bool>) -> Result<Form, Box
 
 fn form(headers: &HeaderMap, pretty: Option<bool>, offer: Offer) -> Result<Form, Box<Status>> {
     let accepted = negotiation::accept(headers, pretty, offer)
-        .map_err(|refused| Status::not_acceptable(refused.offered))?;
+        .map_err(|refused| Status::not_acceptable(refused.offered))
+        .map_err(|status| status.with_details(StatusDetails::default()))?;
     Ok(Form {
         accepted,
         gzip: gzip::is_accepted(headers),
@@ -164,35 +165,40 @@ impl Exchange<'_> {
         validation: FieldValidation,
     ) -> Result<Object, Box<Status>> {
         let Decoded { object, duplicates } = decode_object(body, format, definition)?;
-        match validation {
-            FieldValidation::Ignore => {}
-            FieldValidation::Warn => {
-                for path in duplicates {
-                    self.context.warnings.add(duplicate(&path));
-                }
-            }
-            FieldValidation::Strict if duplicates.is_empty() => {}
-            FieldValidation::Strict => {
-                return Err(Box::new(strict_error(definition, &duplicates)));
-            }
-        }
+        self.judge_duplicates(&duplicates, validation, |error| {
+            let kind = definition.kind;
+            Status::bad_request(format!(
+                "{kind} in version \"{}\" cannot be handled as a {kind}: {error}",
+                definition.version
+            ))
+        })?;
         Ok(object)
     }
-}
 
-fn duplicate(path: &str) -> String {
-    format!("duplicate field \"{path}\"")
-}
-
-/// `fieldValidation=Strict` refuses (API-90).
-fn strict_error(definition: &ResourceDefinition, duplicates: &[String]) -> Status {
-    let kind = definition.kind;
-    let all: Vec<String> = duplicates.iter().map(|path| duplicate(path)).collect();
-    Status::bad_request(format!(
-        "{kind} in version \"{}\" cannot be handled as a {kind}: strict decoding error: {}",
-        definition.version,
-        all.join(", ")
-    ))
+    /// Warns of members that were given more than once, or refuses them, as the client wishes
+    /// (API-90, API-156).
+    fn judge_duplicates(
+        &self,
+        duplicates: &[String],
+        validation: FieldValidation,
+        refuse: impl FnOnce(&str) -> Status,
+    ) -> Result<(), Box<Status>> {
+        let duplicates: Vec<String> = duplicates
+            .iter()
+            .map(|path| format!("duplicate field \"{path}\""))
+            .collect();
+        match validation {
+            FieldValidation::Strict if !duplicates.is_empty() => {
+                let error = format!("strict decoding error: {}", duplicates.join(", "));
+                return Err(Box::new(refuse(&error)));
+            }
+            FieldValidation::Warn => duplicates
+                .into_iter()
+                .for_each(|text| self.context.warnings.add(text)),
+            FieldValidation::Strict | FieldValidation::Ignore => {}
+        }
+        Ok(())
+    }
 }
 
 /// The code of a write.

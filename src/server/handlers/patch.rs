@@ -1,12 +1,14 @@
 //! PATCH of an object (4.1).
 
+use serde_json::Value;
+
 use super::{Answered, Exchange, written};
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::status::Status;
 use crate::registry::store::UpdateSource;
 use crate::server::body::RequestBody;
-use crate::server::negotiation::{self, JSON_PATCH, MERGE_PATCH, Offer};
+use crate::server::negotiation::{self, JSON_PATCH, MERGE_PATCH, Offer, STRATEGIC_PATCH};
 use crate::server::respond;
 use crate::server::routes::Target;
 
@@ -14,11 +16,16 @@ use crate::server::routes::Target;
 pub(super) async fn patch(exchange: &Exchange<'_>, target: &Target, body: RequestBody) -> Answered {
     let definition = target.store.definition();
     // The type of the patch comes before everything else.
-    let kind = kind(exchange)?;
+    let given = given(exchange)?;
     let form = exchange.object_form(Offer::Objects)?;
     let body = exchange.read(body).await?;
     let options = WriteOptions::parse(&exchange.query, WriteVerb::Patch)?;
-    let patch = Patch::parse(kind, &body)?;
+    let patch = read(&given, &body)?;
+    if let Patch::Merge(document, duplicates) = &patch {
+        exchange.judge_duplicates(duplicates, options.field_validation, |error| {
+            Status::patch_result_invalid(document, error)
+        })?;
+    }
     let written_object = target
         .store
         .update(
@@ -32,13 +39,72 @@ pub(super) async fn patch(exchange: &Exchange<'_>, target: &Target, body: Reques
     respond::object(code, &form, definition, &written_object.object)
 }
 
-fn kind(exchange: &Exchange<'_>) -> Result<PatchKind, Box<Status>> {
+/// A patch of a type that is served, not read yet.
+enum Given {
+    Plain(PatchKind),
+    Strategic,
+}
+
+fn given(exchange: &Exchange<'_>) -> Result<Given, Box<Status>> {
     match negotiation::content_type(exchange.headers).as_str() {
-        JSON_PATCH => Ok(PatchKind::Json),
-        MERGE_PATCH => Ok(PatchKind::Merge),
+        JSON_PATCH => Ok(Given::Plain(PatchKind::Json)),
+        MERGE_PATCH => Ok(Given::Plain(PatchKind::Merge)),
+        STRATEGIC_PATCH => Ok(Given::Strategic),
         _ => Err(Box::new(Status::unsupported_patch_type(&[
             JSON_PATCH,
             MERGE_PATCH,
         ]))),
+    }
+}
+
+/// Lists and directives are what sets a strategic merge patch apart; without any it is a merge
+/// patch, and is taken as one. Others wait for the merge keys of their lists to be known.
+fn read(given: &Given, body: &[u8]) -> Result<Patch, Box<Status>> {
+    match given {
+        Given::Plain(kind) => Patch::parse(*kind, body),
+        Given::Strategic => {
+            let patch = Patch::parse(PatchKind::Merge, body)?;
+            if matches!(&patch, Patch::Merge(document, _) if is_strategic(document)) {
+                return Err(Box::new(Status::failure(
+                    415,
+                    "UnsupportedMediaType",
+                    "strategic merge patches with lists or directives are not supported yet: use \
+                     a merge patch or a JSON patch",
+                )));
+            }
+            Ok(patch)
+        }
+    }
+}
+
+fn is_strategic(value: &Value) -> bool {
+    match value {
+        Value::Array(_) => true,
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, value)| name.starts_with('$') || is_strategic(value)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(body: &str) -> u16 {
+        read(&Given::Strategic, body.as_bytes()).map_or_else(|status| status.code, |_| 200)
+    }
+
+    #[test]
+    fn a_strategic_patch_without_lists_and_directives_is_a_merge_patch() {
+        assert_eq!(
+            code(r#"{"data":{"k":"v","gone":null},"metadata":{"labels":{"a":"b"}}}"#),
+            200
+        );
+        assert_eq!(code(r#"{"metadata":{"finalizers":["a"]}}"#), 415);
+        assert_eq!(code(r#"{"$patch":"replace"}"#), 415);
+        assert_eq!(code(r#"{"spec":{"$retainKeys":"x"}}"#), 415);
+        assert_eq!(code("[]"), 400);
+        assert_eq!(code("{"), 400);
     }
 }

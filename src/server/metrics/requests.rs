@@ -118,6 +118,8 @@ fn scope(info: &RequestInfo) -> &'static str {
 /// The handles of one thread, each looked up in the recorder once.
 #[derive(Default)]
 pub struct RequestMeters {
+    attempts: RefCell<HashMap<&'static str, Counter>>,
+    users: RefCell<HashMap<&'static str, Counter>>,
     totals: RefCell<HashMap<(RequestLabels, u16), Counter>>,
     measured: RefCell<HashMap<RequestLabels, Measured>>,
 }
@@ -130,6 +132,22 @@ struct Measured {
 }
 
 impl RequestMeters {
+    /// A request's credentials were looked at; `user` is who they speak for.
+    pub fn authenticated(&self, user: Option<&'static str>) {
+        let result = if user.is_some() { "success" } else { "failure" };
+        let mut attempts = self.attempts.borrow_mut();
+        let attempts = attempts.entry(result);
+        attempts
+            .or_insert_with(|| counter!("authentication_attempts", "result" => result))
+            .increment(1);
+        let Some(user) = user else { return };
+        let mut users = self.users.borrow_mut();
+        let requests = users.entry(user);
+        requests
+            .or_insert_with(|| counter!("authenticated_user_requests", "username" => user))
+            .increment(1);
+    }
+
     /// A request begins; it counts as given up by its client unless it is finished.
     pub fn start(&self, labels: RequestLabels) -> Running<'_> {
         Running {

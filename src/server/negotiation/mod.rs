@@ -11,6 +11,8 @@ pub const YAML: &str = "application/yaml";
 pub const JSON_PATCH: &str = "application/json-patch+json";
 /// `application/merge-patch+json`.
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
+/// `application/strategic-merge-patch+json`.
+pub const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 /// What bodies and answers may be.
 pub const SERVED: [&str; 2] = [JSON, YAML];
 /// What watches may be.

@@ -117,7 +117,12 @@ pub fn object(
     object: &CachedObject,
 ) -> Result<Answer, Box<Status>> {
     let json = match form.accepted.conversion {
-        None | Some(Conversion::AggregatedDiscovery) => object.wire.to_vec(),
+        None | Some(Conversion::AggregatedDiscovery) => {
+            // With room for the newline at the end.
+            let mut json = Vec::with_capacity(object.wire.len() + 1);
+            json.extend_from_slice(&object.wire);
+            json
+        }
         Some(Conversion::Metadata(version)) => {
             let mut out = Vec::new();
             conversion::write_partial_metadata(conversion::metadata_of(object), version, &mut out);

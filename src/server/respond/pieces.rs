@@ -16,6 +16,9 @@ use crate::server::gzip::Gzip;
 /// How much of a list is written at a time.
 const PIECE_BYTES: usize = 64 * 1024;
 
+/// Lists of more items get their buffers at once instead of growing them.
+const MANY_ITEMS: usize = 100;
+
 /// Writes one item.
 pub(super) type WriteItem = Box<dyn Fn(&CachedObject, &mut Vec<u8>)>;
 
@@ -55,6 +58,9 @@ impl ListWriter {
     /// The next piece: items until it is longer than `bytes`, or the rest.
     pub(super) fn next_piece(&mut self, bytes: usize) -> Vec<u8> {
         let mut piece = std::mem::take(&mut self.opening);
+        if self.items.len() > MANY_ITEMS {
+            piece.reserve(bytes);
+        }
         while piece.len() <= bytes {
             let Some(item) = self.items.next() else {
                 piece.extend_from_slice(self.closing);

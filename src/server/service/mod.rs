@@ -18,7 +18,6 @@ use futures_util::FutureExt;
 use http::header::{CACHE_CONTROL, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request};
-use metrics::counter;
 use refusals::{Refused, is_served_to_the_end, not_understood, panicked, shutting_down, too_many};
 pub use shared::{Shared, SharedParts};
 use tokio::time::Instant;
@@ -57,8 +56,7 @@ impl HttpService for Service {
         let audit_id = audit_id::of(&parts.headers);
         let warnings_given = Warnings::default();
         let answering = self.answer(&parts, body, &audit_id, &warnings_given);
-        let answered = AssertUnwindSafe(answering).catch_unwind().await;
-        let mut answer = answered.unwrap_or_else(|_| panicked(&audit_id));
+        let mut answer = survived(answering, &audit_id).await;
         if parts.method == Method::HEAD {
             *answer.body_mut() = ResponseBody::Empty;
         }
@@ -74,6 +72,12 @@ impl HttpService for Service {
     fn drain(&self) {
         self.thread.dispatcher.drain();
     }
+}
+
+/// The answer, whatever happens: neither connection nor thread goes down with a handler.
+async fn survived(answering: impl Future<Output = Answer>, audit_id: &str) -> Answer {
+    let answered = AssertUnwindSafe(answering).catch_unwind().await;
+    answered.unwrap_or_else(|_| panicked(audit_id))
 }
 
 impl Service {
@@ -175,19 +179,11 @@ impl Service {
     }
 
     fn authenticated(&self, parts: &Parts) -> Result<User, Refused> {
-        let authenticated = self
-            .thread
-            .shared
-            .authenticator
-            .authenticate(&parts.headers);
-        let result = if authenticated.is_ok() {
-            "success"
-        } else {
-            "failure"
-        };
-        counter!("authentication_attempts", "result" => result).increment(1);
+        let authenticator = &self.thread.shared.authenticator;
+        let authenticated = authenticator.authenticate(&parts.headers);
+        let name = authenticated.ok().map(|user| user.name);
+        self.thread.requests.authenticated(name);
         let user = authenticated.map_err(|_| Box::new(Status::unauthorized()))?;
-        counter!("authenticated_user_requests", "username" => user.name).increment(1);
         Ok(user)
     }
 

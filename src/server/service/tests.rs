@@ -245,6 +245,23 @@ fn duplicates_are_warned_of_refused_or_ignored_api_90() {
         );
         let ignored = call(&service, "POST", &target("Ignore"), body).await;
         assert_eq!((ignored.code, ignored.header("warning")), (201, ""));
+        call(&service, "POST", CMS, r#"{"metadata":{"name":"a"}}"#).await;
+        let patch = |validation: &str| {
+            request("PATCH", &format!("{CMS}/a?fieldValidation={validation}"))
+                .header("Content-Type", "application/merge-patch+json")
+        };
+        let body = r#"{"data":{"k":"1","k":"2"}}"#;
+        let strict = send(&service, patch("Strict"), body).await;
+        assert_eq!(
+            (strict.code, &strict.json()["reason"]),
+            (422, &json!("Invalid"))
+        );
+        let warned = send(&service, patch("Warn"), body).await;
+        assert_eq!(warned.code, 200, "{}", warned.text);
+        assert_eq!(
+            warned.header("warning"),
+            r#"299 - "duplicate field \"data.k\"""#
+        );
     });
 }
 
@@ -318,5 +335,83 @@ fn once_the_shutdown_has_begun_only_probes_are_answered_1_2() {
         assert_eq!(got.header("connection"), "close");
         assert_eq!(call(&service, "GET", "/livez", "").await.code, 200);
         assert_eq!(call(&service, "GET", "/readyz", "").await.code, 500);
+    });
+}
+
+#[test]
+fn a_handler_that_panics_is_answered_500_1_2() {
+    run(async {
+        let answer = survived(async { panic!("on purpose") }, "id").await;
+        assert_eq!(answer.status().as_u16(), 500);
+        assert_eq!(
+            answer.headers().get("content-type").unwrap(),
+            "text/plain; charset=utf-8"
+        );
+    });
+}
+
+#[test]
+fn what_takes_longer_than_its_timeout_is_answered_504_api_17() {
+    run(async {
+        let service = service().await;
+        let target = "/api/v1/configmaps?resourceVersion=999999&timeout=50ms";
+        let got = call(&service, "GET", target, "").await;
+        assert_eq!((got.code, &got.json()["reason"]), (504, &json!("Timeout")));
+        assert_eq!(
+            got.json()["message"],
+            "Timeout: request did not complete within the allotted timeout",
+        );
+    });
+}
+
+#[test]
+fn tables_and_metadata_come_by_the_accept_header_api_66() {
+    run(async {
+        let service = service().await;
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+        let asked = |accept: &str| {
+            Request::get("/api/v1/namespaces")
+                .header("Authorization", "Bearer secret")
+                .header("Accept", accept)
+        };
+        let got = send(&service, asked(table), "").await;
+        assert_eq!((got.code, &got.json()["kind"]), (200, &json!("Table")));
+        assert_eq!(got.header("content-type"), "application/json");
+        let metadata = table.replace("Table", "PartialObjectMetadata");
+        let metadata = metadata.split(',').next().unwrap_or_default();
+        assert_eq!(send(&service, asked(metadata), "").await.code, 406);
+    });
+}
+
+#[test]
+fn a_watch_begins_with_the_state_and_refuses_in_the_stream_wa_5_and_6() {
+    run(async {
+        let service = service().await;
+        let body = r#"{"metadata":{"name":"default"}}"#;
+        call(&service, "POST", "/api/v1/namespaces", body).await;
+        let first = |target: String| {
+            let service = service.clone();
+            async move {
+                let request = request("GET", &target).body(RequestBody::Empty);
+                let answer = service.call(request.expect("a request")).await;
+                assert_eq!(answer.status().as_u16(), 200);
+                let ResponseBody::Watch(mut stream) = answer.into_body() else {
+                    panic!("no watch");
+                };
+                let frame = std::future::poll_fn(|context| stream.poll_next(context)).await;
+                let frame = frame.expect("a frame");
+                serde_json::from_slice::<Value>(&frame).expect("a document")
+            }
+        };
+        let event = first("/api/v1/namespaces?watch=true".to_owned()).await;
+        assert_eq!(event["type"], "ADDED");
+        assert_eq!(event["object"]["metadata"]["name"], "default");
+        let initial = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+        let target = format!("/api/v1/namespaces?watch=true&{initial}&resourceVersion=999999");
+        let event = first(target).await;
+        assert_eq!(
+            (&event["type"], &event["object"]["code"]),
+            (&json!("ERROR"), &json!(504))
+        );
     });
 }
