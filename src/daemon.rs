@@ -111,13 +111,6 @@ impl Daemon {
             actix_rt::spawn(census::run(counted(&catalog), engine.clone())),
             actix_rt::spawn(complete_start(house.clone(), health.clone(), started)),
         ];
-        let metrics_address = metrics_listener
-            .as_ref()
-            .map(MetricsListener::local_address);
-        if let Some(listener) = metrics_listener {
-            let recorder = recorder.clone();
-            background.push(listener.serve(move || recorder.render()));
-        }
         let shared = Arc::new(Shared::new(SharedParts {
             catalog,
             authenticator: Arc::new(Authenticator::new(token)),
@@ -128,6 +121,13 @@ impl Daemon {
             address: address.to_string(),
             limits: InFlightLimits::default(),
         }));
+        let metrics_address = metrics_listener
+            .as_ref()
+            .map(MetricsListener::local_address);
+        if let Some(listener) = metrics_listener {
+            let shared = shared.clone();
+            background.push(listener.serve(move || shared.measures.render()));
+        }
         let dispatching = DispatcherConfig::default();
         let running = server.serve(tls.server_config(), move |thread| {
             Service::new(
