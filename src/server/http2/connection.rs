@@ -221,6 +221,8 @@ where
             match verdict {
                 Verdict::Well => {}
                 Verdict::Ping => self.ping(context),
+                // It was asked to go an inspection ago and does not even answer.
+                Verdict::Idle if self.leaving => return Err(Http2Error::Dead),
                 Verdict::Idle => self.leave(),
                 Verdict::Dead => return Err(Http2Error::Dead),
             }

@@ -68,10 +68,10 @@ fn builder(limits: &Limits) -> Builder {
     builder
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(limits.header_bytes)
-        // A body is read at once and bounded; this much per stream fills no link but keeps a
-        // thousand slow uploads at 64 MiB.
-        .initial_window_size(64 * 1024)
+        // What a connection may have sent us unread, however many uploads it is: bodies are
+        // bounded and read as they come.
         .initial_connection_window_size(1024 * 1024)
+        .initial_window_size(256 * 1024)
         // What waits in h2 for its turn to be framed; streams are asked for more only when the
         // socket has taken the last.
         .max_send_buffer_size(128 * 1024)

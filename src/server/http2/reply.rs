@@ -85,7 +85,12 @@ impl Reply {
                 .or_insert_with(|| HeaderValue::from(bytes.len()));
         }
         parts.headers.entry(DATE).or_insert_with(|| date.now());
-        let whole = self.bodiless || matches!(body, ResponseBody::Empty);
+        let whole = self.bodiless
+            || match &body {
+                ResponseBody::Empty => true,
+                ResponseBody::Full(bytes) => bytes.is_empty(),
+                ResponseBody::Chunks(_) | ResponseBody::Watch(_) => false,
+            };
         let mut stream = self
             .respond
             .send_response(Response::from_parts(parts, ()), whole)?;

@@ -87,6 +87,26 @@ fn an_idle_connection_outlives_the_header_timeout_and_not_the_idle_timeout() {
 }
 
 #[test]
+fn a_client_that_does_not_answer_the_farewell_is_left_all_the_same() {
+    with_house(
+        |limits| {
+            limits.idle_timeout = SHORT;
+            limits.inspection_interval = SHORT;
+        },
+        async |house| {
+            let mut http2 = tls(&house, &["h2"]).await.unwrap();
+            http2
+                .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
+                .await
+                .unwrap();
+            let mut rest = Vec::new();
+            let _ = http2.read_to_end(&mut rest).await;
+            assert!(!rest.is_empty());
+        },
+    );
+}
+
+#[test]
 fn a_quiet_watch_and_a_slow_answer_are_not_idle() {
     with_house(
         |limits| {
