@@ -1,8 +1,11 @@
 //! The daemon's binary: configure, build, serve, wait, drain.
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use rustix::fs::Mode;
+use rustix::process::umask;
 use taffrail::cli::{self, Wish};
 use taffrail::config::Config;
 use taffrail::daemon::{self, Daemon};
@@ -11,6 +14,8 @@ use taffrail::telemetry;
 
 fn main() -> ExitCode {
     let started = Instant::now();
+    // Whatever is made from here on is its owner's alone.
+    umask(Mode::from_raw_mode(0o077));
     match cli::parse() {
         Wish::Done(code) => code,
         Wish::Serve(config) => actix::System::new().block_on(serve(*config, started)),
@@ -36,7 +41,8 @@ async fn run(config: Config, started: Instant) -> Result<ExitCode, Box<dyn std::
     let recorder = telemetry::install_metrics()?;
     let mut signals = Signals::install()?;
     let daemon = Daemon::start(config, recorder, started).await?;
-    print!("{}", daemon.announcement());
+    // A daemon serves although nobody may hear it say so.
+    let _ = write!(std::io::stdout(), "{}", daemon.announcement());
     let ended = daemon.ended();
     let code = tokio::select! {
         signal = signals.stop() => {

@@ -45,12 +45,12 @@ impl AdminError {
 pub fn load_or_create_token(data_dir: &Path) -> Result<AdminToken, AdminError> {
     let path = data_dir.join(TOKEN);
     let refuse = |error: std::io::Error| AdminError::new(&path, error);
+    private_file::create_directory(data_dir).map_err(refuse)?;
     if let Some(text) = private_file::read(&path).map_err(refuse)? {
         return AdminToken::new(text.trim()).ok_or_else(|| {
             AdminError::new(&path, "it holds no token; remove it to have a new one made")
         });
     }
-    private_file::create_directory(data_dir).map_err(refuse)?;
     let secret = random_secret().map_err(refuse)?;
     private_file::write(&path, &format!("{secret}\n")).map_err(refuse)?;
     AdminToken::new(&secret).ok_or_else(|| AdminError::new(&path, "no token could be made"))
