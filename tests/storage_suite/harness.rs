@@ -21,6 +21,7 @@ use taffrail::registry::catalog::DEFINITIONS;
 use taffrail::storage::cached::Cached;
 use taffrail::storage::codec::{Codec, object_of};
 use taffrail::storage::dry_run::DryRun;
+use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
 use taffrail::storage::keys::Keys;
 use taffrail::storage::memory::MemoryEngine;
 use taffrail::storage::transformer::{TransformError, Transformer};
@@ -119,7 +120,11 @@ impl Harness {
     async fn start(layer: Layer) -> Harness {
         let (engine, directory): (Arc<dyn Engine>, _) = match layer {
             Layer::UnderlyingMemory | Layer::CachedMemory => (MemoryEngine::new(), None),
-            Layer::UnderlyingEmbedded | Layer::CachedEmbedded => (MemoryEngine::new(), None),
+            Layer::UnderlyingEmbedded | Layer::CachedEmbedded => {
+                let directory = tempfile::tempdir().unwrap();
+                let options = EmbeddedOptions::new(directory.path());
+                (EmbeddedEngine::open(options).unwrap(), Some(directory))
+            }
         };
         let faulty = Arc::new(Faulty::default());
         let codec = Codec::new(pods());
