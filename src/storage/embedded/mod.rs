@@ -225,7 +225,8 @@ impl Engine for EmbeddedEngine {
             let backlog = Arc::new(LogBacklog {
                 readers: Arc::clone(&self.readers),
             });
-            let feed = self.shared.tail.open(prefix, after, backlog);
+            let position = self.shared.positions.of(&prefix);
+            let feed = self.shared.tail.open(prefix, after, position, backlog);
             // Looked at once the feed stands: a later compaction is met when it reads the log.
             let compacted = self.shared.compacted();
             if after < compacted {

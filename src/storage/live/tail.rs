@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use actors::engine::{
-    EngineError, Event, Feed, FeedItem, HistoryChunk, HistoryRequest, Prefix, Revision,
+    EngineError, Event, Feed, FeedItem, HistoryChunk, HistoryRequest, Position, Prefix, Revision,
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -116,14 +116,22 @@ impl Tail {
 
     /// Opens a feed of the events after this revision; the caller has checked that they are
     /// still there. A revision in the future is fine: nothing up to it is delivered (WA-10).
+    ///
+    /// The feed tells of everything up to the position's revision, by events or by progress: a
+    /// reader may wait for the prefix's last revision, which need not be one of its events, and
+    /// positions are published before the tail.
     pub fn open(
         self: &Arc<Self>,
         prefix: Prefix,
         after: Revision,
+        position: Position,
         backlog: Arc<dyn Backlog>,
     ) -> Box<dyn Feed> {
         let wake = Arc::new(Notify::new());
-        let slot = self.state.lock().add(&prefix, after, &wake);
+        let mut state = self.state.lock();
+        let until = state.last.max(position.revision);
+        let slot = state.add(&prefix, after, until, &wake);
+        drop(state);
         Box::new(TailFeed {
             tail: Arc::clone(self),
             slot,
@@ -152,14 +160,20 @@ impl Tail {
 }
 
 impl State {
-    fn add(&mut self, prefix: &Prefix, after: Revision, wake: &Arc<Notify>) -> SlotId {
+    fn add(
+        &mut self,
+        prefix: &Prefix,
+        after: Revision,
+        until: Revision,
+        wake: &Arc<Notify>,
+    ) -> SlotId {
         let id = self.next_slot;
         self.next_slot += 1;
-        let behind = after < self.last;
+        let behind = after < until;
         let slot = Slot {
             prefix: prefix.clone(),
             next: behind.then(|| after.next()),
-            log_until: if behind { self.last } else { Revision::ZERO },
+            log_until: if behind { until } else { Revision::ZERO },
             wake: Arc::clone(wake),
         };
         if let Some(next) = slot.next {

@@ -3,7 +3,7 @@ use std::time::{Duration, SystemTime};
 
 use actors::engine::{
     EngineError, Event, EventKind, Feed, FeedItem, HistoryChunk, HistoryRequest, Key, LeaseId,
-    Origin, Prefix, Revision,
+    Origin, Position, Prefix, Revision,
 };
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -106,7 +106,7 @@ fn a_prefix_that_cannot_be_followed_stands_where_the_store_is() {
 #[test]
 fn a_quiet_feed_never_reads_the_log_however_busy_the_store_is() {
     let (log, tail) = (Arc::new(Log::default()), Tail::new(Revision(0), 300));
-    let mut feed = tail.open(pods(), Revision(0), log.clone());
+    let mut feed = tail.open(pods(), Revision(0), Position::default(), log.clone());
     for revision in 1..50 {
         log.publish(&tail, &[(revision, "/registry/minions/a")]);
     }
@@ -122,7 +122,7 @@ fn a_quiet_feed_never_reads_the_log_however_busy_the_store_is() {
 #[test]
 fn a_feed_that_lags_reads_the_log_and_neither_misses_nor_repeats_wc_44() {
     let (log, tail) = (Arc::new(Log::default()), Tail::new(Revision(0), 1000));
-    let mut feed = tail.open(pods(), Revision(0), log.clone());
+    let mut feed = tail.open(pods(), Revision(0), Position::default(), log.clone());
     for revision in 1..=20 {
         log.publish(&tail, &[(revision, "/registry/pods/a/b")]);
     }
@@ -140,7 +140,7 @@ fn a_feed_from_the_past_starts_in_the_log_and_goes_on_in_the_tail() {
     for revision in 1..=5 {
         log.publish(&tail, &[(revision, "/registry/pods/a/b")]);
     }
-    let mut feed = tail.open(pods(), Revision(2), log.clone());
+    let mut feed = tail.open(pods(), Revision(2), Position::default(), log.clone());
     log.publish(
         &tail,
         &[(6, "/registry/pods/a/b"), (7, "/registry/pods2/a")],
@@ -151,7 +151,7 @@ fn a_feed_from_the_past_starts_in_the_log_and_goes_on_in_the_tail() {
 #[test]
 fn a_feed_from_the_future_delivers_nothing_up_to_its_start_wa_10() {
     let (log, tail) = (Arc::new(Log::default()), Tail::new(Revision(0), 10_000));
-    let mut feed = tail.open(pods(), Revision(3), log.clone());
+    let mut feed = tail.open(pods(), Revision(3), Position::default(), log.clone());
     for revision in 1..=5 {
         log.publish(&tail, &[(revision, "/registry/pods/a/b")]);
     }
@@ -161,7 +161,7 @@ fn a_feed_from_the_future_delivers_nothing_up_to_its_start_wa_10() {
 #[test]
 fn a_batch_all_of_one_feed_is_shared_not_copied() {
     let (log, tail) = (Arc::new(Log::default()), Tail::new(Revision(0), 10_000));
-    let mut feed = tail.open(pods(), Revision(0), log);
+    let mut feed = tail.open(pods(), Revision(0), Position::default(), log);
     let events: Arc<[Event]> = vec![event(1, "/registry/pods/a/b")].into();
     tail.publish(&events);
     let Some(Ok(FeedItem::Events(got))) = feed.next().now_or_never() else {
@@ -175,8 +175,13 @@ fn what_nobody_waits_for_is_not_kept_and_closing_ends_feeds() {
     let (log, tail) = (Arc::new(Log::default()), Tail::new(Revision(0), 10_000));
     log.publish(&tail, &[(1, "/registry/pods/a/b")]);
     assert_eq!(tail.held_bytes(), 0);
-    let mut feed = tail.open(pods(), Revision(1), log.clone());
-    let odd = tail.open(Prefix::new("/registry/po"), Revision(1), log.clone());
+    let mut feed = tail.open(pods(), Revision(1), Position::default(), log.clone());
+    let odd = tail.open(
+        Prefix::new("/registry/po"),
+        Revision(1),
+        Position::default(),
+        log.clone(),
+    );
     log.publish(&tail, &[(2, "/registry/pods/a/b")]);
     assert_eq!(ready(feed.as_mut()), [2]);
     assert!(tail.held_bytes() > 0, "the other feed still wants it");
@@ -184,4 +189,20 @@ fn what_nobody_waits_for_is_not_kept_and_closing_ends_feeds() {
     assert_eq!(tail.held_bytes(), 0);
     tail.close();
     assert_eq!(feed.next().now_or_never(), Some(Err(EngineError::Closed)));
+}
+
+#[test]
+fn a_feed_opened_between_position_and_tail_tells_of_the_position() {
+    let (log, tail) = (Arc::new(Log::default()), Tail::new(Revision(0), 10_000));
+    // Published to readers already, to feeds not yet: and nothing of it is the feed's own.
+    let position = Position {
+        revision: Revision(1),
+        prefix_revision: Revision(1),
+    };
+    let mut feed = tail.open(pods(), Revision(0), position, log.clone());
+    log.publish(&tail, &[(1, "/registry/minions/a")]);
+    let told = feed.next().now_or_never();
+    assert_eq!(told, Some(Ok(FeedItem::Progress(Revision(1)))));
+    log.publish(&tail, &[(2, "/registry/pods/a/b")]);
+    assert_eq!(ready(feed.as_mut()), [2]);
 }

@@ -156,12 +156,13 @@ impl Engine for MemoryEngine {
             // Opened under the lock: nothing is compacted or published in between.
             let state = shared.state.lock();
             state.check_after(after)?;
-            // From here on the prefix's last revision is that of an event of its own, or one
-            // that this feed will pass: a reader that waits for it never waits in vain.
-            shared.positions.of(&prefix);
-            Ok(shared
-                .tail
-                .open(prefix, after, Arc::clone(shared) as Arc<dyn Backlog>))
+            let position = shared.positions.of(&prefix);
+            Ok(shared.tail.open(
+                prefix,
+                after,
+                position,
+                Arc::clone(shared) as Arc<dyn Backlog>,
+            ))
         });
         ready(feed).boxed()
     }
