@@ -17,12 +17,7 @@ impl std::error::Error for ConfigError {}
 impl fmt::Display for ConfigError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.file {
-            Some(path) => write!(
-                formatter,
-                "config file {}: {}",
-                path.display(),
-                self.problem
-            ),
+            Some(path) => write!(formatter, "--config={}: {}", path.display(), self.problem),
             None => formatter.write_str(&self.problem),
         }
     }
@@ -38,6 +33,9 @@ impl ConfigError {
 
     pub(super) fn of_file(mut self, path: &Path) -> ConfigError {
         self.file = Some(path.to_owned());
+        // Names have no dashes in a file.
+        let problem = self.problem.strip_prefix("--").unwrap_or(&self.problem);
+        self.problem = problem.replace("did you mean --", "did you mean ");
         self
     }
 

@@ -96,23 +96,23 @@ fn a_file_is_refused_by_the_name_that_is_wrong() {
     for (text, line) in [
         (
             "secure-prot: 1\n",
-            "config file FILE: --secure-prot is unknown; did you mean --secure-port?",
+            "--config=FILE: secure-prot is unknown; did you mean secure-port?",
         ),
         (
             "secure-port: high\n",
-            "config file FILE: --secure-port=high: not a port from 0 to 65535",
+            "--config=FILE: secure-port=high: not a port from 0 to 65535",
         ),
         (
             "config: other.yaml\n",
-            "config file FILE: --config is unknown; see taffrail --help",
+            "--config=FILE: config is unknown; see taffrail --help",
         ),
         (
             "secure-port: {a: 1}\n",
-            "config file FILE: secure-port: a single value is expected",
+            "--config=FILE: secure-port: a single value is expected",
         ),
         (
             "- 1\n",
-            "config file FILE: not a mapping of settings to values",
+            "--config=FILE: not a mapping of settings to values",
         ),
         (
             "tls-cert-file: a.crt\n",
@@ -144,7 +144,7 @@ fn a_missing_file_is_named() {
     assert!(
         refusal
             .to_string()
-            .starts_with("config file /does/not/exist.yaml: "),
+            .starts_with("--config=/does/not/exist.yaml: "),
         "{refusal}"
     );
 }

@@ -54,10 +54,10 @@ impl Server {
         let mut limits = Limits::of(config);
         let room = raise_open_file_limit();
         if room < limits.connections {
-            tracing::warn!(
+            tracing::info!(
                 max_connections = limits.connections,
                 room,
-                "the limit of open files leaves room for fewer connections than max-connections"
+                "the limit of open files leaves room for fewer connections"
             );
             limits.connections = room;
         }

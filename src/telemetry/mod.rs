@@ -1,5 +1,7 @@
 //! Logs, metrics and the panic hook of the process.
 
+mod process;
+
 use std::io::IsTerminal;
 use std::panic::PanicHookInfo;
 use std::time::Duration;
@@ -10,6 +12,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{LogFilter, LogFormat};
+use process::Process;
 
 /// How often samples of histograms are folded into their buckets. Without it they would pile up
 /// while nobody scrapes.
@@ -76,12 +79,14 @@ pub fn install_metrics() -> Result<PrometheusHandle, TelemetryError> {
     Ok(builder.install_recorder()?)
 }
 
-/// Keeps the memory of histograms bounded; never returns.
+/// Keeps the memory of histograms bounded and measures the process; never returns.
 pub async fn upkeep(handle: PrometheusHandle) {
+    let process = Process::new();
     let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
     loop {
         ticks.tick().await;
         handle.run_upkeep();
+        process.measure();
     }
 }
 
