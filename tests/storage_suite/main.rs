@@ -11,13 +11,7 @@ mod watch;
 
 /// Makes a test of each check on each layer.
 macro_rules! on_every_layer {
-    ($($module:ident::{$($check:ident),* $(,)?}),* $(,)?) => {
-        on_every_layer!(@layer underlying_memory, UnderlyingMemory, $($module::{$($check),*}),*);
-        on_every_layer!(@layer underlying_embedded, UnderlyingEmbedded, $($module::{$($check),*}),*);
-        on_every_layer!(@layer cached_memory, CachedMemory, $($module::{$($check),*}),*);
-        on_every_layer!(@layer cached_embedded, CachedEmbedded, $($module::{$($check),*}),*);
-    };
-    (@layer $name:ident, $layer:ident, $($module:ident::{$($check:ident),*}),*) => {
+    (@layer $name:ident, $layer:ident, $($module:ident::{$($check:ident),* $(,)?}),* $(,)?) => {
         mod $name {
             $($(
                 #[test]
@@ -26,6 +20,12 @@ macro_rules! on_every_layer {
                 }
             )*)*
         }
+    };
+    ($($checks:tt)*) => {
+        on_every_layer!(@layer underlying_memory, UnderlyingMemory, $($checks)*);
+        on_every_layer!(@layer underlying_embedded, UnderlyingEmbedded, $($checks)*);
+        on_every_layer!(@layer cached_memory, CachedMemory, $($checks)*);
+        on_every_layer!(@layer cached_embedded, CachedEmbedded, $($checks)*);
     };
 }
 

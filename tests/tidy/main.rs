@@ -83,7 +83,8 @@ const DAEMON: Table = &[
             "storage::codec",
         ],
     ),
-    ("cli", &["config", "daemon", "storage"]),
+    // A command reaches the running daemon with the admin's kubeconfig.
+    ("cli", &["config", "daemon", "storage", "server::auth"]),
     ("telemetry", &["config"]),
     ("shutdown", &[]),
 ];
@@ -356,7 +357,10 @@ fn lines_are_not_too_wide() {
                 for (number, line) in text.lines().enumerate() {
                     // A long text in quotes is left in one piece, so that it can be searched for.
                     let text = ending == ".rs" && line.contains('"');
-                    if line.chars().count() > limit && !text && !line.contains("http") {
+                    // A row of a table can't be broken, and rustfmt leaves macros alone.
+                    let row = line.starts_with("//! |") || line.contains("$(#[doc");
+                    let whole = text || row || line.contains("http");
+                    if line.chars().count() > limit && !whole {
                         writeln!(report, "{}:{}", path.display(), number + 1).unwrap();
                     }
                 }

@@ -66,7 +66,8 @@ pub fn product(folder: &str) -> Vec<Source> {
 fn is_test(path: &Path) -> bool {
     path.strip_prefix(root()).unwrap().iter().any(|part| {
         let part = part.to_str().unwrap();
-        part == "tests" || part == "tests.rs" || part.ends_with("_tests.rs")
+        matches!(part, "tests" | "tests.rs" | "fixture.rs" | "testing.rs")
+            || part.ends_with("_tests.rs")
     })
 }
 

@@ -297,7 +297,9 @@ fn operation() -> impl Strategy<Value = Value> {
 proptest! {
     /// API-160: any list of operations gives an object of the kind or a 422, and the same again.
     #[test]
-    fn any_operations_give_an_object_or_a_422(operations in prop::collection::vec(operation(), 0..12)) {
+    fn any_operations_give_an_object_or_a_422(
+        operations in prop::collection::vec(operation(), 0..12),
+    ) {
         let body = Value::Array(operations).to_string();
         match by_json(&body) {
             Ok(patched) => {

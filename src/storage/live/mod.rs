@@ -1,8 +1,8 @@
-//! What an engine inside this process keeps in memory beside its log: how far each prefix has
-//! come ([`Positions`]) and the newest batches for whoever listens ([`Tail`]).
+//! What an engine inside this process keeps in memory beside its log: how far each prefix has come
+//! ([`Positions`]) and the newest batches for whoever listens ([`Tail`]).
 //!
-//! [`horizon`] decides what retention forgets. Both hold only what is durable: an engine publishes to them after its sync and before it
-//! acknowledges, first positions, then the tail.
+//! [`horizon`] decides what retention forgets. Both hold only what is durable: an engine publishes
+//! to them after its sync and before it acknowledges, first positions, then the tail.
 
 mod positions;
 mod tail;
