@@ -11,8 +11,6 @@ pub mod creations;
 pub mod definitions;
 pub mod deletion;
 pub mod errors;
-#[cfg(test)]
-pub(crate) mod fixture;
 pub mod keys;
 mod namespace_source;
 pub mod special;
@@ -24,3 +22,6 @@ pub use context::{RequestContext, Warnings};
 pub use store::{
     Answer, Audience, Deletion, RegistryStore, Shared, Target, UpdateSource, WatchRefusal, Written,
 };
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -7,7 +7,7 @@ use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, WriteOptions};
-use crate::registry::fixture::{Fixture, refusal};
+use crate::registry::tests::fixture::{Fixture, refusal};
 use crate::storage::{
     DeleteRequest, GetRequest, ListRequest, ObjectList, ResourceStorage, Stats, Storage,
     StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest,

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use crate::api::options::{DeleteOptions, Propagation};
-use crate::registry::fixture::{Fixture, refusal};
+use crate::registry::tests::fixture::{Fixture, refusal};
 use crate::storage::Preconditions;
 
 fn options() -> DeleteOptions {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use crate::api::options::{ListOptions, VersionMatchText};
 use crate::api::selector::Selection;
 use crate::registry::definitions::core::CONFIGMAPS;
-use crate::registry::fixture::{Fixture, refusal};
+use crate::registry::tests::fixture::{Fixture, refusal};
 
 async fn listed(
     fixture: &Fixture,

@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::api::options::{DeleteOptions, WriteOptions};
 use crate::api::patch::{Patch, PatchKind};
 use crate::registry::UpdateSource;
-use crate::registry::fixture::{Fixture, refusal};
+use crate::registry::tests::fixture::{Fixture, refusal};
 
 const A: (Option<&str>, &str, Option<&str>) = (Some("d"), "a", None);
 const LEASES: &str = "leases.coordination.k8s.io";

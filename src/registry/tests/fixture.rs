@@ -6,13 +6,13 @@ use actors::object::CachedObject;
 use serde_json::Value;
 use tokio::time::{Duration, Instant};
 
-use super::catalog::{Catalog, DEFINITIONS};
-use super::{Answer, RegistryStore, RequestContext, Target, UpdateSource};
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, ListOptions, WriteOptions};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::selector::Selection;
 use crate::api::status::Status;
+use crate::registry::catalog::{Catalog, DEFINITIONS};
+use crate::registry::{Answer, RegistryStore, RequestContext, Target, UpdateSource};
 use crate::storage::ResourceStorage;
 use crate::storage::codec::{Codec, object_of};
 use crate::storage::dry_run::DryRun;
