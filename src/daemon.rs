@@ -26,7 +26,7 @@ use crate::storage::factory::{DEFAULT_ROOT, StoragePlan};
 use crate::storage::memory::MemoryEngine;
 use crate::storage::{StorageError, census};
 use crate::telemetry;
-use crate::upkeep::Upkeep;
+use crate::upkeep::{Upkeep, ensure_system_namespaces};
 
 /// Why the daemon could not start; one line for the operator.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +109,12 @@ impl Daemon {
         let mut background = vec![
             actix_rt::spawn(telemetry::upkeep(recorder.clone())),
             actix_rt::spawn(census::run(counted(&catalog), engine.clone())),
-            actix_rt::spawn(complete_start(house.clone(), health.clone(), started)),
+            actix_rt::spawn(complete_start(
+                house.clone(),
+                catalog.clone(),
+                health.clone(),
+                started,
+            )),
         ];
         let shared = Arc::new(Shared::new(SharedParts {
             catalog,
@@ -251,9 +256,18 @@ fn describe_metrics() {
     census::describe();
 }
 
-/// Readiness waits for the caches at the start; later one that fills answers for itself.
-async fn complete_start(house: House, health: Arc<Health>, started: Instant) {
+/// Readiness waits for the caches at the start, and for the system's namespaces (API-262); later
+/// a cache that fills answers for itself.
+async fn complete_start(
+    house: House,
+    catalog: Arc<Catalog>,
+    health: Arc<Health>,
+    started: Instant,
+) {
     house.all_ready().await;
+    if let Err(status) = ensure_system_namespaces(&catalog).await {
+        tracing::warn!(%status, "the system's namespaces are not all there; upkeep goes on trying");
+    }
     health.complete_start();
     let milliseconds = started.elapsed().as_millis() as u64;
     tracing::info!(milliseconds, "ready: every cache is filled");

@@ -1,6 +1,6 @@
 //! The core group, `v1`.
 
-use super::{AGE, NAME, NAME_AND_AGE, NAMESPACE_VERBS, STATUS, VERBS};
+use super::{AGE, FINALIZE, NAME, NAME_AND_AGE, NAMESPACE_VERBS, STATUS, VERBS};
 use crate::api::resource::{
     Cell, Column, DefaultPropagation, GenerationRule, MemberType, NameRule, ResourceDefinition,
     ResourceScope, SelectableField, UpdateChecks,
@@ -46,7 +46,7 @@ pub static NAMESPACES: ResourceDefinition = ResourceDefinition {
     verbs: NAMESPACE_VERBS,
     short_names: &["ns"],
     scope: ResourceScope::Cluster,
-    subresources: &[STATUS],
+    subresources: &[FINALIZE, STATUS],
     key_prefix: "namespaces",
     name_rule: NameRule::DnsLabel,
     update_checks: UpdateChecks::ObjectThenChanges,

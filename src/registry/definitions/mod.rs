@@ -29,6 +29,12 @@ pub(super) const STATUS: Subresource = Subresource {
     verbs: &["get", "patch", "update"],
 };
 
+/// How the contents of a namespace let it go (API-224).
+pub(super) const FINALIZE: Subresource = Subresource {
+    name: "finalize",
+    verbs: &["update"],
+};
+
 /// The first column of every Table.
 pub(super) const NAME: Column = Column {
     name: "Name",

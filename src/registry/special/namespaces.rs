@@ -21,6 +21,7 @@ const FINALIZERS: &[&str] = &["spec", "finalizers"];
 
 pub(super) fn adapt(ownership: &mut Ownership, hooks: &mut Hooks) {
     ownership.kept_by_main = &[&["spec"], &["status"]];
+    ownership.kept_by_finalize = &[&["status"]];
     hooks.fill_create = Some(fill_create);
     hooks.fill_update = Some(fill_update);
     hooks.validate_update = Some(validate_update);
@@ -41,27 +42,15 @@ fn fill_create(object: &mut Object) {
     label_with_name(object);
 }
 
-fn fill_update(object: &mut Object, stored: &Object, endpoint: Endpoint) {
-    if endpoint == Endpoint::Finalize {
-        take_over_finalizers(object, stored);
-    }
-    if object.at(&["spec"]).is_none() {
+fn fill_update(object: &mut Object, _: &Object, _: Endpoint) {
+    // A spec without finalizers is printed as an empty one.
+    if finalizers_of(object).is_empty() {
         put(object, &["spec"], json!({}));
     }
     if object.text(&["status", "phase"]).is_empty() {
         put(object, &["status", "phase"], "Active".into());
     }
     label_with_name(object);
-}
-
-/// `/finalize` changes `spec.finalizers` and leaves the rest as stored (API-224).
-fn take_over_finalizers(object: &mut Object, stored: &Object) {
-    let finalizers = finalizers_of(object);
-    *object = stored.clone();
-    match finalizers.is_empty() {
-        true => put(object, &["spec"], json!({})),
-        false => put(object, FINALIZERS, finalizers.into()),
-    }
 }
 
 fn validate_update(object: &Object, stored: &Object, endpoint: Endpoint) -> Vec<FieldError> {

@@ -55,6 +55,8 @@ pub struct Ownership {
     pub kept_by_main: &'static [Path],
     /// What `/status` leaves as stored.
     pub kept_by_status: &'static [Path],
+    /// What `/finalize` leaves as stored.
+    pub kept_by_finalize: &'static [Path],
 }
 
 /// What is wrong with a change of the second object into the first.
@@ -170,8 +172,7 @@ impl Strategy {
         let kept = match endpoint {
             Endpoint::Main => self.ownership.kept_by_main,
             Endpoint::Status => self.ownership.kept_by_status,
-            // Its hook takes over one list from the body.
-            Endpoint::Finalize => return,
+            Endpoint::Finalize => self.ownership.kept_by_finalize,
         };
         for path in kept {
             match stored.at(path) {
@@ -210,6 +211,7 @@ fn default_ownership(definition: &ResourceDefinition) -> Ownership {
             dropped_on_create: &[&["status"]],
             kept_by_main: &[&["status"]],
             kept_by_status: &[&["spec"]],
+            kept_by_finalize: &[],
         };
     }
     Ownership::default()
