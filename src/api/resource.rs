@@ -120,13 +120,16 @@ pub struct Subresource {
 }
 
 /// A field that field selectors may name beside `metadata.name` and `metadata.namespace`
-/// (http.md 6.3), with the paths to its value; the first path that exists counts.
+/// (http.md 6.3), with the paths to its value; the first one that leads to more than an empty text
+/// counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelectableField {
     /// The label in the selector: `spec.nodeName`.
     pub label: &'static str,
     /// Paths into the object.
     pub paths: &'static [&'static [&'static str]],
+    /// Its value when no path leads anywhere: `false` for booleans, which are never absent.
+    pub absent: &'static str,
 }
 
 /// Everything the daemon knows of a resource.

@@ -75,6 +75,7 @@ pub(crate) static NAMESPACES: ResourceDefinition = ResourceDefinition {
     selectable_fields: &[SelectableField {
         label: "status.phase",
         paths: &[&["status", "phase"]],
+        absent: "",
     }],
     columns: &[
         column("Name", "name", Cell::Name),
@@ -94,10 +95,12 @@ pub(crate) static PODS: ResourceDefinition = ResourceDefinition {
         SelectableField {
             label: "spec.nodeName",
             paths: &[&["spec", "nodeName"]],
+            absent: "",
         },
         SelectableField {
             label: "status.phase",
             paths: &[&["status", "phase"]],
+            absent: "",
         },
     ],
     ..BASE

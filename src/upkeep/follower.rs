@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use actors::backoff::random_unit;
 use actors::cacher::CacherHandle;
+use actors::engine::Revision;
 use actors::object::CachedObject;
 use actors::snapshot::Snapshot;
 use futures_util::future::{BoxFuture, FutureExt};
@@ -23,6 +24,8 @@ use crate::storage::codec::object_of;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 /// Without anything to do, and without news, it looks again after so long.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// What could not be made is tried again after so long.
+const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 /// Namespaces that are emptied at the same time.
 const CONCURRENT_NAMESPACES: usize = 4;
 
@@ -32,6 +35,10 @@ pub(super) struct Follower {
     namespaces: CacherHandle,
     stopped: watch::Receiver<bool>,
     schedule: Schedule,
+    /// The newest event of a namespace that was looked at.
+    seen: Revision,
+    /// When to look again whatever the cache shows.
+    again: Instant,
 }
 
 impl Follower {
@@ -45,6 +52,8 @@ impl Follower {
             namespaces,
             stopped,
             schedule: Schedule::default(),
+            seen: Revision::ZERO,
+            again: Instant::now(),
         }
     }
 
@@ -63,14 +72,25 @@ impl Follower {
         loop {
             self.namespaces.settled().await;
             if let Some(snapshot) = self.namespaces.snapshot() {
-                self.look_at(&snapshot).await;
+                if self.is_news(&snapshot) {
+                    self.look_at(&snapshot).await;
+                }
                 self.wait_for_news(&snapshot).await;
             }
             tokio::time::sleep(SHORTEST_PAUSE).await;
         }
     }
 
+    /// Pictures come for what happens elsewhere in the store, too.
+    fn is_news(&self, snapshot: &Snapshot) -> bool {
+        let now = Instant::now();
+        let is_due = self.schedule.next().is_some_and(|due| due <= now);
+        snapshot.last_event() != self.seen || is_due || self.again <= now
+    }
+
     async fn look_at(&mut self, snapshot: &Snapshot) {
+        self.seen = snapshot.last_event();
+        self.again = Instant::now() + LONGEST_PAUSE;
         let mut missing = SYSTEM_NAMESPACES.len();
         let mut due = Vec::new();
         for namespace in snapshot.range(self.namespaces.prefix(), None) {
@@ -100,22 +120,24 @@ impl Follower {
         }
     }
 
-    async fn restore_system_namespaces(&self) {
+    async fn restore_system_namespaces(&mut self) {
         match ensure_system_namespaces(&self.catalog).await {
             Ok(0) => {}
             Ok(created) => tracing::info!(created, "created missing system namespaces"),
-            Err(status) => tracing::warn!(%status, "can't create missing system namespaces"),
+            Err(status) => {
+                tracing::warn!(%status, "can't create missing system namespaces, trying again");
+                self.again = Instant::now() + PAUSE_AFTER_ERROR;
+            }
         }
     }
 
     /// Until the cache shows something newer, or a namespace is due.
     async fn wait_for_news(&self, seen: &Snapshot) {
-        let now = Instant::now();
         let due = self
             .schedule
             .next()
-            .map(|due| due.saturating_duration_since(now));
-        let pause = due.unwrap_or(LONGEST_PAUSE).min(LONGEST_PAUSE);
+            .map_or(self.again, |due| due.min(self.again));
+        let pause = due.saturating_duration_since(Instant::now());
         // Running out of time is the ordinary end of it.
         let _ = self.namespaces.fresh(seen.revision.next(), pause).await;
     }

@@ -33,9 +33,24 @@ const BASE: ResourceDefinition = ResourceDefinition {
     member_types: &[],
 };
 
-/// A selectable field whose label is the dotted path to its value.
+/// A selectable field with text at one of these paths.
 const fn field(label: &'static str, paths: &'static [&'static [&'static str]]) -> SelectableField {
-    SelectableField { label, paths }
+    let absent = "";
+    SelectableField {
+        label,
+        paths,
+        absent,
+    }
+}
+
+/// A selectable field that is a boolean: when absent it is false.
+const fn flag(label: &'static str, paths: &'static [&'static [&'static str]]) -> SelectableField {
+    let absent = "false";
+    SelectableField {
+        label,
+        paths,
+        absent,
+    }
 }
 
 /// Namespaces.
@@ -152,10 +167,11 @@ pub static PODS: ResourceDefinition = ResourceDefinition {
             "spec.serviceAccountName",
             &[&["spec", "serviceAccountName"]],
         ),
-        field("spec.hostNetwork", &[&["spec", "hostNetwork"]]),
+        flag("spec.hostNetwork", &[&["spec", "hostNetwork"]]),
         field("status.phase", &[&["status", "phase"]]),
         field("status.podIP", &[&["status", "podIP"]]),
-        field("status.podIPs", &[&["status", "podIP"]]),
+        // Known and never set, as in Kubernetes.
+        field("status.podIPs", &[]),
         field(
             "status.nominatedNodeName",
             &[&["status", "nominatedNodeName"]],
@@ -175,7 +191,7 @@ pub static NODES: ResourceDefinition = ResourceDefinition {
     subresources: &[STATUS],
     key_prefix: "minions",
     update_checks: UpdateChecks::ObjectThenChanges,
-    selectable_fields: &[field("spec.unschedulable", &[&["spec", "unschedulable"]])],
+    selectable_fields: &[flag("spec.unschedulable", &[&["spec", "unschedulable"]])],
     selects_namespace: false,
     member_types: &[("spec", MemberType::Object), ("status", MemberType::Object)],
     ..BASE

@@ -24,8 +24,8 @@ impl FieldCollector {
         }
     }
 
-    /// The values in JSON text; a field that is absent is the empty text, a boolean `true` or
-    /// `false` (API-215).
+    /// The values in JSON text; a field that is absent or empty is what its definition says, a
+    /// boolean `true` or `false` (API-215).
     pub(super) fn collect(&mut self, json: &[u8]) -> Result<Box<[SmolStr]>, serde_json::Error> {
         if self.fields.is_empty() {
             return Ok(Box::default());
@@ -48,10 +48,15 @@ impl FieldCollector {
             wanted,
         }
         .deserialize(&mut deserializer)?;
+        let absent = self.fields.iter().map(|field| field.absent);
         Ok(self
             .found
             .iter_mut()
-            .map(|found| found.take().map(|(_, text)| text).unwrap_or_default())
+            .zip(absent)
+            .map(|(found, absent)| match found.take() {
+                Some((_, text)) => text,
+                None => SmolStr::new_static(absent),
+            })
             .collect())
     }
 }
@@ -64,6 +69,9 @@ struct Below<'c> {
 
 impl Below<'_> {
     fn scalar(self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
         for (field, path, rest) in self.wanted {
             if !rest.is_empty() {
                 continue;

@@ -32,14 +32,17 @@ static THINGS: ResourceDefinition = ResourceDefinition {
         SelectableField {
             label: "spec.node",
             paths: &[&["spec", "node"], &["spec", "host"]],
+            absent: "",
         },
         SelectableField {
             label: "spec.ready",
             paths: &[&["spec", "ready"]],
+            absent: "",
         },
         SelectableField {
             label: "none",
-            paths: &[&["none"]],
+            paths: &[&["spec", "empty"], &["none"]],
+            absent: "nothing",
         },
     ],
     selects_namespace: true,
@@ -124,7 +127,7 @@ fn attributes_are_labels_and_selectable_fields_where_the_first_path_wins_li_39()
         .iter()
         .map(|f| f.as_str())
         .collect();
-    assert_eq!(fields, ["n1", "true", ""]);
+    assert_eq!(fields, ["n1", "true", "nothing"]);
 }
 
 #[test]
