@@ -51,7 +51,7 @@ impl CacherHandle {
 
     /// Whether the cache serves, and if not, why.
     pub fn readiness(&self) -> Readiness {
-        self.shared.readiness().borrow().clone()
+        self.shared.readiness_now()
     }
 
     /// Waits until the cache serves; comes back at once when it does or never will.
@@ -73,6 +73,11 @@ impl CacherHandle {
         at_least: Revision,
         within: Duration,
     ) -> Result<Arc<Snapshot>, NotFresh> {
+        if let Some(snapshot) = self.snapshot()
+            && snapshot.revision >= at_least
+        {
+            return Ok(snapshot);
+        }
         let deadline = Instant::now() + within;
         let mut revision = self.shared.revision();
         loop {

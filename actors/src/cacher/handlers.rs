@@ -21,8 +21,12 @@ impl Handler<Replace> for Cacher {
     type Result = u64;
 
     fn handle(&mut self, message: Replace, _: &mut Context<Cacher>) -> u64 {
-        self.store.replace(message.content);
-        let generation = self.shared.replace(self.store.snapshot());
+        let before = self.store.replace(message.content);
+        let (generation, published) = self.shared.replace(self.store.snapshot());
+        if !before.is_empty() {
+            // A hundred thousand objects are not freed here: others have the thread to share.
+            actix_rt::task::spawn_blocking(move || drop((before, published)));
+        }
         self.generation = Some(generation);
         self.metrics.replaced(self.store.revision());
         tracing::debug!(resource = self.shared.resource, generation, "cache filled");

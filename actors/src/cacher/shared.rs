@@ -91,6 +91,10 @@ impl Shared {
         self.readiness.subscribe()
     }
 
+    pub(crate) fn readiness_now(&self) -> Readiness {
+        self.readiness.borrow().clone()
+    }
+
     pub(crate) fn revision(&self) -> watch::Receiver<Revision> {
         self.revision.subscribe()
     }
@@ -185,7 +189,9 @@ impl Shared {
     }
 
     /// A new generation begins with this content; every watcher of the old one ends (WA-37).
-    pub(crate) fn replace(&self, snapshot: Snapshot) -> u64 {
+    ///
+    /// Answers with the generation and with the content that was, whose end may take a while.
+    pub(crate) fn replace(&self, snapshot: Snapshot) -> (u64, Option<Arc<Snapshot>>) {
         let revision = snapshot.revision;
         let (generation, dropped, bells) = {
             let mut live = self.live.write();
@@ -194,11 +200,11 @@ impl Shared {
             (live.generation, dropped, live.interests.bells(true))
         };
         drop(dropped);
-        self.snapshot.store(Some(Arc::new(snapshot)));
+        let before = self.snapshot.swap(Some(Arc::new(snapshot)));
         self.readiness.send_replace(Readiness::Ready { generation });
         self.revision.send_replace(revision);
         ring_all(bells);
-        generation
+        (generation, before)
     }
 
     /// Ends the watchers of the generation that was: its Cacher is dead.
@@ -217,24 +223,40 @@ impl Shared {
     pub(crate) fn publish(&self, changes: Vec<(Revision, Change)>, snapshot: Snapshot) {
         let newest = snapshot.revision;
         self.snapshot.store(Some(Arc::new(snapshot)));
-        let bells = {
-            let mut live = self.live.write();
-            let Live {
-                ring, interests, ..
-            } = &mut *live;
-            for (revision, change) in changes {
-                let sequence = ring.push(revision, change);
-                if let Some(event) = ring.get(sequence) {
-                    interests.note(event);
-                }
+        let mut changes = changes.into_iter().peekable();
+        loop {
+            let piece = changes.by_ref().take(PIECE).collect();
+            let is_last = changes.peek().is_none();
+            ring_all(self.append(piece, is_last.then_some(newest)));
+            if is_last {
+                break;
             }
-            ring.progress(newest);
-            interests.bells(false)
-        };
+        }
         self.revision.send_replace(newest);
-        ring_all(bells);
         self.shrink_to(self.budget.limits().per_resource_bytes);
         self.budget.settle();
+    }
+
+    /// Appends events, notes who wants them, and says whose bell is to be rung.
+    fn append(
+        &self,
+        changes: Vec<(Revision, Change)>,
+        newest: Option<Revision>,
+    ) -> Vec<Arc<dyn Bell>> {
+        let mut live = self.live.write();
+        let Live {
+            ring, interests, ..
+        } = &mut *live;
+        for (revision, change) in changes {
+            let sequence = ring.push(revision, change);
+            if let Some(event) = ring.get(sequence) {
+                interests.note(event);
+            }
+        }
+        if let Some(newest) = newest {
+            ring.progress(newest);
+        }
+        interests.bells(false)
     }
 }
 
@@ -243,6 +265,9 @@ fn ring_all(bells: Vec<Arc<dyn Bell>>) {
         bell.ring();
     }
 }
+
+/// Events that are appended or dropped under one lock, so that nobody waits for it for long.
+const PIECE: usize = 256;
 
 /// Frames may take this part of a ring's bytes: enough for the newest events, which everybody
 /// wants at the same time.
@@ -254,15 +279,19 @@ impl Evict for Shared {
     }
 
     fn shrink_to(&self, bytes: usize) {
-        let mut dropped = Vec::new();
-        {
-            let mut live = self.live.write();
-            live.ring.trim_frames(bytes / FRAMES_SHARE);
-            while live.ring.bytes() > bytes && !live.ring.is_empty() {
-                dropped.append(&mut live.ring.evict());
+        loop {
+            let mut dropped = Vec::new();
+            {
+                let mut live = self.live.write();
+                live.ring.trim_frames(bytes / FRAMES_SHARE);
+                while live.ring.bytes() > bytes && !live.ring.is_empty() && dropped.len() < PIECE {
+                    dropped.append(&mut live.ring.evict());
+                }
+                self.ring_bytes.store(live.ring.bytes(), Ordering::Relaxed);
             }
-            self.ring_bytes.store(live.ring.bytes(), Ordering::Relaxed);
+            if dropped.len() < PIECE {
+                return;
+            }
         }
-        drop(dropped);
     }
 }

@@ -26,9 +26,9 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Other content takes the place of this one (WC-5).
-    pub(crate) fn replace(&mut self, content: Snapshot) {
-        self.current = content;
+    /// Other content takes the place of this one (WC-5), which is given back.
+    pub(crate) fn replace(&mut self, content: Snapshot) -> Snapshot {
+        std::mem::replace(&mut self.current, content)
     }
 
     /// Everything up to here is in it.

@@ -1,1 +1,220 @@
+//! The pure parts of a Cacher, and the part that is shared.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::interests::Interests;
+use super::*;
+use crate::engine::{Key, Prefix, Revision};
+use crate::object::{CachedObject, Decode};
+use crate::ring::{Change, Ring, RingEvent};
+use crate::testing::{OneLiners, Stage, key, prefix};
+use crate::watch::Scope;
+
+fn object(name: &str, revision: u64) -> Arc<CachedObject> {
+    let value = bytes::Bytes::from(format!("red {revision}"));
+    let object = OneLiners.decode(&key(name), Revision(revision), &value);
+    Arc::new(object.unwrap())
+}
+
+fn put(name: &str, revision: u64) -> Update {
+    Update {
+        revision: Revision(revision),
+        key: key(name),
+        object: Some(object(name, revision)),
+    }
+}
+
+fn delete(name: &str, revision: u64) -> Update {
+    Update {
+        object: None,
+        ..put(name, revision)
+    }
+}
+
+/// Revisions of the change, the object before and the object after.
+fn summary(changes: &[(Revision, Change)]) -> Vec<(u64, Option<u64>, Option<u64>)> {
+    let of = |object: &Option<Arc<CachedObject>>| object.as_ref().map(|object| object.revision.0);
+    let changes = changes.iter();
+    changes
+        .map(|(revision, change)| (revision.0, of(&change.previous), of(&change.current)))
+        .collect()
+}
+
+#[test]
+fn old_values_come_from_the_cache_and_unknown_keys_are_created_or_nothing_wa_21_wc_47() {
+    let mut store = Store::default();
+    store.replace(content([object("ns/a", 3)], Revision(5)));
+    let updates = vec![
+        put("ns/a", 6),
+        put("ns/b", 7),
+        delete("ns/x", 8),
+        delete("ns/a", 9),
+    ];
+    let changes = store.apply(updates, Revision(12));
+    assert_eq!(
+        summary(&changes),
+        [
+            (6, Some(3), Some(6)),
+            (7, None, Some(7)),
+            (9, Some(6), None)
+        ]
+    );
+    let snapshot = store.snapshot();
+    assert_eq!(snapshot.revision, Revision(12));
+    assert_eq!(snapshot.last_event(), Revision(9));
+    assert_eq!(snapshot.len(), 1);
+    assert_eq!(snapshot.average_bytes(), "red 7".len() as u64);
+}
+
+#[test]
+fn what_was_seen_already_is_passed_over() {
+    let mut store = Store::default();
+    store.replace(content([object("ns/a", 3)], Revision(5)));
+    let changes = store.apply(vec![put("ns/a", 4), put("ns/a", 6)], Revision(6));
+    assert_eq!(summary(&changes), [(6, Some(3), Some(6))]);
+    assert_eq!(summary(&store.apply(vec![put("ns/a", 6)], Revision(6))), []);
+    store.apply(Vec::new(), Revision(2));
+    assert_eq!(store.revision(), Revision(6), "never goes back");
+}
+
+#[test]
+fn a_snapshot_is_read_by_prefix_in_order_of_keys_and_never_changes_li_37_pf_18() {
+    let mut store = Store::default();
+    let names = ["ns/a", "ns/b", "ns/c", "ns-bad/a", "other/a"];
+    let objects = {
+        let mut objects = names.map(|name| object(name, 1));
+        objects.sort_by(|one, other| one.key.cmp(&other.key));
+        objects
+    };
+    store.replace(content(objects, Revision(1)));
+    let snapshot = store.snapshot();
+    store.apply(vec![delete("ns/b", 2), put("ns/d", 3)], Revision(3));
+    let ns = Prefix::new("/registry/things/ns/");
+    let list = |start: Option<&[u8]>| {
+        let range = snapshot.range(&ns, start);
+        range
+            .map(|object| object.attributes.name.to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(list(None), ["a", "b", "c"]);
+    assert_eq!(list(Some(b"/registry/things/ns/b")), ["b", "c"]);
+    assert_eq!(list(Some(b"/registry/things/ns/b\0")), ["c"]);
+    // A start before the prefix is no way out of it.
+    assert_eq!(list(Some(b"/registry/a")), ["a", "b", "c"]);
+    assert_eq!(list(Some(b"/registry/zzz")), [""; 0]);
+    assert_eq!(snapshot.count(&ns, Some(b"/registry/things/ns/b")), 2);
+    assert_eq!(snapshot.count(&prefix(), None), 5);
+    assert!(snapshot.get(&key("ns/b")).is_some() && snapshot.get(&key("ns/d")).is_none());
+}
+
+#[derive(Default)]
+struct CountedBell(AtomicUsize);
+
+impl Bell for CountedBell {
+    fn ring(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn event(name: &str, sequence: u64) -> Arc<RingEvent> {
+    let mut ring = Ring::default();
+    for _ in 0..sequence {
+        let change = Change {
+            key: key(name),
+            current: None,
+            previous: None,
+        };
+        ring.push(Revision(1), change);
+    }
+    Arc::clone(ring.get(sequence).unwrap())
+}
+
+#[test]
+fn a_desk_is_told_once_and_only_of_topics_it_wants() {
+    let mut interests = Interests::default();
+    let bell = Arc::new(CountedBell::default());
+    let desk = interests.join(bell.clone());
+    let idle = interests.join(Arc::new(CountedBell::default()));
+    let namespace = Scope::Namespace(Prefix::new("/registry/things/ns/"));
+    interests.want(desk, &namespace);
+    interests.want(desk, &namespace);
+    interests.want(desk, &Scope::Object(key("other/a")));
+    interests.note(&event("other/b", 1));
+    assert_eq!(interests.bells(false).len(), 0);
+    interests.note(&event("other/a", 2));
+    interests.note(&event("ns/a", 3));
+    assert_eq!(interests.bells(false).len(), 1);
+    assert_eq!(interests.bells(false).len(), 0, "one hint until it looks");
+    assert_eq!(interests.fetch(desk).pending_from, Some(2));
+    assert_eq!(interests.fetch(desk).pending_from, None);
+    assert_eq!(interests.fetch(idle).pending_from, None);
+    // A topic is wanted as long as one of its groups is there.
+    interests.unwant(desk, &namespace);
+    interests.note(&event("ns/a", 4));
+    assert_eq!(interests.fetch(desk).pending_from, Some(4));
+    interests.unwant(desk, &namespace);
+    interests.note(&event("ns/a", 5));
+    assert_eq!(interests.fetch(desk).pending_from, None);
+    assert_eq!(interests.bells(true).len(), 2, "everybody");
+    interests.leave(desk);
+    interests.note(&event("other/a", 6));
+    assert_eq!(interests.bells(false).len(), 0);
+}
+
+#[test]
+fn a_batch_of_many_pieces_is_noted_from_its_first_event_and_rings_once() {
+    let stage = Stage::new(1 << 20);
+    let bell = Arc::new(CountedBell::default());
+    let shared = &stage.cacher.shared;
+    let desk = shared.join(bell.clone());
+    shared.want(desk, &Scope::All);
+    for number in 0..1_000 {
+        stage.engine.put(&key(&format!("ns/{number}")), "red");
+    }
+    stage.publish();
+    assert_eq!(bell.0.load(Ordering::Relaxed), 1);
+    let horizon = shared.fetch(desk);
+    assert_eq!((horizon.pending_from, horizon.next), (Some(1), 1_001));
+    assert_eq!(horizon.newest, Revision(1_000));
+    let mut events = Vec::new();
+    assert_eq!(shared.read(1, 1_001, 10, &mut events), Read::Served);
+    assert_eq!(events.len(), 10);
+}
+
+#[test]
+fn a_ring_stays_within_its_bytes_whatever_comes() {
+    let stage = Stage::new(20_000);
+    for number in 0..600 {
+        stage.put("ns/a", &"x".repeat(number));
+        let (_, bytes) = stage.cacher.shared.ring_size();
+        assert!(bytes <= 20_000, "{bytes} after {number}");
+    }
+    assert!(stage.cacher.ring_floor() > Revision(500));
+    assert!(stage.cacher.ring_floor() < stage.engine.revision());
+}
+
+#[tokio::test]
+async fn who_waits_for_freshness_is_woken_by_the_batch_and_told_when_the_cache_goes() {
+    let stage = Stage::new(1 << 20);
+    let cacher = stage.cacher.clone();
+    let wait = |at_least| {
+        let cacher = cacher.clone();
+        tokio::spawn(async move { cacher.fresh(at_least, Duration::from_secs(60)).await })
+    };
+    let fresh = wait(Revision(1));
+    tokio::task::yield_now().await;
+    stage.put("ns/a", "red");
+    assert_eq!(fresh.await.unwrap().unwrap().revision, Revision(1));
+    let never = wait(Revision(9));
+    tokio::task::yield_now().await;
+    stage.abandon();
+    let refused = never.await.unwrap();
+    assert!(matches!(refused, Err(NotFresh::NotReady(_))), "{refused:?}");
+}
+
+#[test]
+fn the_namespace_of_a_key_ends_at_its_last_slash() {
+    assert_eq!(namespace_of(&key("ns/a")), b"/registry/things/ns/");
+    assert_eq!(namespace_of(&Key::new("plain")), b"");
+}

@@ -130,13 +130,13 @@ impl Desk {
             return Joined::Live;
         };
         member.after = member.after.max(after);
-        if sequence >= position {
-            member.standing = Standing::Current;
+        member.standing = if sequence >= position {
+            Standing::Current
         } else {
-            member.standing = Standing::Lagging(Cursor { sequence, after });
-            if let Some(group) = self.groups.get_mut(member.group) {
-                group.lagging += 1;
-            }
+            Standing::Lagging(Cursor { sequence, after })
+        };
+        if let Some(group) = self.groups.get_mut(member.group) {
+            group.arrives(member.standing);
         }
         Joined::Live
     }
@@ -151,9 +151,7 @@ impl Desk {
         let Some(group) = self.groups.get_mut(member.group) else {
             return;
         };
-        if matches!(member.standing, Standing::Lagging(_)) {
-            group.caught_up(position);
-        }
+        group.departs(member.standing, position);
         group.members.swap_remove(member.seat as usize);
         if let Some(moved) = group.members.get(member.seat as usize)
             && let Some(moved) = self.members.get_mut(*moved)

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::member::Standing;
 use crate::engine::Revision;
 use crate::ring::RingEvent;
 use crate::watch::{WatchEventKind, WatchInterest, transition};
@@ -19,7 +20,9 @@ pub(super) struct Group {
     /// The numbers of its members.
     pub(super) members: Vec<u32>,
     /// How many of them have something to fetch.
-    pub(super) lagging: usize,
+    lagging: usize,
+    /// How many of them are up to date.
+    current: usize,
     log: VecDeque<Entry>,
     /// Everything for this group from here up to the Dispatcher's position is in the log.
     floor: u64,
@@ -40,7 +43,7 @@ pub(super) struct Entry {
 }
 
 /// Entries of a log: a burst between two polls of the members.
-const LOG_ENTRIES_MAX: usize = 256;
+const LOG_ENTRIES_MAX: usize = 1_024;
 
 impl Group {
     /// A group without members. It is complete from the Dispatcher's position on.
@@ -49,6 +52,7 @@ impl Group {
             interest,
             members: Vec::new(),
             lagging: 0,
+            current: 0,
             log: VecDeque::new(),
             floor: position,
             aged: position,
@@ -97,12 +101,44 @@ impl Group {
         self.floor = position;
     }
 
-    /// A member has fetched everything up to the Dispatcher's position.
-    pub(super) fn caught_up(&mut self, position: u64) {
-        self.lagging = self.lagging.saturating_sub(1);
-        if self.lagging == 0 {
-            self.restart_log(position);
+    /// A member stands there from now on.
+    pub(super) fn arrives(&mut self, standing: Standing) {
+        match standing {
+            Standing::Current => self.current += 1,
+            Standing::Lagging(_) => self.lagging += 1,
+            Standing::Elsewhere => {}
         }
+    }
+
+    /// A member does not stand there any more; the Dispatcher is at this position. What nobody
+    /// has to fetch is dropped.
+    pub(super) fn departs(&mut self, standing: Standing, position: u64) {
+        match standing {
+            Standing::Current => self.current = self.current.saturating_sub(1),
+            Standing::Lagging(_) => {
+                self.lagging = self.lagging.saturating_sub(1);
+                if self.lagging == 0 {
+                    self.restart_log(position);
+                }
+            }
+            Standing::Elsewhere => {}
+        }
+    }
+
+    /// So many members that were up to date have something to fetch now.
+    pub(super) fn touched(&mut self, members: usize) {
+        self.current = self.current.saturating_sub(members);
+        self.lagging += members;
+    }
+
+    /// Whether a member may be up to date, and has to be told of an event.
+    pub(super) fn has_current(&self) -> bool {
+        self.current > 0
+    }
+
+    /// Whether a member has something to fetch.
+    pub(super) fn has_lagging(&self) -> bool {
+        self.lagging > 0
     }
 
     /// Drops entries that were there at the last call already: slow members must not keep them.

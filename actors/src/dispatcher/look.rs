@@ -72,17 +72,20 @@ impl Desk {
         let Some(entry) = group.judge(event) else {
             return;
         };
-        let mut last_waker = None;
-        for member in &group.members {
-            let Some(member) = self.members.get_mut(*member) else {
-                continue;
-            };
-            if member.touch(event.sequence, event.revision) {
-                group.lagging += 1;
-                member.wake(&mut last_waker);
+        if group.has_current() {
+            let mut last_waker = None;
+            let mut touched = 0;
+            for member in &group.members {
+                if let Some(member) = self.members.get_mut(*member)
+                    && member.touch(event.sequence, event.revision)
+                {
+                    touched += 1;
+                    member.wake(&mut last_waker);
+                }
             }
+            group.touched(touched);
         }
-        if group.lagging > 0 {
+        if group.has_lagging() {
             self.logged_bytes += entry.frame.len();
             group.log(entry);
         } else {
@@ -107,15 +110,17 @@ impl Desk {
         };
         for group in self.groups.iter_mut() {
             group.restart_log(position);
+            let mut touched = 0;
             for member in &group.members {
                 if let Some(member) = self.members.get_mut(*member)
                     && member.standing == Standing::Current
                 {
                     member.standing = Standing::Lagging(cursor);
-                    group.lagging += 1;
                     member.wake(&mut None);
+                    touched += 1;
                 }
             }
+            group.touched(touched);
         }
     }
 }

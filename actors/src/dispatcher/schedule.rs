@@ -36,6 +36,9 @@ impl Schedule {
     pub(super) fn due(&mut self, now: Instant) -> Vec<Ticket> {
         let since = now.saturating_duration_since(self.start);
         let slot = (since.as_millis() / SLOT.as_millis()) as u64;
+        if self.slots.keys().next().is_none_or(|first| *first > slot) {
+            return Vec::new();
+        }
         let later = self.slots.split_off(&(slot + 1));
         let due = std::mem::replace(&mut self.slots, later);
         due.into_values().flatten().collect()

@@ -89,8 +89,9 @@ impl Desk {
             return self.serve_alone(number, cursor);
         }
         let Some(entry) = group.next_from(cursor.sequence) else {
+            group.departs(member.standing, position);
             member.standing = Standing::Current;
-            group.caught_up(position);
+            group.arrives(member.standing);
             return None;
         };
         member.standing = Standing::Lagging(Cursor {
@@ -121,8 +122,8 @@ impl Desk {
             .read(cursor.sequence, to, READ_ALONE, &mut events);
         if read == Read::Evicted || events.is_empty() {
             self.events = events;
+            group.departs(member.standing, position);
             member.standing = Standing::Elsewhere;
-            group.caught_up(position);
             return Some(Served::Behind(cursor.after.max(member.after)));
         }
         let mut frame = None;

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use crate::engine::{Key, Revision};
@@ -34,7 +33,7 @@ pub struct RingEvent {
 #[derive(Debug, Default)]
 struct Frames {
     closed: bool,
-    made: SmallVec<[MadeFrame; 1]>,
+    made: Vec<MadeFrame>,
 }
 
 #[derive(Debug)]
@@ -44,8 +43,9 @@ struct MadeFrame {
     frame: Bytes,
 }
 
-/// What an event costs beside the objects it refers to.
-const EVENT_OVERHEAD_BYTES: usize = 200;
+/// What an event costs beside the objects it refers to: itself, its counters, its place in the
+/// ring, and what the allocator adds.
+const EVENT_OVERHEAD_BYTES: usize = 144;
 
 impl RingEvent {
     pub(super) fn new(
@@ -82,6 +82,7 @@ impl RingEvent {
         let frame = projection.frame(kind, self.shown(kind)?, self.revision, false);
         if !frames.closed {
             self.frame_bytes.fetch_add(frame.len(), Ordering::Relaxed);
+            frames.made.reserve_exact(1);
             frames.made.push(MadeFrame {
                 projection: SmolStr::new(projection.identity()),
                 kind,
@@ -107,7 +108,8 @@ impl RingEvent {
     pub(super) fn close_frames(&self) {
         let mut frames = self.frames.lock();
         frames.closed = true;
-        let bytes: usize = frames.made.drain(..).map(|made| made.frame.len()).sum();
+        let made = std::mem::take(&mut frames.made);
+        let bytes: usize = made.iter().map(|made| made.frame.len()).sum();
         self.frame_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
@@ -115,7 +117,7 @@ impl RingEvent {
     /// current one belongs to the cache, or to the event that replaces it in turn.
     pub(super) fn cost(&self) -> usize {
         let previous = self.previous.as_ref().map_or(0, |object| object.size());
-        EVENT_OVERHEAD_BYTES + self.key.as_bytes().len() + previous
+        EVENT_OVERHEAD_BYTES + previous
     }
 }
 
