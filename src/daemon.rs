@@ -124,7 +124,10 @@ impl Daemon {
             engine: engine.clone(),
             metrics: Some(recorder),
             address: address.to_string(),
-            limits: InFlightLimits::default(),
+            limits: InFlightLimits {
+                read_only: config.max_requests_inflight,
+                mutating: config.max_mutating_requests_inflight,
+            },
         }));
         let metrics_address = metrics_listener
             .as_ref()
@@ -207,7 +210,11 @@ pub fn open_engine(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
     Ok(match config.storage_backend {
         StorageBackend::Memory => MemoryEngine::new(),
         StorageBackend::Embedded => {
-            EmbeddedEngine::open(EmbeddedOptions::new(config.data_dir.as_path()))?
+            let defaults = EmbeddedOptions::new(config.data_dir.as_path());
+            EmbeddedEngine::open(EmbeddedOptions {
+                reserve_bytes: config.disk_reserve_bytes.0,
+                ..defaults
+            })?
         }
     })
 }
