@@ -14,7 +14,7 @@ use crate::storage::ObjectList;
 /// Objects that are listed at a time, unless the request says otherwise (API-118).
 const PAGE: usize = 10_000;
 
-/// Deletes what the selectors select, and answers with it. Not atomic: an error leaves deleted
+/// Deletes what the selectors select, and answers with it as it was listed. Not atomic: an error leaves deleted
 /// what was deleted before it (API-118).
 pub(super) async fn delete_collection(
     exchange: &Exchange<'_>,
@@ -48,9 +48,9 @@ pub(super) async fn delete_collection(
                 .store
                 .delete(&exchange.context, namespace, name, &deletion);
             match done.await {
-                Ok(done) => deleted.push(done.object),
+                Ok(_) => deleted.push(Arc::clone(item)),
                 // Somebody else was faster.
-                Err(status) if status.reason == "NotFound" => {}
+                Err(status) if status.reason == "NotFound" => deleted.push(Arc::clone(item)),
                 Err(status) => return Err(status),
             }
         }
