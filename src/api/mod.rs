@@ -13,6 +13,7 @@ pub mod names;
 pub mod object;
 pub mod options;
 pub mod patch;
+pub mod protobuf;
 pub mod resource;
 pub mod selector;
 pub mod status;

@@ -17,10 +17,10 @@ pub(super) async fn create(
 ) -> Answered {
     let definition = target.store.definition();
     let form = exchange.object_form(Offer::Objects)?;
-    let format = exchange.body_format()?;
+    let body_form = exchange.body_form()?;
     let body = exchange.read(body).await?;
     let options = WriteOptions::parse(&exchange.query, WriteVerb::Create)?;
-    let object = exchange.decode(&body, format, definition, options.field_validation)?;
+    let object = exchange.decode(body, body_form, definition, options.field_validation)?;
     let namespace = target.namespace.as_deref();
     let created = target
         .store

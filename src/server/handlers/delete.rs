@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::{Answered, Exchange};
+use super::{Answered, Exchange, as_text};
 use crate::api::decode::BodyFormat;
 use crate::api::options::DeleteOptions;
 use crate::api::status::Status;
@@ -44,10 +44,10 @@ pub(super) async fn options(
     body: RequestBody,
 ) -> Result<DeleteOptions, Box<Status>> {
     let body = exchange.read(body).await?;
-    let format = if body.is_empty() {
-        BodyFormat::Json
-    } else {
-        exchange.body_format()?
-    };
+    if body.is_empty() {
+        return DeleteOptions::parse(&exchange.query, &body, BodyFormat::Json);
+    }
+    let form = exchange.body_form()?;
+    let (body, format) = as_text(body, form, "v1", "DeleteOptions")?;
     DeleteOptions::parse(&exchange.query, &body, format)
 }

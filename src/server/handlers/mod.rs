@@ -24,13 +24,14 @@ use super::body::{BodyError, RequestBody};
 use super::conversion::IncludeObject;
 use super::gzip;
 use super::metrics::WatchMeters;
-use super::negotiation::{self, Conversion, Offer, SERVED};
+use super::negotiation::{self, BodyForm, Conversion, Offer, SERVED};
 use super::respond::{Answer, Form};
 use super::routes::{Action, Target};
 use super::service::Shared;
 use crate::api::decode::{BodyFormat, Decoded, decode_object};
 use crate::api::object::Object;
 use crate::api::options::{FieldValidation, Query};
+use crate::api::protobuf::{self, ProtobufError};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::{Status, StatusDetails};
 use crate::registry::RequestContext;
@@ -131,12 +132,9 @@ impl Exchange<'_> {
     }
 
     /// What a body that holds an object or options is written in.
-    fn body_format(&self) -> Result<BodyFormat, Box<Status>> {
-        match negotiation::body_format(self.headers) {
-            Some(negotiation::Format::Json) => Ok(BodyFormat::Json),
-            Some(negotiation::Format::Yaml) => Ok(BodyFormat::Yaml),
-            None => Err(Box::new(Status::unsupported_media_type(&SERVED))),
-        }
+    fn body_form(&self) -> Result<BodyForm, Box<Status>> {
+        negotiation::body_form(self.headers)
+            .ok_or_else(|| Box::new(Status::unsupported_media_type(&SERVED)))
     }
 
     /// Reads the whole body (API-21).
@@ -159,12 +157,13 @@ impl Exchange<'_> {
     /// (API-88 to API-90).
     fn decode(
         &self,
-        body: &[u8],
-        format: BodyFormat,
+        body: Bytes,
+        form: BodyForm,
         definition: &'static ResourceDefinition,
         validation: FieldValidation,
     ) -> Result<Object, Box<Status>> {
-        let Decoded { object, duplicates } = decode_object(body, format, definition)?;
+        let (body, format) = as_text(body, form, &definition.api_version(), definition.kind)?;
+        let Decoded { object, duplicates } = decode_object(&body, format, definition)?;
         self.judge_duplicates(&duplicates, validation, |error| {
             let kind = definition.kind;
             Status::bad_request(format!(
@@ -198,6 +197,29 @@ impl Exchange<'_> {
             FieldValidation::Strict | FieldValidation::Ignore => {}
         }
         Ok(())
+    }
+}
+
+/// A body as text; protobuf becomes JSON, of this version and kind unless it names others.
+fn as_text(
+    body: Bytes,
+    form: BodyForm,
+    version: &str,
+    kind: &str,
+) -> Result<(Bytes, BodyFormat), Box<Status>> {
+    match form {
+        BodyForm::Text(format) => Ok((body, format)),
+        BodyForm::Protobuf => match protobuf::to_json(&body, version, kind) {
+            Ok(json) => Ok((json.into(), BodyFormat::Json)),
+            Err(error @ ProtobufError::Malformed(_)) => {
+                Err(Box::new(Status::bad_request(error.to_string())))
+            }
+            Err(error @ ProtobufError::Unsupported(_)) => Err(Box::new(Status::failure(
+                415,
+                "UnsupportedMediaType",
+                error.to_string(),
+            ))),
+        },
     }
 }
 

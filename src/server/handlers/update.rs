@@ -18,8 +18,8 @@ pub(super) async fn update(
     let form = exchange.object_form(Offer::Objects)?;
     let body = exchange.read(body).await?;
     let options = WriteOptions::parse(&exchange.query, WriteVerb::Update)?;
-    let format = exchange.body_format()?;
-    let object = exchange.decode(&body, format, definition, options.field_validation)?;
+    let body_form = exchange.body_form()?;
+    let object = exchange.decode(body, body_form, definition, options.field_validation)?;
     let written_object = target
         .store
         .update(

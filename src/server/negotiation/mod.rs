@@ -3,10 +3,14 @@
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 
+use crate::api::decode::BodyFormat;
+
 /// `application/json`.
 pub const JSON: &str = "application/json";
 /// `application/yaml`.
 pub const YAML: &str = "application/yaml";
+/// `application/vnd.kubernetes.protobuf`.
+pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// `application/json-patch+json`.
 pub const JSON_PATCH: &str = "application/json-patch+json";
 /// `application/merge-patch+json`.
@@ -260,11 +264,21 @@ pub fn content_type(headers: &HeaderMap) -> String {
         .to_ascii_lowercase()
 }
 
+/// What a body that holds an object or options is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyForm {
+    /// JSON or YAML.
+    Text(BodyFormat),
+    /// Protobuf, which is read of some kinds and never written (API-58).
+    Protobuf,
+}
+
 /// The form of a body that holds an object or options: none named is JSON (API-56).
-pub fn body_format(headers: &HeaderMap) -> Option<Format> {
+pub fn body_form(headers: &HeaderMap) -> Option<BodyForm> {
     match content_type(headers).as_str() {
-        "" | JSON => Some(Format::Json),
-        YAML => Some(Format::Yaml),
+        "" | JSON => Some(BodyForm::Text(BodyFormat::Json)),
+        YAML => Some(BodyForm::Text(BodyFormat::Yaml)),
+        PROTOBUF => Some(BodyForm::Protobuf),
         _ => None,
     }
 }

@@ -127,15 +127,24 @@ fn people_get_indented_json_unless_they_say_otherwise_api_60() {
 #[test]
 fn bodies_are_json_or_yaml_and_parameters_are_ignored_api_56() {
     for (text, expected) in [
-        ("application/json", Some(Format::Json)),
-        ("application/json; charset=utf-8", Some(Format::Json)),
-        ("Application/YAML", Some(Format::Yaml)),
-        ("application/vnd.kubernetes.protobuf", None),
+        ("application/json", Some(BodyForm::Text(BodyFormat::Json))),
+        (
+            "application/json; charset=utf-8",
+            Some(BodyForm::Text(BodyFormat::Json)),
+        ),
+        ("Application/YAML", Some(BodyForm::Text(BodyFormat::Yaml))),
+        (
+            "application/vnd.kubernetes.protobuf",
+            Some(BodyForm::Protobuf),
+        ),
         ("text/plain", None),
     ] {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(text));
-        assert_eq!(body_format(&headers), expected, "{text}");
+        assert_eq!(body_form(&headers), expected, "{text}");
     }
-    assert_eq!(body_format(&HeaderMap::new()), Some(Format::Json));
+    assert_eq!(
+        body_form(&HeaderMap::new()),
+        Some(BodyForm::Text(BodyFormat::Json))
+    );
 }

@@ -1,0 +1,104 @@
+use serde_json::json;
+
+use super::*;
+
+/// Answers of kube-apiserver 1.36: the same objects as JSON and as protobuf.
+const GOLDEN: &str = include_str!("golden.json");
+
+fn envelope(version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
+    let types = [piece(1, version.as_bytes()), piece(2, kind.as_bytes())].concat();
+    [MAGIC.to_vec(), piece(1, &types), piece(2, raw)].concat()
+}
+
+/// A piece of bytes; numbers and lengths are small here.
+fn piece(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(bytes.len()).expect("a short text");
+    assert!(length < 0x80 && number < 16);
+    [&[number << 3 | 2, length], bytes].concat()
+}
+
+fn read(body: &[u8]) -> Result<Value, ProtobufError> {
+    to_json(body, "v1", "ConfigMap").map(|json| serde_json::from_slice(&json).expect("a document"))
+}
+
+#[test]
+fn objects_read_as_kube_apiserver_writes_them_api_58() {
+    let golden: Vec<Value> = serde_json::from_str(GOLDEN).expect("test data");
+    assert!(golden.len() >= 7);
+    for example in golden {
+        let packed = example["protobuf"].as_str().expect("base64");
+        let body = STANDARD.decode(packed).expect("base64");
+        assert_eq!(read(&body).as_ref(), Ok(&example["json"]));
+    }
+}
+
+#[test]
+fn kind_and_version_are_filled_in_when_absent_api_88() {
+    let name = piece(1, &piece(1, b"a"));
+    let body = [MAGIC.to_vec(), piece(2, &name)].concat();
+    assert_eq!(
+        read(&body),
+        Ok(json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}})),
+    );
+}
+
+#[test]
+fn zero_values_are_left_out_unless_they_say_something() {
+    let immutable = [0x20, 0];
+    let metadata = piece(1, &[piece(1, b"a"), piece(3, b""), vec![0x38, 0]].concat());
+    let raw = [metadata.as_slice(), &immutable].concat();
+    assert_eq!(
+        read(&envelope("v1", "ConfigMap", &raw)),
+        Ok(json!({
+            "kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "immutable": false,
+        })),
+    );
+}
+
+#[test]
+fn delete_options_are_read_api_83() {
+    let raw = [
+        vec![0x08, 30],
+        piece(2, &piece(1, b"u")),
+        piece(4, b"Background"),
+        piece(5, b"All"),
+    ];
+    assert_eq!(
+        read(&envelope("v1", "DeleteOptions", &raw.concat())),
+        Ok(json!({
+            "kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 30,
+            "preconditions": {"uid": "u"}, "propagationPolicy": "Background", "dryRun": ["All"],
+        })),
+    );
+}
+
+#[test]
+fn what_is_not_known_is_refused_and_never_dropped() {
+    let unknown_field = envelope("v1", "ConfigMap", &piece(15, b"x"));
+    let unknown_kind = envelope("v1", "Node", b"");
+    for body in [unknown_field, unknown_kind] {
+        assert!(matches!(read(&body), Err(ProtobufError::Unsupported(_))));
+    }
+}
+
+#[test]
+fn garbage_is_refused_api_89() {
+    let whole = envelope("v1", "ConfigMap", &piece(1, &piece(1, b"name")));
+    for cut in 1..whole.len() {
+        // Cut anywhere it is either refused or the same object with less in it, never a panic.
+        if let Ok(document) = read(&whole[..cut]) {
+            assert_eq!(document["kind"], "ConfigMap");
+        }
+    }
+    let long_number = [MAGIC, &[0xff; 20]].concat();
+    let wrong_type = envelope("v1", "ConfigMap", &[0x08, 1]);
+    let no_text = envelope("v1", "ConfigMap", &piece(1, &piece(1, &[0xff])));
+    let text = b"{\"metadata\":{}}".to_vec();
+    let group = [MAGIC, &[0x0b]].concat();
+    for body in [long_number, wrong_type, no_text, text, group, Vec::new()] {
+        assert!(
+            matches!(read(&body), Err(ProtobufError::Malformed(_))),
+            "{body:?}"
+        );
+    }
+}
