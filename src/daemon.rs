@@ -121,7 +121,6 @@ impl Daemon {
             authenticator: Arc::new(Authenticator::new(token)),
             health: health.clone(),
             house: house.clone(),
-            engine: engine.clone(),
             metrics: Some(recorder),
             address: address.to_string(),
             limits: InFlightLimits {

@@ -12,7 +12,6 @@ use crate::storage::memory::MemoryEngine;
 
 /// A store with its actors and its catalog.
 pub(super) struct Stored {
-    pub engine: Arc<dyn Engine>,
     pub house: House,
     pub catalog: Catalog,
 }
@@ -38,7 +37,6 @@ pub(super) async fn stored(cached: bool) -> Stored {
         .map(|plan| (plan.definition(), plan.build(Arc::clone(&engine), &house)));
     Stored {
         catalog: Catalog::assemble(DEFAULT_ROOT, storages.collect()),
-        engine,
         house,
     }
 }

@@ -9,7 +9,6 @@ mod watches;
 
 use std::sync::Arc;
 
-use actors::engine::Engine;
 use metrics::{describe_counter, describe_gauge, gauge};
 use metrics_exporter_prometheus::PrometheusHandle;
 use parking_lot::Mutex;
@@ -23,23 +22,16 @@ use super::filters::in_flight::InFlight;
 pub struct Measures {
     page: Option<PrometheusHandle>,
     in_flight: Arc<InFlight>,
-    engine: Option<Arc<dyn Engine>>,
     threads: Mutex<Vec<Arc<WatchMeters>>>,
 }
 
 impl Measures {
-    /// Measures of this daemon. Without a page nothing is shown; without an engine its
-    /// gauge stays away.
-    pub fn new(
-        page: Option<PrometheusHandle>,
-        in_flight: Arc<InFlight>,
-        engine: Option<Arc<dyn Engine>>,
-    ) -> Measures {
+    /// Measures of this daemon. Without a page nothing is shown.
+    pub fn new(page: Option<PrometheusHandle>, in_flight: Arc<InFlight>) -> Measures {
         describe();
         Measures {
             page,
             in_flight,
-            engine,
             threads: Mutex::new(Vec::new()),
         }
     }
@@ -66,10 +58,6 @@ impl Measures {
             .set(read_only as f64);
         gauge!("apiserver_current_inflight_requests", "request_kind" => "mutating")
             .set(mutating as f64);
-        if let Some(engine) = &self.engine {
-            gauge!("apiserver_storage_size_bytes", "storage_cluster_id" => "etcd-0")
-                .set(engine.stats().file_bytes as f64);
-        }
     }
 }
 
@@ -79,10 +67,6 @@ fn describe() {
     describe_gauge!(
         "apiserver_current_inflight_requests",
         "Requests being answered now, watches apart, by whether they read or write"
-    );
-    describe_gauge!(
-        "apiserver_storage_size_bytes",
-        "Bytes that the store takes on disk"
     );
     describe_counter!(
         "authentication_attempts",

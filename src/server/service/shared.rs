@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use actors::engine::Engine;
 use actors::supervisor::House;
 use metrics_exporter_prometheus::PrometheusHandle;
 
@@ -41,8 +40,6 @@ pub struct SharedParts {
     pub health: Arc<Health>,
     /// The actors.
     pub house: House,
-    /// The engine, for its size.
-    pub engine: Arc<dyn Engine>,
     /// The metrics' page; without one `/metrics` is empty.
     pub metrics: Option<PrometheusHandle>,
     /// Where clients reach the server, as `host:port` (API-22).
@@ -58,7 +55,7 @@ impl Shared {
         Shared {
             discovery: Discovery::new(&parts.catalog.groups(), &parts.address),
             openapi: OpenApi::new(parts.catalog.definitions()),
-            measures: Measures::new(parts.metrics, Arc::clone(&in_flight), Some(parts.engine)),
+            measures: Measures::new(parts.metrics, Arc::clone(&in_flight)),
             catalog: parts.catalog,
             authenticator: parts.authenticator,
             health: parts.health,

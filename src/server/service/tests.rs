@@ -22,7 +22,6 @@ async fn service() -> Service {
         )),
         health: Arc::new(health),
         house: stored.house,
-        engine: stored.engine,
         metrics: None,
         address: "127.0.0.1:6443".to_owned(),
         limits: InFlightLimits::default(),
