@@ -83,8 +83,19 @@ impl<A: Actor<Context = Context<A>>> Slot<A> {
         A::Context: ToEnvelope<A, M>,
     {
         let _permit = self.permit().await?;
+        self.first_life().await;
         let address = self.address.load_full().ok_or(AskError::Gone)?;
         address.send(message).await.map_err(|_| AskError::Gone)
+    }
+
+    /// Waits for an actor that has never lived yet: the house is just being started. Once it has
+    /// lived, an empty slot means that it is dead, and nobody waits for its next life.
+    async fn first_life(&self) {
+        if *self.lives.borrow() == 0 {
+            let mut lives = self.lives.subscribe();
+            // The sender is this slot's own and can't be gone.
+            let _ = lives.wait_for(|lives| *lives > 0).await;
+        }
     }
 
     async fn permit(&self) -> Result<tokio::sync::SemaphorePermit<'_>, AskError> {

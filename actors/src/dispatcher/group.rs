@@ -187,3 +187,96 @@ impl Group {
         self.bookmark = None;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::member::Cursor;
+    use super::*;
+    use crate::testing::interest;
+    use crate::watch::Scope;
+
+    const LAGGING: Standing = Standing::Lagging(Cursor {
+        sequence: 0,
+        after: Revision::ZERO,
+    });
+
+    fn entry(sequence: u64) -> Entry {
+        Entry {
+            sequence,
+            revision: Revision(sequence),
+            kind: WatchEventKind::Added,
+            frame: Bytes::new(),
+            event: None,
+        }
+    }
+
+    /// A group with a log of these events that somebody has still to fetch.
+    fn group(sequences: impl IntoIterator<Item = u64>) -> Group {
+        let mut group = Group::new(interest(Scope::All), 1);
+        group.arrives(LAGGING);
+        for sequence in sequences {
+            group.log(entry(sequence));
+        }
+        group
+    }
+
+    fn next(group: &Group, sequence: u64) -> Option<u64> {
+        group.next_from(sequence).map(|entry| entry.sequence)
+    }
+
+    #[test]
+    fn the_log_gives_the_next_event_for_the_group_and_goes_with_the_last_who_needs_it() {
+        let mut group = group([3, 5, 9]);
+        group.arrives(LAGGING);
+        assert_eq!(
+            [1, 3, 4, 9].map(|from| next(&group, from)),
+            [3, 3, 5, 9].map(Some)
+        );
+        assert_eq!(next(&group, 10), None);
+        group.departs(LAGGING, 10);
+        assert_eq!((next(&group, 1), group.floor()), (Some(3), 1));
+        group.departs(LAGGING, 10);
+        assert_eq!((next(&group, 1), group.floor()), (None, 10));
+    }
+
+    #[test]
+    fn a_log_is_complete_from_its_floor_on_however_long_it_gets() {
+        let last = LOG_ENTRIES_MAX as u64 + 10;
+        let group = group(1..=last);
+        assert_eq!(group.floor(), 11);
+        assert_eq!(next(&group, group.floor()), Some(11));
+        assert_eq!(next(&group, last), Some(last));
+    }
+
+    #[test]
+    fn what_is_not_fetched_goes_at_the_second_look_at_its_age() {
+        let mut group = group([3, 5]);
+        group.age(6);
+        assert_eq!((next(&group, 1), group.floor()), (Some(3), 1));
+        group.log(entry(8));
+        group.age(9);
+        assert_eq!((next(&group, 1), group.floor()), (Some(8), 6));
+        group.age(9);
+        assert_eq!((next(&group, 1), group.floor()), (None, 9));
+    }
+
+    #[test]
+    fn judging_is_left_to_a_member_that_is_behind_and_alone() {
+        let mut group = group([]);
+        group.members = vec![0];
+        assert!(!group.is_worth_judging() && group.has_lagging() && !group.has_current());
+        group.members = vec![0, 1];
+        group.arrives(Standing::Current);
+        assert!(group.is_worth_judging() && group.has_current());
+        group.touched(1);
+        assert!(!group.has_current());
+    }
+
+    #[test]
+    fn a_bookmark_is_made_once_for_all_who_get_the_same() {
+        let mut group = group([]);
+        let made = group.bookmark(Revision(7), true);
+        assert_eq!(group.bookmark(Revision(7), false).as_ptr(), made.as_ptr());
+        assert_eq!(group.bookmark(Revision(8), false), "BOOKMARK @8");
+    }
+}

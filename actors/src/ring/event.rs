@@ -71,6 +71,7 @@ impl RingEvent {
     /// `None` when there is nothing to show: an ADDED without a current object, a DELETED
     /// without a previous one. [`crate::watch::transition`] never asks for those.
     pub fn frame(&self, kind: WatchEventKind, projection: &dyn Projection) -> Option<Bytes> {
+        // Made under the lock: another thread that wants the same waits less than it would work.
         let mut frames = self.frames.lock();
         let made = frames
             .made

@@ -278,3 +278,38 @@ fn a_resource_whose_cacher_dies_too_often_is_degraded_and_the_others_go_on() {
         house.stop().await;
     });
 }
+
+#[test]
+fn turns_and_compactions_come_from_the_house_and_end_with_it() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        engine.put(&key("ns/a"), "red 1");
+        let (house, _) = house(&engine);
+        let soon = || tokio::time::Instant::now() + SOON;
+        let writers = house.writers();
+        for name in ["ns/a", "ns/b", "ns/c", "ns/d", "ns/e"] {
+            let turn = writers.turn(&key(name), soon()).await.unwrap();
+            assert!(!turn.is_lost());
+        }
+        let report = house.compactor().compact_now(true).await.unwrap();
+        assert_eq!(report.compacted, Revision::ZERO, "retention wants it all");
+        let names: Vec<String> = house
+            .state()
+            .parts
+            .into_iter()
+            .map(|part| part.name)
+            .collect();
+        assert_eq!(names[0], "cacher/things");
+        assert_eq!(names.last().map(String::as_str), Some("compactor/store"));
+        house.stop().await;
+        let refused = writers.turn(&key("ns/a"), soon()).await;
+        assert_eq!(refused.unwrap_err(), crate::writer::TurnError::Gone);
+        assert!(house.compactor().compact_now(false).await.is_err());
+    });
+}
+
+#[test]
+fn a_house_needs_a_system_to_start_its_threads_in() {
+    let refused = House::start(config(&FakeEngine::new()), Vec::new());
+    assert!(matches!(refused, Err(HouseError::NoSystem)));
+}
