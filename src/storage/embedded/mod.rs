@@ -146,7 +146,11 @@ impl EmbeddedEngine {
             Promotion::Useless => Ok(Maintenance::default()),
             Promotion::Done(old) => {
                 // Closing the old file takes its time, on a thread that may.
-                self.readers.read(move |_, _| Ok(drop(old))).await?;
+                let close = move |_: &_, _: &_| {
+                    drop(old);
+                    Ok(())
+                };
+                self.readers.read(close).await?;
                 let after = self.shared.measure_file();
                 upkeep.rebuilt_bytes = after;
                 Ok(Maintenance {
