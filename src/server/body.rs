@@ -15,6 +15,8 @@ use http_body_util::BodyExt;
 
 use crate::storage::WatchStream;
 
+pub use super::http2::Http2Body;
+
 /// Answers requests. One value per HTTP thread, cheap to clone; it never leaves its thread.
 pub trait HttpService: Clone + Unpin + 'static {
     /// Answers one request. The future is dropped when the client gives the request up.
@@ -45,7 +47,7 @@ pub enum RequestBody {
     /// It comes over HTTP/1.1.
     Http1(hyper::body::Incoming),
     /// It comes over HTTP/2.
-    Http2(h2::RecvStream),
+    Http2(Http2Body),
     /// It is there already.
     Bytes(Bytes),
 }
@@ -128,16 +130,10 @@ async fn collect_http1(
     Ok(collected.finish())
 }
 
-async fn collect_http2(mut stream: h2::RecvStream, limit: usize) -> Result<Bytes, BodyError> {
+async fn collect_http2(mut body: Http2Body, limit: usize) -> Result<Bytes, BodyError> {
     let mut collected = Collected::new(limit);
-    while let Some(data) = poll_fn(|context| stream.poll_data(context)).await {
-        let data = data.map_err(|error| BodyError::Broken(error.to_string()))?;
-        // The window opens again for what we took, or the client would stall.
-        stream
-            .flow_control()
-            .release_capacity(data.len())
-            .map_err(|error| BodyError::Broken(error.to_string()))?;
-        collected.push(data)?;
+    while let Some(data) = poll_fn(|context| body.poll_data(context)).await {
+        collected.push(data.map_err(|error| BodyError::Broken(error.to_string()))?)?;
     }
     Ok(collected.finish())
 }

@@ -19,8 +19,9 @@ use super::Http2Error;
 use super::reply::{Reply, Started, answer};
 use super::signals::Signals;
 use super::streams::Streams;
+use super::unread::Unread;
 use super::vitality::{Sight, Verdict, Vitality};
-use crate::server::body::{ConnectionFacts, HttpService};
+use crate::server::body::{ConnectionFacts, HttpService, RequestBody};
 use crate::server::gather::Gather;
 use crate::server::listener::thread::{HttpThread, Membership};
 
@@ -59,6 +60,7 @@ pub(super) struct Connection<S, T> {
     h2_waker: Waker,
     request_waker: Waker,
     answering: FuturesUnordered<LocalBoxFuture<'static, Option<Reply>>>,
+    unread: Unread,
     streams: Streams,
     accepted: u64,
     leaving: bool,
@@ -106,6 +108,7 @@ where
             membership: thread.join(),
             signals,
             answering: FuturesUnordered::new(),
+            unread: Unread::default(),
             streams: Streams::default(),
             accepted: 0,
             leaving: false,
@@ -153,6 +156,13 @@ where
             match self.h2.poll_accept(&mut context) {
                 Poll::Ready(Some(Ok((request, respond)))) => {
                     self.accepted += 1;
+                    let request = request.map(|stream| {
+                        if stream.is_end_stream() {
+                            RequestBody::Empty
+                        } else {
+                            RequestBody::Http2(self.unread.body(stream))
+                        }
+                    });
                     let service = self.service.clone();
                     let answering = answer(service, self.facts, request, respond);
                     self.answering.push(Box::pin(answering));
@@ -170,6 +180,12 @@ where
     fn round(&mut self) -> Result<Round, Http2Error> {
         self.signals.work_served();
         self.answer_requests();
+        if self.leaving {
+            self.unread.give_up();
+        } else {
+            let mut context = Context::from_waker(&self.request_waker);
+            self.unread.take_in(&mut context);
+        }
         // A socket that is full means a client that is slower than we are: pulling more from its
         // streams would only pile it up here.
         let was_clear = self.gather.is_clear();
@@ -226,6 +242,7 @@ where
                 Verdict::Idle => self.leave(),
                 Verdict::Dead => return Err(Http2Error::Dead),
             }
+            self.unread.inspect();
             let stalled = self.streams.reset_stalled(self.stalled_inspections);
             if stalled > 0 {
                 tracing::debug!(stalled, "responses were given up: the client takes nothing");

@@ -9,6 +9,7 @@ mod outbound;
 mod reply;
 mod signals;
 mod streams;
+mod unread;
 mod vitality;
 
 use std::io;
@@ -21,6 +22,8 @@ use super::gather::Gather;
 use super::limits::Limits;
 use super::linger::linger;
 use super::listener::thread::HttpThread;
+
+pub use unread::Http2Body;
 
 /// Why an HTTP/2 connection ended otherwise than in good order.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +81,7 @@ fn builder(limits: &Limits) -> Builder {
         // Floods of streams opened and reset, by them or for their errors, end the connection.
         .max_concurrent_reset_streams(50)
         .max_pending_accept_reset_streams(50)
-        .max_local_error_reset_streams(Some(256));
+        // Counted over the whole life of a connection, which may last for months.
+        .max_local_error_reset_streams(Some(1024));
     builder
 }

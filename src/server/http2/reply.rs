@@ -5,7 +5,6 @@ use std::pin::pin;
 use std::task::Poll;
 
 use bytes::Bytes;
-use h2::RecvStream;
 use h2::server::SendResponse;
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, HeaderValue, TRANSFER_ENCODING, UPGRADE};
 use http::{Method, Request, Response};
@@ -28,17 +27,10 @@ pub(super) struct Reply {
 pub(super) async fn answer<S: HttpService>(
     service: S,
     facts: ConnectionFacts,
-    request: Request<RecvStream>,
+    mut request: Request<RequestBody>,
     mut respond: SendResponse<Bytes>,
 ) -> Option<Reply> {
     let bodiless = request.method() == Method::HEAD;
-    let mut request = request.map(|stream| {
-        if stream.is_end_stream() {
-            RequestBody::Empty
-        } else {
-            RequestBody::Http2(stream)
-        }
-    });
     request.extensions_mut().insert(facts);
     let mut answering = pin!(service.call(request));
     let response = poll_fn(|context| {

@@ -75,3 +75,14 @@ fn an_empty_house_drains_at_once() {
         assert_eq!(house.drain(DEADLINE).await, 0);
     });
 }
+
+#[test]
+fn a_drain_does_not_wait_for_a_body_that_nobody_reads() {
+    with_house(unlimited, async |mut house| {
+        let http2 = Http2::connect(&house).await;
+        let upload = super::client::request("POST", "/hello");
+        let (response, _body) = http2.send(upload, false).await.unwrap();
+        assert_eq!(response.await.unwrap().status(), 200);
+        assert_eq!(house.drain(DEADLINE).await, 0);
+    });
+}

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::poll_fn;
 use http::StatusCode;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -207,6 +209,21 @@ fn a_body_over_the_limit_is_refused_and_the_connection_lives_on() {
             .await;
         let head = http1.read_until("\r\n\r\n").await;
         assert!(head.starts_with("HTTP/1.1 413"), "{head}");
+    });
+}
+
+/// Answered by their headers alone, as a server does that has too much to do.
+#[test]
+fn a_body_that_nobody_reads_may_still_be_sent() {
+    with_house(unlimited, async |house| {
+        let http2 = Http2::connect(&house).await;
+        let (response, mut body) = http2.send(request("POST", "/hello"), false).await.unwrap();
+        assert_eq!(response.await.unwrap().status(), StatusCode::OK);
+        assert_eq!(http2.get("/hello").await.unwrap().0, StatusCode::OK);
+        let reset = poll_fn(|context| body.poll_reset(context)).now_or_never();
+        assert!(reset.is_none(), "{reset:?}");
+        body.send_data(Bytes::from_static(b"late"), true).unwrap();
+        assert_eq!(http2.get("/hello").await.unwrap().0, StatusCode::OK);
     });
 }
 

@@ -1,0 +1,127 @@
+//! Request bodies that nobody read: taken in and thrown away.
+//!
+//! A request may be answered before its body is here: refused by its headers, or because too
+//! many are being answered. To reset the stream then is allowed, but the rest of the body is on
+//! its way; h2 counts what comes late as errors of the client, and after a thousand in the life of
+//! a connection it ends it with all its watches. So what is short is let in.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use h2::RecvStream;
+
+/// Of one body no more than this is taken in; what is longer is reset.
+const BYTES_MAX: usize = 256 * 1024;
+
+/// A body that is not through after so many inspections is reset.
+const INSPECTIONS_MAX: u8 = 2;
+
+type Dropped = Rc<RefCell<Vec<RecvStream>>>;
+
+/// The body of an HTTP/2 request. Dropped before its end it goes to its connection's [`Unread`].
+pub struct Http2Body {
+    stream: Option<RecvStream>,
+    dropped: Dropped,
+}
+
+impl Http2Body {
+    /// The next piece; its window is given back.
+    pub(in crate::server) fn poll_data(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, h2::Error>>> {
+        match &mut self.stream {
+            Some(stream) => poll_data(stream, context),
+            None => Poll::Ready(None),
+        }
+    }
+}
+
+impl Drop for Http2Body {
+    fn drop(&mut self) {
+        if let Some(stream) = self.stream.take().filter(|stream| !stream.is_end_stream()) {
+            self.dropped.borrow_mut().push(stream);
+        }
+    }
+}
+
+fn poll_data(
+    stream: &mut RecvStream,
+    context: &mut Context<'_>,
+) -> Poll<Option<Result<Bytes, h2::Error>>> {
+    let polled = stream.poll_data(context);
+    if let Poll::Ready(Some(Ok(data))) = &polled
+        && let Err(error) = stream.flow_control().release_capacity(data.len())
+    {
+        return Poll::Ready(Some(Err(error)));
+    }
+    polled
+}
+
+/// The unread bodies of one connection.
+#[derive(Default)]
+pub(super) struct Unread {
+    dropped: Dropped,
+    bodies: Vec<Rest>,
+}
+
+struct Rest {
+    stream: RecvStream,
+    bytes: usize,
+    inspections: u8,
+}
+
+impl Rest {
+    /// Whether more is to come.
+    fn take_in(&mut self, context: &mut Context<'_>) -> bool {
+        loop {
+            match poll_data(&mut self.stream, context) {
+                Poll::Ready(Some(Ok(data))) => {
+                    self.bytes += data.len();
+                    if self.bytes > BYTES_MAX {
+                        return false;
+                    }
+                }
+                Poll::Ready(_) => return false,
+                Poll::Pending => return true,
+            }
+        }
+    }
+}
+
+impl Unread {
+    /// A body for the service.
+    pub(super) fn body(&self, stream: RecvStream) -> Http2Body {
+        Http2Body {
+            stream: Some(stream),
+            dropped: Rc::clone(&self.dropped),
+        }
+    }
+
+    /// Takes in what is there.
+    pub(super) fn take_in(&mut self, context: &mut Context<'_>) {
+        let dropped = self.dropped.borrow_mut().drain(..).collect::<Vec<_>>();
+        self.bodies.extend(dropped.into_iter().map(|stream| Rest {
+            stream,
+            bytes: 0,
+            inspections: 0,
+        }));
+        self.bodies.retain_mut(|body| body.take_in(context));
+    }
+
+    /// Gives up all of them: the connection is about to close.
+    pub(super) fn give_up(&mut self) {
+        self.dropped.borrow_mut().clear();
+        self.bodies.clear();
+    }
+
+    /// Gives up those that take too long.
+    pub(super) fn inspect(&mut self) {
+        self.bodies.retain_mut(|body| {
+            body.inspections += 1;
+            body.inspections <= INSPECTIONS_MAX
+        });
+    }
+}
