@@ -5,6 +5,8 @@
 //! engine is a new constructor in `subjects.rs` and a line in `on_every_engine!`. Numbers such as
 //! ST-41 are those of the behaviour pages.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod checks;
 mod durable;
 mod subjects;

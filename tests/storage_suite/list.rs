@@ -179,7 +179,15 @@ pub async fn ts_15d_pages_of_exact_lists_count_what_remains(h: Rc<Harness>) {
 
 pub async fn ts_15e_tokens_continue_at_their_version(h: Rc<Harness>) {
     let r = data_set(&h).await;
-    let rows: [(&str, usize, usize, &[&str], Option<u64>); 7] = [
+    // Start, revision, limit; then the page and what remains after it.
+    type Row = (
+        &'static str,
+        usize,
+        usize,
+        &'static [&'static str],
+        Option<u64>,
+    );
+    let rows: [Row; 7] = [
         ("first/bar\0", 1, 1, &[], None),
         ("first/bar\0", 2, 1, &["second/bar"], None),
         ("second/bar\0", 3, 2, &["second/foo"], None),
