@@ -23,8 +23,10 @@ pub(super) struct Initial {
 
 /// What comes next of the initial events.
 pub(super) enum Step {
-    /// A frame.
+    /// The frame of an object.
     Frame(Bytes),
+    /// The bookmark after the last object (WA-15).
+    End(Bytes),
     /// None of the objects just looked at is selected; there are more.
     LookedOn,
     /// They are over: go on with events after this revision.
@@ -78,7 +80,7 @@ impl Initial {
             return Step::LookedOn;
         }
         match self.end_bookmark.take() {
-            Some(revision) => Step::Frame(projection.bookmark(revision, true, first)),
+            Some(revision) => Step::End(projection.bookmark(revision, true, first)),
             None => Step::Over(self.snapshot.revision),
         }
     }

@@ -160,6 +160,11 @@ impl Seat {
                 desk.metrics.initial_frames += 1;
                 Turn::Frame(frame)
             }
+            initial::Step::End(bookmark) => {
+                member.has_sent = true;
+                desk.metrics.frames += 1;
+                Turn::Frame(bookmark)
+            }
             initial::Step::LookedOn => Turn::On,
             initial::Step::Over(revision) => {
                 let interest = initial.interest().clone();

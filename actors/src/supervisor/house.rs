@@ -265,6 +265,7 @@ impl House {
         if let Err(error) = self.supervisor.ask(StopAll, deadline).await {
             tracing::warn!(%error, "the actors were not stopped in order");
         }
+        tracing::debug!("actors stopped");
         let threads = std::mem::take(&mut *self.threads.lock());
         for thread in &threads {
             thread.stop();
@@ -276,6 +277,7 @@ impl House {
         });
         // A thread that panicked while stopping has nothing left to say.
         let _ = tokio::time::timeout_at(deadline, joined).await;
+        tracing::debug!("threads of actors ended");
     }
 }
 
