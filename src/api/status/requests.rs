@@ -109,6 +109,7 @@ impl Status {
             "only the following media types are accepted: {}",
             accepted.join(", ")
         ))
+        .with_details(StatusDetails::default())
     }
 
     /// What Accept asks for can't be produced of this answer (API-71, API-72).
