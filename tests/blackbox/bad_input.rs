@@ -175,11 +175,7 @@ async fn unknown_media_types_paths_and_methods_are_refused() {
         .call(Call::post(CONFIGMAPS, &body("a", "1")))
         .await
         .expect(201);
-    for kind in [
-        "application/json",
-        "application/strategic-merge-patch+json",
-        "text/plain",
-    ] {
+    for kind in ["application/json", "text/plain"] {
         let call = Call::new("PATCH", &configmap("a")).body(kind, "{}");
         client.call(call).await.refusal(415, "UnsupportedMediaType");
     }
@@ -204,7 +200,7 @@ async fn unknown_media_types_paths_and_methods_are_refused() {
     for path in [
         "/%",
         "/api/v1/namespaces/%zz/configmaps",
-        "/api/v1/namespaces/%ff/configmaps",
+        "/api/v1/namespaces/%ff/configmaps/a",
     ] {
         let status = client.call(Call::get(path)).await.status.as_u16();
         assert!((400..500).contains(&status), "{path}: {status}");
@@ -289,7 +285,7 @@ async fn a_version_of_the_future_is_a_timeout_with_its_cause() {
 #[tokio::test]
 async fn a_compacted_version_is_expired_in_lists_pages_and_watches() {
     // LI-50, LI-51, WA-30.
-    let daemon = Daemon::with(&["--retention-age", "1s"]).await;
+    let mut daemon = Daemon::with(&["--retention-age", "1s"]).await;
     let client = daemon.client();
     let first = client
         .call(Call::post(CONFIGMAPS, &body("a", "0")))
@@ -358,6 +354,10 @@ async fn a_compacted_version_is_expired_in_lists_pages_and_watches() {
         .collect();
     assert_eq!(names, ["b"]);
 
+    // Without what memory still holds of it.
+    daemon.kill().await;
+    daemon.restart().await;
+    let client = daemon.client();
     let path = format!(
         "{CONFIGMAPS}?watch=true&resourceVersion={}",
         version(&first)

@@ -57,7 +57,7 @@ fn a_wrong_flag_or_value_is_named_in_one_line() {
     refused(&["no-such-command"], &["no-such-command"]);
     refused(
         &["--config", "/nonexistent/file"],
-        &["--config", "/nonexistent/file"],
+        &["config", "/nonexistent/file"],
     );
 }
 

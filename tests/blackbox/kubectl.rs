@@ -9,6 +9,8 @@ use crate::harness::{Call, Daemon, Kubectl};
 
 const VERSIONS: [&str; 3] = ["1.20", "1.32", "1.36"];
 
+const CREATE: [&str; 3] = ["create", "-f", "-"];
+
 const MANIFEST: &str = "\
 apiVersion: v1
 kind: Namespace
@@ -104,8 +106,13 @@ fn names(table: &str) -> Vec<&str> {
         .collect()
 }
 
+/// A ConfigMap out of a manifest: kubectl's own generators speak protobuf from 1.32 on.
+fn configmap(name: &str, data: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{{data}}}\n")
+}
+
 async fn create(kubectl: &Kubectl) {
-    let created = kubectl.ok_with(&["create", "-f", "-"], MANIFEST).await;
+    let created = kubectl.ok_with(&CREATE, MANIFEST).await;
     assert_eq!(created.lines().count(), 8, "{created}");
     assert!(
         created.lines().all(|line| line.ends_with(" created")),
@@ -310,9 +317,7 @@ async fn changes(_daemon: Daemon, kubectl: Kubectl) {
 }
 
 async fn follows(_daemon: Daemon, kubectl: Kubectl) {
-    kubectl
-        .ok(&["create", "cm", "a", "--from-literal=k=1"])
-        .await;
+    kubectl.ok_with(&CREATE, &configmap("a", "k: v")).await;
     let mut table = kubectl.follow(&["get", "cm", "-w"]);
     let columns = async |table: &mut crate::harness::kubectl::Following| {
         let line = table.line().await;
@@ -323,7 +328,7 @@ async fn follows(_daemon: Daemon, kubectl: Kubectl) {
     };
     assert_eq!(columns(&mut table).await, ["NAME", "DATA"]);
     assert_eq!(columns(&mut table).await, ["a", "1"]);
-    kubectl.ok(&["create", "cm", "b"]).await;
+    kubectl.ok_with(&CREATE, &configmap("b", "")).await;
     assert_eq!(columns(&mut table).await, ["b", "0"]);
     kubectl
         .ok(&[
@@ -403,18 +408,19 @@ async fn refuses(_daemon: Daemon, kubectl: Kubectl) {
         printed,
         "Error from server (NotFound): configmaps \"none\" not found\n"
     );
-    kubectl.ok(&["create", "cm", "a"]).await;
-    let printed = kubectl.fails(&["create", "cm", "a"]).await;
+    kubectl.ok_with(&CREATE, &configmap("a", "")).await;
+    let printed = kubectl.fails_with(&CREATE, &configmap("a", "")).await;
     assert!(
         printed.contains("(AlreadyExists)") || printed.contains("already exists"),
         "{printed}"
     );
-    let printed = kubectl.fails(&["create", "cm", "b", "-n", "none"]).await;
+    let elsewhere = ["create", "-n", "none", "-f", "-"];
+    let printed = kubectl.fails_with(&elsewhere, &configmap("b", "")).await;
     assert!(
         printed.contains("namespaces \"none\" not found"),
         "{printed}"
     );
-    let printed = kubectl.fails(&["create", "cm", "Bad"]).await;
+    let printed = kubectl.fails_with(&CREATE, &configmap("Bad", "")).await;
     assert!(
         printed.contains("lowercase RFC 1123 subdomain"),
         "{printed}"

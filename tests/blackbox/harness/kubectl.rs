@@ -61,13 +61,8 @@ impl Kubectl {
         })
     }
 
-    /// Runs a command to its end.
-    pub async fn run(&self, arguments: &[&str]) -> Printed {
-        self.run_with(arguments, "").await
-    }
-
     /// Runs a command that reads its standard input.
-    pub async fn run_with(&self, arguments: &[&str], input: &str) -> Printed {
+    async fn run_with(&self, arguments: &[&str], input: &str) -> Printed {
         let mut child = self.command(arguments).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let write = async move {
@@ -104,7 +99,12 @@ impl Kubectl {
 
     /// What a command prints on stderr that must fail.
     pub async fn fails(&self, arguments: &[&str]) -> String {
-        let printed = self.run(arguments).await;
+        self.fails_with(arguments, "").await
+    }
+
+    /// What a command prints on stderr that reads its standard input and must fail.
+    pub async fn fails_with(&self, arguments: &[&str], input: &str) -> String {
+        let printed = self.run_with(arguments, input).await;
         assert!(
             !printed.success,
             "kubectl {} {arguments:?}: {printed:?}",
