@@ -91,6 +91,7 @@ macro_rules! for_each_version {
 for_each_version! {
     discovers: discovers_1_20, discovers_1_32, discovers_1_36;
     creates_and_shows: creates_and_shows_1_20, creates_and_shows_1_32, creates_and_shows_1_36;
+    generates: generates_1_20, generates_1_32, generates_1_36;
     changes: changes_1_20, changes_1_32, changes_1_36;
     follows: follows_1_20, follows_1_32, follows_1_36;
     waits: waits_1_20, waits_1_32, waits_1_36;
@@ -248,6 +249,49 @@ async fn creates_and_shows(_daemon: Daemon, kubectl: Kubectl) {
     let dry = kubectl.ok_with(&dry, manifest).await;
     assert_eq!(dry, "namespace/dry created (server dry run)\n");
     assert_eq!(kubectl.ok(&["get", "ns", "-o", "name"]).await, before);
+}
+
+/// What `kubectl create` makes without a manifest: protobuf, from 1.32 on.
+async fn generates(_daemon: Daemon, kubectl: Kubectl) {
+    let get = async |what: &str, jsonpath: &str| {
+        kubectl
+            .ok(&[
+                "get",
+                what,
+                "-n",
+                "made",
+                "-o",
+                &format!("jsonpath={{{jsonpath}}}"),
+            ])
+            .await
+    };
+    let create = async |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        kubectl
+            .ok(&[&["create"], &words[..], &["-n", "made"]].concat())
+            .await;
+    };
+    kubectl.ok(&["create", "ns", "made"]).await;
+    create("cm settings --from-literal=k=v --from-literal=m=n").await;
+    assert_eq!(get("cm/settings", ".data.k").await, "v");
+    create("secret generic key --from-literal=password=secret").await;
+    assert_eq!(get("secret/key", ".data.password").await, "c2VjcmV0");
+    create("sa clerk").await;
+    get("sa/clerk", ".metadata.uid").await;
+    create("service clusterip till --tcp=80:8080").await;
+    assert_eq!(get("svc/till", ".spec.ports[0].targetPort").await, "8080");
+    create("deploy till --image=till:1").await;
+    assert_eq!(
+        get("deploy/till", ".spec.template.spec.containers[0].image").await,
+        "till:1"
+    );
+    kubectl
+        .ok(&["run", "till-0", "--image=till:1", "-n", "made"])
+        .await;
+    assert_eq!(
+        get("pod/till-0", ".spec.containers[0].name").await,
+        "till-0"
+    );
 }
 
 async fn changes(_daemon: Daemon, kubectl: Kubectl) {
