@@ -258,6 +258,8 @@ fn counted(
 }
 
 fn describe_metrics() {
+    actors::supervisor::describe_metrics();
+    crate::storage::embedded::describe();
     crate::storage::metrics::describe();
     census::describe();
 }

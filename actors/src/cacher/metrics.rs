@@ -1,6 +1,6 @@
 //! What a Cacher counts, under Kubernetes' names where it counts the same (storage.md 5.4).
 
-use metrics::{Counter, Gauge, counter, gauge};
+use metrics::{Counter, Gauge, Unit, counter, describe_counter, describe_gauge, gauge};
 
 use crate::engine::Revision;
 
@@ -16,6 +16,35 @@ pub(crate) struct CacherMetrics {
 
 /// The resource version is shown modulo this, so that a float holds it exactly (ME-27).
 const REVISION_MODULUS: u64 = 1_000_000_000_000_000;
+
+/// Gives every metric of this module its unit and help text.
+pub(crate) fn describe() {
+    describe_counter!(
+        "apiserver_watch_cache_initializations_total",
+        "Times a watch cache was filled"
+    );
+    describe_counter!(
+        "apiserver_watch_cache_events_received_total",
+        "Events that a watch cache received from the store"
+    );
+    describe_counter!(
+        "apiserver_watch_cache_events_dispatched_total",
+        "Events that a watch cache passed on to its ring"
+    );
+    describe_gauge!(
+        "apiserver_watch_cache_resource_version",
+        "Revision that a watch cache shows, modulo 10^15"
+    );
+    describe_gauge!(
+        "taffrail_watch_ring_events",
+        "Events that a resource's ring holds"
+    );
+    describe_gauge!(
+        "taffrail_watch_ring_bytes",
+        Unit::Bytes,
+        "Bytes that a resource's ring holds"
+    );
+}
 
 impl CacherMetrics {
     pub(crate) fn new(resource: &str) -> CacherMetrics {

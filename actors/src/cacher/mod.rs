@@ -26,6 +26,7 @@ use actix::{Actor, Context};
 pub use handle::{CacherHandle, NotFresh};
 pub(crate) use interests::namespace_of;
 pub use interests::{Bell, DeskId};
+pub(crate) use metrics::describe as describe_metrics;
 pub(crate) use metrics::resource_and_group;
 pub use readiness::{NotReady, Readiness};
 pub(crate) use shared::{Horizon, Read, Shared};

@@ -1,7 +1,7 @@
 //! What a Dispatcher counts; frames are added up and told once per tick, as the metrics are
 //! shared by all threads.
 
-use metrics::{Counter, Gauge, counter, gauge};
+use metrics::{Counter, Gauge, counter, describe_counter, describe_gauge, gauge};
 
 use crate::cacher::resource_and_group;
 
@@ -15,6 +15,23 @@ pub(super) struct DeskMetrics {
     pub(super) initial_frames: u64,
     frames_total: Counter,
     initial_frames_total: Counter,
+}
+
+/// Gives every metric of this module its help text.
+pub(crate) fn describe() {
+    describe_gauge!("taffrail_watchers", "Watches being served");
+    describe_counter!(
+        "taffrail_watch_history_reads_total",
+        "Chunks of history read for watches that the ring no longer reaches"
+    );
+    describe_counter!(
+        "taffrail_watch_frames_total",
+        "Frames handed to watch streams"
+    );
+    describe_counter!(
+        "apiserver_init_events_total",
+        "Frames of initial events and from history handed to watch streams"
+    );
 }
 
 impl DeskMetrics {

@@ -45,6 +45,7 @@ use actix::{Actor, AsyncContext, Context};
 use tokio::time::Instant;
 
 pub use history::HistoryPool;
+pub(crate) use metrics::describe as describe_metrics;
 pub use start::{StartPoint, WatchStart};
 pub use watcher::Watcher;
 

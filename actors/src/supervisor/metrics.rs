@@ -1,4 +1,4 @@
-//! What the Supervisor counts.
+//! What the Supervisor counts, and the names of everything that the actors count.
 
 use crate::exit::ExitReason;
 
@@ -10,4 +10,34 @@ pub(super) fn died(kind: &'static str, reason: ExitReason) {
     };
     metrics::counter!("taffrail_actor_deaths_total", "actor" => kind, "reason" => reason)
         .increment(1);
+}
+
+/// Gives every metric of the actors its unit and help text.
+pub fn describe_metrics() {
+    use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
+    crate::cacher::describe_metrics();
+    crate::dispatcher::describe_metrics();
+    describe_counter!("taffrail_actor_deaths_total", "Actors that died, by reason");
+    describe_histogram!(
+        "taffrail_mailbox_blocked_seconds",
+        Unit::Seconds,
+        "Time that senders waited for room in a mailbox"
+    );
+    describe_gauge!(
+        "taffrail_compacted_revision",
+        "Revision up to which superseded events are forgotten"
+    );
+    describe_counter!(
+        "taffrail_compaction_records_removed_total",
+        "Records that compaction removed"
+    );
+    describe_counter!(
+        "taffrail_compaction_bytes_reclaimed_total",
+        Unit::Bytes,
+        "Bytes that compaction gave back to the file system"
+    );
+    describe_counter!(
+        "taffrail_write_turns_expired_total",
+        "Turns to write that expired while others waited"
+    );
 }

@@ -25,6 +25,7 @@ use futures_util::stream::poll_fn;
 use tokio::sync::{mpsc, watch};
 
 pub use house::{CacherSpec, House, HouseConfig, HouseError, HouseState, PartState};
+pub use metrics::describe_metrics;
 pub use policy::RestartBudget;
 
 use crate::backoff::random_unit;

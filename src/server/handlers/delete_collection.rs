@@ -14,7 +14,8 @@ use crate::storage::ObjectList;
 /// Objects that are listed at a time, unless the request says otherwise (API-118).
 const PAGE: usize = 10_000;
 
-/// Deletes what the selectors select, and answers with it as it was listed. Not atomic: an error leaves deleted
+/// Deletes what the selectors select, and answers with it as it was listed. Not atomic: an error
+/// leaves deleted
 /// what was deleted before it (API-118).
 pub(super) async fn delete_collection(
     exchange: &Exchange<'_>,
