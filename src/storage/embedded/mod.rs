@@ -51,7 +51,7 @@ pub struct EmbeddedEngine {
     writer: Writer,
     readers: Arc<Readers>,
     counts: Arc<Counts>,
-    upkeep: tokio::sync::Mutex<Upkeep>,
+    upkeep: Arc<tokio::sync::Mutex<Upkeep>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -62,6 +62,9 @@ struct Upkeep {
     /// What the log took after it was last rebuilt: not worth trying again soon.
     rebuilt_bytes: u64,
 }
+
+/// The right to do upkeep, held by one at a time.
+type HeldUpkeep = tokio::sync::OwnedMutexGuard<Upkeep>;
 
 impl EmbeddedEngine {
     /// Opens the store of a directory, making both when they are absent. Does I/O on the calling
@@ -105,24 +108,24 @@ impl EmbeddedEngine {
             writer,
             readers,
             counts: Arc::new(Counts::default()),
-            upkeep: tokio::sync::Mutex::default(),
+            upkeep: Arc::default(),
             thread: Mutex::new(Some(thread)),
         }))
     }
 
-    async fn rebuild_step(&self, upkeep: &mut Upkeep) -> Result<Maintenance, EngineError> {
-        let rebuild = upkeep.rebuild.take();
-        let rebuilt_bytes = upkeep.rebuilt_bytes;
+    /// One step of giving space back. The upkeep goes along with the work, so that nobody begins
+    /// another step before this one has ended, even if the caller has gone.
+    async fn rebuild_step(&self, mut upkeep: HeldUpkeep) -> Result<Maintenance, EngineError> {
         let step = self.readers.read(move |shared, store| {
-            let mut rebuild = match rebuild {
+            let mut rebuild = match upkeep.rebuild.take() {
                 Some(rebuild) => rebuild,
-                None if !rebuild::is_worthwhile(shared, rebuilt_bytes) => return Ok(None),
+                None if !rebuild::is_worthwhile(shared, upkeep.rebuilt_bytes) => return Ok(None),
                 None => start_rebuild(shared)?,
             };
             let caught_up = rebuild.step(store).map_err(copy_error)?;
-            Ok(Some((rebuild, caught_up)))
+            Ok(Some((rebuild, caught_up, upkeep)))
         });
-        let Some((rebuild, caught_up)) = step.await? else {
+        let Some((rebuild, caught_up, mut upkeep)) = step.await? else {
             return Ok(Maintenance::default());
         };
         let more = Maintenance {
@@ -134,11 +137,11 @@ impl EmbeddedEngine {
             return Ok(more);
         }
         let before = self.shared.measure_file();
-        match self
+        let (outcome, mut upkeep) = self
             .writer
-            .ask(|reply| Order::Promote(rebuild, reply))
-            .await?
-        {
+            .ask(|reply| Order::Promote(rebuild, upkeep, reply))
+            .await?;
+        match outcome {
             Promotion::Later(rebuild) => {
                 upkeep.rebuild = Some(rebuild);
                 Ok(more)
@@ -176,7 +179,7 @@ fn open_store(
 }
 
 fn start_rebuild(shared: &Shared) -> Result<Box<Rebuild>, ReadError> {
-    let rebuild = Rebuild::start(&*shared.disk, shared.options.cache_bytes);
+    let rebuild = Rebuild::start(Arc::clone(&shared.disk), shared.options.cache_bytes);
     rebuild.map(Box::new).map_err(copy_error)
 }
 
@@ -285,7 +288,7 @@ impl Engine for EmbeddedEngine {
 
     fn maintain(&self, reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
         async move {
-            let mut upkeep = self.upkeep.lock().await;
+            let mut upkeep = Arc::clone(&self.upkeep).lock_owned().await;
             if !reclaim {
                 // Somebody works again; a copy would not see what is removed from now on.
                 upkeep.rebuild = None;
@@ -299,7 +302,7 @@ impl Engine for EmbeddedEngine {
                     });
                 }
             }
-            self.rebuild_step(&mut upkeep).await
+            self.rebuild_step(upkeep).await
         }
         .boxed()
     }

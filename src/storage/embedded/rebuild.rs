@@ -6,6 +6,7 @@
 //! of names are done while they wait. As the state is a fold of the log, replaying is all there
 //! is to copying, and the counts at the end prove that nothing was lost.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::engine::Revision;
@@ -25,9 +26,10 @@ const SYNC_BYTES: u64 = 2 * 1024 * 1024;
 /// Events that may be copied while the writers wait.
 const SEAL_EVENTS: u64 = 512;
 
-/// A copy in the making.
+/// A copy in the making; its file goes with it unless it took the log's place.
 pub struct Rebuild {
-    store: Store,
+    disk: Arc<dyn Disk>,
+    store: Option<Store>,
     /// Events up to here are copied.
     copied: Revision,
     unsynced_bytes: u64,
@@ -49,14 +51,21 @@ impl Rebuild {
     ///
     /// # Errors
     /// When the file can't be made.
-    pub fn start(disk: &dyn Disk, cache_bytes: usize) -> Result<Rebuild, Failure> {
+    pub fn start(disk: Arc<dyn Disk>, cache_bytes: usize) -> Result<Rebuild, Failure> {
         disk.remove(DataFile::Rebuilt)?;
-        let (store, _) = Store::open(disk, DataFile::Rebuilt, cache_bytes)?;
-        Ok(Rebuild {
-            store,
+        let mut rebuild = Rebuild {
+            disk,
+            store: None,
             copied: Revision::ZERO,
             unsynced_bytes: 0,
-        })
+        };
+        let (store, _) = Store::open(&*rebuild.disk, DataFile::Rebuilt, cache_bytes)?;
+        rebuild.store = Some(store);
+        Ok(rebuild)
+    }
+
+    fn store(&self) -> Result<&Store, Failure> {
+        self.store.as_ref().ok_or(Failure::Closed)
     }
 
     /// Copies for a few milliseconds; says whether it has caught up with the writers.
@@ -82,7 +91,8 @@ impl Rebuild {
             return Ok(Seal::Behind);
         }
         self.copy(&source, &meta, |_| true)?;
-        let transaction = self.store.write()?;
+        let store = self.store()?;
+        let transaction = store.write()?;
         let mut ledger = Ledger::open(&transaction)?;
         ledger.adopt(&meta)?;
         let totals = ledger.finish()?;
@@ -91,14 +101,15 @@ impl Rebuild {
             transaction.abort()?;
             return Ok(Seal::Different);
         }
-        self.store.commit(transaction)?;
+        store.commit(transaction)?;
         Ok(Seal::Whole)
     }
 
     /// The copy as a database of its own, under the name that it has now.
-    pub fn into_store(self, file: String) -> Store {
-        self.store.rename(file);
-        self.store
+    pub fn into_store(mut self, file: String) -> Option<Store> {
+        let store = self.store.take()?;
+        store.rename(file);
+        Some(store)
     }
 
     fn copy(
@@ -108,7 +119,8 @@ impl Rebuild {
         mut go_on: impl FnMut(u64) -> bool,
     ) -> Result<(), Failure> {
         let from = self.copied;
-        let transaction = self.store.write()?;
+        let store = self.store()?;
+        let transaction = store.write()?;
         let mut ledger = Ledger::open(&transaction)?;
         let (mut bytes_copied, mut copied) = (0, from);
         for row in source.open_table(EVENTS)?.range(from.0 + 1..)? {
@@ -139,14 +151,30 @@ impl Rebuild {
             .range(copied.0 + 1..)?
             .next()
             .is_none();
-        self.copied = if last { meta.totals.revision } else { copied };
+        let copied = if last { meta.totals.revision } else { copied };
         ledger.finish()?;
-        self.unsynced_bytes += bytes_copied;
-        if self.unsynced_bytes >= SYNC_BYTES {
+        let unsynced_bytes = self.unsynced_bytes + bytes_copied;
+        if unsynced_bytes >= SYNC_BYTES {
+            store.commit(transaction)?;
             self.unsynced_bytes = 0;
-            return self.store.commit(transaction);
+        } else {
+            store.commit_lazily(transaction)?;
+            self.unsynced_bytes = unsynced_bytes;
         }
-        self.store.commit_lazily(transaction)
+        self.copied = copied;
+        Ok(())
+    }
+}
+
+impl Drop for Rebuild {
+    fn drop(&mut self) {
+        if let Some(store) = self.store.take() {
+            store.retire();
+            drop(store);
+        }
+        // Without effect once the file has the log's name. What can't be removed now is removed
+        // when the store is next opened.
+        let _ = self.disk.remove(DataFile::Rebuilt);
     }
 }
 
@@ -168,5 +196,6 @@ pub fn is_worthwhile(shared: &Shared, rebuilt_bytes: u64) -> bool {
     let allocated = shared.measure_file();
     let threshold = (needed / 4 * 5 + (2 << 20)).max(rebuilt_bytes / 4 * 5);
     let room = shared.disk.free_bytes().unwrap_or(0);
-    allocated > threshold && room > needed.saturating_add(shared.options.reserve_bytes)
+    // Part of the reserve may be used: this is how room comes back.
+    allocated > threshold && room > needed.saturating_add(shared.options.reserve_bytes / 4)
 }

@@ -16,6 +16,7 @@ use actors::engine::{
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use super::HeldUpkeep;
 use super::error::Failure;
 use super::ledger::LastMark;
 use super::metrics;
@@ -46,7 +47,7 @@ pub(super) enum Order {
     /// Remove some of what was compacted.
     Scrub(Reply<Maintenance>),
     /// Put a rebuilt file in the log's place; it comes back if it can't be done yet.
-    Promote(Box<Rebuild>, Reply<Promotion>),
+    Promote(Box<Rebuild>, HeldUpkeep, Reply<(Promotion, HeldUpkeep)>),
     /// A reader found this database broken.
     Alarm(Arc<Store>, Failure),
     /// Finish; the readers are stopped first.
@@ -250,6 +251,8 @@ struct Desk {
     /// Whether there are removals that no sync has made durable yet.
     unsettled: bool,
     space: Space,
+    /// What must be recovered from before the next order.
+    failed: Option<Failure>,
     closing: Option<Arc<Readers>>,
 }
 
@@ -274,6 +277,7 @@ impl Desk {
             scrubbed: opened.meta.scrubbed,
             unsettled: false,
             space,
+            failed: None,
             closing: None,
             shared,
         }
@@ -286,6 +290,9 @@ impl Desk {
                 Ok(order) => self.carry_out_safely(order),
                 Err(RecvTimeoutError::Timeout) => self.idle(),
                 Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if let Some(failure) = self.failed.take() {
+                self.recover(&failure, None);
             }
         }
         self.finish();
@@ -304,7 +311,7 @@ impl Desk {
     fn carry_out_safely(&mut self, order: Order) {
         let done = catch_unwind(AssertUnwindSafe(|| self.carry_out(order)));
         if let Err(panic) = done {
-            self.recover(&Failure::Panic(panic_text(&*panic)), None);
+            self.failed = Some(Failure::Panic(panic_text(&*panic)));
         }
     }
 
@@ -319,9 +326,9 @@ impl Desk {
                 let result = self.scrub();
                 reply.send(result);
             }
-            Order::Promote(rebuild, reply) => {
+            Order::Promote(rebuild, upkeep, reply) => {
                 let result = self.promote(rebuild);
-                reply.send(result);
+                reply.send(result.map(|promotion| (promotion, upkeep)));
             }
             Order::Alarm(store, failure) => {
                 let current = self
@@ -404,7 +411,7 @@ fn refuse(order: Order, error: &EngineError) {
         Order::Commit(order) => order.answer(Err(error.clone())),
         Order::Compact(_, reply) => reply.send(Err(error.clone())),
         Order::Scrub(reply) => reply.send(Err(error.clone())),
-        Order::Promote(rebuild, reply) => {
+        Order::Promote(rebuild, _, reply) => {
             drop(rebuild);
             reply.send(Err(error.clone()));
         }

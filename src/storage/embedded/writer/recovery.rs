@@ -34,7 +34,7 @@ impl Desk {
                 Ok(revision) => {
                     metrics::reopened();
                     tracing::info!(file = %self.shared.file(), %revision, "storage works again");
-                    self.resolve(unresolved.take(), revision);
+                    self.resolve(unresolved.take(), revision, failure);
                     return;
                 }
                 Err(failure) => {
@@ -120,7 +120,7 @@ impl Desk {
     }
 
     /// The log says what became of a batch: all of it is there, or nothing.
-    fn resolve(&mut self, unresolved: Option<Unresolved>, revision: Revision) {
+    fn resolve(&mut self, unresolved: Option<Unresolved>, revision: Revision, failure: &Failure) {
         let Some(Unresolved { orders, attempt }) = unresolved else {
             return;
         };
@@ -129,9 +129,13 @@ impl Desk {
             .last()
             .map_or(Revision::ZERO, |event| event.revision);
         if last > revision {
-            let text = "the write failed and nothing of it was kept".to_owned();
+            // The disk was at fault and works again: the same wish may be granted now.
+            let error = match failure.to_engine_error(&self.shared.file()) {
+                EngineError::OutOfSpace(why) => EngineError::OutOfSpace(why),
+                other => EngineError::Unavailable(format!("nothing was written: {other}")),
+            };
             for order in orders {
-                order.answer(Err(EngineError::Unavailable(text.clone())));
+                order.answer(Err(error.clone()));
             }
             return;
         }

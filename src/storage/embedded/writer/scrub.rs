@@ -18,7 +18,8 @@ use crate::storage::embedded::rebuild::{Rebuild, Seal};
 const MARKS_MAX: usize = 64;
 
 impl Desk {
-    /// Does something with the database that is no commit; a failure opens it anew.
+    /// Does something with the database that is no commit; after a failure it is opened anew,
+    /// once whoever asked has been answered.
     fn guarded<T>(
         &mut self,
         work: impl FnOnce(&mut Desk) -> Result<T, Failure>,
@@ -27,7 +28,7 @@ impl Desk {
         let result = result.unwrap_or_else(|panic| Err(Failure::Panic(panic_text(&*panic))));
         result.map_err(|failure| {
             let error = failure.to_engine_error(&self.shared.file());
-            self.recover(&failure, None);
+            self.failed = Some(failure);
             error
         })
     }
@@ -111,6 +112,9 @@ impl Desk {
     /// Lets a rebuilt file take the log's place, once it holds everything.
     pub(super) fn promote(&mut self, mut rebuild: Box<Rebuild>) -> Result<Promotion, EngineError> {
         self.settle();
+        if let Some(failure) = &self.failed {
+            return Err(failure.to_engine_error(&self.shared.file()));
+        }
         let started = Instant::now();
         let outcome = self.guarded(|desk| {
             let store = desk.store()?;
@@ -125,7 +129,10 @@ impl Desk {
                 }
             }
             desk.shared.disk.promote()?;
-            let fresh = Arc::new(rebuild.into_store(desk.shared.file()));
+            let fresh = rebuild
+                .into_store(desk.shared.file())
+                .ok_or(Failure::Closed)?;
+            let fresh = Arc::new(fresh);
             store.retire();
             desk.store = Some(Arc::clone(&fresh));
             drop(store);

@@ -1,0 +1,543 @@
+//! A disk that loses, reorders and tears what was not synced, and fails when told to.
+//!
+//! Each file has a content that reads see, a content that a power cut would leave, and the
+//! operations between the two. A [`Image`] is what one power cut leaves: for every operation
+//! since the last sync the dice decide whether it survives whole, in part, or not at all.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+use redb::StorageBackend;
+use taffrail::storage::embedded::disk::{DataFile, Disk};
+
+/// The smallest piece that reaches the platter as one.
+const SECTOR: usize = 512;
+/// The unit in which room is taken.
+const BLOCK: u64 = 4096;
+
+/// Small numbers that look random and come again with the same seed.
+#[derive(Clone, Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Dice {
+        Dice(mix(seed).max(1))
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    pub fn roll(&mut self, below: u64) -> u64 {
+        (self.next() >> 11) % below.max(1)
+    }
+}
+
+fn mix(seed: u64) -> u64 {
+    let mut x = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+/// An operation that no sync has made durable.
+#[derive(Clone, Debug)]
+enum Pending {
+    Write { offset: u64, data: Arc<[u8]> },
+    SetLen(u64),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Content {
+    bytes: Vec<u8>,
+}
+
+impl Content {
+    fn apply(&mut self, operation: &Pending) {
+        match operation {
+            Pending::Write { offset, data } => {
+                let (start, end) = (*offset as usize, *offset as usize + data.len());
+                if self.bytes.len() < end {
+                    self.bytes.resize(end, 0);
+                }
+                self.bytes[start..end].copy_from_slice(data);
+            }
+            Pending::SetLen(len) => self.bytes.resize(*len as usize, 0),
+        }
+    }
+
+    /// Applies what a power cut leaves of an operation. The fate of a write depends on its place
+    /// and not on the order in which pages happen to be written.
+    fn apply_in_part(&mut self, operation: &Pending, fate: u64) {
+        let mut dice = match operation {
+            Pending::Write { offset, data } => Dice::new(fate ^ mix(*offset) ^ data.len() as u64),
+            Pending::SetLen(len) => Dice::new(fate ^ mix(!len)),
+        };
+        match (operation, dice.roll(8)) {
+            (_, 0..=2) => {}
+            (Pending::Write { offset, data }, 3) => {
+                // A prefix only.
+                let sectors = data.len().div_ceil(SECTOR) as u64;
+                let kept = dice.roll(sectors + 1) as usize * SECTOR;
+                self.write_inside(*offset, &data[..kept.min(data.len())]);
+            }
+            (Pending::Write { offset, data }, 4) => {
+                // Some sectors and others not.
+                for (number, sector) in data.chunks(SECTOR).enumerate() {
+                    if dice.roll(2) == 0 {
+                        self.write_inside(*offset + (number * SECTOR) as u64, sector);
+                    }
+                }
+            }
+            (Pending::Write { offset, data }, _) => self.write_inside(*offset, data),
+            (Pending::SetLen(_), _) => self.apply(operation),
+        }
+    }
+
+    /// Writes what lies inside the file: a length that did not survive cuts writes behind it off.
+    fn write_inside(&mut self, offset: u64, data: &[u8]) {
+        let len = self.bytes.len();
+        let start = (offset as usize).min(len);
+        let end = (offset as usize + data.len()).min(len);
+        self.bytes[start..end].copy_from_slice(&data[..end - start]);
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct File {
+    current: Content,
+    durable: Content,
+    pending: Vec<Pending>,
+    /// Blocks that take room.
+    blocks: std::collections::BTreeSet<u64>,
+}
+
+impl File {
+    fn of(content: Content) -> File {
+        let blocks = 0..content.bytes.len() as u64 / BLOCK;
+        File {
+            current: content.clone(),
+            durable: content,
+            pending: Vec::new(),
+            blocks: blocks.collect(),
+        }
+    }
+
+    fn sync(&mut self) {
+        for operation in self.pending.drain(..) {
+            self.durable.apply(&operation);
+        }
+    }
+
+    /// A sync that fails: some of it is durable, some is still to be written, and some is lost
+    /// although reads go on seeing it until the cache is dropped.
+    fn fail_to_sync(&mut self, dice: &mut Dice) {
+        let mut pending = Vec::new();
+        for operation in self.pending.drain(..) {
+            match dice.roll(3) {
+                0 => self.durable.apply(&operation),
+                1 => pending.push(operation),
+                _ => {}
+            }
+        }
+        self.pending = pending;
+    }
+
+    fn after_power_cut(&self, fate: u64) -> Content {
+        let mut content = self.durable.clone();
+        for (number, operation) in self.pending.iter().enumerate() {
+            // A page written twice since the sync has two fates.
+            let again = self.pending[..number]
+                .iter()
+                .filter(|o| same_place(o, operation))
+                .count();
+            content.apply_in_part(operation, fate ^ mix(again as u64));
+        }
+        content
+    }
+}
+
+fn same_place(one: &Pending, other: &Pending) -> bool {
+    match (one, other) {
+        (Pending::Write { offset: a, .. }, Pending::Write { offset: b, .. }) => a == b,
+        (Pending::SetLen(_), Pending::SetLen(_)) => true,
+        _ => false,
+    }
+}
+
+/// What a power cut leaves.
+#[derive(Clone, Debug, Default)]
+pub struct Image {
+    files: BTreeMap<DataFile, Content>,
+}
+
+impl Image {
+    /// Writes the files somewhere, for a look at them.
+    pub fn save(&self, directory: &std::path::Path) {
+        std::fs::create_dir_all(directory).unwrap();
+        for (file, content) in &self.files {
+            std::fs::write(directory.join(file.name()), &content.bytes).unwrap();
+        }
+    }
+}
+
+/// What goes wrong, and when.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    /// Operations until the next error; each error draws the next distance from `every`.
+    pub error_in: Option<u64>,
+    /// Roughly so many operations between errors; 0 for only one.
+    pub every: u64,
+    /// How many operations in a row fail.
+    pub burst: u64,
+    /// The disk's size; beyond it there is no space.
+    pub capacity: Option<u64>,
+    /// Whether `free_bytes` hides how full the disk is.
+    pub lies_about_room: bool,
+    /// Says that the log is full of holes, so that it is rebuilt.
+    pub bloated: bool,
+    failing: u64,
+}
+
+/// A file whatever its name.
+type Inode = u64;
+
+/// Called before each operation that changes something, with the disk as it is.
+pub type Observer = Box<dyn FnMut(&World) + Send>;
+
+/// The state of the disk.
+#[derive(Default)]
+pub struct World {
+    names: BTreeMap<DataFile, Inode>,
+    /// Removed files stay here for those who have them open.
+    files: BTreeMap<Inode, File>,
+    next_inode: Inode,
+    ballast: u64,
+    pub operations: u64,
+    pub faults: Faults,
+    dice: Option<Dice>,
+    observer: Option<Observer>,
+    /// While closed, changes wait.
+    gate_closed: bool,
+    waiting: bool,
+    /// The power is off: nothing works any more.
+    dead: bool,
+    renaming: bool,
+}
+
+impl World {
+    /// What a power cut at this moment leaves, by these dice.
+    pub fn power_cut(&self, fate: u64) -> Image {
+        let left = |(name, inode): (&DataFile, &Inode)| {
+            let file = self.files.get(inode)?;
+            Some((*name, file.after_power_cut(mix(fate ^ *name as u64))))
+        };
+        let mut files: BTreeMap<DataFile, Content> = self.names.iter().filter_map(left).collect();
+        // A rename that was not synced has happened, or it has not; never half.
+        if self.renaming
+            && fate.is_multiple_of(2)
+            && let Some(rebuilt) = files.remove(&DataFile::Rebuilt)
+        {
+            files.insert(DataFile::Log, rebuilt);
+        }
+        Image { files }
+    }
+
+    fn allocated(&self) -> u64 {
+        let named = self
+            .names
+            .values()
+            .filter_map(|inode| self.files.get(inode));
+        let blocks: usize = named.map(|file| file.blocks.len()).sum();
+        blocks as u64 * BLOCK + self.ballast
+    }
+
+    fn observe(&mut self) {
+        self.operations += 1;
+        if let Some(mut observer) = self.observer.take() {
+            observer(self);
+            self.observer = Some(observer);
+        }
+    }
+
+    fn fault(&mut self) -> bool {
+        if self.faults.failing > 0 {
+            self.faults.failing -= 1;
+            return true;
+        }
+        let Some(left) = self.faults.error_in else {
+            return false;
+        };
+        if left > 0 {
+            self.faults.error_in = Some(left - 1);
+            return false;
+        }
+        let every = self.faults.every;
+        self.faults.failing = self.faults.burst.saturating_sub(1);
+        self.faults.error_in = (every > 0).then(|| {
+            self.dice
+                .as_mut()
+                .map_or(every, |dice| dice.roll(2 * every))
+        });
+        true
+    }
+
+    fn check(&mut self) -> io::Result<()> {
+        if self.dead {
+            return Err(io::Error::other("the power is off"));
+        }
+        if self.fault() {
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, inode: Inode) -> &mut File {
+        self.files.entry(inode).or_default()
+    }
+
+    fn inode(&mut self, name: DataFile) -> Inode {
+        *self.names.entry(name).or_insert_with(|| {
+            self.next_inode += 1;
+            self.next_inode
+        })
+    }
+}
+
+/// The simulated disk; clones are the same one.
+#[derive(Clone, Default)]
+pub struct SimulatedDisk {
+    world: Arc<(Mutex<World>, Condvar)>,
+}
+
+impl std::fmt::Debug for SimulatedDisk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SimulatedDisk")
+    }
+}
+
+impl SimulatedDisk {
+    pub fn new(seed: u64) -> SimulatedDisk {
+        let disk = SimulatedDisk::default();
+        disk.world().dice = Some(Dice::new(seed));
+        disk
+    }
+
+    /// A disk as a power cut left it.
+    pub fn from_image(image: &Image, seed: u64) -> SimulatedDisk {
+        let disk = SimulatedDisk::new(seed);
+        for (name, content) in &image.files {
+            let mut world = disk.world();
+            let inode = world.inode(*name);
+            world.files.insert(inode, File::of(content.clone()));
+        }
+        disk
+    }
+
+    pub fn world(&self) -> parking_lot::MutexGuard<'_, World> {
+        self.world.0.lock()
+    }
+
+    pub fn observe(&self, observer: Observer) {
+        self.world().observer = Some(observer);
+    }
+
+    pub fn stop_observing(&self) {
+        self.world().observer = None;
+    }
+
+    /// Lets changes wait.
+    pub fn close_gate(&self) {
+        self.world().gate_closed = true;
+    }
+
+    /// Waits until a change waits.
+    pub fn wait_at_gate(&self) {
+        let mut world = self.world();
+        while !world.waiting {
+            self.world.1.wait(&mut world);
+        }
+    }
+
+    pub fn open_gate(&self) {
+        let mut world = self.world();
+        world.gate_closed = false;
+        world.waiting = false;
+        self.world.1.notify_all();
+    }
+
+    /// Nothing works from now on.
+    pub fn cut_power(&self) {
+        self.world().dead = true;
+        self.open_gate();
+    }
+
+    /// The world for an operation that changes something; waits at the gate.
+    fn change(&self) -> parking_lot::MutexGuard<'_, World> {
+        let mut world = self.world();
+        while world.gate_closed {
+            world.waiting = true;
+            self.world.1.notify_all();
+            self.world.1.wait(&mut world);
+        }
+        world.observe();
+        world
+    }
+}
+
+#[derive(Debug)]
+struct Handle {
+    disk: SimulatedDisk,
+    file: Inode,
+}
+
+impl StorageBackend for Handle {
+    fn len(&self) -> io::Result<u64> {
+        let mut world = self.disk.world();
+        if world.dead {
+            return world.check().map(|()| 0);
+        }
+        Ok(world.file(self.file).current.bytes.len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let mut world = self.disk.world();
+        world.check()?;
+        let bytes = &world.file(self.file).current.bytes;
+        let (start, end) = (offset as usize, offset as usize + out.len());
+        let found = bytes.get(start..end);
+        out.copy_from_slice(found.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut world = self.disk.change();
+        world.check()?;
+        let file = world.file(self.file);
+        file.current.apply(&Pending::SetLen(len));
+        file.pending.push(Pending::SetLen(len));
+        file.blocks = file.blocks.range(..len.div_ceil(BLOCK)).copied().collect();
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut world = self.disk.change();
+        let checked = world.check();
+        let mut dice = world.dice.clone().unwrap_or(Dice::new(1));
+        let file = world.file(self.file);
+        match checked {
+            Ok(()) => file.sync(),
+            Err(_) => file.fail_to_sync(&mut dice),
+        }
+        world.dice = Some(dice);
+        checked
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut world = self.disk.change();
+        world.check()?;
+        let capacity = world.faults.capacity;
+        let new: Vec<u64> = {
+            let file = world.file(self.file);
+            let touched = offset / BLOCK..(offset + data.len() as u64).div_ceil(BLOCK);
+            touched
+                .filter(|block| !file.blocks.contains(block))
+                .collect()
+        };
+        let needed = world.allocated() + new.len() as u64 * BLOCK;
+        if !new.is_empty() && capacity.is_some_and(|capacity| needed > capacity) {
+            return Err(io::Error::from(io::ErrorKind::StorageFull));
+        }
+        let operation = Pending::Write {
+            offset,
+            data: data.into(),
+        };
+        let file = world.file(self.file);
+        file.blocks.extend(new);
+        file.current.apply(&operation);
+        file.pending.push(operation);
+        Ok(())
+    }
+}
+
+impl Disk for SimulatedDisk {
+    fn open(&self, file: DataFile) -> io::Result<Box<dyn StorageBackend>> {
+        let mut world = self.world();
+        world.check()?;
+        let inode = world.inode(file);
+        let opened = world.file(inode);
+        // As the real one: what is dirty is synced, what only the cache holds is dropped.
+        opened.sync();
+        opened.current = opened.durable.clone();
+        Ok(Box::new(Handle {
+            disk: self.clone(),
+            file: inode,
+        }))
+    }
+
+    fn remove(&self, file: DataFile) -> io::Result<()> {
+        let mut world = self.change();
+        world.check()?;
+        world.names.remove(&file);
+        Ok(())
+    }
+
+    fn promote(&self) -> io::Result<()> {
+        let mut world = self.change();
+        world.check()?;
+        world.renaming = true;
+        world.observe();
+        world.renaming = false;
+        let rebuilt = world.names.remove(&DataFile::Rebuilt);
+        let rebuilt = rebuilt.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        world.names.insert(DataFile::Log, rebuilt);
+        // An error after the change: the name was changed and the sync of it failed.
+        world.check()
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        let world = self.world();
+        match world.faults.capacity {
+            Some(capacity) if !world.faults.lies_about_room => {
+                Ok(capacity.saturating_sub(world.allocated()))
+            }
+            _ => Ok(1 << 40),
+        }
+    }
+
+    fn allocated_bytes(&self, file: DataFile) -> io::Result<u64> {
+        let world = self.world();
+        if world.faults.bloated && file == DataFile::Log {
+            return Ok(1 << 40);
+        }
+        let inode = world.names.get(&file);
+        let file = inode.and_then(|inode| world.files.get(inode));
+        Ok(file.map_or(0, |file| file.blocks.len() as u64 * BLOCK))
+    }
+
+    fn set_ballast(&self, bytes: u64) -> io::Result<()> {
+        let mut world = self.world();
+        let others = world.allocated() - world.ballast;
+        world.ballast = 0;
+        if world
+            .faults
+            .capacity
+            .is_some_and(|capacity| others + bytes > capacity)
+        {
+            return Err(io::Error::from(io::ErrorKind::StorageFull));
+        }
+        world.ballast = bytes;
+        Ok(())
+    }
+
+    fn release(&self) {}
+
+    fn path(&self, file: DataFile) -> String {
+        format!("simulated/{}", file.name())
+    }
+}

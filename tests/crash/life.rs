@@ -1,0 +1,335 @@
+//! One life of a store: a random load, and a record of what it promised.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use actors::engine::{
+    At, Change, Engine, EngineError, Event, EventKind, Expect, HistoryRequest, Key, KeyValue,
+    LeaseId, Mutation, Origin, Outcome, Prefix, RangeRequest, Revision,
+};
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, join_all};
+use parking_lot::Mutex;
+use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions, OpenError};
+
+use crate::disk::{Dice, SimulatedDisk};
+
+/// What a store has promised: events that were acknowledged or fed, and a horizon.
+#[derive(Clone, Debug, Default)]
+pub struct Promises {
+    /// By revision.
+    pub events: BTreeMap<Revision, Event>,
+    pub compacted: Revision,
+}
+
+impl Promises {
+    pub fn newest(&self) -> Revision {
+        self.events
+            .last_key_value()
+            .map_or(Revision::ZERO, |(revision, _)| *revision)
+    }
+
+    pub fn add(&mut self, event: &Event) {
+        let known = self
+            .events
+            .entry(event.revision)
+            .or_insert_with(|| event.clone());
+        assert_eq!(
+            known.value, event.value,
+            "revision {} was used twice",
+            event.revision
+        );
+        assert_eq!(
+            known.key, event.key,
+            "revision {} was used twice",
+            event.revision
+        );
+    }
+
+    /// The state after a revision.
+    pub fn state_at(&self, at: Revision) -> BTreeMap<Key, (Revision, Bytes)> {
+        let mut state = BTreeMap::new();
+        for (revision, event) in self.events.range(..=at) {
+            match event.kind {
+                EventKind::Put => {
+                    state.insert(event.key.clone(), (*revision, event.value.clone()));
+                }
+                EventKind::Delete => {
+                    state.remove(&event.key);
+                }
+            }
+        }
+        state
+    }
+}
+
+pub fn options() -> EmbeddedOptions {
+    let mut options = EmbeddedOptions::new("/nowhere");
+    options.cache_bytes = 256 * 1024;
+    options.ballast_bytes = 0;
+    options.reserve_bytes = 0;
+    options.reader_threads = 1;
+    options.value_bytes_max = 1 << 20;
+    options.verdict_wait = std::time::Duration::from_millis(50);
+    options
+}
+
+pub fn open(disk: &SimulatedDisk) -> Result<Arc<EmbeddedEngine>, OpenError> {
+    EmbeddedEngine::open_on(Arc::new(disk.clone()), options())
+}
+
+/// A store under load.
+pub struct Life {
+    pub engine: Arc<EmbeddedEngine>,
+    pub disk: SimulatedDisk,
+    pub promises: Arc<Mutex<Promises>>,
+    pub dice: Dice,
+    /// What the load believes of its keys.
+    believed: BTreeMap<Key, Revision>,
+    /// Values of mutations that certainly did nothing.
+    pub rejected: Vec<Bytes>,
+    serial: u64,
+}
+
+impl Life {
+    pub fn begin(disk: SimulatedDisk, seed: u64) -> Life {
+        Life {
+            engine: open(&disk).unwrap(),
+            disk,
+            promises: Arc::default(),
+            dice: Dice::new(seed),
+            believed: BTreeMap::new(),
+            rejected: Vec::new(),
+            serial: 0,
+        }
+    }
+
+    /// A random mutation of one of a few keys; mostly one whose precondition holds.
+    fn mutation(&mut self) -> Mutation {
+        let resource = ["pods", "configmaps"][self.dice.roll(2) as usize];
+        let key = Key::new(format!("/registry/{resource}/ns/{:02}", self.dice.roll(24)));
+        let expect = match self.believed.get(&key) {
+            Some(revision) => Expect::Unchanged(*revision),
+            None => Expect::Absent,
+        };
+        self.serial += 1;
+        let room = match self.dice.roll(44) {
+            0 => 40_000,
+            1..=4 => 5_000,
+            5..=15 => 20,
+            _ => 1_100,
+        };
+        let mut value = format!("{:016x}-", self.serial).into_bytes();
+        value.resize(value.len() + self.dice.roll(room) as usize, b'v');
+        let delete = matches!(expect, Expect::Unchanged(_)) && self.dice.roll(4) == 0;
+        Mutation {
+            key,
+            expect,
+            change: if delete {
+                Change::Delete
+            } else {
+                Change::Put {
+                    value: Bytes::from(value),
+                    lease: LeaseId(0),
+                }
+            },
+            origin: Origin::default(),
+        }
+    }
+
+    /// Takes note of an answer.
+    fn note(&mut self, mutation: &Mutation, answer: &Result<Outcome, EngineError>) {
+        match answer {
+            Ok(Outcome::Committed(event)) => {
+                self.promises.lock().add(event);
+                self.believe(
+                    &mutation.key,
+                    (event.kind == EventKind::Put).then_some(event.revision),
+                );
+            }
+            Ok(Outcome::Refused { current, .. }) => {
+                self.believe(&mutation.key, current.as_ref().map(|item| item.revision));
+            }
+            Err(EngineError::OutcomeUnknown(_)) => {}
+            Err(_) => {
+                if let Change::Put { value, .. } = &mutation.change {
+                    self.rejected.push(value.clone());
+                }
+            }
+        }
+    }
+
+    fn believe(&mut self, key: &Key, revision: Option<Revision>) {
+        match revision {
+            Some(revision) => self.believed.insert(key.clone(), revision),
+            None => self.believed.remove(key),
+        };
+    }
+
+    /// One commit by itself.
+    pub async fn single(&mut self) -> Result<Outcome, EngineError> {
+        let mutation = self.mutation();
+        let answer = self.engine.commit(mutation.clone()).await;
+        self.note(&mutation, &answer);
+        answer
+    }
+
+    /// Commits that share one transaction, whatever the threads do: the writer is held in
+    /// another one while they queue.
+    pub async fn group(&mut self, count: u64) {
+        let known = self.engine.known(&Prefix::new("/registry/")).revision;
+        let horizon = Revision(self.engine.compacted().0 + 1).min(known);
+        let mutations: Vec<Mutation> = (0..count).map(|_| self.mutation()).collect();
+        let engine = Arc::clone(&self.engine);
+        self.disk.close_gate();
+        let mut held = Queued::new(engine.compact(horizon));
+        held.start();
+        // A horizon that is compacted already needs no transaction, and nothing waits.
+        if horizon > engine.compacted() {
+            self.disk.wait_at_gate();
+        }
+        let mut commits: Vec<_> = mutations
+            .iter()
+            .map(|mutation| Queued::new(engine.commit(mutation.clone())))
+            .collect();
+        for commit in &mut commits {
+            commit.start();
+        }
+        self.disk.open_gate();
+        if held.finish().await.is_ok() {
+            let mut promises = self.promises.lock();
+            promises.compacted = promises.compacted.max(horizon);
+        }
+        let answers = join_all(commits.into_iter().map(Queued::finish)).await;
+        for (mutation, answer) in mutations.iter().zip(&answers) {
+            self.note(mutation, answer);
+        }
+    }
+
+    /// One step of a random load.
+    pub async fn step(&mut self) {
+        match self.dice.roll(16) {
+            0..=6 => {
+                let _ = self.single().await;
+            }
+            7..=11 => {
+                let count = self.dice.roll(12) + 2;
+                self.group(count).await;
+            }
+            12..=13 => {
+                // Removes a bit; an error is the disk's, and the load goes on.
+                let _ = self.engine.maintain(false).await;
+            }
+            14 => {
+                let known = self.engine.known(&Prefix::new("/registry/")).revision;
+                let horizon = Revision(known.0 * 3 / 4);
+                if self.engine.compact(horizon).await.is_ok() {
+                    let mut promises = self.promises.lock();
+                    promises.compacted = promises.compacted.max(horizon);
+                }
+            }
+            _ => self.reclaim().await,
+        }
+    }
+
+    /// Has the log rebuilt.
+    async fn reclaim(&mut self) {
+        self.disk.world().faults.bloated = true;
+        while let Ok(step) = self.engine.maintain(true).await
+            && step.more
+        {}
+        self.disk.world().faults.bloated = false;
+    }
+}
+
+/// A future that is started in a known order and awaited later.
+struct Queued<'f, T> {
+    future: BoxFuture<'f, T>,
+    done: Option<T>,
+}
+
+impl<'f, T> Queued<'f, T> {
+    fn new(future: BoxFuture<'f, T>) -> Queued<'f, T> {
+        Queued { future, done: None }
+    }
+
+    fn start(&mut self) {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        if let std::task::Poll::Ready(value) = self.future.as_mut().poll(&mut context) {
+            self.done = Some(value);
+        }
+    }
+
+    async fn finish(self) -> T {
+        match self.done {
+            Some(value) => value,
+            None => self.future.await,
+        }
+    }
+}
+
+/// A read that tries again: an error of the disk may be noticed only now.
+async fn patiently<'f, T>(read: impl Fn() -> BoxFuture<'f, Result<T, EngineError>>) -> T {
+    let mut patience = 2000;
+    loop {
+        match read().await {
+            Err(error) if error.is_retryable() && patience > 0 => {
+                patience -= 1;
+                tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+            }
+            other => return other.unwrap(),
+        }
+    }
+}
+
+/// Everything there is at the newest revision.
+pub async fn state(engine: &EmbeddedEngine) -> (Revision, BTreeMap<Key, (Revision, Bytes)>) {
+    let mut request = RangeRequest {
+        prefix: Prefix::new("/registry/"),
+        start: None,
+        at: At::Latest,
+        limit: 0,
+        count_only: false,
+    };
+    let mut found = BTreeMap::new();
+    loop {
+        let part = patiently(|| engine.range(request.clone())).await;
+        let revision = match request.at {
+            At::Latest => part.revision,
+            At::Revision(revision) => revision,
+        };
+        request.start = part.items.last().map(|item: &KeyValue| {
+            let mut start = item.key.as_bytes().to_vec();
+            start.push(0);
+            start
+        });
+        found.extend(
+            part.items
+                .into_iter()
+                .map(|item| (item.key, (item.revision, item.value))),
+        );
+        if !part.more {
+            return (revision, found);
+        }
+        request.at = At::Revision(revision);
+    }
+}
+
+/// The retained log.
+pub async fn log(engine: &EmbeddedEngine) -> Vec<Event> {
+    let mut request = HistoryRequest {
+        prefix: Prefix::new("/registry/"),
+        after: engine.compacted(),
+        until: Revision::MAX,
+        bytes_max: usize::MAX,
+    };
+    let mut events = Vec::new();
+    loop {
+        let chunk = patiently(|| engine.history(request.clone())).await;
+        if chunk.reached == request.after {
+            return events;
+        }
+        request.after = chunk.reached;
+        events.extend(chunk.events);
+    }
+}

@@ -1,0 +1,39 @@
+//! The crash simulator: the engine on a disk that loses, reorders and tears what was not synced.
+//!
+//! Each life of a store runs a random load. At random moments the disk is looked at as a power
+//! cut would leave it; every such image is opened and must hold every event that had been
+//! acknowledged or fed, nothing half, nothing else than what was written, and go on counting.
+//! Other lives meet I/O errors and full disks and must come through them without being opened by
+//! hand. The seed is printed; `TAFFRAIL_SEED=n cargo test --test crash` runs it again, and
+//! `TAFFRAIL_CRASH_IMAGES=n` sets how many images are looked at.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod disk;
+mod faults;
+mod life;
+mod power;
+mod room;
+
+/// The seed of this run: the time, unless it was given.
+fn seed() -> u64 {
+    let given = std::env::var("TAFFRAIL_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let seed = given.unwrap_or_else(|| {
+        let since = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap();
+        since.as_millis() as u64 & 0xFFFF_FFFF
+    });
+    println!("seed: TAFFRAIL_SEED={seed}");
+    seed
+}
+
+/// How many of something to do, scaled by the environment.
+fn images(usual: usize) -> usize {
+    let asked = std::env::var("TAFFRAIL_CRASH_IMAGES")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    asked.unwrap_or(usual)
+}

@@ -1,0 +1,196 @@
+//! Power cuts at any moment.
+
+use std::sync::Arc;
+
+use actors::engine::{Change, Engine, Expect, Key, LeaseId, Mutation, Origin, Outcome, Revision};
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use crate::disk::{Dice, Image, SimulatedDisk};
+use crate::life::{Life, Promises, log, open, state};
+
+/// Images taken in one life of a store.
+const IMAGES_PER_LIFE: usize = 150;
+
+/// What was left at some moment, and what had been promised by then.
+struct Moment {
+    image: Image,
+    promised: Promises,
+    fate: u64,
+}
+
+/// Takes images at random moments while the disk works.
+fn photograph(life: &Life, seed: u64, one_in: u64) -> Arc<Mutex<Vec<Moment>>> {
+    let moments: Arc<Mutex<Vec<Moment>>> = Arc::default();
+    let (album, promises) = (Arc::clone(&moments), Arc::clone(&life.promises));
+    let mut dice = Dice::new(seed);
+    life.disk.observe(Box::new(move |world| {
+        let mut album = album.lock();
+        if dice.roll(one_in) > 0 || album.len() >= IMAGES_PER_LIFE {
+            return;
+        }
+        let fate = dice.next();
+        album.push(Moment {
+            image: world.power_cut(fate),
+            promised: promises.lock().clone(),
+            fate,
+        });
+    }));
+    moments
+}
+
+/// Opens an image and holds it against what was promised then and what was written at all.
+/// Returns what the disk says of itself afterwards: a cut in the middle of the recovery.
+async fn examine(moment: &Moment, written: &Promises) -> Vec<Moment> {
+    let disk = SimulatedDisk::from_image(&moment.image, moment.fate);
+    let mut dice = Dice::new(moment.fate);
+    let again: Arc<Mutex<Vec<Moment>>> = Arc::default();
+    if dice.roll(6) == 0 {
+        let album = Arc::clone(&again);
+        let promised = moment.promised.clone();
+        let mut dice = dice.clone();
+        disk.observe(Box::new(move |world| {
+            if dice.roll(12) == 0 && album.lock().len() < 3 {
+                let fate = dice.next();
+                album.lock().push(Moment {
+                    image: world.power_cut(fate),
+                    promised: promised.clone(),
+                    fate,
+                });
+            }
+        }));
+    }
+    let engine = match open(&disk) {
+        Ok(engine) => engine,
+        Err(error) => panic!("the store does not open: {error}"),
+    };
+    disk.stop_observing();
+    let (revision, found) = state(&engine).await;
+    assert!(
+        revision >= moment.promised.newest(),
+        "revision {} was visible, the store is back at {revision}",
+        moment.promised.newest()
+    );
+    assert!(
+        revision <= written.newest(),
+        "revision {revision} comes from nowhere"
+    );
+    assert!(
+        engine.compacted() >= moment.promised.compacted,
+        "the horizon has gone back"
+    );
+    assert_eq!(found, written.state_at(revision), "the state at {revision}");
+    compare_log(&engine, written, revision).await;
+    // Removals go on where they were and change nothing.
+    while engine.maintain(false).await.unwrap().more {}
+    assert_eq!(state(&engine).await.1, found);
+    compare_log(&engine, written, revision).await;
+    let next = engine.commit(newcomer()).await.unwrap();
+    let Outcome::Committed(event) = next else {
+        panic!("{next:?}")
+    };
+    assert_eq!(
+        event.revision,
+        revision.next(),
+        "revisions go on without a hole"
+    );
+    std::mem::take(&mut *again.lock())
+}
+
+async fn compare_log(
+    engine: &taffrail::storage::embedded::EmbeddedEngine,
+    written: &Promises,
+    revision: Revision,
+) {
+    let events = log(engine).await;
+    let retained = |at: Revision| at > engine.compacted() && at <= revision;
+    let expected = written
+        .events
+        .values()
+        .filter(|event| retained(event.revision));
+    assert_eq!(
+        events.len(),
+        expected.clone().count(),
+        "events after {}",
+        engine.compacted()
+    );
+    for (event, expected) in events.iter().zip(expected) {
+        assert_eq!(event.revision, expected.revision);
+        assert_eq!((&event.key, &event.value), (&expected.key, &expected.value));
+        assert_eq!(
+            (event.kind, event.prev_revision),
+            (expected.kind, expected.prev_revision)
+        );
+        assert_eq!(
+            (event.version, event.time),
+            (expected.version, expected.time)
+        );
+        let before = written
+            .events
+            .get(&event.prev_revision)
+            .map(|event| &event.value);
+        assert_eq!(event.previous.as_ref(), before);
+    }
+}
+
+fn newcomer() -> Mutation {
+    Mutation {
+        key: Key::new("/registry/pods/ns/newcomer"),
+        expect: Expect::Absent,
+        change: Change::Put {
+            value: Bytes::from_static(b"new"),
+            lease: LeaseId(0),
+        },
+        origin: Origin::default(),
+    }
+}
+
+async fn live_and_examine(seed: u64, wanted: usize) -> usize {
+    let mut life = Life::begin(SimulatedDisk::new(seed), seed);
+    let moments = photograph(&life, seed, 14);
+    while moments.lock().len() < wanted.min(IMAGES_PER_LIFE) {
+        life.step().await;
+    }
+    life.disk.stop_observing();
+    // Whatever an image may hold has been acknowledged by now.
+    let written = life.promises.lock().clone();
+    life.engine.close().await;
+    let mut album = std::mem::take(&mut *moments.lock());
+    let mut examined = 0;
+    while let Some(moment) = album.pop() {
+        let image = Arc::new(moment);
+        let result = tokio::spawn({
+            let (image, written) = (Arc::clone(&image), written.clone());
+            async move { examine(&image, &written).await }
+        });
+        match result.await {
+            Ok(more) => album.extend(more),
+            Err(error) => {
+                let directory = std::env::temp_dir().join(format!("taffrail-crash-{seed}"));
+                image.image.save(&directory);
+                panic!(
+                    "seed {seed}, image {examined}, kept in {}: {error}",
+                    directory.display()
+                );
+            }
+        }
+        examined += 1;
+    }
+    examined
+}
+
+/// Every acknowledged or fed event is there, nothing is half, revisions neither repeat nor go
+/// back, nothing that was visible is gone.
+#[tokio::test]
+async fn every_image_of_a_power_cut_opens_and_keeps_every_promise() {
+    let seed = crate::seed();
+    let wanted = crate::images(2500);
+    let mut examined = 0;
+    let mut life = 0;
+    while examined < wanted {
+        examined += live_and_examine(seed.wrapping_add(life), wanted - examined).await;
+        life += 1;
+    }
+    println!("{examined} images of {life} lives");
+    assert!(examined >= wanted);
+}
