@@ -259,7 +259,6 @@ fn counted(
 
 fn describe_metrics() {
     actors::supervisor::describe_metrics();
-    crate::storage::embedded::describe();
     crate::storage::metrics::describe();
     census::describe();
 }

@@ -70,12 +70,30 @@ pub fn options() -> EmbeddedOptions {
     options.reserve_bytes = 0;
     options.reader_threads = 1;
     options.value_bytes_max = 1 << 20;
+    options.reopen_pause_max = std::time::Duration::from_millis(10);
     options.verdict_wait = std::time::Duration::from_millis(50);
     options
 }
 
 pub fn open(disk: &SimulatedDisk) -> Result<Arc<EmbeddedEngine>, OpenError> {
     EmbeddedEngine::open_on(Arc::new(disk.clone()), options())
+}
+
+/// Compares two states and says in few words where they differ.
+#[track_caller]
+pub fn same_state(
+    found: &BTreeMap<Key, (Revision, Bytes)>,
+    expected: &BTreeMap<Key, (Revision, Bytes)>,
+    at: Revision,
+) {
+    let outline = |state: &BTreeMap<Key, (Revision, Bytes)>| -> Vec<(String, u64)> {
+        state
+            .iter()
+            .map(|(key, (revision, _))| (key.to_string(), revision.0))
+            .collect()
+    };
+    assert_eq!(outline(found), outline(expected), "the state at {at}");
+    assert!(found == expected, "values of the state at {at}");
 }
 
 /// A store under load.
@@ -88,6 +106,8 @@ pub struct Life {
     believed: BTreeMap<Key, Revision>,
     /// Values of mutations that certainly did nothing.
     pub rejected: Vec<Bytes>,
+    /// Nothing after this is compacted: what nobody has seen must not vanish unseen.
+    pub seen: Revision,
     serial: u64,
 }
 
@@ -100,6 +120,7 @@ impl Life {
             dice: Dice::new(seed),
             believed: BTreeMap::new(),
             rejected: Vec::new(),
+            seen: Revision::MAX,
             serial: 0,
         }
     }
@@ -177,7 +198,11 @@ impl Life {
     /// Commits that share one transaction, whatever the threads do: the writer is held in
     /// another one while they queue.
     pub async fn group(&mut self, count: u64) {
-        let known = self.engine.known(&Prefix::new("/registry/")).revision;
+        let known = self
+            .engine
+            .known(&Prefix::new("/registry/"))
+            .revision
+            .min(self.seen);
         let horizon = Revision(self.engine.compacted().0 + 1).min(known);
         let mutations: Vec<Mutation> = (0..count).map(|_| self.mutation()).collect();
         let engine = Arc::clone(&self.engine);
@@ -222,7 +247,7 @@ impl Life {
             }
             14 => {
                 let known = self.engine.known(&Prefix::new("/registry/")).revision;
-                let horizon = Revision(known.0 * 3 / 4);
+                let horizon = Revision(known.0 * 3 / 4).min(self.seen);
                 if self.engine.compact(horizon).await.is_ok() {
                     let mut promises = self.promises.lock();
                     promises.compacted = promises.compacted.max(horizon);

@@ -126,6 +126,7 @@ async fn under_a_random_load_a_full_disk_loses_nothing() {
     for seed in 0..4 {
         let disk = SimulatedDisk::new(seed);
         let mut life = Life::begin(disk.clone(), seed);
+        life.seen = Revision::ZERO;
         for _ in 0..30 {
             life.step().await;
         }
@@ -139,10 +140,10 @@ async fn under_a_random_load_a_full_disk_loses_nothing() {
         }
         disk.world().faults = Default::default();
         serving(&life).await;
-        compare(&life).await;
+        compare(&mut life).await;
         for _ in 0..10 {
             life.step().await;
         }
-        compare(&life).await;
+        compare(&mut life).await;
     }
 }

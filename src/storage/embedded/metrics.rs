@@ -23,8 +23,8 @@ const SCRUB_SECONDS: &str = "taffrail_storage_removal_duration_seconds";
 const PROMOTE_SECONDS: &str = "taffrail_storage_file_switch_duration_seconds";
 const REOPENED: &str = "taffrail_storage_reopened_total";
 
-/// Tells the recorder what the names mean; called once at start.
-pub fn describe() {
+/// Tells the recorder what the names mean.
+pub(super) fn describe() {
     describe_histogram!(
         COMMIT_SECONDS,
         Unit::Seconds,

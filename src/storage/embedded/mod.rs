@@ -33,7 +33,6 @@ use futures_util::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
 
 pub use error::OpenError;
-pub use metrics::describe;
 pub use options::{Clock, EmbeddedOptions};
 
 use crate::storage::live::Backlog;
@@ -85,6 +84,7 @@ impl EmbeddedEngine {
         disk: Arc<dyn Disk>,
         options: EmbeddedOptions,
     ) -> Result<Arc<EmbeddedEngine>, OpenError> {
+        metrics::describe();
         let file = disk.path(DataFile::Log);
         let opened = open_store(&*disk, &options);
         let (store, opened) = opened.map_err(|failure| failure.into_open_error(file))?;
@@ -149,7 +149,7 @@ impl EmbeddedEngine {
             Promotion::Useless => Ok(Maintenance::default()),
             Promotion::Done(old) => {
                 // Closing the old file takes its time, on a thread that may.
-                let close = move |_: &_, _: &_| {
+                let close = move |_: &Shared, _: &Store| {
                     drop(old);
                     Ok(())
                 };

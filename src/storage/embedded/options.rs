@@ -46,6 +46,9 @@ pub struct EmbeddedOptions {
     /// How long commits with an unknown outcome wait for the database to be reopened, which
     /// tells. Default 2 s.
     pub verdict_wait: Duration,
+    /// The longest pause between two attempts to reopen the database after a failure.
+    /// Default 1 s.
+    pub reopen_pause_max: Duration,
     /// The clock.
     pub clock: Clock,
 }
@@ -70,6 +73,7 @@ impl EmbeddedOptions {
             reader_queue_max: 256,
             scrub_budget: Duration::from_millis(2),
             verdict_wait: Duration::from_secs(2),
+            reopen_pause_max: Duration::from_secs(1),
             clock: Arc::new(SystemTime::now),
         }
     }

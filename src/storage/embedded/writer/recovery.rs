@@ -14,8 +14,8 @@ use crate::storage::embedded::metrics;
 use crate::storage::embedded::readers::{ReadError, panic_text, read_history};
 use crate::storage::embedded::store::{Opened, Store};
 
-/// First and longest pause between attempts.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
+/// The first pause between two attempts; each is twice as long as the one before.
+const PAUSE: Duration = Duration::from_millis(5);
 
 impl Desk {
     /// Opens the database again, refusing what is asked meanwhile, and tells a batch whose
@@ -24,7 +24,7 @@ impl Desk {
         tracing::error!(file = %self.shared.file(), %failure, "storage failed, opening it again");
         self.abandon(failure);
         let deadline = Instant::now() + self.shared.options.verdict_wait;
-        let mut pause = PAUSE.0;
+        let mut pause = PAUSE;
         let mut full = matches!(failure, Failure::NoSpace(_));
         while self.closing.is_none() {
             if full {
@@ -46,7 +46,7 @@ impl Desk {
                 give_up(unresolved.take(), &self.shared.unavailable());
             }
             self.refuse_for(pause);
-            pause = (pause * 2).min(PAUSE.1);
+            pause = (pause * 2).min(self.shared.options.reopen_pause_max);
         }
         give_up(unresolved, &EngineError::Closed);
     }

@@ -1,0 +1,317 @@
+//! Measures the embedded engine alone: `cargo bench --bench engine_load -- SCENARIO DIR`.
+//!
+//! - `updates`: 64 committers update 1,000 keys with 1 KiB values for 20 s while retention (10 s)
+//!   removes as fast as they write; then the store idles and gives space back.
+//! - `creates`: 64 committers create 100,000 keys of 1 KiB, which are then read as a cache would.
+//! - `open`: opens the directory and says how long that and reading everything took.
+//!
+//! Figures are of this process: rate, CPU per event, latency, blocks of the directory.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use actors::engine::{
+    At, Change, Engine, Expect, Key, LeaseId, Mutation, Origin, Outcome, Prefix, RangeRequest,
+    Retention, Revision,
+};
+use bytes::Bytes;
+use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
+
+const COMMITTERS: u64 = 64;
+const VALUE_BYTES: usize = 1024;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() -> Result<(), Failure> {
+    let mut arguments = std::env::args().skip(1);
+    let scenario = arguments.next().unwrap_or_default();
+    let directory = PathBuf::from(arguments.next().ok_or("usage: engine_load SCENARIO DIR")?);
+    let number = arguments.next().map(|text| text.parse()).transpose()?;
+    let started = Instant::now();
+    let engine = EmbeddedEngine::open(EmbeddedOptions::new(&directory))?;
+    println!("opened in {:.1?}, {:?}", started.elapsed(), engine.stats());
+    match scenario.as_str() {
+        "updates" => updates(engine, &directory, number.unwrap_or(20)).await,
+        "creates" => creates(engine, number.unwrap_or(100_000)).await,
+        "open" => load(&*engine).await,
+        other => Err(format!("no such scenario: {other}").into()),
+    }
+}
+
+fn put(key: String, expect: Expect, count: u64) -> Mutation {
+    let mut value = vec![b'x'; VALUE_BYTES];
+    for (place, byte) in value.iter_mut().zip(count.to_le_bytes().iter().cycle()) {
+        *place = byte.wrapping_mul(31).wrapping_add(*place);
+    }
+    Mutation {
+        key: Key::new(key),
+        expect,
+        change: Change::Put {
+            value: Bytes::from(value),
+            lease: LeaseId(0),
+        },
+        origin: Origin {
+            user: "admin".to_owned(),
+            manager: "engine-load".to_owned(),
+            audit_id: "9e107d9d-3721-4d2c-8a1b-1c2d3e4f5a6b".to_owned(),
+        },
+    }
+}
+
+struct Meter {
+    started: Instant,
+    cpu: f64,
+}
+
+impl Meter {
+    fn start() -> Meter {
+        Meter {
+            started: Instant::now(),
+            cpu: cpu_seconds(),
+        }
+    }
+
+    fn report(&self, events: u64, mut waits: Vec<Duration>) {
+        waits.sort_unstable();
+        let at = |part: usize| {
+            waits
+                .get(waits.len() * part / 1000)
+                .copied()
+                .unwrap_or_default()
+        };
+        let (wall, cpu) = (
+            self.started.elapsed().as_secs_f64(),
+            cpu_seconds() - self.cpu,
+        );
+        println!(
+            "{events} events in {wall:.1} s: {:.0}/s, {:.1} us CPU each; wait p50 {:.1?} p99 {:.1?} \
+             max {:.1?}",
+            events as f64 / wall,
+            cpu * 1e6 / events.max(1) as f64,
+            at(500),
+            at(990),
+            waits.last().copied().unwrap_or_default()
+        );
+    }
+}
+
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> = text
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split(' ')
+        .collect();
+    let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok());
+    (ticks(12).unwrap_or(0.0) + ticks(13).unwrap_or(0.0)) / 100.0
+}
+
+fn blocks(directory: &Path) -> u64 {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.metadata().ok())
+        .map(|metadata| metadata.blocks() * 512)
+        .sum()
+}
+
+fn resident_mib() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text
+        .split(' ')
+        .nth(1)
+        .and_then(|text| text.parse::<u64>().ok());
+    pages.unwrap_or(0) * 4096 >> 20
+}
+
+async fn updates(
+    engine: Arc<EmbeddedEngine>,
+    directory: &Path,
+    seconds: u64,
+) -> Result<(), Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let most = Arc::new(AtomicU64::new(0));
+    let retention = Retention {
+        age: Duration::from_secs(10),
+        bytes: 1 << 30,
+    };
+    let keeper = {
+        let (engine, stop) = (Arc::clone(&engine), Arc::clone(&stop));
+        tokio::spawn(async move { keep(&*engine, retention, &stop).await })
+    };
+    let watcher = {
+        let (stop, most, directory) = (Arc::clone(&stop), Arc::clone(&most), directory.to_owned());
+        tokio::spawn(async move {
+            while !stop.load(Ordering::Relaxed) {
+                most.fetch_max(blocks(&directory), Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        })
+    };
+    let meter = Meter::start();
+    let committers: Vec<_> = (0..COMMITTERS)
+        .map(|committer| {
+            let engine = Arc::clone(&engine);
+            tokio::spawn(async move { update(&*engine, committer, seconds).await })
+        })
+        .collect();
+    let (mut events, mut waits) = (0, Vec::new());
+    for committer in committers {
+        let own = committer.await??;
+        events += own.len() as u64;
+        waits.extend(own);
+    }
+    meter.report(events, waits);
+    println!(
+        "blocks at most {} MiB, now {} MiB, {:?}, {} MiB resident",
+        most.load(Ordering::Relaxed) >> 20,
+        blocks(directory) >> 20,
+        engine.stats(),
+        resident_mib()
+    );
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    stop.store(true, Ordering::Relaxed);
+    keeper.await??;
+    watcher.await?;
+    println!(
+        "retention has passed: {} KiB, {:?}",
+        blocks(directory) >> 10,
+        engine.stats()
+    );
+    let started = Instant::now();
+    let (mut steps, mut longest) = (0, Duration::ZERO);
+    loop {
+        let begun = Instant::now();
+        let step = engine.maintain(true).await?;
+        longest = longest.max(begun.elapsed());
+        steps += 1;
+        if !step.more {
+            break;
+        }
+    }
+    println!(
+        "gave space back in {:.1?}, {steps} steps, the longest {longest:.1?}: {} KiB",
+        started.elapsed(),
+        blocks(directory) >> 10
+    );
+    engine.close().await;
+    println!("closed: {} KiB", blocks(directory) >> 10);
+    Ok(())
+}
+
+async fn keep(engine: &dyn Engine, retention: Retention, stop: &AtomicBool) -> Result<(), Failure> {
+    let (mut removed, mut longest) = (0, Duration::ZERO);
+    while !stop.load(Ordering::Relaxed) {
+        let horizon = engine.horizon(retention, SystemTime::now()).await?;
+        engine.compact(horizon).await?;
+        loop {
+            let begun = Instant::now();
+            let step = engine.maintain(false).await?;
+            longest = longest.max(begun.elapsed());
+            removed += step.removed;
+            if !step.more {
+                break;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    println!("removed {removed} records, the longest step {longest:.1?}");
+    Ok(())
+}
+
+async fn update(
+    engine: &dyn Engine,
+    committer: u64,
+    seconds: u64,
+) -> Result<Vec<Duration>, Failure> {
+    let deadline = Instant::now() + Duration::from_secs(seconds);
+    let keys: Vec<String> = (committer..1000)
+        .step_by(COMMITTERS as usize)
+        .map(|key| format!("/registry/configmaps/default/config-{key:04}"))
+        .collect();
+    let mut last = vec![Revision::ZERO; keys.len()];
+    let (mut waits, mut count) = (Vec::new(), committer);
+    while Instant::now() < deadline {
+        // A walk without order, as of real writers.
+        count = count
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        let at = (count >> 33) as usize % keys.len();
+        let expect = match last[at] {
+            Revision::ZERO => Expect::Absent,
+            revision => Expect::Unchanged(revision),
+        };
+        let begun = Instant::now();
+        match engine.commit(put(keys[at].clone(), expect, count)).await? {
+            Outcome::Committed(event) => last[at] = event.revision,
+            Outcome::Refused { current, .. } => {
+                last[at] = current.map_or(Revision::ZERO, |item| item.revision);
+            }
+        }
+        waits.push(begun.elapsed());
+    }
+    Ok(waits)
+}
+
+async fn creates(engine: Arc<EmbeddedEngine>, objects: u64) -> Result<(), Failure> {
+    let next = Arc::new(AtomicU64::new(0));
+    let meter = Meter::start();
+    let committers: Vec<_> = (0..COMMITTERS)
+        .map(|_| {
+            let (engine, next) = (Arc::clone(&engine), Arc::clone(&next));
+            tokio::spawn(async move {
+                let mut waits = Vec::new();
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= objects {
+                        return Ok::<_, Failure>(waits);
+                    }
+                    let name = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                    let key = format!("/registry/configmaps/ns-{}/config-{name:016x}", number % 50);
+                    let begun = Instant::now();
+                    engine.commit(put(key, Expect::Absent, number)).await?;
+                    waits.push(begun.elapsed());
+                }
+            })
+        })
+        .collect();
+    let mut waits = Vec::new();
+    for committer in committers {
+        waits.extend(committer.await??);
+    }
+    meter.report(objects, waits);
+    println!("{} MiB resident", resident_mib());
+    load(&*engine).await
+}
+
+async fn load(engine: &dyn Engine) -> Result<(), Failure> {
+    let meter = Meter::start();
+    let mut request = RangeRequest {
+        prefix: Prefix::new("/registry/configmaps/"),
+        start: None,
+        at: At::Latest,
+        limit: 0,
+        count_only: false,
+    };
+    let (mut items, mut chunks) = (0, 0);
+    loop {
+        let part = engine.range(request.clone()).await?;
+        items += part.items.len();
+        chunks += 1;
+        request.at = At::Revision(part.revision);
+        request.start = part
+            .items
+            .last()
+            .map(|item| [item.key.as_bytes(), b"\0"].concat());
+        if !part.more {
+            break;
+        }
+    }
+    let (wall, cpu) = (meter.started.elapsed(), cpu_seconds() - meter.cpu);
+    println!("read {items} objects in {chunks} chunks: {wall:.1?}, {cpu:.2} s CPU");
+    Ok(())
+}
