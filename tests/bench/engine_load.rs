@@ -125,7 +125,7 @@ fn resident_mib() -> u64 {
         .split(' ')
         .nth(1)
         .and_then(|text| text.parse::<u64>().ok());
-    pages.unwrap_or(0) * 4096 >> 20
+    (pages.unwrap_or(0) * 4096) >> 20
 }
 
 async fn updates(

@@ -240,7 +240,7 @@ impl World {
         let mut files: BTreeMap<DataFile, Content> = self.names.iter().filter_map(left).collect();
         // A rename that was not synced has happened, or it has not; never half.
         if self.renaming
-            && fate % 2 == 0
+            && fate.is_multiple_of(2)
             && let Some(rebuilt) = files.remove(&DataFile::Rebuilt)
         {
             files.insert(DataFile::Log, rebuilt);
