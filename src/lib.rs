@@ -1,4 +1,26 @@
 //! Taffrail: a storage daemon that speaks the Kubernetes API.
+//!
+//! Requests enter at the top, bytes rest at the bottom; nothing knows what stands above it.
+//!
+//! ```text
+//!   client ── TLS, HTTP/1.1 or HTTP/2 ──> server      routes, negotiation, streams
+//!                                           │
+//!                                        registry     strategies, admission, one method per verb
+//!                                           │
+//!                                         storage     objects: Cached, else Underlying; dry run
+//!                                        ╱       ╲
+//!     snapshots, rings  <── actors ──>  Cacher    Engine   bytes and revisions: embedded, memory
+//! ```
+//!
+//! - A **write** goes down through [`registry`] to [`storage::underlying`], which commits it to the
+//!   engine; it is answered once it is durable.
+//! - The engine feeds the event to the resource's Reflector and Cacher (crate `actors`), whose
+//!   snapshot answers **reads** and whose ring answers **watches**, on the thread of the
+//!   connection, by that thread's Dispatcher.
+//! - [`daemon`] puts the parts together and owns the order of starting and stopping; [`upkeep`]
+//!   does what a controller manager would.
+//!
+//! README.md has the map of the whole house, `tests/tidy` holds who may name whom.
 
 pub mod admission;
 pub mod api;
