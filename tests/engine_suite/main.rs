@@ -8,7 +8,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod checks;
-mod durable;
 mod subjects;
 
 /// Makes a test of every check on every engine.

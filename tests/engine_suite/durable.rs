@@ -1,1 +1,0 @@
-//! What only an engine with a file must do.
