@@ -57,13 +57,18 @@ pub fn install_log(filter: &LogFilter, format: LogFormat) -> Result<(), Telemetr
 }
 
 fn log_panic(panic: &PanicHookInfo<'_>) {
-    let message = panic.payload_as_str().unwrap_or("no message");
+    let message = one_line(panic.payload_as_str().unwrap_or("no message"));
     let location = panic.location().map(ToString::to_string);
     tracing::error!(
         location = location.unwrap_or_default(),
         thread = std::thread::current().name().unwrap_or_default(),
         "panicked: {message}"
     );
+}
+
+/// A failed assertion spreads over several lines.
+fn one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Installs the recorder of the process; the handle renders what `/metrics` serves. Somebody has
@@ -155,6 +160,14 @@ mod tests {
         assert!(
             text.contains(r#"taffrail_commit_seconds_bucket{verb="GET",le="0.01"} 1"#),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn a_panic_is_told_in_one_line() {
+        assert_eq!(
+            one_line("assertion failed\n  left: 1\n right: 2"),
+            "assertion failed left: 1 right: 2"
         );
     }
 

@@ -29,7 +29,7 @@ use crate::server::listener::thread::{HttpThread, Membership};
 const ACCEPTED_PER_ROUND: usize = 64;
 
 /// Rounds in one poll before the thread's other connections have their turn.
-const ROUNDS_PER_POLL: usize = 8;
+const ROUNDS_PER_POLL: usize = 4;
 
 type H2<T> = h2::server::Connection<Gather<T>, Bytes>;
 
