@@ -1,0 +1,243 @@
+//! Golden stores: real files of every format, checked in, that this version opens as they were.
+//!
+//! A new format comes with a new store: give it a story in `story.rs` and a row in [`STORES`],
+//! then `cargo test --test engine_files write_golden -- --ignored` writes every store that is
+//! not there yet into `tests/fixtures`. A store once released is never written again.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use actors::engine::{
+    At, Change, Engine, EngineError, Expect, Health, HistoryRequest, Key, LeaseId, Mutation,
+    Origin, Outcome, Prefix, RangeRequest, Revision,
+};
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use taffrail::storage::embedded::EmbeddedEngine;
+use taffrail::storage::embedded::record::Record;
+
+use crate::story::{self, Clock, Step, Told, fold, tell};
+
+/// The stores and their stories.
+const STORES: &[(&str, fn() -> Vec<Step>)] = &[("store-format-1", story::first)];
+
+fn fixture(name: &str) -> PathBuf {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    fixtures.join(format!("{name}.redb.gz"))
+}
+
+/// A directory with a copy of a golden store.
+pub fn unpack(name: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let mut bytes = Vec::new();
+    let packed = File::open(fixture(name)).unwrap();
+    GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
+    fs::write(directory.path().join("events.redb"), bytes).unwrap();
+    directory
+}
+
+#[tokio::test]
+#[ignore = "writes into tests/fixtures: for a new format of the store"]
+async fn write_golden_stores() {
+    for (name, steps) in STORES {
+        if fixture(name).exists() {
+            println!("{name} stays as it is");
+            continue;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let clock = Clock::default();
+        let engine = EmbeddedEngine::open(clock.options(directory.path())).unwrap();
+        tell(&*engine, &clock, &steps()).await;
+        engine.close().await;
+        let bytes = fs::read(directory.path().join("events.redb")).unwrap();
+        let packed = File::create(fixture(name)).unwrap();
+        let mut packer = GzEncoder::new(packed, Compression::best());
+        packer.write_all(&bytes).unwrap();
+        packer.finish().unwrap();
+    }
+}
+
+/// Everything that anybody could ask a store, held against what its story says.
+async fn examine(engine: &dyn Engine, told: &Told) {
+    let everything = Prefix::new(b"");
+    assert_eq!(engine.health(), Health::Serving);
+    assert_eq!(engine.compacted(), told.compacted);
+    assert_eq!(engine.known(&everything).revision, told.revision());
+    let live = told.state_at(told.revision());
+    assert_eq!(engine.stats().live_keys, live.len() as u64);
+    for at in told.compacted.0..=told.revision().0 {
+        let expected = told.state_at(Revision(at));
+        let request = RangeRequest {
+            prefix: everything.clone(),
+            start: None,
+            at: At::Revision(Revision(at)),
+            limit: 0,
+            count_only: false,
+        };
+        let found = engine.range(request).await.unwrap();
+        assert_eq!(found.items, expected, "the state at {at}");
+        for key in [story::A, story::B, story::C, story::D].map(Key::new) {
+            let found = engine.get(key.clone(), At::Revision(Revision(at))).await;
+            let item = expected.iter().find(|item| item.key == key);
+            assert_eq!(found.unwrap().item.as_ref(), item, "{key} at {at}");
+        }
+    }
+    for item in live {
+        let found = engine.get(item.key.clone(), At::Latest).await.unwrap();
+        assert_eq!(found.item, Some(item));
+    }
+    let request = HistoryRequest {
+        prefix: everything,
+        after: told.compacted,
+        until: Revision::MAX,
+        bytes_max: usize::MAX,
+    };
+    let history = engine.history(request.clone()).await.unwrap();
+    let retained = told.events.range(told.compacted.next()..);
+    let expected: Vec<_> = retained.map(|(_, event)| event.clone()).collect();
+    assert_eq!(history.events, expected);
+    assert_eq!(history.reached, told.revision());
+    let before = Revision(told.compacted.0 - 1);
+    let refused = engine.get(Key::new(story::A), At::Revision(before)).await;
+    let compacted = EngineError::Compacted {
+        requested: before,
+        compacted: told.compacted,
+    };
+    assert_eq!(refused.unwrap_err(), compacted);
+    let refused = HistoryRequest {
+        after: before,
+        ..request
+    };
+    assert_eq!(engine.history(refused).await.unwrap_err(), compacted);
+}
+
+#[tokio::test]
+async fn stores_of_every_format_open_as_they_were_and_go_on() {
+    for (name, steps) in STORES {
+        let directory = unpack(name);
+        let mut told = fold(&steps());
+        let clock = Clock::default();
+        let engine = EmbeddedEngine::open(clock.options(directory.path())).unwrap();
+        examine(&*engine, &told).await;
+        // What the old version compacted and did not get to remove.
+        while engine.maintain(false).await.unwrap().more {}
+        told.scrubbed = told.compacted;
+        examine(&*engine, &told).await;
+        let mutation = Mutation {
+            key: Key::new("/registry/later"),
+            expect: Expect::Absent,
+            change: Change::Put {
+                value: Bytes::from_static(b"new"),
+                lease: LeaseId(0),
+            },
+            origin: Origin::default(),
+        };
+        let Outcome::Committed(event) = engine.commit(mutation).await.unwrap() else {
+            panic!("refused")
+        };
+        assert_eq!(event.revision, told.revision().next());
+        told.events.insert(event.revision, event);
+        engine.close().await;
+        drop(engine);
+        let engine = EmbeddedEngine::open(clock.options(directory.path())).unwrap();
+        examine(&*engine, &told).await;
+    }
+}
+
+const EVENTS: TableDefinition<u64, &[u8]> = TableDefinition::new("events");
+const LIVE: TableDefinition<&[u8], (u64, u64, u64, u32)> = TableDefinition::new("live");
+const SUPERSEDED: TableDefinition<(&[u8], u64), u8> = TableDefinition::new("superseded");
+const TIMELINE: TableDefinition<u64, (u64, u64)> = TableDefinition::new("timeline");
+const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
+
+/// The tables hold what `FORMAT.md` says, read here without a word of the engine's.
+#[test]
+fn the_rows_of_format_1_are_those_that_are_written_down() {
+    let directory = unpack("store-format-1");
+    let told = fold(&story::first());
+    let database = Database::open(directory.path().join("events.redb")).unwrap();
+    let transaction = database.begin_read().unwrap();
+    let names = transaction.list_tables().unwrap();
+    let mut names: Vec<String> = names
+        .map(|table| redb::TableHandle::name(&table).to_owned())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["events", "live", "meta", "superseded", "timeline"]);
+
+    let events = transaction.open_table(EVENTS).unwrap();
+    let mut sizes = std::collections::BTreeMap::new();
+    for row in events.iter().unwrap() {
+        let (revision, bytes) = row.unwrap();
+        let revision = Revision(revision.value());
+        let found = Record::decode(revision, bytes.value()).unwrap().to_event();
+        let mut expected = told.events[&revision].clone();
+        expected.previous = None;
+        assert_eq!(found, expected);
+        sizes.insert(revision, bytes.value().len() as u64);
+    }
+    assert!(sizes.keys().copied().eq(told.retained()), "{sizes:?}");
+
+    let live = transaction.open_table(LIVE).unwrap();
+    let rows: Vec<_> = live.iter().unwrap().map(Result::unwrap).collect();
+    let state = told.state_at(told.revision());
+    assert_eq!(rows.len(), state.len());
+    for ((key, row), item) in rows.iter().zip(&state) {
+        let size = sizes[&item.revision] as u32;
+        let columns = (item.revision.0, item.create_revision.0, item.version, size);
+        assert_eq!((key.value(), row.value()), (item.key.as_bytes(), columns));
+    }
+
+    let superseded = transaction.open_table(SUPERSEDED).unwrap();
+    let mut rows: Vec<(u64, u8)> = Vec::new();
+    for row in superseded.iter().unwrap() {
+        let (place, tag) = row.unwrap();
+        let (key, revision) = place.value();
+        assert_eq!(key, told.events[&Revision(revision)].key.as_bytes());
+        rows.push((revision, tag.value()));
+    }
+    rows.sort_unstable();
+    // 1 is a value and 2 a deletion; what the first four events superseded was removed.
+    assert_eq!(rows, [(3, 1), (5, 1), (6, 1), (7, 1), (9, 2)]);
+
+    let timeline = transaction.open_table(TIMELINE).unwrap();
+    let rows: Vec<_> = timeline.iter().unwrap().map(Result::unwrap).collect();
+    let revisions: Vec<u64> = rows.iter().map(|(revision, _)| revision.value()).collect();
+    assert_eq!(
+        revisions,
+        [5, 6, 7, 8, 9, 10, 11],
+        "one a second, after the removed ones"
+    );
+    for (revision, row) in &rows {
+        let time = told.events[&Revision(revision.value())].time;
+        let nanos = time.duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
+        assert_eq!(row.value().0, nanos);
+    }
+
+    let meta = transaction.open_table(META).unwrap();
+    let row = |name: &str| meta.get(name).unwrap().unwrap().value().to_vec();
+    let mut names: Vec<String> = Vec::new();
+    for row in meta.iter().unwrap() {
+        names.push(row.unwrap().0.value().to_owned());
+    }
+    assert_eq!(
+        names,
+        ["compacted", "format", "scrubbed", "store", "totals"]
+    );
+    assert_eq!(row("format"), [1, 0, 0, 0]);
+    assert_eq!(row("store").len(), 16);
+    assert_eq!(row("compacted"), [7, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(row("scrubbed"), [4, 0, 0, 0, 0, 0, 0, 0]);
+    let totals: Vec<u64> = row("totals")
+        .as_chunks()
+        .0
+        .iter()
+        .map(|bytes| u64::from_le_bytes(*bytes))
+        .collect();
+    let last = rows.last().unwrap().1.value();
+    assert_eq!(totals, [11, 3, sizes.values().sum(), last.1, last.0]);
+}

@@ -1,0 +1,257 @@
+//! What is written into a golden store, and what must be found in it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use actors::engine::{
+    Change, Engine, Event, EventKind, Expect, Key, KeyValue, LeaseId, Mutation, Origin, Outcome,
+    Revision,
+};
+use bytes::Bytes;
+use taffrail::storage::embedded::EmbeddedOptions;
+
+/// One thing that happens to a store.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Put {
+        key: &'static [u8],
+        value: Bytes,
+        lease: u64,
+        user: &'static str,
+    },
+    Delete(&'static [u8]),
+    Compact(u64),
+    /// Removes all that was compacted.
+    Scrub,
+}
+
+/// A key of Kubernetes' shape, one that repeats, and one of arbitrary bytes.
+pub const A: &[u8] = b"/registry/configmaps/default/a";
+pub const B: &[u8] = b"/registry/leases/default/b";
+pub const C: &[u8] = b"/registry/secrets/default/c";
+pub const D: &[u8] = b"/registry/\x00\xff\xfe";
+
+fn put(key: &'static [u8], value: impl Into<Bytes>) -> Step {
+    Step::Put {
+        key,
+        value: value.into(),
+        lease: 0,
+        user: "",
+    }
+}
+
+/// The story of the golden stores of format 1. Never change it: write another one.
+pub fn first() -> Vec<Step> {
+    let text = |count: usize| Bytes::from("taffrail ".repeat(count));
+    vec![
+        put(A, "one"),
+        Step::Put {
+            key: B,
+            value: Bytes::from_static(b"held"),
+            lease: 7,
+            user: "system:node:ship",
+        },
+        put(A, "two"),
+        Step::Delete(B),
+        // Larger than a page.
+        put(C, text(1000)),
+        Step::Compact(4),
+        Step::Scrub,
+        put(A, text(3)),
+        // A key that was deleted begins anew.
+        put(B, Bytes::new()),
+        Step::Put {
+            key: B,
+            value: Bytes::from_static(&[0, 1, 0xff]),
+            lease: u64::MAX,
+            user: "admin",
+        },
+        Step::Delete(C),
+        put(A, "four"),
+        put(D, "bytes"),
+        // Compacted and not removed yet.
+        Step::Compact(7),
+    ]
+}
+
+/// Seconds since 1970 at which the first event takes place; each further one is a second and a
+/// nanosecond later.
+const BEGIN: u64 = 1_700_000_000;
+
+fn time_of(revision: u64) -> SystemTime {
+    let since = Duration::from_secs(BEGIN + revision) + Duration::from_nanos(revision);
+    SystemTime::UNIX_EPOCH + since
+}
+
+/// What a story leaves.
+pub struct Told {
+    /// Every event that ever was, by revision.
+    pub events: BTreeMap<Revision, Event>,
+    pub compacted: Revision,
+    pub scrubbed: Revision,
+}
+
+impl Told {
+    pub fn revision(&self) -> Revision {
+        let last = self.events.last_key_value();
+        last.map_or(Revision::ZERO, |(revision, _)| *revision)
+    }
+
+    /// The state at a revision, in the order of keys.
+    pub fn state_at(&self, at: Revision) -> Vec<KeyValue> {
+        let mut state: BTreeMap<Key, KeyValue> = BTreeMap::new();
+        for event in self.events.range(..=at).map(|(_, event)| event) {
+            match event.kind {
+                EventKind::Put => state.insert(
+                    event.key.clone(),
+                    KeyValue {
+                        key: event.key.clone(),
+                        value: event.value.clone(),
+                        create_revision: event.create_revision,
+                        revision: event.revision,
+                        version: event.version,
+                        lease: event.lease,
+                    },
+                ),
+                EventKind::Delete => state.remove(&event.key),
+            };
+        }
+        state.into_values().collect()
+    }
+
+    /// Revisions whose records must still be there.
+    pub fn retained(&self) -> Vec<Revision> {
+        let gone = |revision: Revision| {
+            let superseded_by = self
+                .events
+                .values()
+                .find(|event| event.prev_revision == revision)
+                .map(|event| event.revision);
+            let deletion = self.events[&revision].kind == EventKind::Delete;
+            superseded_by.is_some_and(|by| by <= self.scrubbed)
+                || (deletion && revision <= self.scrubbed)
+        };
+        let all = self.events.keys().copied();
+        all.filter(|revision| !gone(*revision)).collect()
+    }
+}
+
+/// Folds a story, without any engine.
+pub fn fold(steps: &[Step]) -> Told {
+    let mut told = Told {
+        events: BTreeMap::new(),
+        compacted: Revision::ZERO,
+        scrubbed: Revision::ZERO,
+    };
+    for step in steps {
+        let (key, kind, value, lease, user) = match step.clone() {
+            Step::Compact(up_to) => {
+                told.compacted = Revision(up_to);
+                continue;
+            }
+            Step::Scrub => {
+                told.scrubbed = told.compacted;
+                continue;
+            }
+            Step::Put {
+                key,
+                value,
+                lease,
+                user,
+            } => (key, EventKind::Put, value, lease, user),
+            Step::Delete(key) => (key, EventKind::Delete, Bytes::new(), 0, ""),
+        };
+        let revision = told.revision().next();
+        let key = Key::new(key);
+        let mut current = told.state_at(revision);
+        current.retain(|item| item.key == key);
+        let before = current.pop();
+        let version = before.as_ref().map_or(0, |item| item.version) + 1;
+        let event = Event {
+            revision,
+            kind,
+            value,
+            create_revision: before
+                .as_ref()
+                .map_or(revision, |item| item.create_revision),
+            prev_revision: before.as_ref().map_or(Revision::ZERO, |item| item.revision),
+            version: if kind == EventKind::Put { version } else { 0 },
+            lease: LeaseId(lease),
+            time: time_of(revision.0),
+            origin: origin(user),
+            previous: before.map(|item| item.value),
+            key,
+        };
+        told.events.insert(revision, event);
+    }
+    told
+}
+
+fn origin(user: &str) -> Origin {
+    if user.is_empty() {
+        return Origin::default();
+    }
+    Origin {
+        user: user.to_owned(),
+        manager: "kubectl".to_owned(),
+        audit_id: "9e107d9d-3721-4d2c-8a1b-1c2d3e4f5a6b".to_owned(),
+    }
+}
+
+/// A clock that the teller moves.
+#[derive(Clone, Default)]
+pub struct Clock(Arc<AtomicU64>);
+
+impl Clock {
+    /// Options of an engine that goes by this clock.
+    pub fn options(&self, directory: &std::path::Path) -> EmbeddedOptions {
+        let clock = self.clone();
+        let mut options = EmbeddedOptions::new(directory);
+        options.ballast_bytes = 0;
+        options.reserve_bytes = 0;
+        options.clock = Arc::new(move || time_of(clock.0.load(Ordering::SeqCst)));
+        options
+    }
+}
+
+/// Lets a story happen to an engine that goes by this clock.
+pub async fn tell(engine: &dyn Engine, clock: &Clock, steps: &[Step]) {
+    let told = fold(steps);
+    let mut events = told.events.values();
+    for step in steps {
+        match step {
+            Step::Compact(up_to) => engine.compact(Revision(*up_to)).await.unwrap(),
+            Step::Scrub => while engine.maintain(false).await.unwrap().more {},
+            Step::Put { .. } | Step::Delete(_) => {
+                let event = events.next().unwrap();
+                clock.0.store(event.revision.0, Ordering::SeqCst);
+                commit(engine, event).await;
+            }
+        }
+    }
+}
+
+async fn commit(engine: &dyn Engine, event: &Event) {
+    let mutation = Mutation {
+        key: event.key.clone(),
+        expect: match event.prev_revision {
+            Revision::ZERO => Expect::Absent,
+            revision => Expect::Unchanged(revision),
+        },
+        change: match event.kind {
+            EventKind::Put => Change::Put {
+                value: event.value.clone(),
+                lease: event.lease,
+            },
+            EventKind::Delete => Change::Delete,
+        },
+        origin: event.origin.clone(),
+    };
+    let outcome = engine.commit(mutation).await.unwrap();
+    let Outcome::Committed(written) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(written.revision, event.revision);
+}
