@@ -23,8 +23,11 @@ use taffrail::storage::embedded::record::Record;
 
 use crate::story::{self, Clock, Step, Told, fold, tell};
 
+/// What was written into a store.
+type Story = fn() -> Vec<Step>;
+
 /// The stores and their stories.
-const STORES: &[(&str, fn() -> Vec<Step>)] = &[("store-format-1", story::first)];
+const STORES: &[(&str, Story)] = &[("store-format-1", story::first)];
 
 fn fixture(name: &str) -> PathBuf {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
