@@ -18,6 +18,7 @@ use crate::registry::{Catalog, DEFINITIONS};
 use crate::server::auth::{AdminError, Authenticator, load_or_create_token, write_kubeconfig};
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::health::{Check, Health};
+use crate::server::heavy::HeavyWork;
 use crate::server::listener::{BindError, MetricsListener, Running, Server};
 use crate::server::service::{Service, Shared, SharedParts};
 use crate::server::tls::{Tls, TlsError};
@@ -49,6 +50,11 @@ pub enum StartError {
     /// The actors can't be started.
     #[error(transparent)]
     House(#[from] HouseError),
+    /// The threads for large requests can't be started.
+    #[error(
+        "no threads for large requests: {0}; raise the limit of processes of the daemon's user"
+    )]
+    Threads(std::io::Error),
     /// The table of resources has no namespaces.
     #[error("the table of resources lacks namespaces")]
     NoNamespaces,
@@ -123,6 +129,7 @@ impl Daemon {
             house: house.clone(),
             metrics: Some(recorder),
             address: address.to_string(),
+            heavy: HeavyWork::start().map_err(StartError::Threads)?,
             limits: InFlightLimits {
                 read_only: config.max_requests_inflight,
                 mutating: config.max_mutating_requests_inflight,

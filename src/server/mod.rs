@@ -13,6 +13,7 @@ mod gather;
 pub mod gzip;
 pub mod handlers;
 pub mod health;
+pub mod heavy;
 mod http1;
 mod http2;
 pub mod limits;

@@ -256,6 +256,12 @@ pub trait Storage: Send + Sync + 'static {
     /// # Errors
     /// When the engine can't be reached.
     fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>>;
+
+    /// How many bytes of JSON the object at a key is, as far as that is known without waiting; else
+    /// 0. For deciding where work on it is done, not for anything that a client sees.
+    fn held_bytes(&self, _key: &str) -> usize {
+        0
+    }
 }
 
 /// The two faces of a resource's storage.

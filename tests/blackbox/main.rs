@@ -9,6 +9,7 @@ mod harness;
 mod bad_input;
 mod command_line;
 mod deletion;
+mod heavy;
 mod kill;
 mod kube_rs;
 mod kubectl;

@@ -109,6 +109,12 @@ impl RegistryStore {
         &self.shared.creations
     }
 
+    /// How many bytes of JSON an object is, as far as that is known without waiting; else 0.
+    pub fn held_bytes(&self, namespace: Option<&str>, name: &str) -> usize {
+        let key = self.key(namespace, name);
+        key.map_or(0, |key| self.storage.held_bytes(&key))
+    }
+
     /// The storage that a request's writes go to.
     fn target(&self, dry_run: bool) -> &dyn Storage {
         match dry_run {

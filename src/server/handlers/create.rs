@@ -17,14 +17,16 @@ pub(super) async fn create(
 ) -> Answered {
     let definition = target.store.definition();
     let form = exchange.object_form(Offer::Objects)?;
-    let body_form = exchange.body_form()?;
-    let body = exchange.read(body).await?;
+    let document = exchange.document(body).await?;
     let options = WriteOptions::parse(&exchange.query, WriteVerb::Create)?;
-    let object = exchange.decode(body, body_form, definition, options.field_validation)?;
-    let namespace = target.namespace.as_deref();
-    let created = target
-        .store
-        .create(&exchange.context, namespace, object, &options)
-        .await?;
+    let is_heavy = document.is_heavy();
+    let (target, context) = (target.clone(), exchange.context.clone());
+    let creation = async move {
+        let object = document.decode(definition, options.field_validation, &context.warnings)?;
+        let namespace = target.namespace.as_deref();
+        let creating = target.store.create(&context, namespace, object, &options);
+        creating.await
+    };
+    let created = exchange.carry_out(is_heavy, creation).await?;
     respond::object(StatusCode::CREATED, &form, definition, &created)
 }

@@ -2,7 +2,8 @@
 
 use http::StatusCode;
 
-use super::{Answered, Exchange, as_text};
+use super::document::Document;
+use super::{Answered, Exchange};
 use crate::api::decode::BodyFormat;
 use crate::api::options::DeleteOptions;
 use crate::api::status::Status;
@@ -21,11 +22,15 @@ pub(super) async fn delete(
     let definition = target.store.definition();
     let form = exchange.object_form(Offer::Objects)?;
     let options = options(exchange, body).await?;
-    let namespace = target.namespace.as_deref();
-    let deletion = target
-        .store
-        .delete(&exchange.context, namespace, &target.name, &options)
-        .await?;
+    let (place, context) = (target.clone(), exchange.context.clone());
+    let deletion = async move {
+        let namespace = place.namespace.as_deref();
+        let deleting = place
+            .store
+            .delete(&context, namespace, &place.name, &options);
+        deleting.await
+    };
+    let deletion = exchange.carry_out(target.is_heavy(), deletion).await?;
     let code = if deletion.accepted {
         StatusCode::ACCEPTED
     } else {
@@ -48,6 +53,12 @@ pub(super) async fn options(
         return DeleteOptions::parse(&exchange.query, &body, BodyFormat::Json);
     }
     let form = exchange.body_form()?;
-    let (body, format) = as_text(body, form, "v1", "DeleteOptions")?;
-    DeleteOptions::parse(&exchange.query, &body, format)
+    let document = Document { body, form };
+    let is_heavy = document.is_heavy();
+    let query = exchange.query.clone();
+    let parsing = async move {
+        let (body, format) = document.into_text("v1", "DeleteOptions")?;
+        DeleteOptions::parse(&query, &body, format)
+    };
+    exchange.carry_out(is_heavy, parsing).await
 }

@@ -6,6 +6,7 @@ use super::{Answered, Exchange, delete};
 use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
 use crate::server::body::RequestBody;
+use crate::server::heavy::HEAVY_BYTES;
 use crate::server::negotiation::Offer;
 use crate::server::respond;
 use crate::server::routes::Target;
@@ -41,13 +42,16 @@ pub(super) async fn delete_collection(
             .list(namespace, &options, Arc::clone(&selection))
             .await?;
         for item in &page.items {
-            let namespace = definition
-                .is_namespaced()
-                .then_some(item.attributes.namespace.as_str());
-            let name = item.attributes.name.as_str();
-            let done = target
-                .store
-                .delete(&exchange.context, namespace, name, &deletion);
+            let is_heavy = item.wire.len() > HEAVY_BYTES;
+            let (store, context) = (Arc::clone(&target.store), exchange.context.clone());
+            let (attributes, deletion) = (item.attributes.clone(), deletion.clone());
+            let done = exchange.carry_out(is_heavy, async move {
+                let namespace = definition
+                    .is_namespaced()
+                    .then_some(attributes.namespace.as_str());
+                let name = attributes.name.as_str();
+                store.delete(&context, namespace, name, &deletion).await
+            });
             match done.await {
                 Ok(_) => deleted.push(Arc::clone(item)),
                 // Somebody else was faster.

@@ -7,6 +7,7 @@ mod compact;
 mod create;
 mod delete;
 mod delete_collection;
+mod document;
 mod get;
 mod list;
 mod patch;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 use actors::dispatcher::LocalDispatcher;
 use bytes::Bytes;
+use document::Document;
 use http::{HeaderMap, StatusCode};
 
 use super::body::{BodyError, RequestBody};
@@ -28,11 +30,7 @@ use super::negotiation::{self, BodyForm, Conversion, Offer, SERVED};
 use super::respond::{Answer, Form};
 use super::routes::{Action, Target};
 use super::service::Shared;
-use crate::api::decode::{BodyFormat, Decoded, decode_object};
-use crate::api::object::Object;
-use crate::api::options::{FieldValidation, Query};
-use crate::api::protobuf::{self, ProtobufError};
-use crate::api::resource::ResourceDefinition;
+use crate::api::options::Query;
 use crate::api::status::{Status, StatusDetails};
 use crate::registry::RequestContext;
 
@@ -153,73 +151,27 @@ impl Exchange<'_> {
         })
     }
 
-    /// Decodes an object, and says of duplicate members what the client wants to hear of them
-    /// (API-88 to API-90).
-    fn decode(
-        &self,
-        body: Bytes,
-        form: BodyForm,
-        definition: &'static ResourceDefinition,
-        validation: FieldValidation,
-    ) -> Result<Object, Box<Status>> {
-        let (body, format) = as_text(body, form, &definition.api_version(), definition.kind)?;
-        let Decoded { object, duplicates } = decode_object(&body, format, definition)?;
-        self.judge_duplicates(&duplicates, validation, |error| {
-            let kind = definition.kind;
-            Status::bad_request(format!(
-                "{kind} in version \"{}\" cannot be handled as a {kind}: {error}",
-                definition.version
-            ))
-        })?;
-        Ok(object)
+    /// Reads the whole body of an object or options.
+    async fn document(&self, body: RequestBody) -> Result<Document, Box<Status>> {
+        let form = self.body_form()?;
+        let body = self.read(body).await?;
+        Ok(Document { body, form })
     }
 
-    /// Warns of members that were given more than once, or refuses them, as the client wishes
-    /// (API-90, API-156).
-    fn judge_duplicates(
+    /// Does work here, or, if it is heavy, where it holds up no other request.
+    ///
+    /// # Errors
+    /// What the work ends with; 429 when too much heavy work is being done.
+    async fn carry_out<T: Send + 'static>(
         &self,
-        duplicates: &[String],
-        validation: FieldValidation,
-        refuse: impl FnOnce(&str) -> Status,
-    ) -> Result<(), Box<Status>> {
-        let duplicates: Vec<String> = duplicates
-            .iter()
-            .map(|path| format!("duplicate field \"{path}\""))
-            .collect();
-        match validation {
-            FieldValidation::Strict if !duplicates.is_empty() => {
-                let error = format!("strict decoding error: {}", duplicates.join(", "));
-                return Err(Box::new(refuse(&error)));
-            }
-            FieldValidation::Warn => duplicates
-                .into_iter()
-                .for_each(|text| self.context.warnings.add(text)),
-            FieldValidation::Strict | FieldValidation::Ignore => {}
+        is_heavy: bool,
+        work: impl Future<Output = Result<T, Box<Status>>> + Send + 'static,
+    ) -> Result<T, Box<Status>> {
+        if is_heavy {
+            self.shared.heavy.run(work).await
+        } else {
+            work.await
         }
-        Ok(())
-    }
-}
-
-/// A body as text; protobuf becomes JSON, of this version and kind unless it names others.
-fn as_text(
-    body: Bytes,
-    form: BodyForm,
-    version: &str,
-    kind: &str,
-) -> Result<(Bytes, BodyFormat), Box<Status>> {
-    match form {
-        BodyForm::Text(format) => Ok((body, format)),
-        BodyForm::Protobuf => match protobuf::to_json(&body, version, kind) {
-            Ok(json) => Ok((json.into(), BodyFormat::Json)),
-            Err(error @ ProtobufError::Malformed(_)) => {
-                Err(Box::new(Status::bad_request(error.to_string())))
-            }
-            Err(error @ ProtobufError::Unsupported(_)) => Err(Box::new(Status::failure(
-                415,
-                "UnsupportedMediaType",
-                error.to_string(),
-            ))),
-        },
     }
 }
 

@@ -2,15 +2,20 @@
 
 use serde_json::Value;
 
+use super::document::judge_duplicates;
 use super::{Answered, Exchange, written};
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::status::Status;
 use crate::registry::store::UpdateSource;
 use crate::server::body::RequestBody;
+use crate::server::heavy::HEAVY_BYTES;
 use crate::server::negotiation::{self, JSON_PATCH, MERGE_PATCH, Offer, STRATEGIC_PATCH};
 use crate::server::respond;
 use crate::server::routes::Target;
+
+/// JSON patches over this are heavy: it holds about a hundred operations.
+const HEAVY_OPERATIONS_BYTES: usize = 4 * 1024;
 
 /// Changes an object by a patch, whatever the object is by then (API-151).
 pub(super) async fn patch(exchange: &Exchange<'_>, target: &Target, body: RequestBody) -> Answered {
@@ -20,21 +25,23 @@ pub(super) async fn patch(exchange: &Exchange<'_>, target: &Target, body: Reques
     let form = exchange.object_form(Offer::Objects)?;
     let body = exchange.read(body).await?;
     let options = WriteOptions::parse(&exchange.query, WriteVerb::Patch)?;
-    let patch = read(&given, &body)?;
-    if let Patch::Merge(document, duplicates) = &patch {
-        exchange.judge_duplicates(duplicates, options.field_validation, |error| {
-            Status::patch_result_invalid(document, error)
-        })?;
-    }
-    let written_object = target
-        .store
-        .update(
-            &exchange.context,
-            target.place(),
-            UpdateSource::Patch(patch),
-            &options,
-        )
-        .await?;
+    let is_heavy = given.is_heavy(&body) || target.is_heavy();
+    let (target, context) = (target.clone(), exchange.context.clone());
+    let update = async move {
+        let patch = read(&given, &body)?;
+        if let Patch::Merge(document, duplicates) = &patch {
+            let (validation, warnings) = (options.field_validation, &context.warnings);
+            judge_duplicates(duplicates, validation, warnings, |error| {
+                Status::patch_result_invalid(document, error)
+            })?;
+        }
+        let source = UpdateSource::Patch(patch);
+        let updating = target
+            .store
+            .update(&context, target.place(), source, &options);
+        updating.await
+    };
+    let written_object = exchange.carry_out(is_heavy, update).await?;
     let code = written(written_object.created);
     respond::object(code, &form, definition, &written_object.object)
 }
@@ -43,6 +50,17 @@ pub(super) async fn patch(exchange: &Exchange<'_>, target: &Target, body: Reques
 enum Given {
     Plain(PatchKind),
     Strategic,
+}
+
+impl Given {
+    /// Whether a patch is to be carried out where it holds up nobody.
+    fn is_heavy(&self, body: &[u8]) -> bool {
+        match self {
+            // Each of its operations may touch all of an object.
+            Given::Plain(PatchKind::Json) => body.len() > HEAVY_OPERATIONS_BYTES,
+            Given::Plain(PatchKind::Merge) | Given::Strategic => body.len() > HEAVY_BYTES,
+        }
+    }
 }
 
 fn given(exchange: &Exchange<'_>) -> Result<Given, Box<Status>> {

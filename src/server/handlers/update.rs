@@ -1,5 +1,6 @@
 //! PUT on an object (3.3).
 
+use super::document::Document;
 use super::{Answered, Exchange, written};
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::registry::store::UpdateSource;
@@ -18,17 +19,22 @@ pub(super) async fn update(
     let form = exchange.object_form(Offer::Objects)?;
     let body = exchange.read(body).await?;
     let options = WriteOptions::parse(&exchange.query, WriteVerb::Update)?;
-    let body_form = exchange.body_form()?;
-    let object = exchange.decode(body, body_form, definition, options.field_validation)?;
-    let written_object = target
-        .store
-        .update(
-            &exchange.context,
-            target.place(),
-            UpdateSource::Replace(object),
-            &options,
-        )
-        .await?;
+    let form_of_body = exchange.body_form()?;
+    let document = Document {
+        body,
+        form: form_of_body,
+    };
+    let is_heavy = document.is_heavy() || target.is_heavy();
+    let (target, context) = (target.clone(), exchange.context.clone());
+    let update = async move {
+        let object = document.decode(definition, options.field_validation, &context.warnings)?;
+        let source = UpdateSource::Replace(object);
+        let updating = target
+            .store
+            .update(&context, target.place(), source, &options);
+        updating.await
+    };
+    let written_object = exchange.carry_out(is_heavy, update).await?;
     let code = written(written_object.created);
     respond::object(code, &form, definition, &written_object.object)
 }

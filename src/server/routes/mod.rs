@@ -6,6 +6,7 @@ use std::sync::Arc;
 use http::Method;
 
 use super::health::Root;
+use super::heavy::HEAVY_BYTES;
 use super::request_info::RequestInfo;
 use crate::registry::{Catalog, RegistryStore};
 
@@ -45,6 +46,7 @@ pub enum Route {
 }
 
 /// Objects that a request is about, and what it does with them.
+#[derive(Clone)]
 pub struct Target {
     /// Their store.
     pub store: Arc<RegistryStore>,
@@ -66,6 +68,12 @@ impl Target {
             name: &self.name,
             subresource: self.subresource,
         }
+    }
+
+    /// Whether the object is so large that a change of it would hold up an HTTP thread.
+    pub fn is_heavy(&self) -> bool {
+        let held = self.store.held_bytes(self.namespace.as_deref(), &self.name);
+        held > HEAVY_BYTES
     }
 }
 

@@ -10,6 +10,7 @@ use crate::server::auth::Authenticator;
 use crate::server::discovery::Discovery;
 use crate::server::filters::in_flight::{InFlight, InFlightLimits};
 use crate::server::health::Health;
+use crate::server::heavy::HeavyWork;
 use crate::server::metrics::Measures;
 use crate::server::openapi::OpenApi;
 
@@ -25,6 +26,7 @@ pub struct Shared {
     pub house: House,
     /// What is measured, and its page.
     pub measures: Measures,
+    pub(in crate::server) heavy: HeavyWork,
     pub(in crate::server) in_flight: Arc<InFlight>,
     pub(in crate::server) discovery: Discovery,
     pub(in crate::server) openapi: OpenApi,
@@ -44,6 +46,8 @@ pub struct SharedParts {
     pub metrics: Option<PrometheusHandle>,
     /// Where clients reach the server, as `host:port` (API-22).
     pub address: String,
+    /// Where large bodies and objects are worked on.
+    pub heavy: HeavyWork,
     /// How many requests may be answered at the same time (API-18).
     pub limits: InFlightLimits,
 }
@@ -60,6 +64,7 @@ impl Shared {
             authenticator: parts.authenticator,
             health: parts.health,
             house: parts.house,
+            heavy: parts.heavy,
             in_flight,
         }
     }

@@ -8,6 +8,7 @@ use super::*;
 use crate::server::auth::{AdminToken, Authenticator};
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::health::Health;
+use crate::server::heavy::HeavyWork;
 use crate::server::testing::{run, stored};
 
 /// A service over a store in memory, filled caches included.
@@ -24,6 +25,7 @@ async fn service() -> Service {
         house: stored.house,
         metrics: None,
         address: "127.0.0.1:6443".to_owned(),
+        heavy: HeavyWork::start().expect("threads"),
         limits: InFlightLimits::default(),
     });
     let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), 0);

@@ -341,6 +341,10 @@ impl Storage for Cached {
     fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>> {
         self.store.current_revision()
     }
+
+    fn held_bytes(&self, key: &str) -> usize {
+        self.suggestion(key).map_or(0, |object| object.wire.len())
+    }
 }
 
 #[cfg(test)]

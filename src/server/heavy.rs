@@ -1,0 +1,174 @@
+//! Work that would hold up an HTTP thread: bodies and objects that take longer to read, change and
+//! check than the watches of the same thread may wait.
+//!
+//! A request of that kind is carried out as a whole on threads that serve nothing else, one for
+//! each core. So nothing between the body and the commit has to know how large an object is: not
+//! the decoder, not patches, not validation. How many there may be at a time is bounded, as each
+//! holds its body and its object; who finds no place is asked to come again.
+
+use std::sync::Arc;
+
+use metrics::Counter;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+use crate::api::status::Status;
+
+/// Bodies and objects over this are heavy. To read as much takes about half a millisecond.
+pub const HEAVY_BYTES: usize = 64 * 1024;
+
+/// Heavy requests at a time. The longest take some 20 ms on a core, so that one more would wait
+/// about as long as it is told to stay away.
+const PLACES: usize = 64;
+
+/// Seconds after which a client that found no place may come again.
+const RETRY_AFTER_SECONDS: u32 = 1;
+
+/// The threads for heavy requests.
+pub struct HeavyWork {
+    /// There until the end.
+    runtime: Option<Runtime>,
+    places: Arc<Semaphore>,
+    refused: Counter,
+}
+
+impl HeavyWork {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// When the system has no threads to give.
+    pub fn start() -> std::io::Result<HeavyWork> {
+        HeavyWork::with_places(PLACES)
+    }
+
+    fn with_places(places: usize) -> std::io::Result<HeavyWork> {
+        metrics::describe_counter!(
+            "taffrail_heavy_requests_refused_total",
+            "Requests with large bodies or objects that were answered 429 because too many others \
+             were being carried out."
+        );
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name("heavy")
+            .enable_time()
+            .build()?;
+        Ok(HeavyWork {
+            runtime: Some(runtime),
+            places: Arc::new(Semaphore::new(places)),
+            refused: metrics::counter!("taffrail_heavy_requests_refused_total"),
+        })
+    }
+
+    /// Carries work out on these threads. It is given up when the caller gives up waiting.
+    ///
+    /// # Errors
+    /// What the work ends with; 429 when there is no place for it.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Box<Status>>> + Send + 'static,
+    ) -> Result<T, Box<Status>> {
+        let (Some(runtime), Ok(place)) =
+            (&self.runtime, Arc::clone(&self.places).try_acquire_owned())
+        else {
+            self.refused.increment(1);
+            return Err(Box::new(Status::too_many_requests(
+                "too many requests with large bodies or objects are being carried out, please try \
+                 again later",
+                RETRY_AFTER_SECONDS,
+            )));
+        };
+        let mut task = Task(runtime.spawn(async move {
+            let _place = place;
+            work.await
+        }));
+        match (&mut task.0).await {
+            Ok(done) => done,
+            // To be met where panics of handlers are.
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(Box::new(Status::unavailable(
+                    "the server is shutting down, please try again later",
+                    RETRY_AFTER_SECONDS,
+                ))),
+            },
+        }
+    }
+}
+
+impl Drop for HeavyWork {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // To wait for its threads is not allowed on a thread that others wait for.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// A task that ends with whoever waits for it.
+struct Task<T>(JoinHandle<T>);
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures_util::FutureExt;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_is_done_on_another_thread() {
+        let heavy = HeavyWork::start().unwrap();
+        let here = std::thread::current().id();
+        let there = heavy.run(async { Ok(std::thread::current().id()) }).await;
+        assert_ne!(there.unwrap(), here);
+    }
+
+    #[tokio::test]
+    async fn who_finds_no_place_is_asked_to_come_again() {
+        let heavy = HeavyWork::with_places(1).unwrap();
+        let (finish, finished) = oneshot::channel::<()>();
+        let mut first = Box::pin(heavy.run(async {
+            let _ = finished.await;
+            Ok(1)
+        }));
+        assert!((&mut first).now_or_never().is_none());
+        let refused = heavy.run(async { Ok(2) }).await.unwrap_err();
+        assert_eq!((refused.code, refused.reason), (429, "TooManyRequests"));
+        assert_eq!(refused.retry_after_seconds(), 1);
+        finish.send(()).unwrap();
+        assert_eq!(first.await.unwrap(), 1);
+    }
+
+    #[tokio::test]
+    async fn work_that_nobody_waits_for_is_given_up_and_leaves_its_place() {
+        let heavy = HeavyWork::with_places(1).unwrap();
+        let waiting = heavy.run(std::future::pending::<Result<(), _>>());
+        assert!(
+            tokio::time::timeout(Duration::from_millis(10), waiting)
+                .await
+                .is_err()
+        );
+        let place = Arc::clone(&heavy.places).acquire_owned();
+        let freed = tokio::time::timeout(Duration::from_secs(10), place).await;
+        assert!(freed.is_ok_and(|place| place.is_ok()));
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_the_callers() {
+        let heavy = HeavyWork::start().unwrap();
+        let work = async { std::panic::resume_unwind(Box::new("gone")) };
+        let outcome = std::panic::AssertUnwindSafe(heavy.run::<()>(work))
+            .catch_unwind()
+            .await;
+        assert!(outcome.is_err());
+    }
+}
