@@ -108,6 +108,11 @@ impl History {
         &self.interest
     }
 
+    /// Everything up to here has been sent, if the watch stands between two chunks.
+    pub(super) fn reached(&self) -> Option<Revision> {
+        self.chunk.is_none().then_some(self.after)
+    }
+
     /// The next step. `until` is how far the ring has come; `first` whether nothing has been sent
     /// on the stream yet.
     pub(super) fn step(&mut self, until: Revision, first: bool, context: &mut Context<'_>) -> Step {

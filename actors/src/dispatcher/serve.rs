@@ -72,8 +72,9 @@ impl Desk {
             member.is_bookmark_due = true;
             return None;
         }
-        let start = member.start.max(member.after);
-        let revision = bookmarks::revision(self.reached, known, start)?;
+        let sent = member.after;
+        let revision = bookmarks::revision(self.reached, known, member.start)
+            .filter(|revision| *revision >= sent)?;
         let first = !std::mem::replace(&mut member.has_sent, true);
         let group = self.groups.get_mut(member.group)?;
         Some(Served::Frame(group.bookmark(revision, first)))

@@ -187,6 +187,20 @@ impl Seat {
         if member.ending == Ending::Now {
             return Turn::End;
         }
+        // A selector may pass over all that a short watch gets to see of history: its client
+        // resumes where this bookmark says, not at the beginning again and again.
+        if member.is_bookmark_due
+            && let Some(reached) = history.reached()
+        {
+            member.is_bookmark_due = false;
+            if reached > member.start {
+                let projection = &history.interest().projection;
+                let bookmark = projection.bookmark(reached, false, !member.has_sent);
+                member.has_sent = true;
+                desk.metrics.frames += 1;
+                return Turn::Frame(bookmark);
+            }
+        }
         match history.step(until, !member.has_sent, context) {
             history::Step::Frame(frame) => {
                 member.has_sent = true;

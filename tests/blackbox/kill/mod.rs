@@ -42,10 +42,6 @@ fn protocol(number: u64) -> Protocol {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-// Now and then a short watch ends without the bookmark before its deadline, and a watcher whose
-// selector matches nothing then never catches up: until that is mended this is run by hand
-// (`cargo test --test blackbox kill -- --ignored`).
-#[ignore = "short watches sometimes end without their last bookmark, which makes this wait for ever"]
 async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_killed() {
     let rounds = from_environment("TAFFRAIL_KILL_ROUNDS").unwrap_or(60);
     let seed = from_environment("TAFFRAIL_SEED").unwrap_or_else(|| {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::NAMESPACE;
 use super::record::Seen;
@@ -18,16 +18,29 @@ pub struct Watcher {
     pub until: Arc<AtomicU64>,
 }
 
+/// How long a watcher may take to reach the end once it is known: some watches of five seconds
+/// each, as one may begin before the end was written and show nothing.
+const CATCH_UP: Duration = Duration::from_secs(60);
+
 impl Watcher {
     /// What it saw, in order.
     pub async fn run(self) -> Vec<Seen> {
         let mut seen = Vec::new();
         let mut at = self.from;
+        let mut known_since = None;
         loop {
             self.follow(&mut at, &mut seen).await;
             let until = self.until.load(Ordering::SeqCst);
-            if until != 0 && at >= until {
-                return seen;
+            if until != 0 {
+                if at >= until {
+                    return seen;
+                }
+                let since = known_since.get_or_insert_with(Instant::now);
+                assert!(
+                    since.elapsed() < CATCH_UP,
+                    "the watch of {:?} stands at {at} and never reaches {until}",
+                    self.selector
+                );
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::Key;
-use crate::testing::{hear, interest};
+use crate::testing::{hear, hear_all, interest};
 
 /// A watch of everything with bookmarks that lasts so long.
 fn watch(dispatcher: &LocalDispatcher, stage: &Stage, after: u64, seconds: u64) -> Watcher {
@@ -173,5 +173,61 @@ fn a_drain_ends_streams_with_a_last_bookmark_after_what_they_still_have_to_get()
         let heard = hear(&mut plain);
         assert_eq!((heard.lines.len(), heard.has_ended), (0, true));
         assert!(hear(&mut dispatcher.watch_all(&stage, 0)).has_ended);
+    });
+}
+
+/// A ring with room for a handful of events.
+const SMALL_RING: usize = 3_000;
+
+/// A watch for what is not there, behind the ring, that lasts so long.
+fn watch_for_nothing(dispatcher: &LocalDispatcher, stage: &Stage, seconds: u64) -> Watcher {
+    for number in 1..=100 {
+        stage.put("ns/a", &format!("red {number}"));
+    }
+    assert!(stage.cacher.ring_floor() > Revision(50));
+    let interest = selecting(Scope::All, "blue");
+    let mut start = stage.start(StartPoint::After(Revision(3)), interest);
+    start.bookmarks = true;
+    start.deadline = Instant::now() + Duration::from_secs(seconds);
+    dispatcher.watch(start)
+}
+
+#[test]
+fn who_found_nothing_in_history_is_told_how_far_it_looked_wa_44() {
+    run(async {
+        tokio::time::pause();
+        let stage = Stage::new(SMALL_RING);
+        let dispatcher = dispatcher();
+        let mut watcher = watch_for_nothing(&dispatcher, &stage, 3);
+        assert_eq!(hear_all(&mut watcher).await.lines, [""; 0]);
+        pass(1.3).await;
+        assert_eq!(hear_all(&mut watcher).await.lines, ["BOOKMARK @100"]);
+    });
+}
+
+#[test]
+fn a_bookmark_does_not_wait_for_the_end_of_history() {
+    run(async {
+        tokio::time::pause();
+        let stage = Stage::new(SMALL_RING);
+        let config = DispatcherConfig {
+            history_chunk_bytes: 50,
+            ..DispatcherConfig::default()
+        };
+        let dispatcher = LocalDispatcher::start(config, 0);
+        let mut watcher = watch_for_nothing(&dispatcher, &stage, 3);
+        // Some chunks, not all.
+        for _ in 0..5 {
+            assert_eq!(hear(&mut watcher).lines, [""; 0]);
+            tokio::task::yield_now().await;
+        }
+        pass(1.3).await;
+        let lines = hear_all(&mut watcher).await.lines;
+        let [bookmark] = &lines[..] else {
+            panic!("{lines:?}");
+        };
+        let revision = bookmark.strip_prefix("BOOKMARK @");
+        let revision: u64 = revision.unwrap().parse().unwrap();
+        assert!((4..100).contains(&revision), "{bookmark}");
     });
 }
