@@ -5,11 +5,13 @@
 //! Every setting is a row of the table in `settings.rs`; its value has one text form, the same on
 //! the command line, in the file and in what `taffrail config` prints.
 
+mod connections;
 mod file;
 mod refusal;
 mod settings;
 mod values;
 
+pub use connections::ConnectionLimit;
 pub use refusal::ConfigError;
 pub use settings::{Config, Entry, Settings};
 pub use values::{
@@ -50,7 +52,7 @@ impl Config {
             return Err(ConfigError::clash("metrics-bind-address", "secure-port"));
         }
         for (name, least, value) in [
-            ("max-connections", 1, self.max_connections),
+            ("max-connections", 1, self.max_connections.most()),
             ("http-threads", 0, self.http_threads),
             ("data-threads", 1, self.data_threads),
             (

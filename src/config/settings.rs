@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use super::connections::ConnectionLimit;
 use super::values::{
     ByteSize, FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port, StorageBackend,
 };
@@ -138,10 +139,10 @@ settings! {
     /// [default: 64MiB]
     watch_ring_total_bytes: ByteSize ["SIZE"] = ByteSize(64 << 20);
 
-    /// Connections served at a time; more are closed as they come. At most what the limit of
-    /// open files leaves.
-    /// [default: 32768]
-    max_connections: usize ["COUNT"] = 32_768;
+    /// Connections served at a time; more are closed as they come. Never more than the limit of
+    /// open files leaves room for; auto is as many as that, up to 32768.
+    /// [default: auto]
+    max_connections: ConnectionLimit ["COUNT"] = ConnectionLimit::Automatic;
 
     /// Requests and watches open at a time on one HTTP/2 connection. Clients put all their
     /// watches on one connection and wait silently when it is full, so this is generous.

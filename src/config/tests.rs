@@ -63,7 +63,7 @@ fn a_refused_flag_is_named_with_its_value_in_one_line() {
         ),
         (
             "--max-connections=many",
-            "--max-connections=many: invalid digit found in string",
+            "--max-connections=many: not a number of connections, nor auto",
         ),
         (
             "--bind-address=here",

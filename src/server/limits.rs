@@ -38,7 +38,7 @@ impl Limits {
     /// The limits that a configuration asks for.
     pub fn of(config: &Config) -> Limits {
         Limits {
-            connections: config.max_connections,
+            connections: config.max_connections.most(),
             handshake_timeout: config.handshake_timeout.0,
             header_timeout: config.header_timeout.0,
             idle_timeout: config.idle_timeout.0,

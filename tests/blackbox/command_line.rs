@@ -1,8 +1,9 @@
 //! Flags and the configuration file: what is wrong is said in one line, with exit code 2.
 
-use std::process::Output;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
 
-use crate::harness::daemon::taffrail;
+use crate::harness::daemon::{command, taffrail};
 
 fn run(arguments: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
@@ -135,4 +136,41 @@ fn the_samples_of_the_configuration_are_right() {
         }
     }
     assert!(read > 0, "there are none");
+}
+
+/// What a daemon that may open 400 files logs until it listens.
+fn said_with_few_files(arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let daemon = command(folder.path(), 0);
+    let mut limited = Command::new("sh");
+    limited
+        .args(["-c", "ulimit -n 400 && exec \"$@\"", "sh"])
+        .arg(daemon.get_program())
+        .args(daemon.get_args())
+        .args(arguments)
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = limited.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.is_ok_and(|line| line.contains("https://"))));
+    child.kill().unwrap();
+    let output = child.wait_with_output().unwrap();
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn few_open_files_are_complained_of_only_where_a_number_of_connections_was_set() {
+    let said = said_with_few_files(&[]);
+    assert!(!said.contains("WARN"), "{said}");
+    let said = said_with_few_files(&["--max-connections", "200"]);
+    let complaints: Vec<&str> = said.lines().filter(|line| line.contains("WARN")).collect();
+    let [complaint] = complaints.as_slice() else {
+        panic!("one complaint is wanted: {said}");
+    };
+    for word in ["max-connections=200", "144", "ulimit -n"] {
+        assert!(complaint.contains(word), "{complaint}");
+    }
+    let said = said_with_few_files(&["--max-connections", "100"]);
+    assert!(!said.contains("WARN"), "{said}");
 }

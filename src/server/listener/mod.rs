@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 
 use super::body::HttpService;
 use super::limits::Limits;
-use crate::config::Config;
+use crate::config::{Config, ConnectionLimit};
 
 pub use metrics_listener::MetricsListener;
 pub use open_files::raise_open_file_limit;
@@ -52,15 +52,7 @@ impl Server {
     /// [`BindError`], a line for the operator.
     pub fn bind(config: &Config) -> Result<Server, BindError> {
         let mut limits = Limits::of(config);
-        let room = raise_open_file_limit();
-        if room < limits.connections {
-            tracing::info!(
-                max_connections = limits.connections,
-                room,
-                "the limit of open files leaves room for fewer connections"
-            );
-            limits.connections = room;
-        }
+        limits.connections = fitted(config.max_connections, raise_open_file_limit());
         let threads = match config.http_threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
@@ -121,6 +113,22 @@ impl Server {
             arbiters,
         }
     }
+}
+
+/// The connections that are served where open files leave room for so many. Only an operator who
+/// named a number is told that it does not fit.
+fn fitted(wanted: ConnectionLimit, room: usize) -> usize {
+    let connections = wanted.most().min(room);
+    if connections < wanted.most() && matches!(wanted, ConnectionLimit::Exactly(_)) {
+        tracing::warn!(
+            "max-connections={wanted} is more than the limit of open files leaves room for: \
+             {connections} are served at a time; raise the limit (LimitNOFILE, ulimit -n) or \
+             lower max-connections"
+        );
+    } else {
+        tracing::debug!(max_connections = connections, room, "room for connections");
+    }
+    connections
 }
 
 /// The secure port, being served.

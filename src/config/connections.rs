@@ -1,0 +1,49 @@
+//! How many connections are served at a time: a number, or as many as the system leaves room for.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// More are not served unless the operator wants them: each costs memory.
+const AUTOMATIC_MAX: usize = 32_768;
+
+/// A number of connections, or `auto`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionLimit {
+    /// As many as open files leave room for, up to 32768.
+    Automatic,
+    /// So many.
+    Exactly(usize),
+}
+
+impl ConnectionLimit {
+    /// How many there may be at most, whatever the limit of open files.
+    pub fn most(self) -> usize {
+        match self {
+            ConnectionLimit::Automatic => AUTOMATIC_MAX,
+            ConnectionLimit::Exactly(count) => count,
+        }
+    }
+}
+
+impl FromStr for ConnectionLimit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ConnectionLimit, String> {
+        match text {
+            "auto" => Ok(ConnectionLimit::Automatic),
+            text => text
+                .parse()
+                .map(ConnectionLimit::Exactly)
+                .map_err(|_| "not a number of connections, nor auto".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for ConnectionLimit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConnectionLimit::Automatic => formatter.write_str("auto"),
+            ConnectionLimit::Exactly(count) => write!(formatter, "{count}"),
+        }
+    }
+}
