@@ -11,10 +11,10 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures_util::future::poll_fn;
 use futures_util::stream::LocalBoxStream;
-use http_body_util::BodyExt;
 
 use crate::storage::WatchStream;
 
+pub use super::http1::Http1Body;
 pub use super::http2::Http2Body;
 
 /// Answers requests. One value per HTTP thread, cheap to clone; it never leaves its thread.
@@ -45,7 +45,7 @@ pub enum RequestBody {
     #[default]
     Empty,
     /// It comes over HTTP/1.1.
-    Http1(hyper::body::Incoming),
+    Http1(Http1Body),
     /// It comes over HTTP/2.
     Http2(Http2Body),
     /// It is there already.
@@ -96,8 +96,7 @@ impl RequestBody {
             RequestBody::Bytes(bytes) if bytes.len() > limit => Err(BodyError::TooLarge { limit }),
             RequestBody::Bytes(bytes) => Ok(bytes),
             RequestBody::Http1(incoming) => {
-                let announced = http_body::Body::size_hint(&incoming).lower();
-                if announced > limit as u64 {
+                if incoming.announced() > limit as u64 {
                     return Err(BodyError::TooLarge { limit });
                 }
                 timed(within, collect_http1(incoming, limit)).await
@@ -116,16 +115,10 @@ async fn timed(
         .unwrap_or(Err(BodyError::TimedOut { within }))
 }
 
-async fn collect_http1(
-    mut incoming: hyper::body::Incoming,
-    limit: usize,
-) -> Result<Bytes, BodyError> {
+async fn collect_http1(mut body: Http1Body, limit: usize) -> Result<Bytes, BodyError> {
     let mut collected = Collected::new(limit);
-    while let Some(frame) = incoming.frame().await {
-        let frame = frame.map_err(|error| BodyError::Broken(error.to_string()))?;
-        if let Ok(data) = frame.into_data() {
-            collected.push(data)?;
-        }
+    while let Some(data) = body.data().await {
+        collected.push(data.map_err(|error| BodyError::Broken(error.to_string()))?)?;
     }
     Ok(collected.finish())
 }

@@ -19,4 +19,5 @@ mod replay;
 mod restart;
 mod retention;
 mod security;
+mod unread_bodies;
 mod watch;

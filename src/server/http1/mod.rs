@@ -1,32 +1,39 @@
 //! HTTP/1.1: hyper, with the same service behind it and small buffers.
+//!
+//! A request that is answered before its body has come (too large, unauthorized) ends its
+//! connection, unless the rest of the body is short and here: `request` says which.
 
-use std::cell::{Cell, RefCell};
+mod pace;
+mod request;
+
+pub use request::Http1Body;
+
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
-use std::io;
 use std::pin::{Pin, pin};
-use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
+use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use pace::{Pace, PacedIo, Phase};
+use request::Unread;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
-use super::body::{ConnectionFacts, HttpService, RequestBody, ResponseBody};
-use super::gather::GATHER_BYTES;
-use super::linger::linger;
-use super::listener::thread::HttpThread;
+use crate::server::body::{ConnectionFacts, HttpService, RequestBody, ResponseBody};
+use crate::server::gather::GATHER_BYTES;
+use crate::server::linger::linger;
+use crate::server::listener::thread::HttpThread;
 
 /// Serves a connection until it ends.
-pub(super) async fn serve<S, T>(
+pub(in crate::server) async fn serve<S, T>(
     io: T,
     facts: ConnectionFacts,
     service: S,
@@ -43,10 +50,7 @@ where
     builder
         .header_read_timeout(None)
         .max_buf_size(thread.limits().header_bytes as usize);
-    let io = PacedIo {
-        io: Rc::new(RefCell::new(io)),
-        pace: pace.clone(),
-    };
+    let io = PacedIo::new(io, pace.clone());
     let lingering = io.clone();
     let answering = service_fn(|request: Request<Incoming>| {
         answer(service.clone(), facts, request, pace.clone(), &thread)
@@ -89,15 +93,20 @@ async fn answer<S: HttpService>(
     thread: &HttpThread,
 ) -> Result<Response<Outgoing>, Infallible> {
     pace.enter(Phase::Busy);
+    let unread = Unread::of(&request);
     let mut request = request.map(|incoming| {
         if incoming.is_end_stream() {
             RequestBody::Empty
         } else {
-            RequestBody::Http1(incoming)
+            RequestBody::Http1(unread.watch(incoming))
         }
     });
     request.extensions_mut().insert(facts);
-    let response = service.call(request).await;
+    let mut response = service.call(request).await;
+    if !unread.is_drained().await {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+    }
     Ok(response.map(|body| Outgoing {
         body,
         thread: thread.clone(),
@@ -110,127 +119,6 @@ async fn answer<S: HttpService>(
 enum Ended {
     InOrder,
     OutOfTime,
-}
-
-/// What a connection is doing.
-#[derive(Clone, Copy, Debug)]
-enum Phase {
-    /// Reading the header of a request, its first byte having come at the time given.
-    Header(Instant),
-    /// Answering.
-    Busy,
-    /// Waiting for the next request since then.
-    Idle(Instant),
-}
-
-/// Keeps the time of a connection: a deadline for headers, another for idling, none for answers.
-#[derive(Clone)]
-struct Pace {
-    phase: Rc<Cell<Phase>>,
-    header_timeout: Duration,
-    idle_timeout: Duration,
-}
-
-impl Pace {
-    /// A new connection owes its first header.
-    fn new(thread: &HttpThread) -> Pace {
-        Pace {
-            phase: Rc::new(Cell::new(Phase::Header(Instant::now()))),
-            header_timeout: thread.limits().header_timeout,
-            idle_timeout: thread.limits().idle_timeout,
-        }
-    }
-
-    fn enter(&self, phase: Phase) {
-        self.phase.set(phase);
-    }
-
-    /// A byte came in.
-    fn hear(&self) {
-        if matches!(self.phase.get(), Phase::Idle(_)) {
-            self.enter(Phase::Header(Instant::now()));
-        }
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        match self.phase.get() {
-            Phase::Header(since) => Some(since + self.header_timeout),
-            Phase::Idle(since) => Some(since + self.idle_timeout),
-            Phase::Busy => None,
-        }
-    }
-
-    /// When to look at the time again; while busy only now and then, so that a request does not
-    /// set and clear a timer.
-    fn next_look(&self) -> Instant {
-        self.deadline()
-            .unwrap_or_else(|| Instant::now() + self.idle_timeout)
-    }
-
-    fn is_over(&self) -> bool {
-        self.deadline()
-            .is_some_and(|deadline| deadline <= Instant::now())
-    }
-}
-
-/// The connection's socket, telling when bytes come. Clones share it.
-struct PacedIo<T> {
-    io: Rc<RefCell<T>>,
-    pace: Pace,
-}
-
-impl<T> Clone for PacedIo<T> {
-    fn clone(&self) -> PacedIo<T> {
-        PacedIo {
-            io: Rc::clone(&self.io),
-            pace: self.pace.clone(),
-        }
-    }
-}
-
-impl<T: AsyncRead + Unpin> AsyncRead for PacedIo<T> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut *self.io.borrow_mut()).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            self.pace.hear();
-        }
-        polled
-    }
-}
-
-impl<T: AsyncWrite + Unpin> AsyncWrite for PacedIo<T> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.io.borrow_mut()).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.io.borrow_mut()).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.borrow().is_write_vectored()
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.io.borrow_mut()).poll_flush(context)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.io.borrow_mut()).poll_shutdown(context)
-    }
 }
 
 /// A response body as hyper takes it.
