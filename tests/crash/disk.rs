@@ -228,6 +228,8 @@ pub struct World {
     /// The power is off: nothing works any more.
     dead: bool,
     renaming: bool,
+    /// The identity that is about to be there.
+    naming: Option<File>,
 }
 
 impl World {
@@ -244,6 +246,11 @@ impl World {
             && let Some(rebuilt) = files.remove(&DataFile::Rebuilt)
         {
             files.insert(DataFile::Log, rebuilt);
+        }
+        if let Some(identity) = &self.naming
+            && fate.is_multiple_of(2)
+        {
+            files.insert(DataFile::Identity, identity.durable.clone());
         }
         Image { files }
     }
@@ -478,6 +485,36 @@ impl Disk for SimulatedDisk {
             disk: self.clone(),
             file: inode,
         }))
+    }
+
+    fn length(&self, file: DataFile) -> io::Result<Option<u64>> {
+        let mut world = self.world();
+        world.check()?;
+        let inode = world.names.get(&file);
+        let file = inode.and_then(|inode| world.files.get(inode));
+        Ok(file.map(|file| file.current.bytes.len() as u64))
+    }
+
+    fn identity(&self) -> io::Result<Option<Vec<u8>>> {
+        let mut world = self.world();
+        world.check()?;
+        let inode = world.names.get(&DataFile::Identity);
+        let file = inode.and_then(|inode| world.files.get(inode));
+        Ok(file.map(|file| file.current.bytes.clone()))
+    }
+
+    fn set_identity(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut world = self.change();
+        world.check()?;
+        let file = File::of(Content {
+            bytes: bytes.to_vec(),
+        });
+        world.naming = Some(file.clone());
+        world.observe();
+        world.naming = None;
+        let inode = world.inode(DataFile::Identity);
+        world.files.insert(inode, file);
+        world.check()
     }
 
     fn remove(&self, file: DataFile) -> io::Result<()> {

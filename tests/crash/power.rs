@@ -204,3 +204,39 @@ async fn every_image_of_a_power_cut_opens_and_keeps_every_promise() {
     println!("{examined} images of {life} lives");
     assert!(examined >= wanted);
 }
+
+/// Whenever the first start of a store is cut off, the next one makes it; nobody was promised
+/// anything, and nothing is refused because a store was once begun.
+#[tokio::test]
+async fn a_first_start_that_is_cut_off_is_begun_again() {
+    let seed = crate::seed();
+    let disk = SimulatedDisk::new(seed);
+    let album: Arc<Mutex<Vec<Image>>> = Arc::default();
+    let images = Arc::clone(&album);
+    let mut dice = Dice::new(seed);
+    disk.observe(Box::new(move |world| {
+        for _ in 0..8 {
+            images.lock().push(world.power_cut(dice.next()));
+        }
+    }));
+    let engine = open(&disk).unwrap();
+    disk.stop_observing();
+    // The store is there for good before anything is served.
+    album.lock().push(disk.world().power_cut(seed));
+    drop(engine);
+    let album = std::mem::take(&mut *album.lock());
+    assert!(album.len() > 50, "{} images", album.len());
+    for (number, image) in album.iter().enumerate() {
+        let disk = SimulatedDisk::from_image(image, seed);
+        for expected in 1..3 {
+            let engine = open(&disk).unwrap_or_else(|error| panic!("image {number}: {error}"));
+            let wish = Mutation {
+                key: Key::new(format!("/registry/pods/ns/{expected}")),
+                ..newcomer()
+            };
+            let outcome = engine.commit(wish).await.unwrap();
+            assert!(matches!(outcome, Outcome::Committed(event) if event.revision.0 == expected));
+            engine.close().await;
+        }
+    }
+}

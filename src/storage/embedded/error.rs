@@ -42,6 +42,19 @@ pub enum OpenError {
         /// The table and record, and what is wrong with it.
         what: String,
     },
+    /// The file that says which store a directory holds is not one of ours.
+    #[error(
+        "{file} is damaged: it holds {what} instead of a store's name; if {log} beside it is whole, \
+         remove this file and start again, otherwise restore the directory from a backup"
+    )]
+    Identity {
+        /// The file.
+        file: String,
+        /// The log beside it.
+        log: String,
+        /// What it holds.
+        what: String,
+    },
     /// The file was written by a newer version.
     #[error("{file} has format {found}, this version reads up to {known}: use a newer version")]
     Newer {

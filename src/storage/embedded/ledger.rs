@@ -41,8 +41,10 @@ pub enum Decision {
         /// The store's revision then.
         revision: Revision,
     },
-    /// It was not even looked at, or what must be shown of it is damaged.
+    /// It was not even looked at.
     Rejected(EngineError),
+    /// What must be shown of it is damaged.
+    Unreadable(Failure),
 }
 
 /// The tables, open for writing.
@@ -107,7 +109,7 @@ impl<'t> Ledger<'t> {
                         revision: self.totals.revision,
                     },
                     // One damaged record is no reason to fail the others.
-                    Err(Failure::Corrupt(what)) => Decision::Rejected(EngineError::Corrupt(what)),
+                    Err(failure @ Failure::Corrupt(_)) => Decision::Unreadable(failure),
                     Err(failure) => return Err(failure),
                 },
             );
@@ -238,8 +240,8 @@ impl<'t> Ledger<'t> {
     pub fn scrub(&mut self, revision: Revision) -> Result<u64, Failure> {
         let (key, kind, previous) = {
             let found = self.events.get(revision.0)?;
-            // A delete that was removed by an earlier step.
-            let Some(bytes) = found else { return Ok(0) };
+            // Nothing removes an event before this has looked at it.
+            let bytes = found.ok_or_else(|| missing(revision))?;
             let record = decode(revision, bytes.value())?;
             (record.key().to_vec(), record.kind(), record.prev_revision())
         };
@@ -254,13 +256,19 @@ impl<'t> Ledger<'t> {
     }
 
     fn forget(&mut self, key: &[u8], revision: Revision) -> Result<u64, Failure> {
-        let bytes = self
-            .events
-            .remove(revision.0)?
-            .map(|record| record.value().len() as u64);
-        self.superseded.remove((key, revision.0))?;
-        self.totals.retained_bytes -= bytes.unwrap_or(0);
-        Ok(u64::from(bytes.is_some()))
+        let bytes = {
+            let removed = self.events.remove(revision.0)?;
+            let removed = removed.ok_or_else(|| missing(revision))?;
+            removed.value().len() as u64
+        };
+        if self.superseded.remove((key, revision.0))?.is_none() {
+            return Err(Failure::Corrupt(format!(
+                "table superseded, key {:?}, record {revision}: the row is missing",
+                String::from_utf8_lossy(key)
+            )));
+        }
+        self.totals.retained_bytes = self.totals.retained_bytes.saturating_sub(bytes);
+        Ok(1)
     }
 
     /// Removes the timeline up to and including a revision, at most so many rows; says whether

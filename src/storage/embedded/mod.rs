@@ -8,6 +8,7 @@
 
 pub mod disk;
 mod error;
+mod identity;
 mod ledger;
 mod metrics;
 mod options;
@@ -38,6 +39,7 @@ pub use options::{Clock, EmbeddedOptions};
 use crate::storage::live::Backlog;
 use disk::{DataFile, Directory, Disk};
 use error::Failure;
+use identity::StoreName;
 use readers::{Counts, ReadError, Readers, horizon, read_history, read_key, read_range};
 use rebuild::Rebuild;
 use shared::Shared;
@@ -86,17 +88,16 @@ impl EmbeddedEngine {
     ) -> Result<Arc<EmbeddedEngine>, OpenError> {
         metrics::describe();
         let file = disk.path(DataFile::Log);
-        let opened = open_store(&*disk, &options);
+        let expected = identity::read(&*disk)?;
+        let opened = open_store(&*disk, &options, expected);
         let (store, opened) = opened.map_err(|failure| failure.into_open_error(file))?;
         let store = Arc::new(store);
         let meta = opened.meta;
-        let shared = Shared::new(
-            options,
-            disk,
-            Arc::clone(&store),
-            meta.totals,
-            meta.compacted,
-        );
+        if expected.is_none() {
+            // Before anything is served: from here on the log must be there.
+            identity::write(&*disk, &meta.store)?;
+        }
+        let shared = Shared::new(options, disk, Arc::clone(&store), &meta);
         let shared = Arc::new(shared);
         let (writer, thread) =
             Writer::start(Arc::clone(&shared), store, opened).map_err(OpenError::Thread)?;
@@ -165,17 +166,29 @@ impl EmbeddedEngine {
     }
 }
 
-/// Opens the log and clears away what an interrupted rebuild left.
+/// Opens the log and clears away what an interrupted rebuild left: in this order, as a copy may
+/// be of use to somebody where the log has gone.
 fn open_store(
     disk: &dyn Disk,
     options: &EmbeddedOptions,
+    expected: Option<StoreName>,
 ) -> Result<(Store, store::Opened), Failure> {
+    let open = || {
+        // redb can panic on damaged pages.
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            Store::open(disk, DataFile::Log, options.cache_bytes, expected)
+        }))
+        .unwrap_or_else(|panic| Err(Failure::Panic(readers::panic_text(&*panic))))
+    };
+    let opened = open();
+    if let Err(failure) = &opened
+        && !matches!(failure, Failure::NoSpace(_))
+    {
+        return opened;
+    }
     disk.remove(DataFile::Rebuilt)?;
-    // redb can panic on damaged pages.
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        Store::open(disk, DataFile::Log, options.cache_bytes)
-    }))
-    .unwrap_or_else(|panic| Err(Failure::Panic(readers::panic_text(&*panic))))
+    // What was removed may be the room that was wanting.
+    if opened.is_ok() { opened } else { open() }
 }
 
 fn start_rebuild(shared: &Shared) -> Result<Box<Rebuild>, ReadError> {

@@ -59,7 +59,7 @@ impl Rebuild {
             copied: Revision::ZERO,
             unsynced_bytes: 0,
         };
-        let (store, _) = Store::open(&*rebuild.disk, DataFile::Rebuilt, cache_bytes)?;
+        let (store, _) = Store::open(&*rebuild.disk, DataFile::Rebuilt, cache_bytes, None)?;
         rebuild.store = Some(store);
         Ok(rebuild)
     }

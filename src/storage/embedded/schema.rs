@@ -90,16 +90,17 @@ impl Superseded {
         }
     }
 
-    /// Reads a row's value.
+    /// Reads the value of the row at this place.
     ///
     /// # Errors
     /// [`Failure::Corrupt`] for a tag that no version writes.
-    pub fn from_tag(tag: u8) -> Result<Superseded, Failure> {
+    pub fn from_tag(key: &[u8], revision: Revision, tag: u8) -> Result<Superseded, Failure> {
         match tag {
             self::tag::PUT => Ok(Superseded::Value),
             self::tag::DELETE => Ok(Superseded::Absence),
             other => Err(Failure::Corrupt(format!(
-                "table superseded: a row has tag {other}"
+                "table superseded, key {:?}, record {revision}: its tag is {other}",
+                String::from_utf8_lossy(key)
             ))),
         }
     }

@@ -9,8 +9,9 @@ use tokio::sync::watch;
 
 use super::disk::{DataFile, Disk};
 use super::error::Failure;
+use super::identity::StoreName;
 use super::options::EmbeddedOptions;
-use super::schema::Totals;
+use super::schema::{Meta, Totals};
 use super::store::Store;
 use crate::storage::live::{Positions, Tail};
 
@@ -20,6 +21,8 @@ pub struct Shared {
     pub options: EmbeddedOptions,
     /// The directory.
     pub disk: Arc<dyn Disk>,
+    /// The store's name: no other is opened in its place.
+    pub name: StoreName,
     /// How far store and prefixes are.
     pub positions: Positions,
     /// The feeds.
@@ -39,19 +42,20 @@ impl Shared {
         options: EmbeddedOptions,
         disk: Arc<dyn Disk>,
         store: Arc<Store>,
-        totals: Totals,
-        compacted: Revision,
+        meta: &Meta,
     ) -> Shared {
+        let totals = meta.totals;
         let tail = Tail::new(totals.revision, options.tail_bytes_max);
         Shared {
             options,
             disk,
+            name: meta.store,
             positions: Positions::new(totals.revision),
             tail,
             store: RwLock::new(Some(store)),
             health: Mutex::new(Health::Serving),
             totals: Mutex::new(totals),
-            compacted: AtomicU64::new(compacted.0),
+            compacted: AtomicU64::new(meta.compacted.0),
             file_bytes: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             finished: watch::Sender::new(false),

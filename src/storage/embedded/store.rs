@@ -13,6 +13,7 @@ use redb::{
 
 use super::disk::{DataFile, Disk};
 use super::error::Failure;
+use super::identity::{self, StoreName};
 use super::ledger::{LastMark, decode, missing};
 use super::schema::{EVENTS, LIVE, Live, Meta, SUPERSEDED, TIMELINE};
 
@@ -45,7 +46,8 @@ pub struct Opened {
 }
 
 impl Store {
-    /// Opens a file and makes the tables if there are none.
+    /// Opens a file. Where a store is expected it must be there; otherwise it is made if there
+    /// is none.
     ///
     /// # Errors
     /// When the file can't be used or what is in it is damaged.
@@ -53,10 +55,19 @@ impl Store {
         disk: &dyn Disk,
         file: DataFile,
         cache_bytes: usize,
+        expected: Option<StoreName>,
     ) -> Result<(Store, Opened), Failure> {
         let fence = Arc::new(RwLock::new(false));
+        if let Some(name) = &expected {
+            identity::check_log(disk, file, name)?;
+        }
+        let inner = disk.open(file)?;
+        if expected.is_none() && identity::is_unfinished(&*inner)? {
+            tracing::info!(file = %disk.path(file), "the making of the store was cut off: again");
+            inner.set_len(0)?;
+        }
         let backend = Fenced {
-            inner: disk.open(file)?,
+            inner,
             retired: Arc::clone(&fence),
         };
         let database = Database::builder()
@@ -67,9 +78,14 @@ impl Store {
             fence,
             file: RwLock::new(disk.path(file)),
         };
-        let meta = match Meta::read(&store.read()?)? {
-            Some(meta) => meta,
-            None => store.create()?,
+        let meta = match (Meta::read(&store.read()?)?, expected) {
+            (Some(meta), Some(name)) if meta.store != name => {
+                let what = format!("it is store {}", identity::to_hex(&meta.store));
+                return Err(identity::gone(&what, &name));
+            }
+            (Some(meta), _) => meta,
+            (None, Some(name)) => return Err(identity::gone("it has no tables", &name)),
+            (None, None) => store.create()?,
         };
         let last_mark = store.verify(&meta)?;
         Ok((store, Opened { meta, last_mark }))

@@ -1,7 +1,7 @@
 //! A directory of the real file system.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -80,6 +80,15 @@ impl Directory {
     }
 }
 
+/// Makes a file that is not there a thing to be told, not an error.
+fn or_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 impl Disk for Directory {
     fn open(&self, file: DataFile) -> io::Result<Box<dyn StorageBackend>> {
         let opened = self.open_file(file)?;
@@ -90,11 +99,31 @@ impl Disk for Directory {
         Ok(Box::new(LogFile::new(opened)))
     }
 
+    fn length(&self, file: DataFile) -> io::Result<Option<u64>> {
+        or_absent(fs::metadata(self.at(file)).map(|metadata| metadata.len()))
+    }
+
+    fn identity(&self) -> io::Result<Option<Vec<u8>>> {
+        or_absent(fs::read(self.at(DataFile::Identity)))
+    }
+
+    fn set_identity(&self, bytes: &[u8]) -> io::Result<()> {
+        let path = self.at(DataFile::Identity);
+        let unfinished = path.with_extension("new");
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&unfinished)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&unfinished, &path)?;
+        self.sync_names()
+    }
+
     fn remove(&self, file: DataFile) -> io::Result<()> {
-        match fs::remove_file(self.at(file)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other,
-        }
+        or_absent(fs::remove_file(self.at(file))).map(|_| ())
     }
 
     fn promote(&self) -> io::Result<()> {
@@ -108,11 +137,8 @@ impl Disk for Directory {
     }
 
     fn allocated_bytes(&self, file: DataFile) -> io::Result<u64> {
-        match fs::metadata(self.at(file)) {
-            Ok(metadata) => Ok(metadata.blocks() * STAT_BLOCK),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-            Err(error) => Err(error),
-        }
+        let metadata = or_absent(fs::metadata(self.at(file)))?;
+        Ok(metadata.map_or(0, |metadata| metadata.blocks() * STAT_BLOCK))
     }
 
     fn set_ballast(&self, bytes: u64) -> io::Result<()> {
@@ -149,9 +175,10 @@ mod tests {
         let directory = Directory::open(&path).unwrap();
         directory.open(DataFile::Log).unwrap();
         directory.set_ballast(1 << 20).unwrap();
+        directory.set_identity(b"mine").unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&path), 0o700);
-        for name in ["lock", "events.redb", "ballast"] {
+        for name in ["lock", "events.redb", "ballast", "store"] {
             assert_eq!(mode(&path.join(name)), 0o600, "{name}");
         }
         let refusal = Directory::open(&path).unwrap_err().to_string();

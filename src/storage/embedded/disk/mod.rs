@@ -24,6 +24,8 @@ pub enum DataFile {
     Rebuilt,
     /// Nothing but room, given up when the disk is full so that deletes go on.
     Ballast,
+    /// The name of the store that the directory holds.
+    Identity,
 }
 
 impl DataFile {
@@ -33,6 +35,7 @@ impl DataFile {
             DataFile::Log => "events.redb",
             DataFile::Rebuilt => "events.redb.rebuilt",
             DataFile::Ballast => "ballast",
+            DataFile::Identity => "store",
         }
     }
 }
@@ -46,6 +49,24 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// Any failure of the file system.
     fn open(&self, file: DataFile) -> io::Result<Box<dyn StorageBackend>>;
+
+    /// A file's length in bytes; `None` when it is absent.
+    ///
+    /// # Errors
+    /// Any failure of the file system.
+    fn length(&self, file: DataFile) -> io::Result<Option<u64>>;
+
+    /// What [`DataFile::Identity`] holds; `None` when it is absent.
+    ///
+    /// # Errors
+    /// Any failure of the file system.
+    fn identity(&self) -> io::Result<Option<Vec<u8>>>;
+
+    /// Makes [`DataFile::Identity`] hold this, durably and at once: it is never there in part.
+    ///
+    /// # Errors
+    /// Any failure of the file system.
+    fn set_identity(&self, bytes: &[u8]) -> io::Result<()>;
 
     /// Removes a file; none is no error.
     ///

@@ -73,25 +73,59 @@ impl Snapshot {
     ) -> Result<Option<Revision>, Failure> {
         match live {
             Some(live) if live.revision <= at => Ok(Some(live.revision)),
-            _ => self.superseded_put_at(key, at),
+            _ => {
+                let found = self.superseded_put_at(key, at)?;
+                self.check_successor(key, found, live, at)?;
+                Ok(found)
+            }
         }
     }
 
     /// The superseded put that gave a key its value at a revision before its present one.
-    pub(super) fn superseded_put_at(
-        &self,
-        key: &[u8],
-        at: Revision,
-    ) -> Result<Option<Revision>, Failure> {
+    fn superseded_put_at(&self, key: &[u8], at: Revision) -> Result<Option<Revision>, Failure> {
         let Some(row) = self.superseded.range((key, 0)..=(key, at.0))?.next_back() else {
             return Ok(None);
         };
         let (place, tag) = row?;
         let revision = Revision(place.value().1);
-        Ok(match Superseded::from_tag(tag.value())? {
+        Ok(match Superseded::from_tag(key, revision, tag.value())? {
             Superseded::Value => Some(revision),
             Superseded::Absence => None,
         })
+    }
+
+    /// Whether the event after this moment replaced what was found: a row that has got lost would
+    /// otherwise show an older value, or none.
+    fn check_successor(
+        &self,
+        key: &[u8],
+        found: Option<Revision>,
+        live: Option<Live>,
+        at: Revision,
+    ) -> Result<(), Failure> {
+        let mut later = self
+            .superseded
+            .range((key, at.0.saturating_add(1))..=(key, u64::MAX))?;
+        let next = match later.next() {
+            Some(row) => Some(Revision(row?.0.value().1)),
+            None => live.map(|live| live.revision),
+        };
+        let replaced = match next {
+            Some(next) => {
+                let bytes = self.events.get(next.0)?.ok_or_else(|| missing(next))?;
+                decode(next, bytes.value())?.prev_revision()
+            }
+            // A key that is gone now was not there before either.
+            None => Revision::ZERO,
+        };
+        if replaced == found.unwrap_or(Revision::ZERO) {
+            return Ok(());
+        }
+        Err(Failure::Corrupt(format!(
+            "table superseded, key {:?}, record {}: the row is missing, or the one after it",
+            String::from_utf8_lossy(key),
+            replaced.max(found.unwrap_or(Revision::ZERO))
+        )))
     }
 
     /// The value that a put of this key stored.

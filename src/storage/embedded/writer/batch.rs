@@ -124,27 +124,30 @@ impl Desk {
         if !events.is_empty() {
             self.publish(&events, totals);
         }
-        answer_all(orders, decisions, &events);
+        self.answer_all(orders, decisions, &events);
     }
 
     /// Answers a batch whose events have been published already.
     pub(super) fn answer_published(&self, orders: Vec<CommitOrder>, attempt: Attempt) {
-        answer_all(orders, attempt.decisions, &attempt.events);
+        self.answer_all(orders, attempt.decisions, &attempt.events);
     }
-}
 
-fn answer_all(orders: Vec<CommitOrder>, decisions: Vec<Decision>, events: &[Event]) {
-    for (order, decision) in orders.into_iter().zip(decisions) {
-        order.answer(match decision {
-            Decision::Committed(at) => match events.get(at) {
-                Some(event) => Ok(Outcome::Committed(event.clone())),
-                None => Err(EngineError::OutcomeUnknown(
-                    "its event is missing".to_owned(),
-                )),
-            },
-            Decision::Refused { current, revision } => Ok(Outcome::Refused { current, revision }),
-            Decision::Rejected(error) => Err(error),
-        });
+    fn answer_all(&self, orders: Vec<CommitOrder>, decisions: Vec<Decision>, events: &[Event]) {
+        for (order, decision) in orders.into_iter().zip(decisions) {
+            order.answer(match decision {
+                Decision::Committed(at) => match events.get(at) {
+                    Some(event) => Ok(Outcome::Committed(event.clone())),
+                    None => Err(EngineError::OutcomeUnknown(
+                        "its event is missing".to_owned(),
+                    )),
+                },
+                Decision::Refused { current, revision } => {
+                    Ok(Outcome::Refused { current, revision })
+                }
+                Decision::Rejected(error) => Err(error),
+                Decision::Unreadable(failure) => Err(failure.to_engine_error(&self.shared.file())),
+            });
+        }
     }
 }
 

@@ -72,7 +72,9 @@ impl Desk {
     fn reopen(&mut self) -> Result<Revision, Failure> {
         let opened = catch_unwind(AssertUnwindSafe(|| {
             let cache_bytes = self.shared.options.cache_bytes;
-            let (store, opened) = Store::open(&*self.shared.disk, DataFile::Log, cache_bytes)?;
+            let expected = Some(self.shared.name);
+            let (store, opened) =
+                Store::open(&*self.shared.disk, DataFile::Log, cache_bytes, expected)?;
             let missed = self.missed(&store, &opened)?;
             Ok((store, opened, missed))
         }));

@@ -28,7 +28,10 @@ impl Desk {
         let result = result.unwrap_or_else(|panic| Err(Failure::Panic(panic_text(&*panic))));
         result.map_err(|failure| {
             let error = failure.to_engine_error(&self.shared.file());
-            self.failed = Some(failure);
+            // A damaged record stays damaged: opening anew would only interrupt everybody.
+            if failure.needs_reopening() {
+                self.failed = Some(failure);
+            }
             error
         })
     }

@@ -1,0 +1,161 @@
+//! Which store a directory holds: a small file beside the log that says its name, so that a log
+//! that has gone or was emptied is never taken for a store that is yet to be made.
+//!
+//! The order makes every crash harmless. The file is written after the log with all its tables is
+//! durable, and before anything is served: as long as it is absent nobody has been promised
+//! anything, and whatever the making of a log left behind may be made again. Once it is there,
+//! the log must be there too, and must be that store's.
+
+use std::fmt::Write;
+
+use redb::StorageBackend;
+
+use super::disk::{DataFile, Disk};
+use super::error::{Failure, OpenError};
+
+/// A store's name, drawn when it was made.
+pub type StoreName = [u8; 16];
+
+/// The word before the name.
+const WORD: &str = "store ";
+/// How the file of redb begins; see [`is_unfinished`].
+const MAGIC_BYTES: usize = 9;
+/// What the making of a database writes before its first transaction: one page.
+const HEADER_BYTES: u64 = 4096;
+/// Bytes looked at in one read.
+const CHUNK_BYTES: u64 = 64 * 1024;
+
+/// The name as people read it.
+pub fn to_hex(name: &StoreName) -> String {
+    name.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string can't fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn parse(bytes: &[u8]) -> Option<StoreName> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let digits = text.strip_prefix(WORD)?.strip_suffix('\n')?;
+    if digits.len() != 32 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    Some(u128::from_str_radix(digits, 16).ok()?.to_be_bytes())
+}
+
+/// The store that a directory holds; `None` when none has ever been served from it.
+///
+/// # Errors
+/// When the file can't be read or is not one of ours.
+pub fn read(disk: &dyn Disk) -> Result<Option<StoreName>, OpenError> {
+    let file = disk.path(DataFile::Identity);
+    let bytes = match disk.identity() {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Ok(None),
+        Err(source) => return Err(OpenError::Io { file, source }),
+    };
+    match parse(&bytes) {
+        Some(name) => Ok(Some(name)),
+        None => Err(OpenError::Identity {
+            file,
+            log: disk.path(DataFile::Log),
+            what: format!(
+                "{:?}",
+                String::from_utf8_lossy(bytes.get(..64).unwrap_or(&bytes))
+            ),
+        }),
+    }
+}
+
+/// Says durably which store the directory holds.
+///
+/// # Errors
+/// When the file can't be written. A full disk is no error: what is there already must open, and
+/// the file is written when the store is opened next.
+pub fn write(disk: &dyn Disk, name: &StoreName) -> Result<(), OpenError> {
+    let text = format!("{WORD}{}\n", to_hex(name));
+    match disk.set_identity(text.as_bytes()).map_err(Failure::from) {
+        Ok(()) => Ok(()),
+        Err(Failure::NoSpace(why)) => {
+            let file = disk.path(DataFile::Identity);
+            tracing::warn!(%file, %why, "the disk is full: the directory's mark is left for later");
+            Ok(())
+        }
+        Err(failure) => Err(failure.into_open_error(disk.path(DataFile::Identity))),
+    }
+}
+
+/// Sees that the log of a store that has been served is there, before anything is changed.
+///
+/// # Errors
+/// [`Failure::Corrupt`] when it is not.
+pub fn check_log(disk: &dyn Disk, file: DataFile, name: &StoreName) -> Result<(), Failure> {
+    let what = match disk.length(file)? {
+        None => "it is missing",
+        Some(0) => "it is empty",
+        Some(_) => return Ok(()),
+    };
+    Err(gone(what, name))
+}
+
+/// A log that is there and holds nothing of its store.
+pub fn gone(what: &str, name: &StoreName) -> Failure {
+    Failure::Corrupt(format!(
+        "{what}, and the file {:?} beside it says that this directory holds store {}",
+        DataFile::Identity.name(),
+        to_hex(name)
+    ))
+}
+
+/// Whether a file of a directory without a store is what the making of a database leaves when it
+/// is cut off: redb sets the length, writes the header's page without its magic number, syncs,
+/// and then writes the number. Beyond that page nothing has been written.
+///
+/// # Errors
+/// When the file can't be read.
+pub fn is_unfinished(backend: &dyn StorageBackend) -> Result<bool, Failure> {
+    let length = backend.len()?;
+    let mut chunk = vec![0; CHUNK_BYTES as usize];
+    // The magic number, and then everything behind the header.
+    let mut places = vec![(0, length.min(MAGIC_BYTES as u64))];
+    let mut offset = HEADER_BYTES;
+    while offset < length {
+        places.push((offset, CHUNK_BYTES.min(length - offset)));
+        offset += CHUNK_BYTES;
+    }
+    for (offset, bytes) in places {
+        let Some(part) = chunk.get_mut(..bytes as usize) else {
+            return Ok(false);
+        };
+        backend.read(offset, part)?;
+        if part.iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+    }
+    Ok(length > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_reads_as_it_was_written_and_nothing_else_reads() {
+        let mut name = StoreName::default();
+        name[0] = 1;
+        name[15] = 0xab;
+        assert_eq!(to_hex(&name), "010000000000000000000000000000ab");
+        let text = format!("{WORD}{}\n", to_hex(&name));
+        assert_eq!(parse(text.as_bytes()), Some(name));
+        for other in [
+            "",
+            "store \n",
+            "store 010000000000000000000000000000ab",
+            "store +10000000000000000000000000000ab\n",
+            "shop 010000000000000000000000000000ab\n",
+            "store 010000000000000000000000000000ab\n\n",
+        ] {
+            assert_eq!(parse(other.as_bytes()), None, "{other:?}");
+        }
+    }
+}
