@@ -119,7 +119,10 @@ impl Daemon {
                 house.clone(),
                 catalog.clone(),
                 health.clone(),
-                started,
+                Start {
+                    at: started,
+                    patience: config.storage_initialization_timeout.0,
+                },
             )),
         ];
         let shared = Arc::new(Shared::new(SharedParts {
@@ -270,19 +273,40 @@ fn describe_metrics() {
     census::describe();
 }
 
-/// Readiness waits for the caches at the start, and for the system's namespaces (API-262); later
-/// a cache that fills answers for itself.
-async fn complete_start(
-    house: House,
-    catalog: Arc<Catalog>,
-    health: Arc<Health>,
-    started: Instant,
-) {
-    house.all_ready().await;
+/// A start that is not complete yet.
+struct Start {
+    /// When the process began it.
+    at: Instant,
+    /// How long the caches may take.
+    patience: Duration,
+}
+
+/// Readiness waits for the caches at the start (WC-46), and for the system's namespaces
+/// (API-262); later a cache that fills answers for itself.
+async fn complete_start(house: House, catalog: Arc<Catalog>, health: Arc<Health>, start: Start) {
+    let filled = house.ready_within(start.patience).await;
+    if let Err(unfilled) = &filled {
+        for cache in unfilled {
+            tracing::warn!(
+                cache,
+                "not filled within storage-initialization-timeout; its resource answers 429"
+            );
+        }
+    }
     if let Err(status) = ensure_system_namespaces(&catalog).await {
         tracing::warn!(%status, "the system's namespaces are not all there; upkeep goes on trying");
     }
     health.complete_start();
-    let milliseconds = started.elapsed().as_millis() as u64;
-    tracing::info!(milliseconds, "ready: every cache is filled");
+    let milliseconds = start.at.elapsed().as_millis() as u64;
+    match filled {
+        Ok(()) => tracing::info!(milliseconds, "ready: every cache is filled"),
+        Err(unfilled) => {
+            let caches = unfilled.len();
+            tracing::warn!(
+                milliseconds,
+                caches,
+                "ready, but for caches that are not filled"
+            );
+        }
+    }
 }

@@ -116,6 +116,11 @@ settings! {
     /// [default: embedded]
     storage_backend: StorageBackend ["BACKEND"] = StorageBackend::Embedded;
 
+    /// How long a start waits for all caches before the daemon says it is ready without those
+    /// that can't be filled; what they keep answers with 429 until they are.
+    /// [default: 1m]
+    storage_initialization_timeout: Period ["DURATION"] = Period(Duration::from_secs(60));
+
     /// How long past revisions are kept, so that watches and lists can go back to them. What
     /// retention-bytes drops earlier is gone earlier.
     /// [default: 1h]

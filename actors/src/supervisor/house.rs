@@ -15,7 +15,7 @@ use super::child::Child;
 use super::messages::StopAll;
 use super::policy::RestartBudget;
 use super::{Supervisor, children};
-use crate::cacher::{CacherHandle, Shared};
+use crate::cacher::{CacherHandle, Readiness, Shared};
 use crate::compactor::CompactorHandle;
 use crate::engine::{Engine, Prefix, Retention};
 use crate::mailbox;
@@ -200,6 +200,29 @@ impl House {
     pub async fn all_ready(&self) {
         for cacher in self.cachers() {
             cacher.settled().await;
+        }
+    }
+
+    /// The same, but no longer than this; tells each cache that was not filled by then, with the
+    /// reason where there is one.
+    ///
+    /// # Errors
+    /// The lines to be told, one for each cache.
+    pub async fn ready_within(&self, limit: Duration) -> Result<(), Vec<String>> {
+        // What is ready or not is asked below.
+        let _ = tokio::time::timeout(limit, self.all_ready()).await;
+        let unfilled = self.cachers().filter_map(|cacher| {
+            let Readiness::Pending { last_error, .. } = cacher.readiness() else {
+                return None;
+            };
+            let reason = last_error.unwrap_or_else(|| "still being read".to_owned());
+            Some(format!("{}: {reason}", cacher.resource()))
+        });
+        let unfilled: Vec<String> = unfilled.collect();
+        if unfilled.is_empty() {
+            Ok(())
+        } else {
+            Err(unfilled)
         }
     }
 

@@ -313,3 +313,20 @@ fn a_house_needs_a_system_to_start_its_threads_in() {
     let refused = House::start(config(&FakeEngine::new()), Vec::new());
     assert!(matches!(refused, Err(HouseError::NoSystem)));
 }
+
+#[test]
+fn a_cache_that_cannot_be_filled_is_waited_for_no_longer_than_asked_and_told_wc_46() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        engine.put(&key("ns/a"), "undecodable");
+        let (house, _) = house(&engine);
+        let unfilled = house.ready_within(Duration::from_millis(200)).await;
+        let [line] = &unfilled.unwrap_err()[..] else {
+            panic!("one cache, one line");
+        };
+        assert!(line.starts_with("things: "), "{line}");
+        assert!(line.contains("/registry/things/ns/a"), "{line}");
+        engine.put(&key("ns/a"), "red");
+        assert_eq!(house.ready_within(SOON).await, Ok(()));
+    });
+}
