@@ -6,10 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use actors::engine::Engine;
-use redb::StorageBackend;
 use taffrail::storage::embedded::EmbeddedEngine;
-use taffrail::storage::embedded::disk::{DataFile, Directory, Disk};
 
+use crate::faulty::FaultyDisk;
 use crate::golden::{ask_everything, unpack};
 use crate::story::{self, Clock, fold, tell};
 
@@ -161,46 +160,6 @@ async fn the_file_with_the_stores_name_is_made_for_old_stores_and_refused_when_d
     );
 }
 
-/// The real directory, but the mark can't be written.
-#[derive(Debug)]
-struct Unmarkable(Directory, io::ErrorKind);
-
-impl Disk for Unmarkable {
-    fn open(&self, file: DataFile) -> io::Result<Box<dyn StorageBackend>> {
-        self.0.open(file)
-    }
-    fn length(&self, file: DataFile) -> io::Result<Option<u64>> {
-        self.0.length(file)
-    }
-    fn identity(&self) -> io::Result<Option<Vec<u8>>> {
-        self.0.identity()
-    }
-    fn set_identity(&self, _: &[u8]) -> io::Result<()> {
-        Err(io::Error::from(self.1))
-    }
-    fn remove(&self, file: DataFile) -> io::Result<()> {
-        self.0.remove(file)
-    }
-    fn promote(&self) -> io::Result<()> {
-        self.0.promote()
-    }
-    fn free_bytes(&self) -> io::Result<u64> {
-        self.0.free_bytes()
-    }
-    fn allocated_bytes(&self, file: DataFile) -> io::Result<u64> {
-        self.0.allocated_bytes(file)
-    }
-    fn set_ballast(&self, bytes: u64) -> io::Result<()> {
-        self.0.set_ballast(bytes)
-    }
-    fn release(&self) {
-        self.0.release();
-    }
-    fn path(&self, file: DataFile) -> String {
-        self.0.path(file)
-    }
-}
-
 #[tokio::test]
 async fn an_old_store_opens_on_a_full_disk_and_is_marked_later() {
     let directory = unpack("store-format-1");
@@ -209,9 +168,10 @@ async fn an_old_store_opens_on_a_full_disk_and_is_marked_later() {
         (io::ErrorKind::StorageFull, true),
         (io::ErrorKind::PermissionDenied, false),
     ] {
-        let disk = Unmarkable(Directory::open(directory.path()).unwrap(), kind);
+        let (disk, faults) = FaultyDisk::open(directory.path());
+        *faults.identity.lock() = Some(kind);
         let options = Clock::default().options(directory.path());
-        let opened = EmbeddedEngine::open_on(Arc::new(disk), options);
+        let opened = EmbeddedEngine::open_on(disk, options);
         match opened {
             Ok(_) => assert!(opens, "it would forget that it has held a store"),
             Err(error) => assert!(
@@ -253,21 +213,10 @@ async fn a_file_that_was_cut_is_refused_or_holds_everything() {
     assert!(refused > 10);
 }
 
-fn seed() -> u64 {
-    let given = std::env::var("TAFFRAIL_SEED").ok();
-    let seed = given.and_then(|text| text.parse().ok()).unwrap_or_else(|| {
-        let now = std::time::SystemTime::now();
-        let since = now.duration_since(std::time::UNIX_EPOCH).unwrap();
-        since.as_millis() as u64 & 0xFFFF_FFFF
-    });
-    println!("seed: TAFFRAIL_SEED={seed}");
-    seed
-}
-
 /// Bytes changed anywhere in the file: a value is shown as it was written or not at all.
 #[tokio::test]
 async fn whatever_byte_of_the_file_changes_no_wrong_value_is_shown() {
-    let seed = seed();
+    let seed = crate::seed();
     let mut dice = story::Dice::new(seed);
     let directory = held().await;
     let log = directory.path().join("events.redb");

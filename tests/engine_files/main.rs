@@ -4,7 +4,21 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod damage;
+mod faulty;
 mod files;
 mod golden;
 mod records;
+mod restart;
 mod story;
+
+/// The seed of this run: the time, unless `TAFFRAIL_SEED` says another.
+fn seed() -> u64 {
+    let given = std::env::var("TAFFRAIL_SEED").ok();
+    let seed = given.and_then(|text| text.parse().ok()).unwrap_or_else(|| {
+        let now = std::time::SystemTime::now();
+        let since = now.duration_since(std::time::UNIX_EPOCH).unwrap();
+        since.as_millis() as u64 & 0xFFFF_FFFF
+    });
+    println!("seed: TAFFRAIL_SEED={seed}");
+    seed
+}

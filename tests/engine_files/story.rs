@@ -76,6 +76,24 @@ pub fn first() -> Vec<Step> {
     ]
 }
 
+/// Something that may happen next.
+pub fn any(dice: &mut Dice, told: &Told) -> Step {
+    let key = [A, B, C, D][dice.roll(4) as usize];
+    let exists = told
+        .state_at(told.revision())
+        .iter()
+        .any(|item| item.key == Key::new(key));
+    match dice.roll(10) {
+        0 => {
+            let more = told.revision().0 - told.compacted.0;
+            Step::Compact(told.compacted.0 + dice.roll(more + 1))
+        }
+        1 => Step::Scrub,
+        2..=4 if exists => Step::Delete(key),
+        _ => put(key, format!("{}", dice.roll(1 << 40))),
+    }
+}
+
 /// Seconds since 1970 at which the first event takes place; each further one is a second and a
 /// nanosecond later.
 const BEGIN: u64 = 1_700_000_000;
@@ -218,9 +236,14 @@ impl Clock {
 
 /// Lets a story happen to an engine that goes by this clock.
 pub async fn tell(engine: &dyn Engine, clock: &Clock, steps: &[Step]) {
-    let told = fold(steps);
-    let mut events = told.events.values();
-    for step in steps {
+    tell_on(engine, clock, steps, 0).await;
+}
+
+/// Goes on with a story of which so many steps have happened already.
+pub async fn tell_on(engine: &dyn Engine, clock: &Clock, steps: &[Step], from: usize) {
+    let (told, before) = (fold(steps), fold(&steps[..from]).revision());
+    let mut events = told.events.range(before.next()..).map(|(_, event)| event);
+    for step in &steps[from..] {
         match step {
             Step::Compact(up_to) => engine.compact(Revision(*up_to)).await.unwrap(),
             Step::Scrub => while engine.maintain(false).await.unwrap().more {},

@@ -116,6 +116,15 @@ impl Failure {
         }
     }
 
+    /// The error of a commit that did nothing and may be tried again, as the database is opened
+    /// anew.
+    pub fn to_undone_error(&self, file: &str) -> EngineError {
+        match self.to_engine_error(file) {
+            EngineError::OutOfSpace(why) => EngineError::OutOfSpace(why),
+            other => EngineError::Unavailable(format!("nothing was written: {other}")),
+        }
+    }
+
     /// The refusal to open a file.
     pub fn into_open_error(self, file: String) -> OpenError {
         match self {

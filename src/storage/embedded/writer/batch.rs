@@ -47,7 +47,12 @@ impl Desk {
                 self.recover(&failure, Some(Unresolved { orders, attempt }));
             }
             Err(failure) => {
-                let error = failure.to_engine_error(&self.shared.file());
+                let file = self.shared.file();
+                let error = match &failure {
+                    // Trying again would meet the same damage.
+                    Failure::Corrupt(_) => failure.to_engine_error(&file),
+                    _ => failure.to_undone_error(&file),
+                };
                 for order in orders {
                     order.answer(Err(error.clone()));
                 }

@@ -234,6 +234,7 @@ struct Finished(Arc<Shared>);
 impl Drop for Finished {
     fn drop(&mut self) {
         self.0.set_closed();
+        self.0.tail.close();
         self.0.set_finished();
     }
 }
@@ -284,11 +285,11 @@ impl Desk {
     }
 
     fn run(mut self) {
-        self.idle();
+        self.safely(Desk::idle);
         while self.closing.is_none() {
             match self.next_order() {
-                Ok(order) => self.carry_out_safely(order),
-                Err(RecvTimeoutError::Timeout) => self.idle(),
+                Ok(order) => self.safely(|desk| desk.carry_out(order)),
+                Err(RecvTimeoutError::Timeout) => self.safely(Desk::idle),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if let Some(failure) = self.failed.take() {
@@ -308,8 +309,8 @@ impl Desk {
 
     /// A panic ends neither the thread nor the wait of others: who waits for this order learns
     /// that its outcome is unknown, and the database is opened anew.
-    fn carry_out_safely(&mut self, order: Order) {
-        let done = catch_unwind(AssertUnwindSafe(|| self.carry_out(order)));
+    fn safely(&mut self, work: impl FnOnce(&mut Desk)) {
+        let done = catch_unwind(AssertUnwindSafe(|| work(self)));
         if let Err(panic) = done {
             self.failed = Some(Failure::Panic(panic_text(&*panic)));
         }

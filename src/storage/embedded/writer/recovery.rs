@@ -132,10 +132,7 @@ impl Desk {
             .map_or(Revision::ZERO, |event| event.revision);
         if last > revision {
             // The disk was at fault and works again: the same wish may be granted now.
-            let error = match failure.to_engine_error(&self.shared.file()) {
-                EngineError::OutOfSpace(why) => EngineError::OutOfSpace(why),
-                other => EngineError::Unavailable(format!("nothing was written: {other}")),
-            };
+            let error = failure.to_undone_error(&self.shared.file());
             for order in orders {
                 order.answer(Err(error.clone()));
             }

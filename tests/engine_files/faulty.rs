@@ -1,0 +1,125 @@
+//! The real directory with a disk behind it that fails when it is told to.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use redb::StorageBackend;
+use taffrail::storage::embedded::disk::{DataFile, Directory, Disk};
+
+/// What fails at the moment.
+#[derive(Debug, Default)]
+pub struct Faults {
+    /// Writes and syncs of the log end in EIO.
+    pub writes: AtomicBool,
+    /// The next write of the log panics.
+    pub panic: AtomicBool,
+    /// The next question about room panics.
+    pub panic_about_room: AtomicBool,
+    /// How writing the store's name fails.
+    pub identity: Mutex<Option<io::ErrorKind>>,
+}
+
+/// A directory and its faults.
+#[derive(Debug)]
+pub struct FaultyDisk {
+    inner: Directory,
+    faults: Arc<Faults>,
+}
+
+impl FaultyDisk {
+    pub fn open(path: &Path) -> (Arc<FaultyDisk>, Arc<Faults>) {
+        let faults = Arc::new(Faults::default());
+        let disk = FaultyDisk {
+            inner: Directory::open(path).unwrap(),
+            faults: Arc::clone(&faults),
+        };
+        (Arc::new(disk), faults)
+    }
+}
+
+#[derive(Debug)]
+struct FaultyFile {
+    inner: Box<dyn StorageBackend>,
+    faults: Arc<Faults>,
+}
+
+impl FaultyFile {
+    fn check(&self) -> io::Result<()> {
+        if self.faults.panic.swap(false, Ordering::SeqCst) {
+            panic!("a fault of the test's");
+        }
+        if self.faults.writes.load(Ordering::SeqCst) {
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        Ok(())
+    }
+}
+
+impl StorageBackend for FaultyFile {
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.inner.read(offset, out)
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.check()?;
+        self.inner.set_len(len)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.check()?;
+        self.inner.sync_data()
+    }
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.check()?;
+        self.inner.write(offset, data)
+    }
+}
+
+impl Disk for FaultyDisk {
+    fn open(&self, file: DataFile) -> io::Result<Box<dyn StorageBackend>> {
+        Ok(Box::new(FaultyFile {
+            inner: self.inner.open(file)?,
+            faults: Arc::clone(&self.faults),
+        }))
+    }
+    fn length(&self, file: DataFile) -> io::Result<Option<u64>> {
+        self.inner.length(file)
+    }
+    fn identity(&self) -> io::Result<Option<Vec<u8>>> {
+        self.inner.identity()
+    }
+    fn set_identity(&self, bytes: &[u8]) -> io::Result<()> {
+        match *self.faults.identity.lock() {
+            Some(kind) => Err(io::Error::from(kind)),
+            None => self.inner.set_identity(bytes),
+        }
+    }
+    fn remove(&self, file: DataFile) -> io::Result<()> {
+        self.inner.remove(file)
+    }
+    fn promote(&self) -> io::Result<()> {
+        self.inner.promote()
+    }
+    fn free_bytes(&self) -> io::Result<u64> {
+        if self.faults.panic_about_room.swap(false, Ordering::SeqCst) {
+            panic!("a fault of the test's");
+        }
+        self.inner.free_bytes()
+    }
+    fn allocated_bytes(&self, file: DataFile) -> io::Result<u64> {
+        self.inner.allocated_bytes(file)
+    }
+    fn set_ballast(&self, bytes: u64) -> io::Result<()> {
+        self.inner.set_ballast(bytes)
+    }
+    fn release(&self) {
+        self.inner.release();
+    }
+    fn path(&self, file: DataFile) -> String {
+        self.inner.path(file)
+    }
+}
