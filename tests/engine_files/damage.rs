@@ -97,6 +97,10 @@ fn the_rows_about_the_store_must_all_be_there_and_fit() {
         put("format", vec![9, 1, 0, 0]),
         &["format 265", "up to 1", "newer"],
     );
+    refused(
+        put("format", vec![0; 4]),
+        &["table meta", "row format is 0"],
+    );
     let beyond = 12u64.to_le_bytes().to_vec();
     refused(
         put("compacted", beyond.clone()),

@@ -211,6 +211,10 @@ impl Meta {
             Err(error) => return Err(error.into()),
         };
         let format = u32::from_le_bytes(row(&table, name::FORMAT)?);
+        if format == 0 {
+            let what = "table meta: row format is 0, which no version writes";
+            return Err(Failure::Corrupt(what.to_owned()));
+        }
         if format > FORMAT {
             return Err(Failure::Newer {
                 found: format,
