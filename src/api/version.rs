@@ -41,6 +41,14 @@ pub struct Preconditions {
 /// What is wrong with it. Whether that is a 400 or a plain 500 depends on the verb (ST-17), see
 /// [`list_version`] and [`read_version`].
 pub fn parse_version(text: &str) -> Result<Asked, String> {
+    parse(text).map_err(|why| {
+        let quoted = go_quote(text);
+        format!("resourceVersion: Invalid value: {quoted}: {why}")
+    })
+}
+
+/// The same, told in the words of the parser of numbers.
+fn parse(text: &str) -> Result<Asked, String> {
     use std::num::IntErrorKind;
 
     if text.is_empty() {
@@ -48,9 +56,7 @@ pub fn parse_version(text: &str) -> Result<Asked, String> {
     }
     let refuse = |why: &str| {
         let quoted = go_quote(text);
-        Err(format!(
-            "resourceVersion: Invalid value: {quoted}: strconv.ParseUint: parsing {quoted}: {why}"
-        ))
+        Err(format!("strconv.ParseUint: parsing {quoted}: {why}"))
     };
     // The library takes a plus sign, Kubernetes doesn't.
     if text.starts_with('+') {
@@ -74,6 +80,14 @@ pub fn list_version(text: &str) -> Result<Asked, Box<Status>> {
             "invalid resource version: {why}"
         )))
     })
+}
+
+/// The version in the object of an update (API-102).
+///
+/// # Errors
+/// A plain 500 for what is no version.
+pub fn object_version(text: &str) -> Result<Asked, Box<Status>> {
+    parse(text).map_err(|why| Box::new(Status::unknown(why)))
 }
 
 /// The version of a get or a watch (ST-17).

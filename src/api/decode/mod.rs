@@ -31,6 +31,31 @@ pub struct Decoded {
     pub object: Object,
     /// Paths of members that were given more than once (`data.k`); the last one won.
     pub duplicates: Vec<String>,
+    /// Paths of members that nobody knows (`metadata.colour`); they were dropped.
+    pub unknown: Vec<String>,
+}
+
+impl Decoded {
+    /// What strict decoding would find fault with (API-90). A member that is unknown is not called
+    /// a duplicate too.
+    pub fn faults(&self) -> Vec<String> {
+        let is_known = |path: &&String| {
+            let within = |unknown: &String| {
+                path.strip_prefix(unknown.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+            };
+            !self.unknown.iter().any(within)
+        };
+        let duplicates = self.duplicates.iter().filter(is_known);
+        unknown_fields(&self.unknown)
+            .chain(duplicates.map(|path| format!("duplicate field \"{path}\"")))
+            .collect()
+    }
+}
+
+/// What strict decoding says of unknown members.
+pub fn unknown_fields(paths: &[String]) -> impl Iterator<Item = String> {
+    paths.iter().map(|path| format!("unknown field \"{path}\""))
 }
 
 /// Reads an object of a resource; kind and apiVersion are filled in when absent.
@@ -80,13 +105,17 @@ pub fn decode_object(
     }
     check_kind(&kind, &version, definition, &own_version)?;
     object.set_type(definition.kind, &own_version);
-    normalize(&mut object, definition).map_err(|why| {
+    let unknown = normalize(&mut object, definition).map_err(|why| {
         let (kind, version) = (definition.kind, definition.version);
         Status::bad_request(format!(
             "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
         ))
     })?;
-    Ok(Decoded { object, duplicates })
+    Ok(Decoded {
+        object,
+        duplicates,
+        unknown,
+    })
 }
 
 /// Another kind or version in a body than its path wants (API-88).

@@ -15,19 +15,26 @@ const LENIENT_BASE64: GeneralPurpose = GeneralPurpose::new(&ALPHABET, PAD_ALLOWI
 const PAD_ALLOWING_TRAILING_BITS: GeneralPurposeConfig = PAD.with_decode_allow_trailing_bits(true);
 
 /// Brings an object into the form in which typed members are kept, and checks their types: null
-/// counts as absent, a null text is empty, times are whole seconds of UTC.
+/// counts as absent, a null text is empty, times are whole seconds of UTC. Members of `metadata`
+/// that Kubernetes does not know are dropped, and their paths returned.
 ///
 /// # Errors
 /// The first member of a wrong type, as Kubernetes' decoder says it (API-89).
-pub fn normalize(object: &mut Object, definition: &ResourceDefinition) -> Result<(), String> {
+pub fn normalize(
+    object: &mut Object,
+    definition: &ResourceDefinition,
+) -> Result<Vec<String>, String> {
+    let mut unknown = Vec::new();
     drop_null(&mut object.0, "metadata");
     if let Some(value) = object.0.get_mut("metadata") {
         let place = Place::new(definition.kind, "metadata");
         let metadata = members(value, &place, "v1.ObjectMeta")?;
         for (name, kind) in METADATA {
             let path = format!("metadata.{name}");
-            check(metadata, name, *kind, &Place::new("ObjectMeta", &path))?;
+            let place = Place::new("ObjectMeta", &path);
+            check(metadata, name, *kind, &place, &mut unknown)?;
         }
+        drop_unknown(metadata, METADATA, "metadata", &mut unknown);
     }
     for (path, kind) in definition.member_types {
         let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
@@ -35,9 +42,30 @@ pub fn normalize(object: &mut Object, definition: &ResourceDefinition) -> Result
             continue;
         };
         let owner = owner_name(definition.kind, parent);
-        check(holder, name, Kind::Member(*kind), &Place::new(&owner, path))?;
+        let place = Place::new(&owner, path);
+        check(holder, name, Kind::Member(*kind), &place, &mut unknown)?;
     }
-    Ok(())
+    unknown.truncate(MAX_UNKNOWN);
+    Ok(unknown)
+}
+
+/// Paths of unknown members that are told; answers name no more than 100 (API-90).
+const MAX_UNKNOWN: usize = 100;
+
+/// Drops what is none of the known members, and notes where it was.
+fn drop_unknown<K>(
+    holder: &mut Map<String, Value>,
+    known: &[(&str, K)],
+    path: &str,
+    unknown: &mut Vec<String>,
+) {
+    holder.retain(|name, _| {
+        let is_known = known.iter().any(|(known, _)| known == name);
+        if !is_known && unknown.len() < MAX_UNKNOWN {
+            unknown.push(format!("{path}.{name}"));
+        }
+        is_known
+    });
 }
 
 /// The members of `metadata` that have a type.
@@ -109,6 +137,11 @@ impl<'p> Place<'p> {
     }
 
     fn refuse<T>(&self, value: &Value, wanted: &str) -> Result<T, String> {
+        // The one text in metadata that has a type of its own in Go.
+        let wanted = match wanted {
+            "string" if self.path.ends_with(".uid") => "types.UID",
+            wanted => wanted,
+        };
         let mut found = name_of(value).to_owned();
         if let (Value::Number(number), true) = (value, wanted.starts_with("int")) {
             found = format!("number {number}");
@@ -182,6 +215,7 @@ fn check(
     name: &str,
     kind: Kind,
     place: &Place<'_>,
+    unknown: &mut Vec<String>,
 ) -> Result<(), String> {
     drop_null(holder, name);
     let Some(value) = holder.get_mut(name) else {
@@ -194,15 +228,18 @@ fn check(
             .try_for_each(|item| check_text(item, place)),
         Kind::Records(record, fields) => {
             let owner = record.trim_start_matches("v1.");
-            for item in items(value, place, &format!("[]{record}"))? {
+            let items = items(value, place, &format!("[]{record}"))?;
+            for (index, item) in items.iter_mut().enumerate() {
                 if item.is_null() {
                     *item = Value::Object(Map::new());
                 }
                 let item = members(item, place, record)?;
                 for (name, kind) in fields {
                     let path = format!("{}.{name}", place.path);
-                    check(item, name, Kind::Member(*kind), &Place::new(owner, &path))?;
+                    let place = Place::new(owner, &path);
+                    check(item, name, Kind::Member(*kind), &place, unknown)?;
                 }
+                drop_unknown(item, fields, &format!("{}[{index}]", place.path), unknown);
             }
             Ok(())
         }

@@ -12,7 +12,7 @@ use crate::api::duration::parse_go_duration;
 use crate::api::field_error::{FieldError, go_quote};
 use crate::api::status::Status;
 
-pub use crate::api::version::{list_version, parse_version, read_version};
+pub use crate::api::version::{list_version, object_version, parse_version, read_version};
 pub use delete::{DeleteOptions, Propagation};
 pub use list::{ListOptions, VersionMatchText};
 pub use write::{FieldValidation, WriteOptions, WriteVerb, default_manager};

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::api::decode::{self, BodyFormat, decode_value};
 use crate::api::object::Object;
+use crate::api::options::FieldValidation;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use limits::Limits;
@@ -30,6 +31,15 @@ pub enum Patch {
     Json(Vec<Option<PatchOperation>>),
     /// A document to merge (RFC 7386), and the paths of its duplicate members.
     Merge(Value, Vec<String>),
+}
+
+/// What a patch made of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Patched {
+    /// The object.
+    pub object: Object,
+    /// Paths of members that nobody knows; they were dropped.
+    pub unknown: Vec<String>,
 }
 
 impl Patch {
@@ -69,23 +79,24 @@ impl Patch {
     }
 
     /// The object after the patch, with its types checked; kind and apiVersion can be taken away,
-    /// not changed.
+    /// not changed. Members that nobody knows are dropped, and strict validation refuses them.
     ///
     /// # Errors
     /// 422 for an operation that fails, for one that costs too much, and for a result that is no
-    /// object of the kind (API-159 to API-162).
+    /// object of the kind (API-156, API-159 to API-162).
     pub fn apply(
         &self,
         object: &Object,
         definition: &ResourceDefinition,
-    ) -> Result<Object, Box<Status>> {
+        validation: FieldValidation,
+    ) -> Result<Patched, Box<Status>> {
         let mut patched = Value::Object(object.0.clone());
         match self {
             Patch::Json(operations) => apply_operations(&mut patched, operations)?,
             Patch::Merge(document, _) => json_patch::merge(&mut patched, document),
         }
         match patched {
-            Value::Object(members) => finish(members, definition),
+            Value::Object(members) => finish(members, definition, validation),
             other => Err(Box::new(Status::patch_result_invalid(
                 &other,
                 "the result is not an object",
@@ -133,18 +144,34 @@ fn apply_operations(
 fn finish(
     members: Map<String, Value>,
     definition: &ResourceDefinition,
-) -> Result<Object, Box<Status>> {
+    validation: FieldValidation,
+) -> Result<Patched, Box<Status>> {
+    let refuse = |members: Map<String, Value>, why: &str| {
+        let shown = Value::Object(members);
+        Err(Box::new(Status::patch_result_invalid(&shown, why)))
+    };
+    // What is dropped below is shown to whom it is refused.
+    let whole = (validation == FieldValidation::Strict).then(|| members.clone());
     let mut object = Object(members);
-    match check_result(&mut object, definition) {
-        Ok(()) => Ok(object),
-        Err(why) => {
-            let shown = Value::Object(object.0);
-            Err(Box::new(Status::patch_result_invalid(&shown, &why)))
+    let unknown = match check_result(&mut object, definition) {
+        Ok(unknown) => unknown,
+        Err(why) => return refuse(object.0, &why),
+    };
+    match whole {
+        Some(whole) if !unknown.is_empty() => {
+            let faults: Vec<String> = decode::unknown_fields(&unknown).collect();
+            let why = format!("strict decoding error: {}", faults.join(", "));
+            refuse(whole, &why)
         }
+        _ => Ok(Patched { object, unknown }),
     }
 }
 
-fn check_result(object: &mut Object, definition: &ResourceDefinition) -> Result<(), String> {
+/// The paths of unknown members that were dropped.
+fn check_result(
+    object: &mut Object,
+    definition: &ResourceDefinition,
+) -> Result<Vec<String>, String> {
     let own_version = definition.api_version();
     for (name, wanted) in [("kind", definition.kind), ("apiVersion", &own_version)] {
         match object.0.get(name) {
@@ -154,7 +181,7 @@ fn check_result(object: &mut Object, definition: &ResourceDefinition) -> Result<
         }
     }
     object.set_type(definition.kind, &own_version);
-    decode::normalize(object, definition)?;
+    let unknown = decode::normalize(object, definition)?;
     if object
         .0
         .values()
@@ -165,7 +192,7 @@ fn check_result(object: &mut Object, definition: &ResourceDefinition) -> Result<
             decode::MAX_DEPTH
         ));
     }
-    Ok(())
+    Ok(unknown)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::api::options::FieldValidation;
 use crate::api::samples::{CONFIGMAPS, object};
 
 fn parsed(kind: PatchKind, body: &str) -> Result<Patch, Box<Status>> {
@@ -17,8 +18,8 @@ fn configmap() -> Object {
 
 fn applied(kind: PatchKind, body: &str) -> Result<Value, Box<Status>> {
     let patch = parsed(kind, body).unwrap();
-    let result = patch.apply(&configmap(), &CONFIGMAPS);
-    result.map(|object| Value::Object(object.0))
+    let result = patch.apply(&configmap(), &CONFIGMAPS, FieldValidation::Warn);
+    result.map(|patched| Value::Object(patched.object.0))
 }
 
 fn by_json(body: &str) -> Result<Value, Box<Status>> {
@@ -229,8 +230,10 @@ fn merge_patches_merge_and_delete() {
 fn duplicate_members_of_a_merge_patch_are_reported() {
     let patch = parsed(PatchKind::Merge, r#"{"data":{"a":"1","a":"2"}}"#).unwrap();
     assert_eq!(patch.duplicates(), ["data.a"]);
-    let patched = patch.apply(&configmap(), &CONFIGMAPS).unwrap();
-    assert_eq!(patched.text(&["data", "a"]), "2");
+    let patched = patch
+        .apply(&configmap(), &CONFIGMAPS, FieldValidation::Warn)
+        .unwrap();
+    assert_eq!(patched.object.text(&["data", "a"]), "2");
     assert_eq!(parsed(PatchKind::Json, "[]").unwrap().duplicates(), [""; 0]);
 }
 
@@ -316,8 +319,8 @@ proptest! {
         data in prop::collection::btree_map("[a-e]", prop_oneof![Just(json!(null)), "[a-c]".prop_map(Value::from)], 0..5),
     ) {
         let patch = Patch::parse(PatchKind::Merge, json!({"data": data}).to_string().as_bytes()).unwrap();
-        let once = patch.apply(&configmap(), &CONFIGMAPS).unwrap();
-        let twice = patch.apply(&once, &CONFIGMAPS).unwrap();
+        let once = patch.apply(&configmap(), &CONFIGMAPS, FieldValidation::Warn).unwrap();
+        let twice = patch.apply(&once.object, &CONFIGMAPS, FieldValidation::Warn).unwrap();
         prop_assert_eq!(once, twice);
     }
 

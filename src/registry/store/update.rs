@@ -7,8 +7,10 @@ use futures_util::future::{BoxFuture, FutureExt};
 
 use super::review::{Request, Stage};
 use super::{RegistryStore, Target, UpdateSource, Written, reconcile_namespace, tree};
+use crate::api::decode::unknown_fields;
 use crate::api::object::Object;
-use crate::api::options::{WriteOptions, read_version};
+use crate::api::options::{FieldValidation, WriteOptions, object_version};
+use crate::api::patch::Patched;
 use crate::api::status::Status;
 use crate::registry::context::RequestContext;
 use crate::registry::creations::Creation;
@@ -59,6 +61,7 @@ impl RegistryStore {
             name,
             key: &key,
             source: &source,
+            validation: options.field_validation,
             creation: None,
             released: None,
         };
@@ -177,6 +180,8 @@ struct Updating<'u> {
     name: &'u str,
     key: &'u str,
     source: &'u UpdateSource,
+    /// What is said of unknown members in what a patch makes.
+    validation: FieldValidation,
     /// Set while the last attempt created the object.
     creation: Option<Creation>,
     /// Set when the last attempt ended in a deletion.
@@ -266,7 +271,14 @@ impl Updating<'_> {
             UpdateSource::Replace(object) => return Ok(object.clone()),
             UpdateSource::Patch(patch) => patch,
         };
-        let mut object = patch.apply(stored, definition)?;
+        let Patched {
+            mut object,
+            unknown,
+        } = patch.apply(stored, definition, self.validation)?;
+        if self.validation == FieldValidation::Warn {
+            let warnings = &self.request.context.warnings;
+            unknown_fields(&unknown).for_each(|text| warnings.add(text));
+        }
         if object.kind() != stored.kind() || object.api_version() != stored.api_version() {
             let why = format!(
                 "it is no {} of {} any more",
@@ -286,7 +298,7 @@ impl Updating<'_> {
     /// The optimistic lock (API-102, RG-5).
     fn check_version(&self, object: &Object, stored: &CachedObject) -> Result<(), Box<Status>> {
         let definition = self.store.definition();
-        let asked = read_version(object.resource_version())?;
+        let asked = object_version(object.resource_version())?;
         match asked {
             Asked::At(version) if version == stored.revision => Ok(()),
             Asked::At(_) => Err(Box::new(Status::stale(definition, self.name))),

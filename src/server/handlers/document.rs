@@ -1,9 +1,9 @@
 //! A body on its way to an object: what form it is in, how heavy it is, and what the client wants
-//! to hear of members that it gave more than once.
+//! to hear of members that it gave more than once, or that nobody knows.
 
 use bytes::Bytes;
 
-use crate::api::decode::{BodyFormat, Decoded, decode_object};
+use crate::api::decode::{BodyFormat, decode_object};
 use crate::api::object::Object;
 use crate::api::options::FieldValidation;
 use crate::api::protobuf::{self, ProtobufError};
@@ -28,8 +28,8 @@ impl Document {
         matches!(self.form, BodyForm::Text(BodyFormat::Yaml)) || self.body.len() > HEAVY_BYTES
     }
 
-    /// Decodes an object, and says of duplicate members what the client wants to hear of them
-    /// (API-88 to API-90).
+    /// Decodes an object, and says of duplicate and unknown members what the client wants to hear
+    /// of them (API-88 to API-90).
     pub(super) fn decode(
         self,
         definition: &'static ResourceDefinition,
@@ -37,15 +37,15 @@ impl Document {
         warnings: &Warnings,
     ) -> Result<Object, Box<Status>> {
         let (body, format) = self.into_text(&definition.api_version(), definition.kind)?;
-        let Decoded { object, duplicates } = decode_object(&body, format, definition)?;
-        judge_duplicates(&duplicates, validation, warnings, |error| {
+        let decoded = decode_object(&body, format, definition)?;
+        judge(decoded.faults(), validation, warnings, |error| {
             let kind = definition.kind;
             Status::bad_request(format!(
                 "{kind} in version \"{}\" cannot be handled as a {kind}: {error}",
                 definition.version
             ))
         })?;
-        Ok(object)
+        Ok(decoded.object)
     }
 
     /// The body as text; protobuf becomes JSON, of this version and kind unless it names others.
@@ -72,24 +72,20 @@ impl Document {
     }
 }
 
-/// Warns of members that were given more than once, or refuses them, as the client wishes
-/// (API-90, API-156).
-pub(super) fn judge_duplicates(
-    duplicates: &[String],
+/// Warns of members that are unknown or were given more than once, or refuses them, as the client
+/// wishes (API-90, API-156).
+pub(super) fn judge(
+    faults: Vec<String>,
     validation: FieldValidation,
     warnings: &Warnings,
     refuse: impl FnOnce(&str) -> Status,
 ) -> Result<(), Box<Status>> {
-    let duplicates: Vec<String> = duplicates
-        .iter()
-        .map(|path| format!("duplicate field \"{path}\""))
-        .collect();
     match validation {
-        FieldValidation::Strict if !duplicates.is_empty() => {
-            let error = format!("strict decoding error: {}", duplicates.join(", "));
+        FieldValidation::Strict if !faults.is_empty() => {
+            let error = format!("strict decoding error: {}", faults.join(", "));
             return Err(Box::new(refuse(&error)));
         }
-        FieldValidation::Warn => duplicates.into_iter().for_each(|text| warnings.add(text)),
+        FieldValidation::Warn => faults.into_iter().for_each(|text| warnings.add(text)),
         FieldValidation::Strict | FieldValidation::Ignore => {}
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::document::judge_duplicates;
+use super::document::judge;
 use super::{Answered, Exchange, written};
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
@@ -31,7 +31,11 @@ pub(super) async fn patch(exchange: &Exchange<'_>, target: &Target, body: Reques
         let patch = read(&given, &body)?;
         if let Patch::Merge(document, duplicates) = &patch {
             let (validation, warnings) = (options.field_validation, &context.warnings);
-            judge_duplicates(duplicates, validation, warnings, |error| {
+            let faults = duplicates
+                .iter()
+                .map(|path| format!("duplicate field \"{path}\""))
+                .collect();
+            judge(faults, validation, warnings, |error| {
                 Status::patch_result_invalid(document, error)
             })?;
         }
