@@ -1,4 +1,5 @@
-//! `/version` (API-38): what kubectl compares its own version with.
+//! `/version` (API-38): what kubectl compares its own version with, and which build this is. The
+//! latter comes from the build script.
 
 use serde_json::json;
 
@@ -17,7 +18,7 @@ pub fn document() -> Vec<u8> {
         "gitTreeState": option_env!("TAFFRAIL_GIT_TREE_STATE").unwrap_or_default(),
         "buildDate": option_env!("TAFFRAIL_BUILD_DATE").unwrap_or("1970-01-01T00:00:00Z"),
         "goVersion": "",
-        "compiler": concat!("rustc ", env!("CARGO_PKG_RUST_VERSION")),
+        "compiler": option_env!("TAFFRAIL_COMPILER").unwrap_or("rustc"),
         "platform": platform(),
     });
     document.to_string().into_bytes()
@@ -28,14 +29,103 @@ fn platform() -> String {
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
+        "x86" => "386",
         other => other,
     };
-    format!("{}/{architecture}", std::env::consts::OS)
+    let system = match std::env::consts::OS {
+        "macos" => "darwin",
+        other => other,
+    };
+    format!("{system}/{architecture}")
 }
+
+/// The build script, to be tested like anything else.
+#[cfg(test)]
+#[path = "../../build.rs"]
+#[allow(dead_code)]
+mod build_script;
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use super::build_script::{find_commit, rfc3339};
     use super::*;
+
+    const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+
+    fn write(folder: &Path, path: &str, text: &str) {
+        let path = folder.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn commit(folder: &Path) -> Option<String> {
+        find_commit(folder).map(|found| found.commit)
+    }
+
+    #[test]
+    fn the_commit_is_found_wherever_git_keeps_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        assert_eq!(commit(folder), None);
+        write(folder, ".git/HEAD", &format!("{COMMIT}\n"));
+        assert_eq!(commit(folder).as_deref(), Some(COMMIT));
+        write(folder, ".git/HEAD", "ref: refs/heads/a/b\n");
+        assert_eq!(commit(folder), None);
+        let packed = format!("# pack-refs\n{COMMIT} refs/heads/a/b\n^{COMMIT}\n");
+        write(folder, ".git/packed-refs", &packed);
+        assert_eq!(commit(folder).as_deref(), Some(COMMIT));
+        let newer = COMMIT.replace('0', "f");
+        write(folder, ".git/refs/heads/a/b", &newer);
+        assert_eq!(commit(folder), Some(newer));
+        write(folder, ".git/refs/heads/a/b", "no commit");
+        assert_eq!(commit(folder).as_deref(), Some(COMMIT));
+    }
+
+    #[test]
+    fn a_worktree_has_its_commit_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        write(folder, "tree/.git", "gitdir: ../main/.git/worktrees/tree\n");
+        let own = "main/.git/worktrees/tree";
+        write(folder, &format!("{own}/HEAD"), "ref: refs/heads/x\n");
+        write(folder, &format!("{own}/commondir"), "../..\n");
+        write(folder, "main/.git/refs/heads/x", COMMIT);
+        assert_eq!(commit(&folder.join("tree")).as_deref(), Some(COMMIT));
+        write(folder, "broken/.git", "something else");
+        assert_eq!(commit(&folder.join("broken")), None);
+    }
+
+    #[test]
+    fn seconds_are_dates() {
+        for (seconds, date) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (951_868_800, "2000-03-01T00:00:00Z"),
+            (1_767_225_599, "2025-12-31T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(rfc3339(seconds), date);
+        }
+        rfc3339(u64::MAX);
+    }
+
+    #[test]
+    fn the_build_is_described() {
+        let document: serde_json::Value = serde_json::from_slice(&document()).unwrap();
+        assert!(
+            document["compiler"]
+                .as_str()
+                .unwrap()
+                .starts_with("rustc 1.")
+        );
+        let date = document["buildDate"].as_str().unwrap();
+        assert!(date.parse::<jiff::Timestamp>().is_ok(), "{date}");
+        let platform = document["platform"].as_str().unwrap();
+        assert!(platform.contains('/'), "{platform}");
+    }
 
     #[test]
     fn the_version_is_1_36_and_names_ours_behind_the_plus_api_38() {
