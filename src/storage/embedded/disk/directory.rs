@@ -2,8 +2,10 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
+use std::num::NonZeroU64;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread::Builder;
 
 use parking_lot::Mutex;
 use redb::StorageBackend;
@@ -80,6 +82,32 @@ impl Directory {
     }
 }
 
+/// Whoever opens a store reads all live objects at once, in the order of their keys, which is not
+/// the order of the file: page by page from a disk that takes several times as long as this.
+const READ_AHEAD_BYTES_MAX: u64 = 256 << 20;
+/// Asked for at a time.
+const READ_AHEAD_PIECE: u64 = 4 << 20;
+
+/// Lets the kernel read the file into its memory, from the beginning on, while it is opened. The
+/// bound keeps a long history from being read for nothing.
+fn read_ahead(file: &File) -> io::Result<()> {
+    let end = file.metadata()?.len().min(READ_AHEAD_BYTES_MAX);
+    let file = file.try_clone()?;
+    let ask = move || {
+        for from in (0..end).step_by(READ_AHEAD_PIECE as usize) {
+            // Advice: who reads finds the same without it, later.
+            let length = NonZeroU64::new(READ_AHEAD_PIECE);
+            if rustix::fs::fadvise(&file, from, length, Advice::WillNeed).is_err() {
+                break;
+            }
+        }
+    };
+    let thread = Builder::new().name("storage-ahead".to_owned()).spawn(ask)?;
+    // It ends by itself.
+    drop(thread);
+    Ok(())
+}
+
 /// Makes a file that is not there a thing to be told, not an error.
 fn or_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
@@ -96,6 +124,7 @@ impl Disk for Directory {
         // Sync what is still dirty, then drop the rest: what is read now is what would be left.
         opened.sync_all()?;
         rustix::fs::fadvise(&opened, 0, None, Advice::DontNeed)?;
+        read_ahead(&opened)?;
         Ok(Box::new(LogFile::new(opened)))
     }
 

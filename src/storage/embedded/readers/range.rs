@@ -117,8 +117,9 @@ fn choose(puts: &mut Puts<'_>, limit: usize, bytes_max: usize) -> Result<Vec<Put
 fn fetch(snapshot: &Snapshot, mut chosen: Vec<Put>) -> Result<Vec<KeyValue>, Failure> {
     chosen.sort_unstable_by_key(|put| put.revision);
     let mut items = Vec::with_capacity(chosen.len());
+    let mut values = snapshot.rising();
     for put in &chosen {
-        items.push(snapshot.value(&put.key, put.revision)?);
+        items.push(values.value(&put.key, put.revision)?);
     }
     items.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     Ok(items)

@@ -1,5 +1,7 @@
 //! The state of keys at a revision, in one read transaction.
 
+use std::cmp::Ordering;
+
 use actors::engine::{At, EngineError, GetResponse, Key, KeyValue, Revision};
 use redb::{ReadOnlyTable, ReadTransaction};
 
@@ -134,21 +136,65 @@ impl Snapshot {
             .events
             .get(revision.0)?
             .ok_or_else(|| missing(revision))?;
-        let record = decode(revision, found.value())?;
-        if record.key() != key {
-            return Err(Failure::Corrupt(format!(
-                "table events, record {revision}: it is about key {:?}, the tables expect {:?}",
-                String::from_utf8_lossy(record.key()),
-                String::from_utf8_lossy(key)
-            )));
+        key_value(key, revision, found.value())
+    }
+
+    /// A way through the values of puts whose revisions rise.
+    pub(super) fn rising(&self) -> Rising<'_> {
+        Rising {
+            events: &self.events,
+            rows: None,
+            next: 0,
         }
-        Ok(record.to_key_value())
     }
 
     /// The bytes of a put's value, of an event whose predecessor it is.
     pub(super) fn events(&self) -> &ReadOnlyTable<u64, &'static [u8]> {
         &self.events
     }
+}
+
+/// Values that are read in the order they lie in.
+pub(super) struct Rising<'s> {
+    events: &'s ReadOnlyTable<u64, &'static [u8]>,
+    rows: Option<redb::Range<'s, u64, &'static [u8]>>,
+    /// Where the next row may lie.
+    next: u64,
+}
+
+/// So many rows are passed over before a search from the root of the table is cheaper.
+const STEPS_MAX: u64 = 8;
+
+impl Rising<'_> {
+    /// The value that a put of this key stored; no revision may be below the one before.
+    pub(super) fn value(&mut self, key: &[u8], revision: Revision) -> Result<KeyValue, Failure> {
+        if self.rows.is_none() || revision.0 - self.next.min(revision.0) > STEPS_MAX {
+            self.rows = Some(self.events.range(revision.0..)?);
+        }
+        for row in self.rows.iter_mut().flatten() {
+            let (found, bytes) = row?;
+            self.next = found.value() + 1;
+            match found.value().cmp(&revision.0) {
+                Ordering::Less => {}
+                Ordering::Equal => return key_value(key, revision, bytes.value()),
+                Ordering::Greater => break,
+            }
+        }
+        Err(missing(revision))
+    }
+}
+
+/// A record as the value of the key that the other tables say it is about.
+fn key_value(key: &[u8], revision: Revision, bytes: &[u8]) -> Result<KeyValue, Failure> {
+    let record = decode(revision, bytes)?;
+    if record.key() != key {
+        return Err(Failure::Corrupt(format!(
+            "table events, record {revision}: it is about key {:?}, the tables expect {:?}",
+            String::from_utf8_lossy(record.key()),
+            String::from_utf8_lossy(key)
+        )));
+    }
+    Ok(record.to_key_value())
 }
 
 /// One key.
