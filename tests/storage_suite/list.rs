@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use actors::engine::{Change, Expect, Key, LeaseId, Mutation, Outcome, Revision};
 use taffrail::api::continuation::Continuation;
+use taffrail::storage::codec::object_of;
 use taffrail::storage::{Asked, Expired, StorageErrorKind};
 
 use crate::harness::*;
@@ -603,4 +604,16 @@ pub async fn li_46_any_state_ignores_the_limit_in_the_cache(h: Rc<Harness>) {
     assert_eq!(list.items.len(), expected, "PF-8, LI-10");
     assert_eq!(list.continue_token.is_none(), h.layer.is_cached());
     assert!(h.get("/pods/ns/a", Asked::Any).await.unwrap().is_some());
+}
+
+pub async fn li_18_items_carry_their_own_versions(h: Rc<Harness>) {
+    let a = h.create(&pod("ns", "a")).await;
+    let b = h.create(&pod("ns", "b")).await;
+    let list = h.list(List::below("/pods")).await.unwrap();
+    let versions: Vec<Revision> = list.items.iter().map(|item| item.revision).collect();
+    assert_eq!(versions, [a.revision, b.revision]);
+    for (item, created) in list.items.iter().zip([a, b]) {
+        let version = created.revision.to_string();
+        assert_eq!(object_of(item).unwrap().meta("resourceVersion"), version);
+    }
 }

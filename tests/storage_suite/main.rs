@@ -2,6 +2,12 @@
 //! `Cached`, over every engine (storage.md 6a; TS- numbers in the names of the checks).
 //!
 //! Another engine joins by a variant of `harness::Layer`; no check changes for it.
+//!
+//! Rules of the slice that no check cites, as there is nothing to get wrong: LI-3 (how a version is
+//! meant is an enum; unknown words end in `api::options`), LI-15 (an engine counts and reads in one
+//! transaction), LI-17 (a request's time-out drops its future), LI-19 (attributes are part of a
+//! decoded object), ST-32 and ST-50 (objects are moved in, answers are returned), ST-76 (the port's
+//! `compacted`, in the engine suite).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -55,6 +61,8 @@ on_every_layer! {
         ts_34_keys_are_checked_by_every_method,
         st_64_many_writers_of_one_key_lose_nothing,
         st_56_a_stale_value_is_written_anew,
+        st_34_what_was_acknowledged_is_read_at_once,
+        st_61_updates_see_the_current_version_and_answer_the_new_one,
     },
     list::{
         ts_15_versions_that_are_none_or_in_the_future,
@@ -76,6 +84,7 @@ on_every_layer! {
         ts_32_namespace_scoped_lists,
         ts_33_compaction_ends_exact_reads,
         li_46_any_state_ignores_the_limit_in_the_cache,
+        li_18_items_carry_their_own_versions,
     },
     watch::{
         ts_50_selectors_turn_updates_into_added_and_deleted,
@@ -95,6 +104,7 @@ on_every_layer! {
         wa_2_a_watch_ends_at_its_deadline,
         wa_10_a_watch_from_the_future_skips_what_is_older,
         wa_17_initial_events_from_the_future_are_refused,
+        ts_64_65_bookmarks_cover_what_was_sent,
     },
     dry_run::{
         st_80_create,

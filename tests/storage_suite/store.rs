@@ -557,3 +557,43 @@ impl std::task::Wake for Unpark {
         self.0.unpark();
     }
 }
+
+pub async fn st_34_what_was_acknowledged_is_read_at_once(h: Rc<Harness>) {
+    // The cache learns of a write by its watch; who reads after the answer must not notice.
+    let mut newest = h.create(&pod("ns", "a")).await;
+    for number in 0..50 {
+        let seen = h.get(A, Asked::Unset).await.unwrap().unwrap();
+        assert_eq!(seen, newest, "ST-23");
+        let seen = h.get(A, Asked::At(newest.revision)).await.unwrap().unwrap();
+        assert_eq!(seen, newest, "ST-23");
+        newest = h.set_node(A, &format!("n{number}")).await;
+    }
+    h.delete(A).await.unwrap();
+    assert_eq!(h.get(A, Asked::Unset).await.unwrap(), None);
+}
+
+pub async fn st_61_updates_see_the_current_version_and_answer_the_new_one(h: Rc<Harness>) {
+    let created = h.create(&pod("ns", "a")).await;
+    let mut versions = Vec::new();
+    let updated = h
+        .update(A, |current| {
+            let mut object = current.unwrap();
+            versions.push(object.meta("resourceVersion").to_owned());
+            object.set_meta("resourceVersion", "1");
+            Ok(with_node(object, "n"))
+        })
+        .await
+        .unwrap();
+    assert_eq!(versions, [created.revision.to_string()], "ST-8, ST-61");
+    assert_eq!(updated.revision, h.revision().await, "ST-59");
+    let answered = object_of(&updated).unwrap();
+    let version = updated.revision.to_string();
+    assert_eq!(answered.meta("resourceVersion"), version, "ST-59");
+    let stored = h
+        .engine
+        .get(actors::engine::Key::new("/registry/pods/ns/a"), At::Latest);
+    let stored = stored.await.unwrap().item.unwrap();
+    let stored: serde_json::Value = serde_json::from_slice(&stored.value).unwrap();
+    let kept = &stored["metadata"]["resourceVersion"];
+    assert!(kept.is_null(), "ST-54: {stored}");
+}

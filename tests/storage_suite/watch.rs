@@ -75,6 +75,7 @@ pub async fn ts_51_watch_from_zero_and_from_a_compacted_version(h: Rc<Harness>) 
     h.engine.compact(other.revision).await.unwrap();
     let mut again = h.watch(Watch::below("/pods").any()).await.unwrap();
     again.expect("Added", "ns/a", second.revision).await;
+    // WA-30, WA-31, LI-52: the texts of both are the registry's.
     let old = h.watch(Watch::below("/pods").after(first.revision)).await;
     match old {
         Err(error) => assert!(matches!(
@@ -145,6 +146,7 @@ pub async fn ts_55_an_unreadable_event_ends_the_watch(h: Rc<Harness>) {
     assert_eq!(stream.next().await, None, "nothing may follow");
 }
 
+/// WA-35.
 pub async fn ts_57_a_dropped_watch_is_forgotten(h: Rc<Harness>) {
     let now = h.revision().await;
     let stream = h.watch(Watch::below("/pods").after(now)).await.unwrap();
@@ -330,4 +332,39 @@ pub async fn wa_17_initial_events_from_the_future_are_refused(h: Rc<Harness>) {
             ..
         }
     ));
+}
+
+pub async fn ts_64_65_bookmarks_cover_what_was_sent(h: Rc<Harness>) {
+    let lasts = Duration::from_secs(3);
+    let wanted = Watch::below("/pods").initial(true).bookmarks();
+    let mut stream = h.watch(wanted.lasts(lasts)).await.unwrap();
+    let unasked = Watch::below("/pods").initial(true).lasts(lasts);
+    let mut without = h.watch(unasked).await.unwrap();
+    // Who has not read by the deadline gets no more, so reading begins before it.
+    let enough = tokio::time::Instant::now() + lasts / 2;
+    let mut created = 0;
+    while tokio::time::Instant::now() < enough {
+        h.create(&pod("ns", &format!("a{created}"))).await;
+        created += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let (mut bookmarks, mut reached) = (0, Revision::ZERO);
+    while let Some(seen) = stream.next().await {
+        match seen.kind.as_str() {
+            "Added" => assert!(seen.revision > reached, "WA-25: {seen:?} after {reached}"),
+            "End" => assert_eq!(bookmarks, 0, "it comes first"),
+            // WA-16: without the annotation of the one that ends the initial events.
+            "Bookmark" => {
+                assert!(seen.revision >= reached, "WA-25: {seen:?} after {reached}");
+                bookmarks += 1;
+            }
+            other => panic!("{other}"),
+        }
+        reached = seen.revision;
+    }
+    // Due two seconds before the end; below the cache nobody sends any.
+    assert_eq!(bookmarks, usize::from(h.layer.is_cached()), "WA-42");
+    while let Some(seen) = without.next().await {
+        assert_eq!(seen.kind, "Added", "WA-40");
+    }
 }
