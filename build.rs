@@ -110,7 +110,8 @@ pub fn find_commit(folder: &Path) -> Option<Found> {
         })?;
     Some(Found {
         commit,
-        files: vec![head, loose, packed],
+        // The log grows with every commit, also with the first of a branch that was packed.
+        files: vec![head, own.join("logs/HEAD"), loose, packed],
     })
 }
 

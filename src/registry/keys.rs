@@ -1,5 +1,7 @@
 //! Keys of objects and collections, relative to the store's prefix (RG-1, KV-1).
 
+use crate::api::field_error::go_quote;
+use crate::api::names::path_segment;
 use crate::api::resource::ResourceDefinition;
 
 /// Why no key can be formed; a bad request (RG-1).
@@ -12,9 +14,9 @@ pub enum KeyError {
     #[error("a name is required for {0}")]
     NoName(&'static str),
     /// A name or namespace that can't be part of a path (API-200).
-    #[error("{value:?} is no valid {what}: it may not be '.' or '..' nor contain '/' or '%'")]
+    #[error("{what} parameter invalid: {}: {}", go_quote(value), path_segment(value).join(";"))]
     Invalid {
-        /// `name` or `namespace`.
+        /// `Name` or `Namespace`.
         what: &'static str,
         /// What was given.
         value: String,
@@ -38,7 +40,7 @@ pub fn object_key(
     if name.is_empty() {
         return Err(KeyError::NoName(definition.plural));
     }
-    let name = segment("name", name)?;
+    let name = segment("Name", name)?;
     let prefix = definition.key_prefix;
     if !definition.is_namespaced() {
         return Ok(format!("/{prefix}/{name}"));
@@ -47,7 +49,7 @@ pub fn object_key(
         None => Err(KeyError::NoNamespace(definition.plural)),
         Some(namespace) => Ok(format!(
             "/{prefix}/{}/{name}",
-            segment("namespace", namespace)?
+            segment("Namespace", namespace)?
         )),
     }
 }
@@ -63,7 +65,7 @@ pub fn collection_key(
     let prefix = definition.key_prefix;
     match namespace.filter(|n| definition.is_namespaced() && !n.is_empty()) {
         None => Ok(format!("/{prefix}")),
-        Some(namespace) => Ok(format!("/{prefix}/{}", segment("namespace", namespace)?)),
+        Some(namespace) => Ok(format!("/{prefix}/{}", segment("Namespace", namespace)?)),
     }
 }
 

@@ -10,6 +10,7 @@ mod bad_input;
 mod command_line;
 mod deletion;
 mod heavy;
+mod hostile;
 mod kill;
 mod kube_rs;
 mod kubectl;

@@ -1,6 +1,7 @@
 //! JSON patches and JSON merge patches (4.2, 4.3), with limits on what they may cost.
 
 mod limits;
+mod missing;
 
 use json_patch::PatchOperation;
 use serde_json::{Map, Value};
@@ -11,6 +12,7 @@ use crate::api::options::FieldValidation;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use limits::Limits;
+use missing::Instead;
 
 /// A JSON patch may have so many operations (API-159).
 const MAX_OPERATIONS: usize = 10_000;
@@ -119,6 +121,11 @@ fn read_operation(item: Value) -> Result<Option<PatchOperation>, String> {
             return Err(format!("\"{name}\" of an operation must be a string"));
         }
     }
+    let mut item = item;
+    if let Value::Object(members) = &mut item {
+        // No value is null, as Go reads it.
+        members.entry("value").or_insert(Value::Null);
+    }
     Ok(serde_json::from_value(item).ok())
 }
 
@@ -129,6 +136,12 @@ fn apply_operations(
     let mut limits = Limits::default();
     for operation in operations {
         let carried_out = operation.as_ref().is_some_and(|operation| {
+            let missing = missing::instead(document, operation);
+            let operation = match &missing {
+                Instead::Nothing => return true,
+                Instead::Of(other) => other,
+                Instead::Itself => operation,
+            };
             limits.admit(document, operation)
                 // Nothing is undone: the document is a copy that is thrown away.
                 && json_patch::patch_unsafe(document, std::slice::from_ref(operation)).is_ok()

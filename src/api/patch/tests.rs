@@ -69,7 +69,11 @@ fn an_operation_that_fails_fails_the_patch() {
         r#"{"op":"move","from":"/data/none","path":"/data/x"}"#,
         r#"{"op":"move","from":"/data","path":"/data/x"}"#,
         r#"{"op":"add","path":"data","value":"1"}"#,
-        r#"{"op":"add","path":"/data/x"}"#,
+        r#"{"op":"test","path":"/data/none","value":"1"}"#,
+        r#"{"op":"test","path":"/none/none"}"#,
+        r#"{"op":"replace","path":"/none/none","value":"1"}"#,
+        r#"{"op":"replace","path":"/metadata/finalizers/5","value":"a/b"}"#,
+        r#"{"op":"copy","from":"/none/none","path":"/data/x"}"#,
         r#"{"op":"add","value":"1"}"#,
         r#"{"op":"frob","path":"/data"}"#,
         "{}",
@@ -87,6 +91,27 @@ fn an_operation_that_fails_fails_the_patch() {
     assert_eq!((failed.code, failed.reason), (422, "Invalid"));
     let message = "the server rejected our request due to an error in our request";
     assert_eq!(failed.message, message);
+}
+
+/// API-161: a member that is missing counts as null where it is replaced, tested or copied.
+#[test]
+fn missing_members_are_null() {
+    let replaced = by_json(r#"[{"op":"replace","path":"/data/new","value":"1"}]"#).unwrap();
+    assert_eq!(replaced["data"]["new"], "1");
+    for test in [
+        r#"[{"op":"test","path":"/data/new","value":null}]"#,
+        r#"[{"op":"test","path":"/data/new"}]"#,
+    ] {
+        assert_eq!(
+            by_json(test).unwrap(),
+            Value::Object(configmap().0),
+            "{test}"
+        );
+    }
+    let copied = by_json(r#"[{"op":"copy","from":"/data/none","path":"/data/new"}]"#).unwrap();
+    assert_eq!(copied["data"]["new"], "");
+    let added = by_json(r#"[{"op":"add","path":"/data/k"}]"#).unwrap();
+    assert_eq!(added["data"]["k"], "");
 }
 
 /// API-160, API-162: what is no patch.

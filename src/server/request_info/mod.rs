@@ -40,7 +40,7 @@ pub struct RequestInfo {
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum RequestInfoError {
     /// `/api/v1/watch` and the like: answered 500 as text (API-3).
-    #[error("unable to determine kind and namespace from url, {0}")]
+    #[error("failed to create RequestInfo: unable to determine kind and namespace from url, {0}")]
     NoResource(String),
     /// A `%` without two hexadecimal digits: answered 400 as text.
     #[error("invalid percent-encoding in the path {0:?}")]

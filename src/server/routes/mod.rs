@@ -133,6 +133,11 @@ pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<R
         return resource(method, info, catalog).map(Route::Resource);
     }
     let path = info.path.trim_matches('/');
+    let is_exact = info.path.len() <= path.len() + 1 && info.path.starts_with('/');
+    // Only discovery is found with a slash behind it too.
+    if !is_exact && !matches!(first_of(path), "api" | "apis" | "version") {
+        return Err(Miss::Page);
+    }
     let parts: Vec<&str> = path.split('/').collect();
     if let Some((root, check)) = Root::of_path(path) {
         return probed(method, Route::Health(root, check.to_owned()));
@@ -158,6 +163,10 @@ pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<R
         ["taffrail", "v1", "compact"] => Err(Miss::Method),
         _ => Err(Miss::Page),
     }
+}
+
+fn first_of(path: &str) -> &str {
+    path.split_once('/').map_or(path, |(first, _)| first)
 }
 
 /// A path that probes ask for: HEAD works too (API-128).
