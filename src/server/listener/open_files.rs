@@ -16,10 +16,10 @@ pub fn raise_open_file_limit() -> usize {
     if before.current != before.maximum
         && let Err(error) = setrlimit(Resource::Nofile, wanted)
     {
-        tracing::info!(%error, "the soft limit of open files can't be raised");
+        tracing::warn!(%error, "the soft limit of open files can't be raised");
     }
     let after = getrlimit(Resource::Nofile);
-    tracing::debug!(
+    tracing::info!(
         soft = describe(after.current),
         before = describe(before.current),
         hard = describe(after.maximum),
