@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use smol_str::SmolStr;
 
 use crate::engine::{Key, Prefix, Revision};
 use crate::object::CachedObject;
@@ -51,6 +52,13 @@ pub trait Predicate: Send + Sync + 'static {
 
     /// Text that is equal for equal predicates; empty for the one that matches everything.
     fn identity(&self) -> &str;
+
+    /// A field that must have an exact value for an object to be selected: its place in
+    /// [`Attributes::fields`](crate::object::Attributes::fields), and the value. Watchers are filed
+    /// under it, so that an event of another value never reaches them (WA-52, WA-53).
+    fn demanded_field(&self) -> Option<(usize, &str)> {
+        None
+    }
 }
 
 /// The predicate that selects everything.
@@ -107,6 +115,32 @@ pub struct WatchInterest {
     pub predicate: Arc<dyn Predicate>,
     /// In what form.
     pub projection: Arc<dyn Projection>,
+}
+
+/// What watchers are filed under: the narrowest thing that all events they may want have in common
+/// (WA-50).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Topic {
+    /// Every object of the resource.
+    All,
+    /// The objects of one namespace.
+    Namespace(Prefix),
+    /// The objects with this value of the field at this place, in whatever namespace.
+    Field(usize, SmolStr),
+    /// One object.
+    Object(Key),
+}
+
+impl WatchInterest {
+    /// The topic to file a watcher under.
+    pub fn topic(&self) -> Topic {
+        match (&self.scope, self.predicate.demanded_field()) {
+            (Scope::Object(key), _) => Topic::Object(key.clone()),
+            (_, Some((place, value))) => Topic::Field(place, SmolStr::new(value)),
+            (Scope::Namespace(prefix), None) => Topic::Namespace(prefix.clone()),
+            (Scope::All, None) => Topic::All,
+        }
+    }
 }
 
 /// What an event is for a scope and predicate: the table of WA-20. `current` is the object after

@@ -4,12 +4,11 @@
 //! Pure. It lies beside the ring under one lock: an event is appended and noted in one step, so
 //! that a Dispatcher which finds nothing noted may skip to the ring's end without reading.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::engine::{Key, Prefix};
+use super::topics::{Left, TopicMap};
 use crate::ring::RingEvent;
-use crate::watch::Scope;
+use crate::watch::Topic;
 
 /// Wakes a Dispatcher to look after one of its desks; must not block.
 pub trait Bell: Send + Sync {
@@ -31,19 +30,12 @@ pub(crate) struct Interests {
 struct Desk {
     id: DeskId,
     bell: Arc<dyn Bell>,
-    wanted: Topics,
+    /// The number of groups that watch each topic.
+    wanted: TopicMap<u32>,
     /// The first event of a wanted topic that has not been fetched yet.
     pending_from: Option<u64>,
     /// Set once the bell was rung and until the desk is looked after: one hint at most.
     rung: bool,
-}
-
-/// The topics somebody watches, each with the number of groups that do.
-#[derive(Default)]
-struct Topics {
-    all: u32,
-    namespaces: HashMap<Prefix, u32>,
-    objects: HashMap<Key, u32>,
 }
 
 /// What a desk finds when it is looked after.
@@ -61,7 +53,7 @@ impl Interests {
         self.desks.push(Desk {
             id,
             bell,
-            wanted: Topics::default(),
+            wanted: TopicMap::default(),
             pending_from: None,
             rung: false,
         });
@@ -73,25 +65,30 @@ impl Interests {
         self.desks.retain(|desk| desk.id != id);
     }
 
-    /// One more group of this desk watches the scope.
-    pub(crate) fn want(&mut self, id: DeskId, scope: &Scope) {
+    /// One more group of this desk watches the topic.
+    pub(crate) fn want(&mut self, id: DeskId, topic: &Topic) {
         if let Some(desk) = self.desks.iter_mut().find(|desk| desk.id == id) {
-            desk.wanted.add(scope);
+            *desk.wanted.entry(topic) += 1;
         }
     }
 
     /// One group fewer does.
-    pub(crate) fn unwant(&mut self, id: DeskId, scope: &Scope) {
+    pub(crate) fn unwant(&mut self, id: DeskId, topic: &Topic) {
         if let Some(desk) = self.desks.iter_mut().find(|desk| desk.id == id) {
-            desk.wanted.remove(scope);
+            desk.wanted.shrink(topic, |groups| {
+                *groups = groups.saturating_sub(1);
+                Left::nothing_if(*groups == 0)
+            });
         }
     }
 
     /// Notes an event for the desks that want it.
     pub(crate) fn note(&mut self, event: &RingEvent) {
         for desk in &mut self.desks {
-            if desk.pending_from.is_none() && desk.wanted.contains(&event.key) {
-                desk.pending_from = Some(event.sequence);
+            if desk.pending_from.is_none() {
+                let pending_from = &mut desk.pending_from;
+                desk.wanted
+                    .touched(event, |_| *pending_from = Some(event.sequence));
             }
         }
     }
@@ -116,48 +113,4 @@ impl Interests {
             }),
         }
     }
-}
-
-impl Topics {
-    fn add(&mut self, scope: &Scope) {
-        let count = match scope {
-            Scope::All => &mut self.all,
-            Scope::Namespace(prefix) => self.namespaces.entry(prefix.clone()).or_default(),
-            Scope::Object(key) => self.objects.entry(key.clone()).or_default(),
-        };
-        *count += 1;
-    }
-
-    fn remove(&mut self, scope: &Scope) {
-        match scope {
-            Scope::All => self.all = self.all.saturating_sub(1),
-            Scope::Namespace(prefix) => release(&mut self.namespaces, prefix),
-            Scope::Object(key) => release(&mut self.objects, key),
-        }
-    }
-
-    fn contains(&self, key: &Key) -> bool {
-        self.all > 0
-            || (!self.namespaces.is_empty() && self.namespaces.contains_key(namespace_of(key)))
-            || (!self.objects.is_empty() && self.objects.contains_key(key))
-    }
-}
-
-fn release<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, u32>, topic: &K) {
-    if let Some(count) = counts.get_mut(topic) {
-        *count -= 1;
-        if *count == 0 {
-            counts.remove(topic);
-        }
-    }
-}
-
-/// The part of a key up to its last slash: the prefix of the namespace it lies in.
-pub(crate) fn namespace_of(key: &Key) -> &[u8] {
-    let bytes = key.as_bytes();
-    let end = bytes
-        .iter()
-        .rposition(|byte| *byte == b'/')
-        .map_or(0, |at| at + 1);
-    bytes.get(..end).unwrap_or_default()
 }

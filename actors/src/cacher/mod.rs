@@ -18,13 +18,13 @@ mod shared;
 mod store;
 #[cfg(test)]
 mod tests;
+mod topics;
 
 use std::sync::Arc;
 
 use actix::{Actor, Context};
 
 pub use handle::{CacherHandle, NotFresh};
-pub(crate) use interests::namespace_of;
 pub use interests::{Bell, DeskId};
 pub(crate) use metrics::describe as describe_metrics;
 pub(crate) use metrics::resource_and_group;
@@ -36,6 +36,7 @@ use crate::exit::ExitGuard;
 use crate::mailbox;
 use metrics::CacherMetrics;
 pub(crate) use store::Store;
+pub(crate) use topics::{Left, TopicMap};
 
 /// See the module's documentation.
 pub(crate) struct Cacher {

@@ -13,7 +13,7 @@ use super::readiness::Readiness;
 use crate::engine::{Prefix, Revision};
 use crate::ring::{Change, Evict, Ring, RingBudget, RingEvent};
 use crate::snapshot::Snapshot;
-use crate::watch::Scope;
+use crate::watch::Topic;
 
 /// See the module's documentation. The Cacher alone writes snapshot, ring and readiness; a new
 /// life of it begins by emptying them.
@@ -119,12 +119,12 @@ impl Shared {
         self.live.write().interests.leave(desk);
     }
 
-    pub(crate) fn want(&self, desk: DeskId, scope: &Scope) {
-        self.live.write().interests.want(desk, scope);
+    pub(crate) fn want(&self, desk: DeskId, topic: &Topic) {
+        self.live.write().interests.want(desk, topic);
     }
 
-    pub(crate) fn unwant(&self, desk: DeskId, scope: &Scope) {
-        self.live.write().interests.unwant(desk, scope);
+    pub(crate) fn unwant(&self, desk: DeskId, topic: &Topic) {
+        self.live.write().interests.unwant(desk, topic);
     }
 
     /// Takes what is noted for the desk, in one step with the ring's end.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::interests::Interests;
 use super::*;
-use crate::engine::{Key, Prefix, Revision};
+use crate::engine::{Prefix, Revision};
 use crate::object::{CachedObject, Decode};
 use crate::ring::{Change, Ring, RingEvent};
 use crate::testing::{OneLiners, Stage, key, prefix};
-use crate::watch::Scope;
+use crate::watch::Topic;
 
 fn object(name: &str, revision: u64) -> Arc<CachedObject> {
     let value = bytes::Bytes::from(format!("red {revision}"));
@@ -136,10 +136,10 @@ fn a_desk_is_told_once_and_only_of_topics_it_wants() {
     let bell = Arc::new(CountedBell::default());
     let desk = interests.join(bell.clone());
     let idle = interests.join(Arc::new(CountedBell::default()));
-    let namespace = Scope::Namespace(Prefix::new("/registry/things/ns/"));
+    let namespace = Topic::Namespace(Prefix::new("/registry/things/ns/"));
     interests.want(desk, &namespace);
     interests.want(desk, &namespace);
-    interests.want(desk, &Scope::Object(key("other/a")));
+    interests.want(desk, &Topic::Object(key("other/a")));
     interests.note(&event("other/b", 1));
     assert_eq!(interests.bells(false).len(), 0);
     interests.note(&event("other/a", 2));
@@ -168,7 +168,7 @@ fn a_batch_of_many_pieces_is_noted_from_its_first_event_and_rings_once() {
     let bell = Arc::new(CountedBell::default());
     let shared = &stage.cacher.shared;
     let desk = shared.join(bell.clone());
-    shared.want(desk, &Scope::All);
+    shared.want(desk, &Topic::All);
     for number in 0..1_000 {
         stage.engine.put(&key(&format!("ns/{number}")), "red");
     }
@@ -211,10 +211,4 @@ async fn who_waits_for_freshness_is_woken_by_the_batch_and_told_when_the_cache_g
     stage.abandon();
     let refused = never.await.unwrap();
     assert!(matches!(refused, Err(NotFresh::NotReady(_))), "{refused:?}");
-}
-
-#[test]
-fn the_namespace_of_a_key_ends_at_its_last_slash() {
-    assert_eq!(namespace_of(&key("ns/a")), b"/registry/things/ns/");
-    assert_eq!(namespace_of(&Key::new("plain")), b"");
 }

@@ -114,8 +114,9 @@ impl Desk {
         }
         let group = Group::new(interest.clone(), self.position);
         let group = self.groups.insert(group).number;
-        self.topics.add(wish, group);
-        self.cacher.want(self.place, &interest.scope);
+        let topic = interest.topic();
+        self.topics.add(wish, &topic, group);
+        self.cacher.want(self.place, &topic);
         group
     }
 
@@ -162,8 +163,9 @@ impl Desk {
             && let Some(group) = self.groups.remove(member.group)
         {
             let wish = Wish::of(&group.interest);
-            self.topics.remove(&wish, member.group);
-            self.cacher.unwant(self.place, &group.interest.scope);
+            let topic = group.interest.topic();
+            self.topics.remove(&wish, &topic, member.group);
+            self.cacher.unwant(self.place, &topic);
         }
     }
 

@@ -53,7 +53,7 @@ impl Desk {
     /// An event, in its turn.
     fn take(&mut self, event: &Arc<RingEvent>) {
         let mut touched = std::mem::take(&mut self.touched);
-        self.topics.touched(&event.key, &mut touched);
+        self.topics.touched(event, &mut touched);
         for group in touched.drain(..) {
             self.offer(group, event);
         }

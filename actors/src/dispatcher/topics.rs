@@ -1,12 +1,12 @@
-//! Which groups an event may matter to: each is filed under its scope. Pure.
+//! Which groups an event may matter to: each is filed under its topic. Pure.
 
 use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use crate::cacher::namespace_of;
-use crate::engine::{Key, Prefix};
-use crate::watch::{Scope, WatchInterest};
+use crate::cacher::{Left, TopicMap};
+use crate::ring::RingEvent;
+use crate::watch::{Scope, Topic, WatchInterest};
 
 /// Numbers of groups.
 type Groups = SmallVec<[u32; 2]>;
@@ -14,9 +14,7 @@ type Groups = SmallVec<[u32; 2]>;
 /// See the module's documentation. A topic exists only while a group is filed under it.
 #[derive(Debug, Default)]
 pub(super) struct Topics {
-    all: Vec<u32>,
-    namespaces: HashMap<Prefix, Groups>,
-    objects: HashMap<Key, Groups>,
+    groups: TopicMap<Groups>,
     by_wish: HashMap<Wish, u32>,
 }
 
@@ -45,80 +43,23 @@ impl Topics {
     }
 
     /// Files a group.
-    pub(super) fn add(&mut self, wish: Wish, group: u32) {
-        match &wish.scope {
-            Scope::All => self.all.push(group),
-            Scope::Namespace(prefix) => {
-                self.namespaces
-                    .entry(prefix.clone())
-                    .or_default()
-                    .push(group);
-            }
-            Scope::Object(key) => self.objects.entry(key.clone()).or_default().push(group),
-        }
+    pub(super) fn add(&mut self, wish: Wish, topic: &Topic, group: u32) {
+        self.groups.entry(topic).push(group);
         self.by_wish.insert(wish, group);
     }
 
     /// Takes a group out.
-    pub(super) fn remove(&mut self, wish: &Wish, group: u32) {
+    pub(super) fn remove(&mut self, wish: &Wish, topic: &Topic, group: u32) {
         self.by_wish.remove(wish);
-        match &wish.scope {
-            Scope::All => self.all.retain(|filed| *filed != group),
-            Scope::Namespace(prefix) => take_out(&mut self.namespaces, prefix, group),
-            Scope::Object(key) => take_out(&mut self.objects, key, group),
-        }
+        self.groups.shrink(topic, |groups| {
+            groups.retain(|filed| *filed != group);
+            Left::nothing_if(groups.is_empty())
+        });
     }
 
-    /// The groups that a change of this object may matter to.
-    pub(super) fn touched(&self, key: &Key, into: &mut Vec<u32>) {
-        into.extend_from_slice(&self.all);
-        if let Some(groups) = self.namespaces.get(namespace_of(key)) {
-            into.extend_from_slice(groups);
-        }
-        if let Some(groups) = self.objects.get(key) {
-            into.extend_from_slice(groups);
-        }
-    }
-}
-
-fn take_out<K: std::hash::Hash + Eq>(topics: &mut HashMap<K, Groups>, topic: &K, group: u32) {
-    if let Some(groups) = topics.get_mut(topic) {
-        groups.retain(|filed| *filed != group);
-        if groups.is_empty() {
-            topics.remove(topic);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{interest, key};
-
-    fn touched(topics: &Topics, name: &str) -> Vec<u32> {
-        let mut groups = Vec::new();
-        topics.touched(&key(name), &mut groups);
-        groups
-    }
-
-    #[test]
-    fn an_event_touches_the_groups_of_all_of_its_namespace_and_of_its_object_wa_50() {
-        let mut topics = Topics::default();
-        let namespace = Scope::Namespace(Prefix::new("/registry/things/ns/"));
-        let scopes = [Scope::All, namespace, Scope::Object(key("ns/a"))];
-        let wishes = scopes.map(|scope| Wish::of(&interest(scope)));
-        for (wish, group) in wishes.iter().zip(0..) {
-            topics.add(wish.clone(), group);
-        }
-        assert_eq!(touched(&topics, "ns/a"), [0, 1, 2]);
-        assert_eq!(touched(&topics, "ns/b"), [0, 1]);
-        // A prefix ends at a slash (WA-24, PF-18).
-        assert_eq!(touched(&topics, "ns-bad/a"), [0]);
-        assert_eq!(topics.group_of(&wishes[1]), Some(1));
-        for (wish, group) in wishes.iter().zip(0..) {
-            topics.remove(wish, group);
-        }
-        assert_eq!(touched(&topics, "ns/a"), [0; 0]);
-        assert!(topics.namespaces.is_empty() && topics.by_wish.is_empty());
+    /// The groups that an event may matter to.
+    pub(super) fn touched(&self, event: &RingEvent, into: &mut Vec<u32>) {
+        self.groups
+            .touched(event, |groups| into.extend_from_slice(groups));
     }
 }

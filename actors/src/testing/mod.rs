@@ -11,5 +11,7 @@ mod objects;
 mod stage;
 
 pub use engine::FakeEngine;
-pub use objects::{ColorIs, Lines, LinesWithHeader, OneLiners, interest, key, prefix};
+pub use objects::{
+    ColorField, ColorIs, Lines, LinesWithHeader, OneLiners, interest, key, prefix, thing,
+};
 pub use stage::{Heard, Stage, hear, hear_all, hear_with};

@@ -1,4 +1,4 @@
-//! Objects of one line: the stored value is `COLOR TEXT`, the color is a label.
+//! Objects of one line: the stored value is `COLOR TEXT`, the color is a label and a field.
 
 use std::sync::Arc;
 
@@ -52,9 +52,48 @@ impl Decode for OneLiners {
                 namespace: namespace.into(),
                 name: name.into(),
                 labels: Box::new([(SmolStr::new("color"), SmolStr::new(color))]),
-                fields: Box::default(),
+                fields: Box::new([SmolStr::new(color)]),
             },
         })
+    }
+}
+
+/// A thing as it is after its first event.
+pub fn thing(name: &str, text: &str) -> CachedObject {
+    let value = Bytes::from(text.to_owned());
+    match OneLiners.decode(&key(name), Revision(1), &value) {
+        Ok(thing) => thing,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Selects things of one color by the field.
+pub struct ColorField(String);
+
+impl ColorField {
+    const LABEL: &str = "color=";
+
+    pub fn new(color: &str) -> ColorField {
+        ColorField(format!("{}{color}", ColorField::LABEL))
+    }
+
+    fn color(&self) -> &str {
+        self.0.get(ColorField::LABEL.len()..).unwrap_or_default()
+    }
+}
+
+impl Predicate for ColorField {
+    fn matches(&self, object: &CachedObject) -> bool {
+        let color = object.attributes.fields.first();
+        color.is_some_and(|color| color == self.color())
+    }
+
+    fn identity(&self) -> &str {
+        &self.0
+    }
+
+    fn demanded_field(&self) -> Option<(usize, &str)> {
+        Some((0, self.color()))
     }
 }
 

@@ -38,6 +38,14 @@ impl FieldRequirement {
         (self.target == target && !self.negated).then_some(self.value.as_str())
     }
 
+    /// The place and the exact value, if this requirement is about a field of the resource's own.
+    pub(super) fn demanded_field(&self) -> Option<(usize, &str)> {
+        match self.target {
+            Target::Field(place) if !self.negated => Some((place, &self.value)),
+            Target::Field(_) | Target::Name | Target::Namespace => None,
+        }
+    }
+
     pub(super) fn selects(&self, attributes: &Attributes) -> bool {
         let actual = match self.target {
             Target::Name => attributes.name.as_str(),

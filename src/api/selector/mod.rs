@@ -114,6 +114,12 @@ impl Predicate for Selection {
     fn identity(&self) -> &str {
         &self.identity
     }
+
+    fn demanded_field(&self) -> Option<(usize, &str)> {
+        self.fields
+            .iter()
+            .find_map(FieldRequirement::demanded_field)
+    }
 }
 
 #[cfg(test)]

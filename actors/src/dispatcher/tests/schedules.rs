@@ -8,7 +8,7 @@
 use super::*;
 use crate::engine::{Event, EventKind, Key, Prefix};
 use crate::object::{CachedObject, Decode};
-use crate::testing::{Lines, OneLiners, hear_all, interest, key};
+use crate::testing::{ColorField, Lines, OneLiners, hear_all, interest, key};
 use crate::watch::{Projection, transition};
 
 const SCHEDULES: u64 = 100;
@@ -221,8 +221,12 @@ impl World {
             1 => Scope::Object(key("other/a")),
             _ => Scope::All,
         };
-        match self.chance.below(2) {
+        match self.chance.below(3) {
             0 => interest(scope),
+            1 => WatchInterest {
+                predicate: Arc::new(ColorField::new(COLORS[self.chance.below(2)])),
+                ..interest(scope)
+            },
             _ => selecting(scope, COLORS[self.chance.below(2)]),
         }
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::*;
 use crate::engine::Prefix;
 use crate::object::CachedObject;
-use crate::testing::{Heard, Lines, LinesWithHeader, hear, hear_with, interest, key};
+use crate::testing::{ColorField, Heard, Lines, LinesWithHeader, hear, hear_with, interest, key};
 use crate::watch::{Predicate, Projection, WatchEventKind};
 
 fn namespace(name: &str) -> Scope {
@@ -392,5 +392,41 @@ fn a_dispatcher_that_panics_ends_its_streams_and_starts_anew() {
             assert!(Instant::now() < deadline, "the new life hears no hints");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+    });
+}
+
+#[test]
+fn a_watch_of_a_field_sees_objects_come_and_go_wa_52_wa_53() {
+    run(async {
+        let stage = Stage::new(RING_BYTES);
+        let dispatcher = dispatcher();
+        let mut colors: Vec<Watcher> = ["", "red", "blue"]
+            .into_iter()
+            .map(|color| {
+                let of_color = WatchInterest {
+                    predicate: Arc::new(ColorField::new(color)),
+                    ..interest(Scope::All)
+                };
+                dispatcher.watch_where(&stage, 0, of_color)
+            })
+            .collect();
+        let mut heard = |stage: &Stage, text: &str| {
+            stage.put("ns/a", text);
+            dispatcher.take_hints();
+            let lines = colors
+                .iter_mut()
+                .map(|watcher| hear(watcher).lines.concat());
+            lines.collect::<Vec<String>>()
+        };
+        assert_eq!(heard(&stage, " 1"), ["ADDED ns/a@1  1", "", ""]);
+        assert_eq!(
+            heard(&stage, "red 2"),
+            ["DELETED ns/a@2  1", "ADDED ns/a@2 red 2", ""]
+        );
+        assert_eq!(heard(&stage, "red 3"), ["", "MODIFIED ns/a@3 red 3", ""]);
+        assert_eq!(
+            heard(&stage, "blue 4"),
+            ["", "DELETED ns/a@4 red 3", "ADDED ns/a@4 blue 4"]
+        );
     });
 }

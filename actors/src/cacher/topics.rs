@@ -1,0 +1,240 @@
+//! Things filed under topics, and which of them an event touches. Pure.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use smol_str::SmolStr;
+
+use crate::engine::{Key, Prefix};
+use crate::object::CachedObject;
+use crate::ring::RingEvent;
+use crate::watch::Topic;
+
+/// See the module's documentation. A topic takes up room only while something is filed under it.
+#[derive(Debug)]
+pub(crate) struct TopicMap<T> {
+    all: Option<T>,
+    namespaces: HashMap<Prefix, T>,
+    /// By place, then by value.
+    fields: HashMap<usize, HashMap<SmolStr, T>>,
+    objects: HashMap<Key, T>,
+}
+
+impl<T> Default for TopicMap<T> {
+    fn default() -> TopicMap<T> {
+        TopicMap {
+            all: None,
+            namespaces: HashMap::new(),
+            fields: HashMap::new(),
+            objects: HashMap::new(),
+        }
+    }
+}
+
+impl<T: Default> TopicMap<T> {
+    /// What is filed under a topic, for changing it.
+    pub(crate) fn entry(&mut self, topic: &Topic) -> &mut T {
+        match topic {
+            Topic::All => self.all.get_or_insert_with(T::default),
+            Topic::Namespace(prefix) => self.namespaces.entry(prefix.clone()).or_default(),
+            Topic::Field(place, value) => {
+                let values = self.fields.entry(*place).or_default();
+                values.entry(value.clone()).or_default()
+            }
+            Topic::Object(key) => self.objects.entry(key.clone()).or_default(),
+        }
+    }
+
+    /// Changes what is filed under a topic; nothing is kept there when it answers that nothing is
+    /// left.
+    pub(crate) fn shrink(&mut self, topic: &Topic, take_out: impl FnOnce(&mut T) -> Left) {
+        match topic {
+            Topic::All => {
+                if self
+                    .all
+                    .as_mut()
+                    .is_some_and(|at| take_out(at).is_nothing())
+                {
+                    self.all = None;
+                }
+            }
+            Topic::Namespace(prefix) => shrink(&mut self.namespaces, prefix, take_out),
+            Topic::Field(place, value) => {
+                if let Some(values) = self.fields.get_mut(place) {
+                    shrink(values, value, take_out);
+                    if values.is_empty() {
+                        self.fields.remove(place);
+                    }
+                }
+            }
+            Topic::Object(key) => shrink(&mut self.objects, key, take_out),
+        }
+    }
+
+    /// Shows what is filed under the topics that an event touches: those of what the object is and
+    /// of what it was (WA-50). Nothing is shown twice.
+    pub(crate) fn touched<'t>(&'t self, event: &RingEvent, mut show: impl FnMut(&'t T)) {
+        self.all.iter().for_each(&mut show);
+        if !self.namespaces.is_empty() {
+            let namespace = self.namespaces.get(namespace_of(&event.key));
+            namespace.into_iter().for_each(&mut show);
+        }
+        if !self.objects.is_empty() {
+            self.objects.get(&event.key).into_iter().for_each(&mut show);
+        }
+        for (place, values) in &self.fields {
+            let now = event.current.as_deref().map(|object| field(object, *place));
+            let before = event
+                .previous
+                .as_deref()
+                .map(|object| field(object, *place));
+            let left = before.filter(|value| now != Some(*value));
+            for value in now.into_iter().chain(left) {
+                values.get(value).into_iter().for_each(&mut show);
+            }
+        }
+    }
+
+    /// Whether nothing is filed.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_none()
+            && self.namespaces.is_empty()
+            && self.fields.is_empty()
+            && self.objects.is_empty()
+    }
+}
+
+/// Whether something is left under a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    Something,
+    Nothing,
+}
+
+impl Left {
+    /// Nothing, if this is so.
+    pub(crate) fn nothing_if(is_empty: bool) -> Left {
+        match is_empty {
+            true => Left::Nothing,
+            false => Left::Something,
+        }
+    }
+
+    fn is_nothing(self) -> bool {
+        self == Left::Nothing
+    }
+}
+
+fn shrink<K, Q, T>(topics: &mut HashMap<K, T>, topic: &Q, take_out: impl FnOnce(&mut T) -> Left)
+where
+    K: Borrow<Q> + Hash + Eq,
+    Q: Hash + Eq,
+{
+    if topics
+        .get_mut(topic)
+        .is_some_and(|at| take_out(at).is_nothing())
+    {
+        topics.remove(topic);
+    }
+}
+
+/// A field's value, empty where the object has none.
+fn field(object: &CachedObject, place: usize) -> &str {
+    let value = object.attributes.fields.get(place);
+    value.map(SmolStr::as_str).unwrap_or_default()
+}
+
+/// The part of a key up to its last slash: the prefix of the namespace it lies in.
+fn namespace_of(key: &Key) -> &[u8] {
+    let bytes = key.as_bytes();
+    let end = bytes
+        .iter()
+        .rposition(|byte| *byte == b'/')
+        .map_or(0, |at| at + 1);
+    bytes.get(..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::engine::Revision;
+    use crate::ring::{Change, Ring};
+    use crate::testing::{key, thing};
+
+    fn change(name: &str, before: Option<&str>, now: Option<&str>) -> Arc<RingEvent> {
+        let mut ring = Ring::default();
+        let state = |text: Option<&str>| text.map(|text| Arc::new(thing(name, text)));
+        let change = Change {
+            key: key(name),
+            previous: state(before),
+            current: state(now),
+        };
+        let sequence = ring.push(Revision(1), change);
+        Arc::clone(ring.get(sequence).unwrap())
+    }
+
+    fn filed(topics: &[Topic]) -> TopicMap<u32> {
+        let mut map = TopicMap::default();
+        for (topic, number) in topics.iter().zip(0..) {
+            *map.entry(topic) = number;
+        }
+        map
+    }
+
+    fn touched(map: &TopicMap<u32>, event: &RingEvent) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        map.touched(event, |number| numbers.push(*number));
+        numbers
+    }
+
+    #[test]
+    fn an_event_touches_all_its_namespace_and_its_object_wa_50() {
+        let topics = [
+            Topic::All,
+            Topic::Namespace(Prefix::new("/registry/things/ns/")),
+            Topic::Object(key("ns/a")),
+        ];
+        let mut map = filed(&topics);
+        assert_eq!(touched(&map, &change("ns/a", None, Some("red"))), [0, 1, 2]);
+        assert_eq!(touched(&map, &change("ns/b", None, Some("red"))), [0, 1]);
+        // A prefix ends at a slash (WA-24, PF-18).
+        assert_eq!(touched(&map, &change("ns-bad/a", None, Some("red"))), [0]);
+        for topic in &topics {
+            map.shrink(topic, |_| Left::Nothing);
+        }
+        assert!(map.is_empty());
+    }
+
+    #[test]
+    fn an_event_touches_the_field_values_of_what_is_and_of_what_was_wa_52_wa_53() {
+        let color = |value: &str| Topic::Field(0, SmolStr::new(value));
+        let mut map = filed(&[color("red"), color("blue"), color("")]);
+        assert_eq!(touched(&map, &change("ns/a", None, Some("red 1"))), [0]);
+        assert_eq!(
+            touched(&map, &change("ns/a", Some("red 1"), Some("red 2"))),
+            [0]
+        );
+        assert_eq!(
+            touched(&map, &change("ns/a", Some("red 1"), Some("blue 2"))),
+            [1, 0]
+        );
+        assert_eq!(touched(&map, &change("ns/a", Some("blue 1"), None)), [1]);
+        assert_eq!(
+            touched(&map, &change("ns/a", Some(" 1"), Some("red 2"))),
+            [0, 2]
+        );
+        assert_eq!(touched(&map, &change("ns/a", None, Some("green"))), [0; 0]);
+        map.shrink(&color("red"), |_| Left::Nothing);
+        assert_eq!(touched(&map, &change("ns/a", None, Some("red 1"))), [0; 0]);
+    }
+
+    #[test]
+    fn the_namespace_of_a_key_ends_at_its_last_slash() {
+        assert_eq!(namespace_of(&key("ns/a")), b"/registry/things/ns/");
+        assert_eq!(namespace_of(&Key::new("plain")), b"");
+    }
+}
