@@ -2,6 +2,7 @@
 //! objects of one line, and forms of events that are easy to compare.
 #![allow(
     missing_docs,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "no part of the product: a test or a benchmark is to fail loudly"
 )]
