@@ -2,26 +2,26 @@
 //!
 //! - `updates`: 64 committers update 1,000 keys with 1 KiB values for 20 s while retention (10 s)
 //!   removes as fast as they write; then the store idles and gives space back.
+//! - `reclaim`: the same load with 2 s of retention while space is given back every other second:
+//!   how long writes wait for it.
 //! - `creates`: 64 committers create 100,000 keys of 1 KiB, which are then read as a cache would.
 //! - `open`: opens the directory and says how long that and reading everything took.
 //!
 //! Figures are of this process: rate, CPU per event, latency, blocks of the directory.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use actors::engine::{
-    At, Change, Engine, Expect, Key, LeaseId, Mutation, Origin, Outcome, Prefix, RangeRequest,
-    Retention, Revision,
-};
-use bytes::Bytes;
+use actors::engine::{At, Engine, Expect, Outcome, Prefix, RangeRequest, Retention, Revision};
 use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
 
 const COMMITTERS: u64 = 64;
-const VALUE_BYTES: usize = 1024;
+
+mod engine_meter;
+
+use engine_meter::{Meter, blocks, cpu_seconds, put, resident_mib};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -36,96 +36,11 @@ async fn main() -> Result<(), Failure> {
     println!("opened in {:.1?}, {:?}", started.elapsed(), engine.stats());
     match scenario.as_str() {
         "updates" => updates(engine, &directory, number.unwrap_or(20)).await,
+        "reclaim" => reclaim(engine, &directory, number.unwrap_or(20)).await,
         "creates" => creates(engine, number.unwrap_or(100_000)).await,
         "open" => load(&*engine).await,
         other => Err(format!("no such scenario: {other}").into()),
     }
-}
-
-fn put(key: String, expect: Expect, count: u64) -> Mutation {
-    let mut value = vec![b'x'; VALUE_BYTES];
-    for (place, byte) in value.iter_mut().zip(count.to_le_bytes().iter().cycle()) {
-        *place = byte.wrapping_mul(31).wrapping_add(*place);
-    }
-    Mutation {
-        key: Key::new(key),
-        expect,
-        change: Change::Put {
-            value: Bytes::from(value),
-            lease: LeaseId(0),
-        },
-        origin: Origin {
-            user: "admin".to_owned(),
-            manager: "engine-load".to_owned(),
-            audit_id: "9e107d9d-3721-4d2c-8a1b-1c2d3e4f5a6b".to_owned(),
-        },
-    }
-}
-
-struct Meter {
-    started: Instant,
-    cpu: f64,
-}
-
-impl Meter {
-    fn start() -> Meter {
-        Meter {
-            started: Instant::now(),
-            cpu: cpu_seconds(),
-        }
-    }
-
-    fn report(&self, events: u64, mut waits: Vec<Duration>) {
-        waits.sort_unstable();
-        let at = |part: usize| {
-            waits
-                .get(waits.len() * part / 1000)
-                .copied()
-                .unwrap_or_default()
-        };
-        let (wall, cpu) = (
-            self.started.elapsed().as_secs_f64(),
-            cpu_seconds() - self.cpu,
-        );
-        println!(
-            "{events} events in {wall:.1} s: {:.0}/s, {:.1} us CPU each; wait p50 {:.1?} p99 {:.1?} \
-             max {:.1?}",
-            events as f64 / wall,
-            cpu * 1e6 / events.max(1) as f64,
-            at(500),
-            at(990),
-            waits.last().copied().unwrap_or_default()
-        );
-    }
-}
-
-fn cpu_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = text
-        .rsplit(')')
-        .next()
-        .unwrap_or_default()
-        .split(' ')
-        .collect();
-    let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok());
-    (ticks(12).unwrap_or(0.0) + ticks(13).unwrap_or(0.0)) / 100.0
-}
-
-fn blocks(directory: &Path) -> u64 {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.metadata().ok())
-        .map(|metadata| metadata.blocks() * 512)
-        .sum()
-}
-
-fn resident_mib() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = text
-        .split(' ')
-        .nth(1)
-        .and_then(|text| text.parse::<u64>().ok());
-    (pages.unwrap_or(0) * 4096) >> 20
 }
 
 async fn updates(
@@ -200,6 +115,69 @@ async fn updates(
     );
     engine.close().await;
     println!("closed: {} KiB", blocks(directory) >> 10);
+    Ok(())
+}
+
+async fn reclaim(
+    engine: Arc<EmbeddedEngine>,
+    directory: &Path,
+    seconds: u64,
+) -> Result<(), Failure> {
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let retention = Retention {
+        age: Duration::from_secs(2),
+        bytes: 1 << 30,
+    };
+    let keeper = {
+        let (engine, stop) = (Arc::clone(&engine), Arc::clone(&stop));
+        let directory = directory.to_owned();
+        tokio::spawn(async move {
+            while !stop.load(Ordering::Relaxed) {
+                let horizon = engine.horizon(retention, SystemTime::now()).await?;
+                engine.compact(horizon).await?;
+                while engine.maintain(false).await?.more {}
+                let (before, begun, mut steps) = (blocks(&directory), Instant::now(), 1);
+                while engine.maintain(true).await?.more && !stop.load(Ordering::Relaxed) {
+                    steps += 1;
+                }
+                println!(
+                    "{} KiB are {} KiB after {steps} steps in {:.1?}",
+                    before >> 10,
+                    blocks(&directory) >> 10,
+                    begun.elapsed()
+                );
+                tokio::time::sleep(Duration::from_secs(2)).await;
+            }
+            Ok::<_, Failure>(())
+        })
+    };
+    let meter = Meter::start();
+    let committers: Vec<_> = (0..COMMITTERS)
+        .map(|committer| {
+            let engine = Arc::clone(&engine);
+            tokio::spawn(async move { update(&*engine, committer, seconds).await })
+        })
+        .collect();
+    let mut waits = Vec::new();
+    for committer in committers {
+        waits.extend(committer.await??);
+    }
+    stop.store(true, Ordering::Relaxed);
+    meter.report(waits.len() as u64, waits);
+    keeper.await??;
+    let of_interest = [
+        "file_switch_duration",
+        "commit_duration",
+        "removal_duration",
+    ];
+    for line in recorder.render().lines() {
+        let told = of_interest.iter().any(|name| line.contains(name));
+        if told && !line.starts_with('#') {
+            println!("{line}");
+        }
+    }
+    engine.close().await;
     Ok(())
 }
 

@@ -7,8 +7,10 @@ mod damage;
 mod faulty;
 mod files;
 mod golden;
+mod middle;
 mod records;
 mod restart;
+mod space;
 mod story;
 
 /// The seed of this run: the time, unless `TAFFRAIL_SEED` says another.

@@ -25,6 +25,9 @@ const STEP: Duration = Duration::from_millis(5);
 const SYNC_BYTES: u64 = 2 * 1024 * 1024;
 /// Events that may be copied while the writers wait.
 const SEAL_EVENTS: u64 = 512;
+/// Bytes of their records: what one batch may add at most. However large the values, the writers
+/// don't wait longer than it takes to write and sync this.
+const SEAL_BYTES: u64 = 4 * 1024 * 1024;
 
 /// A copy in the making; its file goes with it unless it took the log's place.
 pub struct Rebuild {
@@ -32,6 +35,8 @@ pub struct Rebuild {
     store: Option<Store>,
     /// Events up to here are copied.
     copied: Revision,
+    /// Bytes of their records.
+    copied_bytes: u64,
     unsynced_bytes: u64,
 }
 
@@ -57,6 +62,7 @@ impl Rebuild {
             disk,
             store: None,
             copied: Revision::ZERO,
+            copied_bytes: 0,
             unsynced_bytes: 0,
         };
         let (store, _) = Store::open(&*rebuild.disk, DataFile::Rebuilt, cache_bytes, None)?;
@@ -77,7 +83,15 @@ impl Rebuild {
         let source = log.read()?;
         let meta = read_meta(&source)?;
         self.copy(&source, &meta, |_| started.elapsed() < STEP)?;
-        Ok(meta.totals.revision.0 - self.copied.0 <= SEAL_EVENTS / 2)
+        // Half of it, as the writers go on until it is their turn to wait.
+        Ok(self.is_near(&meta, SEAL_EVENTS / 2, SEAL_BYTES / 2))
+    }
+
+    /// Whether no more than this is left to copy. A single event is never too large.
+    fn is_near(&self, meta: &Meta, events: u64, bytes: u64) -> bool {
+        let events_left = meta.totals.revision.0.saturating_sub(self.copied.0);
+        let bytes_left = meta.totals.retained_bytes.saturating_sub(self.copied_bytes);
+        events_left <= 1 || (events_left <= events && bytes_left <= bytes)
     }
 
     /// Copies the rest while writers wait and makes the copy durable.
@@ -87,7 +101,7 @@ impl Rebuild {
     pub fn seal(&mut self, log: &Store) -> Result<Seal, Failure> {
         let source = log.read()?;
         let meta = read_meta(&source)?;
-        if meta.totals.revision.0 - self.copied.0 > SEAL_EVENTS {
+        if !self.is_near(&meta, SEAL_EVENTS, SEAL_BYTES) {
             return Ok(Seal::Behind);
         }
         self.copy(&source, &meta, |_| true)?;
@@ -152,7 +166,7 @@ impl Rebuild {
             .next()
             .is_none();
         let copied = if last { meta.totals.revision } else { copied };
-        ledger.finish()?;
+        let totals = ledger.finish()?;
         let unsynced_bytes = self.unsynced_bytes + bytes_copied;
         if unsynced_bytes >= SYNC_BYTES {
             store.commit(transaction)?;
@@ -162,6 +176,7 @@ impl Rebuild {
             self.unsynced_bytes = unsynced_bytes;
         }
         self.copied = copied;
+        self.copied_bytes = totals.retained_bytes;
         Ok(())
     }
 }

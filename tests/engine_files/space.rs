@@ -1,0 +1,194 @@
+//! Retention, measured: how much of the disk a store takes while it forgets as fast as it is
+//! written to, how much once it has forgotten, and how long writers wait for space to be given
+//! back.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use actors::engine::{
+    Change, Engine, Expect, Key, LeaseId, Mutation, Origin, Outcome, Retention, Revision,
+};
+use bytes::Bytes;
+use futures_util::future::join_all;
+use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
+
+const MIB: u64 = 1024 * 1024;
+const UPDATES: u64 = 200_000;
+const KEYS: u64 = 1000;
+const VALUE_BYTES: usize = 1024;
+const COMMITTERS: u64 = 50;
+/// Updates a second at most: from some 18,000 on, what ten seconds of retention must keep takes
+/// the whole limit by itself.
+const PACE: f64 = 14_000.0;
+/// The longest that writers may wait for a step.
+const STALL_MAX: f64 = 0.1;
+
+fn allocated(directory: &Path) -> u64 {
+    let entries = std::fs::read_dir(directory).unwrap().flatten();
+    // A file may go away meanwhile.
+    let metadata = entries.filter_map(|entry| entry.metadata().ok());
+    metadata.map(|metadata| metadata.blocks() * 512).sum()
+}
+
+fn put(number: u64, key: u64, expect: Expect) -> Mutation {
+    let mut value = number.to_string().into_bytes();
+    value.resize(VALUE_BYTES, b'v');
+    Mutation {
+        key: Key::new(format!("/registry/configmaps/default/key-{key:03}")),
+        expect,
+        change: Change::Put {
+            value: Bytes::from(value),
+            lease: LeaseId(0),
+        },
+        origin: Origin {
+            user: "admin".to_owned(),
+            manager: "kubectl".to_owned(),
+            audit_id: "9e107d9d-3721-4d2c-8a1b-1c2d3e4f5a6b".to_owned(),
+        },
+    }
+}
+
+/// When a load ends.
+struct Stop {
+    begun: Instant,
+    after: u64,
+    now: Arc<AtomicBool>,
+}
+
+/// Updates this committer's own keys in turn until it is to stop.
+async fn update(engine: &EmbeddedEngine, own: u64, done: &AtomicU64, stop: &Stop) {
+    let keys: Vec<u64> = (own..KEYS).step_by(COMMITTERS as usize).collect();
+    let mut last = vec![Revision::ZERO; keys.len()];
+    for turn in 0.. {
+        let number = done.fetch_add(1, Ordering::SeqCst);
+        if number >= stop.after || stop.now.load(Ordering::Relaxed) {
+            return;
+        }
+        let due = stop.begun + Duration::from_secs_f64(number as f64 / PACE);
+        tokio::time::sleep_until(due.into()).await;
+        let at = turn % keys.len();
+        let expect = match last[at] {
+            Revision::ZERO => Expect::Absent,
+            revision => Expect::Unchanged(revision),
+        };
+        match engine.commit(put(number, keys[at], expect)).await.unwrap() {
+            Outcome::Committed(event) => last[at] = event.revision,
+            // The key is older than this load.
+            Outcome::Refused { current, .. } => {
+                last[at] = current.map_or(Revision::ZERO, |item| item.revision);
+            }
+        }
+    }
+}
+
+async fn load(engine: &Arc<EmbeddedEngine>, updates: u64, stop: &Arc<AtomicBool>) {
+    let stop = Arc::new(Stop {
+        begun: Instant::now(),
+        after: updates,
+        now: Arc::clone(stop),
+    });
+    let done = Arc::new(AtomicU64::new(0));
+    let committers = (0..COMMITTERS).map(|own| {
+        let (engine, done, stop) = (Arc::clone(engine), Arc::clone(&done), Arc::clone(&stop));
+        tokio::spawn(async move { update(&engine, own, &done, &stop).await })
+    });
+    for done in join_all(committers).await {
+        done.unwrap();
+    }
+}
+
+/// What the compactor does, once.
+async fn forget(engine: &EmbeddedEngine, retention: Retention, reclaim: bool) {
+    let horizon = engine.horizon(retention, SystemTime::now()).await.unwrap();
+    engine.compact(horizon).await.unwrap();
+    while engine.maintain(false).await.unwrap().more {}
+    while reclaim && engine.maintain(true).await.unwrap().more {}
+}
+
+/// A number of the engine's own metrics.
+fn measured(rendered: &str, line: &str) -> f64 {
+    let found = rendered.lines().find_map(|other| other.strip_prefix(line));
+    found.map_or(0.0, |number| number.trim().parse().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_space_of_forgotten_history_is_bounded_and_given_back_without_stalls() {
+    let retention = Retention {
+        age: Duration::from_secs(10),
+        bytes: 1 << 30,
+    };
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new();
+    let recorder = recorder.install_recorder().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let engine = EmbeddedEngine::open(EmbeddedOptions::new(directory.path())).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let keeper = tokio::spawn({
+        let (engine, stop) = (Arc::clone(&engine), Arc::clone(&stop));
+        async move {
+            while !stop.load(Ordering::Relaxed) {
+                forget(&engine, retention, false).await;
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        }
+    });
+    let sampler = tokio::spawn({
+        let (path, stop) = (directory.path().to_owned(), Arc::clone(&stop));
+        async move {
+            let mut most = 0;
+            while !stop.load(Ordering::Relaxed) {
+                most = most.max(allocated(&path));
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            most
+        }
+    });
+    let begun = Instant::now();
+    load(&engine, UPDATES, &Arc::default()).await;
+    println!("{UPDATES} updates in {:.1?}", begun.elapsed());
+    tokio::time::sleep(retention.age + Duration::from_secs(1)).await;
+    stop.store(true, Ordering::Relaxed);
+    keeper.await.unwrap();
+    let most = sampler.await.unwrap();
+    println!("at most {} MiB", most / MIB);
+    assert!(most <= 256 * MIB, "{} MiB", most / MIB);
+
+    // Under load all is to be given back that there is to give.
+    let full = allocated(directory.path());
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers = tokio::spawn({
+        let (engine, stop) = (Arc::clone(&engine), Arc::clone(&stop));
+        async move { load(&engine, u64::MAX, &stop).await }
+    });
+    for _ in 0..3 {
+        forget(&engine, retention, true).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    writers.await.unwrap();
+    let rendered = recorder.render();
+    let name = "taffrail_storage_file_switch_duration_seconds";
+    let switches = measured(&rendered, &format!("{name}_count "));
+    let stall = measured(&rendered, &format!("{name}{{quantile=\"1\"}} "));
+    println!("{switches} switches, the longest {:.1} ms", stall * 1000.0);
+    assert!(
+        switches >= 1.0,
+        "nothing of {} MiB was given back",
+        full / MIB
+    );
+    assert!(stall <= STALL_MAX, "writers waited for {stall} s");
+
+    // As if it had waited once more, for what was written meanwhile.
+    let retention = Retention {
+        age: Duration::ZERO,
+        ..retention
+    };
+    forget(&engine, retention, true).await;
+    let (after, live) = (allocated(directory.path()), KEYS * VALUE_BYTES as u64);
+    println!("{} KiB are {} KiB", full / 1024, after / 1024);
+    assert_eq!(engine.stats().live_keys, KEYS);
+    assert!(after <= 3 * live + 16 * MIB, "{} MiB", after / MIB);
+    engine.close().await;
+}
