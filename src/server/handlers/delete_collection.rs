@@ -74,5 +74,5 @@ pub(super) async fn delete_collection(
         continue_token: last_page.continue_token,
         remaining_item_count: last_page.remaining_item_count,
     };
-    respond::list(&form, definition, list).await
+    respond::list(&form, definition, list, &exchange.shared.kept_runs).await
 }

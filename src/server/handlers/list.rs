@@ -23,5 +23,5 @@ pub(super) async fn list(exchange: &Exchange<'_>, target: &Target) -> Answered {
         .store
         .list(namespace, &options, Arc::new(selection))
         .await?;
-    respond::list(&form, definition, list).await
+    respond::list(&form, definition, list, &exchange.shared.kept_runs).await
 }

@@ -1,11 +1,16 @@
 //! Lists: of objects, of their metadata, as Tables (API-61, API-64, API-68, API-71).
 
+use std::sync::Arc;
+
 use actors::object::CachedObject;
+use bytes::Bytes;
+use futures_util::stream::LocalBoxStream;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::kept::{ItemForm, KeptRuns};
 use super::pieces::{ListWriter, WriteItem};
 use super::{Answer, Form, mark_gzip, packed, text};
 use crate::api::resource::ResourceDefinition;
@@ -15,6 +20,9 @@ use crate::server::conversion::{self, TableForm};
 use crate::server::gzip;
 use crate::server::negotiation::{Conversion, Format, MetaVersion};
 use crate::storage::ObjectList;
+
+/// More than kind and API version of any item take up.
+const TYPE_BYTES_MAX: usize = 128;
 
 /// The members of a list's metadata, without braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,12 +51,47 @@ pub async fn list(
     form: &Form,
     definition: &'static ResourceDefinition,
     list: ObjectList,
+    kept: &Arc<KeptRuns>,
 ) -> Result<Answer, Box<Status>> {
-    let writer = writer(form, definition, list)?;
-    if form.accepted.format == Format::Json && !form.accepted.pretty {
-        return Ok(streamed(form, writer));
+    if form.accepted.format != Format::Json || form.accepted.pretty {
+        return Ok(rewritten(form, writer(form, definition, list)?).await);
     }
-    Ok(rewritten(form, writer).await)
+    if form.gzip
+        && let Some(items) = item_form(form.accepted.conversion)
+        && is_long(form, definition, &list)?
+    {
+        let writer = writer(form, definition, list)?;
+        let mut answer = chunked(writer.into_runs(items, Arc::clone(kept)));
+        mark_gzip(&mut answer);
+        return Ok(answer);
+    }
+    Ok(streamed(form, writer(form, definition, list)?))
+}
+
+/// The form of items whose text depends on the object alone, and may be kept.
+fn item_form(conversion: Option<Conversion>) -> Option<ItemForm> {
+    match conversion {
+        None | Some(Conversion::AggregatedDiscovery) => Some(ItemForm::Plain),
+        Some(Conversion::MetadataList(MetaVersion::V1)) => Some(ItemForm::MetadataV1),
+        Some(Conversion::MetadataList(MetaVersion::V1Beta1)) => Some(ItemForm::MetadataV1Beta1),
+        Some(Conversion::Metadata(_) | Conversion::Table(_)) => None,
+    }
+}
+
+/// Whether the list is long enough to be compressed.
+fn is_long(
+    form: &Form,
+    definition: &'static ResourceDefinition,
+    list: &ObjectList,
+) -> Result<bool, Box<Status>> {
+    let objects: usize = list.items.iter().map(|item| item.wire.len()).sum();
+    // No form of an item is longer than the object itself by more than its type.
+    if objects + list.items.len() * TYPE_BYTES_MAX <= gzip::THRESHOLD_BYTES {
+        return Ok(false);
+    }
+    let mut writer = writer(form, definition, list.clone())?;
+    writer.next_piece(gzip::THRESHOLD_BYTES);
+    Ok(!writer.is_done())
 }
 
 fn writer(
@@ -120,15 +163,19 @@ fn write_plain_item(object: &CachedObject, out: &mut Vec<u8>) {
     out.extend_from_slice(object.item_body());
 }
 
+fn chunked(chunks: LocalBoxStream<'static, Bytes>) -> Answer {
+    let mut answer = Response::new(ResponseBody::Chunks(chunks));
+    let json = HeaderValue::from_static(Format::Json.media_type());
+    answer.headers_mut().insert(CONTENT_TYPE, json);
+    answer
+}
+
 fn streamed(form: &Form, mut writer: ListWriter) -> Answer {
     let head = writer.next_piece(gzip::THRESHOLD_BYTES);
     if writer.is_done() {
         return packed(StatusCode::OK, form, head);
     }
-    let chunks = writer.into_stream(head, form.gzip);
-    let mut answer = Response::new(ResponseBody::Chunks(chunks));
-    let json = HeaderValue::from_static(Format::Json.media_type());
-    answer.headers_mut().insert(CONTENT_TYPE, json);
+    let mut answer = chunked(writer.into_stream(head, form.gzip));
     if form.gzip {
         mark_gzip(&mut answer);
     }

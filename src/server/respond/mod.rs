@@ -4,6 +4,7 @@
 //! never parsed. Long lists go out in pieces ([`pieces`]), so that they neither stand in memory
 //! twice nor keep the thread's watches waiting.
 
+mod kept;
 mod list;
 mod pieces;
 mod text;
@@ -19,6 +20,7 @@ use http::{Response, StatusCode};
 use jiff::Timestamp;
 use metrics::Histogram;
 
+pub use kept::KeptRuns;
 pub use list::{ListMetadata, list};
 
 use super::body::ResponseBody;

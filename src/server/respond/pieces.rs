@@ -11,7 +11,9 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, LocalBoxStream};
 
+use super::kept::{ItemForm, KeptRuns, Run, RunForm, run_length};
 use crate::server::gzip::Gzip;
+use crate::server::gzip::segments::{Assembly, Segment};
 
 /// How much of a list is written at a time.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -67,19 +69,61 @@ impl ListWriter {
                 self.is_done = true;
                 break;
             };
-            let before = piece.len();
-            if !std::mem::take(&mut self.is_first) {
-                piece.push(b',');
-            }
-            let with_comma = piece.len();
-            (self.write_item)(&item, &mut piece);
-            if piece.len() == with_comma {
-                // An item that can't be shown leaves no trace, not even its comma.
-                piece.truncate(before);
-                self.is_first = before == with_comma;
-            }
+            self.is_first &= !write(&self.write_item, &item, self.is_first, &mut piece);
         }
         piece
+    }
+
+    /// The whole list as a gzip body, made of runs that are kept for whoever asks next.
+    pub(super) fn into_runs(
+        self,
+        items: ItemForm,
+        kept: Arc<KeptRuns>,
+    ) -> LocalBoxStream<'static, Bytes> {
+        let state = (self, Assembly::default());
+        stream::unfold(Some(state), move |state| {
+            let kept = Arc::clone(&kept);
+            async move {
+                let (mut writer, mut assembly) = state?;
+                tokio::task::yield_now().await;
+                let mut out = Vec::new();
+                let opening = std::mem::take(&mut writer.opening);
+                if !opening.is_empty() {
+                    assembly.push(&Segment::of(&opening), opening.len(), &mut out);
+                }
+                if let Some(run) = writer.next_run(items, &kept) {
+                    assembly.push(&run.segment, run.length, &mut out);
+                    return Some((Bytes::from(out), Some((writer, assembly))));
+                }
+                let closing = writer.closing;
+                assembly.push(&Segment::of(closing), closing.len(), &mut out);
+                assembly.finish(&mut out);
+                Some((Bytes::from(out), None))
+            }
+        })
+        .boxed_local()
+    }
+
+    /// The next run of items; `None` when there are none left.
+    fn next_run(&mut self, items: ItemForm, kept: &KeptRuns) -> Option<Arc<Run>> {
+        let rest = self.items.as_slice();
+        let run = rest.get(..run_length(rest)).filter(|run| !run.is_empty())?;
+        let form = RunForm {
+            items,
+            is_first: self.is_first,
+        };
+        let found = kept.get(form, run, || {
+            let mut text = Vec::new();
+            let mut is_first = form.is_first;
+            for item in run {
+                is_first &= !write(&self.write_item, item, is_first, &mut text);
+            }
+            text
+        });
+        let length = run.len();
+        self.is_first &= found.length == 0;
+        self.items.by_ref().take(length).for_each(drop);
+        Some(found)
     }
 
     /// Everything that is left, as a stream; the piece made already goes first.
@@ -98,6 +142,22 @@ impl ListWriter {
             pieces.map(Bytes::from).boxed_local()
         }
     }
+}
+
+/// Writes an item, with a comma before it unless it is the first; answers whether it did: one that
+/// can't be shown leaves no trace, not even its comma.
+fn write(write_item: &WriteItem, item: &CachedObject, is_first: bool, out: &mut Vec<u8>) -> bool {
+    let before = out.len();
+    if !is_first {
+        out.push(b',');
+    }
+    let with_comma = out.len();
+    write_item(item, out);
+    let is_written = out.len() > with_comma;
+    if !is_written {
+        out.truncate(before);
+    }
+    is_written
 }
 
 fn compressed(pieces: LocalBoxStream<'static, Vec<u8>>) -> LocalBoxStream<'static, Bytes> {

@@ -11,7 +11,7 @@ use crate::registry::definitions::core::CONFIGMAPS;
 use crate::storage::ObjectList;
 use crate::storage::codec::Codec;
 
-fn cached(name: &str, text: &str, revision: u64) -> Arc<CachedObject> {
+pub(super) fn cached(name: &str, text: &str, revision: u64) -> Arc<CachedObject> {
     let mut object = Object::default();
     object.set_type("ConfigMap", "v1");
     object.set_meta("name", name);
@@ -57,7 +57,9 @@ async fn body(answer: Answer) -> (Vec<u8>, usize) {
 }
 
 async fn listed(form: Form, list_of: ObjectList) -> (Value, usize) {
-    let answer = list(&form, &CONFIGMAPS, list_of).await.expect("an answer");
+    let answer = list(&form, &CONFIGMAPS, list_of, &Arc::default())
+        .await
+        .expect("an answer");
     let (bytes, pieces) = body(answer).await;
     (serde_json::from_slice(&bytes).expect("a document"), pieces)
 }
@@ -89,7 +91,9 @@ async fn an_empty_list_has_items_all_the_same_api_61() {
 
 #[tokio::test]
 async fn a_short_list_is_one_body_with_its_length_and_a_newline_api_60() {
-    let answer = list(&form(None), &CONFIGMAPS, page(3, 10)).await.unwrap();
+    let answer = list(&form(None), &CONFIGMAPS, page(3, 10), &Arc::default())
+        .await
+        .unwrap();
     let length = answer.headers().get(CONTENT_LENGTH).cloned();
     let (bytes, pieces) = body(answer).await;
     assert_eq!(pieces, 1);
@@ -115,13 +119,47 @@ async fn a_long_list_goes_out_in_pieces_and_is_complete_api_64() {
 }
 
 #[tokio::test]
+async fn compressed_lists_are_the_plain_ones_whether_made_or_found_api_65() {
+    let kept = Arc::default();
+    let conversions = [
+        None,
+        Some(Conversion::MetadataList(MetaVersion::V1)),
+        Some(Conversion::MetadataList(MetaVersion::V1Beta1)),
+        Some(Conversion::Table(MetaVersion::V1)),
+    ];
+    let mut page = page(2_000, 1_000);
+    for round in 0..3 {
+        for conversion in conversions {
+            let plain = list(&form(conversion), &CONFIGMAPS, page.clone(), &kept).await;
+            let (plain, _) = body(plain.unwrap()).await;
+            let gzip = Form {
+                gzip: true,
+                ..form(conversion)
+            };
+            let packed = list(&gzip, &CONFIGMAPS, page.clone(), &kept).await.unwrap();
+            assert!(packed.headers().contains_key(CONTENT_ENCODING));
+            let (packed, _) = body(packed).await;
+            let mut unpacked = Vec::new();
+            flate2::read::GzDecoder::new(packed.as_slice())
+                .read_to_end(&mut unpacked)
+                .unwrap();
+            assert!(unpacked == plain, "round {round}, {conversion:?}");
+        }
+        page.items.remove(700 + round);
+        page.revision = page.revision.next();
+    }
+}
+
+#[tokio::test]
 async fn lists_over_the_threshold_are_compressed_api_65() {
     let gzip = Form {
         gzip: true,
         ..Form::default()
     };
     for (items, compressed) in [(10, false), (131, true), (3000, true)] {
-        let answer = list(&gzip, &CONFIGMAPS, page(items, 1000)).await.unwrap();
+        let answer = list(&gzip, &CONFIGMAPS, page(items, 1000), &Arc::default())
+            .await
+            .unwrap();
         let is_marked = answer.headers().get(CONTENT_ENCODING).is_some();
         assert_eq!(is_marked, compressed, "{items}");
         assert_eq!(answer.headers().contains_key(VARY), compressed);
@@ -144,14 +182,18 @@ async fn indented_and_yaml_lists_are_the_same_documents_api_60() {
     let (plain, _) = listed(form(None), page(3, 10)).await;
     let mut pretty = form(None);
     pretty.accepted.pretty = true;
-    let answer = list(&pretty, &CONFIGMAPS, page(3, 10)).await.unwrap();
+    let answer = list(&pretty, &CONFIGMAPS, page(3, 10), &Arc::default())
+        .await
+        .unwrap();
     let (bytes, _) = body(answer).await;
     assert!(bytes.starts_with(b"{\n  \"kind\""));
     assert!(bytes.ends_with(b"}"));
     assert_eq!(serde_json::from_slice::<Value>(&bytes).unwrap(), plain);
     let mut yaml = form(None);
     yaml.accepted.format = Format::Yaml;
-    let answer = list(&yaml, &CONFIGMAPS, page(3, 10)).await.unwrap();
+    let answer = list(&yaml, &CONFIGMAPS, page(3, 10), &Arc::default())
+        .await
+        .unwrap();
     assert_eq!(
         answer.headers().get(CONTENT_TYPE).unwrap(),
         "application/yaml"
@@ -164,7 +206,7 @@ async fn indented_and_yaml_lists_are_the_same_documents_api_60() {
 #[tokio::test]
 async fn a_conversion_of_the_other_shape_is_refused_api_71() {
     let metadata = form(Some(Conversion::Metadata(MetaVersion::V1)));
-    let refused = list(&metadata, &CONFIGMAPS, page(1, 1))
+    let refused = list(&metadata, &CONFIGMAPS, page(1, 1), &Arc::default())
         .await
         .expect_err("refused");
     assert_eq!((refused.code, refused.reason), (406, "NotAcceptable"));

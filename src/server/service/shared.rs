@@ -13,6 +13,7 @@ use crate::server::health::Health;
 use crate::server::heavy::HeavyWork;
 use crate::server::metrics::Measures;
 use crate::server::openapi::OpenApi;
+use crate::server::respond::KeptRuns;
 
 /// What the services of all threads have in common.
 pub struct Shared {
@@ -30,6 +31,8 @@ pub struct Shared {
     pub(in crate::server) in_flight: Arc<InFlight>,
     pub(in crate::server) discovery: Discovery,
     pub(in crate::server) openapi: OpenApi,
+    /// Compressed parts of lists.
+    pub(in crate::server) kept_runs: Arc<KeptRuns>,
 }
 
 /// What [`Shared`] is made of.
@@ -66,6 +69,7 @@ impl Shared {
             house: parts.house,
             heavy: parts.heavy,
             in_flight,
+            kept_runs: Arc::default(),
         }
     }
 }

@@ -1,0 +1,297 @@
+//! Compressed parts of lists, kept for the next client that asks for the same objects (API-65).
+//!
+//! A list is cut into runs of items. Where a run ends depends on the keys around its end alone, so
+//! that a changed, new or deleted object changes its own run and leaves the others as they were.
+//! A run is known by its objects themselves, not by names or versions: whatever else happens to
+//! the store, the same object in memory has the same text.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::mem::size_of;
+use std::sync::{Arc, Weak};
+
+use actors::object::CachedObject;
+use metrics::{Counter, counter};
+use parking_lot::Mutex;
+
+use crate::server::gzip::segments::Segment;
+
+/// Runs are kept up to so many bytes of compressed text: about 40 MiB of objects.
+const BYTES_MAX: usize = 16 << 20;
+
+/// No run is shorter, unless it is the last one.
+const RUN_BYTES_MIN: usize = 16 << 10;
+/// No run is longer, but for its last item.
+const RUN_BYTES_MAX: usize = 128 << 10;
+/// Behind the shortest length, one item in so many ends a run.
+const ENDS_ONE_IN: u64 = 16;
+
+/// How many items from the first one on make a run.
+pub(super) fn run_length(items: &[Arc<CachedObject>]) -> usize {
+    let mut bytes = 0;
+    for (item, number) in items.iter().zip(1..) {
+        bytes += item.wire.len();
+        let is_end = bytes >= RUN_BYTES_MIN && marks_an_end(item);
+        if is_end || bytes >= RUN_BYTES_MAX {
+            return number;
+        }
+    }
+    items.len()
+}
+
+fn marks_an_end(item: &CachedObject) -> bool {
+    // FNV-1a and a last stir: which items they are matters to nobody, that they are always the
+    // same and few of many neighbouring names does.
+    let hash = item
+        .key
+        .as_bytes()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3_u64)
+        });
+    let stirred = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (stirred >> 32).is_multiple_of(ENDS_ONE_IN)
+}
+
+/// In which text a run of objects was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct RunForm {
+    /// The form of each item.
+    pub(super) items: ItemForm,
+    /// Whether the run begins the list: its first item has no comma before it.
+    pub(super) is_first: bool,
+}
+
+/// The forms of items that depend on the object alone. (Rows of Tables show how old it is.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum ItemForm {
+    /// The object as it is.
+    Plain,
+    /// Its metadata, as `meta.k8s.io/v1`.
+    MetadataV1,
+    /// Its metadata, as `meta.k8s.io/v1beta1`.
+    MetadataV1Beta1,
+}
+
+/// A run of items as text, compressed.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) segment: Segment,
+    /// Bytes of its text.
+    pub(super) length: usize,
+    form: RunForm,
+    /// Their memory is not given to other objects as long as somebody refers to them, even if
+    /// only like this: an address is an identity.
+    objects: Box<[Weak<CachedObject>]>,
+}
+
+impl Run {
+    fn is_of(&self, form: RunForm, items: &[Arc<CachedObject>]) -> bool {
+        let is_same = |(kept, item): (&Weak<CachedObject>, &Arc<CachedObject>)| {
+            std::ptr::eq(kept.as_ptr(), Arc::as_ptr(item))
+        };
+        self.form == form
+            && self.objects.len() == items.len()
+            && self.objects.iter().zip(items).all(is_same)
+    }
+
+    /// The objects' own memory stays while they are referred to, without what they own.
+    fn size(&self) -> usize {
+        let referred = size_of::<Weak<CachedObject>>() + size_of::<CachedObject>() + 16;
+        self.segment.size() + self.objects.len() * referred
+    }
+}
+
+/// See the module's documentation. Shared by all HTTP threads.
+pub struct KeptRuns {
+    hasher: RandomState,
+    runs: Mutex<Generations>,
+    found: Counter,
+    made: Counter,
+}
+
+/// What was used lately, and what was used before that; the older half is dropped as a whole.
+#[derive(Default)]
+struct Generations {
+    young: HashMap<u64, Arc<Run>>,
+    young_bytes: usize,
+    old: HashMap<u64, Arc<Run>>,
+}
+
+impl Default for KeptRuns {
+    fn default() -> KeptRuns {
+        let runs = |result| counter!("taffrail_list_runs_total", "result" => result);
+        metrics::describe_counter!(
+            "taffrail_list_runs_total",
+            "Parts of compressed lists, by whether they were found compressed or had to be made."
+        );
+        KeptRuns {
+            hasher: RandomState::new(),
+            runs: Mutex::default(),
+            found: runs("found"),
+            made: runs("made"),
+        }
+    }
+}
+
+impl KeptRuns {
+    /// The run of these items: found, or made of the text that `write` gives.
+    pub(super) fn get(
+        &self,
+        form: RunForm,
+        items: &[Arc<CachedObject>],
+        write: impl FnOnce() -> Vec<u8>,
+    ) -> Arc<Run> {
+        let number = self.number(form, items);
+        if let Some(run) = self.runs.lock().find(number)
+            && run.is_of(form, items)
+        {
+            self.found.increment(1);
+            return run;
+        }
+        // Not under the lock: two that make the same at once do no harm.
+        let text = write();
+        let run = Arc::new(Run {
+            segment: Segment::of(&text),
+            length: text.len(),
+            form,
+            objects: items.iter().map(Arc::downgrade).collect(),
+        });
+        self.made.increment(1);
+        self.runs.lock().keep(number, Arc::clone(&run));
+        run
+    }
+
+    fn number(&self, form: RunForm, items: &[Arc<CachedObject>]) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        form.hash(&mut hasher);
+        for item in items {
+            hasher.write_usize(Arc::as_ptr(item) as usize);
+        }
+        hasher.finish()
+    }
+}
+
+impl Generations {
+    fn find(&mut self, number: u64) -> Option<Arc<Run>> {
+        if let Some(run) = self.young.get(&number) {
+            return Some(Arc::clone(run));
+        }
+        let run = self.old.remove(&number)?;
+        self.keep(number, Arc::clone(&run));
+        Some(run)
+    }
+
+    fn keep(&mut self, number: u64, run: Arc<Run>) {
+        let size = run.size();
+        if self.young_bytes + size > BYTES_MAX / 2 {
+            self.old = std::mem::take(&mut self.young);
+            self.young_bytes = 0;
+        }
+        self.young_bytes += size;
+        if let Some(replaced) = self.young.insert(number, run) {
+            self.young_bytes = self.young_bytes.saturating_sub(replaced.size());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::respond::tests::cached;
+
+    const FORM: RunForm = RunForm {
+        items: ItemForm::Plain,
+        is_first: true,
+    };
+
+    fn objects(count: usize, bytes: usize) -> Vec<Arc<CachedObject>> {
+        let object = |n| cached(&format!("cm-{n:05}"), &"x".repeat(bytes), n as u64 + 1);
+        (0..count).map(object).collect()
+    }
+
+    fn runs(items: &[Arc<CachedObject>]) -> Vec<&[Arc<CachedObject>]> {
+        let (mut runs, mut rest) = (Vec::new(), items);
+        while !rest.is_empty() {
+            let (run, others) = rest.split_at(run_length(rest));
+            runs.push(run);
+            rest = others;
+        }
+        runs
+    }
+
+    #[test]
+    fn a_change_leaves_all_but_one_or_two_runs_as_they_are() {
+        let before = objects(2_000, 1_000);
+        let kept = KeptRuns::default();
+        for run in runs(&before) {
+            kept.get(FORM, run, || vec![b'x'; 100]);
+        }
+        let count = runs(&before).len();
+        assert!((20..125).contains(&count), "{count}");
+        let mut changed = before.clone();
+        changed[900] = cached("cm-00900", "new", 5_000);
+        let mut shorter = before.clone();
+        shorter.remove(900);
+        for after in [changed, shorter] {
+            let mut made = 0;
+            for run in runs(&after) {
+                kept.get(FORM, run, || {
+                    made += 1;
+                    vec![b'y'; 100]
+                });
+            }
+            assert!((1..5).contains(&made), "{made} of {count}");
+        }
+    }
+
+    #[test]
+    fn another_form_or_another_object_is_another_run() {
+        let kept = KeptRuns::default();
+        let items = objects(3, 10);
+        let lengths = |form: RunForm, items: &[Arc<CachedObject>], length: usize| {
+            kept.get(form, items, || vec![b'x'; length]).length
+        };
+        assert_eq!(lengths(FORM, &items, 1), 1);
+        assert_eq!(lengths(FORM, &items, 2), 1, "kept");
+        let later = RunForm {
+            is_first: false,
+            ..FORM
+        };
+        assert_eq!(lengths(later, &items, 3), 3);
+        let metadata = RunForm {
+            items: ItemForm::MetadataV1,
+            ..FORM
+        };
+        assert_eq!(lengths(metadata, &items, 4), 4);
+        // Equal, but not the same.
+        assert_eq!(lengths(FORM, &objects(3, 10), 5), 5);
+        assert_eq!(lengths(FORM, &items[..2], 6), 6);
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_and_what_is_used_stays() {
+        let kept = KeptRuns::default();
+        let used = objects(1, 10);
+        let noise = |seed: usize| {
+            let mut state = seed as u64 | 1;
+            let mut next = || {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                (state >> 33) as u8
+            };
+            (0..100_000).map(|_| next()).collect::<Vec<u8>>()
+        };
+        kept.get(FORM, &used, || vec![b'x'; 7]);
+        for seed in 0..400 {
+            kept.get(FORM, &objects(1, 10), || noise(seed));
+            let run = kept.get(FORM, &used, || panic!("it was used all the time"));
+            assert_eq!(run.length, 7);
+        }
+        let runs = kept.runs.lock();
+        let sizes = runs.young.values().chain(runs.old.values());
+        let bytes: usize = sizes.map(|run| run.size()).sum();
+        assert!(bytes <= BYTES_MAX, "{bytes}");
+    }
+}
