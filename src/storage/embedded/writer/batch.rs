@@ -67,7 +67,7 @@ impl Desk {
         let mut bytes = weight(&first.mutation);
         let mut orders = vec![first];
         while orders.len() < options.batch_count_max && bytes < options.batch_bytes_max {
-            match self.orders.try_recv() {
+            match self.orders.try_recv().map(|order| *order) {
                 Ok(Order::Commit(order)) => {
                     bytes += weight(&order.mutation);
                     orders.push(order);

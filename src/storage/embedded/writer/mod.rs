@@ -94,7 +94,7 @@ pub enum Promotion {
 
 /// Hands orders to the writer.
 pub struct Writer {
-    orders: Sender<Order>,
+    orders: Sender<Box<Order>>,
     weight: Arc<Semaphore>,
     control: Arc<Semaphore>,
     shared: Arc<Shared>,
@@ -196,7 +196,8 @@ impl Writer {
     pub fn alarm(&self) -> super::readers::Alarm {
         let orders = self.orders.clone();
         Arc::new(move |store, failure| {
-            let _ = orders.try_send(Order::Alarm(Arc::clone(store), failure.clone()));
+            let alarm = Order::Alarm(Arc::clone(store), failure.clone());
+            let _ = orders.try_send(Box::new(alarm));
         })
     }
 
@@ -209,13 +210,15 @@ impl Writer {
         self.weight.close();
         self.control.close();
         // If the thread is gone already, there is nobody to tell.
-        let _ = self.orders.send(Order::Close(Arc::clone(readers)));
+        let _ = self
+            .orders
+            .send(Box::new(Order::Close(Arc::clone(readers))));
     }
 
     fn send(&self, order: Order) -> Result<(), EngineError> {
         // A permit is held, so there is room; otherwise the thread is gone.
         self.orders
-            .try_send(order)
+            .try_send(Box::new(order))
             .map_err(|_| self.shared.unavailable())
     }
 }
@@ -242,7 +245,8 @@ impl Drop for Finished {
 /// The thread's own state.
 struct Desk {
     shared: Arc<Shared>,
-    orders: Receiver<Order>,
+    /// Boxed, as the channel has the room of all its places from the beginning.
+    orders: Receiver<Box<Order>>,
     /// An order taken from the queue that did not fit the batch before it.
     carried: Option<Order>,
     store: Option<Arc<Store>>,
@@ -262,7 +266,7 @@ impl Desk {
         shared: Arc<Shared>,
         store: Arc<Store>,
         opened: Opened,
-        orders: Receiver<Order>,
+        orders: Receiver<Box<Order>>,
     ) -> Desk {
         let options = &shared.options;
         let space = Space::new(
@@ -305,6 +309,7 @@ impl Desk {
         }
         self.orders
             .recv_timeout(if self.unsettled { SETTLE } else { IDLE })
+            .map(|order| *order)
     }
 
     /// A panic ends neither the thread nor the wait of others: who waits for this order learns
@@ -396,7 +401,7 @@ impl Desk {
             readers.stop();
         }
         for order in self.orders.try_iter() {
-            refuse(order, &EngineError::Closed);
+            refuse(*order, &EngineError::Closed);
         }
         self.settle();
         self.shared.set_store(None);

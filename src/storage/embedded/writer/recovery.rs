@@ -152,7 +152,7 @@ impl Desk {
         while self.closing.is_none()
             && let Ok(order) = self.orders.recv_deadline(until)
         {
-            self.refuse_or_close(order, &error);
+            self.refuse_or_close(*order, &error);
         }
     }
 
