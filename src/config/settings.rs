@@ -167,12 +167,13 @@ settings! {
     /// [default: 2m]
     idle_timeout: Period ["DURATION"] = Period(Duration::from_secs(120));
 
-    /// Requests that read answered at a time; more get 429 and come again. Watches and the admin's
-    /// own requests don't count.
+    /// Requests that read answered at a time; more get 429 and come again. Watches, health checks,
+    /// /version and whatever the admin asks don't count: as long as there are no other users, only
+    /// strangers do.
     /// [default: 400]
     max_requests_inflight: usize ["COUNT"] = 400;
 
-    /// Requests that write answered at a time.
+    /// Requests that write answered at a time, counted in the same way.
     /// [default: 200]
     max_mutating_requests_inflight: usize ["COUNT"] = 200;
 

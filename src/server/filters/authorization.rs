@@ -7,14 +7,17 @@ use crate::server::request_info::RequestInfo;
 /// What needs no credentials (API-38, API-47).
 const PUBLIC_PATHS: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
 
+/// Whether it asks for what needs no credentials.
+pub fn is_public(info: &RequestInfo) -> bool {
+    !info.is_resource && info.verb == "get" && PUBLIC_PATHS.contains(&info.path.as_str())
+}
+
 /// Lets a request pass or not.
 ///
 /// # Errors
 /// 403 in the words of API-290.
 pub fn authorize(user: &User, info: &RequestInfo) -> Result<(), Box<Status>> {
-    let is_public =
-        !info.is_resource && info.verb == "get" && PUBLIC_PATHS.contains(&info.path.as_str());
-    if is_public || user.is_admin() {
+    if is_public(info) || user.is_admin() {
         return Ok(());
     }
     Err(Box::new(if info.is_resource {

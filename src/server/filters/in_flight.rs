@@ -25,8 +25,25 @@ impl Default for InFlightLimits {
 #[derive(Debug, Default)]
 pub struct InFlight {
     limits: InFlightLimits,
+    limited: Counts,
+    exempt: Counts,
+}
+
+/// Requests by whether they read or write.
+#[derive(Debug, Default)]
+struct Counts {
     read_only: Arc<AtomicUsize>,
     mutating: Arc<AtomicUsize>,
+}
+
+impl Counts {
+    fn of(&self, reads_only: bool) -> &Arc<AtomicUsize> {
+        if reads_only {
+            &self.read_only
+        } else {
+            &self.mutating
+        }
+    }
 }
 
 /// A request that counts until this is dropped.
@@ -48,24 +65,27 @@ impl InFlight {
         }
     }
 
-    /// Counts a request; `None` when there are too many. Who is exempt is counted, never refused.
+    /// Counts a request; `None` when there are too many. Who is exempt is counted apart: never
+    /// refused, and nobody's reason to be.
     pub fn enter(&self, reads_only: bool, exempt: bool) -> Option<Counted> {
-        let (count, limit) = if reads_only {
-            (&self.read_only, self.limits.read_only)
-        } else {
-            (&self.mutating, self.limits.mutating)
+        let (counts, limit) = match (exempt, reads_only) {
+            (true, _) => (&self.exempt, usize::MAX),
+            (false, true) => (&self.limited, self.limits.read_only),
+            (false, false) => (&self.limited, self.limits.mutating),
         };
+        let count = counts.of(reads_only);
         let counted = Counted(Arc::clone(count));
         let before = count.fetch_add(1, Ordering::Relaxed);
-        (exempt || before < limit).then_some(counted)
+        (before < limit).then_some(counted)
     }
 
-    /// Requests now: those that read, those that write.
+    /// Requests now, the exempt ones included: those that read, those that write.
     pub fn now(&self) -> (usize, usize) {
-        (
-            self.read_only.load(Ordering::Relaxed),
-            self.mutating.load(Ordering::Relaxed),
-        )
+        let now = |reads_only| {
+            let of = |counts: &Counts| counts.of(reads_only).load(Ordering::Relaxed);
+            of(&self.limited) + of(&self.exempt)
+        };
+        (now(true), now(false))
     }
 }
 
@@ -79,11 +99,12 @@ mod tests {
             read_only: 1,
             mutating: 1,
         });
-        let reading = in_flight.enter(true, false);
-        assert!(reading.is_some());
-        assert!(in_flight.enter(true, false).is_none());
         let exempt = in_flight.enter(true, true);
         assert!(exempt.is_some());
+        let reading = in_flight.enter(true, false);
+        assert!(reading.is_some(), "the exempt one takes nobody's place");
+        assert!(in_flight.enter(true, false).is_none());
+        assert!(in_flight.enter(true, true).is_some());
         let writing = in_flight.enter(false, false);
         assert!(writing.is_some());
         assert_eq!(in_flight.now(), (2, 1));

@@ -187,16 +187,15 @@ impl Service {
         Ok(user)
     }
 
-    /// Counts the request against the limits; watches don't count (API-16, API-18).
+    /// Counts the request against the limits; watches don't count (API-16, API-18). A probe that
+    /// is told to come again is taken for a daemon that is to be killed, so none is.
     fn admitted(&self, info: &RequestInfo, user: &User) -> Result<Option<Counted>, Refused> {
         if info.is_long_running() {
             return Ok(None);
         }
-        let entered = self
-            .thread
-            .shared
-            .in_flight
-            .enter(info.is_read_only(), user.is_admin());
+        let exempt = user.is_admin() || authorization::is_public(info);
+        let in_flight = &self.thread.shared.in_flight;
+        let entered = in_flight.enter(info.is_read_only(), exempt);
         entered.map(Some).ok_or_else(|| too_many().into())
     }
 

@@ -13,6 +13,10 @@ use crate::server::testing::{run, stored};
 
 /// A service over a store in memory, filled caches included.
 async fn service() -> Service {
+    limited(InFlightLimits::default()).await
+}
+
+async fn limited(limits: InFlightLimits) -> Service {
     let stored = stored(true).await;
     let health = Health::default();
     health.complete_start();
@@ -26,7 +30,7 @@ async fn service() -> Service {
         metrics: None,
         address: "127.0.0.1:6443".to_owned(),
         heavy: HeavyWork::start().expect("threads"),
-        limits: InFlightLimits::default(),
+        limits,
     });
     let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), 0);
     Service::new(Arc::new(shared), dispatcher)
@@ -167,6 +171,24 @@ fn authentication_comes_before_authorization_and_routing_api_1_2() {
                 "{path}"
             );
         }
+    });
+}
+
+#[test]
+fn probes_are_answered_whatever_else_is_under_way_api_18() {
+    run(async {
+        let none = InFlightLimits {
+            read_only: 0,
+            mutating: 0,
+        };
+        let service = limited(none).await;
+        for path in ["/livez", "/readyz", "/healthz", "/version"] {
+            let got = send(&service, Request::get(path), "").await;
+            assert_eq!(got.code, 200, "{path}");
+        }
+        assert_eq!(call(&service, "GET", CMS, "").await.code, 200);
+        let got = send(&service, Request::get(CMS), "").await;
+        assert_eq!((got.code, got.header("retry-after")), (429, "1"));
     });
 }
 
