@@ -338,6 +338,9 @@ pub enum StorageErrorKind {
     /// Nothing was done and the same request may work soon; text and seconds to wait.
     #[error("{0}")]
     Unavailable(String, u32),
+    /// Too many others want the same; text and seconds to wait (429).
+    #[error("{0}")]
+    Crowded(String, u32),
     /// A stored value can't be read, or the engine failed (500).
     #[error("{0}")]
     Internal(String),

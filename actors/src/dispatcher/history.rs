@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -18,15 +19,43 @@ use crate::engine::{Engine, EngineError, HistoryRequest, Prefix, Revision};
 use crate::object::Decode;
 use crate::watch::WatchInterest;
 
-/// How many watches at a time may read the store's history, over all threads. It keeps replays
-/// from crowding out client requests in the engine; whoever finds it taken waits (DESIGN.md 4.2).
+/// How many watches may read the store's history, over all threads. It keeps replays from crowding
+/// out client requests in the engine; whoever finds it taken waits (DESIGN.md 4.2).
 #[derive(Clone)]
-pub struct HistoryPool(Arc<Semaphore>);
+pub struct HistoryPool {
+    reads: Arc<Semaphore>,
+    replays: Arc<AtomicUsize>,
+    replays_max: usize,
+}
 
 impl HistoryPool {
-    /// A pool for so many reads at a time.
-    pub fn new(reads: usize) -> HistoryPool {
-        HistoryPool(Arc::new(Semaphore::new(reads)))
+    /// A pool for so many reads at a time, that is full when so many watches are behind the ring.
+    pub fn new(reads: usize, replays_max: usize) -> HistoryPool {
+        HistoryPool {
+            reads: Arc::new(Semaphore::new(reads)),
+            replays: Arc::default(),
+            replays_max,
+        }
+    }
+
+    /// Whether a watch that would begin in history had better come again later. One that runs
+    /// already and falls behind waits its turn whatever this says.
+    pub fn is_full(&self) -> bool {
+        self.replays.load(Ordering::Relaxed) >= self.replays_max
+    }
+
+    fn enter(&self) -> Place {
+        self.replays.fetch_add(1, Ordering::Relaxed);
+        Place(Arc::clone(&self.replays))
+    }
+}
+
+/// A watch's place among those that are behind the ring.
+struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -49,6 +78,7 @@ pub(super) struct History {
     after: Revision,
     reading: Option<Reading>,
     chunk: Option<Rc<RefCell<Chunk>>>,
+    _place: Place,
 }
 
 /// A read under way on a task of its own, so that it gives its permit back even if nobody polls
@@ -94,6 +124,7 @@ impl History {
         after: Revision,
     ) -> History {
         History {
+            _place: archive.pool.enter(),
             archive,
             interest,
             prefix,
@@ -186,7 +217,7 @@ async fn read(
     request: HistoryRequest,
 ) -> Result<Replay, ReadError> {
     let chunk = loop {
-        let permit = archive.pool.0.acquire().await;
+        let permit = archive.pool.reads.acquire().await;
         let read = archive.engine.history(request.clone()).await;
         drop(permit);
         match read {

@@ -62,11 +62,12 @@ pub struct DispatcherConfig {
 }
 
 impl Default for DispatcherConfig {
-    /// Four reads at a time, as history comes from disk and clients' own reads go first; 64 KiB
-    /// of values, about what one write to a client takes.
+    /// Four reads at a time, as history comes from disk and clients' own reads go first, for 256
+    /// watches, each of which then gets its next piece in less than a second; 64 KiB of values,
+    /// about what one write to a client takes.
     fn default() -> DispatcherConfig {
         DispatcherConfig {
-            history: HistoryPool::new(4),
+            history: HistoryPool::new(4, 256),
             history_chunk_bytes: 64 << 10,
         }
     }
@@ -138,6 +139,11 @@ impl LocalDispatcher {
             Dispatcher::begin(&self.hall);
         }
         self.hall.watch(start)
+    }
+
+    /// Whether a watch that starts behind the ring had better come again later.
+    pub fn is_history_crowded(&self) -> bool {
+        self.hall.config.history.is_full()
     }
 
     /// Ends all watches politely, with a last bookmark where one is wanted; later ones end at

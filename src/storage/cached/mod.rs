@@ -33,6 +33,9 @@ const FRESH_WITHIN: Duration = Duration::from_secs(3);
 /// Seconds after which a client may ask again for a version of the future (ST-13).
 const TOO_LARGE_RETRY: u32 = 1;
 
+/// Seconds after which a client may ask again for a watch that starts in history.
+const CROWDED_RETRY: u32 = 1;
+
 /// How often a reader that waits for a revision of the future looks at the store's own (WC-30:
 /// progress is requested at this pace where it has to be asked for).
 const FUTURE_PACE: Duration = Duration::from_millis(25);
@@ -238,13 +241,21 @@ impl Cached {
             }
             Asked::Any => self.any_state()?.revision,
         };
+        if after >= self.cacher.ring_floor() {
+            return Ok(StartPoint::After(after));
+        }
         let compacted = self.store.engine.compacted();
-        if after < compacted && after < self.cacher.ring_floor() {
+        if after < compacted {
             let error = actors::engine::EngineError::Compacted {
                 requested: after,
                 compacted,
             };
             return Err(self.store.too_old(prefix, after, error));
+        }
+        if request.dispatcher.is_history_crowded() {
+            let text = "too many watches are being served from history, please try again later";
+            let kind = StorageErrorKind::Crowded(text.to_owned(), CROWDED_RETRY);
+            return Err(self.store.fault(&prefix.to_string(), kind));
         }
         Ok(StartPoint::After(after))
     }

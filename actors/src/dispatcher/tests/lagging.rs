@@ -154,3 +154,26 @@ fn history_that_cannot_be_read_for_a_moment_is_read_later() {
         assert_eq!(hear_all(&mut watcher).await.lines, lines("ns/a", 4, 100));
     });
 }
+
+#[test]
+fn history_is_crowded_while_too_many_watches_are_behind_the_ring() {
+    run(async {
+        let stage = Stage::new(SMALL_RING);
+        put_many(&stage, "ns/a", 1, 100);
+        let config = DispatcherConfig {
+            history: HistoryPool::new(1, 2),
+            ..DispatcherConfig::default()
+        };
+        let dispatcher = LocalDispatcher::start(config, 0);
+        assert!(!dispatcher.is_history_crowded());
+        let mut first = dispatcher.watch_all(&stage, 3);
+        let second = dispatcher.watch_all(&stage, 3);
+        assert!(dispatcher.is_history_crowded());
+        // Whoever has fallen behind is served all the same.
+        let mut third = dispatcher.watch_all(&stage, 3);
+        assert_eq!(hear_all(&mut third).await.lines, lines("ns/a", 4, 100));
+        assert_eq!(hear_all(&mut first).await.lines, lines("ns/a", 4, 100));
+        assert!(!dispatcher.is_history_crowded(), "two have arrived");
+        drop(second);
+    });
+}

@@ -120,7 +120,7 @@ impl World {
         let ring_bytes = [1_500, 6_000, 1 << 20][chance.below(3)];
         let threads = 0..=chance.below(2);
         let config = DispatcherConfig {
-            history: HistoryPool::new(1 + chance.below(2)),
+            history: HistoryPool::new(1 + chance.below(2), 3),
             history_chunk_bytes: 1 + chance.below(100),
         };
         World {
