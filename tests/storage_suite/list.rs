@@ -617,3 +617,28 @@ pub async fn li_18_items_carry_their_own_versions(h: Rc<Harness>) {
         assert_eq!(object_of(item).unwrap().meta("resourceVersion"), version);
     }
 }
+
+pub async fn li_23_a_list_never_claims_more_than_it_shows(h: Rc<Harness>) {
+    let mut before = h.create(&pod("ns", "first")).await.revision;
+    for number in 0..40 {
+        h.list(List::below("/pods")).await.unwrap();
+        let created = h.create(&pod("ns", &format!("a{number}"))).await;
+        // The store has the new one, the cache may not have heard of it yet.
+        for list in [
+            List::below("/pods").at(before),
+            List::below("/pods").not_older(before),
+            List::below("/pods").any(),
+        ] {
+            let list = h.list(list).await.unwrap();
+            let is_shown = list.items.iter().any(|item| item.key == created.key);
+            assert_eq!(
+                list.revision >= created.revision,
+                is_shown,
+                "{} shown at {}",
+                created.revision,
+                list.revision
+            );
+        }
+        before = created.revision;
+    }
+}

@@ -85,6 +85,7 @@ on_every_layer! {
         ts_33_compaction_ends_exact_reads,
         li_46_any_state_ignores_the_limit_in_the_cache,
         li_18_items_carry_their_own_versions,
+        li_23_a_list_never_claims_more_than_it_shows,
     },
     watch::{
         ts_50_selectors_turn_updates_into_added_and_deleted,
@@ -105,6 +106,7 @@ on_every_layer! {
         wa_10_a_watch_from_the_future_skips_what_is_older,
         wa_17_initial_events_from_the_future_are_refused,
         ts_64_65_bookmarks_cover_what_was_sent,
+        wa_15_the_end_bookmark_never_claims_more_than_was_sent,
     },
     dry_run::{
         st_80_create,

@@ -368,3 +368,26 @@ pub async fn ts_64_65_bookmarks_cover_what_was_sent(h: Rc<Harness>) {
         assert_eq!(seen.kind, "Added", "WA-40");
     }
 }
+
+pub async fn wa_15_the_end_bookmark_never_claims_more_than_was_sent(h: Rc<Harness>) {
+    let mut before = h.create(&pod("ns", "first")).await.revision;
+    for number in 0..40 {
+        h.list(List::below("/pods")).await.unwrap();
+        let created = h.create(&pod("ns", &format!("a{number}"))).await;
+        let watch = Watch::below("/pods")
+            .after(before)
+            .initial(true)
+            .bookmarks();
+        let mut stream = h.watch(watch).await.unwrap();
+        let mut was_sent = false;
+        loop {
+            let seen = stream.next().await.unwrap();
+            was_sent |= seen.revision == created.revision && seen.kind == "Added";
+            if seen.kind == "End" {
+                assert_eq!(seen.revision >= created.revision, was_sent, "{seen:?}");
+                break;
+            }
+        }
+        before = created.revision;
+    }
+}

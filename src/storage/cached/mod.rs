@@ -95,7 +95,8 @@ impl Cached {
         let position = self.store.engine.current(&prefix).await;
         let position =
             position.map_err(|error| self.store.engine_fault(&prefix.to_string(), error))?;
-        self.reach(position, position.revision).await
+        self.reach(position, position.prefix_revision, position.revision)
+            .await
     }
 
     /// A state not older than a revision (LI-23, WA-13): waits for the store to get there, too.
@@ -110,25 +111,20 @@ impl Cached {
             tokio::time::sleep(FUTURE_PACE).await;
             position = self.store.engine.known(&prefix);
         }
-        // Up to the version asked for is enough.
+        // Up to the version asked for is enough; what is shown then may be older than the position.
         let need = position.prefix_revision.min(wanted);
-        self.reach(
-            Position {
-                prefix_revision: need,
-                ..position
-            },
-            wanted,
-        )
-        .await
+        self.reach(position, need, wanted).await
     }
 
-    /// Waits until the snapshot shows the prefix up to a position.
-    async fn reach(&self, position: Position, wanted: Revision) -> Result<Fresh, StorageError> {
+    /// Waits until the snapshot shows the prefix up to a revision.
+    async fn reach(
+        &self,
+        position: Position,
+        need: Revision,
+        wanted: Revision,
+    ) -> Result<Fresh, StorageError> {
         let started = Instant::now();
-        let fresh = self
-            .cacher
-            .fresh(position.prefix_revision, FRESH_WITHIN)
-            .await;
+        let fresh = self.cacher.fresh(need, FRESH_WITHIN).await;
         self.store.metrics.read_wait(started);
         match fresh {
             Ok(snapshot) => Ok(shown(snapshot, position)),
