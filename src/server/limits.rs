@@ -26,11 +26,13 @@ pub struct Limits {
     /// own keep-alive finds a dead host on a quiet connection within a minute; the ping is for
     /// peers behind a proxy that answers in their place.
     pub ping_after: Duration,
-    /// After so long without a byte the peer counts as dead. A client that was merely stopped for
-    /// some minutes finds its watches as it left them.
+    /// After so long without a byte the peer counts as dead; over HTTP/1.1, where nobody can be
+    /// asked for a sign of life, after so long without taking a byte of a watch. A client that was
+    /// merely stopped for some minutes finds its watches as it left them.
     pub dead_after: Duration,
-    /// After so long without room for a byte of it, a response that is no watch is given up. A
-    /// watch that stalls costs nothing and waits until the peer counts as dead.
+    /// After so long without room for a byte of it, a response that is no watch is given up; with
+    /// HTTP/1.1 its connection. A watch that stalls costs nothing and waits until the peer counts
+    /// as dead.
     pub stalled_after: Duration,
 }
 

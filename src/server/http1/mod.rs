@@ -71,6 +71,7 @@ where
         }
         while timer.as_mut().poll(context).is_ready() {
             if pace.is_over() {
+                tracing::debug!("a connection was given up: its client is too slow");
                 return Poll::Ready(Ok(Ended::OutOfTime));
             }
             timer.as_mut().reset(pace.next_look());
@@ -106,6 +107,9 @@ async fn answer<S: HttpService>(
     if !unread.is_drained().await {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(CONNECTION, close);
+    }
+    if matches!(response.body(), ResponseBody::Watch(_)) {
+        pace.enter(Phase::Watched);
     }
     Ok(response.map(|body| Outgoing {
         body,

@@ -1,4 +1,5 @@
-//! The time that a connection takes: for headers, for idling; none for answers.
+//! The time that a connection takes: for headers, for idling, for taking what it is sent; none for
+//! finding an answer.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -19,25 +20,36 @@ pub(super) enum Phase {
     Header(Instant),
     /// Answering.
     Busy,
+    /// Sending a watch, whose client may stand still for longer.
+    Watched,
     /// Waiting for the next request since then.
     Idle(Instant),
 }
 
-/// Keeps the time of a connection: a deadline for headers, another for idling, none for answers.
+/// Keeps the time of a connection: a deadline for headers, another for idling, and whatever it
+/// does one for a client that takes nothing of what is written to it.
 #[derive(Clone)]
 pub(super) struct Pace {
     phase: Rc<Cell<Phase>>,
+    /// Since when writing waits for the client.
+    stuck: Rc<Cell<Option<Instant>>>,
     header_timeout: Duration,
     idle_timeout: Duration,
+    stalled_after: Duration,
+    dead_after: Duration,
 }
 
 impl Pace {
     /// A new connection owes its first header.
     pub(super) fn new(thread: &HttpThread) -> Pace {
+        let limits = thread.limits();
         Pace {
             phase: Rc::new(Cell::new(Phase::Header(Instant::now()))),
-            header_timeout: thread.limits().header_timeout,
-            idle_timeout: thread.limits().idle_timeout,
+            stuck: Rc::default(),
+            header_timeout: limits.header_timeout,
+            idle_timeout: limits.idle_timeout,
+            stalled_after: limits.stalled_after,
+            dead_after: limits.dead_after,
         }
     }
 
@@ -53,12 +65,35 @@ impl Pace {
         }
     }
 
-    fn deadline(&self) -> Option<Instant> {
-        match self.phase.get() {
-            Phase::Header(since) => Some(since + self.header_timeout),
-            Phase::Idle(since) => Some(since + self.idle_timeout),
-            Phase::Busy => None,
+    /// The client takes nothing: hyper asks a body for no more then, so that nobody else notices.
+    fn stand_still(&self) {
+        if self.stuck.get().is_none() {
+            self.stuck.set(Some(Instant::now()));
         }
+    }
+
+    fn is_stuck(&self) -> bool {
+        self.stuck.get().is_some()
+    }
+
+    /// The client took something.
+    fn go_on(&self) {
+        self.stuck.set(None);
+        // The end of a body may still be on its way.
+        if matches!(self.phase.get(), Phase::Idle(_)) {
+            self.enter(Phase::Idle(Instant::now()));
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let (of_phase, patience) = match self.phase.get() {
+            Phase::Header(since) => (Some(since + self.header_timeout), self.stalled_after),
+            Phase::Idle(since) => (Some(since + self.idle_timeout), self.stalled_after),
+            Phase::Busy => (None, self.stalled_after),
+            Phase::Watched => (None, self.dead_after),
+        };
+        let of_stuck = self.stuck.get().map(|since| since + patience);
+        of_phase.into_iter().chain(of_stuck).min()
     }
 
     /// When to look at the time again; while busy only now and then, so that a request does not
@@ -115,13 +150,35 @@ impl<T: AsyncRead + Unpin> AsyncRead for PacedIo<T> {
     }
 }
 
+impl<T> PacedIo<T> {
+    /// What writing came to, noted. TLS below takes some bytes more than the client does, and no
+    /// more once it is full.
+    fn wrote(&self, polled: &Poll<io::Result<usize>>) {
+        match polled {
+            Poll::Pending => self.pace.stand_still(),
+            Poll::Ready(_) => self.pace.go_on(),
+        }
+    }
+
+    /// What bringing everything out came to, noted. That nothing was left to bring out is no news.
+    fn flushed(&self, polled: &Poll<io::Result<()>>) {
+        match polled {
+            Poll::Pending => self.pace.stand_still(),
+            Poll::Ready(_) if self.pace.is_stuck() => self.pace.go_on(),
+            Poll::Ready(_) => {}
+        }
+    }
+}
+
 impl<T: AsyncWrite + Unpin> AsyncWrite for PacedIo<T> {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.io.borrow_mut()).poll_write(context, bytes)
+        let polled = Pin::new(&mut *self.io.borrow_mut()).poll_write(context, bytes);
+        self.wrote(&polled);
+        polled
     }
 
     fn poll_write_vectored(
@@ -129,7 +186,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for PacedIo<T> {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.io.borrow_mut()).poll_write_vectored(context, slices)
+        let polled = Pin::new(&mut *self.io.borrow_mut()).poll_write_vectored(context, slices);
+        self.wrote(&polled);
+        polled
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -137,10 +196,85 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for PacedIo<T> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.io.borrow_mut()).poll_flush(context)
+        let polled = Pin::new(&mut *self.io.borrow_mut()).poll_flush(context);
+        self.flushed(&polled);
+        polled
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.io.borrow_mut()).poll_shutdown(context)
+        let polled = Pin::new(&mut *self.io.borrow_mut()).poll_shutdown(context);
+        self.flushed(&polled);
+        polled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::server::limits::Limits;
+    use crate::server::listener::thread::Load;
+
+    const STALLED: Duration = Duration::from_secs(60);
+    const DEAD: Duration = Duration::from_secs(600);
+
+    fn pace() -> Pace {
+        let limits = Limits {
+            stalled_after: STALLED,
+            dead_after: DEAD,
+            ..Limits::default()
+        };
+        let thread = HttpThread::new(Arc::new(limits), Arc::new(Load::default()));
+        Pace::new(&thread)
+    }
+
+    #[tokio::test]
+    async fn a_client_has_its_time_from_the_last_byte_it_took() {
+        tokio::time::pause();
+        let pace = pace();
+        let (ours, mut theirs) = tokio::io::duplex(16);
+        let mut io = PacedIo::new(ours, pace.clone());
+        pace.enter(Phase::Busy);
+        tokio::time::advance(DEAD).await;
+        assert!(!pace.is_over(), "an answer may take its time to be found");
+        io.write_all(&[0; 16]).await.unwrap();
+        for _ in 0..5 {
+            let more = tokio::time::timeout(Duration::ZERO, io.write_all(&[0; 16])).await;
+            assert!(more.is_err(), "there is no room");
+            tokio::time::advance(STALLED / 2).await;
+            assert!(!pace.is_over());
+            theirs.read_exact(&mut [0; 16]).await.unwrap();
+            io.write_all(&[0; 16]).await.unwrap();
+            tokio::time::advance(STALLED / 2).await;
+        }
+        let more = tokio::time::timeout(Duration::ZERO, io.write_all(&[0; 16])).await;
+        assert!(more.is_err(), "there is no room");
+        tokio::time::advance(STALLED).await;
+        assert!(pace.is_over());
+        pace.enter(Phase::Watched);
+        assert!(!pace.is_over(), "a watch has longer");
+        tokio::time::advance(DEAD).await;
+        assert!(pace.is_over());
+    }
+
+    #[tokio::test]
+    async fn what_is_left_of_a_body_is_no_idling_and_an_idle_connection_ends() {
+        tokio::time::pause();
+        let pace = pace();
+        let (ours, _theirs) = tokio::io::duplex(1024);
+        let mut io = PacedIo::new(ours, pace.clone());
+        pace.enter(Phase::Idle(Instant::now()));
+        let idle = Limits::default().idle_timeout;
+        tokio::time::advance(idle / 2).await;
+        io.write_all(&[0; 16]).await.unwrap();
+        tokio::time::advance(idle / 2).await;
+        io.flush().await.unwrap();
+        assert!(!pace.is_over());
+        tokio::time::advance(idle / 2).await;
+        io.flush().await.unwrap();
+        assert!(pace.is_over());
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use h2::client::Builder;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::client::{Http1, Http2, read, tls};
 use super::service::{CHUNK, chunk};
@@ -193,5 +193,45 @@ fn a_response_nobody_takes_is_given_up_but_a_watch_waits() {
         assert_eq!(feed.dropped(), 0);
         drop(watch);
         until(|| feed.dropped() == 1).await;
+    });
+}
+
+/// More than sockets hold.
+const MANY: usize = 2000;
+
+#[test]
+fn over_http1_too_a_response_nobody_takes_is_given_up_and_a_watch_later() {
+    let patience = |limits: &mut Limits| {
+        limits.stalled_after = Duration::from_millis(100);
+        limits.dead_after = Duration::from_secs(2);
+    };
+    with_house(patience, async |house| {
+        let (feed, chunks) = (house.watches.feed("a"), house.watches.feed("chunks"));
+        feed.never_ends(vec![1; 10_000]);
+        let mut watch = Http1::connect(&house).await;
+        watch.head_of("/watch/a").await;
+        let mut list = Http1::connect(&house).await;
+        list.head_of(&format!("/chunks/{MANY}")).await;
+        until(|| chunks.dropped() == 1).await;
+        assert!(list.rest().await.len() < MANY * CHUNK);
+        assert_eq!(feed.dropped(), 0);
+        until(|| feed.dropped() == 1).await;
+    });
+}
+
+#[test]
+fn a_client_that_reads_slowly_gets_everything_over_http1() {
+    let patience = |limits: &mut Limits| {
+        limits.stalled_after = Duration::from_secs(1);
+        limits.idle_timeout = Duration::from_secs(1);
+    };
+    with_house(patience, async |house| {
+        let mut list = Http1::connect(&house).await;
+        list.head_of("/full/100000000").await;
+        let mut piece = vec![0; 10_000_000];
+        for _ in 0..10 {
+            tokio::time::sleep(Duration::from_millis(150)).await;
+            list.0.read_exact(&mut piece).await.unwrap();
+        }
     });
 }

@@ -160,7 +160,11 @@ impl HttpService for TestService {
             "method" => ResponseBody::Full(Bytes::from(request.method().to_string())),
             "full" => ResponseBody::Full(Bytes::from(vec![7; number(&path)])),
             "chunks" => {
-                let chunks = futures_util::stream::iter(0..number(&path)).map(chunk);
+                let sending = FeedStream(self.watches.feed("chunks"));
+                let chunks = futures_util::stream::iter(0..number(&path)).map(move |number| {
+                    let _ = &sending;
+                    chunk(number)
+                });
                 ResponseBody::Chunks(chunks.boxed_local())
             }
             "sleep" => {
