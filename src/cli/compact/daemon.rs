@@ -34,7 +34,7 @@ pub(super) enum Unreached {
     #[error("the daemon answered {0}: {1}")]
     Refused(StatusCode, String),
     /// It did not answer.
-    #[error("the daemon did not answer within {0:?}")]
+    #[error("the daemon did not answer within {0:?}; it goes on compacting all the same")]
     TimedOut(Duration),
 }
 

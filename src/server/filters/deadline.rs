@@ -6,7 +6,7 @@ use crate::api::options::{self, Query};
 use crate::api::status::Status;
 use crate::server::request_info::RequestInfo;
 
-/// No request but a watch takes longer.
+/// No request but a watch or a compaction takes longer.
 pub const REQUEST: Duration = Duration::from_secs(60);
 /// Nor does one that writes one object.
 pub const WRITE: Duration = Duration::from_secs(34);
@@ -96,7 +96,8 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_has_no_deadline_here_api_16() {
+    fn a_watch_and_a_compaction_have_no_deadline_here_api_16() {
+        assert_eq!(allowed(Method::POST, "/taffrail/v1/compact", ""), Ok(None));
         assert_eq!(
             allowed(Method::GET, "/api/v1/pods", "watch=true&timeout=1s"),
             Ok(None)

@@ -47,6 +47,8 @@ pub enum RequestInfoError {
     BadEncoding(String),
 }
 
+/// Where an operator asks for a compaction.
+const COMPACT_PATH: &str = "taffrail/v1/compact";
 const LEGACY_PREFIX: &str = "api";
 const GROUP_PREFIX: &str = "apis";
 /// Third parts that belong to the Namespace object and aren't a resource within it (API-4).
@@ -88,9 +90,13 @@ impl RequestInfo {
         matches!(self.verb.as_str(), "get" | "list" | "watch")
     }
 
-    /// Whether it may run for as long as it likes (API-16).
+    /// Whether it may run for as long as it likes (API-16). Giving back the space of a large store
+    /// takes as long as it takes.
     pub fn is_long_running(&self) -> bool {
-        self.is_resource && matches!(self.verb.as_str(), "watch" | "proxy")
+        match self.is_resource {
+            true => matches!(self.verb.as_str(), "watch" | "proxy"),
+            false => self.path.trim_matches('/') == COMPACT_PATH,
+        }
     }
 
     /// Prefix, group and version; `None` for paths that name no resource (API-1).

@@ -269,6 +269,7 @@ fn what_counts_as_reading_and_as_long_running_api_16_and_19() {
         (Method::POST, "/api/v1/nodes", false, false),
         (Method::DELETE, "/api/v1/nodes", false, false),
         (Method::GET, "/version", true, false),
+        (Method::POST, "/taffrail/v1/compact", false, true),
     ] {
         let info = parse(method, target);
         assert_eq!(
