@@ -597,3 +597,28 @@ pub async fn st_61_updates_see_the_current_version_and_answer_the_new_one(h: Rc<
     let kept = &stored["metadata"]["resourceVersion"];
     assert!(kept.is_null(), "ST-54: {stored}");
 }
+
+pub async fn st_51_an_update_of_a_hot_key_that_is_deleted_finds_nothing(h: Rc<Harness>) {
+    h.create(&pod("ns", "a")).await;
+    // Beaten writers take turns and leave what they wrote for the next one.
+    let writers = (0..8).map(|writer| {
+        let h = h.clone();
+        async move { h.set_node(A, &format!("n{writer}")).await }
+    });
+    let written = futures_util::future::join_all(writers).await;
+    let last = written.iter().max_by_key(|object| object.revision).unwrap();
+    h.delete(A).await.unwrap();
+    let late = UpdateRequest {
+        suggestion: Some(last.clone()),
+        ..update_of(A)
+    };
+    let mut calls = 0;
+    let answer = h
+        .update_with(late, |current| {
+            calls += 1;
+            Ok(with_node(current.unwrap(), "late"))
+        })
+        .await;
+    assert!(matches!(kind(answer), StorageErrorKind::KeyNotFound));
+    assert!(calls <= 2, "called {calls} times");
+}

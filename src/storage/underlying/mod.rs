@@ -79,6 +79,9 @@ struct State {
     stale: bool,
     /// Read from the engine, not suggested by a cache.
     current: bool,
+    /// The store's revision when the key was in this state: what a key that is absent now was
+    /// before is older than this.
+    seen: Revision,
 }
 
 impl State {
@@ -91,6 +94,7 @@ impl State {
     fn suggested(object: Arc<CachedObject>) -> State {
         let plain = Bytes::from(object.stored_form());
         State {
+            seen: object.revision,
             object: Some(object),
             plain,
             stale: false,
@@ -161,8 +165,8 @@ impl Underlying {
         )
     }
 
-    /// A stored value as an object with its plain bytes.
-    fn state_of(&self, item: &KeyValue) -> Result<State, StorageError> {
+    /// A stored value as an object with its plain bytes, as it was when the store was at `seen`.
+    fn state_of(&self, item: &KeyValue, seen: Revision) -> Result<State, StorageError> {
         let (plain, stale) = self
             .decoder
             .transformer
@@ -183,6 +187,7 @@ impl Underlying {
             plain,
             stale,
             current: true,
+            seen,
         })
     }
 
@@ -198,12 +203,10 @@ impl Underlying {
         let started = Instant::now();
         let answer = self.engine.get(key.clone(), At::Latest).await;
         self.metrics.request("get", started, answer.is_ok());
-        match answer
-            .map_err(|error| self.engine_fault(&key.to_text(), error))?
-            .item
-        {
-            Some(item) => self.state_of(&item),
-            None => Ok(absent()),
+        let answer = answer.map_err(|error| self.engine_fault(&key.to_text(), error))?;
+        match answer.item {
+            Some(item) => self.state_of(&item, answer.revision),
+            None => Ok(absent(answer.revision)),
         }
     }
 
@@ -221,9 +224,12 @@ impl Underlying {
             Outcome::Committed(event) => Ok(Ok(event)),
             Outcome::Refused {
                 current: Some(item),
-                ..
-            } => Ok(Err(self.state_of(&item)?)),
-            Outcome::Refused { current: None, .. } => Ok(Err(absent())),
+                revision,
+            } => Ok(Err(self.state_of(&item, revision)?)),
+            Outcome::Refused {
+                current: None,
+                revision,
+            } => Ok(Err(absent(revision))),
         }
     }
 
@@ -355,12 +361,14 @@ impl Underlying {
     }
 }
 
-fn absent() -> State {
+/// A key that was not there when the store was at `seen`.
+fn absent(seen: Revision) -> State {
     State {
         object: None,
         plain: Bytes::new(),
         stale: false,
         current: true,
+        seen,
     }
 }
 

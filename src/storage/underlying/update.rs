@@ -161,10 +161,12 @@ impl Underlying {
         let Ok(turn) = granted else {
             return (None, state);
         };
+        // Compared with what the store had seen, not with the object: of a key that was deleted
+        // since, an outcome from before would be tried and refused again and again.
         let newest = turn
             .last_outcome()
-            .filter(|item| item.revision > state.revision());
-        let state = match newest.map(|item| self.state_of(item)) {
+            .filter(|item| item.revision > state.seen);
+        let state = match newest.map(|item| self.state_of(item, item.revision)) {
             Some(Ok(newest)) => State {
                 current: false,
                 ..newest
