@@ -107,7 +107,9 @@ impl Daemon {
             .iter()
             .map(|plan| (plan.definition(), plan.build(engine.clone(), &house)));
         let catalog = Arc::new(Catalog::assemble(DEFAULT_ROOT, storages.collect()));
-        let health = Arc::new(Health::new(checks(&engine)));
+        let parts = house.clone();
+        let health = Health::new(checks(&engine)).telling(move || not_at_work(&parts));
+        let health = Arc::new(health);
         let namespaces = house.cacher("namespaces").ok_or(StartError::NoNamespaces)?;
         let upkeep = Upkeep::start(catalog.clone(), namespaces);
 
@@ -253,6 +255,14 @@ fn checks(engine: &Arc<dyn Engine>) -> Vec<Check> {
             EngineHealth::ReadOnly(why) | EngineHealth::Down(why) => Err(why),
         }
     })]
+}
+
+fn not_at_work(house: &House) -> Vec<String> {
+    let parts = house.state().parts.into_iter();
+    parts
+        .filter(|part| !part.ready)
+        .map(|part| part.name)
+        .collect()
 }
 
 fn counted(

@@ -19,7 +19,7 @@ pub const WRITER: usize = 1024;
 /// Compactions asked for by operators; one runs at a time.
 pub const COMPACTOR: usize = 4;
 
-/// Questions of `/readyz?verbose` and stop; exits come through a channel of their own.
+/// Stop; exits come through a channel of their own.
 pub const SUPERVISOR: usize = 16;
 
 /// A Dispatcher is sent one hint until it has looked after all of its desks.

@@ -82,10 +82,15 @@ const PING: &str = "ping";
 const SHUTDOWN: &str = "shutdown";
 const START: &str = "informer-sync";
 
+/// Names what is not at work, without a consequence for health: each cache answers for itself, and
+/// what died is being started again.
+pub type Tell = Box<dyn Fn() -> Vec<String> + Send + Sync>;
+
 /// All checks, and whether the daemon is going down.
 #[derive(Default)]
 pub struct Health {
     checks: Vec<Check>,
+    tell: Option<Tell>,
     has_started: AtomicBool,
     is_shutting_down: AtomicBool,
 }
@@ -110,6 +115,14 @@ impl Health {
         Health {
             checks,
             ..Health::default()
+        }
+    }
+
+    /// With lines about parts that are not at work in `/readyz?verbose`.
+    pub fn telling(self, tell: impl Fn() -> Vec<String> + Send + Sync + 'static) -> Health {
+        Health {
+            tell: Some(Box::new(tell)),
+            ..self
         }
     }
 
@@ -208,6 +221,11 @@ impl Health {
         };
         let mut lines: String = findings.iter().map(Finding::line).collect();
         lines.push_str(&unmatched(&excluded, &findings));
+        if let (Root::Readyz, Some(tell)) = (root, &self.tell) {
+            let told = tell();
+            let told = told.iter();
+            lines.extend(told.map(|name| format!("[!]{name} not at work, does not count\n")));
+        }
         lines.push_str(&format!("{} check {verdict}\n", root.name()));
         respond::text(code, lines)
     }
@@ -380,5 +398,23 @@ mod tests {
         let health = Health::default();
         assert_eq!(asked(&health, "/readyz/nonsense").0, 404);
         assert!(Root::of_path("/version").is_none());
+    }
+
+    #[tokio::test]
+    async fn what_is_not_at_work_is_told_and_does_not_count() {
+        let health = health(&Arc::new(AtomicBool::new(true)));
+        let health = health.telling(|| vec!["cacher/configmaps".to_owned()]);
+        let verbose = Query::parse("verbose");
+        let text = |root| match health.answer(root, "", &verbose).into_body() {
+            ResponseBody::Full(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+            _ => String::new(),
+        };
+        let readyz = text(Root::Readyz);
+        assert!(
+            readyz
+                .contains("[!]cacher/configmaps not at work, does not count\nreadyz check passed"),
+            "{readyz}"
+        );
+        assert!(!text(Root::Livez).contains("configmaps"));
     }
 }

@@ -1,7 +1,7 @@
 //! One resource on one thread: its watchers there, and how far the thread has read its ring.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant as StdInstant};
 
 use tokio::time::Instant;
 
@@ -43,6 +43,9 @@ pub(super) struct Desk {
     pub(super) events: Vec<Arc<RingEvent>>,
     pub(super) touched: Vec<u32>,
 }
+
+/// How far ahead tickets are filed.
+const AHEAD: Duration = Duration::from_secs(60);
 
 /// What became of a watcher that wanted to follow the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,6 +211,10 @@ impl Desk {
             let Some(member) = self.members.find_mut(ticket) else {
                 continue;
             };
+            if now < member.due {
+                self.file(ticket, now);
+                continue;
+            }
             if now >= member.deadline {
                 member.ending = match member.standing {
                     Standing::Current => Ending::OnceCurrent,
@@ -245,8 +252,16 @@ impl Desk {
         let bookmark = member
             .wants_bookmarks
             .then(|| bookmarks::next_due(now, member.deadline, spread));
-        let at = bookmark.flatten().unwrap_or(member.deadline);
-        self.schedule.add(at, ticket);
+        member.due = bookmark.flatten().unwrap_or(member.deadline);
+        self.file(ticket, now);
+    }
+
+    /// Files a ticket, at most a little ahead: what is filed stays until its time has come, and a
+    /// watch may last for years without its client staying for a second.
+    fn file(&mut self, ticket: Ticket, now: StdInstant) {
+        if let Some(member) = self.members.find_mut(ticket) {
+            self.schedule.add(member.due.min(now + AHEAD), ticket);
+        }
     }
 }
 

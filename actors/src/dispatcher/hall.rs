@@ -117,6 +117,16 @@ impl Hall {
         watchers.sum()
     }
 
+    #[cfg(test)]
+    pub(super) fn scheduled(&self) -> usize {
+        let desks = self.desks.borrow();
+        let scheduled = desks
+            .by_number
+            .iter()
+            .map(|desk| desk.borrow().schedule.len());
+        scheduled.sum()
+    }
+
     fn for_each(&self, mut act: impl FnMut(&mut Desk)) {
         let desks = self.desks.borrow().by_number.clone();
         for desk in desks {

@@ -22,6 +22,8 @@ pub(super) struct Member {
     pub(super) is_bookmark_due: bool,
     pub(super) ending: Ending,
     pub(super) deadline: Instant,
+    /// When it is looked at next: for a bookmark or for its deadline.
+    pub(super) due: Instant,
     waker: Option<Waker>,
     is_parked: bool,
 }
@@ -80,6 +82,7 @@ impl Member {
             is_bookmark_due: false,
             ending: Ending::No,
             deadline: wishes.deadline,
+            due: wishes.deadline,
             waker: None,
             is_parked: false,
         }

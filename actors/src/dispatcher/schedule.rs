@@ -32,6 +32,12 @@ impl Schedule {
         self.slots.entry(slot).or_default().push(ticket);
     }
 
+    /// How many notes there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.slots.values().map(Vec::len).sum()
+    }
+
     /// Takes out what is due by now.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Ticket> {
         let since = now.saturating_duration_since(self.start);

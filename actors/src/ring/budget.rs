@@ -14,12 +14,12 @@ pub struct RingLimits {
 }
 
 impl Default for RingLimits {
-    /// 16 MiB for one ring, as many seconds of a busy resource's history as a reconnecting client
-    /// needs; 64 MiB for all, as seldom more than a few resources are busy. What is older comes
-    /// from the store's history.
+    /// 8 MiB for one ring, some seconds of a busy resource's history, in which a client that was
+    /// cut off comes back; 64 MiB for all, as seldom more than a few resources are busy. What is
+    /// older comes from the store's history.
     fn default() -> RingLimits {
         RingLimits {
-            per_resource_bytes: 16 << 20,
+            per_resource_bytes: 8 << 20,
             total_bytes: 64 << 20,
         }
     }

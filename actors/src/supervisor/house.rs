@@ -78,7 +78,7 @@ pub enum HouseError {
     NoSystem,
 }
 
-/// One part of the house, for `/readyz?verbose`.
+/// One part of the house, for `/readyz?verbose` and metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartState {
     /// Its name: `cacher/configmaps`, `compactor`.

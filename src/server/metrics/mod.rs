@@ -9,6 +9,7 @@ mod watches;
 
 use std::sync::Arc;
 
+use actors::supervisor::House;
 use metrics::{describe_counter, describe_gauge, gauge};
 use metrics_exporter_prometheus::PrometheusHandle;
 use parking_lot::Mutex;
@@ -22,16 +23,23 @@ use super::filters::in_flight::InFlight;
 pub struct Measures {
     page: Option<PrometheusHandle>,
     in_flight: Arc<InFlight>,
+    house: Option<House>,
     threads: Mutex<Vec<Arc<WatchMeters>>>,
 }
 
 impl Measures {
-    /// Measures of this daemon. Without a page nothing is shown.
-    pub fn new(page: Option<PrometheusHandle>, in_flight: Arc<InFlight>) -> Measures {
+    /// Measures of this daemon. Without a page nothing is shown; without a house, none of its
+    /// parts.
+    pub fn new(
+        page: Option<PrometheusHandle>,
+        in_flight: Arc<InFlight>,
+        house: Option<House>,
+    ) -> Measures {
         describe();
         Measures {
             page,
             in_flight,
+            house,
             threads: Mutex::new(Vec::new()),
         }
     }
@@ -58,6 +66,10 @@ impl Measures {
             .set(read_only as f64);
         gauge!("apiserver_current_inflight_requests", "request_kind" => "mutating")
             .set(mutating as f64);
+        let parts = self.house.as_ref().map(|house| house.state().parts);
+        for part in parts.into_iter().flatten() {
+            gauge!("taffrail_part_ready", "part" => part.name).set(f64::from(part.ready));
+        }
     }
 }
 
@@ -67,6 +79,10 @@ fn describe() {
     describe_gauge!(
         "apiserver_current_inflight_requests",
         "Requests being answered now, watches apart, by whether they read or write"
+    );
+    describe_gauge!(
+        "taffrail_part_ready",
+        "Whether a part of the daemon is at work: a cache filled, an actor alive"
     );
     describe_counter!(
         "authentication_attempts",

@@ -14,7 +14,7 @@ fn page(work: impl FnOnce(&Measures)) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
     let handle = recorder.handle();
     metrics::with_local_recorder(&recorder, || {
-        let measures = Measures::new(Some(handle), Arc::default());
+        let measures = Measures::new(Some(handle), Arc::default(), None);
         work(&measures);
         measures.render()
     })

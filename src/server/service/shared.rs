@@ -62,7 +62,11 @@ impl Shared {
         Shared {
             discovery: Discovery::new(&parts.catalog.groups(), &parts.address),
             openapi: OpenApi::new(parts.catalog.definitions()),
-            measures: Measures::new(parts.metrics, Arc::clone(&in_flight)),
+            measures: Measures::new(
+                parts.metrics,
+                Arc::clone(&in_flight),
+                Some(parts.house.clone()),
+            ),
             catalog: parts.catalog,
             authenticator: parts.authenticator,
             health: parts.health,

@@ -65,12 +65,14 @@ impl Cached {
 
     /// The error of a cache that is filling (ST-16, WC-41).
     fn not_ready(&self) -> StorageError {
-        let (since, last_error) = match self.cacher.readiness() {
-            Readiness::Pending { since, last_error } => (since.elapsed(), last_error),
-            Readiness::Stopped => (Duration::ZERO, Some("the storage is stopped".to_owned())),
-            Readiness::Ready { .. } => (Duration::ZERO, None),
+        let readiness = self.cacher.readiness();
+        // At least 1: a cache that has become ready meanwhile may be asked again, too.
+        let retry_after = readiness.retry_after(Instant::now()).max(1);
+        let last_error = match readiness {
+            Readiness::Pending { last_error, .. } => last_error,
+            Readiness::Stopped => Some("the storage is stopped".to_owned()),
+            Readiness::Ready { .. } => None,
         };
-        let retry_after = retry_after(since);
         let kind = StorageErrorKind::NotReady {
             retry_after,
             last_error,
@@ -266,11 +268,6 @@ fn shown(snapshot: Arc<Snapshot>, position: Position) -> Fresh {
     Fresh { snapshot, revision }
 }
 
-/// Seconds to wait before another try at a cache that has been filling for so long (WC-41).
-fn retry_after(since: Duration) -> u32 {
-    (0.06 * since.as_secs_f64()).exp().clamp(1.0, 30.0).floor() as u32
-}
-
 /// A watch that the thread's Dispatcher serves.
 struct CachedWatch(Watcher);
 
@@ -351,21 +348,5 @@ impl Storage for Cached {
 
     fn held_bytes(&self, key: &str) -> usize {
         self.suggestion(key).map_or(0, |object| object.wire.len())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_wait_for_a_filling_cache_grows_to_thirty_seconds_wc_41_ts_90() {
-        for (seconds, expected) in [(0, 1), (11, 1), (14, 2), (30, 6), (57, 30), (600, 30)] {
-            assert_eq!(
-                retry_after(Duration::from_secs(seconds)),
-                expected,
-                "{seconds} s"
-            );
-        }
     }
 }

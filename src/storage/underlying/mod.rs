@@ -220,6 +220,10 @@ impl Underlying {
         let key = mutation.key.clone();
         let answer = self.engine.commit(mutation).await;
         self.metrics.request(operation, started, answer.is_ok());
+        if let (Err(EngineError::OutcomeUnknown(_)), Some(writers)) = (&answer, &self.writers) {
+            // What was told of hot keys before may be overtaken: the next ones read.
+            writers.forget_all().await;
+        }
         match answer.map_err(|error| self.engine_fault(&key.to_text(), error))? {
             Outcome::Committed(event) => Ok(Ok(event)),
             Outcome::Refused {

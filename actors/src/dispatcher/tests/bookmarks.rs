@@ -231,3 +231,39 @@ fn a_bookmark_does_not_wait_for_the_end_of_history() {
         assert!((4..100).contains(&revision), "{bookmark}");
     });
 }
+
+#[test]
+fn watches_that_came_and_went_are_forgotten_long_before_their_deadline() {
+    run(async {
+        tokio::time::pause();
+        let stage = Stage::new(RING_BYTES);
+        let dispatcher = dispatcher();
+        for _ in 0..100 {
+            let mut start = stage.start(StartPoint::After(Revision(0)), interest(Scope::All));
+            start.deadline = Instant::now() + Duration::from_secs(315_360_000);
+            drop(dispatcher.watch(start));
+        }
+        assert_eq!(dispatcher.hall.scheduled(), 100);
+        pass(61.0).await;
+        assert_eq!(dispatcher.hall.scheduled(), 0);
+    });
+}
+
+#[test]
+fn a_watch_without_bookmarks_ends_at_a_deadline_far_away_wa_2() {
+    run(async {
+        tokio::time::pause();
+        let stage = Stage::new(RING_BYTES);
+        let dispatcher = dispatcher();
+        let mut start = stage.start(StartPoint::After(Revision(0)), interest(Scope::All));
+        start.deadline = Instant::now() + Duration::from_secs(200);
+        let mut watcher = dispatcher.watch(start);
+        for _ in 0..199 {
+            pass(1.0).await;
+            let heard = hear(&mut watcher);
+            assert!(heard.lines.is_empty() && !heard.has_ended);
+        }
+        pass(1.5).await;
+        assert!(hear(&mut watcher).has_ended);
+    });
+}
