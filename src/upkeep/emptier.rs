@@ -25,7 +25,7 @@ const CONCURRENT_DELETIONS: usize = 16;
 /// Objects of one page of a collection.
 const PAGE: usize = 500;
 
-/// How long one round may take before the namespace is put back.
+/// How long a namespace is worked on before it is put back and others have their turn.
 const TIME: Duration = Duration::from_secs(60);
 
 /// How far the emptying of a namespace has come.
@@ -40,6 +40,8 @@ pub(super) enum Progress {
         /// One of them.
         example: String,
     },
+    /// Its time was over; what remains is worked on next time.
+    Unfinished,
 }
 
 /// What one round over the contents has found.
@@ -63,11 +65,18 @@ impl Emptier {
         Emptier { catalog, context }
     }
 
-    /// Works on a terminating namespace that the caches show as such.
+    /// Works on a terminating namespace that the caches show as such, for its time at most: it
+    /// may be cut off anywhere.
     ///
     /// # Errors
     /// The first refusal that is not about an object being gone or changed already.
     pub(super) async fn empty(&self, namespace: &CachedObject) -> Result<Progress, Box<Status>> {
+        tokio::time::timeout(TIME, self.empty_all(namespace))
+            .await
+            .unwrap_or(Ok(Progress::Unfinished))
+    }
+
+    async fn empty_all(&self, namespace: &CachedObject) -> Result<Progress, Box<Status>> {
         let name = namespace.attributes.name.as_str();
         let terminating = object_of(namespace).map_err(Status::internal)?;
         if !has_content_finalizer(&terminating) {

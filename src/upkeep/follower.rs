@@ -1,5 +1,6 @@
 //! Follows the namespaces' cache: no list of its own, only what the newest picture shows.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use actors::engine::Revision;
 use actors::object::CachedObject;
 use actors::snapshot::Snapshot;
 use futures_util::future::{BoxFuture, FutureExt};
-use futures_util::stream::{self, StreamExt};
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -35,8 +36,16 @@ pub(super) struct Follower {
     namespaces: CacherHandle,
     stopped: watch::Receiver<bool>,
     schedule: Schedule,
+    /// Namespaces being emptied.
+    work: FuturesUnordered<BoxFuture<'static, (String, Outcome)>>,
+    /// Those that wait for a place among them, by uid.
+    waiting: VecDeque<(String, Arc<CachedObject>)>,
     /// The newest event of a namespace that was looked at.
     seen: Revision,
+    /// The picture that was looked at last.
+    picture: Option<Revision>,
+    /// When that was.
+    looked: Instant,
     /// When to look again whatever the cache shows.
     again: Instant,
 }
@@ -52,7 +61,11 @@ impl Follower {
             namespaces,
             stopped,
             schedule: Schedule::default(),
+            work: FuturesUnordered::new(),
+            waiting: VecDeque::new(),
             seen: Revision::ZERO,
+            picture: None,
+            looked: Instant::now(),
             again: Instant::now(),
         }
     }
@@ -68,16 +81,26 @@ impl Follower {
         }
     }
 
+    /// Looks for news and works at the same time: a namespace that takes long holds up no other.
     async fn follow(&mut self) {
         loop {
-            self.namespaces.settled().await;
-            if let Some(snapshot) = self.namespaces.snapshot() {
-                if self.is_news(&snapshot) {
-                    self.look_at(&snapshot).await;
+            let due = self.schedule.next();
+            let until = due.map_or(self.again, |due| due.min(self.again));
+            let earliest = self.looked + SHORTEST_PAUSE;
+            tokio::select! {
+                Some((uid, outcome)) = self.work.next() => {
+                    self.schedule.ended(&uid, outcome, Instant::now(), random_unit());
+                    self.take_up();
                 }
-                self.wait_for_news(&snapshot).await;
+                () = news(self.namespaces.clone(), self.picture, earliest, until) => {
+                    self.looked = Instant::now();
+                    let snapshot = self.namespaces.snapshot();
+                    self.picture = snapshot.as_ref().map(|snapshot| snapshot.revision);
+                    if let Some(snapshot) = snapshot && self.is_news(&snapshot) {
+                        self.look_at(&snapshot).await;
+                    }
+                }
             }
-            tokio::time::sleep(SHORTEST_PAUSE).await;
         }
     }
 
@@ -92,7 +115,6 @@ impl Follower {
         self.seen = snapshot.last_event();
         self.again = Instant::now() + LONGEST_PAUSE;
         let mut missing = SYSTEM_NAMESPACES.len();
-        let mut due = Vec::new();
         for namespace in snapshot.range(self.namespaces.prefix(), None) {
             if SYSTEM_NAMESPACES.contains(&namespace.attributes.name.as_str()) {
                 missing = missing.saturating_sub(1);
@@ -100,7 +122,8 @@ impl Follower {
             if is_terminating(namespace) {
                 let uid = uid_of(namespace);
                 if self.schedule.is_due(&uid, Instant::now()) {
-                    due.push((uid, namespace.clone()));
+                    self.schedule.begun(&uid);
+                    self.waiting.push_back((uid, namespace.clone()));
                 }
             }
         }
@@ -108,15 +131,16 @@ impl Follower {
         if missing > 0 {
             self.restore_system_namespaces().await;
         }
-        let emptier = Emptier::new(self.catalog.clone());
-        let work: Vec<_> = due
-            .into_iter()
-            .map(|(uid, namespace)| worked_on(emptier.clone(), uid, namespace))
-            .collect();
-        let mut work = stream::iter(work).buffer_unordered(CONCURRENT_NAMESPACES);
-        while let Some((uid, outcome)) = work.next().await {
-            self.schedule
-                .ended(&uid, outcome, Instant::now(), random_unit());
+        self.take_up();
+    }
+
+    /// As many as there are places for.
+    fn take_up(&mut self) {
+        while self.work.len() < CONCURRENT_NAMESPACES
+            && let Some((uid, namespace)) = self.waiting.pop_front()
+        {
+            let emptier = Emptier::new(self.catalog.clone());
+            self.work.push(worked_on(emptier, uid, namespace));
         }
     }
 
@@ -130,16 +154,21 @@ impl Follower {
             }
         }
     }
+}
 
-    /// Until the cache shows something newer, or a namespace is due.
-    async fn wait_for_news(&self, seen: &Snapshot) {
-        let due = self
-            .schedule
-            .next()
-            .map_or(self.again, |due| due.min(self.again));
-        let pause = due.saturating_duration_since(Instant::now());
+/// Waits until the cache shows something newer than a picture, or for so long.
+async fn news(
+    namespaces: CacherHandle,
+    picture: Option<Revision>,
+    earliest: Instant,
+    until: Instant,
+) {
+    tokio::time::sleep_until(earliest).await;
+    namespaces.settled().await;
+    if let Some(picture) = picture {
+        let pause = until.saturating_duration_since(Instant::now());
         // Running out of time is the ordinary end of it.
-        let _ = self.namespaces.fresh(seen.revision.next(), pause).await;
+        let _ = namespaces.fresh(picture.next(), pause).await;
     }
 }
 
@@ -162,6 +191,13 @@ async fn outcome_of(emptier: &Emptier, namespace: &CachedObject) -> Outcome {
         Ok(Progress::Held { remaining, example }) => {
             tracing::debug!(namespace = name, remaining, example, "namespace is held");
             Outcome::Held
+        }
+        Ok(Progress::Unfinished) => {
+            tracing::debug!(
+                namespace = name,
+                "namespace is large, going on with it later"
+            );
+            Outcome::Unfinished
         }
         Err(status) => {
             tracing::warn!(namespace = name, %status, "can't empty a namespace, trying again");

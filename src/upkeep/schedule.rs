@@ -23,6 +23,8 @@ struct Entry {
     held: Backoff,
     failed: Backoff,
     due: Instant,
+    /// It is being worked on, or about to be.
+    busy: bool,
     seen: bool,
 }
 
@@ -33,6 +35,8 @@ pub(super) enum Outcome {
     Done,
     /// Something holds it.
     Held,
+    /// Its time was over: others come first, then it goes on.
+    Unfinished,
     /// It could not be worked on.
     Failed,
 }
@@ -44,10 +48,18 @@ impl Schedule {
             held: Backoff::new(FIRST_WAIT, MOST_WAIT),
             failed: Backoff::new(FIRST_WAIT, MOST_WAIT_AFTER_ERROR),
             due: now,
+            busy: false,
             seen: true,
         });
         entry.seen = true;
-        entry.due <= now
+        !entry.busy && entry.due <= now
+    }
+
+    /// Notes that a namespace is taken up: it is not due before that has ended.
+    pub(super) fn begun(&mut self, uid: &str) {
+        if let Some(entry) = self.entries.get_mut(uid) {
+            entry.busy = true;
+        }
     }
 
     /// Notes how the work on a namespace ended.
@@ -61,20 +73,23 @@ impl Schedule {
                 entry.failed.succeeded();
                 entry.held.failed(random)
             }
+            Outcome::Unfinished => FIRST_WAIT,
             Outcome::Failed => entry.failed.failed(random),
         };
+        entry.busy = false;
         entry.due = now + wait;
     }
 
     /// Forgets the namespaces that were not asked about since the last call.
     pub(super) fn forget_unseen(&mut self) {
         self.entries
-            .retain(|_, entry| std::mem::take(&mut entry.seen));
+            .retain(|_, entry| std::mem::take(&mut entry.seen) || entry.busy);
     }
 
     /// When the next one is due.
     pub(super) fn next(&self) -> Option<Instant> {
-        self.entries.values().map(|entry| entry.due).min()
+        let idle = self.entries.values().filter(|entry| !entry.busy);
+        idle.map(|entry| entry.due).min()
     }
 }
 
@@ -99,6 +114,19 @@ mod tests {
             schedule.ended("u", Outcome::Failed, start, 1.0);
         }
         assert_eq!(schedule.next(), Some(start + MOST_WAIT_AFTER_ERROR));
+    }
+
+    #[test]
+    fn a_namespace_that_is_worked_on_is_not_due() {
+        let mut schedule = Schedule::default();
+        let now = Instant::now();
+        assert!(schedule.is_due("u", now));
+        schedule.begun("u");
+        assert!(!schedule.is_due("u", now));
+        assert_eq!(schedule.next(), None);
+        schedule.ended("u", Outcome::Unfinished, now, 1.0);
+        assert_eq!(schedule.next(), Some(now + FIRST_WAIT));
+        assert!(schedule.is_due("u", now + FIRST_WAIT));
     }
 
     #[test]

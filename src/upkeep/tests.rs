@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use actors::engine::{Engine, Retention};
 use actors::supervisor::{House, HouseConfig};
+use futures_util::FutureExt;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -11,7 +12,9 @@ use super::{Upkeep, ensure_system_namespaces};
 use crate::api::options::DeleteOptions;
 use crate::registry::special::SYSTEM_NAMESPACES;
 use crate::registry::tests::fixture::{Fixture, ROOT, refusal};
+use crate::registry::tests::hooked::Hooked;
 use crate::registry::{Catalog, DEFINITIONS};
+use crate::storage::ResourceStorage;
 use crate::storage::factory::StoragePlan;
 use crate::storage::memory::MemoryEngine;
 
@@ -167,8 +170,24 @@ async fn a_large_namespace_is_emptied_in_pages() {
     assert!(fixture.names("configmaps", Some("d")).await.is_empty());
 }
 
+/// A namespace that takes long is put back after a while.
+#[tokio::test]
+async fn a_namespace_is_not_worked_on_for_ever() {
+    let fixture = Fixture::new().await;
+    delete(&fixture, "namespaces", None, "d").await;
+    let under_way = fixture.store("configmaps").creations().begin();
+    tokio::time::pause();
+    assert_eq!(emptied(&fixture, "d").await, Progress::Unfinished);
+    drop(under_way);
+    assert_eq!(emptied(&fixture, "d").await, Progress::Done);
+}
+
 /// A fixture behind caches, as the daemon has it.
 fn cached_fixture() -> (Fixture, House) {
+    hooked_fixture(|storage| storage)
+}
+
+fn hooked_fixture(hook: impl Fn(ResourceStorage) -> ResourceStorage) -> (Fixture, House) {
     let engine: Arc<dyn Engine> = MemoryEngine::new();
     let plan = |row| StoragePlan::new(row, ROOT).expect("it has a place");
     let plans: Vec<StoragePlan> = DEFINITIONS.iter().map(|row| plan(row)).collect();
@@ -182,7 +201,7 @@ fn cached_fixture() -> (Fixture, House) {
     let mut fixture = Fixture::over(|storages| storages);
     let storages = plans
         .iter()
-        .map(|plan| (plan.definition(), plan.build(engine.clone(), &house)));
+        .map(|plan| (plan.definition(), hook(plan.build(engine.clone(), &house))));
     let catalog = Catalog::assemble(ROOT, storages.collect());
     fixture.catalog = Arc::new(catalog);
     (fixture, house)
@@ -248,6 +267,38 @@ fn upkeep_follows_the_namespaces() {
             assert!(Instant::now() < deadline, "it was never created again");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+        upkeep.stop().await;
+        house.stop().await;
+    });
+}
+
+/// Two namespaces that can't be listed hold up neither each other nor a third.
+#[test]
+fn a_namespace_that_takes_long_holds_up_no_other() {
+    let hang = |ResourceStorage { storage, dry_run }| {
+        let mut storage = Hooked::new(storage);
+        storage.before_list = Box::new(|key| match key.contains("/slow") {
+            true => std::future::pending().boxed(),
+            false => std::future::ready(()).boxed(),
+        });
+        let storage = Arc::new(storage);
+        ResourceStorage { storage, dry_run }
+    };
+    actix_rt::System::new().block_on(async {
+        let (fixture, house) = hooked_fixture(hang);
+        house.all_ready().await;
+        let namespaces = house.cacher("namespaces").expect("it is cached");
+        let upkeep = Upkeep::start(fixture.catalog.clone(), namespaces);
+        for name in ["slow", "slower", "late"] {
+            let body = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
+            let created = fixture.create("namespaces", None, &body).await;
+            created.expect("created");
+            delete(&fixture, "namespaces", None, name).await;
+            // Until it is looked at.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        until_namespace_answers(&fixture, "late", 404).await;
+        until_namespace_answers(&fixture, "slow", 200).await;
         upkeep.stop().await;
         house.stop().await;
     });

@@ -1,18 +1,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use actors::engine::{Origin, Revision};
-use actors::object::CachedObject;
-use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
+use futures_util::future::FutureExt;
 
-use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, WriteOptions};
 use crate::registry::tests::fixture::{Fixture, refusal};
-use crate::storage::{
-    DeleteRequest, GetRequest, ListRequest, ObjectList, ResourceStorage, Stats, Storage,
-    StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest,
-    WatchStream,
-};
+use crate::registry::tests::hooked::Hooked;
+use crate::storage::{ResourceStorage, StorageError, StorageErrorKind};
 
 const DRY: WriteOptions = WriteOptions {
     dry_run: true,
@@ -209,84 +203,22 @@ async fn a_namespace_is_created_active_with_a_finalizer() {
     assert_eq!(label, "d");
 }
 
-/// A storage in which every name is taken.
-struct Crowded {
-    inner: Arc<dyn Storage>,
-    attempts: Arc<AtomicUsize>,
-}
-
-impl Storage for Crowded {
-    fn create<'s>(
-        &'s self,
-        key: &'s str,
-        _: Object,
-        _: Option<u64>,
-        _: Origin,
-    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
-        self.attempts.fetch_add(1, Ordering::SeqCst);
-        let error = StorageError {
-            key: key.to_owned(),
-            kind: StorageErrorKind::KeyExists,
-        };
-        std::future::ready(Err(error)).boxed()
-    }
-
-    fn delete<'s>(
-        &'s self,
-        request: DeleteRequest,
-        validate: &'s mut dyn ValidateDeletion,
-    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
-        self.inner.delete(request, validate)
-    }
-
-    fn get(
-        &self,
-        request: GetRequest,
-    ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>> {
-        self.inner.get(request)
-    }
-
-    fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ObjectList, StorageError>> {
-        self.inner.get_list(request)
-    }
-
-    fn watch(
-        &self,
-        request: WatchRequest,
-    ) -> LocalBoxFuture<'_, Result<Box<dyn WatchStream>, StorageError>> {
-        self.inner.watch(request)
-    }
-
-    fn guaranteed_update<'s>(
-        &'s self,
-        request: UpdateRequest,
-        update: &'s mut dyn UpdateFunction,
-    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
-        self.inner.guaranteed_update(request, update)
-    }
-
-    fn stats(&self) -> BoxFuture<'_, Result<Stats, StorageError>> {
-        self.inner.stats()
-    }
-
-    fn readiness_check(&self) -> Result<(), StorageError> {
-        self.inner.readiness_check()
-    }
-
-    fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>> {
-        self.inner.current_revision()
-    }
-}
-
 /// API-199, RG-3: eight attempts, and then a refusal of its own.
 #[tokio::test]
 async fn generated_names_are_tried_eight_times() {
     let attempts = Arc::new(AtomicUsize::new(0));
     let fixture = Fixture::over(|ResourceStorage { storage, dry_run }| {
-        let storage = Arc::new(Crowded {
-            inner: storage,
-            attempts: attempts.clone(),
+        let attempts = attempts.clone();
+        let mut storage = Hooked::new(storage);
+        storage.before_create = Box::new(move |key| {
+            attempts.fetch_add(1, Ordering::SeqCst);
+            let error = StorageError {
+                key: key.to_owned(),
+                kind: StorageErrorKind::KeyExists,
+            };
+            std::future::ready(Err(error)).boxed()
         });
+        let storage = Arc::new(storage);
         ResourceStorage { storage, dry_run }
     });
     let body = r#"{"metadata":{"generateName":"n-"}}"#;

@@ -1,0 +1,99 @@
+//! A storage in whose way tests can stand.
+
+use std::sync::Arc;
+
+use actors::engine::{Origin, Revision};
+use actors::object::CachedObject;
+use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
+
+use crate::api::object::Object;
+use crate::storage::{
+    DeleteRequest, GetRequest, ListRequest, ObjectList, Stats, Storage, StorageError,
+    UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest, WatchStream,
+};
+
+type Hook<T> = Box<dyn Fn(&str) -> BoxFuture<'static, T> + Send + Sync>;
+
+/// Asks before some of what it does, with the key that it is about.
+pub(crate) struct Hooked {
+    inner: Arc<dyn Storage>,
+    pub(crate) before_create: Hook<Result<(), StorageError>>,
+    pub(crate) before_list: Hook<()>,
+}
+
+impl Hooked {
+    /// A storage that does as the one below.
+    pub(crate) fn new(inner: Arc<dyn Storage>) -> Hooked {
+        Hooked {
+            inner,
+            before_create: Box::new(|_| std::future::ready(Ok(())).boxed()),
+            before_list: Box::new(|_| std::future::ready(()).boxed()),
+        }
+    }
+}
+
+impl Storage for Hooked {
+    fn create<'s>(
+        &'s self,
+        key: &'s str,
+        object: Object,
+        ttl: Option<u64>,
+        origin: Origin,
+    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+        async move {
+            (self.before_create)(key).await?;
+            self.inner.create(key, object, ttl, origin).await
+        }
+        .boxed()
+    }
+
+    fn delete<'s>(
+        &'s self,
+        request: DeleteRequest,
+        validate: &'s mut dyn ValidateDeletion,
+    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+        self.inner.delete(request, validate)
+    }
+
+    fn get(
+        &self,
+        request: GetRequest,
+    ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>> {
+        self.inner.get(request)
+    }
+
+    fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ObjectList, StorageError>> {
+        async move {
+            (self.before_list)(&request.key).await;
+            self.inner.get_list(request).await
+        }
+        .boxed()
+    }
+
+    fn watch(
+        &self,
+        request: WatchRequest,
+    ) -> LocalBoxFuture<'_, Result<Box<dyn WatchStream>, StorageError>> {
+        self.inner.watch(request)
+    }
+
+    fn guaranteed_update<'s>(
+        &'s self,
+        request: UpdateRequest,
+        update: &'s mut dyn UpdateFunction,
+    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+        self.inner.guaranteed_update(request, update)
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats, StorageError>> {
+        self.inner.stats()
+    }
+
+    fn readiness_check(&self) -> Result<(), StorageError> {
+        self.inner.readiness_check()
+    }
+
+    fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>> {
+        self.inner.current_revision()
+    }
+}
