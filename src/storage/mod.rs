@@ -11,6 +11,7 @@ pub mod codec;
 pub mod dry_run;
 pub mod embedded;
 pub mod factory;
+pub mod finishing;
 pub mod keys;
 pub mod live;
 pub mod memory;
@@ -29,6 +30,7 @@ use futures_util::future::{BoxFuture, LocalBoxFuture};
 use crate::api::object::Object;
 use crate::api::status::Status;
 
+pub use self::finishing::{Finishing, Hold};
 pub use crate::api::version::{Asked, Preconditions, VersionMatch};
 
 /// A read of one object.
@@ -108,6 +110,8 @@ pub struct Updated {
     pub object: Object,
     /// Seconds to live; `None` and 0 detach it from any lease (ST-57).
     pub ttl: Option<u64>,
+    /// Kept until it is known whether this was stored, even when nobody waits for it any more.
+    pub hold: Option<Hold>,
 }
 
 /// The function of a GuaranteedUpdate: called once per attempt, each time with a freshly read

@@ -284,7 +284,11 @@ pub struct Update<F>(pub F);
 impl<F: FnMut(Option<Object>) -> Result<Object, Box<Status>> + Send> UpdateFunction for Update<F> {
     fn call(&mut self, current: Current) -> BoxFuture<'_, Result<Updated, Box<Status>>> {
         let current = current.object.map(|object| object_of(&object).unwrap());
-        let updated = (self.0)(current).map(|object| Updated { object, ttl: None });
+        let updated = (self.0)(current).map(|object| Updated {
+            object,
+            ttl: None,
+            hold: None,
+        });
         std::future::ready(updated).boxed()
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use actors::object::CachedObject;
+use futures_util::future::FutureExt;
 use jiff::Timestamp;
 
 use super::review::{Request, Stage};
@@ -14,9 +15,10 @@ use crate::api::options::WriteOptions;
 use crate::api::status::Status;
 use crate::registry::canonical::canonicalize;
 use crate::registry::context::RequestContext;
+use crate::registry::creations::Creation;
 use crate::registry::errors::Verb;
 use crate::registry::strategy::Endpoint;
-use crate::storage::{Asked, GetRequest, StorageErrorKind};
+use crate::storage::{Asked, Finishing, GetRequest, StorageErrorKind};
 
 /// How often a generated name is tried (API-199).
 const NAME_ATTEMPTS: usize = 8;
@@ -47,7 +49,7 @@ impl RegistryStore {
         }
         reconcile_namespace(&mut object, self.definition(), namespace)?;
         self.clean(&mut object, context);
-        let _creation = self.shared.creations.begin();
+        let creation = Arc::new(self.shared.creations.begin());
         let request = Request {
             context,
             namespace,
@@ -60,13 +62,16 @@ impl RegistryStore {
         let base = object.meta("generateName").to_owned();
         let is_generated = object.name().is_empty() && !base.is_empty();
         if !is_generated {
-            return self.create_named(&request, object).await;
+            return self.create_named(&request, object, creation).await;
         }
         let mut last = None;
         for _ in 0..NAME_ATTEMPTS {
             let mut candidate = object.clone();
             candidate.set_meta("name", &generate_name(&base));
-            match self.create_named(&request, candidate).await {
+            match self
+                .create_named(&request, candidate, creation.clone())
+                .await
+            {
                 Err(status) if status.reason == "AlreadyExists" => last = Some(status),
                 other => return other,
             }
@@ -86,17 +91,26 @@ impl RegistryStore {
         &self,
         request: &Request<'_>,
         mut object: Object,
+        creation: Arc<Creation>,
     ) -> Result<Arc<CachedObject>, Box<Status>> {
         self.prepare_new(&mut object)?;
         self.review(Stage::Check, request, &mut object, None)
             .await?;
         let name = object.name().to_owned();
         let key = self.key(request.namespace, &name)?;
-        let target = self.target(request.dry_run);
-        match target
-            .create(&key, object, None, request.context.origin())
-            .await
-        {
+        let (target, origin) = (
+            self.target(request.dry_run).clone(),
+            request.context.origin(),
+        );
+        let at = key.clone();
+        // A client that hangs up leaves a write that may still take place: as long as that is not
+        // known, the creation is under way.
+        let storing = async move {
+            let outcome = target.create(&at, object, None, origin).await;
+            drop(creation);
+            outcome
+        };
+        match Finishing::new(storing.boxed()).await {
             Ok(created) => Ok(created),
             Err(error) if matches!(error.kind, StorageErrorKind::KeyExists) => {
                 Err(Box::new(self.taken(key, &name).await))

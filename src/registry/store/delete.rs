@@ -284,7 +284,11 @@ impl UpdateFunction for Mark<'_> {
                     then_remove,
                 } => {
                     self.then_remove = then_remove;
-                    Ok(Updated { object, ttl: None })
+                    Ok(Updated {
+                        object,
+                        ttl: None,
+                        hold: None,
+                    })
                 }
                 Verdict::Keep => {
                     self.ended = Some(Ended::Kept(cached));

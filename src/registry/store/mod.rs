@@ -116,10 +116,10 @@ impl RegistryStore {
     }
 
     /// The storage that a request's writes go to.
-    fn target(&self, dry_run: bool) -> &dyn Storage {
+    fn target(&self, dry_run: bool) -> &Arc<dyn Storage> {
         match dry_run {
-            true => self.dry_run.as_ref(),
-            false => self.storage.as_ref(),
+            true => &self.dry_run,
+            false => &self.storage,
         }
     }
 

@@ -18,8 +18,8 @@ use crate::registry::deletion::is_released;
 use crate::registry::errors::Verb;
 use crate::registry::strategy::Endpoint;
 use crate::storage::{
-    Asked, Current, DeleteRequest, Preconditions, StorageErrorKind, UpdateFunction, UpdateRequest,
-    Updated, ValidateDeletion,
+    Asked, Current, DeleteRequest, Hold, Preconditions, StorageErrorKind, UpdateFunction,
+    UpdateRequest, Updated, ValidateDeletion,
 };
 
 impl RegistryStore {
@@ -183,7 +183,7 @@ struct Updating<'u> {
     /// What is said of unknown members in what a patch makes.
     validation: FieldValidation,
     /// Set while the last attempt created the object.
-    creation: Option<Creation>,
+    creation: Option<Arc<Creation>>,
     /// Set when the last attempt ended in a deletion.
     released: Option<Released>,
 }
@@ -197,7 +197,12 @@ impl UpdateFunction for Updating<'_> {
                 None => self.create().await?,
                 Some(stored) => self.change(stored).await?,
             };
-            Ok(Updated { object, ttl: None })
+            let hold = self.creation.clone().map(|creation| creation as Hold);
+            Ok(Updated {
+                object,
+                ttl: None,
+                hold,
+            })
         }
         .boxed()
     }
@@ -222,7 +227,7 @@ impl Updating<'_> {
             let status = Status::precondition_failed(definition, self.name, &key, &text);
             return Err(Box::new(status));
         }
-        self.creation = Some(store.shared.creations.begin());
+        self.creation = Some(Arc::new(store.shared.creations.begin()));
         let mut object = object.clone();
         object.set_meta("resourceVersion", "");
         store.clean(&mut object, self.request.context);

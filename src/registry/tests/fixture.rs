@@ -27,6 +27,7 @@ pub(crate) const ROOT: &str = "/registry";
 /// A catalog over a store in memory, with the namespace `d` in it.
 pub(crate) struct Fixture {
     pub(crate) catalog: Arc<Catalog>,
+    pub(crate) engine: Arc<MemoryEngine>,
     pub(crate) context: RequestContext,
 }
 
@@ -80,6 +81,7 @@ impl Fixture {
         let deadline = Instant::now() + Duration::from_secs(60);
         Fixture {
             catalog: Arc::new(catalog),
+            engine,
             context: RequestContext::internal("test", deadline),
         }
     }

@@ -14,6 +14,7 @@ use actors::engine::{
 };
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use parking_lot::Mutex;
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
 
 use crate::storage::live::{Backlog, Positions, Tail};
 use state::State;
@@ -46,6 +47,8 @@ struct Shared {
     tail: Arc<Tail>,
     clock: Clock,
     faults: Mutex<Faults>,
+    /// Commits read it, who holds them up writes it.
+    held: Arc<RwLock<()>>,
 }
 
 #[derive(Default)]
@@ -69,6 +72,7 @@ impl MemoryEngine {
             tail: Tail::new(Revision::ZERO, TAIL_BYTES),
             clock,
             faults: Mutex::new(Faults::default()),
+            held: Arc::default(),
         };
         Arc::new(MemoryEngine {
             shared: Arc::new(shared),
@@ -78,6 +82,11 @@ impl MemoryEngine {
     /// Lets a commit fail this way; faults are used up one per commit, in order.
     pub fn fail_commit(&self, fault: CommitFault) {
         self.shared.faults.lock().commits.push_back(fault);
+    }
+
+    /// Lets commits wait until the answer is dropped, as they do behind others.
+    pub async fn hold_commits(&self) -> OwnedRwLockWriteGuard<()> {
+        Arc::clone(&self.shared.held).write_owned().await
     }
 
     /// Lets every call fail with this error until it is taken back by `None`.
@@ -143,7 +152,11 @@ impl Engine for MemoryEngine {
     }
 
     fn commit(&self, mutation: Mutation) -> BoxFuture<'_, Result<Outcome, EngineError>> {
-        ready(self.shared.commit(mutation)).boxed()
+        async move {
+            let _turn = self.shared.held.read().await;
+            self.shared.commit(mutation)
+        }
+        .boxed()
     }
 
     fn feed(

@@ -7,12 +7,13 @@ use actors::engine::{Event, Key, KeyValue, Revision};
 use actors::object::CachedObject;
 use actors::writer::Turn;
 use bytes::Bytes;
+use futures_util::future::FutureExt;
 use tokio::time::Instant;
 
 use super::{State, Underlying};
 use crate::storage::preconditions;
 use crate::storage::{
-    Current, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, Updated,
+    Current, Finishing, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, Updated,
 };
 
 /// How long a retry waits for its turn at a hot key before it tries without one.
@@ -134,10 +135,23 @@ impl Underlying {
             }
         }
         let expect = state.expectation();
-        match self
-            .put("update", key, expect, plain.to_vec(), &request.origin)
-            .await?
-        {
+        let answer = match updated.hold {
+            None => {
+                self.put("update", key, expect, plain.to_vec(), &request.origin)
+                    .await?
+            }
+            Some(hold) => {
+                let (store, key, plain) = (self.clone(), key.clone(), plain.to_vec());
+                let origin = request.origin.clone();
+                let put = async move {
+                    let answer = store.put("update", &key, expect, plain, &origin).await;
+                    drop(hold);
+                    answer
+                };
+                Finishing::new(put.boxed()).await?
+            }
+        };
+        match answer {
             Ok(event) => {
                 let object = self.written(key, event.revision, plain)?;
                 if let Some(turn) = turn.take() {

@@ -243,3 +243,29 @@ async fn generated_names_are_tried_eight_times() {
     );
     assert_eq!(attempts.load(Ordering::SeqCst), 9);
 }
+
+/// API-225, API-261: a namespace is not let go before it is known what became of a write that its
+/// client no longer waits for.
+#[tokio::test]
+async fn a_creation_whose_client_hangs_up_is_under_way_until_it_is_decided() {
+    let fixture = Fixture::new().await;
+    let creations = fixture.store("configmaps").creations().clone();
+    let body = r#"{"metadata":{"name":"a"}}"#;
+    let leases = "leases.coordination.k8s.io";
+    for resource in ["configmaps", leases] {
+        let held = fixture.engine.hold_commits().await;
+        let given_up = if resource == leases {
+            let path = (Some("d"), "a", None);
+            fixture.put(resource, path, body).now_or_never().is_none()
+        } else {
+            let creating = fixture.create(resource, Some("d"), body);
+            creating.now_or_never().is_none()
+        };
+        assert!(given_up, "the storage was to be busy with others");
+        let mut settling = Box::pin(creations.settle());
+        assert_eq!(settling.as_mut().now_or_never(), None, "{resource}");
+        drop(held);
+        settling.await;
+        assert_eq!(fixture.names(resource, Some("d")).await, ["a"]);
+    }
+}

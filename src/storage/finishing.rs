@@ -1,0 +1,83 @@
+//! Work that is finished even when nobody waits for it any more.
+
+use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::future::BoxFuture;
+use tokio::runtime::Handle;
+
+/// Something that is to last as long as a write may still take place.
+pub type Hold = Arc<dyn Any + Send + Sync>;
+
+/// A future that goes on in a task of its own when it is dropped half done: who waited for a
+/// write has gone, but the write is on its way and somebody must know when it has arrived.
+pub struct Finishing<T: Send + 'static> {
+    work: Option<BoxFuture<'static, T>>,
+    has_begun: bool,
+}
+
+impl<T: Send + 'static> Finishing<T> {
+    /// Work to be finished once it has begun.
+    pub fn new(work: BoxFuture<'static, T>) -> Finishing<T> {
+        Finishing {
+            work: Some(work),
+            has_begun: false,
+        }
+    }
+}
+
+impl<T: Send + 'static> Future for Finishing<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        self.has_begun = true;
+        // Out of its place meanwhile: work that panics is not gone on with.
+        let Some(mut work) = self.work.take() else {
+            return Poll::Pending;
+        };
+        let polled = work.as_mut().poll(context);
+        if polled.is_pending() {
+            self.work = Some(work);
+        }
+        polled
+    }
+}
+
+impl<T: Send + 'static> Drop for Finishing<T> {
+    fn drop(&mut self) {
+        if self.has_begun
+            && let Some(work) = self.work.take()
+            // Without a runtime the process ends, and with it whoever would want to know.
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(work);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_has_begun_is_finished_and_the_rest_is_not() {
+        for begins in [true, false] {
+            let (go, going) = oneshot::channel::<()>();
+            let (tell, told) = oneshot::channel();
+            let work = async move { going.await.is_ok() && tell.send(()).is_ok() };
+            let mut finishing = Finishing::new(work.boxed());
+            if begins {
+                assert_eq!((&mut finishing).now_or_never(), None);
+            }
+            drop(finishing);
+            assert_eq!(go.send(()).is_ok(), begins);
+            assert_eq!(told.await.is_ok(), begins);
+        }
+    }
+}
