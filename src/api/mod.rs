@@ -21,4 +21,4 @@ pub mod table;
 pub mod version;
 
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;

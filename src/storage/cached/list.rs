@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use actors::engine::{Prefix, Revision};
+use actors::object::CachedObject;
 use actors::snapshot::Snapshot;
 
 use super::delegator::{Question, Route, route, served_by_store_while_filling};
 use super::{Cached, Fresh};
 use crate::storage::underlying::{plan, token_after};
 use crate::storage::{Asked, ListRequest, ObjectList, Storage, StorageError, StorageErrorKind};
+
+/// Objects that are looked at in one go, well within a millisecond.
+const TURN_OBJECTS: usize = 500;
 
 impl Cached {
     pub(super) async fn list(&self, request: ListRequest) -> Result<ObjectList, StorageError> {
@@ -38,10 +42,10 @@ impl Cached {
         }
         match route {
             Route::Store => self.store.get_list(request).await,
-            Route::AnyState => self.page(&request, &prefix, start, self.any_state()?),
+            Route::AnyState => self.page(&request, &prefix, start, self.any_state()?).await,
             Route::NotOlderThan(revision) => {
                 let fresh = self.not_older_than(revision).await?;
-                self.page(&request, &prefix, start, fresh)
+                self.page(&request, &prefix, start, fresh).await
             }
             Route::Consistent => self.consistent_list(request, &prefix, start).await,
             Route::Exact(revision) => self.exact_list(request, &prefix, start, revision).await,
@@ -58,7 +62,7 @@ impl Cached {
         match self.consistent().await {
             Ok(fresh) => {
                 self.store.metrics.consistent_read(true, false);
-                self.page(&request, prefix, start, fresh)
+                self.page(&request, prefix, start, fresh).await
             }
             Err(error) if matches!(error.kind, StorageErrorKind::TooLarge { .. }) => {
                 let answer = self.store.get_list(request).await;
@@ -94,14 +98,16 @@ impl Cached {
         if unchanged && snapshot.revision >= position.prefix_revision {
             // The snapshot may already show an event after the position was read.
             if snapshot.last_event() <= revision {
-                return self.page(&request, prefix, start, Fresh { snapshot, revision });
+                let fresh = Fresh { snapshot, revision };
+                return self.page(&request, prefix, start, fresh).await;
             }
         }
         self.store.get_list(request).await
     }
 
     /// A page of a snapshot; hasMore and the count look at raw objects, as the store does (LI-40).
-    fn page(
+    /// However many objects there are, the thread has turns for others in between.
+    async fn page(
         &self,
         request: &ListRequest,
         prefix: &Prefix,
@@ -125,6 +131,9 @@ impl Cached {
                     break;
                 }
             }
+            if fetched % TURN_OBJECTS == 0 {
+                tokio::task::yield_now().await;
+            }
         }
         let behind = last.filter(|_| objects.next().is_some());
         self.store.metrics.cache_list(fetched, items.len());
@@ -136,13 +145,18 @@ impl Cached {
                 remaining_item_count: None,
             });
         };
-        let counted = request.predicate.identity().is_empty();
-        let remaining = counted.then(|| 1 + objects.count() as u64);
+        let counts = request.predicate.identity().is_empty();
+        let remaining = match start {
+            _ if !counts => None,
+            // The first page of all there are.
+            None if *prefix == self.prefix() => snapshot.len().checked_sub(fetched),
+            _ => Some(1 + counted(objects).await),
+        };
         Ok(ObjectList {
             revision,
             items,
             continue_token: Some(token_after(prefix, last.as_bytes(), revision)),
-            remaining_item_count: remaining,
+            remaining_item_count: remaining.map(|count| count as u64),
         })
     }
 
@@ -169,5 +183,105 @@ impl Cached {
             continue_token: None,
             remaining_item_count: None,
         })
+    }
+}
+
+/// How many objects there are, with turns for others in between.
+async fn counted(objects: impl Iterator<Item = &Arc<CachedObject>>) -> usize {
+    let mut count = 0;
+    for _ in objects {
+        count += 1;
+        // Counting is a good deal cheaper than selecting.
+        if count % (8 * TURN_OBJECTS) == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use actors::engine::{Engine, Origin, Retention};
+    use actors::supervisor::{House, HouseConfig};
+    use futures_util::FutureExt;
+
+    use crate::api::object::Object;
+    use crate::api::samples::CONFIGMAPS;
+    use crate::api::selector::Selection;
+    use crate::storage::factory::{DEFAULT_ROOT, StoragePlan};
+    use crate::storage::memory::MemoryEngine;
+
+    use super::*;
+
+    fn list(key: &str, limit: usize, continue_token: Option<String>) -> ListRequest {
+        ListRequest {
+            key: key.to_owned(),
+            recursive: true,
+            asked: Asked::Unset,
+            version_match: None,
+            limit,
+            continue_token,
+            predicate: Arc::new(Selection::default()),
+        }
+    }
+
+    #[test]
+    fn a_long_list_leaves_the_thread_its_turns_and_counts_what_follows_li_40() {
+        const OBJECTS: usize = 10 * TURN_OBJECTS;
+        actix_rt::System::new().block_on(async {
+            let engine: Arc<dyn Engine> = MemoryEngine::new();
+            let plan = StoragePlan::new(&CONFIGMAPS, DEFAULT_ROOT).unwrap();
+            let retention = Retention {
+                age: Duration::from_secs(3600),
+                bytes: 1 << 30,
+            };
+            let config = HouseConfig::new(engine.clone(), retention);
+            let house = House::start(config, vec![plan.cacher_spec()]).unwrap();
+            house.all_ready().await;
+            let storage = plan.build(engine, &house).storage;
+            for number in 0..OBJECTS {
+                let mut object = Object::default();
+                object.set_type("ConfigMap", "v1");
+                let (namespace, name) = (["a", "b"][number % 2], format!("c{number:05}"));
+                object.set_meta("name", &name);
+                object.set_meta("namespace", namespace);
+                let key = format!("/configmaps/{namespace}/{name}");
+                let created = storage.create(&key, object, None, Origin::default());
+                created.await.unwrap();
+            }
+            // The cache has caught up with this one.
+            let mut page = storage
+                .get_list(list("/configmaps", 7, None))
+                .await
+                .unwrap();
+            let mut seen = page.items.len();
+            for _ in 0..3 {
+                let token = page.continue_token.take();
+                assert_eq!(page.remaining_item_count, Some((OBJECTS - seen) as u64));
+                let next = list("/configmaps", 7, token);
+                page = storage.get_list(next).await.unwrap();
+                seen += page.items.len();
+            }
+            let within = storage
+                .get_list(list("/configmaps/b", 7, None))
+                .await
+                .unwrap();
+            assert_eq!(within.remaining_item_count, Some((OBJECTS / 2 - 7) as u64));
+
+            let mut any_state = list("/configmaps", 0, None);
+            any_state.asked = Asked::Any;
+            let mut listing = storage.get_list(any_state);
+            let mut turns = 0;
+            let all = loop {
+                match listing.as_mut().now_or_never() {
+                    Some(list) => break list.unwrap(),
+                    None => turns += 1,
+                }
+            };
+            assert_eq!((all.items.len(), turns), (OBJECTS, 10));
+            house.stop().await;
+        });
     }
 }
