@@ -21,9 +21,6 @@ use crate::server::gzip;
 use crate::server::negotiation::{Conversion, Format, MetaVersion};
 use crate::storage::ObjectList;
 
-/// More than kind and API version of any item take up.
-const TYPE_BYTES_MAX: usize = 128;
-
 /// The members of a list's metadata, without braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListMetadata(String);
@@ -53,19 +50,20 @@ pub async fn list(
     list: ObjectList,
     kept: &Arc<KeptRuns>,
 ) -> Result<Answer, Box<Status>> {
+    let shape = shape(form, definition, &ListMetadata::of(&list))?;
     if form.accepted.format != Format::Json || form.accepted.pretty {
-        return Ok(rewritten(form, writer(form, definition, list)?).await);
+        return Ok(rewritten(form, shape.writer(list.items)).await);
     }
     if form.gzip
         && let Some(items) = item_form(form.accepted.conversion)
-        && is_long(form, definition, &list)?
+        && shape.is_long(items, &list.items)
     {
-        let writer = writer(form, definition, list)?;
+        let writer = shape.writer(list.items);
         let mut answer = chunked(writer.into_runs(items, Arc::clone(kept)));
         mark_gzip(&mut answer);
         return Ok(answer);
     }
-    Ok(streamed(form, writer(form, definition, list)?))
+    Ok(streamed(form, shape.writer(list.items)))
 }
 
 /// The form of items whose text depends on the object alone, and may be kept.
@@ -78,42 +76,55 @@ fn item_form(conversion: Option<Conversion>) -> Option<ItemForm> {
     }
 }
 
-/// Whether the list is long enough to be compressed.
-fn is_long(
-    form: &Form,
-    definition: &'static ResourceDefinition,
-    list: &ObjectList,
-) -> Result<bool, Box<Status>> {
-    let objects: usize = list.items.iter().map(|item| item.wire.len()).sum();
-    // No form of an item is longer than the object itself by more than its type.
-    if objects + list.items.len() * TYPE_BYTES_MAX <= gzip::THRESHOLD_BYTES {
-        return Ok(false);
-    }
-    let mut writer = writer(form, definition, list.clone())?;
-    writer.next_piece(gzip::THRESHOLD_BYTES);
-    Ok(!writer.is_done())
+/// How a list begins, and how each of its items is written.
+struct Shape {
+    opening: Vec<u8>,
+    write_item: WriteItem,
 }
 
-fn writer(
+impl Shape {
+    fn writer(self, items: Vec<Arc<CachedObject>>) -> ListWriter {
+        ListWriter::new(self.opening, items, self.write_item, b"]}\n")
+    }
+
+    /// Whether the list is long enough to be compressed: found without writing it where an item is
+    /// a part of its object, and of no more items than decide it.
+    fn is_long(&self, form: ItemForm, items: &[Arc<CachedObject>]) -> bool {
+        let mut length = self.opening.len();
+        let mut text = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            length += usize::from(index > 0);
+            length += match form {
+                ItemForm::Plain => plain_item_length(item),
+                ItemForm::MetadataV1 | ItemForm::MetadataV1Beta1 => {
+                    text.clear();
+                    (self.write_item)(item, &mut text);
+                    text.len()
+                }
+            };
+            if length > gzip::THRESHOLD_BYTES {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+fn shape(
     form: &Form,
     definition: &'static ResourceDefinition,
-    list: ObjectList,
-) -> Result<ListWriter, Box<Status>> {
-    let metadata = ListMetadata::of(&list);
+    metadata: &ListMetadata,
+) -> Result<Shape, Box<Status>> {
     let (opening, write_item): (Vec<u8>, WriteItem) = match form.accepted.conversion {
         None | Some(Conversion::AggregatedDiscovery) => {
             let kind = format!("{}List", definition.kind);
             (
-                opening(&kind, &definition.api_version(), &metadata),
+                opening(&kind, &definition.api_version(), metadata),
                 Box::new(write_plain_item),
             )
         }
         Some(Conversion::MetadataList(version)) => (
-            opening(
-                "PartialObjectMetadataList",
-                version.api_version(),
-                &metadata,
-            ),
+            opening("PartialObjectMetadataList", version.api_version(), metadata),
             Box::new(move |object, out| {
                 conversion::write_partial_metadata(conversion::metadata_of(object), version, out);
             }),
@@ -124,9 +135,12 @@ fn writer(
                 definition.kind
             ))));
         }
-        Some(Conversion::Table(version)) => table(form, definition, version, &metadata),
+        Some(Conversion::Table(version)) => table(form, definition, version, metadata),
     };
-    Ok(ListWriter::new(opening, list.items, write_item, b"]}\n"))
+    Ok(Shape {
+        opening,
+        write_item,
+    })
 }
 
 fn table(
@@ -161,6 +175,10 @@ fn opening(kind: &str, api_version: &str, metadata: &ListMetadata) -> Vec<u8> {
 fn write_plain_item(object: &CachedObject, out: &mut Vec<u8>) {
     out.push(b'{');
     out.extend_from_slice(object.item_body());
+}
+
+fn plain_item_length(object: &CachedObject) -> usize {
+    1 + object.item_body().len()
 }
 
 fn chunked(chunks: LocalBoxStream<'static, Bytes>) -> Answer {

@@ -178,6 +178,33 @@ async fn lists_over_the_threshold_are_compressed_api_65() {
 }
 
 #[tokio::test]
+async fn what_is_compressed_is_decided_to_the_byte_api_65() {
+    let all = page(2000, 50);
+    for conversion in [None, Some(Conversion::MetadataList(MetaVersion::V1))] {
+        let sent = async |items: usize, gzip| {
+            let mut list_of = all.clone();
+            list_of.items.truncate(items);
+            let form = Form {
+                gzip,
+                ..form(conversion)
+            };
+            let answer = list(&form, &CONFIGMAPS, list_of, &Arc::default()).await;
+            answer.expect("an answer")
+        };
+        for items in 1.. {
+            // Without what closes the list.
+            let length = body(sent(items, false).await).await.0.len() - 3;
+            let answer = sent(items, true).await;
+            let is_marked = answer.headers().contains_key(CONTENT_ENCODING);
+            assert_eq!(is_marked, length > gzip::THRESHOLD_BYTES, "{items}");
+            if is_marked {
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn indented_and_yaml_lists_are_the_same_documents_api_60() {
     let (plain, _) = listed(form(None), page(3, 10)).await;
     let mut pretty = form(None);
