@@ -59,7 +59,7 @@ pub struct ListOptions {
     pub limit: usize,
     /// `continue`.
     pub continue_token: Option<String>,
-    /// `timeoutSeconds`.
+    /// `timeoutSeconds`; 0 says nothing, and less is over before it begins, here 0.
     pub timeout_seconds: Option<u64>,
     /// `watch`.
     pub watch: bool,
@@ -77,7 +77,7 @@ impl ListOptions {
     pub fn parse(query: &Query) -> Result<ListOptions, Box<Status>> {
         let non_empty = |name: &str| query.first(name).filter(|text| !text.is_empty());
         let limit = query.integer("limit")?.unwrap_or(0);
-        let timeout = query.integer("timeoutSeconds")?;
+        let timeout = query.integer("timeoutSeconds")?.filter(|&asked| asked != 0);
         Ok(ListOptions {
             labels: query.text("labelSelector"),
             fields: query.text("fieldSelector"),
@@ -85,7 +85,7 @@ impl ListOptions {
             version_match: non_empty("resourceVersionMatch").map(VersionMatchText::of),
             limit: usize::try_from(limit).unwrap_or(0),
             continue_token: non_empty("continue").map(str::to_owned),
-            timeout_seconds: timeout.and_then(|seconds| u64::try_from(seconds).ok()),
+            timeout_seconds: timeout.map(|asked| u64::try_from(asked).unwrap_or(0)),
             watch: query.flag("watch"),
             bookmarks: query.flag("allowWatchBookmarks"),
             send_initial_events: query.first("sendInitialEvents").map(is_yes),

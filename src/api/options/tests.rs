@@ -65,8 +65,10 @@ fn list_options_are_read() {
         ListOptions::parse(&query("")).unwrap(),
         ListOptions::default()
     );
-    let odd = ListOptions::parse(&query("limit=-5&timeoutSeconds=-1&continue=")).unwrap();
+    let odd = ListOptions::parse(&query("limit=-5&timeoutSeconds=0&continue=")).unwrap();
     assert_eq!(odd, ListOptions::default());
+    let over = ListOptions::parse(&query("timeoutSeconds=-1")).unwrap();
+    assert_eq!(over.timeout_seconds, Some(0));
     assert_eq!(VersionMatchText::Exact.known(), Some(VersionMatch::Exact));
 }
 

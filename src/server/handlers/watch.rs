@@ -29,8 +29,14 @@ pub(super) async fn watch(exchange: &Exchange<'_>, target: &Target) -> Answered 
     let form = exchange.object_form(Offer::Watch)?;
     let mut options = ListOptions::parse(&exchange.query)?;
     let times_initial = options.send_initial_events == Some(true) && options.bookmarks;
-    options.validate_watch()?;
-    options.default_watch();
+    if options.watch {
+        options.default_watch();
+        options.validate_watch()?;
+    } else {
+        // An old watch path: kube-apiserver asks the rules for lists, before anything is filled in.
+        options.validate_list()?;
+        options.default_watch();
+    }
     let selection = selection(&options, target)?;
     let opened = target.store.watch(
         target.namespace.as_deref(),

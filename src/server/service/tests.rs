@@ -438,3 +438,56 @@ fn a_watch_begins_with_the_state_and_refuses_in_the_stream_wa_5_and_6() {
         );
     });
 }
+
+#[test]
+fn watches_are_refused_by_the_rules_of_their_path_wa_3() {
+    run(async {
+        let service = service().await;
+        let watch = "/api/v1/namespaces?watch=true";
+        let old = "/api/v1/watch/namespaces?";
+        let forbidden = "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden";
+        let continued = format!("{forbidden} when continue is provided");
+        let listed = "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list";
+        // What kube-apiserver answers. With a version nothing is filled in for a token to oppose.
+        for (target, message) in [
+            (format!("{watch}&continue=x"), continued.as_str()),
+            (format!("{watch}&continue=x&resourceVersion=1"), ""),
+            (format!("{watch}&continue="), ""),
+            (format!("{old}continue=x"), ""),
+            (format!("{old}sendInitialEvents=true"), listed),
+            (
+                format!("{old}resourceVersionMatch=Exact&resourceVersion=1"),
+                "",
+            ),
+        ] {
+            let got = call(&service, "GET", &target, "").await;
+            if message.is_empty() {
+                assert_eq!(got.code, 200, "{target}: {}", got.text);
+                continue;
+            }
+            assert_eq!(got.code, 422, "{target}");
+            let message = format!("ListOptions.meta.k8s.io \"\" is invalid: {message}");
+            assert_eq!(got.json()["message"], message, "{target}");
+        }
+    });
+}
+
+#[test]
+fn a_watch_for_less_than_no_time_ends_at_once_wa_2() {
+    run(async {
+        let service = service().await;
+        for (seconds, ends) in [(-1, true), (0, false)] {
+            let target = format!("/api/v1/nodes?watch=true&timeoutSeconds={seconds}");
+            let request = request("GET", &target).body(RequestBody::Empty);
+            let answer = service.call(request.expect("a request")).await;
+            assert_eq!(answer.status().as_u16(), 200);
+            let ResponseBody::Watch(mut stream) = answer.into_body() else {
+                panic!("no watch");
+            };
+            let next = std::future::poll_fn(|context| stream.poll_next(context));
+            let patience = std::time::Duration::from_millis(if ends { 5000 } else { 50 });
+            let next = tokio::time::timeout(patience, next).await;
+            assert_eq!(next == Ok(None), ends, "{seconds}: {next:?}");
+        }
+    });
+}
