@@ -157,6 +157,9 @@ pub struct UpdateRequest {
     pub preconditions: Preconditions,
     /// A state to start from instead of a read, not known to be current (ST-51).
     pub suggestion: Option<Arc<CachedObject>>,
+    /// Whether it applies to any state of the object: then it waits for its turn before the first
+    /// attempt while others fight over the key. What is bound to a version tries at once.
+    pub may_wait: bool,
     /// Who updates.
     pub origin: Origin,
 }

@@ -214,6 +214,7 @@ impl Harness {
                 ignore_not_found: false,
                 preconditions: Preconditions::default(),
                 suggestion: None,
+                may_wait: true,
                 origin: origin(),
             },
             update,
@@ -307,6 +308,7 @@ pub fn update_of(key: &str) -> UpdateRequest {
         ignore_not_found: false,
         preconditions: Preconditions::default(),
         suggestion: None,
+        may_wait: true,
         origin: origin(),
     }
 }

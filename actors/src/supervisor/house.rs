@@ -357,9 +357,7 @@ impl Plan {
             self.writers.push(writer);
             slot
         });
-        WriterHandle {
-            shards: slots.collect(),
-        }
+        WriterHandle::new(slots)
     }
 
     fn add_compactor(

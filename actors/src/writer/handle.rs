@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
@@ -15,7 +15,8 @@ use crate::slot::{AskError, Slot};
 /// Where to ask for turns; it knows which shard a key belongs to.
 #[derive(Clone)]
 pub struct WriterHandle {
-    pub(crate) shards: Arc<[Arc<Slot<Writer>>]>,
+    shards: Arc<[Arc<Slot<Writer>>]>,
+    contended: Arc<Contended>,
 }
 
 /// No turn was given. Nothing was written under it; what the caller wrote before it asked may
@@ -50,9 +51,24 @@ pub struct Turn {
     deadline: Instant,
     losses: u32,
     granted: Granted,
+    _claim: Claim,
 }
 
 impl WriterHandle {
+    /// A handle to these shards.
+    pub(crate) fn new(shards: impl IntoIterator<Item = Arc<Slot<Writer>>>) -> WriterHandle {
+        WriterHandle {
+            shards: shards.into_iter().collect(),
+            contended: Arc::default(),
+        }
+    }
+
+    /// Whether turns of this key are held or awaited: whoever writes without one now takes part in
+    /// a race, and makes a loser of who has waited. Another key may be meant, seldom.
+    pub fn is_contended(&self, key: &Key) -> bool {
+        self.contended.is_any(key)
+    }
+
     /// Waits for the key's turn; turns are given in the order they were asked for.
     ///
     /// # Errors
@@ -76,6 +92,7 @@ impl WriterHandle {
         losses: u32,
     ) -> Result<Turn, TurnError> {
         let shard = self.shard(key).ok_or(TurnError::Gone)?;
+        let claim = Claim::of(&self.contended, key);
         let (grant, granted) = oneshot::channel();
         let ask = Ask {
             key: key.clone(),
@@ -97,14 +114,72 @@ impl WriterHandle {
             deadline,
             losses,
             granted,
+            _claim: claim,
         })
     }
 
     fn shard(&self, key: &Key) -> Option<&Arc<Slot<Writer>>> {
-        let mut hasher = DefaultHasher::new();
-        key.hash(&mut hasher);
         let shards = self.shards.len().max(1) as u64;
-        self.shards.get((hasher.finish() % shards) as usize)
+        self.shards.get((hash(key) % shards) as usize)
+    }
+}
+
+fn hash(key: &Key) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// How many turns are held or awaited, by a hash of their key.
+#[derive(Debug)]
+struct Contended(Box<[AtomicU32]>);
+
+/// Keys share a count when there are more than this, which costs them a wait and nothing else.
+const COUNTS: usize = 1024;
+
+impl Default for Contended {
+    fn default() -> Contended {
+        Contended((0..COUNTS).map(|_| AtomicU32::new(0)).collect())
+    }
+}
+
+impl Contended {
+    fn place(key: &Key) -> usize {
+        // The lower bits choose the shard.
+        (hash(key) >> 32) as usize % COUNTS
+    }
+
+    fn is_any(&self, key: &Key) -> bool {
+        let count = self.0.get(Contended::place(key));
+        count.is_some_and(|count| count.load(Ordering::Relaxed) > 0)
+    }
+}
+
+/// One turn that is held or awaited.
+#[derive(Debug)]
+struct Claim {
+    contended: Arc<Contended>,
+    place: usize,
+}
+
+impl Claim {
+    fn of(contended: &Arc<Contended>, key: &Key) -> Claim {
+        let place = Contended::place(key);
+        if let Some(count) = contended.0.get(place) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        Claim {
+            contended: Arc::clone(contended),
+            place,
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Some(count) = self.contended.0.get(self.place) {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

@@ -138,9 +138,7 @@ fn writer() -> (WriterHandle, Arc<Slot<Writer>>) {
     let slot = Slot::new("writer", mailbox::WRITER);
     let (reports, _) = tokio::sync::mpsc::channel(1);
     slot.fill(Writer::new(ExitGuard::new(0, 1, reports)).start());
-    let handle = WriterHandle {
-        shards: Arc::new([Arc::clone(&slot)]),
-    };
+    let handle = WriterHandle::new([Arc::clone(&slot)]);
     (handle, slot)
 }
 
@@ -163,6 +161,21 @@ fn a_dropped_turn_or_caller_gives_way_to_the_next() {
         writers.forget_all().await;
         let next = writers.turn(&key("a"), soon()).await.unwrap();
         assert_eq!(next.last_outcome(), None);
+    });
+}
+
+#[test]
+fn a_key_is_contended_while_turns_of_it_are_held_or_awaited() {
+    actix_rt::System::new().block_on(async {
+        let (writers, _) = writer();
+        assert!(!writers.is_contended(&key("a")));
+        let held = writers.turn(&key("a"), soon()).await.unwrap();
+        assert!(writers.is_contended(&key("a")) && !writers.is_contended(&key("b")));
+        let soon_over = tokio::time::Instant::now() + Duration::from_millis(5);
+        writers.turn(&key("a"), soon_over).await.unwrap_err();
+        assert!(writers.is_contended(&key("a")));
+        held.committed(value("a", 3));
+        assert!(!writers.is_contended(&key("a")));
     });
 }
 

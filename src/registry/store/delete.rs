@@ -128,6 +128,7 @@ impl Deleting<'_> {
             ignore_not_found: false,
             preconditions: Preconditions::default(),
             suggestion: None,
+            may_wait: true,
             origin: self.request.context.origin(),
         };
         let target = self.store.target(self.request.dry_run);

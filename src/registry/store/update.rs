@@ -73,6 +73,10 @@ impl RegistryStore {
                 resource_version: None,
             },
             suggestion: None,
+            may_wait: match &source {
+                UpdateSource::Replace(object) => object.resource_version().is_empty(),
+                UpdateSource::Patch(_) => true,
+            },
             origin: context.origin(),
         };
         let outcome = self

@@ -41,6 +41,12 @@ impl Underlying {
             None => self.read(&key).await?,
         };
         let mut turn: Option<Turn> = None;
+        if request.may_wait
+            && let Some(writers) = &self.writers
+            && writers.is_contended(&key)
+        {
+            (turn, state) = self.in_turn(&key, None, state).await;
+        }
         loop {
             if state.object.is_none() && !request.ignore_not_found {
                 if !state.current {
