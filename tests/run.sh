@@ -3,7 +3,7 @@
 #   tests/run.sh                     what a change must pass
 #   tests/run.sh --long              the same with many more rounds of crashes, kills and updates
 #   tests/run.sh -- blackbox kill    further words go to the test runner (here: filters)
-# Fetches the kubectls that tests use, once, into ${XDG_CACHE_HOME:-~/.cache}/taffrail, without root.
+# Fetches the kubectls that tests use and builds a client of client-go, once, into ${XDG_CACHE_HOME:-~/.cache}/taffrail, without root.
 #   --runner cargo|nextest           default: cargo-nextest where it is installed, else cargo test
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -34,6 +34,11 @@ kubectl 1.32 trixie kubectl
 # Debian's unstable suite moves: where it has no 1.36 any more the tests of that version say so and pass.
 missing=
 kubectl 1.36 sid kubectl || { missing=1.36; export TAFFRAIL_KUBECTL_1_36=none; }
+
+if [ -z "${TAFFRAIL_INFORMERS:-}" ]; then
+  tests/build-informers.sh "$cache/informers"
+  export TAFFRAIL_INFORMERS=$cache/informers/informers
+fi
 
 if [ -n "$long" ]; then
   export TAFFRAIL_LONG=1

@@ -11,6 +11,7 @@ mod command_line;
 mod deletion;
 mod heavy;
 mod hostile;
+mod informers;
 mod kill;
 mod kube_rs;
 mod kubectl;

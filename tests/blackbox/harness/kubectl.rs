@@ -149,7 +149,8 @@ impl Following {
     }
 }
 
-fn cache() -> PathBuf {
+/// Where `tests/run.sh` keeps what it fetched and built.
+pub fn cache() -> PathBuf {
     match std::env::var_os("XDG_CACHE_HOME") {
         Some(cache) => PathBuf::from(cache),
         None => PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache"),

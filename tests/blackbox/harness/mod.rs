@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 pub use client::{Call, Client, Protocol, Target};
 pub use daemon::{Daemon, Options};
-pub use kubectl::Kubectl;
+pub use kubectl::{Kubectl, cache};
 
 /// The collection of ConfigMaps of the namespace that is always there.
 pub const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";

@@ -1,0 +1,147 @@
+//! The informers that controllers are built on, of the real client-go and of kube-rs, cut off and
+//! resumed under writes: in the end they hold what a list shows.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+use crate::harness::{Call, Client, Daemon, version};
+
+const COLLECTION: &str = "/api/v1/namespaces/default/configmaps";
+const PATIENCE: Duration = Duration::from_secs(120);
+
+type Versions = BTreeMap<String, u64>;
+
+/// The program of `tests/informers`.
+struct Informers {
+    mode: &'static str,
+    lines: Lines<BufReader<ChildStdout>>,
+    _child: Child,
+}
+
+impl Informers {
+    fn binary() -> PathBuf {
+        let binary = match std::env::var_os("TAFFRAIL_INFORMERS") {
+            Some(path) => PathBuf::from(path),
+            None => crate::harness::cache().join("taffrail/informers/informers"),
+        };
+        assert!(
+            binary.is_file(),
+            "no build of tests/informers at {}: tests/run.sh makes one, or set TAFFRAIL_INFORMERS",
+            binary.display()
+        );
+        binary
+    }
+
+    /// Starts it with or without the streaming list (`sendInitialEvents`).
+    fn start(daemon: &Daemon, watch_list: &'static str) -> Informers {
+        let mut child = Command::new(Informers::binary())
+            .arg("-kubeconfig")
+            .arg(daemon.kubeconfig())
+            .env("KUBE_FEATURE_WatchListClient", watch_list)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let stdout = child.stdout.take().unwrap();
+        Informers {
+            mode: watch_list,
+            lines: BufReader::new(stdout).lines(),
+            _child: child,
+        }
+    }
+
+    async fn line(&mut self) -> Option<String> {
+        let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
+        line.unwrap_or_else(|_| panic!("WatchListClient={}: it hangs", self.mode))
+            .unwrap()
+    }
+
+    /// What its store holds at the end, and what its handlers were told.
+    async fn end(mut self) -> (Versions, Versions) {
+        let (mut store, mut told) = (Versions::new(), Versions::new());
+        while let Some(line) = self.line().await {
+            let words: Vec<&str> = line.split(' ').collect();
+            match words[..] {
+                ["store", name, version] => store.insert(name.to_owned(), version.parse().unwrap()),
+                ["told", name, version] => told.insert(name.to_owned(), version.parse().unwrap()),
+                _ => panic!("WatchListClient={}: {line}", self.mode),
+            };
+        }
+        (store, told)
+    }
+}
+
+/// Creates, updates and deletes until told to stop; whatever fails for a cut is tried again.
+async fn write(client: Client, writer: u64, stop: tokio::sync::watch::Receiver<bool>) {
+    let mut number = 0_u64;
+    while !*stop.borrow() {
+        number += 1;
+        let name = format!("w{writer}-{}", number % 40);
+        let path = format!("{COLLECTION}/{name}");
+        let object = json!({ "metadata": { "name": name }, "data": { "k": number.to_string() } });
+        let call = match number % 7 {
+            0 => Call::delete(&path),
+            1 | 2 => Call::post(COLLECTION, &object),
+            _ => Call::put(&path, &object),
+        };
+        // Refused, or cut: the next one will do.
+        let _ = client.attempt(call).await;
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+fn versions(list: &Value) -> Versions {
+    let items = list["items"].as_array().unwrap().iter();
+    items
+        .map(|item| {
+            let name = item["metadata"]["name"].as_str().unwrap();
+            (name.to_owned(), version(item))
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn informers_of_client_go_end_equal_to_a_list_whatever_cuts_them_off() {
+    let mut daemon = Daemon::start().await;
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let writers: Vec<_> = (0..4)
+        .map(|writer| tokio::spawn(write(daemon.client(), writer, stopped.clone())))
+        .collect();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let mut informers = [
+        Informers::start(&daemon, "true"),
+        Informers::start(&daemon, "false"),
+    ];
+    for informer in &mut informers {
+        assert_eq!(informer.line().await.as_deref(), Some("synced"));
+    }
+    for _ in 0..4 {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        daemon.kill().await;
+        daemon.relaunch().await;
+        daemon.ready().await;
+    }
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    stop.send(true).unwrap();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let end = json!({ "metadata": { "name": "end" } });
+    let client = daemon.client();
+    client.call(Call::post(COLLECTION, &end)).await.expect(201);
+    let listed = versions(&client.call(Call::get(COLLECTION)).await.expect(200));
+    assert!(listed.len() > 20, "hardly anything was written: {listed:?}");
+    for informer in informers {
+        let mode = informer.mode;
+        let (store, told) = informer.end().await;
+        assert_eq!(store, listed, "WatchListClient={mode}");
+        assert_eq!(told, listed, "WatchListClient={mode}");
+    }
+}
