@@ -203,7 +203,7 @@ const MANY: usize = 2000;
 fn over_http1_too_a_response_nobody_takes_is_given_up_and_a_watch_later() {
     let patience = |limits: &mut Limits| {
         limits.stalled_after = Duration::from_millis(100);
-        limits.dead_after = Duration::from_secs(2);
+        limits.dead_after = Duration::from_secs(4);
     };
     with_house(patience, async |house| {
         let (feed, chunks) = (house.watches.feed("a"), house.watches.feed("chunks"));
@@ -213,24 +213,21 @@ fn over_http1_too_a_response_nobody_takes_is_given_up_and_a_watch_later() {
         let mut list = Http1::connect(&house).await;
         list.head_of(&format!("/chunks/{MANY}")).await;
         until(|| chunks.dropped() == 1).await;
-        assert!(list.rest().await.len() < MANY * CHUNK);
         assert_eq!(feed.dropped(), 0);
+        assert!(list.rest().await.len() < MANY * CHUNK);
         until(|| feed.dropped() == 1).await;
     });
 }
 
 #[test]
 fn a_client_that_reads_slowly_gets_everything_over_http1() {
-    let patience = |limits: &mut Limits| {
-        limits.stalled_after = Duration::from_secs(1);
-        limits.idle_timeout = Duration::from_secs(1);
-    };
-    with_house(patience, async |house| {
+    let idle = |limits: &mut Limits| limits.idle_timeout = Duration::from_secs(3);
+    with_house(idle, async |house| {
         let mut list = Http1::connect(&house).await;
         list.head_of("/full/100000000").await;
         let mut piece = vec![0; 10_000_000];
         for _ in 0..10 {
-            tokio::time::sleep(Duration::from_millis(150)).await;
+            tokio::time::sleep(Duration::from_millis(400)).await;
             list.0.read_exact(&mut piece).await.unwrap();
         }
     });
