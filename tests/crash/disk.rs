@@ -1,7 +1,7 @@
 //! A disk that loses, reorders and tears what was not synced, and fails when told to.
 //!
 //! Each file has a content that reads see, a content that a power cut would leave, and the
-//! operations between the two. A [`Image`] is what one power cut leaves: for every operation
+//! operations between the two; so have the names. A [`Image`] is what one power cut leaves: for every operation
 //! since the last sync the dice decide whether it survives whole, in part, or not at all.
 
 use std::collections::BTreeMap;
@@ -201,6 +201,8 @@ pub struct Faults {
     pub lies_about_room: bool,
     /// Says that the log is full of holes, so that it is rebuilt.
     pub bloated: bool,
+    /// The next promotion changes the names, and the sync of them fails.
+    pub unsynced_promotion: bool,
     failing: u64,
 }
 
@@ -214,6 +216,8 @@ pub type Observer = Box<dyn FnMut(&World) + Send>;
 #[derive(Default)]
 pub struct World {
     names: BTreeMap<DataFile, Inode>,
+    /// The names as of their last sync.
+    durable_names: BTreeMap<DataFile, Inode>,
     /// Removed files stay here for those who have them open.
     files: BTreeMap<Inode, File>,
     next_inode: Inode,
@@ -227,9 +231,6 @@ pub struct World {
     waiting: bool,
     /// The power is off: nothing works any more.
     dead: bool,
-    renaming: bool,
-    /// The identity that is about to be there.
-    naming: Option<File>,
 }
 
 impl World {
@@ -239,20 +240,14 @@ impl World {
             let file = self.files.get(inode)?;
             Some((*name, file.after_power_cut(mix(fate ^ *name as u64))))
         };
-        let mut files: BTreeMap<DataFile, Content> = self.names.iter().filter_map(left).collect();
-        // A rename that was not synced has happened, or it has not; never half.
-        if self.renaming
-            && fate.is_multiple_of(2)
-            && let Some(rebuilt) = files.remove(&DataFile::Rebuilt)
-        {
-            files.insert(DataFile::Log, rebuilt);
+        // Changes of names that were not synced have happened, or they have not; never half.
+        let names = match fate.is_multiple_of(2) {
+            true => &self.names,
+            false => &self.durable_names,
+        };
+        Image {
+            files: names.iter().filter_map(left).collect(),
         }
-        if let Some(identity) = &self.naming
-            && fate.is_multiple_of(2)
-        {
-            files.insert(DataFile::Identity, identity.durable.clone());
-        }
-        Image { files }
     }
 
     fn allocated(&self) -> u64 {
@@ -314,6 +309,12 @@ impl World {
             self.next_inode
         })
     }
+
+    fn sync_names(&mut self) -> io::Result<()> {
+        self.check()?;
+        self.durable_names = self.names.clone();
+        Ok(())
+    }
 }
 
 /// The simulated disk; clones are the same one.
@@ -342,6 +343,7 @@ impl SimulatedDisk {
             let mut world = disk.world();
             let inode = world.inode(*name);
             world.files.insert(inode, File::of(content.clone()));
+            world.durable_names = world.names.clone();
         }
         disk
     }
@@ -495,6 +497,11 @@ impl Disk for SimulatedDisk {
         Ok(file.map(|file| file.current.bytes.len() as u64))
     }
 
+    fn sync_names(&self) -> io::Result<()> {
+        let mut world = self.change();
+        world.sync_names()
+    }
+
     fn identity(&self) -> io::Result<Option<Vec<u8>>> {
         let mut world = self.world();
         world.check()?;
@@ -509,12 +516,11 @@ impl Disk for SimulatedDisk {
         let file = File::of(Content {
             bytes: bytes.to_vec(),
         });
-        world.naming = Some(file.clone());
-        world.observe();
-        world.naming = None;
+        world.names.remove(&DataFile::Identity);
         let inode = world.inode(DataFile::Identity);
         world.files.insert(inode, file);
-        world.check()
+        world.observe();
+        world.sync_names()
     }
 
     fn remove(&self, file: DataFile) -> io::Result<()> {
@@ -527,14 +533,15 @@ impl Disk for SimulatedDisk {
     fn promote(&self) -> io::Result<()> {
         let mut world = self.change();
         world.check()?;
-        world.renaming = true;
-        world.observe();
-        world.renaming = false;
         let rebuilt = world.names.remove(&DataFile::Rebuilt);
         let rebuilt = rebuilt.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         world.names.insert(DataFile::Log, rebuilt);
+        world.observe();
         // An error after the change: the name was changed and the sync of it failed.
-        world.check()
+        if std::mem::take(&mut world.faults.unsynced_promotion) {
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        world.sync_names()
     }
 
     fn free_bytes(&self) -> io::Result<u64> {

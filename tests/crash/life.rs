@@ -258,7 +258,7 @@ impl Life {
     }
 
     /// Has the log rebuilt.
-    async fn reclaim(&mut self) {
+    pub async fn reclaim(&mut self) {
         self.disk.world().faults.bloated = true;
         while let Ok(step) = self.engine.maintain(true).await
             && step.more

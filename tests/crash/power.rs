@@ -9,6 +9,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::disk::{Dice, Image, SimulatedDisk};
+use crate::faults::serving;
 use crate::life::{Life, Promises, log, open, same_state, state};
 
 /// Images taken in one life of a store.
@@ -238,5 +239,28 @@ async fn a_first_start_that_is_cut_off_is_begun_again() {
             assert!(matches!(outcome, Outcome::Committed(event) if event.revision.0 == expected));
             engine.close().await;
         }
+    }
+}
+
+/// The rebuilt log has the name and the directory's sync failed: what is acknowledged afterwards
+/// must be there whichever file a power cut leaves under the name.
+#[tokio::test]
+async fn a_change_of_files_whose_sync_failed_loses_nothing_that_comes_after_it() {
+    let mut life = Life::begin(SimulatedDisk::new(1), 1);
+    for _ in 0..10 {
+        life.single().await.unwrap();
+    }
+    life.disk.world().faults.unsynced_promotion = true;
+    life.reclaim().await;
+    assert!(!life.disk.world().faults.unsynced_promotion, "not promoted");
+    serving(&life).await;
+    while !matches!(life.single().await, Ok(Outcome::Committed(_))) {}
+    let newest = life.promises.lock().newest();
+    life.disk.cut_power();
+    for fate in 0..2 {
+        let image = life.disk.world().power_cut(fate);
+        let engine = open(&SimulatedDisk::from_image(&image, fate)).unwrap();
+        let found = engine.known(&Prefix::new("/registry/")).revision;
+        assert_eq!(found, newest, "fate {fate}");
     }
 }

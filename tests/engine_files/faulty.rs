@@ -89,6 +89,9 @@ impl Disk for FaultyDisk {
     fn length(&self, file: DataFile) -> io::Result<Option<u64>> {
         self.inner.length(file)
     }
+    fn sync_names(&self) -> io::Result<()> {
+        self.inner.sync_names()
+    }
     fn identity(&self) -> io::Result<Option<Vec<u8>>> {
         self.inner.identity()
     }

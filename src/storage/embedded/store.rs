@@ -62,6 +62,9 @@ impl Store {
             identity::check_log(disk, file, name)?;
         }
         let inner = disk.open(file)?;
+        // Also of a file that was there: a rename may have taken place and its sync failed, and
+        // what is acknowledged in this file must not go with a power cut that undoes it.
+        disk.sync_names()?;
         if expected.is_none() && identity::is_unfinished(&*inner)? {
             tracing::info!(file = %disk.path(file), "the making of the store was cut off: again");
             inner.set_len(0)?;

@@ -60,25 +60,14 @@ impl Directory {
         self.path.join(file.name())
     }
 
-    /// Makes names durable, as a file's own sync does not.
-    fn sync_names(&self) -> io::Result<()> {
-        File::open(&self.path)?.sync_all()
-    }
-
     fn open_file(&self, file: DataFile) -> io::Result<File> {
-        let path = self.at(file);
-        let existed = path.try_exists()?;
-        let opened = OpenOptions::new()
+        OpenOptions::new()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
             .mode(0o600)
-            .open(&path)?;
-        if !existed {
-            self.sync_names()?;
-        }
-        Ok(opened)
+            .open(self.at(file))
     }
 }
 
@@ -130,6 +119,10 @@ impl Disk for Directory {
 
     fn length(&self, file: DataFile) -> io::Result<Option<u64>> {
         or_absent(fs::metadata(self.at(file)).map(|metadata| metadata.len()))
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
     }
 
     fn identity(&self) -> io::Result<Option<Vec<u8>>> {

@@ -44,7 +44,8 @@ impl DataFile {
 pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// Opens a file, creating it when absent. What is read through it from now on is durable:
     /// anything an earlier handle wrote has been synced, and pages that a failed sync left in
-    /// memory only have been dropped.
+    /// memory only have been dropped. That the file is the one of this name is not; see
+    /// [`Disk::sync_names`].
     ///
     /// # Errors
     /// Any failure of the file system.
@@ -55,6 +56,14 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// Any failure of the file system.
     fn length(&self, file: DataFile) -> io::Result<Option<u64>>;
+
+    /// Makes durable which file each name stands for, as no file's own sync does. Whoever opens
+    /// a file to promise something on it does this first: an earlier change of names may have
+    /// taken place and its sync failed.
+    ///
+    /// # Errors
+    /// Any failure of the file system.
+    fn sync_names(&self) -> io::Result<()>;
 
     /// What [`DataFile::Identity`] holds; `None` when it is absent.
     ///
@@ -75,7 +84,8 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
     fn remove(&self, file: DataFile) -> io::Result<()>;
 
     /// Puts the rebuilt file in the log's place, durably and at once. After an error either of
-    /// the two may stand there.
+    /// the two may stand there, and until [`Disk::sync_names`] succeeds a power cut may bring
+    /// the other one back.
     ///
     /// # Errors
     /// Any failure of the file system.
