@@ -3,7 +3,8 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use redb::StorageBackend;
@@ -14,6 +15,14 @@ use taffrail::storage::embedded::disk::{DataFile, Directory, Disk};
 pub struct Faults {
     /// Writes and syncs of the log end in EIO.
     pub writes: AtomicBool,
+    /// Writes and syncs of the log wait.
+    pub hold: AtomicBool,
+    /// Reads of the log by readers end in EIO.
+    pub reads: AtomicBool,
+    /// Reads of the log by readers panic.
+    pub read_panics: AtomicBool,
+    /// How often the log was opened.
+    pub opened: AtomicUsize,
     /// The next write of the log panics.
     pub panic: AtomicBool,
     /// The next question about room panics.
@@ -48,6 +57,9 @@ struct FaultyFile {
 
 impl FaultyFile {
     fn check(&self) -> io::Result<()> {
+        while self.faults.hold.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         if self.faults.panic.swap(false, Ordering::SeqCst) {
             panic!("a fault of the test's");
         }
@@ -63,6 +75,18 @@ impl StorageBackend for FaultyFile {
         self.inner.len()
     }
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let thread = std::thread::current();
+        if thread
+            .name()
+            .is_some_and(|name| name.starts_with("storage-read"))
+        {
+            if self.faults.read_panics.load(Ordering::SeqCst) {
+                panic!("a fault of the test's");
+            }
+            if self.faults.reads.load(Ordering::SeqCst) {
+                return Err(io::Error::from_raw_os_error(5));
+            }
+        }
         self.inner.read(offset, out)
     }
     fn set_len(&self, len: u64) -> io::Result<()> {
@@ -81,6 +105,9 @@ impl StorageBackend for FaultyFile {
 
 impl Disk for FaultyDisk {
     fn open(&self, file: DataFile) -> io::Result<Box<dyn StorageBackend>> {
+        if file == DataFile::Log {
+            self.faults.opened.fetch_add(1, Ordering::SeqCst);
+        }
         Ok(Box::new(FaultyFile {
             inner: self.inner.open(file)?,
             faults: Arc::clone(&self.faults),

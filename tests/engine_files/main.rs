@@ -8,6 +8,7 @@ mod faulty;
 mod files;
 mod golden;
 mod middle;
+mod reads;
 mod records;
 mod restart;
 mod space;

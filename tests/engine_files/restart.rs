@@ -20,7 +20,7 @@ use crate::story::{self, Clock, Dice, fold, tell_on};
 /// How long anything may take before a test fails instead of hanging.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn put(name: &str, expect: Expect, value: &str) -> Mutation {
+pub fn put(name: &str, expect: Expect, value: &str) -> Mutation {
     Mutation {
         key: Key::new(format!("/registry/pods/ns/{name}")),
         expect,
@@ -40,7 +40,7 @@ fn start(directory: &Path) -> (Arc<EmbeddedEngine>, Arc<Faults>) {
     (EmbeddedEngine::open_on(disk, options).unwrap(), faults)
 }
 
-async fn committed(engine: &EmbeddedEngine, mutation: Mutation) -> Revision {
+pub async fn committed(engine: &EmbeddedEngine, mutation: Mutation) -> Revision {
     let outcome = tokio::time::timeout(PATIENCE, engine.commit(mutation)).await;
     match outcome.expect("it hangs").unwrap() {
         Outcome::Committed(event) => event.revision,
@@ -48,7 +48,7 @@ async fn committed(engine: &EmbeddedEngine, mutation: Mutation) -> Revision {
     }
 }
 
-async fn serving(engine: &EmbeddedEngine) {
+pub async fn serving(engine: &EmbeddedEngine) {
     let wait = async {
         while engine.health() != Health::Serving {
             tokio::time::sleep(Duration::from_millis(2)).await;

@@ -8,6 +8,7 @@
 
 pub mod disk;
 mod error;
+mod fence;
 mod identity;
 mod ledger;
 mod metrics;

@@ -184,7 +184,7 @@ impl Rebuild {
 impl Drop for Rebuild {
     fn drop(&mut self) {
         if let Some(store) = self.store.take() {
-            store.retire();
+            store.fence().retire();
             drop(store);
         }
         // Without effect once the file has the log's name. What can't be removed now is removed

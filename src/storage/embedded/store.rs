@@ -1,18 +1,19 @@
 //! The database of one opening of the file, and how it is opened.
 
 use std::fmt;
-use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use actors::engine::Revision;
 use parking_lot::RwLock;
 use redb::{
     Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata,
-    StorageBackend, WriteTransaction,
+    WriteTransaction,
 };
 
 use super::disk::{DataFile, Disk};
 use super::error::Failure;
+use super::fence::{Fence, Fenced};
 use super::identity::{self, StoreName};
 use super::ledger::{LastMark, decode, missing};
 use super::schema::{EVENTS, LIVE, Live, Meta, SUPERSEDED, TIMELINE};
@@ -23,7 +24,9 @@ const TAIL_RECORDS: u64 = 256;
 /// One opening of a file. After a failure it is retired and another one takes its place.
 pub struct Store {
     database: Database,
-    fence: Arc<RwLock<bool>>,
+    fence: Arc<Fence>,
+    /// Whether the writer has been told that this database is broken.
+    alarmed: AtomicBool,
     /// The file's path, for messages.
     file: RwLock<String>,
 }
@@ -57,7 +60,7 @@ impl Store {
         cache_bytes: usize,
         expected: Option<StoreName>,
     ) -> Result<(Store, Opened), Failure> {
-        let fence = Arc::new(RwLock::new(false));
+        let fence = Arc::new(Fence::default());
         if let Some(name) = &expected {
             identity::check_log(disk, file, name)?;
         }
@@ -69,16 +72,14 @@ impl Store {
             tracing::info!(file = %disk.path(file), "the making of the store was cut off: again");
             inner.set_len(0)?;
         }
-        let backend = Fenced {
-            inner,
-            retired: Arc::clone(&fence),
-        };
+        let backend = Fenced::new(inner, Arc::clone(&fence));
         let database = Database::builder()
             .set_cache_size(cache_bytes)
             .create_with_backend(backend)?;
         let store = Store {
             database,
             fence,
+            alarmed: AtomicBool::new(false),
             file: RwLock::new(disk.path(file)),
         };
         let meta = match (Meta::read(&store.read()?)?, expected) {
@@ -148,10 +149,14 @@ impl Store {
         Ok(transaction.commit()?)
     }
 
-    /// Lets nothing of this opening reach the file any more, not even its own closing; waits
-    /// for writes that are on their way.
-    pub fn retire(&self) {
-        *self.fence.write() = true;
+    /// What this opening may still do with its file.
+    pub fn fence(&self) -> &Fence {
+        &self.fence
+    }
+
+    /// Claims the one alarm that a broken database is worth; says whether it was to be had.
+    pub fn claim_alarm(&self) -> bool {
+        !self.alarmed.swap(true, Ordering::AcqRel)
     }
 
     /// Looks at what must fit together, at a cost that does not grow with history.
@@ -227,47 +232,4 @@ fn verify_live(transaction: &ReadTransaction, meta: &Meta) -> Result<(), Failure
         )));
     }
     Ok(())
-}
-
-/// The file behind a database, until the database is retired.
-#[derive(Debug)]
-struct Fenced {
-    inner: Box<dyn StorageBackend>,
-    retired: Arc<RwLock<bool>>,
-}
-
-impl Fenced {
-    fn while_open<T>(&self, write: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        let retired = self.retired.read();
-        if *retired {
-            return Err(io::Error::other("the database has been opened anew"));
-        }
-        write()
-    }
-}
-
-impl StorageBackend for Fenced {
-    fn len(&self) -> io::Result<u64> {
-        self.inner.len()
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.inner.read(offset, out)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.while_open(|| self.inner.set_len(len))
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.while_open(|| self.inner.sync_data())
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.while_open(|| self.inner.write(offset, data))
-    }
-
-    fn close(&self) -> io::Result<()> {
-        self.inner.close()
-    }
 }

@@ -82,15 +82,7 @@ impl Readers {
             let result = result.unwrap_or_else(|panic| {
                 Err(ReadError::Failure(Failure::Panic(panic_text(&*panic))))
             });
-            let result = result.map_err(|error| match error {
-                ReadError::Engine(error) => error,
-                ReadError::Failure(failure) => {
-                    if failure.needs_reopening() {
-                        alarm(&store, &failure);
-                    }
-                    failure.to_engine_error(&store.file())
-                }
-            });
+            let result = conclude(result, &store, &alarm);
             // Let go of the database before somebody acts on the answer.
             drop((store, permit));
             let _ = answer.send(result);
@@ -116,6 +108,37 @@ impl Readers {
             // A reader's panics are caught; if one got through, there is nothing to mend here.
             let _ = thread.join();
         }
+    }
+}
+
+/// What a read has come to, for whoever asked.
+fn conclude<T>(
+    result: Result<T, ReadError>,
+    store: &Arc<Store>,
+    alarm: &Alarm,
+) -> Result<T, EngineError> {
+    if store.fence().is_retired() {
+        // Whatever was found, damage above all, may be of pages written over meanwhile.
+        return Err(Failure::Closed.to_engine_error(&store.file()));
+    }
+    result.map_err(|error| match error {
+        ReadError::Engine(error) => error,
+        ReadError::Failure(failure) => {
+            if breaks_the_database(&failure) {
+                alarm(store, &failure);
+            }
+            failure.to_engine_error(&store.file())
+        }
+    })
+}
+
+/// Whether nothing works after this failure of a read. A panic is a page that redb can't make
+/// sense of: opening anew would not mend it, and whoever reads it again would stop all writes
+/// again. Only a lock that somebody panicked under is gone for good.
+fn breaks_the_database(failure: &Failure) -> bool {
+    match failure {
+        Failure::Panic(what) => what.contains("PoisonError"),
+        other => other.needs_reopening(),
     }
 }
 

@@ -31,7 +31,8 @@ use super::store::{Opened, Store};
 const ORDER_BYTES: usize = 1024;
 /// Orders other than commits that may wait.
 const CONTROL_MAX: usize = 64;
-/// Room for alarms of readers, one per opening of the database.
+/// Room for alarms of readers: one per opening of the database, and the openings whose alarm has
+/// come too late are few.
 const ALARMS_MAX: usize = 8;
 /// When nothing happens: how soon removals that nobody waits for are made durable.
 const SETTLE: Duration = Duration::from_millis(100);
@@ -196,6 +197,9 @@ impl Writer {
     pub fn alarm(&self) -> super::readers::Alarm {
         let orders = self.orders.clone();
         Arc::new(move |store, failure| {
+            if !store.claim_alarm() {
+                return;
+            }
             let alarm = Order::Alarm(Arc::clone(store), failure.clone());
             let _ = orders.try_send(Box::new(alarm));
         })

@@ -55,7 +55,7 @@ impl Desk {
     fn abandon(&mut self, failure: &Failure) {
         self.say_down(failure);
         if let Some(store) = self.store.take() {
-            store.retire();
+            store.fence().retire();
         }
         self.shared.set_store(None);
         self.unsettled = false;

@@ -136,7 +136,7 @@ impl Desk {
                 .into_store(desk.shared.file())
                 .ok_or(Failure::Closed)?;
             let fresh = Arc::new(fresh);
-            store.retire();
+            store.fence().supersede();
             desk.store = Some(Arc::clone(&fresh));
             drop(store);
             Ok(Promotion::Done(desk.shared.set_store(Some(fresh))))

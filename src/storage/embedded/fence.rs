@@ -1,0 +1,147 @@
+//! What a database may do with its file once another one has taken its place.
+
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use redb::StorageBackend;
+
+/// What a database may still do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Access {
+    /// Everything.
+    #[default]
+    Full,
+    /// Another file has the log's name: this one stays as it is for those who still read it.
+    Read,
+    /// Another database works on the same file, and its pages are no longer what this one takes
+    /// them for.
+    None,
+}
+
+/// Stands between a database and its file.
+#[derive(Debug, Default)]
+pub struct Fence {
+    access: RwLock<Access>,
+}
+
+impl Fence {
+    /// Lets nothing of the database reach the file any more, not even its own closing, as the
+    /// file is opened anew; waits for what is on its way. Reads under way fail too: the new
+    /// database does not know of them and writes over the pages they look at.
+    pub fn retire(&self) {
+        *self.access.write() = Access::None;
+    }
+
+    /// Lets nothing of the database be written any more, as another file takes its file's place.
+    /// Reads under way end in peace.
+    pub fn supersede(&self) {
+        *self.access.write() = Access::Read;
+    }
+
+    /// Whether the file has been opened anew.
+    pub fn is_retired(&self) -> bool {
+        *self.access.read() == Access::None
+    }
+}
+
+/// The file behind a database, as far as the fence lets it through.
+#[derive(Debug)]
+pub struct Fenced {
+    inner: Box<dyn StorageBackend>,
+    fence: Arc<Fence>,
+}
+
+impl Fenced {
+    /// Puts a fence before a file.
+    pub fn new(inner: Box<dyn StorageBackend>, fence: Arc<Fence>) -> Fenced {
+        Fenced { inner, fence }
+    }
+
+    fn if_allowed<T>(
+        &self,
+        is_allowed: impl FnOnce(Access) -> bool,
+        work: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        let access = self.fence.access.read();
+        if !is_allowed(*access) {
+            return Err(io::Error::other("the database has been opened anew"));
+        }
+        work()
+    }
+
+    fn change<T>(&self, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        self.if_allowed(|access| access == Access::Full, work)
+    }
+}
+
+impl StorageBackend for Fenced {
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let read = || self.inner.read(offset, out);
+        self.if_allowed(|access| access != Access::None, read)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.change(|| self.inner.set_len(len))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.change(|| self.inner.sync_data())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.change(|| self.inner.write(offset, data))
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.inner.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Zeros;
+
+    impl StorageBackend for Zeros {
+        fn len(&self) -> io::Result<u64> {
+            Ok(8)
+        }
+        fn read(&self, _: u64, out: &mut [u8]) -> io::Result<()> {
+            out.fill(0);
+            Ok(())
+        }
+        fn set_len(&self, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+        fn sync_data(&self) -> io::Result<()> {
+            Ok(())
+        }
+        fn write(&self, _: u64, _: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_superseded_file_is_still_read_and_one_opened_anew_is_not() {
+        let fence = Arc::new(Fence::default());
+        let file = Fenced::new(Box::new(Zeros), Arc::clone(&fence));
+        let reads = || file.read(0, &mut [1; 8]).is_ok();
+        let writes = || {
+            let done = [file.write(0, &[1]), file.set_len(1), file.sync_data()];
+            assert!(done.iter().all(|one| one.is_ok() == done[0].is_ok()));
+            done[0].is_ok()
+        };
+        assert!(reads() && writes() && !fence.is_retired());
+        fence.supersede();
+        assert!(reads() && !writes() && !fence.is_retired());
+        fence.retire();
+        assert!(!reads() && !writes() && fence.is_retired());
+    }
+}
