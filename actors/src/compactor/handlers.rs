@@ -4,12 +4,17 @@ use actix::{ActorContext, Context, Handler};
 
 use super::Compactor;
 use super::messages::{CompactNow, Stop};
+use super::round::Reclaim;
 
 impl Handler<CompactNow> for Compactor {
     type Result = ();
 
     fn handle(&mut self, message: CompactNow, context: &mut Context<Compactor>) {
-        self.start_round(message.reclaim, Some(message.done), context);
+        let reclaim = match message.reclaim {
+            true => Reclaim::Yes,
+            false => Reclaim::No,
+        };
+        self.start_round(reclaim, Some(message.done), context);
     }
 }
 

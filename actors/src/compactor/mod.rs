@@ -5,6 +5,7 @@
 //! back to the file system when the store is idle, or when an operator asks. Rounds never
 //! overlap: while one runs, the mailbox waits.
 
+mod failure;
 mod handle;
 mod handlers;
 pub(crate) mod messages;
@@ -26,17 +27,22 @@ pub use handle::{CompactError, CompactReport, CompactorHandle};
 use crate::engine::{Engine, EngineError, Prefix, Retention};
 use crate::exit::ExitGuard;
 use crate::mailbox;
+use failure::Failure;
 use plan::Plan;
+use round::{Reclaim, Round};
 
 /// Time between two rounds. Retention is meant in minutes; a second keeps each round small.
 const TICK: Duration = Duration::from_secs(1);
+
+/// Whether the last round failed.
+pub(crate) const FAILING: &str = "taffrail_compaction_failing";
 
 /// See the module's documentation.
 pub(crate) struct Compactor {
     engine: Arc<dyn Engine>,
     retention: Retention,
     plan: Plan,
-    is_failing: bool,
+    failure: Failure,
     _exit: ExitGuard,
 }
 
@@ -50,7 +56,7 @@ impl Compactor {
             engine,
             retention,
             plan: Plan::new(Instant::now().into_std()),
-            is_failing: false,
+            failure: Failure::default(),
             _exit: exit,
         }
     }
@@ -58,14 +64,17 @@ impl Compactor {
     fn tick(&mut self, context: &mut Context<Compactor>) {
         let everything = Prefix::new("");
         let newest = self.engine.known(&everything).revision;
-        let reclaim = self.plan.reclaims(Instant::now().into_std(), newest);
+        let reclaim = match self.plan.reclaims(Instant::now().into_std(), newest) {
+            true => Reclaim::WhileIdle,
+            false => Reclaim::No,
+        };
         self.start_round(reclaim, None, context);
         context.run_later(TICK, Compactor::tick);
     }
 
     fn start_round(
         &mut self,
-        reclaim: bool,
+        reclaim: Reclaim,
         asker: Option<Asker>,
         context: &mut Context<Compactor>,
     ) {
@@ -73,32 +82,39 @@ impl Compactor {
         let round = round::round(engine, self.retention, SystemTime::now(), reclaim);
         let round = wrap_future::<_, Compactor>(round);
         context.wait(round.map(move |outcome, compactor, _| {
-            compactor.note(reclaim, &outcome);
+            compactor.note(&outcome);
             if let Some(asker) = asker {
                 // An operator who has gone away learns it from the logs.
-                let _ = asker.send(outcome);
+                let _ = asker.send(outcome.map(|round| round.report));
             }
         }));
     }
 
-    fn note(&mut self, has_reclaimed: bool, outcome: &Result<CompactReport, EngineError>) {
+    fn note(&mut self, outcome: &Result<Round, EngineError>) {
+        let now = Instant::now().into_std();
         match outcome {
-            Ok(report) => {
-                self.is_failing = false;
-                let now = Instant::now().into_std();
-                self.plan.done(now, report.removed, has_reclaimed);
+            Ok(round) => {
+                if self.failure.end() {
+                    tracing::info!("history is compacted again");
+                }
+                let report = round.report;
+                self.plan.done(now, report.removed, round.has_reclaimed);
                 metrics::gauge!("taffrail_compacted_revision").set(report.compacted.0 as f64);
                 metrics::counter!("taffrail_compaction_records_removed_total")
                     .increment(report.removed);
                 metrics::counter!("taffrail_compaction_bytes_reclaimed_total")
                     .increment(report.reclaimed_bytes);
             }
-            Err(error) if !self.is_failing => {
-                self.is_failing = true;
-                tracing::warn!(%error, "history can't be compacted for now");
+            Err(error) => {
+                if self.failure.is_worth_a_line(now) {
+                    tracing::warn!(
+                        %error,
+                        "history can't be compacted, and grows until it can; tried every second"
+                    );
+                }
             }
-            Err(_) => {}
         }
+        metrics::gauge!(FAILING).set(f64::from(u8::from(outcome.is_err())));
     }
 }
 

@@ -4,16 +4,39 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::handle::CompactReport;
-use crate::engine::{Engine, EngineError, Retention};
+use crate::engine::{Engine, EngineError, Prefix, Retention};
 
-/// Moves the horizon, removes what lies behind it in small steps and, with `reclaim`, gives the
+/// Events after which writers are back, and space that is given back for want of anything better
+/// to do must wait.
+const EVENTS_WHILE_IDLE: u64 = 1000;
+
+/// Whether a round gives space back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reclaim {
+    /// Not now.
+    No,
+    /// As long as nobody writes: meanwhile retention stands still.
+    WhileIdle,
+    /// Whoever writes; the engine gives up where it can't.
+    Yes,
+}
+
+/// What a round has come to.
+#[derive(Debug)]
+pub(super) struct Round {
+    pub(super) report: CompactReport,
+    /// Whether there is nothing left to give back.
+    pub(super) has_reclaimed: bool,
+}
+
+/// Moves the horizon, removes what lies behind it in small steps and, if asked to, gives the
 /// space back. Between steps the engine serves clients.
 pub(super) async fn round(
     engine: Arc<dyn Engine>,
     retention: Retention,
     now: SystemTime,
-    reclaim: bool,
-) -> Result<CompactReport, EngineError> {
+    reclaim: Reclaim,
+) -> Result<Round, EngineError> {
     let horizon = engine.horizon(retention, now).await?;
     if horizon > engine.compacted() {
         engine.compact(horizon).await?;
@@ -23,17 +46,30 @@ pub(super) async fn round(
         ..CompactReport::default()
     };
     // First everything that can be removed, then the space of it all at once.
+    let everything = Prefix::new("");
     let phases = [false, true];
-    for reclaim in phases.into_iter().take(1 + usize::from(reclaim)) {
+    let phases_wanted = 1 + usize::from(reclaim != Reclaim::No);
+    for reclaims in phases.into_iter().take(phases_wanted) {
+        let idle_until = engine.known(&everything).revision.0 + EVENTS_WHILE_IDLE;
         loop {
-            let step = engine.maintain(reclaim).await?;
+            let step = engine.maintain(reclaims).await?;
             report.removed += step.removed;
             report.reclaimed_bytes += step.reclaimed_bytes;
             if !step.more {
                 break;
             }
+            let is_busy = engine.known(&everything).revision.0 > idle_until;
+            if reclaims && reclaim == Reclaim::WhileIdle && is_busy {
+                return Ok(Round {
+                    report,
+                    has_reclaimed: false,
+                });
+            }
             tokio::task::yield_now().await;
         }
     }
-    Ok(report)
+    Ok(Round {
+        report,
+        has_reclaimed: reclaim != Reclaim::No,
+    })
 }

@@ -67,3 +67,25 @@ fn an_engine_that_fails_is_asked_again_at_the_next_tick() {
         assert_eq!(engine.shared().compacted(), Revision(1));
     });
 }
+
+/// A store that has been idle is given back to those who write: retention goes on.
+#[test]
+fn giving_space_back_ends_when_writers_are_back() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        engine.put(&key("ns/a"), "red 1");
+        engine.write_while_reclaiming(100);
+        let retention = Retention {
+            age: Duration::from_secs(3600),
+            bytes: u64::MAX,
+        };
+        let now = SystemTime::now();
+        let round = round::round(engine.shared(), retention, now, Reclaim::WhileIdle);
+        let round = tokio::time::timeout(Duration::from_secs(10), round).await;
+        let round = round.expect("it does not end").unwrap();
+        assert!(!round.has_reclaimed);
+        let compactor = compactor(&engine, Duration::from_secs(3600));
+        let patient = tokio::time::timeout(TICK / 10, compactor.compact_now(true)).await;
+        assert!(patient.is_err(), "an operator's wish is left to the engine");
+    });
+}

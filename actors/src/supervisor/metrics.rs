@@ -27,6 +27,10 @@ pub fn describe_metrics() {
         "taffrail_compacted_revision",
         "Revision up to which superseded events are forgotten"
     );
+    describe_gauge!(
+        crate::compactor::FAILING,
+        "1 while history can't be compacted, which the log explains; else 0"
+    );
     describe_counter!(
         "taffrail_compaction_records_removed_total",
         "Records that compaction removed"

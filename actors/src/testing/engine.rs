@@ -32,6 +32,8 @@ struct Log {
     feeds_broken: u64,
     /// Every event older than this has been removed, by whom asked to maintain.
     maintained: u64,
+    /// While space is given back so many events come in at every step, and it goes on for ever.
+    events_per_reclaim: u64,
     history_reads: u64,
 }
 
@@ -65,6 +67,10 @@ impl FakeEngine {
 
     pub fn forget_up_to(&self, revision: Revision) {
         self.log.lock().compacted = revision;
+    }
+
+    pub fn write_while_reclaiming(&self, events: u64) {
+        self.log.lock().events_per_reclaim = events;
     }
 
     pub fn history_reads(&self) -> u64 {
@@ -377,6 +383,17 @@ impl Engine for Shared {
     }
 
     fn maintain(&self, reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
+        let events = self.0.log.lock().events_per_reclaim;
+        if reclaim && events > 0 {
+            for _ in 0..events {
+                self.0.put(&crate::testing::key("ns/busy"), "red");
+            }
+            return ready(Ok(Maintenance {
+                more: true,
+                ..Maintenance::default()
+            }))
+            .boxed();
+        }
         let mut log = self.0.log.lock();
         let removed = u64::from(log.maintained < log.compacted.0);
         log.maintained += removed;

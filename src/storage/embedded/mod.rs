@@ -42,7 +42,7 @@ use disk::{DataFile, Directory, Disk};
 use error::Failure;
 use identity::StoreName;
 use readers::{Counts, ReadError, Readers, horizon, read_history, read_key, read_range};
-use rebuild::Rebuild;
+use rebuild::{Progress, Rebuild};
 use shared::Shared;
 use store::Store;
 use writer::{Order, Promotion, Writer};
@@ -124,19 +124,26 @@ impl EmbeddedEngine {
                 None if !rebuild::is_worthwhile(shared, upkeep.rebuilt_bytes) => return Ok(None),
                 None => start_rebuild(shared)?,
             };
-            let caught_up = rebuild.step(store).map_err(copy_error)?;
-            Ok(Some((rebuild, caught_up, upkeep)))
+            let progress = rebuild.step(store).map_err(copy_error)?;
+            Ok(Some((rebuild, progress, upkeep)))
         });
-        let Some((rebuild, caught_up, mut upkeep)) = step.await? else {
+        let Some((rebuild, progress, mut upkeep)) = step.await? else {
             return Ok(Maintenance::default());
         };
         let more = Maintenance {
             more: true,
             ..Maintenance::default()
         };
-        if !caught_up {
-            upkeep.rebuild = Some(rebuild);
-            return Ok(more);
+        match progress {
+            Progress::CaughtUp => {}
+            Progress::Copying => {
+                upkeep.rebuild = Some(rebuild);
+                return Ok(more);
+            }
+            Progress::Hopeless => {
+                tracing::info!("writers are too busy to give space back now: tried again later");
+                return Ok(Maintenance::default());
+            }
         }
         let before = self.shared.measure_file();
         let (outcome, mut upkeep) = self
@@ -193,7 +200,7 @@ fn open_store(
 }
 
 fn start_rebuild(shared: &Shared) -> Result<Box<Rebuild>, ReadError> {
-    let rebuild = Rebuild::start(Arc::clone(&shared.disk), shared.options.cache_bytes);
+    let rebuild = Rebuild::start(Arc::clone(&shared.disk), &shared.options);
     rebuild.map(Box::new).map_err(copy_error)
 }
 

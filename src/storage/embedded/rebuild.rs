@@ -6,6 +6,10 @@
 //! of names are done while they wait. As the state is a fold of the log, replaying is all there
 //! is to copying, and the counts at the end prove that nothing was lost.
 
+mod pursuit;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,19 +19,17 @@ use redb::ReadTransaction;
 use super::disk::{DataFile, Disk};
 use super::error::Failure;
 use super::ledger::{Entry, Ledger, decode};
+use super::options::EmbeddedOptions;
 use super::schema::{EVENTS, Meta, TIMELINE};
 use super::shared::Shared;
 use super::store::Store;
+pub use pursuit::Progress;
+use pursuit::{Amount, Pursuit};
 
 /// How long one step copies.
 const STEP: Duration = Duration::from_millis(5);
 /// Bytes copied between two syncs: more at once would delay the writers' own.
 const SYNC_BYTES: u64 = 2 * 1024 * 1024;
-/// Events that may be copied while the writers wait.
-const SEAL_EVENTS: u64 = 512;
-/// Bytes of their records: what one batch may add at most. However large the values, the writers
-/// don't wait longer than it takes to write and sync this.
-const SEAL_BYTES: u64 = 4 * 1024 * 1024;
 
 /// A copy in the making; its file goes with it unless it took the log's place.
 pub struct Rebuild {
@@ -38,6 +40,9 @@ pub struct Rebuild {
     /// Bytes of their records.
     copied_bytes: u64,
     unsynced_bytes: u64,
+    /// What one batch of the writers may add.
+    batch: Amount,
+    pursuit: Pursuit,
 }
 
 /// Whether a copy can take the log's place.
@@ -56,7 +61,7 @@ impl Rebuild {
     ///
     /// # Errors
     /// When the file can't be made.
-    pub fn start(disk: Arc<dyn Disk>, cache_bytes: usize) -> Result<Rebuild, Failure> {
+    pub fn start(disk: Arc<dyn Disk>, options: &EmbeddedOptions) -> Result<Rebuild, Failure> {
         disk.remove(DataFile::Rebuilt)?;
         let mut rebuild = Rebuild {
             disk,
@@ -64,7 +69,13 @@ impl Rebuild {
             copied: Revision::ZERO,
             copied_bytes: 0,
             unsynced_bytes: 0,
+            batch: Amount {
+                events: options.batch_count_max as u64,
+                bytes: options.batch_bytes_max as u64,
+            },
+            pursuit: Pursuit::default(),
         };
+        let cache_bytes = options.cache_bytes;
         let (store, _) = Store::open(&*rebuild.disk, DataFile::Rebuilt, cache_bytes, None)?;
         rebuild.store = Some(store);
         Ok(rebuild)
@@ -78,20 +89,19 @@ impl Rebuild {
     ///
     /// # Errors
     /// When either database fails.
-    pub fn step(&mut self, log: &Store) -> Result<bool, Failure> {
+    pub fn step(&mut self, log: &Store) -> Result<Progress, Failure> {
         let started = Instant::now();
         let source = log.read()?;
         let meta = read_meta(&source)?;
         self.copy(&source, &meta, |_| started.elapsed() < STEP)?;
-        // Half of it, as the writers go on until it is their turn to wait.
-        Ok(self.is_near(&meta, SEAL_EVENTS / 2, SEAL_BYTES / 2))
+        Ok(self.pursuit.step(self.left(&meta), self.batch))
     }
 
-    /// Whether no more than this is left to copy. A single event is never too large.
-    fn is_near(&self, meta: &Meta, events: u64, bytes: u64) -> bool {
-        let events_left = meta.totals.revision.0.saturating_sub(self.copied.0);
-        let bytes_left = meta.totals.retained_bytes.saturating_sub(self.copied_bytes);
-        events_left <= 1 || (events_left <= events && bytes_left <= bytes)
+    fn left(&self, meta: &Meta) -> Amount {
+        Amount {
+            events: meta.totals.revision.0.saturating_sub(self.copied.0),
+            bytes: meta.totals.retained_bytes.saturating_sub(self.copied_bytes),
+        }
     }
 
     /// Copies the rest while writers wait and makes the copy durable.
@@ -101,7 +111,7 @@ impl Rebuild {
     pub fn seal(&mut self, log: &Store) -> Result<Seal, Failure> {
         let source = log.read()?;
         let meta = read_meta(&source)?;
-        if !self.is_near(&meta, SEAL_EVENTS, SEAL_BYTES) {
+        if !self.pursuit.may_seal(self.left(&meta), self.batch) {
             return Ok(Seal::Behind);
         }
         self.copy(&source, &meta, |_| true)?;

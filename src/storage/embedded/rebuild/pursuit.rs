@@ -1,0 +1,124 @@
+//! Whether a copy gets near enough to the writers to take the log's place, and when it never
+//! will. Pure.
+
+/// Steps without coming nearer to the writers after which a copy is given up: they write as fast
+/// as it is copied.
+const STEPS_IN_VAIN_MAX: u32 = 200;
+/// As often a copy that had caught up may be found too far behind when it is its turn. While it
+/// is tried nothing is removed from the log.
+pub(super) const REFUSALS_MAX: u32 = 8;
+
+/// Of events, and of the bytes of their records.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Amount {
+    pub(super) events: u64,
+    pub(super) bytes: u64,
+}
+
+impl Amount {
+    /// Whether it is no more than this. A single event is never too large.
+    fn is_within(self, events: u64, bytes: u64) -> bool {
+        self.events <= 1 || (self.events <= events && self.bytes <= bytes)
+    }
+}
+
+/// How far a copy has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// There is more to copy.
+    Copying,
+    /// It is near enough to be sealed, if the writers add no more than a batch.
+    CaughtUp,
+    /// The writers are too fast for it.
+    Hopeless,
+}
+
+/// How the copy has fared so far.
+#[derive(Debug)]
+pub(super) struct Pursuit {
+    /// The fewest bytes that were left to copy after a step.
+    fewest_left: u64,
+    /// Steps since then.
+    steps_in_vain: u32,
+    /// How often it was too far behind to be sealed.
+    refusals: u32,
+}
+
+impl Default for Pursuit {
+    fn default() -> Pursuit {
+        Pursuit {
+            fewest_left: u64::MAX,
+            steps_in_vain: 0,
+            refusals: 0,
+        }
+    }
+}
+
+impl Pursuit {
+    /// Notes what a step has left to copy. Half a batch is near enough, as the writers go on
+    /// until it is their turn to wait.
+    pub(super) fn step(&mut self, left: Amount, batch: Amount) -> Progress {
+        if left.bytes < self.fewest_left {
+            self.fewest_left = left.bytes;
+            self.steps_in_vain = 0;
+        } else {
+            self.steps_in_vain += 1;
+        }
+        let near = left.is_within(batch.events / 2, batch.bytes / 2);
+        match near {
+            _ if self.refusals >= REFUSALS_MAX => Progress::Hopeless,
+            true => Progress::CaughtUp,
+            false if self.steps_in_vain >= STEPS_IN_VAIN_MAX => Progress::Hopeless,
+            false => Progress::Copying,
+        }
+    }
+
+    /// Whether what is left may be copied while writers wait: what a step leaves, and a batch on
+    /// top. However large the values, they don't wait longer than it takes to write and sync
+    /// this.
+    pub(super) fn may_seal(&mut self, left: Amount, batch: Amount) -> bool {
+        let may = left.is_within(batch.events / 2 * 3, batch.bytes / 2 * 3);
+        self.refusals += u32::from(!may);
+        may
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BATCH: Amount = Amount {
+        events: 100,
+        bytes: 1000,
+    };
+
+    fn left(events: u64, bytes: u64) -> Amount {
+        Amount { events, bytes }
+    }
+
+    #[test]
+    fn a_copy_that_comes_no_nearer_is_given_up_and_one_that_does_is_not() {
+        let mut pursuit = Pursuit::default();
+        for step in 0..10 * u64::from(STEPS_IN_VAIN_MAX) {
+            let progress = pursuit.step(left(500, 100_000 - step), BATCH);
+            assert_eq!(progress, Progress::Copying);
+        }
+        let mut steps = 0;
+        while pursuit.step(left(500, 200_000), BATCH) == Progress::Copying {
+            steps += 1;
+        }
+        assert_eq!(steps, STEPS_IN_VAIN_MAX - 1);
+        // The writers are gone in the meantime.
+        assert_eq!(pursuit.step(left(0, 0), BATCH), Progress::CaughtUp);
+    }
+
+    #[test]
+    fn what_a_step_leaves_and_a_batch_may_be_sealed() {
+        let mut pursuit = Pursuit::default();
+        assert_eq!(pursuit.step(left(50, 500), BATCH), Progress::CaughtUp);
+        assert!(pursuit.may_seal(left(150, 1500), BATCH));
+        assert!(!pursuit.may_seal(left(151, 1500), BATCH));
+        assert!(!pursuit.may_seal(left(150, 1501), BATCH));
+        assert!(pursuit.may_seal(left(1, 100_000), BATCH), "a single one");
+    }
+}

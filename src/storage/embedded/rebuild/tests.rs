@@ -1,0 +1,72 @@
+//! Copies beside writers.
+
+use std::time::SystemTime;
+
+use actors::engine::{Change, Expect, Key, LeaseId, Mutation, Origin};
+use bytes::Bytes;
+
+use super::pursuit::REFUSALS_MAX;
+use super::*;
+use crate::storage::embedded::disk::Directory;
+
+const BATCH: u64 = 100;
+
+fn write(log: &Store, events: u64) {
+    let transaction = log.write().unwrap();
+    let mut ledger = Ledger::open(&transaction).unwrap();
+    for _ in 0..events {
+        let put = Mutation {
+            key: Key::new(format!("/registry/{}", ledger.totals().revision)),
+            expect: Expect::Absent,
+            change: Change::Put {
+                value: Bytes::from_static(b"value"),
+                lease: LeaseId(0),
+            },
+            origin: Origin::default(),
+        };
+        let now = SystemTime::UNIX_EPOCH;
+        ledger.apply(&put, now, &mut Vec::new()).unwrap();
+    }
+    ledger.finish().unwrap();
+    log.commit(transaction).unwrap();
+}
+
+fn begin(directory: &std::path::Path) -> (Store, Rebuild) {
+    let disk = Arc::new(Directory::open(directory).unwrap());
+    let mut options = EmbeddedOptions::new(directory);
+    options.batch_count_max = BATCH as usize;
+    let (log, _) = Store::open(&*disk, DataFile::Log, 1 << 20, None).unwrap();
+    write(&log, 3 * BATCH);
+    (log, Rebuild::start(disk, &options).unwrap())
+}
+
+fn catch_up(rebuild: &mut Rebuild, log: &Store) -> Progress {
+    loop {
+        match rebuild.step(log).unwrap() {
+            Progress::Copying => {}
+            other => return other,
+        }
+    }
+}
+
+#[test]
+fn a_full_batch_on_top_of_a_step_does_not_keep_a_copy_from_being_sealed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (log, mut rebuild) = begin(directory.path());
+    assert_eq!(catch_up(&mut rebuild, &log), Progress::CaughtUp);
+    write(&log, BATCH);
+    assert_eq!(rebuild.seal(&log), Ok(Seal::Whole));
+}
+
+#[test]
+fn a_copy_that_is_always_too_late_is_given_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let (log, mut rebuild) = begin(directory.path());
+    let mut refusals = 0;
+    while catch_up(&mut rebuild, &log) == Progress::CaughtUp {
+        write(&log, 2 * BATCH);
+        assert_eq!(rebuild.seal(&log), Ok(Seal::Behind));
+        refusals += 1;
+    }
+    assert_eq!(refusals, REFUSALS_MAX);
+}
