@@ -140,6 +140,11 @@ async fn while_the_disk_fails_writes_are_refused_and_say_that_nothing_was_done()
         actors::engine::At::Latest,
     );
     assert!(read.await.unwrap_err().is_retryable());
+    // Whoever holds the latest state in memory learns that it is the latest.
+    let registry = Prefix::new("/registry/");
+    let position = life.engine.current(&registry).await.unwrap();
+    assert_eq!(position.revision, life.promises.lock().newest());
+    assert_eq!(position, life.engine.known(&registry));
     disk.world().faults = Default::default();
     serving(&life).await;
     life.single().await.unwrap();

@@ -9,6 +9,7 @@ use actors::engine::{
 };
 use bytes::Bytes;
 use taffrail::storage::embedded::EmbeddedEngine;
+use taffrail::storage::embedded::disk::Disk;
 
 use crate::disk::SimulatedDisk;
 use crate::faults::{compare, serving};
@@ -146,4 +147,21 @@ async fn under_a_random_load_a_full_disk_loses_nothing() {
         }
         compare(&mut life).await;
     }
+}
+
+/// Full to the last block while the daemon was down.
+#[tokio::test]
+async fn a_store_opens_on_a_full_disk_at_the_price_of_its_ballast() {
+    let disk = SimulatedDisk::new(5);
+    disk.set_ballast(4 * MIB).unwrap();
+    {
+        let mut world = disk.world();
+        world.faults.capacity = Some(4 * MIB);
+        world.faults.lies_about_room = true;
+    }
+    let mut settings = options();
+    settings.ballast_bytes = 4 * MIB;
+    let engine = EmbeddedEngine::open_on(Arc::new(disk.clone()), settings).unwrap();
+    let done = engine.commit(put(1, Expect::Absent)).await;
+    assert!(matches!(done, Ok(Outcome::Committed(_))), "{done:?}");
 }

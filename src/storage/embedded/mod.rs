@@ -195,8 +195,13 @@ fn open_store(
         return opened;
     }
     disk.remove(DataFile::Rebuilt)?;
-    // What was removed may be the room that was wanting.
-    if opened.is_ok() { opened } else { open() }
+    if opened.is_ok() {
+        return opened;
+    }
+    // What was removed may be the room that was wanting; and this is what the ballast is for.
+    disk.set_ballast(0)?;
+    tracing::warn!("disk full: gave up the ballast file so that the store opens");
+    open()
 }
 
 fn start_rebuild(shared: &Shared) -> Result<Box<Rebuild>, ReadError> {
@@ -275,10 +280,12 @@ impl Engine for EmbeddedEngine {
     }
 
     fn current(&self, prefix: &Prefix) -> BoxFuture<'_, Result<Position, EngineError>> {
-        let position = match self.shared.health() {
-            Health::Down(_) => Err(self.shared.unavailable()),
-            _ if self.shared.is_closed() => Err(EngineError::Closed),
-            _ => Ok(self.shared.positions.of(prefix)),
+        // Also while the database is being opened again: nothing is acknowledged meanwhile. A
+        // commit whose outcome is open counts from when it is published, and that is before
+        // anybody is told of it and before anything after it is acknowledged.
+        let position = match self.shared.is_closed() {
+            true => Err(EngineError::Closed),
+            false => Ok(self.shared.positions.of(prefix)),
         };
         async move { position }.boxed()
     }
