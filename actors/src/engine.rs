@@ -381,7 +381,7 @@ pub struct EngineStats {
     pub live_keys: u64,
     /// Bytes of the events retained, live values included.
     pub retained_bytes: u64,
-    /// Length of the store on disk.
+    /// Bytes of the blocks that the store takes on disk; its file may be longer and have holes.
     pub file_bytes: u64,
 }
 

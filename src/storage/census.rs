@@ -30,7 +30,7 @@ pub fn describe() {
     describe_gauge!(
         "apiserver_storage_size_bytes",
         Unit::Bytes,
-        "Length of the store on disk"
+        "Bytes of the blocks that the store's file takes on disk"
     );
 }
 
