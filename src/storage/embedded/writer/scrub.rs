@@ -114,11 +114,12 @@ impl Desk {
 
     /// Lets a rebuilt file take the log's place, once it holds everything.
     pub(super) fn promote(&mut self, mut rebuild: Box<Rebuild>) -> Result<Promotion, EngineError> {
+        // All of it is time that writers wait.
+        let started = Instant::now();
         self.settle();
         if let Some(failure) = &self.failed {
             return Err(failure.to_engine_error(&self.shared.file()));
         }
-        let started = Instant::now();
         let outcome = self.guarded(|desk| {
             let store = desk.store()?;
             match rebuild.seal(&store) {
