@@ -1,8 +1,9 @@
 //! A disk that loses, reorders and tears what was not synced, and fails when told to.
 //!
 //! Each file has a content that reads see, a content that a power cut would leave, and the
-//! operations between the two; so have the names. A [`Image`] is what one power cut leaves: for every operation
-//! since the last sync the dice decide whether it survives whole, in part, or not at all.
+//! operations between the two; so have the names. A [`Image`] is what one power cut leaves: for
+//! every operation since the last sync the dice decide whether it survives whole, in part, or not
+//! at all.
 
 use std::collections::BTreeMap;
 use std::io;
