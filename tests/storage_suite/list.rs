@@ -642,3 +642,44 @@ pub async fn li_23_a_list_never_claims_more_than_it_shows(h: Rc<Harness>) {
         before = created.revision;
     }
 }
+
+pub async fn li_30_later_pages_show_the_state_of_the_first_whatever_is_written(h: Rc<Harness>) {
+    for number in 0..30 {
+        h.create(&pod("ns", &format!("a{number:02}"))).await;
+    }
+    let first = h.list(List::below("/pods").limit(4)).await.unwrap();
+    let expected: Vec<_> = {
+        let all = h.list(List::below("/pods").exact(first.revision)).await;
+        let items = all.unwrap().items.into_iter();
+        items
+            .map(|item| (item.key.clone(), item.revision))
+            .collect()
+    };
+    let mut seen: Vec<_> = Vec::new();
+    let (mut page, mut number) = (first.clone(), 0);
+    loop {
+        seen.extend(
+            page.items
+                .iter()
+                .map(|item| (item.key.clone(), item.revision)),
+        );
+        assert_eq!(page.revision, first.revision);
+        let Some(token) = page.continue_token else {
+            break;
+        };
+        let left = page.remaining_item_count.unwrap();
+        assert_eq!(left as usize, expected.len() - seen.len());
+        h.set_node(&format!("/pods/ns/a{:02}", 29 - number), "n")
+            .await;
+        h.delete(&format!("/pods/ns/a{:02}", 28 - number))
+            .await
+            .unwrap();
+        h.create(&pod("ns", &format!("b{number}"))).await;
+        number += 2;
+        page = h
+            .list(List::below("/pods").limit(4).token(token))
+            .await
+            .unwrap();
+    }
+    assert_eq!(seen, expected);
+}

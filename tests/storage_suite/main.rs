@@ -86,6 +86,7 @@ on_every_layer! {
         ts_33_compaction_ends_exact_reads,
         li_46_any_state_ignores_the_limit_in_the_cache,
         li_18_items_carry_their_own_versions,
+        li_30_later_pages_show_the_state_of_the_first_whatever_is_written,
         li_23_a_list_never_claims_more_than_it_shows,
     },
     watch::{

@@ -76,8 +76,9 @@ impl Cached {
         }
     }
 
-    /// The state at one revision: the snapshot's when no event of the resource lies between the
-    /// two, else what the engine's history says.
+    /// The state at one revision: that of a snapshot kept for this list's next page, that of the
+    /// newest one when no event of the resource lies between the two, else what the engine's
+    /// history says.
     async fn exact_list(
         &self,
         request: ListRequest,
@@ -87,6 +88,10 @@ impl Cached {
     ) -> Result<ObjectList, StorageError> {
         if revision < self.store.engine.compacted() {
             return self.store.get_list(request).await;
+        }
+        if let Some(snapshot) = self.kept.find(revision, self.cacher.ring_floor()) {
+            let fresh = Fresh { snapshot, revision };
+            return self.page(&request, prefix, start, fresh).await;
         }
         let known = self.store.engine.known(&self.prefix());
         if revision > known.revision {
@@ -152,6 +157,8 @@ impl Cached {
             None if *prefix == self.prefix() => snapshot.len().checked_sub(fetched),
             _ => Some(1 + counted(objects).await),
         };
+        self.kept
+            .keep(revision, &snapshot, self.cacher.ring_floor());
         Ok(ObjectList {
             revision,
             items,

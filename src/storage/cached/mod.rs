@@ -23,8 +23,10 @@ use super::{
     StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest, WatchStream,
 };
 use crate::api::object::Object;
+use kept::Kept;
 
 mod delegator;
+mod kept;
 mod list;
 
 /// How long a read waits for the cache to become fresh enough (WC-30).
@@ -45,6 +47,7 @@ const FUTURE_PACE: Duration = Duration::from_millis(25);
 pub struct Cached {
     store: Underlying,
     cacher: CacherHandle,
+    kept: Arc<Kept>,
 }
 
 /// A snapshot, and the version that it shows.
@@ -56,7 +59,11 @@ struct Fresh {
 impl Cached {
     /// Puts a cache in front of a store.
     pub fn new(store: Underlying, cacher: CacherHandle) -> Cached {
-        Cached { store, cacher }
+        Cached {
+            kept: Arc::new(Kept::new(cacher.resource())),
+            store,
+            cacher,
+        }
     }
 
     fn prefix(&self) -> Prefix {

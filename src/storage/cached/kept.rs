@@ -1,0 +1,130 @@
+//! Snapshots whose lists go on: the next page is read from the same one (DESIGN.md 4.6, LI-27,
+//! LI-30). Pure, but for its lock.
+//!
+//! What a snapshot has that the newest one has not are the objects that were replaced since, and
+//! those the ring holds anyway, as what its events replaced. So one is kept only while the ring
+//! reaches back to it, and costs little more than its tree.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actors::engine::Revision;
+use actors::snapshot::Snapshot;
+use metrics::{Gauge, gauge};
+use parking_lot::Mutex;
+
+/// Snapshots kept of one resource: lists that are being paged through at a time. Older ones go on
+/// from the store.
+const SNAPSHOTS_MAX: usize = 16;
+
+/// As long as a client may take between two pages before the store has to serve it: about what
+/// kube-apiserver gives a token.
+const KEPT_FOR: Duration = Duration::from_secs(300);
+
+/// See the module's documentation.
+pub(super) struct Kept {
+    snapshots: Mutex<VecDeque<Entry>>,
+    count: Gauge,
+}
+
+struct Entry {
+    /// The version that the list showed.
+    revision: Revision,
+    snapshot: Arc<Snapshot>,
+    since: Instant,
+}
+
+impl Kept {
+    /// Nothing yet, of this resource.
+    pub(super) fn new(resource: &str) -> Kept {
+        metrics::describe_gauge!(
+            "taffrail_kept_snapshots",
+            "Past states of a watch cache that are kept for the next pages of lists"
+        );
+        Kept {
+            snapshots: Mutex::default(),
+            count: gauge!("taffrail_kept_snapshots", "resource" => resource.to_owned()),
+        }
+    }
+
+    /// Keeps the snapshot that a list at this version was read from, for its next page.
+    pub(super) fn keep(&self, revision: Revision, snapshot: &Arc<Snapshot>, floor: Revision) {
+        let now = Instant::now();
+        let mut snapshots = self.snapshots.lock();
+        prune(&mut snapshots, floor, now);
+        if let Some(known) = snapshots
+            .iter_mut()
+            .find(|entry| entry.revision == revision)
+        {
+            known.since = now;
+            return;
+        }
+        if snapshots.len() == SNAPSHOTS_MAX {
+            snapshots.pop_front();
+        }
+        snapshots.push_back(Entry {
+            revision,
+            snapshot: Arc::clone(snapshot),
+            since: now,
+        });
+        self.count.set(snapshots.len() as f64);
+    }
+
+    /// The state at a version, if it has been kept; `floor` is how far back the ring reaches.
+    pub(super) fn find(&self, revision: Revision, floor: Revision) -> Option<Arc<Snapshot>> {
+        let mut snapshots = self.snapshots.lock();
+        prune(&mut snapshots, floor, Instant::now());
+        self.count.set(snapshots.len() as f64);
+        let found = snapshots.iter().find(|entry| entry.revision == revision)?;
+        Some(Arc::clone(&found.snapshot))
+    }
+}
+
+fn prune(snapshots: &mut VecDeque<Entry>, floor: Revision, now: Instant) {
+    snapshots.retain(|entry| {
+        entry.snapshot.revision >= floor && now.duration_since(entry.since) < KEPT_FOR
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(revision: u64) -> Arc<Snapshot> {
+        let mut snapshot = Snapshot::default();
+        snapshot.revision = Revision(revision);
+        Arc::new(snapshot)
+    }
+
+    fn kept(revisions: impl IntoIterator<Item = u64>) -> Kept {
+        let kept = Kept::new("things");
+        for revision in revisions {
+            kept.keep(Revision(revision), &snapshot(revision), Revision::ZERO);
+        }
+        kept
+    }
+
+    #[test]
+    fn a_snapshot_is_found_by_the_version_its_list_showed() {
+        let kept = kept([7]);
+        kept.keep(Revision(12), &snapshot(9), Revision::ZERO);
+        let found = |revision| {
+            let found = kept.find(Revision(revision), Revision::ZERO);
+            found.map(|snapshot| snapshot.revision)
+        };
+        assert_eq!(found(7), Some(Revision(7)));
+        assert_eq!(found(12), Some(Revision(9)));
+        assert_eq!(found(9), None);
+    }
+
+    #[test]
+    fn what_the_ring_does_not_reach_and_what_is_too_much_is_let_go() {
+        let kept = kept(1..=20);
+        assert!(kept.find(Revision(4), Revision::ZERO).is_none());
+        assert!(kept.find(Revision(5), Revision::ZERO).is_some());
+        assert!(kept.find(Revision(12), Revision(13)).is_none());
+        assert!(kept.find(Revision(13), Revision(13)).is_some());
+        assert_eq!(kept.snapshots.lock().len(), 8);
+    }
+}
