@@ -22,6 +22,7 @@ use crate::server::heavy::HeavyWork;
 use crate::server::listener::{BindError, MetricsListener, Running, Server};
 use crate::server::service::{Service, Shared, SharedParts};
 use crate::server::tls::{Tls, TlsError};
+use crate::storage::embedded::disk::Directory;
 use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions, OpenError};
 use crate::storage::factory::{DEFAULT_ROOT, StoragePlan};
 use crate::storage::memory::MemoryEngine;
@@ -71,6 +72,8 @@ pub struct Daemon {
     kubeconfig: PathBuf,
     metrics_address: Option<std::net::SocketAddr>,
     background: Vec<actix_rt::task::JoinHandle<()>>,
+    /// Held as long as this lives, where the engine does not hold it itself.
+    _directory: Option<Directory>,
 }
 
 impl Daemon {
@@ -90,6 +93,7 @@ impl Daemon {
             .0
             .map(MetricsListener::bind)
             .transpose()?;
+        let directory = hold_directory(&config)?;
         let engine = open_engine(&config)?;
         let address = server.local_address();
         let tls = Tls::load_or_create(&config)?;
@@ -164,6 +168,7 @@ impl Daemon {
             kubeconfig,
             metrics_address,
             background,
+            _directory: directory,
         })
     }
 
@@ -211,6 +216,15 @@ impl Daemon {
             tracing::warn!("not everything stopped in time; what was acknowledged is durable");
         }
     }
+}
+
+/// Takes the data directory where no engine does: certificates and token are in it whatever the
+/// store, and two daemons would write them over each other.
+fn hold_directory(config: &Config) -> Result<Option<Directory>, StartError> {
+    Ok(match config.storage_backend {
+        StorageBackend::Memory => Some(Directory::open(config.data_dir.as_path())?),
+        StorageBackend::Embedded => None,
+    })
 }
 
 /// Opens the store of the configuration.

@@ -212,18 +212,21 @@ async fn the_store_in_memory_serves_and_forgets() {
 
 #[tokio::test]
 async fn a_second_daemon_on_the_same_data_says_who_holds_it() {
-    let daemon = Daemon::start().await;
-    let output = tokio::task::spawn_blocking({
-        let folder = daemon.folder();
-        move || {
-            crate::harness::daemon::command(folder.path(), 0)
-                .output()
-                .unwrap()
-        }
-    })
-    .await
-    .unwrap();
-    assert!(!output.status.success());
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(stderr.contains(&daemon.pid().to_string()), "{stderr}");
+    // The credentials are there whatever the store.
+    for backend in ["embedded", "memory"] {
+        let arguments = ["--storage-backend", backend];
+        let daemon = Daemon::with(&arguments).await;
+        let kubeconfig = std::fs::read(daemon.kubeconfig()).unwrap();
+        let mut command = crate::harness::daemon::command(daemon.folder().path(), 0);
+        command.args(arguments);
+        let second = tokio::process::Command::from(command)
+            .kill_on_drop(true)
+            .output();
+        let ended = tokio::time::timeout(std::time::Duration::from_secs(30), second).await;
+        let output = ended.expect("it runs").unwrap();
+        assert!(!output.status.success());
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.contains(&daemon.pid().to_string()), "{stderr}");
+        assert_eq!(std::fs::read(daemon.kubeconfig()).unwrap(), kubeconfig);
+    }
 }

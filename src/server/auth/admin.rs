@@ -45,7 +45,6 @@ impl AdminError {
 pub fn load_or_create_token(data_dir: &Path) -> Result<AdminToken, AdminError> {
     let path = data_dir.join(TOKEN);
     let refuse = |error: std::io::Error| AdminError::new(&path, error);
-    private_file::create_directory(data_dir).map_err(refuse)?;
     if let Some(text) = private_file::read(&path).map_err(refuse)? {
         return AdminToken::new(text.trim()).ok_or_else(|| {
             AdminError::new(&path, "it holds no token; remove it to have a new one made")

@@ -18,6 +18,20 @@ pub enum OpenError {
         /// Who has it.
         holder: Holder,
     },
+    /// The directory is open to others and not the daemon's alone.
+    #[error(
+        "data directory {} is open to others (mode {mode:o}) and holds {entry:?}, which no daemon \
+         made: choose a directory of its own, or close this one with `chmod 700`",
+        path.display()
+    )]
+    Shared {
+        /// The directory.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+        /// Something in it.
+        entry: String,
+    },
     /// The directory can't be made, entered or locked.
     #[error("data directory {} can't be used: {source}", path.display())]
     Directory {

@@ -1,9 +1,9 @@
 //! A directory of the real file system.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::num::NonZeroU64;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread::Builder;
 
@@ -13,6 +13,7 @@ use rustix::fs::{Advice, FallocateFlags};
 
 use super::file::LogFile;
 use super::lock::{Lock, LockError};
+use super::privacy::make_private;
 use super::{DataFile, Disk};
 use crate::storage::embedded::error::OpenError;
 
@@ -30,19 +31,15 @@ impl Directory {
     /// Creates the directory when absent, keeps others out of it (0700) and takes its lock.
     ///
     /// # Errors
-    /// [`OpenError::Held`] when another engine has it, [`OpenError::Directory`] when it can't be
-    /// made or locked.
+    /// [`OpenError::Held`] when another engine has it, [`OpenError::Shared`] when it is open to
+    /// others and holds things of theirs, [`OpenError::Directory`] when it can't be made or
+    /// locked.
     pub fn open(path: &Path) -> Result<Directory, OpenError> {
         let failed = |source| OpenError::Directory {
             path: path.to_owned(),
             source,
         };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .map_err(failed)?;
-        fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(failed)?;
+        make_private(path)?;
         let lock = Lock::take(&path.join("lock")).map_err(|error| match error {
             LockError::Held(holder) => OpenError::Held {
                 path: path.to_owned(),
@@ -188,6 +185,8 @@ impl Disk for Directory {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

@@ -6,6 +6,7 @@
 mod directory;
 mod file;
 mod lock;
+mod privacy;
 
 use std::fmt;
 use std::io;
