@@ -179,6 +179,9 @@ pub struct ResourceDefinition {
     pub selects_namespace: bool,
     /// Columns of its Tables.
     pub columns: &'static [Column],
+    /// What an object of the kind shows beside kind, apiVersion and metadata when nothing of it is
+    /// set, each member with a comma before it: bookmarks are such objects (WA-41).
+    pub empty_members: &'static str,
     /// Members besides kind, apiVersion and metadata with the JSON type each must have, for the
     /// few types that are checked before schemas exist: `data` of ConfigMaps and so on. A dotted
     /// path names a member deeper down, `spec.renewTime`; what lies above it is listed first.

@@ -10,6 +10,7 @@ const BASE: ResourceDefinition = ResourceDefinition {
     group: "",
     version: "v1",
     kind: "",
+    empty_members: "",
     plural: "",
     singular: "",
     short_names: &[],

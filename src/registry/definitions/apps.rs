@@ -11,6 +11,10 @@ pub static DEPLOYMENTS: ResourceDefinition = ResourceDefinition {
     group: "apps",
     version: "v1",
     kind: "Deployment",
+    empty_members: concat!(
+        r#","spec":{"replicas":0,"selector":null,"template":{"metadata":{},"#,
+        r#""spec":{"containers":null}},"strategy":{}},"status":{}"#,
+    ),
     plural: "deployments",
     singular: "deployment",
     short_names: &["deploy"],

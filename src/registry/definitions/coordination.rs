@@ -11,6 +11,7 @@ pub static LEASES: ResourceDefinition = ResourceDefinition {
     group: "coordination.k8s.io",
     version: "v1",
     kind: "Lease",
+    empty_members: r#","spec":{}"#,
     plural: "leases",
     singular: "lease",
     short_names: &[],

@@ -11,6 +11,7 @@ const BASE: ResourceDefinition = ResourceDefinition {
     group: "",
     version: "v1",
     kind: "",
+    empty_members: "",
     plural: "",
     singular: "",
     short_names: &[],
@@ -56,6 +57,7 @@ const fn flag(label: &'static str, paths: &'static [&'static [&'static str]]) ->
 /// Namespaces.
 pub static NAMESPACES: ResourceDefinition = ResourceDefinition {
     kind: "Namespace",
+    empty_members: r#","spec":{},"status":{}"#,
     plural: "namespaces",
     singular: "namespace",
     verbs: NAMESPACE_VERBS,
@@ -150,6 +152,7 @@ pub static SECRETS: ResourceDefinition = ResourceDefinition {
 /// Pods.
 pub static PODS: ResourceDefinition = ResourceDefinition {
     kind: "Pod",
+    empty_members: r#","spec":{"containers":null},"status":{}"#,
     plural: "pods",
     singular: "pod",
     short_names: &["po"],
@@ -184,6 +187,12 @@ pub static PODS: ResourceDefinition = ResourceDefinition {
 /// Nodes, under `minions` as they have been since they were called so (KV-2).
 pub static NODES: ResourceDefinition = ResourceDefinition {
     kind: "Node",
+    empty_members: concat!(
+        r#","spec":{},"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":0}},"nodeInfo":{"#,
+        r#""machineID":"","systemUUID":"","bootID":"","kernelVersion":"","osImage":"","#,
+        r#""containerRuntimeVersion":"","kubeletVersion":"","kubeProxyVersion":"","#,
+        r#""operatingSystem":"","architecture":""}}"#,
+    ),
     plural: "nodes",
     singular: "node",
     short_names: &["no"],
@@ -200,6 +209,7 @@ pub static NODES: ResourceDefinition = ResourceDefinition {
 /// Services.
 pub static SERVICES: ResourceDefinition = ResourceDefinition {
     kind: "Service",
+    empty_members: r#","spec":{},"status":{"loadBalancer":{}}"#,
     plural: "services",
     singular: "service",
     short_names: &["svc"],
@@ -236,6 +246,10 @@ pub static SERVICEACCOUNTS: ResourceDefinition = ResourceDefinition {
 /// Events.
 pub static EVENTS: ResourceDefinition = ResourceDefinition {
     kind: "Event",
+    empty_members: concat!(
+        r#","involvedObject":{},"source":{},"firstTimestamp":null,"lastTimestamp":null,"#,
+        r#""eventTime":null,"reportingComponent":"","reportingInstance":"""#,
+    ),
     plural: "events",
     singular: "event",
     short_names: &["ev"],

@@ -161,9 +161,10 @@ pub fn bookmark_metadata(revision: Revision, ends_initial: bool) -> String {
 pub fn write_bookmark_object(definition: &ResourceDefinition, metadata: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(
         format!(
-            r#"{{"kind":"{}","apiVersion":"{}","metadata":{metadata}}}"#,
+            r#"{{"kind":"{}","apiVersion":"{}","metadata":{metadata}{}}}"#,
             definition.kind,
-            definition.api_version()
+            definition.api_version(),
+            definition.empty_members,
         )
         .as_bytes(),
     );

@@ -80,11 +80,18 @@ fn item_form(conversion: Option<Conversion>) -> Option<ItemForm> {
 struct Shape {
     opening: Vec<u8>,
     write_item: WriteItem,
+    /// Lists of metadata say null where others have no items, as kube-apiserver's do.
+    is_null_when_empty: bool,
 }
 
 impl Shape {
-    fn writer(self, items: Vec<Arc<CachedObject>>) -> ListWriter {
-        ListWriter::new(self.opening, items, self.write_item, b"]}\n")
+    fn writer(mut self, items: Vec<Arc<CachedObject>>) -> ListWriter {
+        let mut closing: &'static [u8] = b"]}\n";
+        if self.is_null_when_empty && items.is_empty() {
+            self.opening.pop();
+            closing = b"null}\n";
+        }
+        ListWriter::new(self.opening, items, self.write_item, closing)
     }
 
     /// Whether the list is long enough to be compressed: found without writing it where an item is
@@ -137,9 +144,11 @@ fn shape(
         }
         Some(Conversion::Table(version)) => table(form, definition, version, metadata),
     };
+    let is_null_when_empty = matches!(form.accepted.conversion, Some(Conversion::MetadataList(_)));
     Ok(Shape {
         opening,
         write_item,
+        is_null_when_empty,
     })
 }
 

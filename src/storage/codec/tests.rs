@@ -12,6 +12,7 @@ static THINGS: ResourceDefinition = ResourceDefinition {
     group: "ex.com",
     version: "v1",
     kind: "Thing",
+    empty_members: "",
     plural: "things",
     singular: "thing",
     short_names: &[],
