@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::future::poll_fn;
 use futures_util::stream::LocalBoxStream;
 
-use crate::storage::WatchStream;
+use super::metrics::MeteredWatch;
 
 pub use super::http1::Http1Body;
 pub use super::http2::Http2Body;
@@ -184,7 +184,7 @@ pub enum ResponseBody {
     Chunks(LocalBoxStream<'static, Bytes>),
     /// A watch: frames as they come, the headers at once (WA-1). A frame is asked for only when
     /// the client has room for it.
-    Watch(Box<dyn WatchStream>),
+    Watch(MeteredWatch),
 }
 
 impl fmt::Debug for ResponseBody {

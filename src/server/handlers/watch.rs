@@ -55,7 +55,7 @@ pub(super) async fn watch(exchange: &Exchange<'_>, target: &Target) -> Answered 
         Err(WatchRefusal::InStream(status)) => Box::new(OneFrame::new(error_frame(&status))),
     };
     let metered = MeteredWatch::new(stream, exchange.watches, definition, times_initial);
-    Ok(respond::watch(Box::new(metered)))
+    Ok(respond::watch(metered))
 }
 
 /// The selectors; a name in an old watch path is one more (API-139, WA-4).

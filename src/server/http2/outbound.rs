@@ -14,7 +14,7 @@ use futures_util::stream::LocalBoxStream;
 use h2::{Reason, SendStream};
 
 use super::signals::{Signals, StreamSignal};
-use crate::storage::WatchStream;
+use crate::server::metrics::MeteredWatch;
 
 /// Of a frame that did not fit the window, the rest is copied when it is no longer than this:
 /// better than to hold on to the chunk of history that it is a slice of.
@@ -23,7 +23,7 @@ const REST_COPIED_BYTES: usize = 4096;
 /// Where a body comes from.
 pub(super) enum Source {
     /// A watch.
-    Watch(Box<dyn WatchStream>),
+    Watch(MeteredWatch),
     /// Pieces.
     Chunks(LocalBoxStream<'static, Bytes>),
     /// What is pending is all.

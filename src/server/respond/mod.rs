@@ -27,6 +27,7 @@ use super::body::ResponseBody;
 use super::conversion::{self, IncludeObject, TableForm};
 use super::filters::in_flight::Counted;
 use super::gzip;
+use super::metrics::MeteredWatch;
 use super::negotiation::{Accepted, Conversion, Format, MetaVersion};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
@@ -169,7 +170,7 @@ fn table_of_one(
 }
 
 /// A watch: the headers at once, then its frames (WA-1).
-pub fn watch(stream: Box<dyn crate::storage::WatchStream>) -> Answer {
+pub fn watch(stream: MeteredWatch) -> Answer {
     let mut answer = Response::new(ResponseBody::Watch(stream));
     let json = HeaderValue::from_static(Format::Json.media_type());
     answer.headers_mut().insert(CONTENT_TYPE, json);

@@ -12,6 +12,7 @@ use http::{HeaderValue, Request, Response, StatusCode};
 use parking_lot::Mutex;
 
 use crate::server::body::{BodyError, ConnectionFacts, HttpService, RequestBody, ResponseBody};
+use crate::server::metrics::MeteredWatch;
 use crate::storage::WatchStream;
 
 pub(super) const BODY_LIMIT: usize = 16 << 20;
@@ -135,7 +136,7 @@ impl TestService {
     fn watch(&self, name: &str) -> ResponseBody {
         let feed = self.watches.feed(name);
         feed.state.lock().opened += 1;
-        ResponseBody::Watch(Box::new(FeedStream(feed)))
+        ResponseBody::Watch(MeteredWatch::uncounted(Box::new(FeedStream(feed))))
     }
 }
 
