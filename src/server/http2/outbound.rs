@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
 use futures_util::stream::LocalBoxStream;
 use h2::{Reason, SendStream};
@@ -19,6 +19,9 @@ use crate::server::metrics::MeteredWatch;
 /// Of a frame that did not fit the window, the rest is copied when it is no longer than this:
 /// better than to hold on to the chunk of history that it is a slice of.
 const REST_COPIED_BYTES: usize = 4096;
+
+/// Frames of watches are joined up to so many bytes: what clients take as one DATA frame.
+const JOINED_BYTES: usize = 16 << 10;
 
 /// Where a body comes from.
 pub(super) enum Source {
@@ -118,8 +121,12 @@ impl Outbound {
     /// Sends what is there and fits, up to `most` bytes and a frame.
     pub(super) fn turn(&mut self, most: usize) -> (Turn, Sent) {
         let mut sent = Sent::default();
+        // Whether the source has nothing more and will wake the stream, which goes on listening.
+        let mut rests = false;
         let turn = loop {
-            self.signal.mute();
+            if !rests {
+                self.signal.mute();
+            }
             if let Err(turn) = self.make_room().and_then(|()| self.send_pending(&mut sent)) {
                 break turn;
             }
@@ -129,12 +136,15 @@ impl Outbound {
             if sent.bytes >= most {
                 break Turn::HasMore;
             }
+            if rests {
+                break self.wait_for_reset();
+            }
             self.signal.listen();
             match self.source.poll_next(&mut Context::from_waker(&self.waker)) {
-                Poll::Ready(Some(frame)) => {
-                    sent.watch_frames += u64::from(self.is_watch());
-                    self.pending = frame;
+                Poll::Ready(Some(frame)) if self.is_watch() => {
+                    rests = self.join(frame, &mut sent);
                 }
+                Poll::Ready(Some(piece)) => self.pending = piece,
                 Poll::Ready(None) => {
                     // The client may have gone in this very moment; then there is none to tell.
                     let _ = self.stream.send_data(Bytes::new(), true);
@@ -145,6 +155,44 @@ impl Outbound {
         };
         self.moved |= sent.bytes > 0;
         (turn, sent)
+    }
+
+    /// Makes a frame pending, with those that are there behind it as long as they fit one DATA
+    /// frame: to h2 and to the client each of those costs more than the copy. One alone is not
+    /// copied. Answers whether there is nothing more.
+    fn join(&mut self, first: Bytes, sent: &mut Sent) -> bool {
+        sent.watch_frames += 1;
+        let mut joined = BytesMut::new();
+        let mut most = JOINED_BYTES;
+        let mut context = Context::from_waker(&self.waker);
+        let rests = loop {
+            if joined.len().max(first.len()) >= most {
+                break false;
+            }
+            match self.source.poll_next(&mut context) {
+                Poll::Ready(Some(frame)) => {
+                    if joined.is_empty() {
+                        // What the client has no room for would be held here, a copy for each
+                        // client that does not read.
+                        self.stream.reserve_capacity(JOINED_BYTES);
+                        most = most.min(self.stream.capacity());
+                        joined.reserve(most + frame.len());
+                        joined.extend_from_slice(&first);
+                    }
+                    joined.extend_from_slice(&frame);
+                    sent.watch_frames += 1;
+                }
+                // An end is told again when it is asked for again.
+                Poll::Ready(None) => break false,
+                Poll::Pending => break true,
+            }
+        };
+        self.pending = if joined.is_empty() {
+            first
+        } else {
+            joined.freeze()
+        };
+        rests
     }
 
     /// Sees to it that a byte can be sent, or waits for window.
