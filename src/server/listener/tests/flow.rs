@@ -5,7 +5,7 @@ use std::time::Duration;
 use h2::client::Builder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::client::{Http1, Http2, read, tls};
+use super::client::{Http1, Http2, next, read, tls};
 use super::service::{CHUNK, chunk};
 use super::{until, with_house};
 use crate::server::limits::Limits;
@@ -65,6 +65,28 @@ fn a_frame_larger_than_the_window_goes_out_in_parts() {
         let mut response = http2.open("/watch/a").await.unwrap();
         let got = read(response.body_mut(), frame.len() + 5).await;
         assert!(got == [&frame[..], b"after"].concat());
+    });
+}
+
+#[test]
+fn frames_of_a_watch_that_are_there_together_go_out_together() {
+    with_house(unlimited, async |house| {
+        let http2 = Http2::connect(&house).await;
+        for (path, length, pieces_max) in [("short", 100, 1), ("long", 1_000, 6)] {
+            let feed = house.watches.feed(path);
+            let frames: Vec<Vec<u8>> = (0..40).map(|number| vec![number; length]).collect();
+            for frame in &frames {
+                feed.push(frame.clone());
+            }
+            let mut response = http2.open(&format!("/watch/{path}")).await.unwrap();
+            let (mut got, mut pieces) = (Vec::new(), 0);
+            while got.len() < 40 * length {
+                got.extend(next(response.body_mut()).await.unwrap().unwrap());
+                pieces += 1;
+            }
+            assert!(pieces <= pieces_max, "{path}: {pieces}");
+            assert!(got == frames.concat());
+        }
     });
 }
 
