@@ -12,7 +12,7 @@ debian_fetch() {
   # The first Debian mirror of the machine's sources, deb822 or one-line style; and what it is signed by.
   sources=$(cat /etc/apt/sources.list.d/*.sources /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null || true)
   mirror=$(grep -Eo 'https?://[^ ]+/debian/?( |$)' <<< "$sources" | tr -d ' ' | head -n 1 || true)
-  mirror=${mirror:-http://deb.debian.org/debian}
+  [ -n "$mirror" ] || { debian_why="this machine's apt sources name no mirror of Debian"; return 1; }
   keys=$(awk '/^Signed-By:/ && /debian/ { print $2; exit }' <<< "$sources")
   [ -n "$keys" ] || keys=/usr/share/keyrings/debian-archive-keyring.gpg
   [ -e "$keys" ] || { debian_why="this machine has no keys of Debian's archive ($keys)"; return 1; }
