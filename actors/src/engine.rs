@@ -196,6 +196,20 @@ pub struct Event {
     pub previous: Option<Bytes>,
 }
 
+impl Event {
+    /// What the event left at its key, of a put.
+    pub fn key_value(&self) -> KeyValue {
+        KeyValue {
+            key: self.key.clone(),
+            value: self.value.clone(),
+            create_revision: self.create_revision,
+            revision: self.revision,
+            version: self.version,
+            lease: self.lease,
+        }
+    }
+}
+
 /// What must hold of a key for a mutation to take place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {

@@ -16,6 +16,7 @@ pub mod health;
 pub mod heavy;
 mod http1;
 mod http2;
+mod join;
 pub mod limits;
 mod linger;
 pub mod listener;

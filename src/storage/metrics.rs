@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use metrics::{Counter, Unit, counter, describe_counter, describe_histogram, histogram};
+use metrics::{
+    Counter, Unit, counter, describe_counter, describe_gauge, describe_histogram, histogram,
+};
 
 use crate::api::resource::ResourceDefinition;
 
@@ -71,6 +73,10 @@ pub fn describe() {
     describe_counter!(
         "apiserver_watch_cache_consistent_read_total",
         "Consistent reads by whether the watch cache served them"
+    );
+    describe_gauge!(
+        "taffrail_kept_snapshots",
+        "Past states of a watch cache that are kept for the next pages of lists"
     );
     describe_histogram!(
         "apiserver_watch_cache_read_wait_seconds",

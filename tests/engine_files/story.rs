@@ -122,17 +122,7 @@ impl Told {
         let mut state: BTreeMap<Key, KeyValue> = BTreeMap::new();
         for event in self.events.range(..=at).map(|(_, event)| event) {
             match event.kind {
-                EventKind::Put => state.insert(
-                    event.key.clone(),
-                    KeyValue {
-                        key: event.key.clone(),
-                        value: event.value.clone(),
-                        create_revision: event.create_revision,
-                        revision: event.revision,
-                        version: event.version,
-                        lease: event.lease,
-                    },
-                ),
+                EventKind::Put => state.insert(event.key.clone(), event.key_value()),
                 EventKind::Delete => state.remove(&event.key),
             };
         }

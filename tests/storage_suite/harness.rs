@@ -208,18 +208,7 @@ impl Harness {
         key: &str,
         update: impl FnMut(Option<Object>) -> Result<Object, Box<Status>> + Send,
     ) -> Result<Arc<CachedObject>, StorageError> {
-        self.update_with(
-            UpdateRequest {
-                key: key.to_owned(),
-                ignore_not_found: false,
-                preconditions: Preconditions::default(),
-                suggestion: None,
-                may_wait: true,
-                origin: origin(),
-            },
-            update,
-        )
-        .await
+        self.update_with(update_of(key), update).await
     }
 
     pub async fn update_with(

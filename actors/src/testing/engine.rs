@@ -155,17 +155,7 @@ impl Log {
         for event in self.events.iter().take_while(|event| event.revision <= at) {
             match event.kind {
                 EventKind::Delete => state.remove(&event.key),
-                EventKind::Put => state.insert(
-                    event.key.clone(),
-                    KeyValue {
-                        key: event.key.clone(),
-                        value: event.value.clone(),
-                        create_revision: event.create_revision,
-                        revision: event.revision,
-                        version: event.version,
-                        lease: event.lease,
-                    },
-                ),
+                EventKind::Put => state.insert(event.key.clone(), event.key_value()),
             };
         }
         state

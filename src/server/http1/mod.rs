@@ -13,7 +13,7 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::Stream;
 use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response};
@@ -29,6 +29,7 @@ use tokio::time::Instant;
 
 use crate::server::body::{ConnectionFacts, HttpService, RequestBody, ResponseBody};
 use crate::server::gather::GATHER_BYTES;
+use crate::server::join::join;
 use crate::server::linger::linger;
 use crate::server::listener::thread::HttpThread;
 
@@ -198,26 +199,12 @@ fn gather_frames(mut next: impl FnMut() -> Poll<Option<Bytes>>) -> Gathered {
             };
         }
     };
-    let mut frames = 1;
-    let mut joined = BytesMut::new();
-    while first.len() + joined.len() < GATHER_BYTES
-        // An end is told again when it is asked for again.
-        && let Poll::Ready(Some(frame)) = next()
-    {
-        if joined.is_empty() {
-            joined.extend_from_slice(&first);
-        }
-        joined.extend_from_slice(&frame);
-        frames += 1;
-    }
-    let bytes = if joined.is_empty() {
-        first
-    } else {
-        joined.freeze()
-    };
+    // The copy holds the first frame too; it counts once more for itself.
+    let left = GATHER_BYTES.saturating_sub(first.len());
+    let joined = join(first, GATHER_BYTES, || left, next);
     Gathered {
-        frames,
-        bytes: Poll::Ready(Some(bytes)),
+        frames: joined.frames,
+        bytes: Poll::Ready(Some(joined.bytes)),
     }
 }
 

@@ -8,12 +8,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::LocalBoxStream;
 use h2::{Reason, SendStream};
 
 use super::signals::{Signals, StreamSignal};
+use crate::server::join::join;
 use crate::server::metrics::MeteredWatch;
 
 /// Of a frame that did not fit the window, the rest is copied when it is no longer than this:
@@ -158,41 +159,20 @@ impl Outbound {
     }
 
     /// Makes a frame pending, with those that are there behind it as long as they fit one DATA
-    /// frame: to h2 and to the client each of those costs more than the copy. One alone is not
-    /// copied. Answers whether there is nothing more.
+    /// frame. Answers whether there is nothing more.
     fn join(&mut self, first: Bytes, sent: &mut Sent) -> bool {
-        sent.watch_frames += 1;
-        let mut joined = BytesMut::new();
-        let mut most = JOINED_BYTES;
+        let Outbound { stream, source, .. } = self;
+        // What the client has no room for would be held here, a copy for each client that does
+        // not read.
+        let room = || {
+            stream.reserve_capacity(JOINED_BYTES);
+            stream.capacity()
+        };
         let mut context = Context::from_waker(&self.waker);
-        let rests = loop {
-            if joined.len().max(first.len()) >= most {
-                break false;
-            }
-            match self.source.poll_next(&mut context) {
-                Poll::Ready(Some(frame)) => {
-                    if joined.is_empty() {
-                        // What the client has no room for would be held here, a copy for each
-                        // client that does not read.
-                        self.stream.reserve_capacity(JOINED_BYTES);
-                        most = most.min(self.stream.capacity());
-                        joined.reserve(most + frame.len());
-                        joined.extend_from_slice(&first);
-                    }
-                    joined.extend_from_slice(&frame);
-                    sent.watch_frames += 1;
-                }
-                // An end is told again when it is asked for again.
-                Poll::Ready(None) => break false,
-                Poll::Pending => break true,
-            }
-        };
-        self.pending = if joined.is_empty() {
-            first
-        } else {
-            joined.freeze()
-        };
-        rests
+        let joined = join(first, JOINED_BYTES, room, || source.poll_next(&mut context));
+        sent.watch_frames += joined.frames;
+        self.pending = joined.bytes;
+        joined.rests
     }
 
     /// Sees to it that a byte can be sent, or waits for window.

@@ -1,5 +1,7 @@
 //! Paths and what can be done at them, apart from how documents write it (API-42, API-45, API-46).
 
+use serde_json::{Map, Value};
+
 use super::schemas;
 use crate::api::resource::ResourceDefinition;
 use crate::server::negotiation::{JSON, JSON_PATCH, MERGE_PATCH, YAML};
@@ -127,6 +129,28 @@ const LIST: [Parameter; 11] = [
 
 const BODIES: &[&str] = &[JSON, YAML];
 const PATCHES: &[&str] = &[JSON_PATCH, MERGE_PATCH];
+
+/// The paths of all these resources, as a version of the document writes parameters and operations.
+pub(super) fn paths(
+    definitions: &[&ResourceDefinition],
+    parameter: fn(&Parameter) -> Value,
+    written: fn(&Operation<'_>) -> Value,
+) -> Map<String, Value> {
+    let paths = definitions.iter().flat_map(|definition| of(definition));
+    paths
+        .map(|path| {
+            let mut item = Map::new();
+            if !path.parameters.is_empty() {
+                let parameters = path.parameters.iter().map(parameter).collect();
+                item.insert("parameters".to_owned(), parameters);
+            }
+            for operation in &path.operations {
+                item.insert(operation.method.to_owned(), written(operation));
+            }
+            (path.template, Value::Object(item))
+        })
+        .collect()
+}
 
 /// All paths of a resource.
 pub(super) fn of(definition: &ResourceDefinition) -> Vec<Path<'_>> {

@@ -1,6 +1,6 @@
 //! OpenAPI 3.0, a document for each version of a group (API-41).
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::operations::{self, Operation, Parameter};
 use super::schemas::{self, References};
@@ -14,25 +14,10 @@ const REFERENCES: References = References {
 
 /// The document about the resources of one group version.
 pub(super) fn document(definitions: &[&ResourceDefinition]) -> Value {
-    let paths: Map<String, Value> = definitions
-        .iter()
-        .flat_map(|definition| operations::of(definition))
-        .map(|path| {
-            let mut item = Map::new();
-            if !path.parameters.is_empty() {
-                let parameters = path.parameters.iter().map(parameter).collect();
-                item.insert("parameters".to_owned(), parameters);
-            }
-            for operation in &path.operations {
-                item.insert(operation.method.to_owned(), written(operation));
-            }
-            (path.template, Value::Object(item))
-        })
-        .collect();
     json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": "v1.36.0"},
-        "paths": paths,
+        "paths": operations::paths(definitions, parameter, written),
         "components": {
             "schemas": schemas::all(definitions, REFERENCES),
             "securitySchemes": {

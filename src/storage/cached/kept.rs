@@ -38,10 +38,6 @@ struct Entry {
 impl Kept {
     /// Nothing yet, of this resource.
     pub(super) fn new(resource: &str) -> Kept {
-        metrics::describe_gauge!(
-            "taffrail_kept_snapshots",
-            "Past states of a watch cache that are kept for the next pages of lists"
-        );
         Kept {
             snapshots: Mutex::default(),
             count: gauge!("taffrail_kept_snapshots", "resource" => resource.to_owned()),

@@ -17,6 +17,7 @@ use actors::watch::WatchInterest;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
+use super::live::check_after;
 use super::underlying::Underlying;
 use super::{
     Asked, DeleteRequest, GetRequest, ListRequest, ObjectList, Stats, Storage, StorageError,
@@ -249,14 +250,8 @@ impl Cached {
         if after >= self.cacher.ring_floor() {
             return Ok(StartPoint::After(after));
         }
-        let compacted = self.store.engine.compacted();
-        if after < compacted {
-            let error = actors::engine::EngineError::Compacted {
-                requested: after,
-                compacted,
-            };
-            return Err(self.store.too_old(prefix, after, error));
-        }
+        check_after(after, self.store.engine.compacted())
+            .map_err(|error| self.store.too_old(prefix, after, error))?;
         if request.dispatcher.is_history_crowded() {
             let text = "too many watches are being served from history, please try again later";
             let kind = StorageErrorKind::Crowded(text.to_owned(), CROWDED_RETRY);

@@ -37,7 +37,7 @@ use parking_lot::Mutex;
 pub use error::OpenError;
 pub use options::{Clock, EmbeddedOptions};
 
-use crate::storage::live::Backlog;
+use crate::storage::live::{Backlog, check_after};
 use disk::{DataFile, Directory, Disk};
 use error::Failure;
 use identity::StoreName;
@@ -261,13 +261,7 @@ impl Engine for EmbeddedEngine {
             let position = self.shared.positions.of(&prefix);
             let feed = self.shared.tail.open(prefix, after, position, backlog);
             // Looked at once the feed stands: a later compaction is met when it reads the log.
-            let compacted = self.shared.compacted();
-            if after < compacted {
-                return Err(EngineError::Compacted {
-                    requested: after,
-                    compacted,
-                });
-            }
+            check_after(after, self.shared.compacted())?;
             Ok(feed)
         }
         .boxed()

@@ -1,16 +1,19 @@
 //! What an engine inside this process keeps in memory beside its log: how far each prefix has come
 //! ([`Positions`]) and the newest batches for whoever listens ([`Tail`]).
 //!
-//! [`horizon`] decides what retention forgets. Both hold only what is durable: an engine publishes
-//! to them after its sync and before it acknowledges, first positions, then the tail.
+//! [`horizon`] decides what retention forgets, [`resolve`] which revisions can be asked for.
+//! Positions and tail hold only what is durable: an engine publishes to them after its sync and
+//! before it acknowledges, first positions, then the tail.
 
 mod positions;
+mod reach;
 mod tail;
 #[cfg(test)]
 mod tests;
 mod timeline;
 
 pub use positions::Positions;
+pub use reach::{check_after, check_future, resolve};
 pub use tail::{Backlog, Tail};
 pub use timeline::{Mark, horizon};
 

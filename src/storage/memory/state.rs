@@ -6,12 +6,12 @@ use std::time::SystemTime;
 
 use actors::engine::{
     At, Change, EngineError, EngineStats, Event, EventKind, Expect, GetResponse, HistoryChunk,
-    HistoryRequest, Key, KeyValue, LeaseId, Maintenance, Mutation, Outcome, RangeRequest,
-    RangeResponse, Retention, Revision,
+    HistoryRequest, Key, LeaseId, Maintenance, Mutation, Outcome, RangeRequest, RangeResponse,
+    Retention, Revision,
 };
 use bytes::Bytes;
 
-use crate::storage::live::{Mark, horizon};
+use crate::storage::live::{self, Mark, horizon};
 
 /// Values up to this size come in one answer to a range without a limit.
 const RANGE_BYTES: usize = 4 * 1024 * 1024;
@@ -61,7 +61,7 @@ impl State {
         let vain = current.is_none() && mutation.change == Change::Delete;
         if !holds || vain {
             return Outcome::Refused {
-                current: current.map(key_value),
+                current: current.map(Event::key_value),
                 revision: self.revision,
             };
         }
@@ -122,7 +122,7 @@ impl State {
         let at = self.check_at(at)?;
         Ok(GetResponse {
             revision: self.revision,
-            item: self.value_at(key, at).map(key_value),
+            item: self.value_at(key, at).map(Event::key_value),
         })
     }
 
@@ -148,7 +148,7 @@ impl State {
                 || bytes >= RANGE_BYTES;
             if !more {
                 bytes += event.value.len();
-                items.push(key_value(event));
+                items.push(event.key_value());
             }
         }
         Ok(RangeResponse {
@@ -194,13 +194,7 @@ impl State {
 
     /// Whether every event after this revision is still there.
     pub(super) fn check_after(&self, after: Revision) -> Result<(), EngineError> {
-        if after < self.compacted {
-            return Err(EngineError::Compacted {
-                requested: after,
-                compacted: self.compacted,
-            });
-        }
-        Ok(())
+        live::check_after(after, self.compacted)
     }
 
     pub(super) fn horizon(&self, retention: Retention, now: SystemTime) -> Revision {
@@ -213,7 +207,7 @@ impl State {
     }
 
     pub(super) fn compact(&mut self, up_to: Revision) -> Result<(), EngineError> {
-        self.check_future(up_to)?;
+        live::check_future(up_to, self.revision)?;
         self.compacted = self.compacted.max(up_to);
         while self
             .marks
@@ -279,33 +273,7 @@ impl State {
     }
 
     fn check_at(&self, at: At) -> Result<Revision, EngineError> {
-        let At::Revision(revision) = at else {
-            return Ok(self.revision);
-        };
-        self.check_future(revision)?;
-        self.check_after(revision)?;
-        Ok(revision)
-    }
-
-    fn check_future(&self, revision: Revision) -> Result<(), EngineError> {
-        if revision > self.revision {
-            return Err(EngineError::FutureRevision {
-                requested: revision,
-                current: self.revision,
-            });
-        }
-        Ok(())
-    }
-}
-
-fn key_value(event: &Event) -> KeyValue {
-    KeyValue {
-        key: event.key.clone(),
-        value: event.value.clone(),
-        create_revision: event.create_revision,
-        revision: event.revision,
-        version: event.version,
-        lease: event.lease,
+        live::resolve(at, self.revision, self.compacted)
     }
 }
 

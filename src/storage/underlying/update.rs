@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::engine::{Event, Key, KeyValue, Revision};
+use actors::engine::{Key, Revision};
 use actors::object::CachedObject;
 use actors::writer::Turn;
 use bytes::Bytes;
@@ -161,7 +161,7 @@ impl Underlying {
             Ok(event) => {
                 let object = self.written(key, event.revision, plain)?;
                 if let Some(turn) = turn.take() {
-                    turn.committed(value_of(event));
+                    turn.committed(event.key_value());
                 }
                 Ok(Attempt::Done(object))
             }
@@ -194,18 +194,6 @@ impl Underlying {
             _ => state,
         };
         (Some(turn), state)
-    }
-}
-
-/// What a put event left at its key.
-fn value_of(event: Event) -> KeyValue {
-    KeyValue {
-        key: event.key,
-        value: event.value,
-        create_revision: event.create_revision,
-        revision: event.revision,
-        version: event.version,
-        lease: event.lease,
     }
 }
 

@@ -78,6 +78,9 @@ const READ_AHEAD_PIECE: u64 = 4 << 20;
 /// bound keeps a long history from being read for nothing.
 fn read_ahead(file: &File) -> io::Result<()> {
     let end = file.metadata()?.len().min(READ_AHEAD_BYTES_MAX);
+    if end == 0 {
+        return Ok(());
+    }
     let file = file.try_clone()?;
     let ask = move || {
         for from in (0..end).step_by(READ_AHEAD_PIECE as usize) {

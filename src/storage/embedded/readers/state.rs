@@ -10,6 +10,7 @@ use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::ledger::{decode, missing};
 use crate::storage::embedded::schema::{EVENTS, LIVE, Live, Meta, SUPERSEDED, Superseded, Totals};
 use crate::storage::embedded::store::Store;
+use crate::storage::live;
 
 /// The tables that make up a state, as of one moment.
 pub(super) struct Snapshot {
@@ -42,28 +43,12 @@ impl Snapshot {
 
     /// The revision that a read at `at` looks at.
     pub(super) fn resolve(&self, at: At) -> Result<Revision, EngineError> {
-        let At::Revision(revision) = at else {
-            return Ok(self.totals.revision);
-        };
-        if revision > self.totals.revision {
-            return Err(EngineError::FutureRevision {
-                requested: revision,
-                current: self.totals.revision,
-            });
-        }
-        self.check_after(revision)?;
-        Ok(revision)
+        live::resolve(at, self.totals.revision, self.compacted)
     }
 
     /// Whether every event after this revision is still there.
     pub(super) fn check_after(&self, after: Revision) -> Result<(), EngineError> {
-        if after < self.compacted {
-            return Err(EngineError::Compacted {
-                requested: after,
-                compacted: self.compacted,
-            });
-        }
-        Ok(())
+        live::check_after(after, self.compacted)
     }
 
     /// The put that gave a key its value at a revision, knowing its row in [`LIVE`].

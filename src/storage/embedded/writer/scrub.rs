@@ -13,6 +13,7 @@ use crate::storage::embedded::ledger::Ledger;
 use crate::storage::embedded::metrics;
 use crate::storage::embedded::readers::panic_text;
 use crate::storage::embedded::rebuild::{Rebuild, Seal};
+use crate::storage::live::check_future;
 
 /// Rows of the timeline removed in one step.
 const MARKS_MAX: usize = 64;
@@ -38,13 +39,7 @@ impl Desk {
 
     /// Moves the horizon, durably, and only then says so.
     pub(super) fn compact(&mut self, up_to: Revision) -> Result<(), EngineError> {
-        let current = self.shared.positions.revision();
-        if up_to > current {
-            return Err(EngineError::FutureRevision {
-                requested: up_to,
-                current,
-            });
-        }
+        check_future(up_to, self.shared.positions.revision())?;
         if up_to <= self.shared.compacted() {
             return Ok(());
         }

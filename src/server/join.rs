@@ -1,0 +1,59 @@
+//! Frames of a watch that are there together leave as one piece: to the transport and to the
+//! client each piece costs more than the copy.
+
+use std::task::Poll;
+
+use bytes::{Bytes, BytesMut};
+
+/// Room made for a piece at once; a longer one grows.
+const RESERVED_BYTES: usize = 16 << 10;
+
+/// A piece to be sent.
+pub(super) struct Joined {
+    pub(super) bytes: Bytes,
+    /// Frames in it.
+    pub(super) frames: u64,
+    /// Whether the watch has nothing more and will wake its stream.
+    pub(super) rests: bool,
+}
+
+/// A frame with those that are there behind it, until there are `most` bytes. One alone is not
+/// copied. When a second one is there, `room` says once how long the piece may become at most.
+pub(super) fn join(
+    first: Bytes,
+    mut most: usize,
+    room: impl FnOnce() -> usize,
+    mut next: impl FnMut() -> Poll<Option<Bytes>>,
+) -> Joined {
+    let (mut joined, mut frames) = (BytesMut::new(), 1);
+    let mut room = Some(room);
+    let rests = loop {
+        if joined.len().max(first.len()) >= most {
+            break false;
+        }
+        match next() {
+            Poll::Ready(Some(frame)) => {
+                if let Some(room) = room.take() {
+                    most = most.min(room());
+                    joined.reserve(most.min(RESERVED_BYTES) + frame.len());
+                    joined.extend_from_slice(&first);
+                }
+                joined.extend_from_slice(&frame);
+                frames += 1;
+            }
+            // An end is told again when it is asked for again.
+            Poll::Ready(None) => break false,
+            Poll::Pending => break true,
+        }
+    };
+    let bytes = if joined.is_empty() {
+        first
+    } else {
+        joined.freeze()
+    };
+    Joined {
+        bytes,
+        frames,
+        rests,
+    }
+}

@@ -1,0 +1,42 @@
+//! Which revisions a store can answer for. Pure.
+
+use actors::engine::{At, EngineError, Revision};
+
+/// The revision that a read at `at` looks at, in a store that is at `current` and has forgotten
+/// what `compacted` says.
+///
+/// # Errors
+/// Those of [`check_future`] and [`check_after`].
+pub fn resolve(at: At, current: Revision, compacted: Revision) -> Result<Revision, EngineError> {
+    let At::Revision(revision) = at else {
+        return Ok(current);
+    };
+    check_future(revision, current)?;
+    check_after(revision, compacted)?;
+    Ok(revision)
+}
+
+/// Whether the store has come so far.
+///
+/// # Errors
+/// [`EngineError::FutureRevision`].
+pub fn check_future(requested: Revision, current: Revision) -> Result<(), EngineError> {
+    if requested > current {
+        return Err(EngineError::FutureRevision { requested, current });
+    }
+    Ok(())
+}
+
+/// Whether every event after the revision is still there.
+///
+/// # Errors
+/// [`EngineError::Compacted`].
+pub fn check_after(requested: Revision, compacted: Revision) -> Result<(), EngineError> {
+    if requested < compacted {
+        return Err(EngineError::Compacted {
+            requested,
+            compacted,
+        });
+    }
+    Ok(())
+}
