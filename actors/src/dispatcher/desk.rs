@@ -115,11 +115,14 @@ impl Desk {
         if let Some(group) = self.topics.group_of(&wish) {
             return group;
         }
+        let topic = interest.topic();
+        self.cacher.want(self.place, &topic);
+        // Events that came before this were not noted for the topic: the group's log begins
+        // behind them.
+        self.look();
         let group = Group::new(interest.clone(), self.position);
         let group = self.groups.insert(group).number;
-        let topic = interest.topic();
         self.topics.add(wish, &topic, group);
-        self.cacher.want(self.place, &topic);
         group
     }
 

@@ -57,7 +57,7 @@ impl Hall {
         Watcher::open(Rc::clone(self), desk, start)
     }
 
-    fn desk_for(&self, start: &WatchStart) -> Rc<RefCell<Desk>> {
+    pub(super) fn desk_for(&self, start: &WatchStart) -> Rc<RefCell<Desk>> {
         let cacher = Arc::as_ptr(&start.cacher.shared) as usize;
         let mut desks = self.desks.borrow_mut();
         let number = desks.by_cacher.get(&cacher).copied();

@@ -141,15 +141,17 @@ async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_
     check_acknowledged(&history, &ledger);
     check_count(&history, &count);
     for (selector, watcher) in watchers {
-        let seen = watcher.await.unwrap();
+        let story = watcher.await.unwrap();
         let wanted: Vec<Seen> = history
             .iter()
             .filter(|event| selects(&selector, event))
             .cloned()
             .collect();
+        let differs = wanted.iter().zip(&story.seen).find(|(a, b)| a != b);
+        let around = differs.map(|(wanted, _)| story.around(wanted.version));
         assert_eq!(
-            seen, wanted,
-            "the stream of {selector:?} isn't what history holds"
+            story.seen, wanted,
+            "the stream of {selector:?} isn't what history holds; around the difference: {around:?}"
         );
     }
     println!(
@@ -205,6 +207,7 @@ async fn history(daemon: &Daemon, from: u64, end: u64) -> Vec<Seen> {
     }
     .run()
     .await
+    .seen
 }
 
 /// The end of history is the state, and each object is in a state that its writer allows.

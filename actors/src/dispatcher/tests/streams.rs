@@ -38,6 +38,29 @@ fn events_after_the_start_come_once_in_order_wa_25() {
 }
 
 #[test]
+fn what_happens_while_a_watch_is_being_opened_is_not_missed_wa_25() {
+    run(async {
+        let stage = Stage::new(RING_BYTES);
+        stage.put("ns/a", "red 1");
+        let dispatcher = dispatcher();
+        // Its desk stands where the ring ended, and wants nothing but another object.
+        let other = interest(Scope::Object(key("ns/other")));
+        let _other = dispatcher.watch_where(&stage, 1, other);
+        let start = stage.start(StartPoint::After(Revision(1)), interest(Scope::All));
+        let desk = dispatcher.hall.desk_for(&start);
+        desk.borrow_mut().look();
+        // The Cacher has a thread of its own.
+        stage.put("ns/a", "red 2");
+        stage.put("ns/b", "red 3");
+        let mut watcher = Watcher::open(std::rc::Rc::clone(&dispatcher.hall), desk, start);
+        assert_eq!(
+            hear(&mut watcher).lines,
+            ["MODIFIED ns/a@2 red 2", "ADDED ns/b@3 red 3"]
+        );
+    });
+}
+
+#[test]
 fn every_topic_gets_its_events_and_no_others_wa_24_wa_50() {
     run(async {
         let stage = Stage::new(RING_BYTES);
