@@ -92,6 +92,7 @@ impl Shared {
     }
 
     pub(crate) fn readiness_now(&self) -> Readiness {
+        others_may_act();
         self.readiness.borrow().clone()
     }
 
@@ -100,6 +101,7 @@ impl Shared {
     }
 
     pub(crate) fn ring_floor(&self) -> Revision {
+        others_may_act();
         self.live.read().ring.floor()
     }
 
@@ -112,6 +114,7 @@ impl Shared {
     // What Dispatchers use.
 
     pub(crate) fn join(&self, bell: Arc<dyn Bell>) -> DeskId {
+        others_may_act();
         self.live.write().interests.join(bell)
     }
 
@@ -120,15 +123,18 @@ impl Shared {
     }
 
     pub(crate) fn want(&self, desk: DeskId, topic: &Topic) {
+        others_may_act();
         self.live.write().interests.want(desk, topic);
     }
 
     pub(crate) fn unwant(&self, desk: DeskId, topic: &Topic) {
+        others_may_act();
         self.live.write().interests.unwant(desk, topic);
     }
 
     /// Takes what is noted for the desk, in one step with the ring's end.
     pub(crate) fn fetch(&self, desk: DeskId) -> Horizon {
+        others_may_act();
         let mut live = self.live.write();
         Horizon {
             pending_from: live.interests.fetch(desk).pending_from,
@@ -146,6 +152,7 @@ impl Shared {
         limit: usize,
         into: &mut Vec<Arc<RingEvent>>,
     ) -> Read {
+        others_may_act();
         let live = self.live.read();
         if from < live.ring.first() {
             return Read::Evicted;
@@ -157,11 +164,13 @@ impl Shared {
 
     /// Everything up to here has been taken in.
     pub(crate) fn newest(&self) -> Revision {
+        others_may_act();
         self.live.read().ring.newest()
     }
 
     /// Where a watch after this revision goes on in the ring, if the ring reaches back so far.
     pub(crate) fn locate(&self, after: Revision) -> Option<u64> {
+        others_may_act();
         self.live.read().ring.after(after)
     }
 
@@ -258,6 +267,13 @@ impl Shared {
         }
         interests.bells(false)
     }
+}
+
+/// Readers lock, unlock and lock again: between any two of their steps the Cacher may take one of
+/// its own, and tests let it.
+fn others_may_act() {
+    #[cfg(test)]
+    crate::testing::others_act();
 }
 
 fn ring_all(bells: Vec<Arc<dyn Bell>>) {

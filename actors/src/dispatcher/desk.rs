@@ -219,9 +219,11 @@ impl Desk {
                 continue;
             }
             if now >= member.deadline {
-                member.ending = match member.standing {
-                    Standing::Current => Ending::OnceCurrent,
-                    Standing::Lagging(_) | Standing::Elsewhere => Ending::Now,
+                member.ending = match (member.ending, member.standing) {
+                    // It has no stream to catch up with any more.
+                    (Ending::Now, _) => Ending::Now,
+                    (_, Standing::Current) => Ending::OnceCurrent,
+                    (_, Standing::Lagging(_) | Standing::Elsewhere) => Ending::Now,
                 };
             } else {
                 member.is_bookmark_due = true;

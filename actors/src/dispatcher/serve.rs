@@ -68,6 +68,10 @@ impl Desk {
         let known = self.engine.known(&self.cacher.prefix);
         self.look();
         let member = self.members.get_mut(number)?;
+        if member.ending == Ending::Now {
+            // The cache was refilled: what lies between was not sent.
+            return None;
+        }
         if member.standing != Standing::Current {
             member.is_bookmark_due = true;
             return None;

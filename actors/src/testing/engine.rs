@@ -25,6 +25,8 @@ pub struct FakeEngine {
 #[derive(Default)]
 struct Log {
     events: Vec<Event>,
+    /// What the events leave.
+    live: BTreeMap<Key, KeyValue>,
     compacted: Revision,
     /// All reads and open feeds fail with this.
     down: Option<EngineError>,
@@ -78,8 +80,7 @@ impl FakeEngine {
     }
 
     pub fn exists(&self, key: &Key) -> bool {
-        let log = self.log.lock();
-        log.state_at(log.newest()).contains_key(key)
+        self.log.lock().live.contains_key(key)
     }
 
     pub fn records_removed(&self) -> u64 {
@@ -96,19 +97,21 @@ impl FakeEngine {
 
     pub fn events_after(&self, revision: Revision) -> Vec<Event> {
         let log = self.log.lock();
-        let later = log.events.iter().filter(|event| event.revision > revision);
-        later.cloned().collect()
+        let seen = log
+            .events
+            .partition_point(|event| event.revision <= revision);
+        log.events[seen..].to_vec()
     }
 
     fn append(&self, key: &Key, kind: EventKind, value: Bytes) -> Revision {
         let mut log = self.log.lock();
         let revision = log.newest().next();
-        let before = log.state_at(revision).remove(key);
+        let before = log.live.remove(key);
         let version = match kind {
             EventKind::Put => before.as_ref().map_or(0, |item| item.version) + 1,
             EventKind::Delete => 0,
         };
-        log.events.push(Event {
+        let event = Event {
             revision,
             key: key.clone(),
             kind,
@@ -122,7 +125,11 @@ impl FakeEngine {
             time: SystemTime::now(),
             origin: Origin::default(),
             previous: before.map(|item| item.value),
-        });
+        };
+        if kind == EventKind::Put {
+            log.live.insert(key.clone(), event.key_value());
+        }
+        log.events.push(event);
         drop(log);
         self.newest.send_replace(revision.0);
         revision

@@ -8,10 +8,14 @@
 )]
 
 mod engine;
+#[cfg(test)]
+mod meeting;
 mod objects;
 mod stage;
 
 pub use engine::FakeEngine;
+#[cfg(test)]
+pub use meeting::{Meeting, others_act};
 pub use objects::{
     ColorField, ColorIs, Lines, LinesWithHeader, OneLiners, interest, key, prefix, thing,
 };

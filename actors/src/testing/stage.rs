@@ -3,7 +3,8 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -200,18 +201,35 @@ pub fn hear_with(watcher: &mut Watcher, waker: &Waker) -> Heard {
     }
 }
 
-/// Polls without a line after which nothing more is expected: a replay may pass over many events
-/// that are not for its watcher, a few polls for each.
-const SILENT_POLLS: usize = 1_000;
+/// So often others run before a watcher that was not woken is taken to have nothing more to fetch:
+/// its read of history may wait for reads of other watchers.
+const TURNS_OF_OTHERS: usize = 100;
+
+/// Notes that it was called.
+#[derive(Default)]
+struct Called(AtomicBool);
+
+impl Wake for Called {
+    fn wake(self: Arc<Called>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Polls a watcher, letting its reads of history go on, until nothing more comes.
 pub async fn hear_all(watcher: &mut Watcher) -> Heard {
-    let mut all = hear(watcher);
-    let mut silent = 0;
-    while silent < SILENT_POLLS && !all.has_ended {
-        tokio::task::yield_now().await;
-        let more = hear(watcher);
-        silent = if more.lines.is_empty() { silent + 1 } else { 0 };
+    let called = Arc::new(Called::default());
+    let waker = Waker::from(Arc::clone(&called));
+    let mut all = hear_with(watcher, &waker);
+    while !all.has_ended {
+        let mut turns = 0;
+        while !called.0.swap(false, Ordering::Relaxed) {
+            if turns == TURNS_OF_OTHERS {
+                return all;
+            }
+            turns += 1;
+            tokio::task::yield_now().await;
+        }
+        let more = hear_with(watcher, &waker);
         all.lines.extend(more.lines);
         all.has_ended = more.has_ended;
     }

@@ -101,6 +101,43 @@ fn a_bookmark_never_covers_what_was_not_sent_pf_17() {
 }
 
 #[test]
+fn a_bookmark_due_while_the_cache_was_refilled_is_not_sent_pf_17_wa_37() {
+    run(async {
+        tokio::time::pause();
+        let stage = Stage::new(RING_BYTES);
+        stage.put("ns/a", "red 1");
+        let dispatcher = dispatcher();
+        let mut watcher = watch(&dispatcher, &stage, 0, 3);
+        assert_eq!(hear(&mut watcher).lines.len(), 1);
+        pass(1.3).await;
+        stage.engine.put(&crate::testing::key("ns/a"), "red 2");
+        stage.fill();
+        let heard = hear(&mut watcher);
+        assert_eq!((heard.lines.len(), heard.has_ended), (0, true));
+    });
+}
+
+#[test]
+fn who_is_ended_by_a_refill_stays_so_when_its_deadline_comes_wa_37() {
+    run(async {
+        tokio::time::pause();
+        let stage = Stage::new(RING_BYTES);
+        stage.put("ns/a", "red 1");
+        let dispatcher = dispatcher();
+        let mut slow = watch(&dispatcher, &stage, 0, 3);
+        assert_eq!(hear(&mut slow).lines.len(), 1);
+        stage.engine.put(&crate::testing::key("ns/a"), "red 2");
+        stage.fill();
+        pass(3.5).await;
+        // It would come after a gap.
+        stage.put("ns/a", "red 3");
+        dispatcher.take_hints();
+        let heard = hear(&mut slow);
+        assert_eq!((heard.lines.len(), heard.has_ended), (0, true));
+    });
+}
+
+#[test]
 fn a_lagging_watcher_gets_its_events_before_its_bookmark_wa_25() {
     run(async {
         tokio::time::pause();

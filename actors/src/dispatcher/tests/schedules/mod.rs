@@ -1,0 +1,276 @@
+//! Random schedules against a plain reference of the event log: whatever happens to the ring, to
+//! the cache and to their clients, every stream is the reference's, from its start on, once and
+//! in order, over however many watches its client resumes it; bookmarks pass nothing that was not
+//! sent, and nothing ends without a reason.
+//!
+//! The Cacher has a thread of its own: it also acts between any two things that a Dispatcher does
+//! with what they share ([`Meeting`]).
+//!
+//! A schedule follows from its seed; a failure prints it. `TAFFRAIL_SEED` runs one of them again,
+//! `TAFFRAIL_SCHEDULES` says how many there are.
+
+mod others;
+mod subject;
+
+use std::rc::Rc;
+
+use self::others::{Chance, Others};
+use self::subject::{Start, Subject};
+use super::*;
+use crate::engine::Prefix;
+use crate::testing::{ColorField, Meeting, hear, hear_all, interest, key};
+
+const SCHEDULES: u64 = 3_000;
+const STEPS: usize = 120;
+const COLORS: [&str; 3] = ["red", "blue", "green"];
+const SUBJECTS_MAX: usize = 12;
+
+/// The schedule's clients, the threads that serve them, and what goes on behind those.
+struct World {
+    chance: Chance,
+    others: Rc<Others>,
+    threads: Vec<Rc<Hall>>,
+    subjects: Vec<Subject>,
+    _meeting: Meeting,
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let chance = Chance::new(seed);
+        // From a few events to more than a schedule writes.
+        let ring_bytes = [1_500, 6_000, 1 << 20][chance.below(3)];
+        let config = DispatcherConfig {
+            history: HistoryPool::new(1 + chance.below(2), 3),
+            history_chunk_bytes: 1 + chance.below(100),
+        };
+        let threads = 0..=chance.below(2);
+        let others = Rc::new(Others::new(ring_bytes, &chance));
+        let acting = Rc::clone(&others);
+        World {
+            // No Dispatchers: hints are taken and time passes when the schedule says so.
+            threads: threads
+                .map(|_| Rc::new(Hall::new(config.clone())))
+                .collect(),
+            subjects: Vec::new(),
+            _meeting: Meeting::with(move || acting.meet()),
+            others,
+            chance,
+        }
+    }
+
+    async fn step(&mut self) {
+        match self.chance.below(100) {
+            0..30 => self.others.write(),
+            30..38 => self.others.publish(),
+            38..52 => self.some_thread().look_after_due(),
+            52..62 => self.watch(),
+            62..80 => self.listen().await,
+            80..83 => self.leave(),
+            83..87 => self.resume(),
+            87..90 => self.some_thread().age_logs(),
+            90..94 => self.pass().await,
+            94 => self.end_all(),
+            95..97 => self.others.compact(),
+            97 => self.others.restart(),
+            98 => self.others.break_or_mend(),
+            _ => tokio::task::yield_now().await,
+        }
+    }
+
+    fn some_thread(&self) -> Rc<Hall> {
+        Rc::clone(&self.threads[self.chance.below(self.threads.len())])
+    }
+
+    fn some_subject(&mut self) -> Option<&mut Subject> {
+        let count = self.subjects.len();
+        (count > 0).then(|| &mut self.subjects[self.chance.below(count)])
+    }
+
+    fn watch(&mut self) {
+        if self.subjects.len() > SUBJECTS_MAX || !self.others.is_ready() {
+            return;
+        }
+        let interest = self.some_interest();
+        let newest = self.others.stage.engine.revision();
+        let snapshot = (self.chance.below(3) == 0).then(|| self.others.stage.cacher.snapshot());
+        let start = match snapshot.flatten() {
+            Some(snapshot) => {
+                let known = self
+                    .others
+                    .stage
+                    .engine
+                    .shared()
+                    .known(&crate::testing::prefix());
+                // As a streamed list does: the newest revision that the picture stands for.
+                let end = match known.prefix_revision <= snapshot.revision {
+                    true => snapshot.revision.max(known.revision),
+                    false => snapshot.revision,
+                };
+                let end_bookmark = (self.chance.below(2) == 0).then_some(end);
+                Start::Initial(snapshot, end_bookmark)
+            }
+            None => {
+                // Also a few revisions that have not happened yet.
+                let after = Revision(self.chance.below(newest.0 as usize + 4) as u64);
+                Start::After(after.max(self.others.compacted()))
+            }
+        };
+        let wants_bookmarks = self.chance.below(3) > 0;
+        let mut subject = Subject::new(start, interest, wants_bookmarks);
+        let seconds = [3, 30, 100, 3_600][self.chance.below(4)];
+        subject.open(&self.some_thread(), &self.others, seconds);
+        self.subjects.push(subject);
+    }
+
+    fn some_interest(&self) -> WatchInterest {
+        let scope = match self.chance.below(4) {
+            0 => Scope::Namespace(Prefix::new("/registry/things/ns/")),
+            1 => Scope::Object(key("other/a")),
+            _ => Scope::All,
+        };
+        match self.chance.below(3) {
+            0 => interest(scope),
+            1 => WatchInterest {
+                predicate: Arc::new(ColorField::new(COLORS[self.chance.below(2)])),
+                ..interest(scope)
+            },
+            _ => selecting(scope, COLORS[self.chance.below(2)]),
+        }
+    }
+
+    /// One client takes some frames, or all there are.
+    async fn listen(&mut self) {
+        let frames = self.chance.below(8);
+        let others = Rc::clone(&self.others);
+        let Some(subject) = self.some_subject() else {
+            return;
+        };
+        let Some(watcher) = &mut subject.watcher else {
+            return;
+        };
+        let heard = match frames {
+            0 => hear_all(watcher).await,
+            1 => hear(watcher),
+            _ => subject::hear_some(watcher, frames),
+        };
+        subject.take(heard, &others);
+    }
+
+    /// A client goes, for good or to come again.
+    fn leave(&mut self) {
+        let is_for_good = self.chance.below(3) == 0;
+        if let Some(subject) = self.some_subject() {
+            subject.watcher = None;
+            if is_for_good {
+                subject.is_over = true;
+            }
+        }
+        self.forget_those_over();
+    }
+
+    /// A client whose stream is over comes again, where it was, maybe on another thread.
+    fn resume(&mut self) {
+        if !self.others.is_ready() {
+            return;
+        }
+        let (thread, others) = (self.some_thread(), Rc::clone(&self.others));
+        let seconds = [3, 100][self.chance.below(2)];
+        if let Some(subject) = self.some_subject()
+            && subject.watcher.is_none()
+        {
+            subject.resume(&thread, &others, seconds);
+        }
+        self.forget_those_over();
+    }
+
+    /// A Dispatcher dies, and with it its streams.
+    fn end_all(&mut self) {
+        let thread = self.some_thread();
+        thread.end_all();
+        for subject in &mut self.subjects {
+            let is_there = |there: &Rc<Hall>| Rc::ptr_eq(there, &thread);
+            subject.is_sent_away |= subject.thread.as_ref().is_some_and(is_there);
+        }
+    }
+
+    fn forget_those_over(&mut self) {
+        let log = self.others.log();
+        self.subjects.retain(|subject| {
+            if subject.is_over {
+                subject.judge(&log, false);
+            }
+            !subject.is_over
+        });
+    }
+
+    /// Time passes, and not every thread is on time.
+    async fn pass(&mut self) {
+        let millis = [250, 1_300, 2_000, 61_000][self.chance.below(4)];
+        tokio::time::advance(Duration::from_millis(millis)).await;
+        for thread in &self.threads {
+            if self.chance.below(2) == 0 {
+                thread.tick(Instant::now());
+            }
+        }
+    }
+
+    /// Everybody hears everything there is, half of the time in the next life of the daemon.
+    async fn finish(mut self) {
+        let others = Rc::clone(&self.others);
+        others.settle();
+        // Who waits to read history again does so.
+        tokio::time::advance(Duration::from_secs(1)).await;
+        for thread in &self.threads {
+            thread.look_after_due();
+        }
+        let drains = self.chance.below(2) == 0;
+        if drains {
+            self.threads.iter().for_each(|thread| thread.drain());
+        }
+        for subject in &mut self.subjects {
+            if let Some(watcher) = &mut subject.watcher {
+                subject.is_sent_away |= drains;
+                let heard = hear_all(watcher).await;
+                subject.take(heard, &others);
+                assert!(!drains || subject.watcher.is_none(), "a drain ends all");
+            }
+        }
+        let thread = Rc::new(Hall::new(DispatcherConfig::default()));
+        let log = others.log();
+        for subject in &mut self.subjects {
+            if subject.watcher.is_none() {
+                subject.resume(&thread, &others, 3_600);
+            }
+            if let Some(watcher) = &mut subject.watcher {
+                let heard = hear_all(watcher).await;
+                subject.take(heard, &others);
+            }
+            subject.judge(&log, !subject.is_over);
+        }
+    }
+}
+
+async fn run_schedule(seed: u64) {
+    let mut world = World::new(seed);
+    for _ in 0..STEPS {
+        world.step().await;
+    }
+    world.finish().await;
+}
+
+#[test]
+fn every_stream_is_the_log_s_from_its_start_on_once_and_in_order_wa_25_ts_82_ts_83() {
+    let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
+    let seeds = match number("TAFFRAIL_SEED") {
+        Some(seed) => seed..=seed,
+        None => 1..=number("TAFFRAIL_SCHEDULES").unwrap_or(SCHEDULES),
+    };
+    for seed in seeds {
+        let outcome = std::panic::catch_unwind(|| {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+            tokio::task::LocalSet::new().block_on(&runtime, run_schedule(seed));
+        });
+        assert!(outcome.is_ok(), "run again with TAFFRAIL_SEED={seed}");
+    }
+}

@@ -1,0 +1,289 @@
+//! A client: its stream over one watch or more, and what it ought to say.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::others::Others;
+use crate::dispatcher::hall::Hall;
+use crate::dispatcher::{StartPoint, Watcher};
+use crate::engine::{Event, EventKind, Revision};
+use crate::object::{CachedObject, Decode};
+use crate::snapshot::Snapshot;
+use crate::testing::{Heard, Lines, OneLiners, prefix};
+use crate::watch::{Projection, WatchEventKind, WatchInterest, transition};
+
+/// Where a stream begins.
+pub(super) enum Start {
+    After(Revision),
+    /// With this picture, closed with a bookmark of this revision.
+    Initial(Arc<Snapshot>, Option<Revision>),
+}
+
+/// See the module's documentation.
+pub(super) struct Subject {
+    /// `None` while it is away.
+    pub(super) watcher: Option<Watcher>,
+    pub(super) thread: Option<Rc<Hall>>,
+    /// Its thread ends all streams.
+    pub(super) is_sent_away: bool,
+    /// It does not come again.
+    pub(super) is_over: bool,
+    interest: WatchInterest,
+    start: Start,
+    wants_bookmarks: bool,
+    heard: Vec<String>,
+    /// The last revision that it saw, where it would resume; `None` while it has not seen all of
+    /// its initial state.
+    at: Option<Revision>,
+    /// Where its watch began, when that ends, and in which life of the cache.
+    opened_at: Revision,
+    deadline: Instant,
+    life: u64,
+}
+
+/// A line that is expected, and the revision of its event; zero in the initial state.
+type Expected = (Revision, String);
+
+impl Subject {
+    pub(super) fn new(start: Start, interest: WatchInterest, wants_bookmarks: bool) -> Subject {
+        Subject {
+            watcher: None,
+            thread: None,
+            is_sent_away: false,
+            is_over: false,
+            at: match start {
+                Start::After(revision) => Some(revision),
+                Start::Initial(..) => None,
+            },
+            opened_at: Revision::ZERO,
+            interest,
+            start,
+            wants_bookmarks,
+            heard: Vec::new(),
+            deadline: Instant::now(),
+            life: 0,
+        }
+    }
+
+    /// The revision that the stream starts after.
+    fn from(&self) -> Revision {
+        match &self.start {
+            Start::After(revision) => *revision,
+            Start::Initial(snapshot, _) => snapshot.revision,
+        }
+    }
+
+    /// Its first watch.
+    pub(super) fn open(&mut self, thread: &Rc<Hall>, others: &Others, seconds: u64) {
+        let from = match &self.start {
+            Start::After(revision) => StartPoint::After(*revision),
+            Start::Initial(snapshot, end_bookmark) => StartPoint::Initial {
+                snapshot: Arc::clone(snapshot),
+                end_bookmark: *end_bookmark,
+            },
+        };
+        self.watch(from, thread, others, seconds);
+    }
+
+    /// One watch more, after what it saw last; none where it would be told that this is gone, or
+    /// that it has to begin anew, or to wait.
+    pub(super) fn resume(&mut self, thread: &Rc<Hall>, others: &Others, seconds: u64) {
+        let Some(at) = self.at else {
+            self.is_over = true;
+            return;
+        };
+        if at < others.stage.cacher.ring_floor() && at < others.compacted() {
+            self.is_over = true;
+            return;
+        }
+        self.watch(StartPoint::After(at), thread, others, seconds);
+    }
+
+    fn watch(&mut self, from: StartPoint, thread: &Rc<Hall>, others: &Others, seconds: u64) {
+        if !others.is_ready() {
+            return;
+        }
+        self.life = others.lives();
+        self.opened_at = self.at.unwrap_or(self.from());
+        self.deadline = Instant::now() + Duration::from_secs(seconds);
+        self.is_sent_away = false;
+        self.thread = Some(Rc::clone(thread));
+        let mut start = others.stage.start(from, self.interest.clone());
+        start.bookmarks = self.wants_bookmarks;
+        start.deadline = self.deadline;
+        self.watcher = Some(thread.watch(start));
+    }
+
+    /// Takes what came, and judges what is not an event.
+    pub(super) fn take(&mut self, heard: Heard, others: &Others) {
+        for line in heard.lines {
+            match line.strip_prefix("BOOKMARK @") {
+                Some(bookmark) => self.take_bookmark(bookmark, others),
+                None => self.take_event(line),
+            }
+        }
+        if heard.has_ended {
+            self.take_end(others);
+        }
+    }
+
+    fn take_event(&mut self, line: String) {
+        let revision = revision_of(&line);
+        // Objects of the initial state come in order of their keys.
+        if revision > self.from() {
+            self.at = Some(revision);
+        }
+        self.heard.push(line);
+    }
+
+    /// A bookmark stands for all events up to its revision (PF-17), and tells something new
+    /// (WA-44).
+    fn take_bookmark(&mut self, bookmark: &str, others: &Others) {
+        assert!(self.wants_bookmarks || self.ends_initial(bookmark));
+        let revision = revision_of(bookmark);
+        assert!(
+            Some(revision) >= self.at,
+            "a bookmark of {revision} after {:?}",
+            self.at
+        );
+        let is_end = bookmark.ends_with(" end");
+        assert!(is_end || revision > self.opened_at, "{bookmark} is no news");
+        let log = others.log();
+        let expected = self.expected(&log);
+        let mut covered = expected.iter().filter(|(at, _)| *at <= revision);
+        let unsent = covered.nth(self.heard.len());
+        assert_eq!(unsent, None, "a bookmark of {revision} passes this");
+        self.at = Some(revision);
+    }
+
+    fn ends_initial(&self, bookmark: &str) -> bool {
+        let Start::Initial(_, Some(end)) = &self.start else {
+            return false;
+        };
+        bookmark == format!("{end} end")
+    }
+
+    /// A stream ends because its cache was refilled, its time is over, its thread says so, or
+    /// what comes next is forgotten (WA-2, WA-37).
+    fn take_end(&mut self, others: &Others) {
+        self.watcher = None;
+        let at = self.at.unwrap_or(self.from());
+        let is_forgotten = others.compacted() > at;
+        assert!(
+            self.life != others.lives()
+                || Instant::now() >= self.deadline
+                || self.is_sent_away
+                || is_forgotten,
+            "the stream {} ended at {at} for no reason",
+            self.name()
+        );
+    }
+
+    fn name(&self) -> String {
+        match &self.start {
+            Start::After(revision) => format!("after {revision}"),
+            Start::Initial(snapshot, _) => format!("with the state at {}", snapshot.revision),
+        }
+    }
+
+    /// What was heard must be the beginning of what there is to say; all of it for a stream that
+    /// goes on and has nothing more to fetch.
+    pub(super) fn judge(&self, log: &[Event], is_complete: bool) {
+        let expected: Vec<String> = self.expected(log).into_iter().map(|(_, l)| l).collect();
+        let heard = &self.heard;
+        let same = heard.iter().zip(&expected).take_while(|(h, e)| h == e);
+        let same = same.count();
+        assert_eq!(
+            heard.get(same),
+            None,
+            "after {same} lines the stream {} differs from the log, which goes on with {:?}",
+            self.name(),
+            expected.get(same)
+        );
+        if is_complete {
+            assert_eq!(heard, &expected, "a stream misses the end of the log");
+        }
+    }
+
+    /// All lines that the log holds for this stream.
+    fn expected(&self, log: &[Event]) -> Vec<Expected> {
+        let WatchInterest {
+            scope, predicate, ..
+        } = &self.interest;
+        let mut state: Vec<CachedObject> = Vec::new();
+        let mut lines = Vec::new();
+        let (before, after) = log.split_at(log.partition_point(|e| e.revision <= self.from()));
+        for event in before {
+            apply(&mut state, event);
+        }
+        if let Start::Initial(..) = self.start {
+            let selected =
+                |object: &&CachedObject| scope.covers(&object.key) && predicate.matches(object);
+            let mut initial: Vec<&CachedObject> = state.iter().filter(selected).collect();
+            initial.sort_by(|one, other| one.key.cmp(&other.key));
+            lines.extend(initial.into_iter().map(|object| {
+                let line = line(WatchEventKind::Added, object, object.revision);
+                (Revision::ZERO, line)
+            }));
+        }
+        for event in after {
+            let (current, previous) = apply(&mut state, event);
+            let judged = transition(scope, &**predicate, current.as_ref(), previous.as_ref());
+            if let Some((kind, object)) = judged {
+                lines.push((event.revision, line(kind, object, event.revision)));
+            }
+        }
+        lines
+    }
+}
+
+/// Polls a watcher until it has said so much, waits or ends.
+pub(super) fn hear_some(watcher: &mut Watcher, frames: usize) -> Heard {
+    let mut context = Context::from_waker(Waker::noop());
+    let mut heard = Heard {
+        lines: Vec::new(),
+        has_ended: false,
+    };
+    for _ in 0..frames {
+        match watcher.poll_next(&mut context) {
+            Poll::Ready(Some(frame)) => {
+                heard
+                    .lines
+                    .push(String::from_utf8_lossy(&frame).into_owned());
+            }
+            Poll::Ready(None) => heard.has_ended = true,
+            Poll::Pending => break,
+        }
+    }
+    heard
+}
+
+/// The revision in a line, or at the beginning of what is behind its `@`.
+fn revision_of(line: &str) -> Revision {
+    let number = line.split_once('@').map_or(line, |(_, number)| number);
+    let number = number.split(' ').next().unwrap();
+    Revision(number.parse().unwrap())
+}
+
+/// Folds an event into a state; says what the object was and is.
+fn apply(
+    state: &mut Vec<CachedObject>,
+    event: &Event,
+) -> (Option<CachedObject>, Option<CachedObject>) {
+    let at = state.iter().position(|object| object.key == event.key);
+    let previous = at.map(|at| state.swap_remove(at));
+    let current = (event.kind == EventKind::Put && prefix().covers(&event.key)).then(|| {
+        let decoded = OneLiners.decode(&event.key, event.revision, &event.value);
+        decoded.unwrap()
+    });
+    state.extend(current.clone());
+    (current, previous)
+}
+
+fn line(kind: WatchEventKind, object: &CachedObject, revision: Revision) -> String {
+    String::from_utf8_lossy(&Lines.frame(kind, object, revision, false)).into_owned()
+}

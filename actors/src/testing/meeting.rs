@@ -1,0 +1,36 @@
+//! Other threads, played by a test: they act where a Dispatcher turns to what it shares with them,
+//! which is where they could get in between.
+
+use std::cell::RefCell;
+
+type Acts = Box<dyn FnMut()>;
+
+thread_local! {
+    static OTHERS: RefCell<Option<Acts>> = const { RefCell::new(None) };
+}
+
+/// As long as this lives, the others of the calling thread act.
+pub struct Meeting(());
+
+impl Meeting {
+    /// Calls `acts` each time that others could get in between.
+    pub fn with(acts: impl FnMut() + 'static) -> Meeting {
+        OTHERS.set(Some(Box::new(acts)));
+        Meeting(())
+    }
+}
+
+impl Drop for Meeting {
+    fn drop(&mut self) {
+        OTHERS.set(None);
+    }
+}
+
+/// Others get in between here.
+pub fn others_act() {
+    // What they do is not interrupted itself.
+    if let Some(mut acts) = OTHERS.take() {
+        acts();
+        OTHERS.set(Some(acts));
+    }
+}
