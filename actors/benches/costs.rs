@@ -110,8 +110,8 @@ type Connected = Vec<(Watcher, Waker)>;
 fn poll_all(watchers: &mut Connected) -> usize {
     let mut frames = 0;
     for (watcher, waker) in watchers {
-        let mut context = Context::from_waker(waker);
-        while let Poll::Ready(Some(frame)) = watcher.poll_next(&mut context) {
+        let caller = Caller::task(&Context::from_waker(waker));
+        while let Poll::Ready(Some(frame)) = watcher.poll_next(&caller) {
             std::hint::black_box(frame);
             frames += 1;
         }
@@ -188,10 +188,10 @@ fn selective() {
                 stage.apply(batch);
                 tokio::task::yield_now().await;
                 let (watcher, waker) = &mut watchers[number];
-                let mut context = Context::from_waker(waker);
-                let polled = watcher.poll_next(&mut context);
+                let caller = Caller::task(&Context::from_waker(waker));
+                let polled = watcher.poll_next(&caller);
                 assert!(matches!(polled, Poll::Ready(Some(_))), "event {number}");
-                assert!(watcher.poll_next(&mut context).is_pending());
+                assert!(watcher.poll_next(&caller).is_pending());
                 spent += started.elapsed();
             }
             println!(

@@ -3,6 +3,7 @@
 
 use std::task::Poll;
 
+use actors::dispatcher::WatchFrame;
 use bytes::{Bytes, BytesMut};
 
 /// Room made for a piece at once; a longer one grows.
@@ -20,32 +21,37 @@ pub(super) struct Joined {
 /// A frame with those that are there behind it, until there are `most` bytes. One alone is not
 /// copied. When a second one is there, `room` says once how long the piece may become at most.
 pub(super) fn join(
-    first: Bytes,
+    first: WatchFrame,
     mut most: usize,
     room: impl FnOnce() -> usize,
-    mut next: impl FnMut() -> Poll<Option<Bytes>>,
+    mut next: impl FnMut() -> Poll<Option<WatchFrame>>,
 ) -> Joined {
     let (mut joined, mut frames) = (BytesMut::new(), 1);
     let mut room = Some(room);
-    let rests = loop {
+    let WatchFrame {
+        bytes: first,
+        mut rests,
+    } = first;
+    while !rests {
         if joined.len().max(first.len()) >= most {
-            break false;
+            break;
         }
         match next() {
             Poll::Ready(Some(frame)) => {
                 if let Some(room) = room.take() {
                     most = most.min(room());
-                    joined.reserve(most.min(RESERVED_BYTES) + frame.len());
+                    joined.reserve(most.min(RESERVED_BYTES) + frame.bytes.len());
                     joined.extend_from_slice(&first);
                 }
-                joined.extend_from_slice(&frame);
+                joined.extend_from_slice(&frame.bytes);
                 frames += 1;
+                rests = frame.rests;
             }
             // An end is told again when it is asked for again.
-            Poll::Ready(None) => break false,
-            Poll::Pending => break true,
+            Poll::Ready(None) => break,
+            Poll::Pending => rests = true,
         }
-    };
+    }
     let bytes = if joined.is_empty() {
         first
     } else {

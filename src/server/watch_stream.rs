@@ -1,7 +1,8 @@
 //! Streams that don't come from a Dispatcher.
 
-use std::task::{Context, Poll};
+use std::task::Poll;
 
+use actors::dispatcher::{Caller, WatchFrame};
 use bytes::Bytes;
 
 use crate::storage::WatchStream;
@@ -17,23 +18,24 @@ impl OneFrame {
 }
 
 impl WatchStream for OneFrame {
-    fn poll_next(&mut self, _: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        Poll::Ready(self.0.take())
+    fn poll_next(&mut self, _: &Caller<'_>) -> Poll<Option<WatchFrame>> {
+        Poll::Ready(self.0.take().map(WatchFrame::from))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::task::Waker;
+    use std::task::{Context, Waker};
 
     use super::*;
 
     #[test]
     fn the_frame_comes_once_and_the_stream_ends() {
         let mut stream = OneFrame::new(Bytes::from_static(b"x"));
-        let mut context = Context::from_waker(Waker::noop());
-        let mut next = || stream.poll_next(&mut context);
-        assert_eq!(next(), Poll::Ready(Some(Bytes::from_static(b"x"))));
+        let caller = Caller::task(&Context::from_waker(Waker::noop()));
+        let mut next = || stream.poll_next(&caller);
+        let frame = WatchFrame::from(Bytes::from_static(b"x"));
+        assert_eq!(next(), Poll::Ready(Some(frame)));
         assert_eq!(next(), Poll::Ready(None));
     }
 }

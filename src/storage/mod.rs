@@ -21,7 +21,9 @@ pub mod transformer;
 pub mod underlying;
 
 use std::sync::Arc;
+use std::task::Poll;
 
+use actors::dispatcher::{Caller, WatchFrame};
 use actors::engine::{Origin, Revision};
 use actors::object::CachedObject;
 use actors::watch::{Predicate, WatchInterest};
@@ -178,10 +180,7 @@ pub struct Stats {
 pub trait WatchStream {
     /// The next frame; `None` is the end. An end without a frame that explains it tells the
     /// client to resume (WA-37).
-    fn poll_next(
-        &mut self,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<bytes::Bytes>>;
+    fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>>;
 }
 
 /// Objects of one resource under optimistic concurrency (ST-1).

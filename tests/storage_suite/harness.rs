@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use actors::dispatcher::{DispatcherConfig, LocalDispatcher};
+use actors::dispatcher::{Caller, DispatcherConfig, LocalDispatcher};
 use actors::engine::{Engine, Key, Origin, Retention, Revision};
 use actors::object::CachedObject;
 use actors::supervisor::{CacherSpec, House, HouseConfig};
@@ -528,10 +528,11 @@ pub struct Seen {
 impl Stream {
     /// The next event; `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<Seen> {
-        let frame = std::future::poll_fn(|context| self.0.poll_next(context));
+        let frame = std::future::poll_fn(|context| self.0.poll_next(&Caller::task(context)));
         let frame = tokio::time::timeout(Duration::from_secs(20), frame)
             .await
-            .expect("an event should come within 20 s")?;
+            .expect("an event should come within 20 s")?
+            .bytes;
         let event: Value = serde_json::from_slice(&frame).unwrap();
         let metadata = &event["object"]["metadata"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -562,8 +563,8 @@ impl Stream {
     /// marker written after it has come through another watch of the same storage.
     pub fn is_quiet(&mut self) -> bool {
         let waker = std::task::Waker::noop();
-        let mut context = std::task::Context::from_waker(waker);
-        matches!(self.0.poll_next(&mut context), Poll::Pending)
+        let context = std::task::Context::from_waker(waker);
+        matches!(self.0.poll_next(&Caller::task(&context)), Poll::Pending)
     }
 }
 

@@ -203,7 +203,7 @@ impl Desk {
             if member.ending == Ending::No {
                 member.ending = Ending::OnceCurrent;
             }
-            member.wake(&mut None);
+            member.wake();
         }
     }
 
@@ -228,7 +228,7 @@ impl Desk {
             } else {
                 member.is_bookmark_due = true;
             }
-            member.wake(&mut None);
+            member.wake();
             self.schedule_next(ticket);
         }
         self.metrics.flush();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::member::Standing;
+use super::member::{Member, Standing};
 use crate::engine::Revision;
 use crate::ring::RingEvent;
 use crate::watch::{WatchEventKind, WatchInterest, transition};
@@ -160,10 +160,17 @@ impl Group {
         self.floor
     }
 
-    /// The first entry at or after a sequence number.
-    pub(super) fn next_from(&self, sequence: u64) -> Option<&Entry> {
+    /// The first entry at or after a sequence number, and whether it is the last one.
+    pub(super) fn next_from(&self, sequence: u64) -> Option<(&Entry, bool)> {
         let at = self.log.partition_point(|entry| entry.sequence < sequence);
-        self.log.get(at)
+        Some((self.log.get(at)?, at + 1 == self.log.len()))
+    }
+
+    /// A member has fetched everything up to the Dispatcher's position.
+    pub(super) fn catches_up(&mut self, member: &mut Member, position: u64) {
+        self.departs(member.standing, position);
+        member.standing = Standing::Current;
+        self.arrives(member.standing);
     }
 
     /// The frame of a bookmark, made once for all members that get the same.
@@ -221,7 +228,7 @@ mod tests {
     }
 
     fn next(group: &Group, sequence: u64) -> Option<u64> {
-        group.next_from(sequence).map(|entry| entry.sequence)
+        group.next_from(sequence).map(|(entry, _)| entry.sequence)
     }
 
     #[test]

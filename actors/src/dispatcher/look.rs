@@ -73,14 +73,13 @@ impl Desk {
             return;
         };
         if group.has_current() {
-            let mut last_waker = None;
             let mut touched = 0;
             for member in &group.members {
                 if let Some(member) = self.members.get_mut(*member)
                     && member.touch(event.sequence, event.revision)
                 {
                     touched += 1;
-                    member.wake(&mut last_waker);
+                    member.wake();
                 }
             }
             group.touched(touched);
@@ -116,7 +115,7 @@ impl Desk {
                     && member.standing == Standing::Current
                 {
                     member.standing = Standing::Lagging(cursor);
-                    member.wake(&mut None);
+                    member.wake();
                     touched += 1;
                 }
             }

@@ -1,8 +1,8 @@
 //! What a Dispatcher knows of one watcher. Pure.
 
-use std::task::{Context, Waker};
 use std::time::Instant;
 
+use super::caller::{Caller, Wakes};
 use crate::engine::Revision;
 
 /// See the module's documentation.
@@ -24,7 +24,7 @@ pub(super) struct Member {
     pub(super) deadline: Instant,
     /// When it is looked at next: for a bookmark or for its deadline.
     pub(super) due: Instant,
-    waker: Option<Waker>,
+    wakes: Option<Wakes>,
     is_parked: bool,
 }
 
@@ -83,38 +83,32 @@ impl Member {
             ending: Ending::No,
             deadline: wishes.deadline,
             due: wishes.deadline,
-            waker: None,
+            wakes: None,
             is_parked: false,
         }
     }
 
-    /// Keeps the task to wake, as the watcher found nothing to do.
-    pub(super) fn park(&mut self, context: &Context<'_>) {
-        match &mut self.waker {
-            Some(waker) => waker.clone_from(context.waker()),
-            None => self.waker = Some(context.waker().clone()),
+    /// Keeps whom to wake, as the watcher finds nothing to do.
+    pub(super) fn park(&mut self, caller: &Caller<'_>) {
+        if !self.wakes.as_ref().is_some_and(|wakes| wakes.is_of(caller)) {
+            self.wakes = Some(Wakes::of(caller));
         }
         self.is_parked = true;
     }
 
-    /// Wakes its task if it waits. `last` is the waker that was called just before: streams of
-    /// one connection share a task and follow one another, and one call does for all of them.
-    pub(super) fn wake(&mut self, last: &mut Option<Waker>) {
-        if !std::mem::take(&mut self.is_parked) {
-            return;
-        }
-        if let Some(waker) = &self.waker
-            && !last.as_ref().is_some_and(|last| last.will_wake(waker))
+    /// Wakes its stream if it waits.
+    pub(super) fn wake(&mut self) {
+        if std::mem::take(&mut self.is_parked)
+            && let Some(wakes) = &self.wakes
         {
-            waker.wake_by_ref();
-            *last = Some(waker.clone());
+            wakes.wake();
         }
     }
 
     /// It ends at the next poll.
     pub(super) fn end_now(&mut self) {
         self.ending = Ending::Now;
-        self.wake(&mut None);
+        self.wake();
     }
 
     /// An event for its group: if it was up to date, it has something to fetch now. Answers

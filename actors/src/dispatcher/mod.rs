@@ -16,6 +16,7 @@
 //! another one.
 
 mod bookmarks;
+mod caller;
 mod desk;
 mod group;
 mod hall;
@@ -44,6 +45,7 @@ use std::time::Duration;
 use actix::{Actor, AsyncContext, Context};
 use tokio::time::Instant;
 
+pub use caller::{Caller, ReadyList, WatchFrame};
 pub use history::HistoryPool;
 pub(crate) use metrics::describe as describe_metrics;
 pub use start::{StartPoint, WatchStart};

@@ -1,10 +1,7 @@
 //! What a watcher that follows the ring gets when it is polled.
 
-use std::task::Context;
-
-use bytes::Bytes;
-
 use super::bookmarks;
+use super::caller::{Caller, WatchFrame};
 use super::desk::Desk;
 use super::member::{Cursor, Ending, Standing};
 use crate::cacher::Read;
@@ -14,7 +11,7 @@ use crate::engine::Revision;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Served {
     /// The next frame.
-    Frame(Bytes),
+    Frame(WatchFrame),
     /// Nothing now; the task will be woken.
     Parked,
     /// Nothing yet; it looked at many events that were not for it and others want their turn.
@@ -32,15 +29,15 @@ const ROUNDS: usize = 32;
 
 impl Desk {
     /// The next thing for a member that follows the ring.
-    pub(super) fn serve(&mut self, number: u32, context: &Context<'_>) -> Served {
+    pub(super) fn serve(&mut self, number: u32, caller: &Caller<'_>) -> Served {
         for _ in 0..ROUNDS {
             let Some(member) = self.members.get(number) else {
                 return Served::End;
             };
             let served = match (member.ending, member.standing) {
                 (Ending::Now, _) | (_, Standing::Elsewhere) => Some(Served::End),
-                (_, Standing::Current) => self.serve_current(number, context),
-                (_, Standing::Lagging(cursor)) => self.serve_lagging(number, cursor),
+                (_, Standing::Current) => self.serve_current(number, caller),
+                (_, Standing::Lagging(cursor)) => self.serve_lagging(number, cursor, caller),
             };
             if let Some(served) = served {
                 self.metrics.frames += u64::from(matches!(served, Served::Frame(_)));
@@ -51,7 +48,7 @@ impl Desk {
     }
 
     /// An up-to-date member gets a bookmark if it is due one, or waits.
-    fn serve_current(&mut self, number: u32, context: &Context<'_>) -> Option<Served> {
+    fn serve_current(&mut self, number: u32, caller: &Caller<'_>) -> Option<Served> {
         let member = self.members.get_mut(number)?;
         if std::mem::take(&mut member.is_bookmark_due) {
             return self.serve_bookmark(number);
@@ -59,7 +56,7 @@ impl Desk {
         if member.ending == Ending::OnceCurrent {
             return Some(Served::End);
         }
-        member.park(context);
+        member.park(caller);
         Some(Served::Parked)
     }
 
@@ -81,22 +78,25 @@ impl Desk {
             .filter(|revision| *revision >= sent)?;
         let first = !std::mem::replace(&mut member.has_sent, true);
         let group = self.groups.get_mut(member.group)?;
-        Some(Served::Frame(group.bookmark(revision, first)))
+        Some(Served::Frame(group.bookmark(revision, first).into()))
     }
 
     /// A lagging member gets its next frame from its group's log, or, where that does not reach,
     /// from the ring.
-    fn serve_lagging(&mut self, number: u32, cursor: Cursor) -> Option<Served> {
+    fn serve_lagging(
+        &mut self,
+        number: u32,
+        cursor: Cursor,
+        caller: &Caller<'_>,
+    ) -> Option<Served> {
         let position = self.position;
         let member = self.members.get_mut(number)?;
         let group = self.groups.get_mut(member.group)?;
         if cursor.sequence < group.floor().min(position) {
             return self.serve_alone(number, cursor);
         }
-        let Some(entry) = group.next_from(cursor.sequence) else {
-            group.departs(member.standing, position);
-            member.standing = Standing::Current;
-            group.arrives(member.standing);
+        let Some((entry, is_last)) = group.next_from(cursor.sequence) else {
+            group.catches_up(member, position);
             return None;
         };
         member.standing = Standing::Lagging(Cursor {
@@ -111,9 +111,14 @@ impl Desk {
             Some(event) if first => event.first_frame(entry.kind, &*group.interest.projection),
             _ => None,
         };
-        Some(Served::Frame(
-            own_frame.unwrap_or_else(|| entry.frame.clone()),
-        ))
+        let bytes = own_frame.unwrap_or_else(|| entry.frame.clone());
+        // One poll for a delivery, where the second one would find nothing.
+        let rests = is_last && member.ending == Ending::No && !member.is_bookmark_due;
+        if rests {
+            group.catches_up(member, position);
+            member.park(caller);
+        }
+        Some(Served::Frame(WatchFrame { bytes, rests }))
     }
 
     fn serve_alone(&mut self, number: u32, mut cursor: Cursor) -> Option<Served> {
@@ -152,6 +157,6 @@ impl Desk {
         member.standing = Standing::Lagging(cursor);
         events.clear();
         self.events = events;
-        Some(Served::Frame(frame?))
+        Some(Served::Frame(frame?.into()))
     }
 }

@@ -2,10 +2,9 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
-use bytes::Bytes;
-
+use super::caller::{Caller, WatchFrame};
 use super::desk::{Desk, Joined};
 use super::hall::Hall;
 use super::history::{self, Archive, History};
@@ -46,7 +45,7 @@ enum Phase {
 
 /// The outcome of one turn.
 enum Turn {
-    Frame(Bytes),
+    Frame(WatchFrame),
     Wait,
     /// Let others run, then go on.
     Yield,
@@ -95,12 +94,12 @@ impl Watcher {
     }
 
     /// The next frame; `None` is the end, of which nothing needs to be said.
-    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    pub fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
         for _ in 0..TURNS {
             let Some(seat) = &mut self.seat else {
                 return Poll::Ready(None);
             };
-            match seat.turn(context) {
+            match seat.turn(caller) {
                 Turn::Frame(frame) => return Poll::Ready(Some(frame)),
                 Turn::Wait => return Poll::Pending,
                 Turn::Yield => break,
@@ -108,24 +107,24 @@ impl Watcher {
                 Turn::End => self.seat = None,
             }
         }
-        context.waker().wake_by_ref();
+        caller.wake();
         Poll::Pending
     }
 }
 
 impl Seat {
-    fn turn(&mut self, context: &mut Context<'_>) -> Turn {
+    fn turn(&mut self, caller: &Caller<'_>) -> Turn {
         match &mut self.phase {
-            Phase::Live => self.live_turn(context),
+            Phase::Live => self.live_turn(caller),
             Phase::Initial(_) => self.initial_turn(),
-            Phase::History(_) => self.history_turn(context),
+            Phase::History(_) => self.history_turn(caller),
             Phase::Over => Turn::End,
         }
     }
 
-    fn live_turn(&mut self, context: &mut Context<'_>) -> Turn {
+    fn live_turn(&mut self, caller: &Caller<'_>) -> Turn {
         let mut desk = self.desk.borrow_mut();
-        match desk.serve(self.number, context) {
+        match desk.serve(self.number, caller) {
             Served::Frame(frame) => Turn::Frame(frame),
             Served::Parked => Turn::Wait,
             Served::Again => Turn::Yield,
@@ -158,12 +157,12 @@ impl Seat {
                 member.has_sent = true;
                 desk.metrics.frames += 1;
                 desk.metrics.initial_frames += 1;
-                Turn::Frame(frame)
+                Turn::Frame(frame.into())
             }
             initial::Step::End(bookmark) => {
                 member.has_sent = true;
                 desk.metrics.frames += 1;
-                Turn::Frame(bookmark)
+                Turn::Frame(bookmark.into())
             }
             initial::Step::LookedOn => Turn::On,
             initial::Step::Over(revision) => {
@@ -175,7 +174,7 @@ impl Seat {
         }
     }
 
-    fn history_turn(&mut self, context: &mut Context<'_>) -> Turn {
+    fn history_turn(&mut self, caller: &Caller<'_>) -> Turn {
         let Phase::History(history) = &mut self.phase else {
             return Turn::On;
         };
@@ -198,23 +197,23 @@ impl Seat {
                 let bookmark = projection.bookmark(reached, false, !member.has_sent);
                 member.has_sent = true;
                 desk.metrics.frames += 1;
-                return Turn::Frame(bookmark);
+                return Turn::Frame(bookmark.into());
             }
         }
-        match history.step(until, !member.has_sent, context) {
+        match history.step(until, !member.has_sent, &mut caller.context()) {
             history::Step::Frame(frame) => {
                 member.has_sent = true;
                 desk.metrics.frames += 1;
                 desk.metrics.initial_frames += 1;
-                Turn::Frame(frame)
+                Turn::Frame(frame.into())
             }
             history::Step::Failed(frame) => {
                 drop(desk);
                 self.phase = Phase::Over;
-                Turn::Frame(frame)
+                Turn::Frame(frame.into())
             }
             history::Step::Waits => {
-                member.park(context);
+                member.park(caller);
                 Turn::Wait
             }
             history::Step::Reached(revision) => {

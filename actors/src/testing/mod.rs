@@ -19,4 +19,4 @@ pub use meeting::{Meeting, others_act};
 pub use objects::{
     ColorField, ColorIs, Lines, LinesWithHeader, OneLiners, interest, key, prefix, thing,
 };
-pub use stage::{Heard, Stage, hear, hear_all, hear_with};
+pub use stage::{Heard, Stage, hear, hear_all, hear_as};

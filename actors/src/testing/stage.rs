@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{FakeEngine, OneLiners, key, prefix};
 use crate::cacher::{CacherHandle, Shared, Store, Update, content};
-use crate::dispatcher::{StartPoint, WatchStart, Watcher};
+use crate::dispatcher::{Caller, StartPoint, WatchStart, Watcher};
 use crate::engine::{At, Event, EventKind, RangeRequest, Revision};
 use crate::object::{CachedObject, Decode};
 use crate::ring::{RingBudget, RingLimits};
@@ -175,30 +175,26 @@ pub struct Heard {
 
 /// Polls a watcher until it waits or ends.
 pub fn hear(watcher: &mut Watcher) -> Heard {
-    hear_with(watcher, Waker::noop())
+    let context = Context::from_waker(Waker::noop());
+    hear_as(watcher, &Caller::task(&context))
 }
 
-/// As [`hear`], with a waker of one's own.
-pub fn hear_with(watcher: &mut Watcher, waker: &Waker) -> Heard {
-    let mut context = Context::from_waker(waker);
+/// As [`hear`], polled by this caller, who believes a frame that says there is nothing more.
+pub fn hear_as(watcher: &mut Watcher, caller: &Caller<'_>) -> Heard {
     let mut lines = Vec::new();
-    loop {
-        match watcher.poll_next(&mut context) {
-            Poll::Ready(Some(frame)) => lines.push(String::from_utf8_lossy(&frame).into_owned()),
-            Poll::Ready(None) => {
-                return Heard {
-                    lines,
-                    has_ended: true,
-                };
+    let has_ended = loop {
+        match watcher.poll_next(caller) {
+            Poll::Ready(Some(frame)) => {
+                lines.push(String::from_utf8_lossy(&frame.bytes).into_owned());
+                if frame.rests {
+                    break false;
+                }
             }
-            Poll::Pending => {
-                return Heard {
-                    lines,
-                    has_ended: false,
-                };
-            }
+            Poll::Ready(None) => break true,
+            Poll::Pending => break false,
         }
-    }
+    };
+    Heard { lines, has_ended }
 }
 
 /// So often others run before a watcher that was not woken is taken to have nothing more to fetch:
@@ -219,7 +215,8 @@ impl Wake for Called {
 pub async fn hear_all(watcher: &mut Watcher) -> Heard {
     let called = Arc::new(Called::default());
     let waker = Waker::from(Arc::clone(&called));
-    let mut all = hear_with(watcher, &waker);
+    let caller = Caller::task(&Context::from_waker(&waker));
+    let mut all = hear_as(watcher, &caller);
     while !all.has_ended {
         let mut turns = 0;
         while !called.0.swap(false, Ordering::Relaxed) {
@@ -229,7 +226,7 @@ pub async fn hear_all(watcher: &mut Watcher) -> Heard {
             turns += 1;
             tokio::task::yield_now().await;
         }
-        let more = hear_with(watcher, &waker);
+        let more = hear_as(watcher, &caller);
         all.lines.extend(more.lines);
         all.has_ended = more.has_ended;
     }

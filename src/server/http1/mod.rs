@@ -13,6 +13,7 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
+use actors::dispatcher::{Caller, WatchFrame};
 use bytes::Bytes;
 use futures_util::Stream;
 use http::header::{CONNECTION, HeaderValue};
@@ -157,7 +158,8 @@ impl Body for Outgoing {
             }
             ResponseBody::Chunks(chunks) => Pin::new(chunks).poll_next(context),
             ResponseBody::Watch(watch) => {
-                let gathered = gather_frames(|| watch.poll_next(context));
+                let caller = Caller::task(context);
+                let gathered = gather_frames(|| watch.poll_next(&caller));
                 this.thread.counters().sent(gathered.frames);
                 gathered.bytes
             }
@@ -189,18 +191,15 @@ struct Gathered {
 
 /// All frames that are there, in one piece of at most [`GATHER_BYTES`] and a frame. One alone is
 /// not copied.
-fn gather_frames(mut next: impl FnMut() -> Poll<Option<Bytes>>) -> Gathered {
+fn gather_frames(mut next: impl FnMut() -> Poll<Option<WatchFrame>>) -> Gathered {
+    let nothing = |bytes| Gathered { frames: 0, bytes };
     let first = match next() {
         Poll::Ready(Some(first)) => first,
-        other => {
-            return Gathered {
-                frames: 0,
-                bytes: other,
-            };
-        }
+        Poll::Ready(None) => return nothing(Poll::Ready(None)),
+        Poll::Pending => return nothing(Poll::Pending),
     };
     // The copy holds the first frame too; it counts once more for itself.
-    let left = GATHER_BYTES.saturating_sub(first.len());
+    let left = GATHER_BYTES.saturating_sub(first.bytes.len());
     let joined = join(first, GATHER_BYTES, || left, next);
     Gathered {
         frames: joined.frames,
@@ -215,7 +214,7 @@ mod tests {
     fn gather(frames: &[&'static [u8]]) -> Gathered {
         let mut frames = frames.iter();
         gather_frames(|| match frames.next() {
-            Some(frame) => Poll::Ready(Some(Bytes::from_static(frame))),
+            Some(frame) => Poll::Ready(Some(Bytes::from_static(frame).into())),
             None => Poll::Pending,
         })
     }

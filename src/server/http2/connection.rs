@@ -99,6 +99,7 @@ where
             inspection: Box::pin(tokio::time::sleep(limits.inspection_interval)),
             vitality: Vitality::new(limits),
             stalled_inspections: limits.stalled_inspections(),
+            streams: Streams::new(&signals),
             h2_waker: signals.connection_waker(),
             request_waker: signals.request_waker(),
             h2,
@@ -109,7 +110,6 @@ where
             signals,
             answering: FuturesUnordered::new(),
             unread: Unread::default(),
-            streams: Streams::default(),
             accepted: 0,
             leaving: false,
         }
@@ -129,7 +129,7 @@ where
                 continue;
             };
             if let Some((stream, source, pending)) = started.body {
-                self.streams.add(&self.signals, stream, source, pending);
+                self.streams.add(stream, source, pending);
             }
             if started.close {
                 self.leave();
@@ -190,7 +190,7 @@ where
         // streams would only pile it up here.
         let was_clear = self.gather.is_clear();
         if was_clear {
-            let sent = self.streams.round(&self.signals);
+            let sent = self.streams.round();
             self.membership.thread().counters().sent(sent.watch_frames);
         }
         self.membership.carries(self.streams.len());

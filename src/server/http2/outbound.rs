@@ -2,12 +2,16 @@
 //!
 //! Nothing is asked of its source before the client has room for a byte of it, so that a stalled
 //! stream pins nothing. To know that cheaply each stream keeps one byte of window reserved, its
-//! foot in the door.
+//! foot in the door; a watch whose client leaves window enough keeps some deliveries' worth, so
+//! that most of them ask h2 nothing.
 
+use std::cell::Cell;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use actors::dispatcher::{Caller, ReadyList, WatchFrame};
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::LocalBoxStream;
@@ -24,6 +28,9 @@ const REST_COPIED_BYTES: usize = 4096;
 /// Frames of watches are joined up to so many bytes: what clients take as one DATA frame.
 const JOINED_BYTES: usize = 16 << 10;
 
+/// Window that a watch keeps reserved beyond what it sends, unless window is short.
+const HELD_BYTES: usize = 16 << 10;
+
 /// Where a body comes from.
 pub(super) enum Source {
     /// A watch.
@@ -35,13 +42,27 @@ pub(super) enum Source {
 }
 
 impl Source {
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    /// The next piece, and whether nothing is there behind it.
+    fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
         match self {
-            Source::Watch(watch) => watch.poll_next(context),
-            Source::Chunks(chunks) => Pin::new(chunks).poll_next(context),
+            Source::Watch(watch) => watch.poll_next(caller),
+            Source::Chunks(chunks) => {
+                let polled = Pin::new(chunks).poll_next(&mut caller.context());
+                polled.map(|piece| piece.map(WatchFrame::from))
+            }
             Source::Nothing => Poll::Ready(None),
         }
     }
+}
+
+/// What the streams of one connection share.
+pub(super) struct Shared {
+    pub(super) signals: Arc<Signals>,
+    /// The watches that have something to fetch.
+    pub(super) ready: Rc<ReadyList>,
+    /// Whether a stream once got less window than it asked for. From then on nobody keeps more
+    /// than a byte: what one holds another may need, as a connection's streams share a window.
+    pub(super) is_window_short: Cell<bool>,
 }
 
 /// What became of a stream's turn.
@@ -69,9 +90,14 @@ pub(super) struct Outbound {
     stream: SendStream<Bytes>,
     source: Source,
     pending: Bytes,
-    has_room: bool,
-    moved: bool,
+    index: u32,
     stalled: u32,
+    /// Window that h2 has given to the stream and that is not used yet.
+    room: usize,
+    moved: bool,
+    /// Whether h2 holds the waker for the news that the client has reset the stream. It forgets
+    /// it whenever it gives window.
+    awaits_reset: bool,
     signal: Arc<StreamSignal>,
     waker: Waker,
 }
@@ -85,15 +111,31 @@ impl Outbound {
         pending: Bytes,
     ) -> Outbound {
         let signal = StreamSignal::new(signals, index);
+        signal.listen();
         Outbound {
             stream,
             source,
             pending,
-            has_room: false,
-            moved: true,
+            index,
             stalled: 0,
+            room: 0,
+            moved: true,
+            awaits_reset: false,
             waker: Waker::from(Arc::clone(&signal)),
             signal,
+        }
+    }
+
+    /// Its waker was called.
+    pub(super) fn hear(&mut self) {
+        self.signal.listen();
+        self.awaits_reset = false;
+    }
+
+    /// Gives back what window it keeps beyond its foot in the door.
+    pub(super) fn give_back(&mut self) {
+        if self.room > 1 {
+            self.reserve(self.pending.len() + 1);
         }
     }
 
@@ -105,7 +147,7 @@ impl Outbound {
     /// In how many inspections in a row, this one included, it was found waiting for the client
     /// without having moved.
     pub(super) fn inspect(&mut self) -> u32 {
-        let waits_for_client = !self.has_room || !self.pending.is_empty();
+        let waits_for_client = self.room == 0 || !self.pending.is_empty();
         if std::mem::take(&mut self.moved) || !waits_for_client {
             self.stalled = 0;
         } else {
@@ -120,18 +162,16 @@ impl Outbound {
     }
 
     /// Sends what is there and fits, up to `most` bytes and a frame.
-    pub(super) fn turn(&mut self, most: usize) -> (Turn, Sent) {
+    pub(super) fn turn(&mut self, most: usize, shared: &Shared) -> (Turn, Sent) {
         let mut sent = Sent::default();
-        // Whether the source has nothing more and will wake the stream, which goes on listening.
+        // Whether the source has nothing more and will wake the stream.
         let mut rests = false;
         let turn = loop {
-            if !rests {
-                self.signal.mute();
-            }
-            if let Err(turn) = self.make_room().and_then(|()| self.send_pending(&mut sent)) {
+            let made = self.make_room();
+            if let Err(turn) = made.and_then(|()| self.send_pending(shared, &mut sent)) {
                 break turn;
             }
-            if !self.has_room {
+            if self.room == 0 {
                 continue;
             }
             if sent.bytes >= most {
@@ -140,12 +180,12 @@ impl Outbound {
             if rests {
                 break self.wait_for_reset();
             }
-            self.signal.listen();
-            match self.source.poll_next(&mut Context::from_waker(&self.waker)) {
+            let caller = Caller::listed(&shared.ready, self.index, &self.waker);
+            match self.source.poll_next(&caller) {
                 Poll::Ready(Some(frame)) if self.is_watch() => {
-                    rests = self.join(frame, &mut sent);
+                    rests = self.join(frame, shared, &mut sent);
                 }
-                Poll::Ready(Some(piece)) => self.pending = piece,
+                Poll::Ready(Some(piece)) => self.pending = piece.bytes,
                 Poll::Ready(None) => {
                     // The client may have gone in this very moment; then there is none to tell.
                     let _ = self.stream.send_data(Bytes::new(), true);
@@ -160,35 +200,40 @@ impl Outbound {
 
     /// Makes a frame pending, with those that are there behind it as long as they fit one DATA
     /// frame. Answers whether there is nothing more.
-    fn join(&mut self, first: Bytes, sent: &mut Sent) -> bool {
+    fn join(&mut self, first: WatchFrame, shared: &Shared, sent: &mut Sent) -> bool {
         let Outbound { stream, source, .. } = self;
         // What the client has no room for would be held here, a copy for each client that does
         // not read.
-        let room = || {
-            stream.reserve_capacity(JOINED_BYTES);
-            stream.capacity()
+        let (signal, room, awaits_reset) = (&self.signal, &mut self.room, &mut self.awaits_reset);
+        let make_room = || {
+            if *room < JOINED_BYTES {
+                *room = reserve(stream, signal, JOINED_BYTES);
+                *awaits_reset = false;
+            }
+            *room
         };
-        let mut context = Context::from_waker(&self.waker);
-        let joined = join(first, JOINED_BYTES, room, || source.poll_next(&mut context));
+        let caller = Caller::listed(&shared.ready, self.index, &self.waker);
+        let joined = join(first, JOINED_BYTES, make_room, || source.poll_next(&caller));
         sent.watch_frames += joined.frames;
         self.pending = joined.bytes;
         joined.rests
     }
 
+    fn reserve(&mut self, bytes: usize) {
+        self.room = reserve(&mut self.stream, &self.signal, bytes);
+        self.awaits_reset = false;
+    }
+
     /// Sees to it that a byte can be sent, or waits for window.
     fn make_room(&mut self) -> Result<(), Turn> {
-        while !self.has_room {
-            self.stream.reserve_capacity(self.pending.len() + 1);
-            if self.stream.capacity() > 0 {
-                self.has_room = true;
+        while self.room == 0 {
+            self.reserve(self.pending.len() + 1);
+            if self.room > 0 {
                 break;
             }
-            self.signal.listen();
-            let polled = self
-                .stream
-                .poll_capacity(&mut Context::from_waker(&self.waker));
-            match polled {
-                Poll::Ready(Some(Ok(_))) => self.signal.mute(),
+            let mut context = Context::from_waker(&self.waker);
+            match self.stream.poll_capacity(&mut context) {
+                Poll::Ready(Some(Ok(_))) => {}
                 Poll::Ready(_) => return Err(Turn::Ended),
                 Poll::Pending => return Err(Turn::Waits),
             }
@@ -197,14 +242,16 @@ impl Outbound {
     }
 
     /// Sends what is pending, as much as there is window for.
-    fn send_pending(&mut self, sent: &mut Sent) -> Result<(), Turn> {
+    fn send_pending(&mut self, shared: &Shared, sent: &mut Sent) -> Result<(), Turn> {
         if self.pending.is_empty() {
             return Ok(());
         }
-        self.stream.reserve_capacity(self.pending.len() + 1);
-        let room = self.stream.capacity();
-        let part = self.pending.split_to(room.min(self.pending.len()));
-        self.has_room = room > part.len();
+        let needed = self.pending.len() + 1;
+        if self.room < needed {
+            self.widen(needed, shared);
+        }
+        let part = self.pending.split_to(self.room.min(self.pending.len()));
+        self.room -= part.len();
         if part.is_empty() {
             return Ok(());
         }
@@ -220,13 +267,37 @@ impl Outbound {
         }
     }
 
-    fn wait_for_reset(&mut self) -> Turn {
-        match self
-            .stream
-            .poll_reset(&mut Context::from_waker(&self.waker))
-        {
-            Poll::Ready(_) => Turn::Ended,
-            Poll::Pending => Turn::Waits,
+    /// Asks for so much window, and for a watch of ordinary frames for what the next few need.
+    fn widen(&mut self, needed: usize, shared: &Shared) {
+        if !self.is_watch() || needed > HELD_BYTES || shared.is_window_short.get() {
+            return self.reserve(needed);
+        }
+        self.reserve(needed + HELD_BYTES);
+        if self.room < needed + HELD_BYTES {
+            shared.is_window_short.set(true);
         }
     }
+
+    fn wait_for_reset(&mut self) -> Turn {
+        if self.awaits_reset {
+            return Turn::Waits;
+        }
+        let mut context = Context::from_waker(&self.waker);
+        match self.stream.poll_reset(&mut context) {
+            Poll::Ready(_) => Turn::Ended,
+            Poll::Pending => {
+                self.awaits_reset = true;
+                Turn::Waits
+            }
+        }
+    }
+}
+
+/// Asks h2 for window and answers how much there is. h2 wakes a stream whenever it gives it
+/// window, even the very window that it was just asked for; of that nobody needs to hear.
+fn reserve(stream: &mut SendStream<Bytes>, signal: &StreamSignal, bytes: usize) -> usize {
+    signal.mute();
+    stream.reserve_capacity(bytes);
+    signal.listen();
+    stream.capacity()
 }

@@ -1,12 +1,14 @@
 //! The response bodies of one connection, and whose turn it is.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use actors::dispatcher::ReadyList;
 use bytes::Bytes;
 use h2::SendStream;
 
-use super::outbound::{Outbound, Sent, Source, Turn};
+use super::outbound::{Outbound, Sent, Shared, Source, Turn};
 use super::signals::Signals;
 
 /// Most bytes a stream may send before the others have their turn.
@@ -17,14 +19,28 @@ const STREAM_TURN_BYTES: usize = 64 * 1024;
 const ROUND_BYTES: usize = 256 * 1024;
 
 /// Bodies by index; indexes are used again.
-#[derive(Default)]
 pub(super) struct Streams {
+    shared: Shared,
     slots: Vec<Option<Outbound>>,
     free: Vec<u32>,
     turns: VecDeque<u32>,
 }
 
 impl Streams {
+    /// No bodies yet.
+    pub(super) fn new(signals: &Arc<Signals>) -> Streams {
+        Streams {
+            shared: Shared {
+                signals: Arc::clone(signals),
+                ready: ReadyList::new(signals.request_waker()),
+                is_window_short: Cell::new(false),
+            },
+            slots: Vec::new(),
+            free: Vec::new(),
+            turns: VecDeque::new(),
+        }
+    }
+
     /// How many bodies are on their way.
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -41,19 +57,14 @@ impl Streams {
     }
 
     /// Takes a body in; its first turn comes with the next round.
-    pub(super) fn add(
-        &mut self,
-        signals: &Arc<Signals>,
-        stream: SendStream<Bytes>,
-        source: Source,
-        pending: Bytes,
-    ) {
+    pub(super) fn add(&mut self, stream: SendStream<Bytes>, source: Source, pending: Bytes) {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             // Bounded by the streams of a connection.
             (self.slots.len() - 1) as u32
         });
         if let Some(slot) = self.slots.get_mut(index as usize) {
+            let signals = &self.shared.signals;
             *slot = Some(Outbound::new(signals, index, stream, source, pending));
             self.turns.push_back(index);
         }
@@ -61,8 +72,9 @@ impl Streams {
 
     /// One round: those woken since the last one and those that were not done then each have a
     /// turn, as long as the round's bytes last.
-    pub(super) fn round(&mut self, signals: &Signals) -> Sent {
-        signals.take_ready(&mut self.turns);
+    pub(super) fn round(&mut self) -> Sent {
+        self.take_woken();
+        let had_window = !self.shared.is_window_short.get();
         let mut total = Sent::default();
         let mut left = self.turns.len();
         while left > 0
@@ -75,7 +87,7 @@ impl Streams {
                 continue;
             };
             let Some(outbound) = slot else { continue };
-            let (turn, sent) = outbound.turn(STREAM_TURN_BYTES);
+            let (turn, sent) = outbound.turn(STREAM_TURN_BYTES, &self.shared);
             total.watch_frames += sent.watch_frames;
             total.bytes += sent.bytes;
             match turn {
@@ -84,7 +96,24 @@ impl Streams {
                 Turn::Ended => self.remove(index),
             }
         }
+        if had_window && self.shared.is_window_short.get() {
+            for outbound in self.slots.iter_mut().flatten() {
+                outbound.give_back();
+            }
+        }
         total
+    }
+
+    /// Those woken since the last round are to have a turn.
+    fn take_woken(&mut self) {
+        let known = self.turns.len();
+        self.shared.signals.take_ready(&mut self.turns);
+        for index in self.turns.range(known..) {
+            if let Some(Some(outbound)) = self.slots.get_mut(*index as usize) {
+                outbound.hear();
+            }
+        }
+        self.shared.ready.take(&mut self.turns);
     }
 
     fn remove(&mut self, index: u32) {

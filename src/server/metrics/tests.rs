@@ -1,5 +1,6 @@
 use std::task::{Context, Poll, Waker};
 
+use actors::dispatcher::{Caller, WatchFrame};
 use bytes::Bytes;
 use http::Method;
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -28,8 +29,8 @@ fn labels(method: Method, path: &str, watch: bool) -> RequestLabels {
 struct Frames(Vec<Bytes>);
 
 impl WatchStream for Frames {
-    fn poll_next(&mut self, _: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        Poll::Ready(self.0.pop())
+    fn poll_next(&mut self, _: &Caller<'_>) -> Poll<Option<WatchFrame>> {
+        Poll::Ready(self.0.pop().map(WatchFrame::from))
     }
 }
 
@@ -122,8 +123,8 @@ fn what_watchers_are_sent_is_added_up_over_threads_me_61() {
             let frames = Frames(vec![Bytes::from(vec![0; 100]), Bytes::from(vec![0; 1500])]);
             let thread = measures.thread();
             let mut watch = MeteredWatch::new(Box::new(frames), &thread, &CONFIGMAPS, false);
-            let mut context = Context::from_waker(Waker::noop());
-            while let Poll::Ready(Some(_)) = watch.poll_next(&mut context) {}
+            let caller = Caller::task(&Context::from_waker(Waker::noop()));
+            while let Poll::Ready(Some(_)) = watch.poll_next(&caller) {}
             std::mem::forget(watch);
         }
     });
@@ -170,8 +171,8 @@ fn initial_events_are_timed_until_their_bookmark_me_61() {
         let frames = Frames(vec![Bytes::from_static(end), Bytes::from_static(b"{}")]);
         let thread = measures.thread();
         let mut watch = MeteredWatch::new(Box::new(frames), &thread, &CONFIGMAPS, true);
-        let mut context = Context::from_waker(Waker::noop());
-        while let Poll::Ready(Some(_)) = watch.poll_next(&mut context) {}
+        let caller = Caller::task(&Context::from_waker(Waker::noop()));
+        while let Poll::Ready(Some(_)) = watch.poll_next(&caller) {}
     });
     assert!(
         page.contains("apiserver_watch_list_duration_seconds_count"),

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Instant;
 
-use bytes::Bytes;
+use actors::dispatcher::{Caller, WatchFrame};
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use parking_lot::Mutex;
 
@@ -48,8 +48,12 @@ impl WatchMeter {
             .trailing_zeros();
         let bucket = (doublings as usize).min(BUCKETS - 1);
         if let (Some(events), Some(sum)) = (self.events.get(bucket), self.bytes.get(bucket)) {
-            events.fetch_add(1, Ordering::Relaxed);
-            sum.fetch_add(bytes as u64, Ordering::Relaxed);
+            // Nobody else writes here.
+            events.store(events.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            sum.store(
+                sum.load(Ordering::Relaxed) + bytes as u64,
+                Ordering::Relaxed,
+            );
         }
     }
 }
@@ -187,12 +191,12 @@ impl MeteredWatch {
     }
 
     /// The next frame; `None` is the end.
-    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let polled = self.stream.poll_next(context);
+    pub fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
+        let polled = self.stream.poll_next(caller);
         if let (Poll::Ready(Some(frame)), Some(meter)) = (&polled, &self.meter) {
-            meter.count(frame.len());
+            meter.count(frame.bytes.len());
             if self.initial.is_some() {
-                self.look_for_initial_end(frame);
+                self.look_for_initial_end(&frame.bytes);
             }
         }
         polled

@@ -1,3 +1,4 @@
+use actors::dispatcher::Caller;
 use actors::dispatcher::DispatcherConfig;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -421,9 +422,10 @@ fn a_watch_begins_with_the_state_and_refuses_in_the_stream_wa_5_and_6() {
                 let ResponseBody::Watch(mut stream) = answer.into_body() else {
                     panic!("no watch");
                 };
-                let frame = std::future::poll_fn(|context| stream.poll_next(context)).await;
+                let frame =
+                    std::future::poll_fn(|context| stream.poll_next(&Caller::task(context))).await;
                 let frame = frame.expect("a frame");
-                serde_json::from_slice::<Value>(&frame).expect("a document")
+                serde_json::from_slice::<Value>(&frame.bytes).expect("a document")
             }
         };
         let event = first("/api/v1/namespaces?watch=true".to_owned()).await;
@@ -484,7 +486,7 @@ fn a_watch_for_less_than_no_time_ends_at_once_wa_2() {
             let ResponseBody::Watch(mut stream) = answer.into_body() else {
                 panic!("no watch");
             };
-            let next = std::future::poll_fn(|context| stream.poll_next(context));
+            let next = std::future::poll_fn(|context| stream.poll_next(&Caller::task(context)));
             let patience = std::time::Duration::from_millis(if ends { 5000 } else { 50 });
             let next = tokio::time::timeout(patience, next).await;
             assert_eq!(next == Ok(None), ends, "{seconds}: {next:?}");

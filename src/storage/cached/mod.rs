@@ -6,15 +6,15 @@
 //! up to R, so the answer's version is the larger of R and the snapshot's own.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use actors::cacher::{CacherHandle, NotFresh, Readiness};
-use actors::dispatcher::{StartPoint, WatchStart, Watcher};
+use actors::dispatcher::{Caller, StartPoint, WatchFrame, WatchStart, Watcher};
 use actors::engine::{Origin, Position, Prefix, Revision};
 use actors::object::CachedObject;
 use actors::snapshot::Snapshot;
 use actors::watch::WatchInterest;
-use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
 use super::live::check_after;
@@ -274,11 +274,8 @@ fn shown(snapshot: Arc<Snapshot>, position: Position) -> Fresh {
 struct CachedWatch(Watcher);
 
 impl WatchStream for CachedWatch {
-    fn poll_next(
-        &mut self,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Bytes>> {
-        self.0.poll_next(context)
+    fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
+        self.0.poll_next(caller)
     }
 }
 

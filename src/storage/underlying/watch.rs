@@ -5,8 +5,9 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
+use actors::dispatcher::{Caller, WatchFrame};
 use actors::engine::{Event, EventKind, FeedItem, HistoryRequest, Prefix, Revision};
 use actors::object::{CachedObject, Decode};
 use actors::watch::{Scope, WatchEventKind, WatchInterest, transition};
@@ -31,8 +32,9 @@ struct EngineWatch {
 }
 
 impl WatchStream for EngineWatch {
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        self.frames.poll_next_unpin(context)
+    fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
+        let polled = self.frames.poll_next_unpin(&mut caller.context());
+        polled.map(|frame| frame.map(WatchFrame::from))
     }
 }
 

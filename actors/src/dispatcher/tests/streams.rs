@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
 
 use super::*;
 use crate::engine::Prefix;
 use crate::object::CachedObject;
-use crate::testing::{ColorField, Heard, Lines, LinesWithHeader, hear, hear_with, interest, key};
+use crate::testing::{ColorField, Heard, Lines, LinesWithHeader, hear, hear_as, interest, key};
 use crate::watch::{Predicate, Projection, WatchEventKind};
 
 fn namespace(name: &str) -> Scope {
@@ -282,18 +282,51 @@ fn streams_of_one_connection_are_woken_with_one_call_and_only_if_they_wait() {
         let dispatcher = dispatcher();
         let counted = Arc::new(CountedWaker::default());
         let waker = Waker::from(Arc::clone(&counted));
+        let list = ReadyList::new(waker.clone());
         let mut watchers: Vec<Watcher> = (0..50).map(|_| dispatcher.watch_all(&stage, 0)).collect();
-        for watcher in &mut watchers {
-            hear_with(watcher, &waker);
+        let caller = |number| Caller::listed(&list, number, &waker);
+        for (watcher, number) in watchers.iter_mut().zip(0..) {
+            hear_as(watcher, &caller(number));
         }
+        assert!(list.is_empty());
         stage.put("ns/a", "red 1");
         stage.put("ns/a", "red 2");
         dispatcher.take_hints();
         stage.put("ns/a", "red 3");
         dispatcher.take_hints();
         assert_eq!(counted.0.load(Ordering::Relaxed), 1);
-        for watcher in &mut watchers {
-            assert_eq!(hear_with(watcher, &waker).lines.len(), 3);
+        let mut ready: Vec<u32> = Vec::new();
+        list.take(&mut ready);
+        assert_eq!(
+            ready,
+            Vec::from_iter(0..50),
+            "each is listed once, in order"
+        );
+        for (watcher, number) in watchers.iter_mut().zip(0..) {
+            assert_eq!(hear_as(watcher, &caller(number)).lines.len(), 3);
+        }
+    });
+}
+
+#[test]
+fn a_delivery_takes_one_poll_of_its_stream() {
+    run(async {
+        let stage = Stage::new(RING_BYTES);
+        let dispatcher = dispatcher();
+        let counted = Arc::new(CountedWaker::default());
+        let waker = Waker::from(Arc::clone(&counted));
+        let caller = Caller::task(&Context::from_waker(&waker));
+        let mut watcher = dispatcher.watch_all(&stage, 0);
+        assert_eq!(watcher.poll_next(&caller), Poll::Pending);
+        for delivery in 1..=3 {
+            stage.put("ns/a", "red");
+            dispatcher.take_hints();
+            assert_eq!(counted.0.load(Ordering::Relaxed), delivery);
+            let polled = watcher.poll_next(&caller);
+            assert!(
+                matches!(&polled, Poll::Ready(Some(frame)) if frame.rests),
+                "{polled:?}"
+            );
         }
     });
 }

@@ -6,7 +6,9 @@ use std::sync::mpsc;
 use actix_rt::Arbiter;
 
 use super::*;
-use crate::dispatcher::{DispatcherConfig, LocalDispatcher, StartPoint, WatchStart, Watcher};
+use crate::dispatcher::{
+    Caller, DispatcherConfig, LocalDispatcher, StartPoint, WatchStart, Watcher,
+};
 use crate::testing::interest;
 use crate::watch::Scope;
 
@@ -24,7 +26,9 @@ fn start(engine: &Arc<FakeEngine>, cacher: &CacherHandle, after: Revision) -> Wa
 }
 
 async fn next_line(watcher: &mut Watcher) -> Option<String> {
-    let frame = poll_fn(|context| watcher.poll_next(context)).await?;
+    let frame = poll_fn(|context| watcher.poll_next(&Caller::task(context)))
+        .await?
+        .bytes;
     Some(String::from_utf8_lossy(&frame).into_owned())
 }
 

@@ -3,9 +3,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use actors::dispatcher::{Caller, WatchFrame};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::{HeaderValue, Request, Response, StatusCode};
@@ -99,17 +100,17 @@ impl Watches {
 struct FeedStream(Arc<Feed>);
 
 impl WatchStream for FeedStream {
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
         let mut state = self.0.state.lock();
         let frame = state.frames.pop_front().or_else(|| state.endless.clone());
         match frame {
             Some(frame) => {
                 self.0.taken.fetch_add(1, Ordering::SeqCst);
-                Poll::Ready(Some(frame))
+                Poll::Ready(Some(frame.into()))
             }
             None if state.ended => Poll::Ready(None),
             None => {
-                state.wakers.push(context.waker().clone());
+                state.wakers.push(caller.context().waker().clone());
                 Poll::Pending
             }
         }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::others::Others;
 use crate::dispatcher::hall::Hall;
-use crate::dispatcher::{StartPoint, Watcher};
+use crate::dispatcher::{Caller, StartPoint, Watcher};
 use crate::engine::{Event, EventKind, Revision};
 use crate::object::{CachedObject, Decode};
 use crate::snapshot::Snapshot;
@@ -243,17 +243,17 @@ impl Subject {
 
 /// Polls a watcher until it has said so much, waits or ends.
 pub(super) fn hear_some(watcher: &mut Watcher, frames: usize) -> Heard {
-    let mut context = Context::from_waker(Waker::noop());
+    let caller = Caller::task(&Context::from_waker(Waker::noop()));
     let mut heard = Heard {
         lines: Vec::new(),
         has_ended: false,
     };
     for _ in 0..frames {
-        match watcher.poll_next(&mut context) {
+        match watcher.poll_next(&caller) {
             Poll::Ready(Some(frame)) => {
                 heard
                     .lines
-                    .push(String::from_utf8_lossy(&frame).into_owned());
+                    .push(String::from_utf8_lossy(&frame.bytes).into_owned());
             }
             Poll::Ready(None) => heard.has_ended = true,
             Poll::Pending => break,

@@ -1,0 +1,141 @@
+//! Who polls a watch, how it is woken, and what it gets.
+//!
+//! A stream with a task of its own is woken through the task's waker. The streams of one
+//! connection share a task: each of them only puts its number on the connection's list, and the
+//! first one wakes the task. Nothing of a list crosses threads, so there are no atomics in it and
+//! no memory of its own for each stream, which would be one miss of the processor's cache more
+//! for each delivery.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::task::{Context, Waker};
+
+use bytes::Bytes;
+
+/// The watches of one task that have something to fetch.
+#[derive(Debug)]
+pub struct ReadyList {
+    ready: RefCell<Vec<u32>>,
+    task: Waker,
+}
+
+impl ReadyList {
+    /// A list whose first entry wakes this task.
+    pub fn new(task: Waker) -> Rc<ReadyList> {
+        Rc::new(ReadyList {
+            ready: RefCell::default(),
+            task,
+        })
+    }
+
+    /// Moves the numbers of the watches to the end of `into`. Each is there once for each time
+    /// that it was woken; one whose watch is gone may be among them.
+    pub fn take(&self, into: &mut impl Extend<u32>) {
+        into.extend(self.ready.borrow_mut().drain(..));
+    }
+
+    /// Whether no watch waits to be polled.
+    pub fn is_empty(&self) -> bool {
+        self.ready.borrow().is_empty()
+    }
+
+    fn add(&self, number: u32) {
+        let mut ready = self.ready.borrow_mut();
+        if ready.is_empty() {
+            self.task.wake_by_ref();
+        }
+        ready.push(number);
+    }
+}
+
+/// Who polls a watch.
+#[derive(Debug)]
+pub struct Caller<'a> {
+    waker: &'a Waker,
+    listed: Option<(&'a Rc<ReadyList>, u32)>,
+}
+
+impl<'a> Caller<'a> {
+    /// A task with this one stream.
+    pub fn task(context: &Context<'a>) -> Caller<'a> {
+        Caller {
+            waker: context.waker(),
+            listed: None,
+        }
+    }
+
+    /// The stream with this number among those of the list. `waker` is for what is not on this
+    /// thread.
+    pub fn listed(list: &'a Rc<ReadyList>, number: u32, waker: &'a Waker) -> Caller<'a> {
+        Caller {
+            waker,
+            listed: Some((list, number)),
+        }
+    }
+
+    /// For futures that the watch waits for.
+    pub fn context(&self) -> Context<'a> {
+        Context::from_waker(self.waker)
+    }
+
+    /// Asks to be polled again.
+    pub(super) fn wake(&self) {
+        match self.listed {
+            Some((list, number)) => list.add(number),
+            None => self.waker.wake_by_ref(),
+        }
+    }
+}
+
+/// How the stream of a watch that waits is woken.
+#[derive(Debug)]
+pub(super) enum Wakes {
+    Task(Waker),
+    Listed(Rc<ReadyList>, u32),
+}
+
+impl Wakes {
+    pub(super) fn of(caller: &Caller<'_>) -> Wakes {
+        match caller.listed {
+            Some((list, number)) => Wakes::Listed(Rc::clone(list), number),
+            None => Wakes::Task(caller.waker.clone()),
+        }
+    }
+
+    /// Whether it wakes this caller.
+    pub(super) fn is_of(&self, caller: &Caller<'_>) -> bool {
+        match (self, caller.listed) {
+            (Wakes::Listed(list, number), Some((callers, of_caller))) => {
+                *number == of_caller && Rc::ptr_eq(list, callers)
+            }
+            (Wakes::Task(waker), None) => waker.will_wake(caller.waker),
+            _ => false,
+        }
+    }
+
+    pub(super) fn wake(&self) {
+        match self {
+            Wakes::Listed(list, number) => list.add(*number),
+            Wakes::Task(waker) => waker.wake_by_ref(),
+        }
+    }
+}
+
+/// A piece of a watch's stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchFrame {
+    /// The frame, ready for the wire.
+    pub bytes: Bytes,
+    /// Whether nothing is there behind it: the caller need not ask again before it is woken.
+    pub rests: bool,
+}
+
+impl From<Bytes> for WatchFrame {
+    /// A frame behind which there may be more.
+    fn from(bytes: Bytes) -> WatchFrame {
+        WatchFrame {
+            bytes,
+            rests: false,
+        }
+    }
+}
