@@ -12,6 +12,7 @@ use crate::storage::memory::MemoryEngine;
 
 /// A store with its actors and its catalog.
 pub(super) struct Stored {
+    pub engine: Arc<dyn Engine>,
     pub house: House,
     pub catalog: Catalog,
 }
@@ -37,6 +38,7 @@ pub(super) async fn stored(cached: bool) -> Stored {
         .map(|plan| (plan.definition(), plan.build(Arc::clone(&engine), &house)));
     Stored {
         catalog: Catalog::assemble(DEFAULT_ROOT, storages.collect()),
+        engine: Arc::clone(&engine),
         house,
     }
 }

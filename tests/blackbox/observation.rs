@@ -2,7 +2,7 @@
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::harness::{CONFIGMAPS, Call, Daemon, Protocol, body};
+use crate::harness::{CONFIGMAPS, Call, Daemon, Protocol, body, version};
 
 /// The page that a scraper gets over plain HTTP.
 async fn scrape(daemon: &Daemon, path: &str) -> String {
@@ -33,7 +33,7 @@ async fn metrics_are_served_on_both_ports_under_kubernetes_names() {
         .await
         .expect(201);
     let list = client.call(Call::get(CONFIGMAPS)).await.expect(200);
-    let version = crate::harness::version(&list);
+    let version = version(&list);
     let path = format!("{CONFIGMAPS}?watch=true&resourceVersion={version}");
     let mut watch = client.watch(&path).await;
     client
@@ -197,4 +197,74 @@ async fn the_soft_limit_of_open_files_is_raised_and_logged() {
         "the limit isn't logged:\n{}",
         daemon.stderr()
     );
+}
+
+/// The sum of a metric's samples that have these labels.
+fn sum(page: &str, name: &str, labels: &[&str]) -> f64 {
+    let samples = page.lines().filter(|line| {
+        line.strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with('{'))
+            && labels.iter().all(|label| line.contains(label))
+    });
+    samples
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+        .sum()
+}
+
+#[tokio::test]
+async fn consistent_lists_come_from_the_cache_and_are_counted() {
+    // LI-34, LI-35: each costs the store a look at its revision and no list.
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    for name in ["a", "b", "c"] {
+        client
+            .call(Call::post(CONFIGMAPS, &body(name, "1")))
+            .await
+            .expect(201);
+    }
+    let measure = async || {
+        let page = client.call(Call::get("/metrics")).await.text();
+        let of = |name: &str, more: &[&str]| {
+            let labels = [&[r#"resource="configmaps""#], more].concat();
+            sum(&page, name, &labels)
+        };
+        let reads = "apiserver_watch_cache_consistent_read_total";
+        (
+            of("apiserver_storage_list_total", &[]),
+            of("apiserver_cache_list_total", &[]),
+            of(reads, &[r#"success="true""#, r#"fallback="false""#]),
+            of(reads, &[]),
+        )
+    };
+    let before = measure().await;
+    let page = client
+        .call(Call::get(&format!("{CONFIGMAPS}?limit=1")))
+        .await
+        .expect(200);
+    let token = page["metadata"]["continue"].as_str().unwrap();
+    // {"v":"meta.k8s.io/v1","rv":-1,"start":"a\u0000"}: wherever it has got to (LI-30).
+    let newest = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0IjoiYVx1MDAwMCJ9";
+    let consistent = [
+        String::new(),
+        "?labelSelector=x".to_owned(),
+        "?fieldSelector=metadata.name=b".to_owned(),
+        format!("?continue={newest}"),
+    ];
+    let others = [
+        format!("?continue={token}"),
+        "?resourceVersion=0".to_owned(),
+        format!("?resourceVersion={}", version(&page)),
+    ];
+    for query in consistent.iter().chain(&others) {
+        let list = client
+            .call(Call::get(&format!("{CONFIGMAPS}{query}")))
+            .await;
+        list.expect(200);
+    }
+    let after = measure().await;
+    assert_eq!(after.0, before.0, "lists of the store");
+    let lists = 1 + consistent.len() + others.len();
+    assert_eq!(after.1 - before.1, lists as f64, "lists of the cache");
+    let reads = 1.0 + consistent.len() as f64;
+    assert_eq!((after.2 - before.2, after.3 - before.3), (reads, reads));
 }

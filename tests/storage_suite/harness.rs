@@ -66,6 +66,8 @@ impl Layer {
 pub struct Faulty {
     pub fails: Mutex<bool>,
     pub stale: Mutex<bool>,
+    /// Values of keys that end like this can't be read.
+    pub unreadable: Mutex<Option<&'static str>>,
 }
 
 impl Transformer for Faulty {
@@ -74,7 +76,9 @@ impl Transformer for Faulty {
         key: &Key,
         stored: &Bytes,
     ) -> Result<(Bytes, bool), TransformError> {
-        if *self.fails.lock().unwrap() {
+        let unreadable = *self.unreadable.lock().unwrap();
+        let is_unreadable = unreadable.is_some_and(|end| key.to_string().ends_with(end));
+        if *self.fails.lock().unwrap() || is_unreadable {
             return Err(TransformError {
                 key: key.to_string(),
                 reason: "told to fail".to_owned(),
@@ -557,6 +561,18 @@ impl Stream {
             "{seen:?}"
         );
         seen
+    }
+
+    /// The next event must be of this kind and object, at whatever version.
+    pub async fn expect_any(&mut self, kind: &str, name: &str) -> Seen {
+        let seen = self.next().await.expect("the stream should go on");
+        assert_eq!((seen.kind.as_str(), seen.name.as_str()), (kind, name));
+        seen
+    }
+
+    /// The stream must be over.
+    pub async fn expect_end(&mut self) {
+        assert_eq!(self.next().await, None, "the stream should end silently");
     }
 
     /// Nothing is there to read, now that everything written before was acknowledged and a

@@ -88,6 +88,7 @@ on_every_layer! {
         li_18_items_carry_their_own_versions,
         li_30_later_pages_show_the_state_of_the_first_whatever_is_written,
         li_23_a_list_never_claims_more_than_it_shows,
+        li_20_to_31_the_whole_matrix_of_versions_limits_and_tokens,
     },
     watch::{
         ts_50_selectors_turn_updates_into_added_and_deleted,
@@ -109,6 +110,9 @@ on_every_layer! {
         wa_17_initial_events_from_the_future_are_refused,
         ts_64_65_bookmarks_cover_what_was_sent,
         wa_15_the_end_bookmark_never_claims_more_than_was_sent,
+        wa_47_a_bookmark_that_is_due_waits_for_the_end_of_the_initial_events,
+        wa_18_the_state_and_what_follows_join_without_a_gap,
+        wc_42_while_the_cache_fills_some_reads_are_refused_and_no_writes,
     },
     dry_run::{
         st_80_create,

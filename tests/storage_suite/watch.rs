@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use actors::engine::Revision;
-use taffrail::storage::{Expired, StorageErrorKind};
+use taffrail::storage::{Asked, Expired, StorageErrorKind};
 
 use crate::harness::*;
 
@@ -131,19 +131,21 @@ pub async fn ts_54_events_queue_up_in_order(h: Rc<Harness>) {
 }
 
 pub async fn ts_55_an_unreadable_event_ends_the_watch(h: Rc<Harness>) {
-    if h.layer.is_cached() {
-        // A cache that can't decode an event fills anew; its watches end (WA-37).
-        return;
-    }
     let created = h.create(&pod("ns", "a")).await;
     let mut stream = h
         .watch(Watch::below("/pods").after(created.revision))
         .await
         .unwrap();
-    h.set_node("/pods/ns/a", "n").await;
-    *h.faulty.fails.lock().unwrap() = true;
+    *h.faulty.unreadable.lock().unwrap() = Some("/b");
+    h.create(&pod("ns", "b")).await;
+    if h.layer.is_cached() {
+        // A cache that can't decode an event fills anew; its watches end (WA-37).
+        stream.expect_end().await;
+        return;
+    }
+    h.create(&pod("ns", "c")).await;
     assert_eq!(stream.next().await.unwrap().kind, "Error", "WA-33, TS-70");
-    assert_eq!(stream.next().await, None, "nothing may follow");
+    stream.expect_end().await;
 }
 
 /// WA-35.
@@ -362,7 +364,7 @@ pub async fn ts_64_65_bookmarks_cover_what_was_sent(h: Rc<Harness>) {
         }
         reached = seen.revision;
     }
-    // Due two seconds before the end; below the cache nobody sends any.
+    // Due two seconds before the end; below the cache nobody sends any (WA-19).
     assert_eq!(bookmarks, usize::from(h.layer.is_cached()), "WA-42");
     while let Some(seen) = without.next().await {
         assert_eq!(seen.kind, "Added", "WA-40");
@@ -389,5 +391,171 @@ pub async fn wa_15_the_end_bookmark_never_claims_more_than_was_sent(h: Rc<Harnes
             }
         }
         before = created.revision;
+    }
+}
+
+/// WA-47: nothing may say "up to here" before the initial events have been sent.
+pub async fn wa_47_a_bookmark_that_is_due_waits_for_the_end_of_the_initial_events(h: Rc<Harness>) {
+    let mut names = Vec::new();
+    for number in 0..5 {
+        names.push(h.create(&pod("ns", &format!("a{number}"))).await);
+    }
+    let watch = Watch::below("/pods").initial(true).bookmarks();
+    let lasts = Duration::from_secs(3);
+    let mut stream = h.watch(watch.lasts(lasts)).await.unwrap();
+    // The first of them, so that the stream runs; the others wait while the bookmark falls due,
+    // two seconds before the end.
+    stream.expect("Added", "ns/a0", names[0].revision).await;
+    tokio::time::sleep(lasts / 2).await;
+    let later = h.create(&pod("ns", "b")).await;
+    // A bookmark that would tell nothing new is left out (WA-44), so let the cache hear of it.
+    h.list(List::below("/pods")).await.unwrap();
+    for object in &names[1..] {
+        let name = format!("ns/{}", object.attributes.name);
+        stream.expect("Added", &name, object.revision).await;
+    }
+    let end = stream.expect("End", "/", names[4].revision).await;
+    stream.expect("Added", "ns/b", later.revision).await;
+    if h.layer.is_cached() {
+        let bookmark = stream.expect("Bookmark", "/", later.revision).await;
+        assert!(bookmark.revision > end.revision);
+    }
+    stream.expect_end().await;
+}
+
+/// WA-18: the initial events are of one version, and what follows starts right behind it.
+pub async fn wa_18_the_state_and_what_follows_join_without_a_gap(h: Rc<Harness>) {
+    const OBJECTS: usize = 20;
+    const ROUNDS: usize = 10;
+    for number in 0..OBJECTS {
+        h.create(&pod("ns", &format!("a{number:02}"))).await;
+    }
+    let writer = async {
+        let mut written = Vec::new();
+        for round in 0..ROUNDS {
+            for number in 0..OBJECTS {
+                let key = format!("/pods/ns/a{number:02}");
+                written.push(h.set_node(&key, &format!("n{round}")).await);
+            }
+        }
+        written
+    };
+    let opener = async {
+        let mut streams = Vec::new();
+        for _ in 0..ROUNDS {
+            let watch = Watch::below("/pods").initial(true).bookmarks();
+            streams.push(h.watch(watch).await.unwrap());
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        streams
+    };
+    let (written, streams) = futures_util::join!(writer, opener);
+    let last = written.last().unwrap().revision;
+    for mut stream in streams {
+        let mut state = std::collections::BTreeMap::new();
+        let end = loop {
+            let seen = stream.next().await.unwrap();
+            if seen.kind == "End" {
+                break seen.revision;
+            }
+            assert_eq!(seen.kind, "Added");
+            assert_eq!(state.insert(seen.name, seen.revision), None, "once each");
+        };
+        assert_eq!(state.len(), OBJECTS);
+        // What was last written of each object up to the end bookmark is what the state shows.
+        for object in written.iter().filter(|object| object.revision <= end) {
+            let name = format!("ns/{}", object.attributes.name);
+            assert!(state[&name] >= object.revision, "{name} at {end}");
+        }
+        assert!(state.values().all(|revision| *revision <= end));
+        let mut next = written.iter().filter(|object| object.revision > end);
+        while let Some(object) = next.next() {
+            let name = format!("ns/{}", object.attributes.name);
+            stream.expect("Modified", &name, object.revision).await;
+        }
+        assert!(end <= last);
+    }
+}
+
+/// WC-42, LI-16, PF-13, PF-20, PF-30: while one value can't be read its resource's cache can't be
+/// filled. Reads that the store can bear go there, others are told to come again, writes go on;
+/// nothing leaves the object out as if it had been deleted.
+pub async fn wc_42_while_the_cache_fills_some_reads_are_refused_and_no_writes(h: Rc<Harness>) {
+    let first = h.create(&pod("ns", "a")).await;
+    h.create(&pod("other", "b")).await;
+    let mut running = h
+        .watch(Watch::below("/pods").after(first.revision))
+        .await
+        .unwrap();
+    running.expect_any("Added", "other/b").await;
+    *h.faulty.unreadable.lock().unwrap() = Some("/bad");
+    h.create(&pod("ns", "bad")).await;
+    if h.layer.is_cached() {
+        running.expect_end().await;
+        assert!(h.storage.readiness_check().is_err(), "ST-73");
+        refuses_what_is_dear(&h).await;
+    }
+    let bounded = h.list(List::below("/pods/other").limit(5)).await.unwrap();
+    assert_eq!(names(&bounded), ["other/b"], "from the store");
+    let whole = h.list(List::below("/pods").limit(5)).await;
+    assert!(
+        matches!(kind(whole), StorageErrorKind::Internal(text) if text.contains("/ns/bad")),
+        "the whole list fails, and says why"
+    );
+    for asked in [Asked::Unset, Asked::Any, Asked::At(first.revision)] {
+        let found = h.get("/pods/ns/a", asked).await.unwrap().unwrap();
+        assert_eq!(found.revision, first.revision);
+    }
+    let written = h.set_node("/pods/ns/a", "n").await;
+    let created = h.create(&pod("ns", "c")).await;
+    let deleted = h.delete("/pods/other/b").await.unwrap();
+
+    *h.faulty.unreadable.lock().unwrap() = None;
+    while h.storage.readiness_check().is_err() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let all = h.list(List::below("/pods")).await.unwrap();
+    assert_eq!(names(&all), ["ns/a", "ns/bad", "ns/c"]);
+    // Who was cut off resumes where it was and misses nothing (WC-43).
+    let resumed = Watch::below("/pods").after(first.revision);
+    let mut resumed = h.watch(resumed).await.unwrap();
+    resumed.expect_any("Added", "other/b").await;
+    resumed.expect_any("Added", "ns/bad").await;
+    resumed.expect("Modified", "ns/a", written.revision).await;
+    resumed.expect("Added", "ns/c", created.revision).await;
+    resumed.expect("Deleted", "other/b", deleted.revision).await;
+}
+
+/// What a cache that fills refuses, with a time to come again (WC-41).
+async fn refuses_what_is_dear(h: &Harness) {
+    let only_a = |list: List| list.select("", "metadata.name=a");
+    let labelled = |list: List| list.select("app=web", "");
+    for list in [
+        List::below("/pods"),
+        List::below("/pods").any(),
+        List::below("/pods").not_older(Revision(1)),
+        List::below("/pods").exact(Revision(1)),
+        List::of("/pods/ns/a"),
+        only_a(List::below("/pods").limit(5)),
+        labelled(List::below("/pods").limit(5)),
+    ] {
+        let described = format!("{:?}", list.0.asked);
+        let StorageErrorKind::NotReady {
+            retry_after,
+            last_error,
+        } = kind(h.list(list).await)
+        else {
+            panic!("{described}: it should be told to come again");
+        };
+        assert!((1..=30).contains(&retry_after), "{retry_after}");
+        assert!(last_error.is_some_and(|why| why.contains("/ns/bad")));
+    }
+    for watch in [
+        Watch::below("/pods"),
+        Watch::below("/pods").after(Revision(1)),
+        Watch::below("/pods").initial(true).bookmarks(),
+    ] {
+        let refused = h.watch(watch).await.map(|_| ());
+        assert!(matches!(kind(refused), StorageErrorKind::NotReady { .. }));
     }
 }

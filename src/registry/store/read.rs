@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use actors::dispatcher::LocalDispatcher;
+use actors::engine::Revision;
 use actors::object::CachedObject;
 use actors::watch::{Projection, Scope, WatchInterest};
 use tokio::time::Instant;
@@ -13,7 +14,7 @@ use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::registry::errors::{Verb, goes_in_stream};
 use crate::registry::keys::{ReadScope, read_scope};
-use crate::storage::{GetRequest, ListRequest, ObjectList, WatchRequest, WatchStream};
+use crate::storage::{Asked, GetRequest, ListRequest, ObjectList, WatchRequest, WatchStream};
 
 /// Why a watch is not opened, and how the client is told (WA-6).
 #[derive(Clone, Debug)]
@@ -66,8 +67,12 @@ impl RegistryStore {
         options: &ListOptions,
         selection: Arc<Selection>,
     ) -> Result<ObjectList, Box<Status>> {
-        let asked = list_version(&options.resource_version)?;
         let paging = options.continue_token.is_some();
+        let asked = match list_version(&options.resource_version) {
+            // Beside a token any version but 0 is refused, after the token itself (LI-2).
+            Err(_) if paging => Asked::At(Revision::ZERO),
+            asked => asked?,
+        };
         let ReadScope { key, recursive } = self.scope(namespace, &selection, !paging)?;
         let request = ListRequest {
             key,

@@ -164,3 +164,24 @@ fn a_refusal_in_the_stream_is_an_error_event_wa_6() {
     assert_eq!(event["object"]["code"], 410);
     assert_eq!(event["object"]["reason"], "Expired");
 }
+
+#[test]
+fn a_running_stream_fails_with_an_internal_error_in_every_form_wa_33_wa_36() {
+    let forms: [Box<dyn Projection>; 3] = [
+        Box::new(JsonProjection::new(&CONFIGMAPS)),
+        Box::new(MetadataProjection::new(MetaVersion::V1)),
+        Box::new(table(IncludeObject::None)),
+    ];
+    for form in forms {
+        let event = read(&form.error("the value of /registry/configmaps/d/a can't be read"));
+        assert_eq!(event["type"], "ERROR");
+        let status = &event["object"];
+        assert_eq!(status["kind"], "Status");
+        assert_eq!(
+            (&status["code"], &status["reason"]),
+            (&json!(500), &json!("InternalError"))
+        );
+        let message = status["message"].as_str().unwrap_or_default();
+        assert!(message.contains("/registry/configmaps/d/a"), "{message}");
+    }
+}

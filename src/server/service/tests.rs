@@ -1,5 +1,6 @@
 use actors::dispatcher::Caller;
 use actors::dispatcher::DispatcherConfig;
+use actors::engine::{Change, Expect, Key, LeaseId, Mutation, Origin};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::HeaderMap;
@@ -10,7 +11,7 @@ use crate::server::auth::{AdminToken, Authenticator};
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::health::Health;
 use crate::server::heavy::HeavyWork;
-use crate::server::testing::{run, stored};
+use crate::server::testing::{Stored, run, stored};
 
 /// A service over a store in memory, filled caches included.
 async fn service() -> Service {
@@ -18,7 +19,10 @@ async fn service() -> Service {
 }
 
 async fn limited(limits: InFlightLimits) -> Service {
-    let stored = stored(true).await;
+    over(stored(true).await, limits)
+}
+
+fn over(stored: Stored, limits: InFlightLimits) -> Service {
     let health = Health::default();
     health.complete_start();
     let shared = Shared::new(SharedParts {
@@ -491,5 +495,65 @@ fn a_watch_for_less_than_no_time_ends_at_once_wa_2() {
             let next = tokio::time::timeout(patience, next).await;
             assert_eq!(next == Ok(None), ends, "{seconds}: {next:?}");
         }
+    });
+}
+
+#[test]
+fn a_cache_that_can_not_be_filled_refuses_for_its_resource_alone_pf_13_wc_42() {
+    run(async {
+        let stored = stored(true).await;
+        let engine = Arc::clone(&stored.engine);
+        let service = over(stored, InFlightLimits::default());
+        let namespace = r#"{"metadata":{"name":"default"}}"#;
+        call(&service, "POST", "/api/v1/namespaces", namespace).await;
+        const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+        let secret = |name: &str| format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
+        let good = call(&service, "POST", SECRETS, &secret("good")).await;
+        assert_eq!(good.code, 201, "{}", good.text);
+        let garbage = Mutation {
+            key: Key::new("/registry/secrets/elsewhere/bad"),
+            expect: Expect::Absent,
+            change: Change::Put {
+                value: "no secret".into(),
+                lease: LeaseId::default(),
+            },
+            origin: Origin::default(),
+        };
+        engine.commit(garbage).await.expect("a commit");
+        let refused = loop {
+            let got = call(&service, "GET", SECRETS, "").await;
+            match got.code {
+                200 => tokio::task::yield_now().await,
+                _ => break got,
+            }
+        };
+        let watch = format!("{SECRETS}?watch=true");
+        let everywhere = "/api/v1/secrets?watch=true&resourceVersion=1".to_owned();
+        let named = format!("{SECRETS}?fieldSelector=metadata.name=good&limit=1");
+        let mut refusals = vec![refused];
+        for target in [watch, everywhere, named] {
+            refusals.push(call(&service, "GET", &target, "").await);
+        }
+        for got in refusals {
+            assert_eq!(got.code, 429, "{}", got.text);
+            let status = got.json();
+            assert_eq!(status["reason"], "TooManyRequests");
+            let seconds = status["details"]["retryAfterSeconds"].to_string();
+            assert_eq!(got.header("retry-after"), seconds);
+            assert!(matches!(seconds.parse(), Ok(1..=30)), "{seconds}");
+        }
+        // Its own single objects, bounded lists and writes go on; so does everything else.
+        let path = format!("{SECRETS}/good");
+        let bounded = format!("{SECRETS}?limit=5");
+        for target in [path.as_str(), bounded.as_str(), CMS, "/api/v1/pods"] {
+            let got = call(&service, "GET", target, "").await;
+            assert_eq!(got.code, 200, "{target}: {}", got.text);
+        }
+        assert_eq!(
+            call(&service, "POST", SECRETS, &secret("more")).await.code,
+            201
+        );
+        assert_eq!(call(&service, "DELETE", &path, "").await.code, 200);
+        assert_eq!(call(&service, "POST", CMS, &secret("a")).await.code, 201);
     });
 }

@@ -102,6 +102,7 @@ scenarios! {
     fanout_bookmarks "fanout-bookmarks",
     fanout_deleted_version "fanout-deleted-version",
     fanout_events_involved "fanout-events-involved",
+    fanout_fields "fanout-fields",
     fanout_initial_events "fanout-initial-events",
     fanout_label_transitions "fanout-label-transitions",
     fanout_list_matrix "fanout-list-matrix",
