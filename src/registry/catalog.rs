@@ -168,7 +168,10 @@ pub fn storage_version_hash(definition: &ResourceDefinition) -> String {
 mod tests {
     use std::collections::HashSet;
 
+    use actors::watch::Predicate;
+
     use super::*;
+    use crate::api::selector::Selection;
 
     /// API-26: the values of http.md 6.1.
     #[test]
@@ -215,6 +218,43 @@ mod tests {
         }
         assert_eq!(core::SERVICES.key_prefix, "services/specs");
         assert_eq!(core::NODES.key_prefix, "minions");
+    }
+
+    /// 6.3, WA-52: watchers of any of these fields are filed under the value they want.
+    #[test]
+    fn each_field_that_a_kind_is_selected_by_is_a_topic() {
+        let fields = |plural: &str| match plural {
+            "pods" => {
+                "spec.nodeName spec.host spec.restartPolicy spec.schedulerName \
+                 spec.serviceAccountName spec.hostNetwork status.phase status.podIP \
+                 status.podIPs status.nominatedNodeName"
+            }
+            "nodes" => "spec.unschedulable",
+            "namespaces" => "status.phase",
+            "secrets" => "type",
+            "services" => "spec.clusterIP spec.type",
+            "events" => {
+                "involvedObject.kind involvedObject.namespace involvedObject.name \
+                 involvedObject.uid involvedObject.apiVersion involvedObject.resourceVersion \
+                 involvedObject.fieldPath reason reportingComponent source type"
+            }
+            _ => "",
+        };
+        for row in DEFINITIONS {
+            let labels: Vec<&str> = fields(row.plural).split_whitespace().collect();
+            let known: Vec<&str> = row.selectable_fields.iter().map(|f| f.label).collect();
+            assert_eq!(known, labels, "{}", row.plural);
+            for (place, label) in labels.iter().enumerate() {
+                let demand = |text: &str| {
+                    let selection = Selection::parse("a=b", text, row).expect("a selector");
+                    let demanded = selection.demanded_field();
+                    demanded.map(|(place, value)| (place, value.to_owned()))
+                };
+                let wanted = Some((place, "x".to_owned()));
+                assert_eq!(demand(&format!("metadata.name!=y,{label}=x")), wanted);
+                assert_eq!(demand(&format!("{label}!=x")), None);
+            }
+        }
     }
 
     /// 6.1: names, short names and kinds are unique within a group; lists are sorted.

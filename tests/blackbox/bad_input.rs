@@ -249,7 +249,8 @@ async fn bad_selectors_tokens_and_versions_are_refused() {
 
 #[tokio::test]
 async fn a_version_of_the_future_is_a_timeout_with_its_cause() {
-    // ST-13, API-122: 504 with the cause that client-go knows, in a list, a get and a watch.
+    // ST-13, API-122, WC-30, WA-13, PF-12: 504 with the cause that client-go knows, in a list, a
+    // get and a watch, after a wait for it to come about.
     let daemon = Daemon::start().await;
     let client = daemon.client();
     client
@@ -284,7 +285,8 @@ async fn a_version_of_the_future_is_a_timeout_with_its_cause() {
 
 #[tokio::test]
 async fn a_compacted_version_is_expired_in_lists_pages_and_watches() {
-    // LI-50, LI-51, WA-30.
+    // LI-50, LI-51, LI-52, WA-30, PF-10, PF-12, PF-13: 410, in a watch as an event; a token comes
+    // with another one to go on with.
     let mut daemon = Daemon::with(&["--retention-age", "1s"]).await;
     let client = daemon.client();
     let first = client

@@ -151,7 +151,7 @@ pub async fn ts_15d_pages_of_exact_lists_count_what_remains(h: Rc<Harness>) {
             let expected = (remaining > 0).then_some(remaining);
             assert_eq!(
                 page.remaining_item_count, expected,
-                "limit {limit} at r{at} (LI-24)"
+                "limit {limit} at r{at} (LI-24, PF-9)"
             );
             let last = names(&page).pop().unwrap();
             let next = page
@@ -211,7 +211,7 @@ pub async fn ts_15e_tokens_continue_at_their_version(h: Rc<Harness>) {
                     .list(list.token(token.clone()).limit(limit))
                     .await
                     .unwrap();
-                assert_eq!(names(&page), expected, "{start:?} at r{at} (LI-42)");
+                assert_eq!(names(&page), expected, "{start:?} at r{at} (LI-42, PF-26)");
                 assert_eq!(page.revision, r[at]);
                 assert_eq!(page.remaining_item_count, remaining);
             }
@@ -487,7 +487,7 @@ pub async fn ts_22_an_expired_token_comes_with_a_fresh_one(h: Rc<Harness>) {
         },
     } = kind(expired)
     else {
-        panic!("LI-51: a 410 with a fresh token");
+        panic!("LI-51, PF-10: a 410 with a fresh token");
     };
     let second = h
         .list(List::below("/pods").token(fresh).limit(1))
@@ -586,7 +586,7 @@ pub async fn ts_33_compaction_ends_exact_reads(h: Rc<Harness>) {
                 what: Expired::List
             }
         ),
-        "LI-50, LI-53"
+        "LI-50, LI-53, and at once rather than at the next poll (WC-53)"
     );
     assert_eq!(h.engine.compacted(), newest);
     h.list(List::below("/pods").exact(newest))

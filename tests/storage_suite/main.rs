@@ -3,11 +3,9 @@
 //!
 //! Another engine joins by a variant of `harness::Layer`; no check changes for it.
 //!
-//! Rules of the slice that no check cites, as there is nothing to get wrong: LI-3 (how a version is
-//! meant is an enum; unknown words end in `api::options`), LI-15 (an engine counts and reads in one
-//! transaction), LI-17 (a request's time-out drops its future), LI-19 (attributes are part of a
-//! decoded object), ST-32 and ST-50 (objects are moved in, answers are returned), ST-76 (the port's
-//! `compacted`, in the engine suite).
+//! Rules that no check cites, as there is nothing to get wrong: ST-32 and ST-50 (objects are moved
+//! in, answers are returned), ST-76 (the port's `compacted`, in the engine suite). Those of lists
+//! and watches stand in `tests/deviations.md`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

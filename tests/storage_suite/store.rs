@@ -193,6 +193,7 @@ pub async fn ts_10_delete_with_a_suggestion_of_a_deleted_object(h: Rc<Harness>) 
     assert!(matches!(kind(missing), StorageErrorKind::KeyNotFound));
 }
 
+/// PF-19.
 pub async fn ts_11_a_failing_validation_is_checked_on_fresh_data(h: Rc<Harness>) {
     let created = h.create(&pod("ns", "a")).await;
     let calls = AtomicUsize::new(0);
@@ -366,6 +367,7 @@ pub async fn ts_27_the_loser_of_a_race_is_called_twice(h: Rc<Harness>) {
     assert_eq!(object.at(&["loser"]), Some(&json!(true)));
 }
 
+/// PF-19.
 pub async fn ts_28_errors_on_stale_suggestions_are_hidden(h: Rc<Harness>) {
     let created = h.create(&pod("ns", "a")).await;
     let calls = AtomicUsize::new(0);

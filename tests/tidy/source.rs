@@ -63,7 +63,8 @@ pub fn product(folder: &str) -> Vec<Source> {
         .collect()
 }
 
-fn is_test(path: &Path) -> bool {
+/// Whether a file of a crate is compiled for tests alone.
+pub fn is_test(path: &Path) -> bool {
     path.strip_prefix(root()).unwrap().iter().any(|part| {
         let part = part.to_str().unwrap();
         matches!(part, "tests" | "tests.rs" | "fixture.rs" | "testing.rs")

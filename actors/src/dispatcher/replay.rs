@@ -161,6 +161,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn without_the_old_value_a_replay_ends_rather_than_guess_wa_32_pf_29() {
+        let engine = FakeEngine::new();
+        engine.put(&key("ns/a"), "red 1");
+        engine.put(&key("ns/a"), "red 2");
+        let request = HistoryRequest {
+            prefix: prefix(),
+            after: Revision(1),
+            until: Revision(2),
+            bytes_max: usize::MAX,
+        };
+        let mut chunk = engine.shared().history(request).await.unwrap();
+        chunk.events[0].previous = None;
+        let mut red = interest(Scope::All);
+        red.predicate = Arc::new(ColorIs("red"));
+        let failed = replay(chunk, &red, &OneLiners).err().unwrap();
+        assert!(failed.contains("/registry/things/ns/a"), "{failed}");
+        assert!(failed.contains("revision 2"), "{failed}");
+    }
+
+    #[tokio::test]
     async fn an_event_that_cannot_be_read_ends_the_replay_with_its_reason_wa_33() {
         let engine = FakeEngine::new();
         engine.put(&key("ns/a"), "red 1");

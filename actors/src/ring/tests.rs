@@ -45,7 +45,7 @@ fn events_are_addressed_by_sequence_and_found_by_revision() {
 }
 
 #[test]
-fn a_watch_from_the_last_revision_dropped_still_works_and_no_older_one_wa_30() {
+fn a_watch_from_the_last_revision_dropped_still_works_and_no_older_one_wa_30_wc_4() {
     let mut ring = ring(1..=5);
     let dropped = ring.evict();
     assert_eq!(dropped.len(), 1);
@@ -64,7 +64,7 @@ fn a_revision_leaves_as_a_whole() {
 }
 
 #[test]
-fn after_a_fill_a_watch_from_its_revision_works_and_sequences_count_on_ts_81() {
+fn after_a_fill_a_watch_from_its_revision_works_and_sequences_count_on_wc_5_ts_81() {
     let mut ring = ring(1..=5);
     assert_eq!(ring.reset(Revision(40)).len(), 5);
     assert_eq!(ring.after(Revision(39)), None);

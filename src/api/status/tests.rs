@@ -265,7 +265,7 @@ fn namespaces_refuse_what_the_lifecycle_forbids() {
     );
 }
 
-/// ST-11, ST-13, ST-15, A13.
+/// ST-11, PF-21, ST-13, ST-15, A13.
 #[test]
 fn what_may_be_tried_again_says_when() {
     let status = document(&Status::too_large_version(Revision(999), Revision(900), 1));

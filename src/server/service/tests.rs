@@ -412,7 +412,7 @@ fn tables_and_metadata_come_by_the_accept_header_api_66() {
 }
 
 #[test]
-fn a_watch_begins_with_the_state_and_refuses_in_the_stream_wa_5_and_6() {
+fn a_watch_begins_with_the_state_and_refuses_in_the_stream_wa_5_wa_6_pf_16() {
     run(async {
         let service = service().await;
         let body = r#"{"metadata":{"name":"default"}}"#;

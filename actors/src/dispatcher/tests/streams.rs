@@ -245,7 +245,7 @@ fn watchers_of_another_generation_end_silently_wa_37() {
 }
 
 #[test]
-fn a_watcher_that_is_dropped_leaves_nothing_behind() {
+fn a_watcher_that_is_dropped_leaves_nothing_behind_wa_35() {
     run(async {
         let stage = Stage::new(RING_BYTES);
         let dispatcher = dispatcher();

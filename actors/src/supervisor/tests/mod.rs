@@ -90,7 +90,7 @@ fn a_write_to_another_resource_moves_an_idle_cache_too_pf_17() {
 }
 
 #[test]
-fn freshness_that_never_comes_times_out_with_what_there_is_wa_12() {
+fn freshness_that_never_comes_times_out_with_what_there_is_wa_12_wc_30() {
     actix_rt::System::new().block_on(async {
         let engine = FakeEngine::new();
         engine.put(&key("default/a"), "red 1");
@@ -280,7 +280,7 @@ fn a_resource_whose_cacher_dies_too_often_is_degraded_and_the_others_go_on() {
 }
 
 #[test]
-fn turns_and_compactions_come_from_the_house_and_end_with_it() {
+fn turns_and_compactions_come_from_the_house_and_end_with_it_wc_50() {
     actix_rt::System::new().block_on(async {
         let engine = FakeEngine::new();
         engine.put(&key("ns/a"), "red 1");
@@ -301,6 +301,8 @@ fn turns_and_compactions_come_from_the_house_and_end_with_it() {
             .collect();
         assert_eq!(names[0], "cacher/things");
         assert_eq!(names.last().map(String::as_str), Some("compactor/store"));
+        house.stop().await;
+        // What is stopped already has nothing against it.
         house.stop().await;
         let refused = writers.turn(&key("ns/a"), soon()).await;
         assert_eq!(refused.unwrap_err(), crate::writer::TurnError::Gone);

@@ -100,6 +100,25 @@ async fn versions_are_checked_per_verb() {
         .list(None, &options, Arc::new(Selection::default()))
         .await;
     assert_eq!(refusal(answer).0, 400);
+    // LI-2: beside a token no version is taken, and the token is looked at first.
+    for (token, message) in [
+        (
+            "!",
+            "invalid continue token: continue key is not valid: not base64",
+        ),
+        (
+            "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0IjoiYVx1MDAwMCJ9",
+            "specifying resource version is not allowed when using continue",
+        ),
+    ] {
+        let options = ListOptions {
+            continue_token: Some(token.to_owned()),
+            ..options.clone()
+        };
+        let everything = Arc::new(Selection::default());
+        let answer = store.list(None, &options, everything).await;
+        assert_eq!(refusal(answer), (400, "BadRequest", message.to_owned()));
+    }
     let options = ListOptions {
         resource_version: "2".to_owned(),
         version_match: Some(VersionMatchText::Exact),
