@@ -32,6 +32,8 @@ use taffrail::storage::{
     VersionMatch, WatchRequest, WatchStream,
 };
 
+use crate::observed::Observed;
+
 /// Namespaced pods with `spec.nodeName` to select by, as the suites of Kubernetes use them.
 pub fn pods() -> &'static ResourceDefinition {
     let found = DEFINITIONS
@@ -98,6 +100,7 @@ pub struct Harness {
     pub storage: Arc<dyn Storage>,
     pub dry: Arc<dyn Storage>,
     pub engine: Arc<dyn Engine>,
+    pub observed: Arc<Observed>,
     pub faulty: Arc<Faulty>,
     pub codec: Codec,
     dispatcher: LocalDispatcher,
@@ -130,6 +133,8 @@ impl Harness {
                 (EmbeddedEngine::open(options).unwrap(), Some(directory))
             }
         };
+        let observed = Observed::new(engine);
+        let engine: Arc<dyn Engine> = observed.clone();
         let faulty = Arc::new(Faulty::default());
         let codec = Codec::new(pods());
         let keys = Keys::new("/registry", pods().key_prefix).unwrap();
@@ -156,6 +161,7 @@ impl Harness {
             storage,
             dry,
             engine,
+            observed,
             faulty,
             codec,
             dispatcher,

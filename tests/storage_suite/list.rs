@@ -3,9 +3,10 @@
 use std::rc::Rc;
 
 use actors::engine::{Change, Expect, Key, LeaseId, Mutation, Outcome, Revision};
+use metrics_exporter_prometheus::PrometheusBuilder;
 use taffrail::api::continuation::Continuation;
 use taffrail::storage::codec::object_of;
-use taffrail::storage::{Asked, Expired, StorageErrorKind, VersionMatch};
+use taffrail::storage::{Asked, Expired, StorageError, StorageErrorKind, VersionMatch};
 
 use crate::harness::*;
 
@@ -447,8 +448,13 @@ pub async fn ts_20_paging_to_a_rare_object(h: Rc<Harness>) {
     let rare = List::below("/pods")
         .limit(1)
         .select("", "metadata.name=pod-299");
+    h.list(List::below("/pods").limit(1)).await.unwrap();
+    let before = h.observed.reads();
     let page = h.list(rare).await.unwrap();
     assert_eq!((page.items.len(), page.continue_token), (1, None), "LI-12");
+    // 1, 2, 4 and so on to 256 make 511 in nine pages; the cache looks for itself.
+    let reads = if h.layer.is_cached() { 0 } else { 9 };
+    assert_eq!(h.observed.reads() - before, reads, "LI-12");
 }
 
 pub async fn ts_21_continuation_with_a_filter(h: Rc<Harness>) {
@@ -862,4 +868,163 @@ pub async fn li_20_to_31_the_whole_matrix_of_versions_limits_and_tokens(h: Rc<Ha
         }
     }
     assert!(rows > 900, "{rows}");
+}
+
+/// LI-20, LI-21, LI-30: a consistent read waits for the cache, and when that takes too long reads
+/// the store. Who names a version is told to come again instead (LI-23, LI-26, WA-13), and so is a
+/// watch that wants the newest state (WA-12). What came of consistent reads is counted (LI-35).
+pub async fn li_20_a_cache_that_lags_is_waited_for_and_then_passed_by(h: Rc<Harness>) {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let _metered = metrics::set_default_local_recorder(&recorder);
+    let metered = |success: bool, fallback: bool| {
+        let labels = format!(r#"success="{success}",fallback="{fallback}""#);
+        let page = recorder.handle().render();
+        let mut samples = page.lines().filter(|line| {
+            line.starts_with("apiserver_watch_cache_consistent_read_total{")
+                && line.contains(&labels)
+        });
+        let sample = samples.next().and_then(|line| line.rsplit(' ').next());
+        sample.map_or(0, |number| number.parse().unwrap())
+    };
+    let a = h.create(&pod("ns", "a")).await;
+    h.list(List::below("/pods")).await.unwrap();
+    let counted = |number: usize| if h.layer.is_cached() { number } else { 0 };
+    assert_eq!(metered(true, false), counted(1));
+    h.observed.hold_feeds(true);
+    let b = h.create(&pod("ns", "b")).await;
+    let cached = h.layer.is_cached();
+
+    let consistent = [
+        List::below("/pods"),
+        List::below("/pods").limit(5),
+        List::below("/pods").select("", "metadata.name!=c"),
+        List::below("/pods").token(token(-1, "ns/\0")),
+    ];
+    let consistent = consistent.map(|list| h.list(list));
+    let consistent = async {
+        for list in futures_util::future::join_all(consistent).await {
+            let list = list.unwrap();
+            assert_eq!(names(&list), ["ns/a", "ns/b"]);
+            assert_eq!(list.revision, b.revision);
+        }
+    };
+    let single = async {
+        let list = h.list(List::of("/pods/ns/b")).await.unwrap();
+        assert_eq!((list.items, list.revision), (vec![b.clone()], b.revision));
+        let got = h.get("/pods/ns/b", Asked::Unset).await.unwrap();
+        assert_eq!(got, Some(b.clone()), "ST-23");
+    };
+    let named = [
+        List::below("/pods").at(b.revision),
+        List::below("/pods").not_older(b.revision),
+        List::below("/pods").not_older(b.revision).limit(5),
+        List::of("/pods/ns/b").not_older(b.revision),
+    ];
+    let named = named.map(|list| h.list(list));
+    let named = async {
+        for list in futures_util::future::join_all(named).await {
+            match list {
+                Err(error) if cached => assert!(is_too_large(&error), "{error:?}"),
+                list => assert_eq!((cached, list.unwrap().revision), (false, b.revision)),
+            }
+        }
+    };
+    let watches = [
+        Watch::below("/pods").initial(true).bookmarks(),
+        Watch::below("/pods").after(b.revision).initial(true),
+    ];
+    let watches = watches.map(|watch| h.watch(watch));
+    let watches = async {
+        for watch in futures_util::future::join_all(watches).await {
+            match watch.map(|_| ()) {
+                Err(error) => assert!(cached && is_too_large(&error), "{error:?}"),
+                Ok(()) => assert!(!cached),
+            }
+        }
+    };
+    futures_util::join!(consistent, single, named, watches);
+    assert_eq!(
+        metered(true, true),
+        counted(5),
+        "the four, and that of one object"
+    );
+    *h.faulty.fails.lock().unwrap() = true;
+    let failed = h.list(List::below("/pods")).await;
+    assert!(matches!(kind(failed), StorageErrorKind::Internal(_)));
+    *h.faulty.fails.lock().unwrap() = false;
+    assert_eq!(
+        (metered(false, true), metered(true, false)),
+        (counted(1), counted(1))
+    );
+
+    // These wait for nothing: any state may be an old one, and never claims to be another.
+    let any = h.list(List::below("/pods").any()).await.unwrap();
+    match cached {
+        true => assert_eq!(
+            (names(&any), any.revision),
+            (vec!["ns/a".into()], a.revision)
+        ),
+        false => assert_eq!(names(&any), ["ns/a", "ns/b"]),
+    }
+    let old = List::below("/pods").not_older(a.revision);
+    assert!(h.list(old).await.unwrap().revision >= a.revision);
+    let watch = Watch::below("/pods").after(b.revision).initial(false);
+    let mut later = h.watch(watch).await.unwrap();
+
+    h.observed.hold_feeds(false);
+    let c = h.create(&pod("ns", "c")).await;
+    later.expect("Added", "ns/c", c.revision).await;
+    let list = h.list(List::below("/pods").not_older(c.revision)).await;
+    assert_eq!(names(&list.unwrap()), ["ns/a", "ns/b", "ns/c"]);
+}
+
+/// Too large a version, with a second to wait (ST-13).
+fn is_too_large(error: &StorageError) -> bool {
+    matches!(
+        error.kind,
+        StorageErrorKind::TooLarge { retry_after: 1, .. }
+    )
+}
+
+/// LI-34: what of the routing table is the cache's costs the store at most a look at its revision;
+/// the store serves the rest by one read each.
+pub async fn li_34_what_the_cache_serves_costs_the_store_no_read(h: Rc<Harness>) {
+    let r = data_set(&h).await;
+    let first = h.list(List::below("/pods").limit(2)).await.unwrap();
+    let old = first.revision;
+    let next = first.continue_token.unwrap();
+    h.set_node("/pods/third/foo", "moved").await;
+    let now = h.list(List::below("/pods")).await.unwrap().revision;
+    let named = |list: List| list.select("", "spec.nodeName=moved");
+    let lists = [
+        ("LI-20", List::below("/pods")),
+        ("LI-20", List::below("/pods/second").limit(1)),
+        ("LI-20", named(List::below("/pods"))),
+        ("LI-21", List::of("/pods/third/foo")),
+        ("LI-22", List::below("/pods").any().limit(2)),
+        ("LI-23", List::below("/pods").at(r[5])),
+        ("LI-24", List::below("/pods").at(now).limit(2)),
+        ("LI-26", List::below("/pods").not_older(r[5]).limit(2)),
+        ("LI-27", List::below("/pods").exact(now)),
+        ("LI-29", List::below("/pods").token(next).limit(2)),
+        (
+            "LI-30",
+            List::below("/pods").token(token(-1, "first/bar\0")),
+        ),
+    ];
+    for (rule, list) in lists {
+        let before = h.observed.reads();
+        let list = h.list(list).await.unwrap();
+        assert!(rule != "LI-29" || list.revision == old, "the page goes on");
+        let expected = if h.layer.is_cached() { 0 } else { 1 };
+        assert_eq!(h.observed.reads() - before, expected, "{rule}");
+    }
+    for (rule, list) in [
+        ("LI-25", List::of("/pods/third/foo").at(r[5]).limit(2)),
+        ("LI-28", List::of("/pods/third/foo").exact(r[5])),
+    ] {
+        let before = h.observed.reads();
+        h.list(list).await.unwrap();
+        assert_eq!(h.observed.reads() - before, 1, "{rule}");
+    }
 }

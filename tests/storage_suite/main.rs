@@ -12,6 +12,7 @@
 mod dry_run;
 mod harness;
 mod list;
+mod observed;
 mod store;
 mod watch;
 
@@ -87,6 +88,8 @@ on_every_layer! {
         li_30_later_pages_show_the_state_of_the_first_whatever_is_written,
         li_23_a_list_never_claims_more_than_it_shows,
         li_20_to_31_the_whole_matrix_of_versions_limits_and_tokens,
+        li_20_a_cache_that_lags_is_waited_for_and_then_passed_by,
+        li_34_what_the_cache_serves_costs_the_store_no_read,
     },
     watch::{
         ts_50_selectors_turn_updates_into_added_and_deleted,

@@ -468,8 +468,7 @@ pub async fn wa_18_the_state_and_what_follows_join_without_a_gap(h: Rc<Harness>)
             assert!(state[&name] >= object.revision, "{name} at {end}");
         }
         assert!(state.values().all(|revision| *revision <= end));
-        let mut next = written.iter().filter(|object| object.revision > end);
-        while let Some(object) = next.next() {
+        for object in written.iter().filter(|object| object.revision > end) {
             let name = format!("ns/{}", object.attributes.name);
             stream.expect("Modified", &name, object.revision).await;
         }
