@@ -102,6 +102,7 @@ on_every_layer! {
         ts_57_a_dropped_watch_is_forgotten,
         ts_59_deleted_events_carry_the_deletions_version,
         ts_62_63_scopes,
+        ts_62_63_every_scope_and_selector_agrees_with_a_plain_model,
         ts_66_initial_events_without_bookmarks,
         ts_67_watch_semantics,
         ts_68_the_end_bookmark_covers_other_namespaces,

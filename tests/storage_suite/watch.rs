@@ -558,3 +558,196 @@ async fn refuses_what_is_dear(h: &Harness) {
         assert!(matches!(kind(refused), StorageErrorKind::NotReady { .. }));
     }
 }
+
+/// What happens to pods in the story below: one of a namespace, with a label and a node, or gone.
+#[derive(Clone, Copy)]
+enum Step {
+    Put(&'static str, &'static str, &'static str),
+    Delete(&'static str),
+}
+
+const STORY: [Step; 11] = [
+    Step::Put("x/a", "web", "n1"),
+    Step::Put("x/b", "db", ""),
+    Step::Put("y/a", "web", "n2"),
+    Step::Put("x/a", "web", "n2"),
+    Step::Put("x/b", "web", "n1"),
+    Step::Put("y/a", "db", "n2"),
+    Step::Delete("x/a"),
+    Step::Put("x/a", "db", "n1"),
+    Step::Delete("y/a"),
+    Step::Put("x/b", "web", ""),
+    Step::Put("x/b", "db", "n3"),
+];
+
+/// Where a watch or list looks: a key, and whether below it.
+const SCOPES: [(&str, bool); 6] = [
+    ("/pods", true),
+    ("/pods/x", true),
+    ("/pods/y", true),
+    ("/pods/none", true),
+    ("/pods/x/a", false),
+    ("/pods/y/a", false),
+];
+const LABELS: [&str; 3] = ["", "app=web", "app!=web"];
+const FIELDS: [&str; 11] = [
+    "",
+    "metadata.name=a",
+    "metadata.name!=a",
+    "metadata.namespace=x",
+    "metadata.namespace!=x",
+    "spec.nodeName=n1",
+    "spec.nodeName!=n1",
+    "spec.nodeName=",
+    "metadata.namespace=x,spec.nodeName=n1",
+    "metadata.name=a,spec.nodeName!=n1",
+    "metadata.name=a,metadata.namespace=x",
+];
+
+/// One way to look at pods, and what a plain model of it sees.
+struct View {
+    scope: (&'static str, bool),
+    labels: &'static str,
+    fields: &'static str,
+}
+
+/// A pod as the model knows it: label and node.
+type Known = (&'static str, &'static str);
+
+impl View {
+    fn all() -> Vec<View> {
+        let mut all = Vec::new();
+        for scope in SCOPES {
+            for labels in LABELS {
+                for fields in FIELDS {
+                    all.push(View {
+                        scope,
+                        labels,
+                        fields,
+                    });
+                }
+            }
+        }
+        all
+    }
+
+    fn shows(&self, name: &str, (label, node): Known) -> bool {
+        let path = format!("/pods/{name}");
+        let within = match self.scope {
+            (key, true) => path.starts_with(&format!("{key}/")),
+            (key, false) => path == key,
+        };
+        let (namespace, own_name) = name.split_once('/').unwrap();
+        let of = |field: &str| match field {
+            "app" => label,
+            "metadata.name" => own_name,
+            "metadata.namespace" => namespace,
+            "spec.nodeName" => node,
+            other => panic!("{other}"),
+        };
+        let terms = self.labels.split(',').chain(self.fields.split(','));
+        let mut terms = terms.filter(|term| !term.is_empty());
+        within
+            && terms.all(|term| match term.split_once("!=") {
+                Some((field, value)) => of(field) != value,
+                None => {
+                    let (field, value) = term.split_once('=').unwrap();
+                    of(field) == value
+                }
+            })
+    }
+
+    /// The events of the story: kind, name, version, and what is shown of the object (WA-20).
+    fn events(&self, revisions: &[Revision]) -> Vec<(&'static str, String, Revision, Known)> {
+        let mut pods = std::collections::BTreeMap::new();
+        let mut events = Vec::new();
+        for (step, revision) in STORY.iter().zip(revisions) {
+            let (name, now) = match *step {
+                Step::Put(name, label, node) => (name, Some((label, node))),
+                Step::Delete(name) => (name, None),
+            };
+            let before = match now {
+                Some(now) => pods.insert(name, now),
+                None => pods.remove(name),
+            };
+            let shown = |pod: &Known| self.shows(name, *pod);
+            let event = match (before.filter(shown), now.filter(shown)) {
+                (None, Some(now)) => ("Added", now),
+                (Some(_), Some(now)) => ("Modified", now),
+                (Some(before), None) => ("Deleted", before),
+                (None, None) => continue,
+            };
+            events.push((event.0, name.to_owned(), *revision, event.1));
+        }
+        events
+    }
+
+    fn watch(&self) -> Watch {
+        let watch = match self.scope {
+            (key, true) => Watch::below(key),
+            (key, false) => Watch::of(key),
+        };
+        watch.select(self.labels, self.fields)
+    }
+
+    fn list(&self) -> List {
+        let list = match self.scope {
+            (key, true) => List::below(key),
+            (key, false) => List::of(key),
+        };
+        list.select(self.labels, self.fields)
+    }
+}
+
+/// TS-32, WA-50, WA-52, WA-53: every scope with every selector, live, from history, and in lists,
+/// against a plain model.
+pub async fn ts_62_63_every_scope_and_selector_agrees_with_a_plain_model(h: Rc<Harness>) {
+    let start = h.create(&pod("z", "before")).await.revision;
+    let mut live = Vec::new();
+    for view in View::all() {
+        let stream = h.watch(view.watch().after(start)).await.unwrap();
+        live.push((view, stream));
+    }
+    let mut revisions = Vec::new();
+    for step in STORY {
+        let written = match step {
+            Step::Put(name, label, node) => {
+                let (namespace, own_name) = name.split_once('/').unwrap();
+                let pod = with_node(labelled(namespace, own_name, "app", label), node);
+                let mut request = update_of(&format!("/pods/{name}"));
+                request.ignore_not_found = true;
+                h.update_with(request, |_| Ok(pod.clone())).await.unwrap()
+            }
+            Step::Delete(name) => h.delete(&format!("/pods/{name}")).await.unwrap(),
+        };
+        revisions.push(written.revision);
+    }
+    let mut late = Vec::new();
+    for (view, _) in &live {
+        late.push(h.watch(view.watch().after(start)).await.unwrap());
+    }
+    let mut streams: Vec<_> = live.into_iter().zip(late).collect();
+    for ((view, live), late) in &mut streams {
+        let expected = view.events(&revisions);
+        for stream in [&mut *live, late] {
+            for (kind, name, revision, (label, node)) in &expected {
+                let seen = stream.expect(kind, name, *revision).await;
+                let shown = &seen.object;
+                assert_eq!(shown["metadata"]["labels"]["app"], *label, "{seen:?}");
+                assert_eq!(shown["spec"]["nodeName"], *node, "{seen:?}");
+            }
+        }
+        // What is left of it all is what a list shows, if the model knows of it.
+        let list = h.list(view.list()).await.unwrap();
+        let last = |name: &str| expected.iter().rev().find(|event| event.1 == name);
+        let left = |name: &&str| last(name).is_some_and(|event| event.0 != "Deleted");
+        let mut left: Vec<&str> = ["x/a", "x/b", "y/a"].into_iter().filter(left).collect();
+        let before = ("", "");
+        left.extend(Some("z/before").filter(|name| view.shows(name, before)));
+        assert_eq!(names(&list), left, "{} {}", view.labels, view.fields);
+    }
+    for ((view, live), late) in &mut streams {
+        let more = format!("{:?} {} {}", view.scope, view.labels, view.fields);
+        assert!(live.is_quiet() && late.is_quiet(), "{more}");
+    }
+}

@@ -80,7 +80,7 @@ async fn items_of_a_list_carry_neither_kind_nor_api_version_api_61() {
 }
 
 #[tokio::test]
-async fn an_empty_list_has_items_all_the_same_api_61() {
+async fn an_empty_list_has_items_all_the_same_api_61_li_18() {
     let (plain, _) = listed(form(None), page(0, 0)).await;
     assert_eq!(plain["items"], json!([]));
     // As kube-apiserver has it.
