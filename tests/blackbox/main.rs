@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod harness;
+mod load;
 
 mod bad_input;
 mod command_line;
@@ -15,6 +16,7 @@ mod informers;
 mod kill;
 mod kube_rs;
 mod kubectl;
+mod model;
 mod namespaces;
 mod observation;
 mod replay;

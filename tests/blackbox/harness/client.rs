@@ -13,7 +13,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::Value;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Mutex;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -37,6 +37,8 @@ pub struct Target {
     pub address: SocketAddr,
     pub token: Option<String>,
     roots: Option<Arc<rustls::RootCertStore>>,
+    /// How much may be on its way to a client that does not read.
+    window: Option<u32>,
 }
 
 /// A request to be sent.
@@ -90,6 +92,15 @@ impl Target {
             address,
             token,
             roots,
+            window: None,
+        }
+    }
+
+    /// The same server, whose answers may run ahead of a client by so many bytes and little more.
+    pub fn narrow(&self, window: u32) -> Target {
+        Target {
+            window: Some(window),
+            ..self.clone()
         }
     }
 
@@ -138,7 +149,11 @@ impl Target {
                 .with_no_client_auth(),
         };
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
-        let stream = TcpStream::connect(self.address).await?;
+        let socket = TcpSocket::new_v4()?;
+        if let Some(window) = self.window {
+            socket.set_recv_buffer_size(window)?;
+        }
+        let stream = socket.connect(self.address).await?;
         stream.set_nodelay(true)?;
         let name = ServerName::from(self.address.ip());
         Ok(TlsConnector::from(Arc::new(config))
@@ -343,7 +358,9 @@ impl Client {
             }
             Protocol::Http2 => {
                 let io = TokioIo::new(self.target.tls(&[b"h2"]).await?);
-                let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
+                let mut builder = http2::Builder::new(TokioExecutor::new());
+                builder.initial_stream_window_size(self.target.window);
+                let (sender, connection) = builder.handshake(io).await?;
                 tokio::spawn(connection);
                 Sender::Http2(sender)
             }

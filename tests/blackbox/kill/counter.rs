@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::NAMESPACE;
-use super::writer::Ledger;
 use crate::harness::{Call, Client, version};
+use crate::load::writer::{Ledger, Written};
 
 pub const NAME: &str = "counter";
 
@@ -40,11 +40,16 @@ pub async fn run(client: Client, ledger: Arc<Ledger>, count: Arc<Count>) {
         let metadata =
             json!({ "name": NAME, "resourceVersion": read["metadata"]["resourceVersion"] });
         let body = json!({ "metadata": metadata, "data": { "k": value } });
-        let before = ledger.newest();
+        let (before, asked) = (ledger.newest(), Instant::now());
         match client.attempt(Call::put(&path, &body)).await {
             Ok(answer) => match answer.status.as_u16() {
                 200 => {
-                    ledger.acknowledge(before, version(&answer.json()), NAME, &value);
+                    let written = Written {
+                        name: NAME.to_owned(),
+                        value,
+                        asked,
+                    };
+                    ledger.acknowledge(before, version(&answer.json()), written);
                     count.acknowledged.fetch_add(1, Ordering::SeqCst);
                 }
                 409 | 429 | 503 => {}

@@ -3,34 +3,51 @@
 //! `TAFFRAIL_KILL_ROUNDS` sets how often, `TAFFRAIL_SEED` repeats a run as far as chance is ours.
 
 mod counter;
-mod random;
-mod record;
-mod watcher;
-mod writer;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use self::random::Random;
-use self::record::{Possible, Seen, fold};
-use self::watcher::Watcher;
-use self::writer::{Ledger, Writer};
 use crate::harness::{Call, Daemon, Protocol, version};
+use crate::load::{
+    Form, Ledger, Possible, Random, Seen, Watcher, Writer, fold, from_environment, seed,
+};
 
 const NAMESPACE: &str = "kills";
 const WRITERS: u64 = 8;
 
-fn from_environment(name: &str) -> Option<u64> {
-    Some(
-        std::env::var(name)
-            .ok()?
-            .parse()
-            .unwrap_or_else(|error| panic!("{name}: {error}")),
+fn collection() -> String {
+    format!("/api/v1/namespaces/{NAMESPACE}/configmaps")
+}
+
+/// The name and the value of a ConfigMap.
+fn read(object: &Value) -> (String, String) {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    (
+        text(&object["metadata"]["name"]),
+        text(&object["data"]["k"]),
     )
+}
+
+/// ConfigMaps of one namespace, each labelled with its writer.
+struct Labelled(String);
+
+impl Form for Labelled {
+    fn collection(&self) -> String {
+        collection()
+    }
+
+    fn object(&self, name: &str, value: &str) -> Value {
+        let labels = json!({ "writer": self.0 });
+        json!({ "metadata": { "name": name, "labels": labels }, "data": { "k": value } })
+    }
+
+    fn value_of(&self, object: &Value) -> String {
+        read(object).1
+    }
 }
 
 fn protocol(number: u64) -> Protocol {
@@ -44,12 +61,7 @@ fn protocol(number: u64) -> Protocol {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_killed() {
     let rounds = from_environment("TAFFRAIL_KILL_ROUNDS").unwrap_or(60);
-    let seed = from_environment("TAFFRAIL_SEED").unwrap_or_else(|| {
-        let now = SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap();
-        now.as_nanos() as u64
-    });
+    let seed = seed();
     println!("TAFFRAIL_SEED={seed} TAFFRAIL_KILL_ROUNDS={rounds}");
     let mut random = Random::new(seed);
     let mut daemon = Daemon::start().await;
@@ -65,10 +77,11 @@ async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_
         .map(|number| {
             let client = daemon.target().client_over(protocol(number));
             let name = format!("w{number}");
-            tokio::spawn(Writer::new(client, ledger.clone(), name, random.next()).run())
+            let form = Arc::new(Labelled(name.clone()));
+            tokio::spawn(Writer::new(client, ledger.clone(), form, name, random.next()).run())
         })
         .collect();
-    let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
+    let path = collection();
     daemon
         .client()
         .call(Call::post(&path, &counter::zero()))
@@ -89,6 +102,8 @@ async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_
             let client = daemon.target().client_over(protocol(number));
             let watcher = Watcher {
                 client,
+                path: collection(),
+                read,
                 selector: selector.clone(),
                 from,
                 until: until.clone(),
@@ -138,7 +153,7 @@ async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_
     until.store(end, Ordering::SeqCst);
     let history = history(&daemon, from, end).await;
     check_state(&history, &list(&daemon).await, &possible);
-    check_acknowledged(&history, &ledger);
+    ledger.check(&history);
     check_count(&history, &count);
     for (selector, watcher) in watchers {
         let story = watcher.await.unwrap();
@@ -191,7 +206,7 @@ fn selects(selector: &str, event: &Seen) -> bool {
 }
 
 async fn list(daemon: &Daemon) -> Value {
-    let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
+    let path = collection();
     daemon.client().call(Call::get(&path)).await.expect(200)
 }
 
@@ -201,6 +216,8 @@ async fn history(daemon: &Daemon, from: u64, end: u64) -> Vec<Seen> {
     let selector = String::new();
     Watcher {
         client: daemon.client(),
+        path: collection(),
+        read,
         selector,
         from,
         until,
@@ -213,15 +230,8 @@ async fn history(daemon: &Daemon, from: u64, end: u64) -> Vec<Seen> {
 /// The end of history is the state, and each object is in a state that its writer allows.
 fn check_state(history: &[Seen], list: &Value, possible: &BTreeMap<String, Possible>) {
     let folded = fold(history).unwrap();
-    let listed: BTreeMap<String, String> = list["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|item| {
-            let text = |value: &Value| value.as_str().unwrap().to_owned();
-            (text(&item["metadata"]["name"]), text(&item["data"]["k"]))
-        })
-        .collect();
+    let listed: BTreeMap<String, String> =
+        list["items"].as_array().unwrap().iter().map(read).collect();
     assert_eq!(folded, listed, "history doesn't end in the state");
     for (name, possible) in possible {
         let state = listed.get(name).cloned();
@@ -249,16 +259,4 @@ fn check_count(history: &[Seen], count: &counter::Count) {
         last <= acknowledged + unknown,
         "{last} additions of {acknowledged} and {unknown}"
     );
-}
-
-/// Each acknowledged write is in history, under its version.
-fn check_acknowledged(history: &[Seen], ledger: &Ledger) {
-    let events: BTreeMap<u64, &Seen> = history.iter().map(|event| (event.version, event)).collect();
-    for (version, (name, value)) in ledger.acknowledged.lock().iter() {
-        let event = events.get(version);
-        assert!(
-            event.is_some_and(|event| event.name == *name && event.value == *value),
-            "{name}={value} was acknowledged at {version}, history has {event:?}"
-        );
-    }
 }

@@ -11,7 +11,7 @@ pub type State = Option<String>;
 pub struct Possible(BTreeSet<State>);
 
 /// What a writer asked for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
     Create(String),
     Update(String),

@@ -3,21 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use serde_json::json;
+use serde_json::Value;
 
-use super::NAMESPACE;
 use super::random::Random;
-use super::record::{Outcome, Possible, Wish};
+use super::record::{Outcome, Possible, Seen, Wish};
 use crate::harness::{Call, Client, version};
 
 /// What all writers share.
 #[derive(Default)]
 pub struct Ledger {
-    /// The versions of acknowledged writes, with object and value.
-    pub acknowledged: Mutex<BTreeMap<u64, (String, String)>>,
+    /// The acknowledged writes by their versions.
+    pub acknowledged: Mutex<BTreeMap<u64, Written>>,
     /// The newest version that anybody was told.
     newest: AtomicU64,
     pub stop: AtomicBool,
@@ -25,8 +24,45 @@ pub struct Ledger {
     pub refused: AtomicU64,
 }
 
+/// An acknowledged write.
+#[derive(Clone, Debug)]
+pub struct Written {
+    pub name: String,
+    pub value: String,
+    /// When it was asked for: it was carried out later than this.
+    pub asked: Instant,
+}
+
+/// What a writer writes: the objects of one collection that stand for a value each.
+pub trait Form: Send + Sync + 'static {
+    /// The path of the collection.
+    fn collection(&self) -> String;
+
+    /// The object of a name that stands for a value.
+    fn object(&self, name: &str, value: &str) -> Value;
+
+    /// The value that an object stands for.
+    fn value_of(&self, object: &Value) -> String;
+
+    /// A value that is like no other, as `unique` is.
+    fn value(&self, unique: String, _random: &mut Random) -> String {
+        unique
+    }
+
+    /// What an object is called where there are several collections.
+    fn title(&self, name: &str) -> String {
+        name.to_owned()
+    }
+
+    /// Whether an object is marked before it is deleted, so that a deletion may stop halfway.
+    fn is_marked_first(&self) -> bool {
+        false
+    }
+}
+
 /// Owns its objects: nobody else writes them.
 pub struct Writer {
+    form: Arc<dyn Form>,
     client: Client,
     ledger: Arc<Ledger>,
     random: Random,
@@ -37,16 +73,35 @@ pub struct Writer {
 
 impl Ledger {
     /// Remembers a version that a client was told, of a write that began when `before` was newest.
-    pub fn acknowledge(&self, before: u64, at: u64, name: &str, value: &str) {
+    pub fn acknowledge(&self, before: u64, at: u64, written: Written) {
         assert!(
             at > before,
-            "{name}={value} got version {at}, after {before} had been given out"
+            "{written:?} got version {at}, after {before} had been given out"
         );
-        let entry = (name.to_owned(), value.to_owned());
-        if let Some(other) = self.acknowledged.lock().insert(at, entry) {
-            panic!("version {at} was given to {name}={value} and to {other:?}");
+        if let Some(other) = self.acknowledged.lock().insert(at, written.clone()) {
+            panic!("version {at} was given to {written:?} and to {other:?}");
         }
         self.newest.fetch_max(at, Ordering::SeqCst);
+    }
+
+    /// Each acknowledged write is in the history, under its version.
+    pub fn check(&self, history: &[Seen]) {
+        let events: BTreeMap<u64, &Seen> = history.iter().map(|e| (e.version, e)).collect();
+        for (version, written) in self.acknowledged.lock().iter() {
+            let event = events.get(version);
+            assert!(
+                event.is_some_and(|e| e.name == written.name && e.value == written.value),
+                "{written:?} was acknowledged at {version}, history has {event:?}"
+            );
+        }
+    }
+
+    /// The latest time at which a write was asked for that got a version up to this one.
+    pub fn asked_up_to(&self, version: u64) -> Option<Instant> {
+        let acknowledged = self.acknowledged.lock();
+        // Writes are in each other's way only for so long.
+        let last = acknowledged.range(..=version).rev().take(100);
+        last.map(|(_, written)| written.asked).max()
     }
 
     /// The newest version that anybody was told.
@@ -56,9 +111,16 @@ impl Ledger {
 }
 
 impl Writer {
-    pub fn new(client: Client, ledger: Arc<Ledger>, name: String, seed: u64) -> Writer {
+    pub fn new(
+        client: Client,
+        ledger: Arc<Ledger>,
+        form: Arc<dyn Form>,
+        name: String,
+        seed: u64,
+    ) -> Writer {
         let objects = vec![Possible::absent(); 4];
         Writer {
+            form,
             client,
             ledger,
             random: Random::new(seed),
@@ -75,9 +137,8 @@ impl Writer {
             let wish = self.wish(index);
             self.carry_out(index, wish).await;
         }
-        let names = (0..self.objects.len())
-            .map(|index| self.object(index))
-            .collect::<Vec<_>>();
+        let names = (0..self.objects.len()).map(|index| self.form.title(&self.object(index)));
+        let names = names.collect::<Vec<_>>();
         names.into_iter().zip(self.objects).collect()
     }
 
@@ -87,7 +148,8 @@ impl Writer {
 
     fn wish(&mut self, index: usize) -> Wish {
         self.written += 1;
-        let value = format!("{}.{}", self.name, self.written);
+        let unique = format!("{}.{}", self.name, self.written);
+        let value = self.form.value(unique, &mut self.random);
         match self.objects[index].is_there() {
             Some(false) => Wish::Create(value),
             _ if self.random.below(5) == 0 => Wish::Delete,
@@ -99,16 +161,13 @@ impl Writer {
 
     async fn carry_out(&mut self, index: usize, wish: Wish) {
         let name = self.object(index);
-        let before = self.ledger.newest();
-        let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
-        let object = |value: &str| {
-            let labels = json!({ "writer": self.name });
-            json!({ "metadata": { "name": name, "labels": labels }, "data": { "k": value } })
-        };
+        let (before, asked) = (self.ledger.newest(), Instant::now());
+        let (collection, form) = (self.form.collection(), &self.form);
+        let path = format!("{collection}/{name}");
         let call = match &wish {
-            Wish::Create(value) => Call::post(&path, &object(value)),
-            Wish::Update(value) => Call::put(&format!("{path}/{name}"), &object(value)),
-            Wish::Delete => Call::delete(&format!("{path}/{name}")),
+            Wish::Create(value) => Call::post(&collection, &form.object(&name, value)),
+            Wish::Update(value) => Call::put(&path, &form.object(&name, value)),
+            Wish::Delete => Writer::deletion(&path),
         };
         let outcome = match self.client.attempt(call).await {
             // While the daemon lives every request is answered, so that none is carried out later.
@@ -118,7 +177,12 @@ impl Writer {
                 200 | 201 => {
                     if let Wish::Create(value) | Wish::Update(value) = &wish {
                         let at = version(&answer.json());
-                        self.ledger.acknowledge(before, at, &name, value);
+                        let written = Written {
+                            name: form.title(&name),
+                            value: value.clone(),
+                            asked,
+                        };
+                        self.ledger.acknowledge(before, at, written);
                     }
                     Outcome::Done
                 }
@@ -133,6 +197,12 @@ impl Writer {
         self.objects[index] = self.objects[index]
             .after(&wish, outcome)
             .unwrap_or_else(|error| panic!("{name}: {error}"));
+        if wish == Wish::Delete && self.form.is_marked_first() {
+            match outcome {
+                Outcome::Unknown | Outcome::Refused => return self.delete(index).await,
+                _ => {}
+            }
+        }
         match outcome {
             Outcome::Unknown => {
                 self.ledger.unknown.fetch_add(1, Ordering::Relaxed);
@@ -149,15 +219,29 @@ impl Writer {
         }
     }
 
+    fn deletion(path: &str) -> Call {
+        Call::delete(&format!("{path}?gracePeriodSeconds=0"))
+    }
+
+    /// Deletes until it is certain that the object is not there.
+    async fn delete(&mut self, index: usize) {
+        let path = format!("{}/{}", self.form.collection(), self.object(index));
+        loop {
+            match self.client.attempt(Writer::deletion(&path)).await {
+                Ok(answer) if matches!(answer.status.as_u16(), 200 | 404) => break,
+                _ => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+        self.objects[index] = Possible::absent();
+    }
+
     /// Reads until there is an answer, which must be one of the possible states.
     async fn resolve(&mut self, index: usize) {
         let name = self.object(index);
-        let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps/{name}");
+        let path = format!("{}/{name}", self.form.collection());
         while !self.ledger.stop.load(Ordering::SeqCst) {
             let state = match self.client.attempt(Call::get(&path)).await {
-                Ok(answer) if answer.status == 200 => {
-                    Some(answer.json()["data"]["k"].as_str().unwrap().to_owned())
-                }
+                Ok(answer) if answer.status == 200 => Some(self.form.value_of(&answer.json())),
                 Ok(answer) if answer.status == 404 => None,
                 _ => {
                     tokio::time::sleep(Duration::from_millis(5)).await;

@@ -2,25 +2,27 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::NAMESPACE;
+use serde_json::Value;
+
 use super::record::Seen;
+use super::{Patience, event};
 use crate::harness::{Call, Client, version};
 
-/// Follows a part of the namespace from a version on, over as many connections as it takes.
+/// Follows a part of a collection from a version on, over as many connections as it takes.
 pub struct Watcher {
     pub client: Client,
+    /// The path of the collection.
+    pub path: String,
+    /// The name and the value of an object.
+    pub read: fn(&Value) -> (String, String),
     /// The selector of what it follows, as a query; nothing for everything.
     pub selector: String,
     pub from: u64,
     /// The version at which it may stop, 0 while nobody knows.
     pub until: Arc<AtomicU64>,
 }
-
-/// How long a watcher may take to reach the end once it is known: some watches of five seconds
-/// each, as one may begin before the end was written and show nothing.
-const CATCH_UP: Duration = Duration::from_secs(60);
 
 /// What a watcher saw, in order, and how its streams came and went.
 #[derive(Default)]
@@ -57,7 +59,7 @@ impl Watcher {
     pub async fn run(self) -> Story {
         let mut story = Story::default();
         let mut at = self.from;
-        let mut known_since = None;
+        let mut patience = Patience::default();
         loop {
             self.follow(&mut at, &mut story).await;
             let until = self.until.load(Ordering::SeqCst);
@@ -65,12 +67,7 @@ impl Watcher {
                 if at >= until {
                     return story;
                 }
-                let since = known_since.get_or_insert_with(Instant::now);
-                assert!(
-                    since.elapsed() < CATCH_UP,
-                    "the watch of {:?} stands at {at} and never reaches {until}",
-                    self.selector
-                );
+                patience.check(&format!("{}{:?}", self.path, self.selector), at, until);
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
@@ -79,9 +76,8 @@ impl Watcher {
     /// One stream, until it ends or has seen enough.
     async fn follow(&self, at: &mut u64, story: &mut Story) {
         let path = format!(
-            "/api/v1/namespaces/{NAMESPACE}/configmaps?watch=true&allowWatchBookmarks=true\
-             &timeoutSeconds=5&resourceVersion={at}{}",
-            self.selector
+            "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds=5&resourceVersion={at}{}",
+            self.path, self.selector
         );
         let Ok(mut lines) = self.client.lines(Call::get(&path)).await else {
             return;
@@ -96,31 +92,34 @@ impl Watcher {
                 Ok(Some(line)) => line,
                 ended => return story.step(*at, format!("it ended: {:?}", ended.err())),
             };
-            let event: serde_json::Value = serde_json::from_slice(&line).unwrap();
-            let kind = event["type"].as_str().unwrap();
-            let object = &event["object"];
+            let (kind, object) = event(&line);
             if kind == "ERROR" {
-                // History is kept for an hour: only what a resume may meet on the way is allowed.
+                // History is kept for long enough: only what a resume may meet on the way is
+                // allowed.
                 assert!(
                     matches!(object["code"].as_u64(), Some(429 | 500 | 503)),
-                    "{event}"
+                    "{object}"
                 );
-                return story.step(*at, event.to_string());
+                return story.step(*at, object.to_string());
             }
-            let version = version(object);
+            let version = version(&object);
             if kind == "BOOKMARK" {
-                assert!(version >= *at, "a bookmark went back from {at}: {event}");
-                story.step(*at, event.to_string());
+                assert!(
+                    version >= *at,
+                    "a bookmark went back from {at} to {version}"
+                );
+                story.step(*at, object.to_string());
             } else {
                 assert!(
                     version > *at,
-                    "an event again, or too late, after {at}: {event}"
+                    "an event again, or too late, after {at}: {object}"
                 );
+                let (name, value) = (self.read)(&object);
                 story.seen.push(Seen {
                     version,
-                    kind: kind.to_owned(),
-                    name: object["metadata"]["name"].as_str().unwrap().to_owned(),
-                    value: object["data"]["k"].as_str().unwrap().to_owned(),
+                    kind,
+                    name,
+                    value,
                 });
             }
             *at = version;

@@ -1,0 +1,298 @@
+//! What a stream ought to have been, by the log of events.
+
+use std::collections::BTreeMap;
+
+use super::session::{Session, Start};
+use super::things::Selection;
+use crate::load::Seen;
+
+/// A state: each object's version and value, in order of their keys.
+type State = BTreeMap<String, (u64, String)>;
+
+/// Why a stream is not that of the log.
+struct Fault {
+    /// So much of it is.
+    same: usize,
+    text: String,
+}
+
+/// Judges a stream by the log of its kind, which begins with an empty collection.
+///
+/// # Errors
+/// A text that says where they differ.
+pub fn judge(log: &[Seen], session: &Session) -> Result<(), String> {
+    let fault = match session.start {
+        Start::After(version) => stream(log, session, split(log, version), Vec::new()).err(),
+        Start::State { at_least } => state(log, session, at_least).err(),
+    };
+    let Some(Fault { same, text }) = fault else {
+        return Ok(());
+    };
+    let heard = &session.heard;
+    let near = &heard[same.saturating_sub(3)..heard.len().min(same + 3)];
+    Err(format!(
+        "{text}\n{:?} of {:?}, {} watches, at {:?}; around: {near:?}",
+        session.start, session.selection, session.watches, session.at
+    ))
+}
+
+/// How many events there are up to a version.
+fn split(log: &[Seen], version: u64) -> usize {
+    log.partition_point(|event| event.version <= version)
+}
+
+fn fold_into(state: &mut State, event: &Seen) {
+    if event.kind == "DELETED" {
+        state.remove(&event.name);
+    } else {
+        let current = (event.version, event.value.clone());
+        state.insert(event.name.clone(), current);
+    }
+}
+
+/// A stream that begins with a state that nobody named: one of those that there were must fit.
+fn state(log: &[Seen], session: &Session, at_least: u64) -> Result<(), Fault> {
+    let (first, last) = match session.initial_end {
+        Some(version) => (split(log, version), split(log, version)),
+        None => (split(log, at_least), log.len()),
+    };
+    let mut state = State::new();
+    let mut nearest = None;
+    for passed in 0..=last {
+        if passed > 0 {
+            fold_into(&mut state, &log[passed - 1]);
+        }
+        if passed < first {
+            continue;
+        }
+        let selected = state
+            .iter()
+            .filter(|(name, (_, value))| session.selection.selects(name, value));
+        let initial = selected.map(|(name, (version, value))| Seen {
+            version: *version,
+            kind: "ADDED".to_owned(),
+            name: name.clone(),
+            value: value.clone(),
+        });
+        match stream(log, session, passed, initial.collect()) {
+            Ok(()) => return Ok(()),
+            Err(fault) => {
+                if nearest
+                    .as_ref()
+                    .is_none_or(|near: &Fault| near.same < fault.same)
+                {
+                    nearest = Some(fault);
+                }
+            }
+        }
+    }
+    Err(nearest.unwrap_or(Fault {
+        same: 0,
+        text: format!("no state is as new as {at_least}"),
+    }))
+}
+
+/// The stream of an initial state and what follows when so many events have passed: it must begin
+/// with what was heard, and with all that a bookmark or the end stands for.
+fn stream(log: &[Seen], session: &Session, passed: usize, initial: Vec<Seen>) -> Result<(), Fault> {
+    let heard = &session.heard;
+    let mut bookmarks = session.bookmarks.clone();
+    if session.is_complete {
+        bookmarks.extend(session.at.map(|at| (heard.len(), at)));
+    }
+    let mut bookmarks = bookmarks.into_iter().peekable();
+    // Events up to here were heard, or are not for this watch.
+    let mut same = 0;
+    let initial = initial.into_iter().map(|event| (0, event));
+    let later = Transitions::new(log, passed, &session.selection);
+    for (version, event) in initial.chain(later) {
+        while let Some((_, bookmark)) = bookmarks.next_if(|(events, _)| *events == same) {
+            if version <= bookmark {
+                let text = format!("a bookmark of {bookmark} passes {event:?}");
+                return Err(Fault { same, text });
+            }
+        }
+        match heard.get(same) {
+            None => return Ok(()),
+            Some(other) if *other == event => same += 1,
+            Some(other) => {
+                let text = format!("{other:?} came where the log has {event:?}");
+                return Err(Fault { same, text });
+            }
+        }
+    }
+    match heard.get(same) {
+        None => Ok(()),
+        Some(other) => {
+            let text = format!("{other:?} came after the end of the log");
+            Err(Fault { same, text })
+        }
+    }
+}
+
+/// The events of a log as a selection sees them (WA-20).
+struct Transitions<'l> {
+    log: &'l [Seen],
+    next: usize,
+    selection: &'l Selection,
+    /// What the selected objects hold.
+    selected: BTreeMap<&'l str, &'l str>,
+}
+
+impl<'l> Transitions<'l> {
+    /// From the event after so many on.
+    fn new(log: &'l [Seen], passed: usize, selection: &'l Selection) -> Transitions<'l> {
+        let mut transitions = Transitions {
+            log,
+            next: 0,
+            selection,
+            selected: BTreeMap::new(),
+        };
+        while transitions.next < passed {
+            transitions.step();
+        }
+        transitions
+    }
+
+    /// The next event of the log, if it is one for the selection.
+    fn step(&mut self) -> Option<(u64, Seen)> {
+        let event = &self.log[self.next];
+        self.next += 1;
+        let (name, value) = (event.name.as_str(), event.value.as_str());
+        let is_in = event.kind != "DELETED" && self.selection.selects(name, value);
+        let before = match is_in {
+            true => self.selected.insert(name, value),
+            false => self.selected.remove(name),
+        };
+        let (kind, value) = match (is_in, before) {
+            (true, None) => ("ADDED", value),
+            (true, Some(_)) => ("MODIFIED", value),
+            (false, Some(before)) => ("DELETED", before),
+            (false, None) => return None,
+        };
+        let seen = Seen {
+            version: event.version,
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            value: value.to_owned(),
+        };
+        Some((event.version, seen))
+    }
+}
+
+impl Iterator for Transitions<'_> {
+    type Item = (u64, Seen);
+
+    fn next(&mut self) -> Option<(u64, Seen)> {
+        while self.next < self.log.len() {
+            let step = self.step();
+            if step.is_some() {
+                return step;
+            }
+        }
+        None
+    }
+}
+
+mod tests {
+    use super::super::things::Kind;
+    use super::*;
+
+    fn event(version: u64, kind: &str, value: &str) -> Seen {
+        Seen {
+            version,
+            kind: kind.to_owned(),
+            name: "m0/a".to_owned(),
+            value: value.to_owned(),
+        }
+    }
+
+    fn log() -> Vec<Seen> {
+        vec![
+            event(2, "ADDED", "1 red n0 0"),
+            event(4, "MODIFIED", "2 blue n0 0"),
+            event(7, "MODIFIED", "3 red n0 0"),
+            event(9, "DELETED", "3 red n0 0"),
+        ]
+    }
+
+    /// A stream of everything, or of what is red, that heard this.
+    fn session(start: Start, is_red: bool, heard: &[Seen]) -> Session {
+        let selection = Selection::all(Kind::Pods);
+        Session {
+            selection: match is_red {
+                true => selection.of_color("red"),
+                false => selection,
+            },
+            start,
+            initial_end: None,
+            heard: heard.to_vec(),
+            bookmarks: Vec::new(),
+            at: None,
+            watches: 1,
+            is_gone: false,
+            is_complete: false,
+        }
+    }
+
+    fn fault(session: &Session) -> String {
+        judge(&log(), session).unwrap_err()
+    }
+
+    #[test]
+    fn the_beginning_of_the_log_is_right_and_a_gap_a_repetition_or_another_order_is_not() {
+        let log = log();
+        let after = |heard: &[Seen]| session(Start::After(2), false, heard);
+        for length in 0..=3 {
+            assert_eq!(judge(&log, &after(&log[1..1 + length])), Ok(()));
+        }
+        assert!(fault(&after(&log[2..])).contains("where the log has 4 MODIFIED"));
+        let twice = [log[1].clone(), log[1].clone()];
+        assert!(fault(&after(&twice)).contains("where the log has 7 MODIFIED"));
+        let more = [&log[1..], &[event(12, "ADDED", "4 red n0 0")]].concat();
+        assert!(fault(&after(&more)).contains("after the end of the log"));
+    }
+
+    #[test]
+    fn selections_see_transitions_wa_20() {
+        let red = [
+            event(2, "ADDED", "1 red n0 0"),
+            event(4, "DELETED", "1 red n0 0"),
+            event(7, "ADDED", "3 red n0 0"),
+            event(9, "DELETED", "3 red n0 0"),
+        ];
+        assert_eq!(judge(&log(), &session(Start::After(1), true, &red)), Ok(()));
+        let plain = &log()[1..];
+        assert!(judge(&log(), &session(Start::After(2), true, plain)).is_err());
+    }
+
+    #[test]
+    fn an_initial_state_is_one_that_there_was_and_is_new_enough() {
+        let heard = [event(4, "ADDED", "2 blue n0 0"), log()[2].clone()];
+        let stream = |at_least| session(Start::State { at_least }, false, &heard);
+        for at_least in 0..=6 {
+            assert_eq!(judge(&log(), &stream(at_least)), Ok(()));
+        }
+        assert!(judge(&log(), &stream(7)).is_err());
+        // A bookmark that closes the state names it.
+        let mut closed = stream(0);
+        (closed.initial_end, closed.bookmarks) = (Some(5), vec![(1, 5)]);
+        assert_eq!(judge(&log(), &closed), Ok(()));
+        (closed.initial_end, closed.bookmarks) = (Some(8), vec![(1, 8)]);
+        assert!(judge(&log(), &closed).is_err());
+    }
+
+    #[test]
+    fn a_bookmark_and_the_end_stand_for_all_events_up_to_them_pf_17() {
+        let mut early = session(Start::After(2), false, &log()[1..2]);
+        early.bookmarks = vec![(1, 6)];
+        assert_eq!(judge(&log(), &early), Ok(()));
+        early.bookmarks = vec![(0, 6)];
+        assert!(fault(&early).contains("a bookmark of 6 passes 4 MODIFIED"));
+        let mut short = session(Start::After(2), false, &log()[1..3]);
+        (short.is_complete, short.at) = (true, Some(8));
+        assert_eq!(judge(&log(), &short), Ok(()));
+        short.at = Some(9);
+        assert!(fault(&short).contains("passes 9 DELETED"));
+    }
+}

@@ -1,0 +1,183 @@
+//! The running daemon against a plain reference of the event log: random writers, watches of every
+//! kind from every start, clients that leave, resume and stop reading, history that is forgotten,
+//! rings that are small, and restarts.
+//!
+//! `TAFFRAIL_MODEL_SECONDS` sets for how long, `TAFFRAIL_SEED` repeats a run as far as chance is
+//! ours.
+
+mod judge;
+mod session;
+mod things;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use self::judge::judge;
+use self::session::{Common, Follower, Session};
+use self::things::{Kind, NAMESPACES, Things, read};
+use crate::harness::{Call, Daemon, Protocol, version};
+use crate::load::{Form, Ledger, Random, Seen, Watcher, Writer, fold, from_environment, seed};
+
+/// Of each kind.
+const WRITERS: usize = 6;
+/// Of each kind.
+const FOLLOWERS: usize = 14;
+/// Longer than the watches that write the log down may be away.
+const RETENTION: Duration = Duration::from_secs(5);
+/// A score of events.
+const RING: &str = "64KiB";
+
+fn protocol(random: &mut Random) -> Protocol {
+    random.of(&[Protocol::Http1, Protocol::Http2])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_stream_of_the_daemon_is_the_log_s_whatever_happens_wa_10_wa_20_wa_25_wa_37() {
+    let seconds = from_environment("TAFFRAIL_MODEL_SECONDS").unwrap_or(20);
+    let seed = seed();
+    println!("TAFFRAIL_SEED={seed} TAFFRAIL_MODEL_SECONDS={seconds}");
+    let mut random = Random::new(seed);
+    let retention = format!("{}s", RETENTION.as_secs());
+    let arguments = ["--retention-age", &retention, "--watch-ring-bytes", RING];
+    let mut daemon = Daemon::with(&arguments).await;
+    let from = namespaces(&daemon).await;
+    let common = Arc::new(Common {
+        target: daemon.target(),
+        ledger: Arc::new(Ledger::default()),
+        retention: RETENTION,
+        restarts: AtomicU64::new(0),
+        until: Default::default(),
+    });
+    let ledger = common.ledger.clone();
+    let mut logs = Vec::new();
+    let (mut writers, mut followers) = (Vec::new(), Vec::new());
+    let recorded: [Arc<AtomicU64>; 2] = Default::default();
+    for kind in Kind::ALL {
+        let recorder = Watcher {
+            client: common.target.client_over(protocol(&mut random)),
+            path: kind.path(None),
+            read,
+            selector: String::new(),
+            from,
+            until: recorded[kind as usize].clone(),
+        };
+        logs.push(tokio::spawn(recorder.run()));
+        for number in 0..WRITERS {
+            let client = common.target.client_over(protocol(&mut random));
+            let namespace = NAMESPACES[number % NAMESPACES.len()];
+            let form = Arc::new(Things { kind, namespace });
+            let name = format!("w{number}");
+            let writer = Writer::new(client, ledger.clone(), form, name, random.next());
+            writers.push(tokio::spawn(writer.run()));
+        }
+        for _ in 0..FOLLOWERS {
+            let follower = Follower {
+                common: common.clone(),
+                random: Random::new(random.next()),
+                kind,
+            };
+            followers.push((kind, tokio::spawn(follower.run())));
+        }
+    }
+
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(seconds) {
+        let wait = Duration::from_millis(500 + random.below(4_000));
+        tokio::time::sleep(wait).await;
+        common.restarts.fetch_add(1, Ordering::SeqCst);
+        let told = ledger.newest();
+        if random.below(2) == 0 {
+            daemon.kill().await;
+        } else {
+            daemon.stop(Signal::TERM).await;
+        }
+        daemon.relaunch().await;
+        daemon.ready().await;
+        common.restarts.fetch_add(1, Ordering::SeqCst);
+        let call = Call::get(&Kind::Pods.path(None));
+        let list = version(&daemon.client().call(call).await.expect(200));
+        assert!(list >= told, "back to {list} from {told}");
+    }
+
+    ledger.stop.store(true, Ordering::SeqCst);
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    for kind in Kind::ALL {
+        let end = end(&daemon, kind).await;
+        recorded[kind as usize].store(end, Ordering::SeqCst);
+        common.until[kind as usize].store(end, Ordering::SeqCst);
+    }
+    let mut history = Vec::new();
+    for (kind, log) in Kind::ALL.into_iter().zip(logs) {
+        let log = log.await.unwrap().seen;
+        check_state(&log, kind, &daemon).await;
+        history.push(log);
+    }
+    let mut all = history.concat();
+    all.sort_by_key(|event| event.version);
+    ledger.check(&all);
+    let mut sessions = Vec::new();
+    for (kind, follower) in followers {
+        for session in follower.await.unwrap() {
+            if let Err(fault) = judge(&history[kind as usize], &session) {
+                panic!("{fault}");
+            }
+            sessions.push(session);
+        }
+    }
+    report(&all, &sessions);
+}
+
+async fn namespaces(daemon: &Daemon) -> u64 {
+    let mut newest = 0;
+    for name in NAMESPACES {
+        let namespace = json!({ "metadata": { "name": name } });
+        let call = Call::post("/api/v1/namespaces", &namespace);
+        newest = version(&daemon.client().call(call).await.expect(201));
+    }
+    newest
+}
+
+/// The last write of a kind.
+async fn end(daemon: &Daemon, kind: Kind) -> u64 {
+    let namespace = NAMESPACES[0];
+    let end = Things { kind, namespace }.object("end", "end red n0 0");
+    let call = Call::post(&kind.path(Some(namespace)), &end);
+    version(&daemon.client().call(call).await.expect(201))
+}
+
+/// The log follows from event to event, and ends in the state.
+async fn check_state(log: &[Seen], kind: Kind, daemon: &Daemon) {
+    let list = daemon.client().call(Call::get(&kind.path(None))).await;
+    let list: Value = list.expect(200);
+    let items = list["items"].as_array().unwrap();
+    let listed: BTreeMap<String, String> = items.iter().map(read).collect();
+    assert_eq!(
+        fold(log).unwrap(),
+        listed,
+        "the log doesn't end in the state"
+    );
+}
+
+fn report(all: &[Seen], sessions: &[Session]) {
+    let count = |of: fn(&Session) -> usize| sessions.iter().map(of).sum::<usize>();
+    let heard = count(|session| session.heard.len());
+    println!(
+        "{} events; {} streams over {} watches heard {heard} events and {} bookmarks, {} were gone",
+        all.len(),
+        sessions.len(),
+        count(|session| session.watches as usize),
+        count(|session| session.bookmarks.len()),
+        count(|session| usize::from(session.is_gone)),
+    );
+    assert!(
+        all.len() > 100 && heard > all.len(),
+        "hardly anything happened"
+    );
+}

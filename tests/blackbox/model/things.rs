@@ -1,0 +1,188 @@
+//! What the writers of the model write: ConfigMaps and Pods that show their value in a label, and
+//! Pods in a field too; and what a watch selects of them.
+
+use serde_json::{Value, json};
+
+use crate::load::{Form, Random};
+
+pub const NAMESPACES: [&str; 3] = ["m0", "m1", "m2"];
+const COLORS: [&str; 3] = ["red", "blue", "green"];
+const NODES: [&str; 3] = ["n0", "n1", "n2"];
+const PADDING_MAX: u64 = 3_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    ConfigMaps,
+    Pods,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 2] = [Kind::ConfigMaps, Kind::Pods];
+
+    /// The collection of a namespace, or of all.
+    pub fn path(self, namespace: Option<&str>) -> String {
+        let plural = match self {
+            Kind::ConfigMaps => "configmaps",
+            Kind::Pods => "pods",
+        };
+        match namespace {
+            Some(namespace) => format!("/api/v1/namespaces/{namespace}/{plural}"),
+            None => format!("/api/v1/{plural}"),
+        }
+    }
+}
+
+/// Objects of one kind in one namespace. A value is `UNIQUE COLOR NODE PADDING`.
+pub struct Things {
+    pub kind: Kind,
+    pub namespace: &'static str,
+}
+
+impl Form for Things {
+    fn collection(&self) -> String {
+        self.kind.path(Some(self.namespace))
+    }
+
+    fn object(&self, name: &str, value: &str) -> Value {
+        let (color, node, padding) = (color(value), node(value), padding(value));
+        let annotations = json!({ "value": value, "padding": "x".repeat(padding) });
+        let metadata =
+            json!({ "name": name, "labels": { "color": color }, "annotations": annotations });
+        match self.kind {
+            Kind::ConfigMaps => json!({ "metadata": metadata }),
+            Kind::Pods => {
+                let containers = json!([{ "name": "c", "image": "i" }]);
+                let spec = json!({ "nodeName": node, "containers": containers });
+                json!({ "metadata": metadata, "spec": spec })
+            }
+        }
+    }
+
+    fn value_of(&self, object: &Value) -> String {
+        read(object).1
+    }
+
+    fn value(&self, unique: String, random: &mut Random) -> String {
+        let (color, node) = (random.of(&COLORS), random.of(&NODES));
+        format!("{unique} {color} {node} {}", random.below(PADDING_MAX))
+    }
+
+    fn title(&self, name: &str) -> String {
+        format!("{}/{name}", self.namespace)
+    }
+
+    fn is_marked_first(&self) -> bool {
+        self.kind == Kind::Pods
+    }
+}
+
+fn word(value: &str, index: usize) -> &str {
+    value.split(' ').nth(index).unwrap()
+}
+
+fn color(value: &str) -> &str {
+    word(value, 1)
+}
+
+fn node(value: &str) -> &str {
+    word(value, 2)
+}
+
+fn padding(value: &str) -> usize {
+    word(value, 3).parse().unwrap()
+}
+
+/// The name and the value of an object, which must be whole. One that is being deleted says so in
+/// its value.
+pub fn read(object: &Value) -> (String, String) {
+    let metadata = &object["metadata"];
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let value = text(&metadata["annotations"]["value"]);
+    assert_eq!(metadata["labels"]["color"], color(&value), "{object}");
+    let padded = metadata["annotations"]["padding"].as_str().unwrap().len();
+    assert_eq!(padded, padding(&value), "{object}");
+    if let Some(name) = object["spec"]["nodeName"].as_str() {
+        assert_eq!(name, node(&value), "{object}");
+    }
+    let value = match metadata["deletionTimestamp"].is_null() {
+        true => value,
+        false => value + " deleted",
+    };
+    let (namespace, name) = (text(&metadata["namespace"]), text(&metadata["name"]));
+    (format!("{namespace}/{name}"), value)
+}
+
+/// What a watch selects.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    pub kind: Kind,
+    namespace: Option<&'static str>,
+    color: Option<&'static str>,
+    is_other_color: bool,
+    node: Option<&'static str>,
+    name: Option<String>,
+}
+
+impl Selection {
+    pub fn all(kind: Kind) -> Selection {
+        Selection {
+            kind,
+            namespace: None,
+            color: None,
+            is_other_color: false,
+            node: None,
+            name: None,
+        }
+    }
+
+    /// Any selection there is.
+    pub fn any(kind: Kind, random: &mut Random) -> Selection {
+        let mut sometimes = |times| random.below(times) == 0;
+        let (namespace, color, is_other_color) = (sometimes(3), sometimes(3), sometimes(4));
+        let (node, name) = (kind == Kind::Pods && sometimes(2), sometimes(6));
+        Selection {
+            kind,
+            namespace: namespace.then(|| random.of(&NAMESPACES)),
+            color: color.then(|| random.of(&COLORS)),
+            is_other_color,
+            node: node.then(|| random.of(&NODES)),
+            name: name.then(|| format!("w{}-{}", random.below(6), random.below(4))),
+        }
+    }
+
+    /// The same of one color alone.
+    pub fn of_color(self, color: &'static str) -> Selection {
+        Selection {
+            color: Some(color),
+            ..self
+        }
+    }
+
+    /// The path of a watch, which more parameters may follow.
+    pub fn path(&self) -> String {
+        let mut path = format!("{}?watch=true", self.kind.path(self.namespace));
+        let mut fields = Vec::new();
+        fields.extend(self.node.map(|node| format!("spec.nodeName%3D{node}")));
+        let name = self.name.as_ref();
+        fields.extend(name.map(|name| format!("metadata.name%3D{name}")));
+        if !fields.is_empty() {
+            path += &format!("&fieldSelector={}", fields.join("%2C"));
+        }
+        if let Some(color) = self.color {
+            let equals = if self.is_other_color { "!%3D" } else { "%3D" };
+            path += &format!("&labelSelector=color{equals}{color}");
+        }
+        path
+    }
+
+    /// Whether it selects an object while it has this value.
+    pub fn selects(&self, title: &str, value: &str) -> bool {
+        let (namespace, name) = title.split_once('/').unwrap();
+        self.namespace.is_none_or(|wanted| wanted == namespace)
+            && self.name.as_ref().is_none_or(|wanted| wanted == name)
+            && self
+                .color
+                .is_none_or(|wanted| (wanted == color(value)) != self.is_other_color)
+            && self.node.is_none_or(|wanted| wanted == node(value))
+    }
+}
