@@ -106,6 +106,7 @@ scenarios! {
     fanout_initial_events "fanout-initial-events",
     fanout_label_transitions "fanout-label-transitions",
     fanout_list_matrix "fanout-list-matrix",
+    fanout_list_options "fanout-list-options",
     fanout_many_watches "fanout-many-watches",
     fanout_pod_selectors "fanout-pod-selectors",
     fanout_projections "fanout-projections",
