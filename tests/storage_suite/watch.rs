@@ -406,7 +406,7 @@ pub async fn wa_47_a_bookmark_that_is_due_waits_for_the_end_of_the_initial_event
     // The first of them, so that the stream runs; the others wait while the bookmark falls due,
     // two seconds before the end.
     stream.expect("Added", "ns/a0", names[0].revision).await;
-    tokio::time::sleep(lasts / 2).await;
+    tokio::time::sleep(lasts * 9 / 20).await;
     let later = h.create(&pod("ns", "b")).await;
     // A bookmark that would tell nothing new is left out (WA-44), so let the cache hear of it.
     h.list(List::below("/pods")).await.unwrap();
