@@ -63,16 +63,34 @@ fn token(revision: i64, start: &str) -> String {
 }
 
 pub async fn ts_15_versions_that_are_none_or_in_the_future(h: Rc<Harness>) {
-    data_set(&h).await;
+    let r = data_set(&h).await;
     let far = Revision(i64::MAX as u64);
-    for list in [
-        List::below("/pods").not_older(far),
-        List::below("/pods").exact(far),
-    ] {
-        assert!(
-            matches!(kind(h.list(list).await), StorageErrorKind::TooLarge { .. }),
-            "ST-13"
-        );
+    let lists = [
+        (List::below("/pods").not_older(far), true),
+        (List::below("/pods").not_older(far).limit(2), true),
+        (List::below("/pods").exact(far), true),
+        (List::below("/pods").at(far).limit(2), true),
+        (List::below("/pods").token(token(i64::MAX, "a\0")), true),
+        // The store's, whatever is before it (LI-25, LI-28).
+        (List::of("/pods/first/bar").exact(far), false),
+        (List::of("/pods/first/bar").at(far).limit(2), false),
+    ];
+    let answers = lists.map(|(list, waits)| {
+        let h = h.clone();
+        async move { (h.list(list).await, waits) }
+    });
+    for (answer, waits) in futures_util::future::join_all(answers).await {
+        let StorageErrorKind::TooLarge {
+            requested,
+            current,
+            retry_after,
+        } = kind(answer)
+        else {
+            panic!("ST-13");
+        };
+        assert_eq!((requested, current), (far, r[9]), "LI-11");
+        // Who has waited for the cache may come again.
+        assert_eq!(retry_after, u32::from(waits && h.layer.is_cached()));
     }
     let beside = List::below("/pods")
         .token(token(1, "first/bar\0"))
