@@ -9,9 +9,9 @@ use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 use super::codec::Codec;
 use super::keys::Keys;
 use super::{
-    Asked, Current, DeleteRequest, GetRequest, ListRequest, ObjectList, Stats, Storage,
-    StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest,
-    WatchStream, preconditions,
+    Asked, Current, DeleteRequest, GetRequest, ListRequest, ObjectList, RunningWatch, Stats,
+    Storage, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion,
+    WatchRequest, preconditions,
 };
 use crate::api::object::Object;
 
@@ -116,7 +116,7 @@ impl Storage for DryRun {
     fn watch(
         &self,
         request: WatchRequest,
-    ) -> LocalBoxFuture<'_, Result<Box<dyn WatchStream>, StorageError>> {
+    ) -> LocalBoxFuture<'_, Result<RunningWatch, StorageError>> {
         self.storage.watch(request)
     }
 

@@ -23,7 +23,7 @@ pub mod underlying;
 use std::sync::Arc;
 use std::task::Poll;
 
-use actors::dispatcher::{Caller, WatchFrame};
+use actors::dispatcher::{Caller, WatchFrame, Watcher};
 use actors::engine::{Origin, Revision};
 use actors::object::CachedObject;
 use actors::watch::{Predicate, WatchInterest};
@@ -176,7 +176,32 @@ pub struct Stats {
 }
 
 /// A running watch: frames ready to be written to the client. It belongs to the thread that
-/// opened it, whose Dispatcher wakes it.
+/// opened it.
+pub enum RunningWatch {
+    /// The thread's Dispatcher serves it. It lies in the state of its stream, not behind a pointer
+    /// of its own: with thousands of watches each pointer to follow is a miss of the processor's
+    /// cache.
+    Dispatched(Watcher),
+    /// Anything else.
+    Other(Box<dyn WatchStream>),
+}
+
+impl RunningWatch {
+    /// As [`WatchStream::poll_next`].
+    pub fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
+        match self {
+            RunningWatch::Dispatched(watcher) => watcher.poll_next(caller),
+            RunningWatch::Other(stream) => stream.poll_next(caller),
+        }
+    }
+
+    /// A watch that no Dispatcher serves.
+    pub fn other(stream: impl WatchStream + 'static) -> RunningWatch {
+        RunningWatch::Other(Box::new(stream))
+    }
+}
+
+/// A watch that no Dispatcher serves.
 pub trait WatchStream {
     /// The next frame; `None` is the end. An end without a frame that explains it tells the
     /// client to resume (WA-37).
@@ -233,7 +258,7 @@ pub trait Storage: Send + Sync + 'static {
     fn watch(
         &self,
         request: WatchRequest,
-    ) -> LocalBoxFuture<'_, Result<Box<dyn WatchStream>, StorageError>>;
+    ) -> LocalBoxFuture<'_, Result<RunningWatch, StorageError>>;
 
     /// Reads, lets `update` compute, and stores if nobody was faster, until it succeeds (1.6).
     ///

@@ -27,9 +27,9 @@ use taffrail::storage::memory::MemoryEngine;
 use taffrail::storage::transformer::{TransformError, Transformer};
 use taffrail::storage::underlying::{StoredDecoder, Underlying};
 use taffrail::storage::{
-    Asked, Current, DeleteRequest, GetRequest, ListRequest, ObjectList, Preconditions, Storage,
-    StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, Updated, ValidateDeletion,
-    VersionMatch, WatchRequest, WatchStream,
+    Asked, Current, DeleteRequest, GetRequest, ListRequest, ObjectList, Preconditions,
+    RunningWatch, Storage, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, Updated,
+    ValidateDeletion, VersionMatch, WatchRequest,
 };
 
 use crate::observed::Observed;
@@ -524,7 +524,7 @@ impl Projection for Lines {
 }
 
 /// A running watch.
-pub struct Stream(Box<dyn WatchStream>);
+pub struct Stream(RunningWatch);
 
 /// An event as a test sees it: kind, `namespace/name`, version.
 #[derive(Clone, Debug, PartialEq, Eq)]

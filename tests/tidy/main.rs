@@ -80,6 +80,7 @@ const DAEMON: Table = &[
             "shutdown",
             // What the registry answers with.
             "storage::ObjectList",
+            "storage::RunningWatch",
             "storage::WatchStream",
             "storage::codec",
         ],

@@ -14,7 +14,8 @@ use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::registry::errors::{Verb, goes_in_stream};
 use crate::registry::keys::{ReadScope, read_scope};
-use crate::storage::{Asked, GetRequest, ListRequest, ObjectList, WatchRequest, WatchStream};
+
+use crate::storage::{Asked, GetRequest, ListRequest, ObjectList, RunningWatch, WatchRequest};
 
 /// Why a watch is not opened, and how the client is told (WA-6).
 #[derive(Clone, Debug)]
@@ -101,7 +102,7 @@ impl RegistryStore {
         options: &ListOptions,
         selection: Arc<Selection>,
         audience: Audience,
-    ) -> Result<Box<dyn WatchStream>, WatchRefusal> {
+    ) -> Result<RunningWatch, WatchRefusal> {
         let asked = read_version(&options.resource_version).map_err(WatchRefusal::Http)?;
         let Audience {
             projection,

@@ -8,8 +8,8 @@ use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
 use crate::api::object::Object;
 use crate::storage::{
-    DeleteRequest, GetRequest, ListRequest, ObjectList, Stats, Storage, StorageError,
-    UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest, WatchStream,
+    DeleteRequest, GetRequest, ListRequest, ObjectList, RunningWatch, Stats, Storage, StorageError,
+    UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest,
 };
 
 type Hook<T> = Box<dyn Fn(&str) -> BoxFuture<'static, T> + Send + Sync>;
@@ -73,7 +73,7 @@ impl Storage for Hooked {
     fn watch(
         &self,
         request: WatchRequest,
-    ) -> LocalBoxFuture<'_, Result<Box<dyn WatchStream>, StorageError>> {
+    ) -> LocalBoxFuture<'_, Result<RunningWatch, StorageError>> {
         self.inner.watch(request)
     }
 

@@ -19,6 +19,7 @@ use crate::server::projection::{JsonProjection, MetadataProjection, TableProject
 use crate::server::respond::{self, Form};
 use crate::server::routes::Target;
 use crate::server::watch_stream::OneFrame;
+use crate::storage::RunningWatch;
 
 /// A watch without a time-out of its own lasts this long, or up to twice as long (WA-2).
 const TIMEOUT_SECONDS_MIN: u64 = 1800;
@@ -52,7 +53,9 @@ pub(super) async fn watch(exchange: &Exchange<'_>, target: &Target) -> Answered 
         Ok(stream) => stream,
         Err(WatchRefusal::Http(status)) => return Err(status),
         // The stream has begun as far as the client can tell (WA-6).
-        Err(WatchRefusal::InStream(status)) => Box::new(OneFrame::new(error_frame(&status))),
+        Err(WatchRefusal::InStream(status)) => {
+            RunningWatch::other(OneFrame::new(error_frame(&status)))
+        }
     };
     let metered = MeteredWatch::new(stream, exchange.watches, definition, times_initial);
     Ok(respond::watch(metered))

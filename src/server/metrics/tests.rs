@@ -8,7 +8,7 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use super::*;
 use crate::registry::definitions::core::CONFIGMAPS;
 use crate::server::request_info::RequestInfo;
-use crate::storage::WatchStream;
+use crate::storage::{RunningWatch, WatchStream};
 
 /// Runs with a recorder of its own and gives its page.
 fn page(work: impl FnOnce(&Measures)) -> String {
@@ -122,7 +122,8 @@ fn what_watchers_are_sent_is_added_up_over_threads_me_61() {
         for _ in 0..2 {
             let frames = Frames(vec![Bytes::from(vec![0; 100]), Bytes::from(vec![0; 1500])]);
             let thread = measures.thread();
-            let mut watch = MeteredWatch::new(Box::new(frames), &thread, &CONFIGMAPS, false);
+            let mut watch =
+                MeteredWatch::new(RunningWatch::other(frames), &thread, &CONFIGMAPS, false);
             let caller = Caller::task(&Context::from_waker(Waker::noop()));
             while let Poll::Ready(Some(_)) = watch.poll_next(&caller) {}
             std::mem::forget(watch);
@@ -150,7 +151,7 @@ fn a_watch_counts_as_open_until_it_is_dropped_api_52() {
     let open = |dropped: bool| {
         page(|measures| {
             let thread = measures.thread();
-            let frames = Box::new(Frames(Vec::new()));
+            let frames = RunningWatch::other(Frames(Vec::new()));
             let watch = MeteredWatch::new(frames, &thread, &CONFIGMAPS, false);
             if dropped {
                 drop(watch);
@@ -170,7 +171,7 @@ fn initial_events_are_timed_until_their_bookmark_me_61() {
         let end = br#"{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
         let frames = Frames(vec![Bytes::from_static(end), Bytes::from_static(b"{}")]);
         let thread = measures.thread();
-        let mut watch = MeteredWatch::new(Box::new(frames), &thread, &CONFIGMAPS, true);
+        let mut watch = MeteredWatch::new(RunningWatch::other(frames), &thread, &CONFIGMAPS, true);
         let caller = Caller::task(&Context::from_waker(Waker::noop()));
         while let Poll::Ready(Some(_)) = watch.poll_next(&caller) {}
     });

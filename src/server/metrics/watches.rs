@@ -11,7 +11,7 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 use parking_lot::Mutex;
 
 use crate::api::resource::ResourceDefinition;
-use crate::storage::WatchStream;
+use crate::storage::RunningWatch;
 
 /// Upper bounds of sizes: 1 KiB and seven doublings; one more bucket holds the rest.
 const SMALLEST_BYTES: usize = 1024;
@@ -132,7 +132,7 @@ fn write_sizes(page: &mut String, labels: &str, totals: &Totals) {
 /// A watch that counts what it sends. It lies in the state of its stream, not behind a pointer of
 /// its own: with thousands of watches each pointer to follow is a miss of the processor's cache.
 pub struct MeteredWatch {
-    stream: Box<dyn WatchStream>,
+    stream: RunningWatch,
     meter: Option<Arc<WatchMeter>>,
     /// There until the bookmark that ends the initial events has been seen.
     initial: Option<Box<Initial>>,
@@ -147,7 +147,7 @@ struct Initial {
 impl MeteredWatch {
     /// Counts a stream; with `times_initial` until its initial events are through, too.
     pub fn new(
-        stream: Box<dyn WatchStream>,
+        stream: RunningWatch,
         meters: &WatchMeters,
         definition: &'static ResourceDefinition,
         times_initial: bool,
@@ -163,7 +163,7 @@ impl MeteredWatch {
     }
 
     /// A stream that nobody counts.
-    pub fn uncounted(stream: Box<dyn WatchStream>) -> MeteredWatch {
+    pub fn uncounted(stream: RunningWatch) -> MeteredWatch {
         MeteredWatch {
             stream,
             meter: None,

@@ -6,11 +6,10 @@
 //! up to R, so the answer's version is the larger of R and the snapshot's own.
 
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use actors::cacher::{CacherHandle, NotFresh, Readiness};
-use actors::dispatcher::{Caller, StartPoint, WatchFrame, WatchStart, Watcher};
+use actors::dispatcher::{StartPoint, WatchStart};
 use actors::engine::{Origin, Position, Prefix, Revision};
 use actors::object::CachedObject;
 use actors::snapshot::Snapshot;
@@ -20,8 +19,8 @@ use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 use super::live::check_after;
 use super::underlying::Underlying;
 use super::{
-    Asked, DeleteRequest, GetRequest, ListRequest, ObjectList, Stats, Storage, StorageError,
-    StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest, WatchStream,
+    Asked, DeleteRequest, GetRequest, ListRequest, ObjectList, RunningWatch, Stats, Storage,
+    StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest,
 };
 use crate::api::object::Object;
 use kept::Kept;
@@ -185,10 +184,7 @@ impl Cached {
         self.cacher.snapshot()?.get(&key).cloned()
     }
 
-    async fn open_watch(
-        &self,
-        request: WatchRequest,
-    ) -> Result<Box<dyn WatchStream>, StorageError> {
+    async fn open_watch(&self, request: WatchRequest) -> Result<RunningWatch, StorageError> {
         let (prefix, scope) = self.store.scope(&request)?;
         self.published()?;
         let from = self.start_point(&request, &prefix).await?;
@@ -204,7 +200,7 @@ impl Cached {
             bookmarks: request.bookmarks,
             deadline: request.deadline,
         });
-        Ok(Box::new(CachedWatch(watcher)))
+        Ok(RunningWatch::Dispatched(watcher))
     }
 
     /// Where a watch starts (the table of storage.md 3.2).
@@ -270,15 +266,6 @@ fn shown(snapshot: Arc<Snapshot>, position: Position) -> Fresh {
     Fresh { snapshot, revision }
 }
 
-/// A watch that the thread's Dispatcher serves.
-struct CachedWatch(Watcher);
-
-impl WatchStream for CachedWatch {
-    fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
-        self.0.poll_next(caller)
-    }
-}
-
 impl Storage for Cached {
     fn create<'s>(
         &'s self,
@@ -313,7 +300,7 @@ impl Storage for Cached {
     fn watch(
         &self,
         request: WatchRequest,
-    ) -> LocalBoxFuture<'_, Result<Box<dyn WatchStream>, StorageError>> {
+    ) -> LocalBoxFuture<'_, Result<RunningWatch, StorageError>> {
         self.open_watch(request).boxed_local()
     }
 

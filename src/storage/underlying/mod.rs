@@ -18,9 +18,9 @@ use super::keys::Keys;
 use super::metrics::Metrics;
 use super::transformer::Transformer;
 use super::{
-    Asked, DeleteRequest, Expired, GetRequest, ListRequest, ObjectList, Stats, Storage,
-    StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest,
-    WatchStream,
+    Asked, DeleteRequest, Expired, GetRequest, ListRequest, ObjectList, RunningWatch, Stats,
+    Storage, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion,
+    WatchRequest,
 };
 use crate::api::object::Object;
 
@@ -409,7 +409,7 @@ impl Storage for Underlying {
     fn watch(
         &self,
         request: WatchRequest,
-    ) -> LocalBoxFuture<'_, Result<Box<dyn WatchStream>, StorageError>> {
+    ) -> LocalBoxFuture<'_, Result<RunningWatch, StorageError>> {
         self.open_watch(request).boxed_local()
     }
 

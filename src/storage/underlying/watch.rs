@@ -17,7 +17,8 @@ use futures_util::stream::{self, LocalBoxStream};
 
 use super::Underlying;
 use crate::storage::{
-    Asked, Expired, ListRequest, StorageError, StorageErrorKind, WatchRequest, WatchStream,
+    Asked, Expired, ListRequest, RunningWatch, StorageError, StorageErrorKind, WatchRequest,
+    WatchStream,
 };
 
 /// Bytes of values that one read of history takes from the engine.
@@ -54,7 +55,7 @@ impl Underlying {
     pub(super) async fn open_watch(
         &self,
         request: WatchRequest,
-    ) -> Result<Box<dyn WatchStream>, StorageError> {
+    ) -> Result<RunningWatch, StorageError> {
         let (prefix, scope) = self.scope(&request)?;
         let interest = WatchInterest {
             scope,
@@ -87,7 +88,7 @@ impl Underlying {
             follower.next().await.map(|frame| (frame, follower))
         });
         let end = tokio::time::sleep_until(request.deadline);
-        Ok(Box::new(EngineWatch {
+        Ok(RunningWatch::other(EngineWatch {
             frames: frames.take_until(end).boxed_local(),
         }))
     }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::server::body::{BodyError, ConnectionFacts, HttpService, RequestBody, ResponseBody};
 use crate::server::metrics::MeteredWatch;
-use crate::storage::WatchStream;
+use crate::storage::{RunningWatch, WatchStream};
 
 pub(super) const BODY_LIMIT: usize = 16 << 20;
 pub(super) const CHUNK: usize = 64 * 1024;
@@ -137,7 +137,9 @@ impl TestService {
     fn watch(&self, name: &str) -> ResponseBody {
         let feed = self.watches.feed(name);
         feed.state.lock().opened += 1;
-        ResponseBody::Watch(MeteredWatch::uncounted(Box::new(FeedStream(feed))))
+        ResponseBody::Watch(MeteredWatch::uncounted(RunningWatch::other(FeedStream(
+            feed,
+        ))))
     }
 }
 
