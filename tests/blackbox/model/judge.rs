@@ -6,9 +6,6 @@ use super::session::{Session, Start};
 use super::things::Selection;
 use crate::load::Seen;
 
-/// A state: each object's version and value, in order of their keys.
-type State = BTreeMap<String, (u64, String)>;
-
 /// Why a stream is not that of the log.
 struct Fault {
     /// So much of it is.
@@ -21,9 +18,10 @@ struct Fault {
 /// # Errors
 /// A text that says where they differ.
 pub fn judge(log: &[Seen], session: &Session) -> Result<(), String> {
+    let events = transitions(log, &session.selection);
     let fault = match session.start {
-        Start::After(version) => stream(log, session, split(log, version), Vec::new()).err(),
-        Start::State { at_least } => state(log, session, at_least).err(),
+        Start::After(version) => stream(session, &[], &events[split(&events, version)..]).err(),
+        Start::State { at_least } => state(session, &events, at_least).err(),
     };
     let Some(Fault { same, text }) = fault else {
         return Ok(());
@@ -37,53 +35,61 @@ pub fn judge(log: &[Seen], session: &Session) -> Result<(), String> {
 }
 
 /// How many events there are up to a version.
-fn split(log: &[Seen], version: u64) -> usize {
-    log.partition_point(|event| event.version <= version)
+fn split(events: &[Seen], version: u64) -> usize {
+    events.partition_point(|event| event.version <= version)
 }
 
-fn fold_into(state: &mut State, event: &Seen) {
-    if event.kind == "DELETED" {
-        state.remove(&event.name);
-    } else {
-        let current = (event.version, event.value.clone());
-        state.insert(event.name.clone(), current);
+/// The events of a log as a selection sees them (WA-20).
+fn transitions(log: &[Seen], selection: &Selection) -> Vec<Seen> {
+    let mut selected: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut events = Vec::new();
+    for event in log {
+        let (name, value) = (event.name.as_str(), event.value.as_str());
+        let is_in = event.kind != "DELETED" && selection.selects(name, value);
+        let before = match is_in {
+            true => selected.insert(name, value),
+            false => selected.remove(name),
+        };
+        let (kind, value) = match (is_in, before) {
+            (true, None) => ("ADDED", value),
+            (true, Some(_)) => ("MODIFIED", value),
+            (false, Some(before)) => ("DELETED", before),
+            (false, None) => continue,
+        };
+        events.push(Seen {
+            version: event.version,
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            value: value.to_owned(),
+        });
     }
+    events
 }
 
 /// A stream that begins with a state that nobody named: one of those that there were must fit.
-fn state(log: &[Seen], session: &Session, at_least: u64) -> Result<(), Fault> {
+fn state(session: &Session, events: &[Seen], at_least: u64) -> Result<(), Fault> {
     let (first, last) = match session.initial_end {
-        Some(version) => (split(log, version), split(log, version)),
-        None => (split(log, at_least), log.len()),
+        Some(version) => (split(events, version), split(events, version)),
+        None => (split(events, at_least), events.len()),
     };
-    let mut state = State::new();
-    let mut nearest = None;
+    // What is selected, in order of the keys.
+    let mut state: BTreeMap<&str, &Seen> = BTreeMap::new();
+    let mut nearest: Option<Fault> = None;
     for passed in 0..=last {
-        if passed > 0 {
-            fold_into(&mut state, &log[passed - 1]);
+        match passed.checked_sub(1).map(|before| &events[before]) {
+            Some(event) if event.kind == "DELETED" => _ = state.remove(event.name.as_str()),
+            Some(event) => _ = state.insert(&event.name, event),
+            None => {}
         }
         if passed < first {
             continue;
         }
-        let selected = state
-            .iter()
-            .filter(|(name, (_, value))| session.selection.selects(name, value));
-        let initial = selected.map(|(name, (version, value))| Seen {
-            version: *version,
-            kind: "ADDED".to_owned(),
-            name: name.clone(),
-            value: value.clone(),
-        });
-        match stream(log, session, passed, initial.collect()) {
-            Ok(()) => return Ok(()),
-            Err(fault) => {
-                if nearest
-                    .as_ref()
-                    .is_none_or(|near: &Fault| near.same < fault.same)
-                {
-                    nearest = Some(fault);
-                }
-            }
+        let initial: Vec<&Seen> = state.values().copied().collect();
+        let Err(fault) = stream(session, &initial, &events[passed..]) else {
+            return Ok(());
+        };
+        if nearest.as_ref().is_none_or(|near| near.same < fault.same) {
+            nearest = Some(fault);
         }
     }
     Err(nearest.unwrap_or(Fault {
@@ -92,105 +98,42 @@ fn state(log: &[Seen], session: &Session, at_least: u64) -> Result<(), Fault> {
     }))
 }
 
-/// The stream of an initial state and what follows when so many events have passed: it must begin
-/// with what was heard, and with all that a bookmark or the end stands for.
-fn stream(log: &[Seen], session: &Session, passed: usize, initial: Vec<Seen>) -> Result<(), Fault> {
+/// A stream that begins with these objects and goes on with these events: what was heard must be
+/// its beginning, with all that a bookmark or the end stands for.
+fn stream(session: &Session, initial: &[&Seen], events: &[Seen]) -> Result<(), Fault> {
     let heard = &session.heard;
-    let mut bookmarks = session.bookmarks.clone();
-    if session.is_complete {
-        bookmarks.extend(session.at.map(|at| (heard.len(), at)));
-    }
-    let mut bookmarks = bookmarks.into_iter().peekable();
-    // Events up to here were heard, or are not for this watch.
-    let mut same = 0;
-    let initial = initial.into_iter().map(|event| (0, event));
-    let later = Transitions::new(log, passed, &session.selection);
-    for (version, event) in initial.chain(later) {
+    let end = session.at.filter(|_| session.is_complete);
+    let end = end.map(|at| (heard.len(), at));
+    let mut bookmarks = session.bookmarks.iter().copied().chain(end).peekable();
+    let length = initial.len() + events.len();
+    let initial = initial.iter().map(|object| (0, "ADDED", *object));
+    let events = events
+        .iter()
+        .map(|event| (event.version, event.kind.as_str(), event));
+    for (same, (version, kind, wanted)) in initial.chain(events).enumerate() {
         while let Some((_, bookmark)) = bookmarks.next_if(|(events, _)| *events == same) {
             if version <= bookmark {
-                let text = format!("a bookmark of {bookmark} passes {event:?}");
+                let text = format!("a bookmark of {bookmark} passes {wanted:?}");
                 return Err(Fault { same, text });
             }
         }
-        match heard.get(same) {
-            None => return Ok(()),
-            Some(other) if *other == event => same += 1,
-            Some(other) => {
-                let text = format!("{other:?} came where the log has {event:?}");
-                return Err(Fault { same, text });
-            }
+        let Some(other) = heard.get(same) else {
+            return Ok(());
+        };
+        let is_same = other.kind == kind
+            && (other.version, &other.name, &other.value)
+                == (wanted.version, &wanted.name, &wanted.value);
+        if !is_same {
+            let text = format!("{other:?} came where the log has {wanted:?}");
+            return Err(Fault { same, text });
         }
     }
-    match heard.get(same) {
+    match heard.get(length) {
         None => Ok(()),
         Some(other) => {
             let text = format!("{other:?} came after the end of the log");
-            Err(Fault { same, text })
+            Err(Fault { same: length, text })
         }
-    }
-}
-
-/// The events of a log as a selection sees them (WA-20).
-struct Transitions<'l> {
-    log: &'l [Seen],
-    next: usize,
-    selection: &'l Selection,
-    /// What the selected objects hold.
-    selected: BTreeMap<&'l str, &'l str>,
-}
-
-impl<'l> Transitions<'l> {
-    /// From the event after so many on.
-    fn new(log: &'l [Seen], passed: usize, selection: &'l Selection) -> Transitions<'l> {
-        let mut transitions = Transitions {
-            log,
-            next: 0,
-            selection,
-            selected: BTreeMap::new(),
-        };
-        while transitions.next < passed {
-            transitions.step();
-        }
-        transitions
-    }
-
-    /// The next event of the log, if it is one for the selection.
-    fn step(&mut self) -> Option<(u64, Seen)> {
-        let event = &self.log[self.next];
-        self.next += 1;
-        let (name, value) = (event.name.as_str(), event.value.as_str());
-        let is_in = event.kind != "DELETED" && self.selection.selects(name, value);
-        let before = match is_in {
-            true => self.selected.insert(name, value),
-            false => self.selected.remove(name),
-        };
-        let (kind, value) = match (is_in, before) {
-            (true, None) => ("ADDED", value),
-            (true, Some(_)) => ("MODIFIED", value),
-            (false, Some(before)) => ("DELETED", before),
-            (false, None) => return None,
-        };
-        let seen = Seen {
-            version: event.version,
-            kind: kind.to_owned(),
-            name: name.to_owned(),
-            value: value.to_owned(),
-        };
-        Some((event.version, seen))
-    }
-}
-
-impl Iterator for Transitions<'_> {
-    type Item = (u64, Seen);
-
-    fn next(&mut self) -> Option<(u64, Seen)> {
-        while self.next < self.log.len() {
-            let step = self.step();
-            if step.is_some() {
-                return step;
-            }
-        }
-        None
     }
 }
 
