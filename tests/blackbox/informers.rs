@@ -1,21 +1,18 @@
 //! The informers that controllers are built on, of the real client-go and of kube-rs, cut off and
 //! resumed under writes: in the end they hold what a list shows.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-use crate::harness::{Call, Client, Daemon, version};
+use crate::harness::{CONFIGMAPS, Call, Daemon};
+use crate::load::churn::{Versions, churn, versions};
 
-const COLLECTION: &str = "/api/v1/namespaces/default/configmaps";
 const PATIENCE: Duration = Duration::from_secs(120);
-
-type Versions = BTreeMap<String, u64>;
 
 /// The program of `tests/informers`.
 struct Informers {
@@ -78,41 +75,12 @@ impl Informers {
     }
 }
 
-/// Creates, updates and deletes until told to stop; whatever fails for a cut is tried again.
-async fn write(client: Client, writer: u64, stop: tokio::sync::watch::Receiver<bool>) {
-    let mut number = 0_u64;
-    while !*stop.borrow() {
-        number += 1;
-        let name = format!("w{writer}-{}", number % 40);
-        let path = format!("{COLLECTION}/{name}");
-        let object = json!({ "metadata": { "name": name }, "data": { "k": number.to_string() } });
-        let call = match number % 7 {
-            0 => Call::delete(&path),
-            1 | 2 => Call::post(COLLECTION, &object),
-            _ => Call::put(&path, &object),
-        };
-        // Refused, or cut: the next one will do.
-        let _ = client.attempt(call).await;
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
-
-fn versions(list: &Value) -> Versions {
-    let items = list["items"].as_array().unwrap().iter();
-    items
-        .map(|item| {
-            let name = item["metadata"]["name"].as_str().unwrap();
-            (name.to_owned(), version(item))
-        })
-        .collect()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn informers_of_client_go_end_equal_to_a_list_whatever_cuts_them_off() {
     let mut daemon = Daemon::start().await;
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let writers: Vec<_> = (0..4)
-        .map(|writer| tokio::spawn(write(daemon.client(), writer, stopped.clone())))
+        .map(|writer| tokio::spawn(churn(daemon.client(), writer, stopped.clone())))
         .collect();
     tokio::time::sleep(Duration::from_millis(500)).await;
     let mut informers = [
@@ -135,8 +103,8 @@ async fn informers_of_client_go_end_equal_to_a_list_whatever_cuts_them_off() {
     }
     let end = json!({ "metadata": { "name": "end" } });
     let client = daemon.client();
-    client.call(Call::post(COLLECTION, &end)).await.expect(201);
-    let listed = versions(&client.call(Call::get(COLLECTION)).await.expect(200));
+    client.call(Call::post(CONFIGMAPS, &end)).await.expect(201);
+    let listed = versions(&client.call(Call::get(CONFIGMAPS)).await.expect(200));
     assert!(listed.len() > 20, "hardly anything was written: {listed:?}");
     for informer in informers {
         let mode = informer.mode;

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use futures_util::{Stream, StreamExt};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -16,14 +17,27 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::Status;
 use kube::runtime::watcher::{self, Event, InitialListStrategy, watcher};
 use kube::{Api, Client, Config, ResourceExt};
+use parking_lot::Mutex;
+use rustix::process::Signal;
 use serde_json::json;
 
-use crate::harness::Daemon;
+use crate::harness::proxy::Proxy;
+use crate::harness::{CONFIGMAPS, Call, Daemon, version};
+use crate::load::churn::{Versions, churn, versions};
 
 async fn client(daemon: &Daemon) -> Client {
+    client_over(daemon, None).await
+}
+
+/// A client that reaches the daemon some other way.
+async fn client_over(daemon: &Daemon, way: Option<&Proxy>) -> Client {
     // Whoever else in the process chose one first chose the same.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let kubeconfig = Kubeconfig::read_from(daemon.kubeconfig()).unwrap();
+    let mut kubeconfig = Kubeconfig::read_from(daemon.kubeconfig()).unwrap();
+    if let Some(way) = way {
+        let cluster = kubeconfig.clusters[0].cluster.as_mut().unwrap();
+        cluster.server = Some(format!("https://{}", way.address));
+    }
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig, &options)
         .await
@@ -367,6 +381,142 @@ async fn an_informer_that_lists_then_watches_sees_everything_once() {
 async fn an_informer_that_streams_its_list_sees_everything_once() {
     // API-133, API-314.
     an_informer_sees_everything_once(InitialListStrategy::StreamingList).await;
+}
+
+/// What an informer's watcher has told so far.
+#[derive(Default)]
+struct Informed {
+    versions: Versions,
+    /// The state that is being told anew.
+    initial: Versions,
+    lists: u64,
+    errors: u64,
+}
+
+impl Informed {
+    fn take(&mut self, event: watcher::Result<Event<ConfigMap>>) {
+        let entry = |object: &ConfigMap| {
+            let version = object.resource_version().unwrap();
+            (object.name_any(), version.parse::<u64>().unwrap())
+        };
+        match event {
+            Ok(Event::Init) => self.initial.clear(),
+            Ok(Event::InitApply(object)) => self.initial.extend([entry(&object)]),
+            Ok(Event::InitDone) => {
+                self.versions = std::mem::take(&mut self.initial);
+                self.lists += 1;
+            }
+            Ok(Event::Apply(object)) => {
+                let (name, version) = entry(&object);
+                let before = self.versions.insert(name, version);
+                assert!(before < Some(version), "{before:?} came before {object:?}");
+            }
+            Ok(Event::Delete(object)) => {
+                let removed = self.versions.remove(&object.name_any());
+                assert!(removed.is_some(), "deleted, and was not there: {object:?}");
+            }
+            Err(_) => self.errors += 1,
+        }
+    }
+}
+
+/// Follows a watcher for good.
+async fn inform(api: Api<ConfigMap>, config: watcher::Config, told: Arc<Mutex<Informed>>) {
+    let mut events = pin!(watcher(api, config));
+    while let Some(event) = events.next().await {
+        let failed = event.is_err();
+        told.lock().take(event);
+        if failed {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// Waits until what follows a version is no longer in history.
+async fn forgotten(daemon: &Daemon, version: u64) {
+    let exact = format!("{CONFIGMAPS}?resourceVersion={version}&resourceVersionMatch=Exact");
+    let start = Instant::now();
+    while daemon.client().call(Call::get(&exact)).await.status != 410 {
+        assert!(start.elapsed() < Duration::from_secs(60), "never forgotten");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn an_informer_ends_equal_to_a_list(strategy: InitialListStrategy) {
+    // A short history: who was away for longer than it has to list again.
+    let arguments = ["--watch-ring-bytes", "16KiB", "--retention-age", "2s"];
+    let mut daemon = Daemon::with(&arguments).await;
+    let way = Proxy::to(daemon.target().address).await;
+    let config = watcher::Config {
+        initial_list_strategy: strategy,
+        page_size: Some(7),
+        // Streams also end by themselves.
+        timeout: Some(3),
+        ..watcher::Config::default()
+    };
+    let api: Api<ConfigMap> = Api::default_namespaced(client_over(&daemon, Some(&way)).await);
+    let told: Arc<Mutex<Informed>> = Arc::default();
+    let informer = tokio::spawn(inform(api, config, told.clone()));
+    for round in 0..8 {
+        let (stop, stopped) = tokio::sync::watch::channel(false);
+        let writers: Vec<_> = (0..3)
+            .map(|writer| tokio::spawn(churn(daemon.client(), writer, stopped.clone())))
+            .collect();
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        match round % 4 {
+            0 => way.cut(),
+            1 => {
+                daemon.kill().await;
+                daemon.restart().await;
+            }
+            2 => {
+                daemon.stop(Signal::TERM).await;
+                daemon.restart().await;
+            }
+            _ => {
+                way.shut(true);
+                let client = daemon.client();
+                let list = client.call(Call::get(CONFIGMAPS)).await.expect(200);
+                forgotten(&daemon, version(&list)).await;
+                way.shut(false);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        stop.send(true).unwrap();
+        for writer in writers {
+            writer.await.unwrap();
+        }
+        let client = daemon.client();
+        let end = json!({ "metadata": { "name": format!("end-{round}") } });
+        client.call(Call::post(CONFIGMAPS, &end)).await.expect(201);
+        let list = client.call(Call::get(CONFIGMAPS)).await.expect(200);
+        let listed = versions(&list);
+        let start = Instant::now();
+        while told.lock().versions != listed {
+            assert!(!informer.is_finished(), "{:?}", informer.await);
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "round {round}: told {:?}, listed {listed:?}",
+                told.lock().versions
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    let told = told.lock();
+    assert!(told.versions.len() > 20, "hardly anything was written");
+    assert!(told.errors > 0, "nothing was cut off");
+    assert!(told.lists > 1, "it was never away for too long");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_informer_that_lists_then_watches_ends_equal_to_a_list_whatever_cuts_it_off() {
+    an_informer_ends_equal_to_a_list(InitialListStrategy::ListWatch).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_informer_that_streams_its_list_ends_equal_to_a_list_whatever_cuts_it_off() {
+    // API-314, WA-15.
+    an_informer_ends_equal_to_a_list(InitialListStrategy::StreamingList).await;
 }
 
 #[tokio::test]

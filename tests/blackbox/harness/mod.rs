@@ -3,6 +3,7 @@
 pub mod client;
 pub mod daemon;
 pub mod kubectl;
+pub mod proxy;
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,7 @@
 //! Writers that know what they wrote, and the rules that what watchers see must obey: for tests
 //! that cut the daemon off under both.
 
+pub mod churn;
 pub mod random;
 pub mod record;
 pub mod watcher;
