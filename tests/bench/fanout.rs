@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::harness::{Call, Client, Daemon, version};
 use crate::load;
-use crate::meter::{Sample, resident};
+use crate::meter::Sample;
 use crate::report::{Durations, figure, noise, part};
 
 /// Streams of one HTTP/2 connection.
@@ -34,14 +34,14 @@ pub async fn measure(watchers: usize, rate: f64, time: Duration) {
         .await;
     let from = version(&created.expect(201));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let before = resident(daemon.pid());
+    let before = daemon.resident();
     let origin = Instant::now();
     let updates = (rate * time.as_secs_f64()) as u64;
     let delivered = Arc::new(AtomicU64::new(0));
     let watching = open(&daemon, watchers, from, origin, updates, &delivered).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     if watchers > 100 {
-        let each = (resident(daemon.pid()) - before) * 1024.0 / watchers as f64;
+        let each = (daemon.resident() - before) * 1024.0 / watchers as f64;
         figure("memory for one idle watch", each, "KiB", "");
     }
 

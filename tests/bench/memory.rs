@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::harness::{Call, Daemon};
 use crate::load::{self, Until, Verb};
-use crate::meter::resident;
 use crate::report::{figure, part};
 use crate::startup::reopened;
 
@@ -13,7 +12,7 @@ const SETTLE: Duration = Duration::from_secs(5);
 
 async fn settled(daemon: &Daemon) -> f64 {
     tokio::time::sleep(SETTLE).await;
-    resident(daemon.pid())
+    daemon.resident()
 }
 
 pub async fn measure(objects: u64) {

@@ -42,17 +42,6 @@ impl Sample {
     }
 }
 
-/// Resident memory in MiB.
-pub fn resident(pid: u32) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .unwrap();
-    let kib: f64 = line.trim().trim_end_matches(" kB").parse().unwrap();
-    kib / 1024.0
-}
-
 fn ticks() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
 }

@@ -23,5 +23,6 @@ mod replay;
 mod restart;
 mod retention;
 mod security;
+mod stalled;
 mod unread_bodies;
 mod watch;

@@ -203,6 +203,15 @@ impl Daemon {
         self.child.id()
     }
 
+    /// Its resident memory in MiB.
+    pub fn resident(&self) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let mut lines = status.lines();
+        let line = lines.find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let kib: f64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+        kib / 1024.0
+    }
+
     /// What it printed for its user.
     pub fn stdout(&self) -> String {
         self.said.lock().join("\n")

@@ -1,0 +1,91 @@
+//! An HTTP/2 client with its hands on the windows: a connection that carries streams which are
+//! read beside streams which are not.
+
+use bytes::{Bytes, BytesMut};
+use h2::RecvStream;
+use h2::client::SendRequest;
+use http::Request;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use super::client::{Broken, Target};
+
+/// Window of the connection: what unread streams leave of it is for the others.
+const CONNECTION_WINDOW: u32 = 1 << 20;
+
+/// A connection; dropping it cuts it off.
+pub struct Connection {
+    target: Target,
+    sender: SendRequest<Bytes>,
+    driver: JoinHandle<()>,
+}
+
+/// An answer of lines that runs ahead of its reader by a window and no more: its window is opened
+/// again by what is read, and by nothing else.
+pub struct Stream {
+    body: RecvStream,
+    buffer: BytesMut,
+}
+
+impl Connection {
+    /// Connects, with this window for each stream.
+    pub async fn open(target: &Target, window: u32) -> Result<Connection, Broken> {
+        let tls = target.tls(&[b"h2"]).await?;
+        let (sender, connection) = h2::client::Builder::new()
+            .initial_window_size(window)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .handshake(tls)
+            .await?;
+        let driver = tokio::spawn(async move {
+            // How it ends its streams are told.
+            let _ = connection.await;
+        });
+        Ok(Connection {
+            target: target.clone(),
+            sender,
+            driver,
+        })
+    }
+
+    /// Begins a watch, which must be answered with 200.
+    pub async fn watch(&self, path: &str) -> Result<Stream, Broken> {
+        let mut request = Request::get(format!("https://{}{path}", self.target.address));
+        if let Some(token) = &self.target.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let mut sender = self.sender.clone().ready().await?;
+        let (answer, _) = sender.send_request(request.body(())?, true)?;
+        let answer = answer.await?;
+        if answer.status() != 200 {
+            return Err(format!("{path}: {}", answer.status()).into());
+        }
+        Ok(Stream {
+            body: answer.into_body(),
+            buffer: BytesMut::new(),
+        })
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+impl Stream {
+    /// The next event; `None` at the end.
+    pub async fn event(&mut self) -> Result<Option<Value>, Broken> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line = self.buffer.split_to(end + 1);
+                return Ok(Some(serde_json::from_slice(&line)?));
+            }
+            let Some(data) = self.body.data().await else {
+                return Ok(None);
+            };
+            let data = data?;
+            self.buffer.extend_from_slice(&data);
+            self.body.flow_control().release_capacity(data.len())?;
+        }
+    }
+}
