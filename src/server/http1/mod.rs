@@ -105,7 +105,9 @@ async fn answer<S: HttpService>(
         }
     });
     request.extensions_mut().insert(facts);
-    let mut response = service.call(request).await;
+    // In a box: hyper keeps the room of this future for as long as the connection lives, and a
+    // watch lives for hours.
+    let mut response = Box::pin(service.call(request)).await;
     if !unread.is_drained().await {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(CONNECTION, close);

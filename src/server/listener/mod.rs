@@ -10,6 +10,7 @@ mod acceptor;
 pub(in crate::server) mod http_date;
 mod metrics_listener;
 mod open_files;
+mod single_write;
 mod socket;
 pub(in crate::server) mod thread;
 mod worker;

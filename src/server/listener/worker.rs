@@ -12,6 +12,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::acceptor::{Arrival, Seat, Seated};
+use super::single_write::SingleWrite;
 use super::thread::{HttpThread, Load};
 use crate::server::body::{ConnectionFacts, HttpService};
 use crate::server::limits::Limits;
@@ -139,10 +140,10 @@ impl Connection {
     async fn shake_hands(
         &self,
         stream: std::net::TcpStream,
-    ) -> Result<TlsStream<TcpStream>, String> {
+    ) -> Result<TlsStream<SingleWrite<TcpStream>>, String> {
         let stream = TcpStream::from_std(stream).map_err(|error| error.to_string())?;
         let limit = self.thread.limits().handshake_timeout;
-        match tokio::time::timeout(limit, self.tls.accept(stream)).await {
+        match tokio::time::timeout(limit, self.tls.accept(SingleWrite(stream))).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err(format!("not done within {limit:?}")),
