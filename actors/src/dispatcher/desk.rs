@@ -86,6 +86,7 @@ impl Desk {
     /// A new member, not following anything yet. Its topic is wanted from here on, so whatever
     /// it reads of the ring's end afterwards, no later event is missed.
     pub(super) fn add(&mut self, start: &WatchStart, revision: Revision) -> Ticket {
+        let generation = self.generation;
         let group = self.group_for(&start.interest);
         let seat = self
             .groups
@@ -104,7 +105,8 @@ impl Desk {
         }
         self.schedule_next(ticket);
         self.metrics.watchers.increment(1.0);
-        if self.is_draining {
+        // A new life that was met on the way has ended only those who were here before.
+        if self.is_draining || self.generation != generation {
             self.end(ticket.number);
         }
         ticket

@@ -19,4 +19,4 @@ pub use meeting::{Meeting, others_act};
 pub use objects::{
     ColorField, ColorIs, Lines, LinesWithHeader, OneLiners, interest, key, prefix, thing,
 };
-pub use stage::{Heard, Stage, hear, hear_all, hear_as};
+pub use stage::{Called, Heard, Stage, TURNS_OF_OTHERS, hear, hear_all, hear_as};

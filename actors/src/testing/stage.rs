@@ -199,11 +199,18 @@ pub fn hear_as(watcher: &mut Watcher, caller: &Caller<'_>) -> Heard {
 
 /// So often others run before a watcher that was not woken is taken to have nothing more to fetch:
 /// its read of history may wait for reads of other watchers.
-const TURNS_OF_OTHERS: usize = 100;
+pub const TURNS_OF_OTHERS: usize = 100;
 
 /// Notes that it was called.
 #[derive(Default)]
-struct Called(AtomicBool);
+pub struct Called(AtomicBool);
+
+impl Called {
+    /// Whether it was called since this was asked last.
+    pub fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
 
 impl Wake for Called {
     fn wake(self: Arc<Called>) {
@@ -219,7 +226,7 @@ pub async fn hear_all(watcher: &mut Watcher) -> Heard {
     let mut all = hear_as(watcher, &caller);
     while !all.has_ended {
         let mut turns = 0;
-        while !called.0.swap(false, Ordering::Relaxed) {
+        while !called.take() {
             if turns == TURNS_OF_OTHERS {
                 return all;
             }

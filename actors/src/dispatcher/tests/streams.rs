@@ -1,5 +1,6 @@
 //! What streams show: starts, transitions, ends, and what they share.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
@@ -9,7 +10,9 @@ use bytes::Bytes;
 use super::*;
 use crate::engine::Prefix;
 use crate::object::CachedObject;
-use crate::testing::{ColorField, Heard, Lines, LinesWithHeader, hear, hear_as, interest, key};
+use crate::testing::{
+    ColorField, Heard, Lines, LinesWithHeader, Meeting, hear, hear_as, interest, key,
+};
 use crate::watch::{Predicate, Projection, WatchEventKind};
 
 fn namespace(name: &str) -> Scope {
@@ -52,7 +55,7 @@ fn what_happens_while_a_watch_is_being_opened_is_not_missed_wa_25() {
         // The Cacher has a thread of its own.
         stage.put("ns/a", "red 2");
         stage.put("ns/b", "red 3");
-        let mut watcher = Watcher::open(std::rc::Rc::clone(&dispatcher.hall), desk, start);
+        let mut watcher = Watcher::open(Rc::clone(&dispatcher.hall), desk, start);
         assert_eq!(
             hear(&mut watcher).lines,
             ["MODIFIED ns/a@2 red 2", "ADDED ns/b@3 red 3"]
@@ -97,6 +100,34 @@ fn what_enters_a_selection_is_added_and_what_leaves_it_deleted_wa_20_pf_2() {
                 "DELETED ns/a@6 red 5",
             ]
         );
+    });
+}
+
+#[test]
+fn a_watch_ends_whenever_the_cache_dies_while_it_is_being_opened_wa_37() {
+    run(async {
+        for step in 0..10 {
+            let stage = Rc::new(Stage::new(RING_BYTES));
+            stage.put("ns/a", "red 1");
+            let dispatcher = dispatcher();
+            let (dies, mut left) = (Rc::clone(&stage), step);
+            let meeting = Meeting::with(move || {
+                if left == 0 {
+                    dies.abandon();
+                }
+                left -= 1;
+            });
+            let mut watcher = dispatcher.watch_all(&stage, 1);
+            drop(meeting);
+            dispatcher.take_hints();
+            let mut has_ended = false;
+            for _ in 0..100 {
+                has_ended |= hear(&mut watcher).has_ended;
+                tokio::task::yield_now().await;
+            }
+            let is_dead = !stage.cacher.readiness().is_ready();
+            assert_eq!(has_ended, is_dead, "it died before step {step}");
+        }
     });
 }
 

@@ -13,23 +13,43 @@ mod others;
 mod subject;
 
 use std::rc::Rc;
+use std::task::Waker;
 
 use self::others::{Chance, Others};
 use self::subject::{Start, Subject};
 use super::*;
 use crate::engine::Prefix;
-use crate::testing::{ColorField, Meeting, hear, hear_all, interest, key};
+use crate::testing::{ColorField, LinesWithHeader, Meeting, TURNS_OF_OTHERS, interest, key};
 
 const SCHEDULES: u64 = 3_000;
 const STEPS: usize = 120;
 const COLORS: [&str; 3] = ["red", "blue", "green"];
+/// More than all clients of a schedule need to hear all there is.
+const POLLS_MAX: usize = 50_000;
 const SUBJECTS_MAX: usize = 12;
+
+/// A thread: its Dispatcher's hall, without the actor, and the list of its one connection.
+#[derive(Clone)]
+struct Thread {
+    hall: Rc<Hall>,
+    list: Rc<ReadyList>,
+}
+
+impl Thread {
+    fn new(config: DispatcherConfig) -> Thread {
+        Thread {
+            hall: Rc::new(Hall::new(config)),
+            list: ReadyList::new(Waker::noop().clone()),
+        }
+    }
+}
 
 /// The schedule's clients, the threads that serve them, and what goes on behind those.
 struct World {
     chance: Chance,
     others: Rc<Others>,
-    threads: Vec<Rc<Hall>>,
+    threads: Vec<Thread>,
+    opened: u32,
     subjects: Vec<Subject>,
     _meeting: Meeting,
 }
@@ -48,9 +68,8 @@ impl World {
         let acting = Rc::clone(&others);
         World {
             // No Dispatchers: hints are taken and time passes when the schedule says so.
-            threads: threads
-                .map(|_| Rc::new(Hall::new(config.clone())))
-                .collect(),
+            threads: threads.map(|_| Thread::new(config.clone())).collect(),
+            opened: 0,
             subjects: Vec::new(),
             _meeting: Meeting::with(move || acting.meet()),
             others,
@@ -62,12 +81,12 @@ impl World {
         match self.chance.below(100) {
             0..30 => self.others.write(),
             30..38 => self.others.publish(),
-            38..52 => self.some_thread().look_after_due(),
+            38..52 => self.some_thread().hall.look_after_due(),
             52..62 => self.watch(),
             62..80 => self.listen().await,
             80..83 => self.leave(),
             83..87 => self.resume(),
-            87..90 => self.some_thread().age_logs(),
+            87..90 => self.some_thread().hall.age_logs(),
             90..94 => self.pass().await,
             94 => self.end_all(),
             95..97 => self.others.compact(),
@@ -77,8 +96,8 @@ impl World {
         }
     }
 
-    fn some_thread(&self) -> Rc<Hall> {
-        Rc::clone(&self.threads[self.chance.below(self.threads.len())])
+    fn some_thread(&self) -> Thread {
+        self.threads[self.chance.below(self.threads.len())].clone()
     }
 
     fn some_subject(&mut self) -> Option<&mut Subject> {
@@ -116,7 +135,10 @@ impl World {
             }
         };
         let wants_bookmarks = self.chance.below(3) > 0;
-        let mut subject = Subject::new(start, interest, wants_bookmarks);
+        self.opened += 1;
+        let is_listed = self.chance.below(2) == 0;
+        let number = if is_listed { self.opened } else { 0 };
+        let mut subject = Subject::new(start, interest, wants_bookmarks, number);
         let seconds = [3, 30, 100, 3_600][self.chance.below(4)];
         subject.open(&self.some_thread(), &self.others, seconds);
         self.subjects.push(subject);
@@ -128,32 +150,71 @@ impl World {
             1 => Scope::Object(key("other/a")),
             _ => Scope::All,
         };
-        match self.chance.below(3) {
+        let interest = match self.chance.below(3) {
             0 => interest(scope),
             1 => WatchInterest {
                 predicate: Arc::new(ColorField::new(COLORS[self.chance.below(2)])),
                 ..interest(scope)
             },
             _ => selecting(scope, COLORS[self.chance.below(2)]),
+        };
+        match self.chance.below(3) {
+            0 => WatchInterest {
+                projection: Arc::new(LinesWithHeader),
+                ..interest
+            },
+            _ => interest,
         }
     }
 
-    /// One client takes some frames, or all there are.
+    /// Those that were woken have turns.
+    fn take_woken(&mut self) {
+        let mut woken = Vec::new();
+        for thread in &self.threads {
+            thread.list.take(&mut woken);
+        }
+        for subject in &mut self.subjects {
+            subject.has_turn |= woken.contains(&subject.number);
+            subject.hear();
+        }
+    }
+
+    /// One client that has a turn takes some frames, or all there are. Some ask when they were
+    /// not woken, too: so does one who was woken for something else.
     async fn listen(&mut self) {
-        let frames = self.chance.below(8);
+        self.take_woken();
+        let (frames, asks) = (self.chance.below(8), self.chance.below(4) == 0);
         let others = Rc::clone(&self.others);
         let Some(subject) = self.some_subject() else {
             return;
         };
-        let Some(watcher) = &mut subject.watcher else {
-            return;
-        };
-        let heard = match frames {
-            0 => hear_all(watcher).await,
-            1 => hear(watcher),
-            _ => subject::hear_some(watcher, frames),
-        };
-        subject.take(heard, &others);
+        if subject.has_turn || asks {
+            let frames = if frames == 0 { usize::MAX } else { frames };
+            subject.poll(frames, &others);
+        }
+        if frames == 0 {
+            self.listen_all().await;
+        }
+    }
+
+    /// Everybody takes what there is when he is woken, until nobody is woken any more.
+    async fn listen_all(&mut self) {
+        let others = Rc::clone(&self.others);
+        let (mut turns, mut polls) = (0, 0);
+        while turns < TURNS_OF_OTHERS {
+            polls += 1;
+            assert!(polls < POLLS_MAX, "somebody is woken again and again");
+            self.take_woken();
+            let mut waiting = self.subjects.iter_mut().filter(|subject| subject.has_turn);
+            match waiting.next() {
+                Some(subject) => {
+                    subject.poll(usize::MAX, &others);
+                    turns = 0;
+                }
+                None => turns += 1,
+            }
+            tokio::task::yield_now().await;
+        }
     }
 
     /// A client goes, for good or to come again.
@@ -161,6 +222,7 @@ impl World {
         let is_for_good = self.chance.below(3) == 0;
         if let Some(subject) = self.some_subject() {
             subject.watcher = None;
+            subject.has_turn = false;
             if is_for_good {
                 subject.is_over = true;
             }
@@ -186,9 +248,9 @@ impl World {
     /// A Dispatcher dies, and with it its streams.
     fn end_all(&mut self) {
         let thread = self.some_thread();
-        thread.end_all();
+        thread.hall.end_all();
         for subject in &mut self.subjects {
-            let is_there = |there: &Rc<Hall>| Rc::ptr_eq(there, &thread);
+            let is_there = |there: &Rc<Hall>| Rc::ptr_eq(there, &thread.hall);
             subject.is_sent_away |= subject.thread.as_ref().is_some_and(is_there);
         }
     }
@@ -209,7 +271,7 @@ impl World {
         tokio::time::advance(Duration::from_millis(millis)).await;
         for thread in &self.threads {
             if self.chance.below(2) == 0 {
-                thread.tick(Instant::now());
+                thread.hall.tick(Instant::now());
             }
         }
     }
@@ -221,30 +283,27 @@ impl World {
         // Who waits to read history again does so.
         tokio::time::advance(Duration::from_secs(1)).await;
         for thread in &self.threads {
-            thread.look_after_due();
+            thread.hall.look_after_due();
         }
         let drains = self.chance.below(2) == 0;
         if drains {
-            self.threads.iter().for_each(|thread| thread.drain());
+            self.threads.iter().for_each(|thread| thread.hall.drain());
         }
         for subject in &mut self.subjects {
-            if let Some(watcher) = &mut subject.watcher {
-                subject.is_sent_away |= drains;
-                let heard = hear_all(watcher).await;
-                subject.take(heard, &others);
-                assert!(!drains || subject.watcher.is_none(), "a drain ends all");
-            }
+            subject.is_sent_away |= drains;
         }
-        let thread = Rc::new(Hall::new(DispatcherConfig::default()));
-        let log = others.log();
+        self.listen_all().await;
+        self.threads = vec![Thread::new(DispatcherConfig::default())];
         for subject in &mut self.subjects {
             if subject.watcher.is_none() {
-                subject.resume(&thread, &others, 3_600);
+                subject.resume(&self.threads[0], &others, 3_600);
+            } else {
+                assert!(!drains, "a drain ends all");
             }
-            if let Some(watcher) = &mut subject.watcher {
-                let heard = hear_all(watcher).await;
-                subject.take(heard, &others);
-            }
+        }
+        self.listen_all().await;
+        let log = others.log();
+        for subject in &self.subjects {
             subject.judge(&log, !subject.is_over);
         }
     }

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::Thread;
 use super::others::Others;
 use crate::dispatcher::hall::Hall;
-use crate::dispatcher::{Caller, StartPoint, Watcher};
+use crate::dispatcher::{Caller, ReadyList, StartPoint, Watcher};
 use crate::engine::{Event, EventKind, Revision};
 use crate::object::{CachedObject, Decode};
 use crate::snapshot::Snapshot;
-use crate::testing::{Heard, Lines, OneLiners, prefix};
+use crate::testing::{Called, Lines, OneLiners, prefix};
 use crate::watch::{Projection, WatchEventKind, WatchInterest, transition};
 
 /// Where a stream begins.
@@ -27,6 +28,14 @@ pub(super) enum Start {
 pub(super) struct Subject {
     /// `None` while it is away.
     pub(super) watcher: Option<Watcher>,
+    /// Its number on the list of its connection; 0 for a task of its own.
+    pub(super) number: u32,
+    list: Option<Rc<ReadyList>>,
+    called: Arc<Called>,
+    /// It was woken, or has not taken all there was.
+    pub(super) has_turn: bool,
+    /// Frames of its watch so far.
+    frames: usize,
     pub(super) thread: Option<Rc<Hall>>,
     /// Its thread ends all streams.
     pub(super) is_sent_away: bool,
@@ -49,9 +58,19 @@ pub(super) struct Subject {
 type Expected = (Revision, String);
 
 impl Subject {
-    pub(super) fn new(start: Start, interest: WatchInterest, wants_bookmarks: bool) -> Subject {
+    pub(super) fn new(
+        start: Start,
+        interest: WatchInterest,
+        wants_bookmarks: bool,
+        number: u32,
+    ) -> Subject {
         Subject {
             watcher: None,
+            number,
+            list: None,
+            called: Arc::default(),
+            has_turn: false,
+            frames: 0,
             thread: None,
             is_sent_away: false,
             is_over: false,
@@ -78,7 +97,7 @@ impl Subject {
     }
 
     /// Its first watch.
-    pub(super) fn open(&mut self, thread: &Rc<Hall>, others: &Others, seconds: u64) {
+    pub(super) fn open(&mut self, thread: &Thread, others: &Others, seconds: u64) {
         let from = match &self.start {
             Start::After(revision) => StartPoint::After(*revision),
             Start::Initial(snapshot, end_bookmark) => StartPoint::Initial {
@@ -91,7 +110,7 @@ impl Subject {
 
     /// One watch more, after what it saw last; none where it would be told that this is gone, or
     /// that it has to begin anew, or to wait.
-    pub(super) fn resume(&mut self, thread: &Rc<Hall>, others: &Others, seconds: u64) {
+    pub(super) fn resume(&mut self, thread: &Thread, others: &Others, seconds: u64) {
         let Some(at) = self.at else {
             self.is_over = true;
             return;
@@ -103,7 +122,7 @@ impl Subject {
         self.watch(StartPoint::After(at), thread, others, seconds);
     }
 
-    fn watch(&mut self, from: StartPoint, thread: &Rc<Hall>, others: &Others, seconds: u64) {
+    fn watch(&mut self, from: StartPoint, thread: &Thread, others: &Others, seconds: u64) {
         if !others.is_ready() {
             return;
         }
@@ -111,23 +130,67 @@ impl Subject {
         self.opened_at = self.at.unwrap_or(self.from());
         self.deadline = Instant::now() + Duration::from_secs(seconds);
         self.is_sent_away = false;
-        self.thread = Some(Rc::clone(thread));
+        self.thread = Some(Rc::clone(&thread.hall));
+        self.list = (self.number > 0).then(|| Rc::clone(&thread.list));
+        self.has_turn = true;
+        self.frames = 0;
         let mut start = others.stage.start(from, self.interest.clone());
         start.bookmarks = self.wants_bookmarks;
         start.deadline = self.deadline;
-        self.watcher = Some(thread.watch(start));
+        self.watcher = Some(thread.hall.watch(start));
     }
 
-    /// Takes what came, and judges what is not an event.
-    pub(super) fn take(&mut self, heard: Heard, others: &Others) {
-        for line in heard.lines {
-            match line.strip_prefix("BOOKMARK @") {
-                Some(bookmark) => self.take_bookmark(bookmark, others),
-                None => self.take_event(line),
+    /// Its connection or its task is told that it was woken.
+    pub(super) fn hear(&mut self) {
+        self.has_turn |= self.called.take();
+    }
+
+    /// Takes frames as its server does: until there is nothing more, or so many.
+    pub(super) fn poll(&mut self, frames: usize, others: &Others) {
+        let waker = Waker::from(Arc::clone(&self.called));
+        let list = self.list.clone();
+        let context = Context::from_waker(&waker);
+        let caller = match &list {
+            Some(list) => Caller::listed(list, self.number, &waker),
+            None => Caller::task(&context),
+        };
+        for _ in 0..frames {
+            let Some(watcher) = &mut self.watcher else {
+                // A wake may come for a watch that is gone.
+                self.has_turn = false;
+                return;
+            };
+            match watcher.poll_next(&caller) {
+                Poll::Ready(Some(frame)) => {
+                    self.has_turn = !frame.rests;
+                    self.take(&String::from_utf8_lossy(&frame.bytes), others);
+                    if frame.rests {
+                        return;
+                    }
+                }
+                Poll::Ready(None) => return self.take_end(others),
+                Poll::Pending => {
+                    self.has_turn = false;
+                    return;
+                }
             }
         }
-        if heard.has_ended {
-            self.take_end(others);
+    }
+
+    /// Takes a frame, and judges what is not an event. The first one alone has the header (API-74).
+    fn take(&mut self, frame: &str, others: &Others) {
+        self.frames += 1;
+        let (header, line) = match frame.strip_prefix("HEADER ") {
+            Some(line) => (true, line),
+            None => (false, frame),
+        };
+        match line.strip_prefix("BOOKMARK @") {
+            Some(bookmark) => self.take_bookmark(bookmark, others),
+            None => {
+                let differs = self.interest.projection.first_differs();
+                assert_eq!(header, differs && self.frames == 1, "{frame}");
+                self.take_event(line.to_owned());
+            }
         }
     }
 
@@ -171,6 +234,7 @@ impl Subject {
     /// what comes next is forgotten (WA-2, WA-37).
     fn take_end(&mut self, others: &Others) {
         self.watcher = None;
+        self.has_turn = false;
         let at = self.at.unwrap_or(self.from());
         let is_forgotten = others.compacted() > at;
         assert!(
@@ -239,27 +303,6 @@ impl Subject {
         }
         lines
     }
-}
-
-/// Polls a watcher until it has said so much, waits or ends.
-pub(super) fn hear_some(watcher: &mut Watcher, frames: usize) -> Heard {
-    let caller = Caller::task(&Context::from_waker(Waker::noop()));
-    let mut heard = Heard {
-        lines: Vec::new(),
-        has_ended: false,
-    };
-    for _ in 0..frames {
-        match watcher.poll_next(&caller) {
-            Poll::Ready(Some(frame)) => {
-                heard
-                    .lines
-                    .push(String::from_utf8_lossy(&frame.bytes).into_owned());
-            }
-            Poll::Ready(None) => heard.has_ended = true,
-            Poll::Pending => break,
-        }
-    }
-    heard
 }
 
 /// The revision in a line, or at the beginning of what is behind its `@`.
