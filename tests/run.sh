@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Run every test, on any machine with Rust and a C compiler:
 #   tests/run.sh                     what a change must pass
-#   tests/run.sh --long              the same with many more rounds of crashes, kills and updates
+#   tests/run.sh --long              the same with many more rounds of crashes, kills, updates and schedules
 #   tests/run.sh -- blackbox kill    further words go to the test runner (here: filters)
 # Fetches the kubectls that tests use and builds a client of client-go, once, into ${XDG_CACHE_HOME:-~/.cache}/taffrail, without root.
 #   --runner cargo|nextest           default: cargo-nextest where it is installed, else cargo test
@@ -43,6 +43,8 @@ fi
 if [ -n "$long" ]; then
   export TAFFRAIL_LONG=1
   export TAFFRAIL_KILL_ROUNDS=${TAFFRAIL_KILL_ROUNDS:-1000}
+  export TAFFRAIL_MODEL_SECONDS=${TAFFRAIL_MODEL_SECONDS:-600}
+  export TAFFRAIL_SCHEDULES=${TAFFRAIL_SCHEDULES:-50000}
 fi
 
 if [ -z "$runner" ]; then

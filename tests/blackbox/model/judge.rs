@@ -29,8 +29,8 @@ pub fn judge(log: &[Seen], session: &Session) -> Result<(), String> {
     let heard = &session.heard;
     let near = &heard[same.saturating_sub(3)..heard.len().min(same + 3)];
     Err(format!(
-        "{text}\n{:?} of {:?}, {} watches, at {:?}; around: {near:?}",
-        session.start, session.selection, session.watches, session.at
+        "{text}\n{:?} of {:?} as {:?}, {} watches, at {:?}; around: {near:?}",
+        session.start, session.selection, session.form, session.watches, session.at
     ))
 }
 
@@ -138,6 +138,7 @@ fn stream(session: &Session, initial: &[&Seen], events: &[Seen]) -> Result<(), F
 }
 
 mod tests {
+    use super::super::session::Form;
     use super::super::things::Kind;
     use super::*;
 
@@ -167,6 +168,7 @@ mod tests {
                 true => selection.of_color("red"),
                 false => selection,
             },
+            form: Form::Whole,
             start,
             initial_end: None,
             heard: heard.to_vec(),

@@ -42,6 +42,7 @@ pub enum Start {
 #[derive(Debug)]
 pub struct Session {
     pub selection: Selection,
+    pub form: Form,
     pub start: Start,
     /// The version of the bookmark that closed the initial state.
     pub initial_end: Option<u64>,
@@ -55,6 +56,38 @@ pub struct Session {
     pub is_gone: bool,
     /// Whether it saw everything up to the end.
     pub is_complete: bool,
+}
+
+/// What events are shown as (API-74, API-75).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Whole,
+    Metadata,
+    Table,
+}
+
+impl Form {
+    fn accept(self) -> &'static str {
+        match self {
+            Form::Whole => "application/json",
+            Form::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+            Form::Table => "application/json;as=Table;g=meta.k8s.io;v=v1",
+        }
+    }
+
+    /// The object that is shown, as far as it is.
+    fn object(self, shown: Value) -> Value {
+        let kind = shown["kind"].as_str();
+        match self {
+            Form::Whole => assert!(matches!(kind, Some("ConfigMap" | "Pod")), "{shown}"),
+            Form::Metadata => assert_eq!(kind, Some("PartialObjectMetadata"), "{shown}"),
+            Form::Table => {
+                assert_eq!(kind, Some("Table"), "{shown}");
+                return shown["rows"][0]["object"].clone();
+            }
+        }
+        shown
+    }
 }
 
 /// Why a watch is over.
@@ -90,6 +123,9 @@ impl Follower {
     async fn session(&mut self) -> Session {
         let mut session = Session {
             selection: Selection::any(self.kind, &mut self.random),
+            form: self
+                .random
+                .of(&[Form::Whole, Form::Whole, Form::Metadata, Form::Table]),
             start: Start::After(0),
             initial_end: None,
             heard: Vec::new(),
@@ -196,7 +232,8 @@ impl Follower {
         }
         let restarts = common.restarts.load(Ordering::SeqCst);
         let opened = Instant::now();
-        let Ok(mut lines) = client.lines(Call::get(&path)).await else {
+        let call = Call::get(&path).header("accept", session.form.accept());
+        let Ok(mut lines) = client.lines(call).await else {
             return End::Refused;
         };
         if matches!(lines.status.as_u16(), 429 | 503) {
@@ -224,9 +261,12 @@ impl Follower {
                 }
                 Ok(Err(_)) | Err(_) => return End::Over,
             };
-            let (kind, object) = event(&line);
+            let (kind, shown) = event(&line);
+            if kind == "ERROR" {
+                return self.refused(session, &shown);
+            }
+            let object = session.form.object(shown);
             match kind.as_str() {
-                "ERROR" => return self.refused(session, &object),
                 "BOOKMARK" => Follower::bookmark(session, &object),
                 _ => Follower::seen(session, kind, &object),
             }
