@@ -193,7 +193,10 @@ impl World {
             subject.poll(frames, &others);
         }
         if frames == 0 {
+            // Sometimes all is still meanwhile: nobody may go round in circles.
+            self.others.set_quiet(self.chance.below(2) == 0);
             self.listen_all().await;
+            self.others.set_quiet(false);
         }
     }
 

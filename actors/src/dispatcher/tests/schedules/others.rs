@@ -121,9 +121,14 @@ impl Others {
         self.stage.engine.set_down(down);
     }
 
+    /// Whether they keep out of the Dispatchers' way.
+    pub(super) fn set_quiet(&self, quiet: bool) {
+        self.is_quiet.set(quiet);
+    }
+
     /// All is well from here on, and quiet.
     pub(super) fn settle(&self) {
-        self.is_quiet.set(true);
+        self.set_quiet(true);
         if self.is_down.get() {
             self.break_or_mend();
         }
