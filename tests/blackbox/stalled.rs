@@ -10,6 +10,7 @@ use crate::harness::{CONFIGMAPS, Call, Daemon, body, configmap, version};
 
 /// Less than one event.
 const WINDOW: u32 = 1 << 10;
+const OPEN_WINDOW: u32 = 64 << 10;
 const RING_BYTES: u64 = 256 << 10;
 const VALUE_BYTES: u64 = 4 << 10;
 /// The ring wraps eight times.
@@ -18,9 +19,9 @@ const OBJECTS: u64 = 20;
 const CONNECTIONS: usize = 2;
 /// Of each connection.
 const FAST: usize = 3;
-const STALLED: usize = 50;
-/// A queue of its own for each stalled stream would take 200 MiB.
-const GROWTH_MAX: f64 = 64.0;
+const STALLED: usize = 30;
+/// A queue of its own for each stalled stream would take 130 MiB.
+const GROWTH_MAX: f64 = 50.0;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn next(stream: &mut Stream) -> Value {
@@ -93,12 +94,20 @@ async fn stalled_streams_delay_none_of_their_connection_and_go_on_from_history_p
         }
     }
     let growth = daemon.resident() - before;
+    println!("{growth} MiB more for {} streams that stall", stalled.len());
     assert!(
         growth < GROWTH_MAX,
         "{growth} MiB more for streams that don't read"
     );
 
+    let reads = "taffrail_watch_history_reads_total";
+    let idle_reads = daemon.count(reads).await;
+    assert_eq!(idle_reads, 0, "history was read that nobody could be sent");
+
     // Their windows are opened at last, and the ring is long past what they have not seen.
+    for connection in &connections {
+        connection.open_windows(OPEN_WINDOW).await;
+    }
     let reading = stalled.into_iter().map(|mut stream| {
         let count = wanted.len();
         tokio::spawn(async move { (versions(&mut stream, count).await, stream) })
@@ -109,6 +118,10 @@ async fn stalled_streams_delay_none_of_their_connection_and_go_on_from_history_p
         assert_eq!(seen, wanted);
         streams.push(stream);
     }
+    assert!(
+        daemon.count(reads).await > 0,
+        "the ring still had everything"
+    );
     drop((lost, cut));
     let newest = cut_saw.last().unwrap();
     let path = format!("{CONFIGMAPS}?watch=true&resourceVersion={newest}");

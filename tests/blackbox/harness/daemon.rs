@@ -203,6 +203,14 @@ impl Daemon {
         self.child.id()
     }
 
+    /// The sum of a counter over all its labels.
+    pub async fn count(&self, counter: &str) -> u64 {
+        let page = self.client().call(Call::get("/metrics")).await.text();
+        let samples = page.lines().filter_map(|line| line.strip_prefix(counter));
+        let samples = samples.filter_map(|sample| sample.rsplit(' ').next());
+        samples.map(|count| count.parse::<u64>().unwrap()).sum()
+    }
+
     /// Its resident memory in MiB.
     pub fn resident(&self) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();

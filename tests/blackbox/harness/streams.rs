@@ -6,6 +6,7 @@ use h2::RecvStream;
 use h2::client::SendRequest;
 use http::Request;
 use serde_json::Value;
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::client::{Broken, Target};
@@ -17,11 +18,12 @@ const CONNECTION_WINDOW: u32 = 1 << 20;
 pub struct Connection {
     target: Target,
     sender: SendRequest<Bytes>,
+    windows: mpsc::Sender<u32>,
     driver: JoinHandle<()>,
 }
 
-/// An answer of lines that runs ahead of its reader by a window and no more: its window is opened
-/// again by what is read, and by nothing else.
+/// An answer of lines that runs ahead of its reader by a window and no more: what is read opens it
+/// again.
 pub struct Stream {
     body: RecvStream,
     buffer: BytesMut,
@@ -31,20 +33,34 @@ impl Connection {
     /// Connects, with this window for each stream.
     pub async fn open(target: &Target, window: u32) -> Result<Connection, Broken> {
         let tls = target.tls(&[b"h2"]).await?;
-        let (sender, connection) = h2::client::Builder::new()
+        let (sender, mut connection) = h2::client::Builder::new()
             .initial_window_size(window)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .handshake(tls)
             .await?;
+        let (windows, mut asked) = mpsc::channel(1);
         let driver = tokio::spawn(async move {
-            // How it ends its streams are told.
-            let _ = connection.await;
+            loop {
+                tokio::select! {
+                    // How it ends its streams are told.
+                    _ = &mut connection => return,
+                    Some(window) = asked.recv() => {
+                        connection.set_initial_window_size(window).unwrap();
+                    }
+                }
+            }
         });
         Ok(Connection {
             target: target.clone(),
             sender,
+            windows,
             driver,
         })
+    }
+
+    /// From here on each stream of the connection has this window, those that are stalled, too.
+    pub async fn open_windows(&self, window: u32) {
+        self.windows.send(window).await.unwrap();
     }
 
     /// Begins a watch, which must be answered with 200.

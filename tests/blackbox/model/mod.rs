@@ -90,7 +90,7 @@ async fn every_stream_of_the_daemon_is_the_log_s_whatever_happens_wa_10_wa_20_wa
     while start.elapsed() < Duration::from_secs(seconds) {
         let wait = Duration::from_millis(500 + random.below(4_000));
         tokio::time::sleep(wait).await;
-        history_reads += reads_of_history(&daemon).await;
+        history_reads += daemon.count("taffrail_watch_history_reads_total").await;
         common.restarts.fetch_add(1, Ordering::SeqCst);
         let told = ledger.newest();
         if random.below(2) == 0 {
@@ -136,15 +136,6 @@ async fn every_stream_of_the_daemon_is_the_log_s_whatever_happens_wa_10_wa_20_wa
     report(&all, &sessions);
     println!("{history_reads} pieces of history were read for them");
     assert!(history_reads > 0, "the ring was never too short");
-}
-
-/// How often this life of the daemon read history for watches.
-async fn reads_of_history(daemon: &Daemon) -> u64 {
-    let page = daemon.client().call(Call::get("/metrics")).await.text();
-    let lines = page.lines();
-    let counts = lines.filter_map(|line| line.strip_prefix("taffrail_watch_history_reads_total{"));
-    let counts = counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
-    counts.sum()
 }
 
 async fn namespaces(daemon: &Daemon) -> u64 {
