@@ -115,6 +115,29 @@ fn the_window_of_the_connection_is_shared_by_its_streams() {
 }
 
 #[test]
+fn what_watches_keep_of_the_window_is_given_back_when_it_runs_short() {
+    with_house(unlimited, async |house| {
+        let http2 = Http2::with(&house, &Builder::new()).await;
+        let mut streams = Vec::new();
+        for number in 0..20 {
+            let feed = house.watches.feed(&number.to_string());
+            let response = http2.open(&format!("/watch/{number}")).await.unwrap();
+            streams.push((feed, response));
+        }
+        // The client gives nothing back: all of its one window must reach those who need it.
+        for round in 0..3 {
+            for (feed, response) in &mut streams {
+                feed.push(vec![round; 1_000]);
+                let mut got = 0;
+                while got < 1_000 {
+                    got += response.body_mut().data().await.unwrap().unwrap().len();
+                }
+            }
+        }
+    });
+}
+
+#[test]
 fn a_client_that_opens_its_window_again_goes_on_where_it_was() {
     with_house(unlimited, async |house| {
         let http2 = Http2::connect(&house).await;
