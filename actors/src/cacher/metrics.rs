@@ -35,6 +35,10 @@ pub(crate) fn describe() {
         "apiserver_watch_cache_resource_version",
         "Revision that a watch cache shows, modulo 10^15"
     );
+    describe_counter!(
+        BACKFILLED,
+        "Events of before a fill that were read into a ring, for watches that resume there"
+    );
     describe_gauge!(
         "taffrail_watch_ring_events",
         "Events that a resource's ring holds"
@@ -45,6 +49,14 @@ pub(crate) fn describe() {
         "Bytes that a resource's ring holds"
     );
 }
+
+/// So many events of before a fill were put into a resource's ring.
+pub(super) fn backfilled(resource: &str, events: usize) {
+    let (resource, group) = resource_and_group(resource);
+    counter!(BACKFILLED, "group" => group, "resource" => resource).increment(events as u64);
+}
+
+const BACKFILLED: &str = "taffrail_watch_ring_backfilled_events_total";
 
 impl CacherMetrics {
     pub(crate) fn new(resource: &str) -> CacherMetrics {

@@ -8,6 +8,7 @@
 //!
 //! When it dies, what it held is abandoned: not ready, watches end, and a new life begins empty.
 
+mod backfill;
 mod handle;
 mod handlers;
 mod interests;

@@ -8,6 +8,7 @@ use arc_swap::ArcSwapOption;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
+use super::backfill::{Backfill, Beginning};
 use super::interests::{Bell, DeskId, Interests};
 use super::readiness::Readiness;
 use crate::engine::{Prefix, Revision};
@@ -26,6 +27,8 @@ pub(crate) struct Shared {
     budget: Arc<RingBudget>,
     revision: watch::Sender<Revision>,
     readiness: watch::Sender<Readiness>,
+    /// Held by who reads history into the ring.
+    pub(super) backfill: tokio::sync::Mutex<Backfill>,
 }
 
 /// Ring and interests, under one lock (see `interests.rs`). It is held for a few hundred
@@ -75,6 +78,7 @@ impl Shared {
             budget: Arc::clone(&budget),
             revision: watch::Sender::new(Revision::ZERO),
             readiness: watch::Sender::new(pending),
+            backfill: tokio::sync::Mutex::default(),
         });
         let ring: Arc<dyn Evict> = Arc::clone(&shared) as Arc<dyn Evict>;
         budget.join(Arc::downgrade(&ring));
@@ -172,6 +176,37 @@ impl Shared {
     pub(crate) fn locate(&self, after: Revision) -> Option<u64> {
         others_may_act();
         self.live.read().ring.after(after)
+    }
+
+    // What a backfill uses.
+
+    /// The ring's beginning, if older events may be put before it.
+    pub(super) fn beginning(&self) -> Option<Beginning> {
+        let live = self.live.read();
+        live.ring.can_prepend().then(|| Beginning {
+            generation: live.generation,
+            floor: live.ring.floor(),
+            bytes_max: self.budget.limits().per_resource_bytes / BACKFILL_SHARE,
+        })
+    }
+
+    /// Puts all events between a revision and the ring's beginning before it; answers whether the
+    /// ring took them.
+    pub(super) fn prepend(
+        &self,
+        beginning: Beginning,
+        floor: Revision,
+        changes: Vec<(Revision, Change)>,
+    ) -> bool {
+        let mut live = self.live.write();
+        let is_same =
+            live.generation == beginning.generation && live.ring.floor() == beginning.floor;
+        let limit = self.budget.limits().per_resource_bytes;
+        let taken = is_same && live.ring.prepend(floor, changes, limit);
+        self.ring_bytes.store(live.ring.bytes(), Ordering::Relaxed);
+        drop(live);
+        self.budget.settle();
+        taken
     }
 
     // What the Cacher uses.
@@ -284,6 +319,9 @@ fn ring_all(bells: Vec<Arc<dyn Bell>>) {
 
 /// Events that are appended or dropped under one lock, so that nobody waits for it for long.
 const PIECE: usize = 256;
+
+/// What is read from history may take this part of a ring's bytes: most of it is for what comes.
+const BACKFILL_SHARE: usize = 4;
 
 /// Frames may take this part of a ring's bytes: enough for the newest events, which everybody
 /// wants at the same time.

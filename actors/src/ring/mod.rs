@@ -33,25 +33,32 @@ pub struct Ring {
     frame_bytes: Arc<AtomicUsize>,
     /// Events before this sequence number keep no frames any more.
     frames_from: u64,
+    /// Whether events have been dropped for room since the last reset.
+    has_evicted: bool,
 }
+
+/// Sequence numbers left free below a beginning, for events of before it ([`Ring::prepend`]).
+const ROOM_BELOW: u64 = 1 << 32;
 
 impl Default for Ring {
     fn default() -> Ring {
         Ring {
             events: VecDeque::new(),
-            next: 1,
+            next: ROOM_BELOW,
             floor: Revision::ZERO,
             newest: Revision::ZERO,
             bytes: 0,
             frame_bytes: Arc::default(),
-            frames_from: 1,
+            frames_from: ROOM_BELOW,
+            has_evicted: false,
         }
     }
 }
 
 impl Ring {
     /// Forgets all events; a watch from `floor` on can be served from now on (WC-5). Sequence
-    /// numbers count on, so that no cursor of before means something else now.
+    /// numbers count on, over those left free, so that no cursor of before means something else
+    /// now.
     pub fn reset(&mut self, floor: Revision) -> Vec<Arc<RingEvent>> {
         let dropped = self.events.drain(..).collect();
         // The frames of the dropped events go on being counted, but by nobody who asks.
@@ -59,7 +66,9 @@ impl Ring {
         self.bytes = 0;
         self.floor = floor;
         self.newest = floor;
+        self.next += ROOM_BELOW;
         self.frames_from = self.next;
+        self.has_evicted = false;
         dropped
     }
 
@@ -82,6 +91,39 @@ impl Ring {
         sequence
     }
 
+    /// Takes in what happened before the floor: all events after `floor`, in order. Answers whether
+    /// it did; not when it has dropped events for room already, or would have to.
+    pub fn prepend(
+        &mut self,
+        floor: Revision,
+        changes: Vec<(Revision, Change)>,
+        bytes_max: usize,
+    ) -> bool {
+        let count = changes.len() as u64;
+        let mut sequence = self.first();
+        if self.has_evicted || floor >= self.floor || count >= ROOM_BELOW {
+            return false;
+        }
+        let mut events = Vec::with_capacity(changes.len());
+        let mut bytes = 0;
+        for (revision, change) in changes.into_iter().rev() {
+            sequence -= 1;
+            let event = RingEvent::new(sequence, revision, change, Arc::clone(&self.frame_bytes));
+            bytes += event.cost();
+            events.push(Arc::new(event));
+        }
+        if self.bytes() + bytes > bytes_max {
+            return false;
+        }
+        for event in events {
+            self.events.push_front(event);
+        }
+        self.bytes += bytes;
+        self.floor = floor;
+        self.frames_from = self.first();
+        true
+    }
+
     /// Notes that nothing else happened up to this revision (WC-4: not an event).
     pub fn progress(&mut self, revision: Revision) {
         self.newest = self.newest.max(revision);
@@ -100,6 +142,7 @@ impl Ring {
             dropped.push(event);
         }
         self.floor = revision;
+        self.has_evicted = true;
         self.frames_from = self.frames_from.max(self.first());
         dropped
     }
@@ -137,6 +180,11 @@ impl Ring {
     /// The sequence number that the next event will get.
     pub fn next(&self) -> u64 {
         self.next
+    }
+
+    /// Whether older events may be taken in below the floor.
+    pub fn can_prepend(&self) -> bool {
+        !self.has_evicted
     }
 
     /// A watch from this revision on, or from a later one, can be served from here.

@@ -36,23 +36,59 @@ fn revisions(ring: &Ring, from: u64) -> Vec<u64> {
 #[test]
 fn events_are_addressed_by_sequence_and_found_by_revision() {
     let ring = ring([3, 5, 9]);
-    assert_eq!((ring.first(), ring.next()), (1, 4));
-    assert_eq!(revisions(&ring, 2), [5, 9]);
-    assert_eq!(ring.get(3).map(|event| event.revision), Some(Revision(9)));
-    assert!(ring.get(0).is_none() && ring.get(4).is_none());
+    let first = ring.first();
+    assert_eq!(ring.next(), first + 3);
+    assert_eq!(revisions(&ring, first + 1), [5, 9]);
+    let last = ring.get(first + 2);
+    assert_eq!(last.map(|event| event.revision), Some(Revision(9)));
+    assert!(ring.get(first - 1).is_none() && ring.get(first + 3).is_none());
     let after = [0, 3, 4, 9, 100].map(|revision| ring.after(Revision(revision)));
-    assert_eq!(after, [Some(1), Some(2), Some(2), Some(4), Some(4)]);
+    assert_eq!(after, [0, 1, 1, 3, 3].map(|passed| Some(first + passed)));
 }
 
 #[test]
 fn a_watch_from_the_last_revision_dropped_still_works_and_no_older_one_wa_30_wc_4() {
     let mut ring = ring(1..=5);
+    let first = ring.first();
     let dropped = ring.evict();
     assert_eq!(dropped.len(), 1);
     assert_eq!(ring.floor(), Revision(1));
     assert_eq!(ring.after(Revision(0)), None);
-    assert_eq!(ring.after(Revision(1)), Some(2));
-    assert_eq!(ring.first(), 2);
+    assert_eq!(ring.after(Revision(1)), Some(first + 1));
+    assert_eq!(ring.first(), first + 1);
+}
+
+#[test]
+fn what_happened_before_a_fill_can_be_put_before_its_events() {
+    let mut ring = ring([]);
+    ring.reset(Revision(40));
+    ring.push(Revision(41), update(41));
+    let first = ring.first();
+    let changes = |revisions: &[u64]| {
+        let change = |revision: &u64| (Revision(*revision), update(*revision));
+        revisions.iter().map(change).collect::<Vec<_>>()
+    };
+    assert!(ring.prepend(Revision(30), changes(&[35, 40]), 1 << 20));
+    assert_eq!((ring.floor(), ring.first()), (Revision(30), first - 2));
+    assert_eq!(revisions(&ring, first - 2), [35, 40, 41]);
+    assert_eq!(ring.after(Revision(29)), None);
+    assert_eq!(ring.after(Revision(30)), Some(first - 2));
+    assert_eq!(ring.after(Revision(40)), Some(first));
+    // Further back still, where nothing happened.
+    assert!(ring.prepend(Revision(20), Vec::new(), 1 << 20));
+    assert_eq!(ring.after(Revision(20)), Some(first - 2));
+    let bytes = ring.bytes();
+    assert!(!ring.prepend(Revision(10), changes(&[15]), bytes));
+    assert_eq!((ring.floor(), ring.bytes()), (Revision(20), bytes));
+    assert!(
+        !ring.prepend(Revision(20), Vec::new(), 1 << 20),
+        "nothing new"
+    );
+    // What has lost events for want of room takes none back.
+    ring.evict();
+    assert!(!ring.can_prepend() && !ring.prepend(Revision(10), Vec::new(), 1 << 20));
+    ring.reset(Revision(50));
+    assert!(ring.prepend(Revision(45), Vec::new(), 1 << 20));
 }
 
 #[test]
@@ -66,14 +102,17 @@ fn a_revision_leaves_as_a_whole() {
 #[test]
 fn after_a_fill_a_watch_from_its_revision_works_and_sequences_count_on_wc_5_ts_81() {
     let mut ring = ring(1..=5);
+    let before = ring.next();
     assert_eq!(ring.reset(Revision(40)).len(), 5);
+    let first = ring.first();
+    assert!(first > before, "no number means something else now");
     assert_eq!(ring.after(Revision(39)), None);
-    assert_eq!(ring.after(Revision(40)), Some(6));
-    assert_eq!(ring.push(Revision(41), update(41)), 6);
+    assert_eq!(ring.after(Revision(40)), Some(first));
+    assert_eq!(ring.push(Revision(41), update(41)), first);
     assert_eq!(ring.newest(), Revision(41));
     ring.progress(Revision(50));
     assert_eq!(ring.newest(), Revision(50));
-    assert_eq!(ring.after(Revision(45)), Some(7));
+    assert_eq!(ring.after(Revision(45)), Some(first + 1));
     ring.close();
     assert_eq!(ring.after(Revision(50)), None);
     assert_eq!(ring.newest(), Revision(50));
@@ -133,8 +172,8 @@ fn a_deletion_shows_what_was_before_and_an_event_without_an_object_shows_nothing
         current: None,
         previous: Some(object("ns/a", 3, 2)),
     };
-    ring.push(Revision(9), change);
-    let event = ring.get(1).unwrap();
+    let sequence = ring.push(Revision(9), change);
+    let event = ring.get(sequence).unwrap();
     let deleted = event.frame(WatchEventKind::Deleted, &Lines).unwrap();
     assert_eq!(deleted, "DELETED ns/a@9 xx");
     assert_eq!(event.frame(WatchEventKind::Added, &Lines), None);

@@ -248,6 +248,11 @@ impl Cached {
         }
         check_after(after, self.store.engine.compacted())
             .map_err(|error| self.store.too_old(prefix, after, error))?;
+        let (engine, decoder) = (&*self.store.engine, &*self.store.decoder);
+        self.cacher.backfill(engine, decoder, after).await;
+        if after >= self.cacher.ring_floor() {
+            return Ok(StartPoint::After(after));
+        }
         if request.dispatcher.is_history_crowded() {
             let text = "too many watches are being served from history, please try again later";
             let kind = StorageErrorKind::Crowded(text.to_owned(), CROWDED_RETRY);

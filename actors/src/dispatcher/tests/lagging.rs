@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::EngineError;
-use crate::testing::{Heard, hear, hear_all, interest, key};
+use crate::testing::{Heard, OneLiners, hear, hear_all, interest, key};
 
 /// Room for a handful of events.
 const SMALL_RING: usize = 3_000;
@@ -34,6 +34,60 @@ fn a_watch_older_than_the_ring_reads_history_and_goes_over_without_gap_or_repeat
         put_many(&stage, "ns/a", 101, 102);
         dispatcher.take_hints();
         assert_eq!(hear_all(&mut watcher).await.lines, lines("ns/a", 101, 102));
+    });
+}
+
+#[test]
+fn what_happened_before_a_fill_is_read_once_for_all_who_resume_there() {
+    run(async {
+        let stage = Stage::unfilled(RING_BYTES);
+        for number in 1..=20 {
+            stage.engine.put(&key("ns/a"), &format!("red {number}"));
+        }
+        stage.fill();
+        assert_eq!(stage.cacher.ring_floor(), Revision(20));
+        let dispatcher = dispatcher();
+        let engine = stage.engine.shared();
+        let mut watchers = Vec::new();
+        for after in [7, 12, 7, 20, 9, 3, 5].repeat(20) {
+            let revision = Revision(after);
+            stage.cacher.backfill(&*engine, &OneLiners, revision).await;
+            watchers.push((after, dispatcher.watch_all(&stage, after)));
+        }
+        for (after, watcher) in &mut watchers {
+            assert_eq!(hear(watcher).lines, lines("ns/a", *after + 1, 20));
+        }
+        // Once back to 7, and once more from there to 3.
+        assert_eq!(stage.engine.history_reads(), 2);
+        put_many(&stage, "ns/a", 21, 22);
+        dispatcher.take_hints();
+        for (_, watcher) in &mut watchers {
+            assert_eq!(hear(watcher).lines, lines("ns/a", 21, 22));
+        }
+    });
+}
+
+#[test]
+fn history_that_does_not_fit_the_ring_is_left_to_who_wants_it() {
+    run(async {
+        let stage = Stage::unfilled(SMALL_RING);
+        for number in 1..=200 {
+            stage.engine.put(&key("ns/a"), &format!("red {number}"));
+        }
+        stage.fill();
+        let engine = stage.engine.shared();
+        for after in [0, 100] {
+            let revision = Revision(after);
+            stage.cacher.backfill(&*engine, &OneLiners, revision).await;
+        }
+        assert_eq!(stage.cacher.ring_floor(), Revision(200));
+        let read = stage.engine.history_reads();
+        let revision = Revision(100);
+        stage.cacher.backfill(&*engine, &OneLiners, revision).await;
+        assert_eq!(stage.engine.history_reads(), read, "it is known by now");
+        let dispatcher = dispatcher();
+        let mut watcher = dispatcher.watch_all(&stage, 100);
+        assert_eq!(hear_all(&mut watcher).await.lines, lines("ns/a", 101, 200));
     });
 }
 
