@@ -12,6 +12,7 @@ mod load;
 mod memory;
 mod meter;
 mod report;
+mod resume;
 mod startup;
 mod write;
 
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 9] = [
     "size",
     "startup",
     "startup-full",
@@ -28,6 +29,7 @@ const PARTS: [&str; 8] = [
     "write",
     "latency",
     "fanout",
+    "resume",
 ];
 
 const HELP: &str = "\
@@ -39,7 +41,8 @@ cargo bench [-- PART...]      all parts, or these:
   memory           resident memory, empty and with 100,000 ConfigMaps of 1 KiB
   write            durable creates and updates with 64 clients, also while retention deletes
   latency          write to delivery, one watcher
-  fanout           5,000 watchers over HTTP/2";
+  fanout           5,000 watchers over HTTP/2
+  resume           5,000 watches resumed after kill -9";
 
 #[tokio::main]
 async fn main() {
@@ -85,5 +88,8 @@ async fn main() {
     if wants("fanout") {
         fanout::measure(5_000, 4.0, Duration::from_secs(15)).await;
         fanout::measure(5_000, 20.0, Duration::from_secs(15)).await;
+    }
+    if wants("resume") {
+        resume::measure(5_000, Duration::from_secs(8)).await;
     }
 }
