@@ -15,6 +15,7 @@ mod interests;
 pub(crate) mod messages;
 mod metrics;
 mod readiness;
+mod rewind;
 mod shared;
 mod store;
 #[cfg(test)]

@@ -178,6 +178,29 @@ impl Shared {
         self.live.read().ring.after(after)
     }
 
+    /// All events after one revision and up to another; `None` when the ring does not hold them
+    /// all, or they are more than `limit`.
+    pub(super) fn between(
+        &self,
+        after: Revision,
+        until: Revision,
+        limit: usize,
+    ) -> Option<Vec<Arc<RingEvent>>> {
+        let live = self.live.read();
+        // A picture is published a moment before its events.
+        if live.ring.newest() < until {
+            return None;
+        }
+        let first = live.ring.after(after)?;
+        let events = live.ring.from(first);
+        let events: Vec<_> = events
+            .take_while(|event| event.revision <= until)
+            .take(limit + 1)
+            .cloned()
+            .collect();
+        (events.len() <= limit).then_some(events)
+    }
+
     // What a backfill uses.
 
     /// The ring's beginning, if older events may be put before it.

@@ -219,3 +219,46 @@ async fn who_waits_for_freshness_is_woken_by_the_batch_and_told_when_the_cache_g
     let refused = never.await.unwrap();
     assert!(matches!(refused, Err(NotFresh::NotReady(_))), "{refused:?}");
 }
+
+#[tokio::test]
+async fn earlier_states_are_the_newest_one_with_the_ring_s_events_undone_li_27() {
+    let stage = Stage::new(1 << 20);
+    let mut states = Vec::new();
+    let mut state = std::collections::BTreeMap::new();
+    // Objects come, change and go, several to a batch.
+    for number in 0..400_u64 {
+        let name = format!("ns/{}", number * 7919 % 23);
+        if number % 5 == 4 && state.remove(&name).is_some() {
+            stage.engine.delete(&key(&name));
+        } else {
+            let value = format!("red {}", "x".repeat((number % 40) as usize));
+            stage.engine.put(&key(&name), &value);
+            state.insert(name, value);
+        }
+        states.push((stage.engine.revision(), state.clone()));
+        if number % 3 == 0 {
+            stage.publish();
+        }
+    }
+    stage.publish();
+    let newest = stage.cacher.snapshot().unwrap();
+    for (revision, state) in states {
+        let snapshot = stage.cacher.snapshot_at(revision).await;
+        let snapshot = snapshot.expect("the ring holds everything");
+        assert!(snapshot.last_event() <= revision && revision <= snapshot.revision);
+        let everything = prefix();
+        let objects = snapshot.range(&everything, None);
+        let found: std::collections::BTreeMap<String, String> = objects
+            .map(|object| {
+                let value = String::from_utf8_lossy(&object.wire).into_owned();
+                let name = format!("{}/{}", object.attributes.namespace, object.attributes.name);
+                (name, value)
+            })
+            .collect();
+        assert_eq!(found, state, "at {revision}");
+        let sum: usize = found.values().map(String::len).sum();
+        assert_eq!(snapshot.average_bytes(), (sum / found.len()) as u64);
+    }
+    let future = stage.cacher.snapshot_at(newest.revision.next()).await;
+    assert!(future.is_none(), "yet to come");
+}

@@ -77,8 +77,8 @@ impl Cached {
     }
 
     /// The state at one revision: that of a snapshot kept for this list's next page, that of the
-    /// newest one when no event of the resource lies between the two, else what the engine's
-    /// history says.
+    /// newest one when no event of the resource lies between the two, that one with the ring's
+    /// events undone, else what the engine's history says.
     async fn exact_list(
         &self,
         request: ListRequest,
@@ -107,7 +107,13 @@ impl Cached {
                 return self.page(&request, prefix, start, fresh).await;
             }
         }
-        self.store.get_list(request).await
+        match self.cacher.snapshot_at(revision).await {
+            Some(snapshot) => {
+                let fresh = Fresh { snapshot, revision };
+                self.page(&request, prefix, start, fresh).await
+            }
+            None => self.store.get_list(request).await,
+        }
     }
 
     /// A page of a snapshot; hasMore and the count look at raw objects, as the store does (LI-40).
