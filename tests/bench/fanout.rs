@@ -134,17 +134,10 @@ async fn follow(
         };
         let now = origin.elapsed();
         // Parsing each delivery would cost more than the daemon spends on it.
-        let number = |key: &str| {
-            let start = find(&line, key.as_bytes())? + key.len();
-            let digits = line[start..]
-                .iter()
-                .take_while(|byte| byte.is_ascii_digit());
-            Some(digits.fold(0, |sum, byte| sum * 10 + u64::from(byte - b'0')))
-        };
-        let version = number("\"resourceVersion\":\"").unwrap_or(0);
+        let version = number_after(&line, "\"resourceVersion\":\"").unwrap_or(0);
         saw.wrong += u64::from(version <= last);
         last = version;
-        if let Some(sent) = number("\"stamp\":\"") {
+        if let Some(sent) = number_after(&line, "\"stamp\":\"") {
             saw.latency
                 .add(now.saturating_sub(Duration::from_nanos(sent)));
         }
@@ -154,8 +147,15 @@ async fn follow(
     saw
 }
 
-fn find(text: &[u8], part: &[u8]) -> Option<usize> {
-    text.windows(part.len()).position(|window| window == part)
+/// The number behind the first such key.
+pub fn number_after(text: &[u8], key: &str) -> Option<u64> {
+    let found = text
+        .windows(key.len())
+        .position(|window| window == key.as_bytes())?;
+    let digits = text[found + key.len()..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit());
+    Some(digits.fold(0, |sum, byte| sum * 10 + u64::from(byte - b'0')))
 }
 
 /// Sends updates in time, each with the moment it was sent; how long all took.

@@ -14,6 +14,7 @@ mod meter;
 mod report;
 mod resume;
 mod startup;
+mod watchload;
 mod write;
 
 use std::time::Duration;
@@ -42,7 +43,15 @@ cargo bench [-- PART...]      all parts, or these:
   write            durable creates and updates with 64 clients, also while retention deletes
   latency          write to delivery, one watcher
   fanout           5,000 watchers over HTTP/2
-  resume           5,000 watches resumed after kill -9";
+  resume           5,000 watches resumed after kill -9
+
+Only when asked for by name, with a table at the end, and with watchload, the load generator of
+its own that WATCHLOAD or the PATH leads to (see README.md):
+  watchload        all of these, for about an hour
+";
+
+/// All parts that need watchload.
+const SET: &str = "watchload";
 
 #[tokio::main]
 async fn main() {
@@ -51,8 +60,13 @@ async fn main() {
         .skip(1)
         .filter(|word| word != "--bench")
         .collect();
-    if asked.iter().any(|word| !PARTS.contains(&word.as_str())) {
-        println!("{HELP}");
+    let named = |word: &str| watchload::PARTS.iter().any(|(name, _)| word == *name);
+    let known = |word: &str| word == SET || PARTS.contains(&word) || named(word);
+    if asked.iter().any(|word| !known(word)) {
+        print!("{HELP}");
+        for (name, what) in watchload::PARTS {
+            println!("  {name:<17}{what}");
+        }
         let help = asked.iter().any(|word| word == "--help" || word == "-h");
         std::process::exit(if help { 0 } else { 2 });
     }
@@ -91,5 +105,14 @@ async fn main() {
     }
     if wants("resume") {
         resume::measure(5_000, Duration::from_secs(8)).await;
+    }
+    let whole = asked.iter().any(|word| word == SET);
+    let parts: Vec<_> = watchload::PARTS
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| whole || asked.iter().any(|word| word == name))
+        .collect();
+    if !parts.is_empty() && !watchload::measure(&parts).await {
+        std::process::exit(1);
     }
 }

@@ -155,17 +155,23 @@ impl Daemon {
 
     /// Where it is, with the administrator's token and the authority out of the kubeconfig.
     pub fn target(&self) -> Target {
-        let text = std::fs::read_to_string(self.kubeconfig()).unwrap();
-        let config: Value = serde_saphyr::from_str(&text).unwrap();
+        let config = self.config();
         let authority = config["clusters"][0]["cluster"]["certificate-authority-data"]
             .as_str()
             .expect("a kubeconfig that holds the authority");
         let authority = base64::prelude::BASE64_STANDARD.decode(authority).unwrap();
-        let token = config["users"][0]["user"]["token"]
-            .as_str()
-            .expect("a token")
-            .to_owned();
-        Target::new(self.secure, Some(token), Some(&authority))
+        Target::new(self.secure, Some(self.token()), Some(&authority))
+    }
+
+    /// The administrator's token.
+    pub fn token(&self) -> String {
+        let token = &self.config()["users"][0]["user"]["token"];
+        token.as_str().expect("a token").to_owned()
+    }
+
+    fn config(&self) -> Value {
+        let text = std::fs::read_to_string(self.kubeconfig()).unwrap();
+        serde_saphyr::from_str(&text).unwrap()
     }
 
     /// The administrator over HTTP/2.
@@ -213,9 +219,23 @@ impl Daemon {
 
     /// Its resident memory in MiB.
     pub fn resident(&self) -> f64 {
+        self.status_mib("VmRSS:")
+    }
+
+    /// The most memory it had resident since its start or the last reset, in MiB.
+    pub fn peak(&self) -> f64 {
+        self.status_mib("VmHWM:")
+    }
+
+    /// From now on `peak` counts anew.
+    pub fn reset_peak(&self) {
+        std::fs::write(format!("/proc/{}/clear_refs", self.pid()), "5").unwrap();
+    }
+
+    fn status_mib(&self, name: &str) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let mut lines = status.lines();
-        let line = lines.find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let line = lines.find_map(|line| line.strip_prefix(name)).unwrap();
         let kib: f64 = line.trim().trim_end_matches(" kB").parse().unwrap();
         kib / 1024.0
     }

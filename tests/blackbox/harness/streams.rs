@@ -91,10 +91,15 @@ impl Drop for Connection {
 impl Stream {
     /// The next event; `None` at the end.
     pub async fn event(&mut self) -> Result<Option<Value>, Broken> {
+        let line = self.line().await?;
+        Ok(line.map(|line| serde_json::from_slice(&line)).transpose()?)
+    }
+
+    /// The text of the next event; `None` at the end.
+    pub async fn line(&mut self) -> Result<Option<Bytes>, Broken> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
-                let line = self.buffer.split_to(end + 1);
-                return Ok(Some(serde_json::from_slice(&line)?));
+                return Ok(Some(self.buffer.split_to(end + 1).freeze()));
             }
             let Some(data) = self.body.data().await else {
                 return Ok(None);

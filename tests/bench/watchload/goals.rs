@@ -1,0 +1,113 @@
+//! What is to be reached, beside what kube-apiserver 1.36.2 on etcd 3.5 took for the same work:
+//! measured with the same tool on two shared cores, a range where several runs or days differed.
+//! CPU is its own without etcd's, except where `with etcd` is said.
+
+/// Which side of a value is good.
+#[derive(Clone, Copy)]
+pub enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+/// One figure.
+#[derive(Clone, Copy)]
+pub struct Goal {
+    pub what: &'static str,
+    pub unit: &'static str,
+    pub limit: Limit,
+    /// kube-apiserver's, empty where it was not measured.
+    pub theirs: &'static str,
+}
+
+const fn at_most(limit: f64, unit: &'static str, what: &'static str, theirs: &'static str) -> Goal {
+    Goal {
+        what,
+        unit,
+        limit: Limit::AtMost(limit),
+        theirs,
+    }
+}
+
+const fn at_least(
+    limit: f64,
+    unit: &'static str,
+    what: &'static str,
+    theirs: &'static str,
+) -> Goal {
+    Goal {
+        what,
+        unit,
+        limit: Limit::AtLeast(limit),
+        theirs,
+    }
+}
+
+const DELIVERY_CPU: &str = "CPU for a million deliveries";
+const UPDATES: &str = "updates reached";
+const IDLE_WATCH: &str = "memory for an idle watch";
+const LIST_CPU: &str = "CPU for a list";
+const CLIENT_CPU: &str = "CPU for a client";
+const ABOVE_IDLE: &str = "peak memory above idle";
+
+/// Of every run: what an informer would have to notice.
+pub const WRONG: Goal = at_most(
+    0.0,
+    "",
+    "events lost, repeated, reordered; watches ended",
+    "",
+);
+/// Of every run that didn't get the load which was asked for.
+pub const LOAD: Goal = at_least(0.0, "/s", "load reached", "");
+
+pub const FANOUT_CPU: Goal = at_most(1.4, "s", DELIVERY_CPU, "24-35");
+pub const FANOUT_CPU_10000: Goal = at_most(1.4, "s", DELIVERY_CPU, "26-34 at 4/s");
+pub const FANOUT_P99: Goal = at_most(30.0, "ms", "write to delivery p99", "236-317");
+pub const FANOUT_MEMORY: Goal = at_most(2.5, "KiB", IDLE_WATCH, "34-46");
+pub const FANOUT_MEMORY_10000: Goal = at_most(2.5, "KiB", IDLE_WATCH, "51");
+
+pub const ONE_STREAM_CPU: Goal = at_most(13.0, "s", DELIVERY_CPU, "28-32");
+// Two cores can't make and read more with a record and a system call for each event: theirs.
+pub const ONE_STREAM_RATE: Goal = at_least(9.8, "/s", UPDATES, "9.8");
+pub const ONE_STREAM_MEMORY: Goal = at_most(33.0, "KiB", IDLE_WATCH, "84-86");
+
+pub const HTTP1_CPU: Goal = at_most(11.0, "s", DELIVERY_CPU, "22-24");
+pub const HTTP1_RATE: Goal = at_least(11.7, "/s", UPDATES, "11.7");
+pub const HTTP1_MEMORY: Goal = at_most(30.0, "KiB", IDLE_WATCH, "78-80");
+
+pub const SATURATION: Goal = at_least(400_000.0, "/s", "deliveries", "48,000-60,000");
+
+pub const SELECTIVE_CPU: Goal = at_most(0.4, "ms", "CPU for an update", "8.1-9.1 with etcd");
+pub const SELECTIVE_FLAT: Goal = at_most(1.15, "times", "dearer with 10,000 than with 1,000", "1");
+
+pub const LIST_RV0: Goal = at_most(12.0, "ms", LIST_CPU, "144");
+pub const LIST_NEWEST: Goal = at_most(12.0, "ms", LIST_CPU, "128");
+pub const LISTS_MEMORY: Goal = at_most(24.0, "MiB", ABOVE_IDLE, "");
+pub const LISTS_REACHED: Goal = at_least(19.0, "/s", "lists read", "");
+pub const LISTS_BESIDE: Goal = at_most(2.0, "times", "write to delivery p99 with over without", "");
+
+// A twentieth and a twelfth of theirs.
+pub const WATCHLIST_CPU: Goal = at_most(3.6, "ms", CLIENT_CPU, "72");
+pub const WATCHLIST_MEMORY: Goal = at_most(48.0, "MiB", ABOVE_IDLE, "163");
+pub const RELIST_CPU: Goal = at_most(3.33, "ms", CLIENT_CPU, "40");
+pub const RELIST_MEMORY: Goal = at_most(48.0, "MiB", ABOVE_IDLE, "308");
+
+// Eight times theirs.
+pub const CONTENDED: Goal = at_least(992.0, "/s", "merge patches", "124");
+pub const CONFLICTS: Goal = at_most(0.0, "", "requests not answered with success", "");
+
+pub const STOPPED_P50: Goal = at_most(1.2, "times", "p50 of the others with over without", "");
+pub const STOPPED_P99: Goal = at_most(2.0, "times", "p99 of the others with over without", "");
+// The cap of the ring, and as much again for all the rest.
+pub const STOPPED_MEMORY: Goal = at_most(64.0, "MiB", ABOVE_IDLE, "");
+pub const STOPPED_MISSING: Goal = at_most(0.0, "", "events that they miss or get twice, 410s", "");
+
+pub const QUIET_WRAPS: Goal = at_least(100.0, "", "times that the ring wrapped", "");
+pub const QUIET_READS: Goal = at_most(0.0, "", "reads of history", "");
+pub const QUIET_ENDED: Goal = at_most(0.0, "", "watches that ended or missed their event", "");
+pub const QUIET_CPU: Goal = at_most(1.15, "times", "CPU for an update with over without", "");
+
+pub const IDLE_OPENED: Goal = at_most(30.0, "s", "opened in", "");
+pub const IDLE_MEMORY: Goal = at_most(200.0, "MiB", "peak resident memory", "");
+
+// With its caches filled: that is what it waits for.
+pub const FULL_START: Goal = at_most(600.0, "ms", "exec to ready, median of 5", "");

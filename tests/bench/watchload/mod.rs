@@ -1,0 +1,163 @@
+//! The figures by which fan-out is judged, each beside its limit and kube-apiserver's own, in one
+//! table at the end. `watchload`, a program of its own, makes the load and reads the daemon's cost
+//! from /proc; what it can't do (lists at a pace, streams whose window stays shut) is done here.
+
+mod deliveries;
+mod goals;
+mod paced;
+mod quiet;
+mod requests;
+mod stopped;
+mod table;
+mod tool;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::harness::Daemon;
+use crate::report::{Durations, part};
+use crate::startup;
+
+use goals::{Goal, Limit};
+use table::Table;
+use tool::{Report, Watchload};
+
+/// Each part, and what `--help` says of it.
+pub const PARTS: [(&str, &str); 12] = [
+    (
+        "fanout-http2",
+        "5,000 and 10,000 watchers, 50 on each HTTP/2 connection",
+    ),
+    (
+        "fanout-one-stream",
+        "5,000 watchers, each on an HTTP/2 connection of its own",
+    ),
+    ("fanout-http1", "5,000 watchers over HTTP/1.1"),
+    ("saturation", "as many deliveries as the machine can make"),
+    (
+        "selective",
+        "1,000 and 10,000 watchers of one node's pods each",
+    ),
+    (
+        "lists",
+        "lists of 5,000 objects, ten at once, and beside fan-out",
+    ),
+    (
+        "informers",
+        "200 clients that fill their caches at once, in both ways",
+    ),
+    ("contended", "16 writers that patch one object"),
+    ("stopped", "100 watchers beside 100 that don't read"),
+    ("quiet", "10,000 watchers without events beside a busy ring"),
+    ("idle", "50,000 watches, one update a second"),
+    ("cache-fill", "start with 100,000 objects, as startup-full"),
+];
+
+/// What the parts share.
+struct Set {
+    tool: Watchload,
+    table: Table,
+    /// How long a run writes or lists.
+    time: Duration,
+    /// Of runs that alternate.
+    rounds: usize,
+}
+
+/// Measures these parts and prints the table; false where something went wrong, which a missed
+/// figure alone isn't.
+pub async fn measure(parts: &[&'static str]) -> bool {
+    let tool = match Watchload::find() {
+        Ok(tool) => tool,
+        Err(advice) => {
+            println!("{advice}");
+            return false;
+        }
+    };
+    let set = Arc::new(Set {
+        tool,
+        table: Table::default(),
+        time: Duration::from_secs_f64(setting("BENCH_SECONDS", 20.0)),
+        rounds: setting("BENCH_ROUNDS", 5.0) as usize,
+    });
+    for name in parts {
+        part(name);
+        let running = set.clone();
+        let name = *name;
+        // One that panics takes none of the others with it.
+        let ended = tokio::spawn(async move { one(&running, name).await }).await;
+        if ended.is_err() {
+            set.table.broken(name);
+        }
+    }
+    set.table.print()
+}
+
+async fn one(set: &Set, name: &str) {
+    match name {
+        "fanout-http2" => deliveries::http2(set).await,
+        "fanout-one-stream" => deliveries::one_stream(set).await,
+        "fanout-http1" => deliveries::http1(set).await,
+        "saturation" => deliveries::saturation(set).await,
+        "selective" => deliveries::selective(set).await,
+        "lists" => requests::lists(set).await,
+        "informers" => requests::informers(set).await,
+        "contended" => requests::contended(set).await,
+        "stopped" => stopped::measure(set).await,
+        "quiet" => quiet::measure(set).await,
+        "idle" => deliveries::idle(set).await,
+        "cache-fill" => {
+            let median = startup::full(100_000).await;
+            set.table
+                .add("100,000 objects of 1 KiB", goals::FULL_START, median, 0.0);
+        }
+        other => unreachable!("{other}"),
+    }
+}
+
+impl Set {
+    /// A run of as long as all take.
+    async fn run(&self, daemon: &Daemon, scenario: &str, arguments: &str) -> Report {
+        let seconds = self.time.as_secs_f64();
+        let arguments = format!("{arguments} --duration {seconds}");
+        self.tool.run(daemon, scenario, &arguments).await
+    }
+
+    /// The rows that each run with watches has, and one more if it fell short of its load.
+    fn sound(&self, of: &str, report: &Report, rate: f64) {
+        let other = report.get("other_cores");
+        self.table.add(of, goals::WRONG, report.wrong(), other);
+        self.reached(of, report.get("updates_per_s"), rate, other);
+    }
+
+    fn reached(&self, of: &str, reached: f64, asked: f64, other_cores: f64) {
+        let limit = Limit::AtLeast(asked * 0.95);
+        if reached < asked * 0.95 {
+            let goal = Goal {
+                limit,
+                ..goals::LOAD
+            };
+            self.table.add(of, goal, reached, other_cores);
+        }
+    }
+}
+
+fn setting(name: &str, default: f64) -> f64 {
+    match std::env::var(name) {
+        Ok(text) => text
+            .parse()
+            .ok()
+            .filter(|value| *value > 0.0)
+            .unwrap_or_else(|| panic!("{name} is no number above 0: {text}")),
+        Err(_) => default,
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// p50 and p99 in milliseconds.
+fn percentiles(mut latency: Durations) -> (f64, f64) {
+    (latency.percentile(0.5), latency.percentile(0.99))
+}

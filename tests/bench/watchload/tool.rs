@@ -1,0 +1,133 @@
+//! The load generator, which is a program of its own.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::Value;
+use tempfile::NamedTempFile;
+use tokio::process::{Child, Command};
+
+use crate::harness::Daemon;
+
+const MISSING: &str = "\
+watchload isn't there. These figures are measured with it: build it (cargo build --release in its
+folder) and put it on the PATH, or say where it is: WATCHLOAD=/path/to/watchload cargo bench ...";
+
+/// Where it is.
+pub struct Watchload(PathBuf);
+
+/// A run that goes on.
+pub struct Running {
+    child: Child,
+    json: NamedTempFile,
+}
+
+/// What a run measured, by name.
+pub struct Report(BTreeMap<String, f64>);
+
+impl Watchload {
+    /// The one that WATCHLOAD names, else the first on the PATH; an error says what to do.
+    pub fn find() -> Result<Watchload, &'static str> {
+        let named = std::env::var_os("WATCHLOAD").filter(|value| !value.is_empty());
+        let places = match named {
+            Some(path) => vec![PathBuf::from(path)],
+            None => std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+                .map(|folder| folder.join("watchload"))
+                .collect(),
+        };
+        let found = places.into_iter().find(|path| path.is_file());
+        found.map(Watchload).ok_or(MISSING)
+    }
+
+    /// Starts a scenario against a daemon; the arguments are words.
+    pub fn start(&self, daemon: &Daemon, scenario: &str, arguments: &str) -> Running {
+        println!("  watchload {scenario} {arguments}");
+        let json = NamedTempFile::new().unwrap();
+        let child = Command::new(&self.0)
+            .arg(scenario)
+            .args(["--server", &format!("https://127.0.0.1:{}", daemon.port())])
+            .args(["--pid", &daemon.pid().to_string()])
+            .arg("--insecure")
+            .arg("--json")
+            .arg(json.path())
+            .args(arguments.split_whitespace())
+            .env("WATCHLOAD_TOKEN", daemon.token())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        Running { child, json }
+    }
+
+    /// Runs a scenario to its end.
+    pub async fn run(&self, daemon: &Daemon, scenario: &str, arguments: &str) -> Report {
+        self.start(daemon, scenario, arguments).report().await
+    }
+}
+
+impl Running {
+    pub fn pid(&self) -> u32 {
+        self.child.id().unwrap()
+    }
+
+    /// Waits for its end.
+    pub async fn report(mut self) -> Report {
+        let status = self.child.wait().await.unwrap();
+        assert!(status.success(), "watchload ended with {status}");
+        Report::read(self.json.path())
+    }
+}
+
+impl Report {
+    fn read(path: &Path) -> Report {
+        let text = std::fs::read(path).unwrap();
+        let report: Value = serde_json::from_slice(&text).unwrap();
+        let metrics = report["metrics"].as_object().unwrap();
+        let pairs = metrics
+            .iter()
+            .filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)));
+        Report(pairs.collect())
+    }
+
+    /// A figure that every run of the scenario has.
+    #[track_caller]
+    pub fn get(&self, name: &str) -> f64 {
+        let value = self.0.get(name).copied();
+        value.unwrap_or_else(|| panic!("watchload doesn't report {name}: another version of it?"))
+    }
+
+    /// Requests that were not answered with success.
+    pub fn errors(&self, prefix: &str) -> f64 {
+        let errors = format!("{prefix}errors.");
+        let named = self.0.iter().filter(|(name, _)| name.starts_with(&errors));
+        named
+            .map(|(name, count)| {
+                println!("  {name}: {count}");
+                count
+            })
+            .fold(0.0, |sum, count| sum + count)
+    }
+
+    /// What an informer would have to notice, and requests that failed.
+    pub fn wrong(&self) -> f64 {
+        let named = [
+            "lost",
+            "duplicate",
+            "reordered",
+            "rv_reordered",
+            "error_events",
+            "watches_closed",
+            "watches_given_up",
+        ];
+        let counts = named.iter().map(|name| {
+            let count = self.get(name).abs();
+            if count > 0.0 {
+                println!("  {name}: {count}");
+            }
+            count
+        });
+        counts.sum::<f64>() + self.errors("")
+    }
+}
