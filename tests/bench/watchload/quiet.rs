@@ -27,7 +27,7 @@ pub async fn measure(set: &Set) {
         without.push(report.get("server_cpu_ms_per_update"));
         println!(
             "  without quiet ones: {} reads of history",
-            history_reads(&daemon).await
+            history_reads(&daemon, "pods").await
         );
         drop(daemon);
 
@@ -38,7 +38,7 @@ pub async fn measure(set: &Set) {
         other = other.max(report.get("other_cores"));
         wraps =
             wraps.min(report.get("updates") * report.get("bytes_per_delivery") / RING_BYTES as f64);
-        reads += history_reads(&daemon).await;
+        reads += history_reads(&daemon, "pods").await;
         ended += disturbed(&daemon, &mut quiet).await as f64;
         set.sound(of, &report, RATE);
     }
@@ -107,11 +107,12 @@ async fn disturbed(daemon: &Daemon, quiet: &mut [(Connection, Vec<Stream>)]) -> 
     disturbed
 }
 
-/// Chunks of history that watches of pods needed.
-async fn history_reads(daemon: &Daemon) -> f64 {
+/// Chunks of history that watches of a resource needed.
+pub async fn history_reads(daemon: &Daemon, resource: &str) -> f64 {
+    let label = format!("resource=\"{resource}\"");
     let page = daemon.client().call(Call::get("/metrics")).await.text();
     let lines = page.lines().filter(|line| {
-        line.starts_with("taffrail_watch_history_reads_total") && line.contains("\"pods\"")
+        line.starts_with("taffrail_watch_history_reads_total") && line.contains(&label)
     });
     lines
         .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())

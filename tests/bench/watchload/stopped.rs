@@ -13,6 +13,7 @@ use crate::meter::Sample;
 use crate::report::Durations;
 
 use super::paced::{self, Saw};
+use super::quiet::history_reads;
 use super::tool::Running;
 use super::{Set, goals, median, percentiles};
 
@@ -42,7 +43,10 @@ enum Stopped {
 struct Outcome {
     p50: f64,
     p99: f64,
+    /// Up to the last delivery to those that read, and up to the last to the others.
     growth: f64,
+    growth_after: f64,
+    history_reads: f64,
     /// Of those that read.
     wrong: f64,
     /// Of those that didn't, after they went on.
@@ -62,8 +66,15 @@ pub async fn measure(set: &Set) {
         for ((stopped, of), outcomes) in kinds.into_iter().zip(&mut outcomes) {
             let outcome = run(set, stopped, round == set.rounds).await;
             println!(
-                "  {of}: p50 {:.1} ms, p99 {:.1} ms, {:.0}/s, {:.1} MiB more, {:.1} other cores",
-                outcome.p50, outcome.p99, outcome.reached, outcome.growth, outcome.other_cores
+                "  {of}: p50 {:.1} ms, p99 {:.1} ms, {:.0}/s, {:.1} MiB more, {:.1} when all went \
+                 on, {} chunks of history, {:.1} other cores",
+                outcome.p50,
+                outcome.p99,
+                outcome.reached,
+                outcome.growth,
+                outcome.growth_after,
+                outcome.history_reads,
+                outcome.other_cores
             );
             outcomes.push(outcome);
         }
@@ -86,6 +97,10 @@ pub async fn measure(set: &Set) {
         }
         let growth = most(|outcome| outcome.growth);
         set.table.add(of, goals::STOPPED_MEMORY, growth, other);
+        let growth = most(|outcome| outcome.growth_after);
+        if stopped != Stopped::Nobody {
+            set.table.add(of, goals::GOING_ON_MEMORY, growth, other);
+        }
         let wrong = most(|outcome| outcome.wrong);
         set.table.add(of, goals::WRONG, wrong, other);
         let reached = outcomes.iter().map(|outcome| outcome.reached);
@@ -133,6 +148,7 @@ async fn run(set: &Set, stopped: Stopped, last: bool) -> Outcome {
     let (latency, wrong) = gather(following, count).await;
     let used = start.until(&Sample::take(daemon.pid()));
     let (p50, p99) = percentiles(latency);
+    let growth = daemon.peak() - before;
 
     let mut missing = 0.0;
     if let Some(tool) = tool.filter(|_| last) {
@@ -146,7 +162,9 @@ async fn run(set: &Set, stopped: Stopped, last: bool) -> Outcome {
     Outcome {
         p50,
         p99,
-        growth: daemon.peak() - before,
+        growth,
+        growth_after: daemon.peak() - before,
+        history_reads: history_reads(&daemon, "configmaps").await,
         wrong,
         missing,
         reached,
@@ -226,7 +244,7 @@ async fn go_on(tool: Running, count: u64) -> f64 {
         "  the stopped process saw {seen} of {least} to {most}; {refused} refused, {} cut, {} \
          repeated",
         report.get("watches_closed"),
-        report.get("rv_reordered")
+        report.repeated()
     );
-    missing + refused + report.get("rv_reordered")
+    missing + refused + report.repeated()
 }

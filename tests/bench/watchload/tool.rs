@@ -110,24 +110,30 @@ impl Report {
             .fold(0.0, |sum, count| sum + count)
     }
 
+    /// Events that were not newer than the one before them. The tool counts a bookmark among them
+    /// that tells the version of the event before it, as bookmarks may.
+    pub fn repeated(&self) -> f64 {
+        (self.get("rv_reordered") - self.get("bookmarks")).max(0.0)
+    }
+
     /// What an informer would have to notice, and requests that failed.
     pub fn wrong(&self) -> f64 {
         let named = [
             "lost",
             "duplicate",
             "reordered",
-            "rv_reordered",
             "error_events",
             "watches_closed",
             "watches_given_up",
         ];
-        let counts = named.iter().map(|name| {
-            let count = self.get(name).abs();
-            if count > 0.0 {
+        let counts = named.map(|name| (name, self.get(name)));
+        let counts = counts.into_iter().chain([("repeated", self.repeated())]);
+        let wrong = counts
+            .filter(|(_, count)| *count != 0.0)
+            .map(|(name, count)| {
                 println!("  {name}: {count}");
-            }
-            count
-        });
-        counts.sum::<f64>() + self.errors("")
+                count.abs()
+            });
+        wrong.fold(self.errors(""), |sum, count| sum + count)
     }
 }
