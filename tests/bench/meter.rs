@@ -42,6 +42,20 @@ impl Sample {
     }
 }
 
+/// The most memory that a process had resident since its start or the last reset, in MiB.
+pub fn peak(pid: u32) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let mut lines = status.lines();
+    let line = lines.find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kib: f64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+    kib / 1024.0
+}
+
+/// From now on [`peak`] counts anew.
+pub fn reset_peak(pid: u32) {
+    std::fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
+}
+
 fn ticks() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
 }

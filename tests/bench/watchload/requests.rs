@@ -91,7 +91,7 @@ async fn list(client: Client, number: usize, mut stopped: watch::Receiver<bool>)
         }
         let lines = client.lines(Call::get(path)).await.unwrap();
         assert_eq!(lines.status, 200);
-        let bytes = lines.drain().await.unwrap();
+        let bytes = lines.whole().await.unwrap().len();
         assert!(bytes > 10_000_000, "a list of {bytes} bytes");
         count += 1;
     }

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::harness::streams::{Connection, Stream};
 use crate::harness::{Call, Daemon};
 use crate::load::{NAMESPACE, collection};
-use crate::meter::Sample;
+use crate::meter::{Sample, peak, reset_peak};
 use crate::report::Durations;
 
 use super::paced::{self, Saw};
@@ -136,7 +136,7 @@ async fn run(set: &Set, stopped: Stopped, last: bool) -> Outcome {
         connections.push(connection);
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
-    daemon.reset_peak();
+    reset_peak(daemon.pid());
     let before = daemon.resident();
     let start = Sample::take(daemon.pid());
     let origin = Instant::now();
@@ -148,7 +148,7 @@ async fn run(set: &Set, stopped: Stopped, last: bool) -> Outcome {
     let (latency, wrong) = gather(following, count).await;
     let used = start.until(&Sample::take(daemon.pid()));
     let (p50, p99) = percentiles(latency);
-    let growth = daemon.peak() - before;
+    let growth = peak(daemon.pid()) - before;
 
     let mut missing = 0.0;
     if let Some(tool) = tool.filter(|_| last) {
@@ -163,7 +163,7 @@ async fn run(set: &Set, stopped: Stopped, last: bool) -> Outcome {
         p50,
         p99,
         growth,
-        growth_after: daemon.peak() - before,
+        growth_after: peak(daemon.pid()) - before,
         history_reads: history_reads(&daemon, "configmaps").await,
         wrong,
         missing,

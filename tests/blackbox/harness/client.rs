@@ -409,15 +409,6 @@ impl Lines {
         Ok(self.buffer.freeze())
     }
 
-    /// Reads to the end of the stream and keeps nothing; how many bytes came.
-    pub async fn drain(mut self) -> Result<usize, Broken> {
-        let mut bytes = self.buffer.len();
-        while let Some(frame) = self.body.frame().await {
-            bytes += frame?.into_data().map_or(0, |data| data.len());
-        }
-        Ok(bytes)
-    }
-
     /// The next event, which must come within `patience`; `None` at the end of the stream.
     pub async fn event_within(&mut self, patience: Duration) -> Option<Value> {
         let line = tokio::time::timeout(patience, self.next())

@@ -219,23 +219,9 @@ impl Daemon {
 
     /// Its resident memory in MiB.
     pub fn resident(&self) -> f64 {
-        self.status_mib("VmRSS:")
-    }
-
-    /// The most memory it had resident since its start or the last reset, in MiB.
-    pub fn peak(&self) -> f64 {
-        self.status_mib("VmHWM:")
-    }
-
-    /// From now on `peak` counts anew.
-    pub fn reset_peak(&self) {
-        std::fs::write(format!("/proc/{}/clear_refs", self.pid()), "5").unwrap();
-    }
-
-    fn status_mib(&self, name: &str) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let mut lines = status.lines();
-        let line = lines.find_map(|line| line.strip_prefix(name)).unwrap();
+        let line = lines.find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         let kib: f64 = line.trim().trim_end_matches(" kB").parse().unwrap();
         kib / 1024.0
     }
