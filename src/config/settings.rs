@@ -189,8 +189,8 @@ settings! {
     /// [default: 1]
     data_threads: usize ["COUNT"] = 1;
 
-    /// What is logged: error, warn, info, debug or trace, or a filter such as
-    /// info,taffrail::server=debug.
+    /// What is logged: error, warn, info or debug, or a filter such as
+    /// info,taffrail::server=debug. A development build knows trace, too, of the libraries it uses.
     /// [default: info]
     log_level: LogFilter ["FILTER"] = LogFilter::default();
 

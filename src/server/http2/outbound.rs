@@ -29,7 +29,7 @@ const REST_COPIED_BYTES: usize = 4096;
 const JOINED_BYTES: usize = 16 << 10;
 
 /// Window that a watch keeps reserved beyond what it sends, unless window is short.
-const HELD_BYTES: usize = 16 << 10;
+const HELD_BYTES: usize = 32 << 10;
 
 /// Where a body comes from.
 pub(super) enum Source {
