@@ -47,9 +47,9 @@ pub(super) fn join(
                 frames += 1;
                 rests = frame.rests;
             }
-            // An end is told again when it is asked for again.
-            Poll::Ready(None) => break,
-            Poll::Pending => rests = true,
+            // An end is told again when it is asked for again; and who has nothing now, but does
+            // not say that he rests, may wake his stream from another thread, before it listens.
+            Poll::Ready(None) | Poll::Pending => break,
         }
     }
     let bytes = if joined.is_empty() {
@@ -61,5 +61,27 @@ pub(super) fn join(
         bytes,
         frames,
         rests,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_rests_only_when_it_says_so() {
+        let frame = |rests| WatchFrame {
+            bytes: Bytes::from_static(b"frame\n"),
+            rests,
+        };
+        let joined = |rests| {
+            let mut later = [Poll::Ready(Some(frame(rests)))].into_iter();
+            let next = || later.next().unwrap_or(Poll::Pending);
+            join(frame(false), RESERVED_BYTES, || RESERVED_BYTES, next)
+        };
+        for rests in [true, false] {
+            let joined = joined(rests);
+            assert_eq!((joined.frames, joined.rests), (2, rests));
+        }
     }
 }

@@ -131,6 +131,9 @@ where
             if let Some((stream, source, pending)) = started.body {
                 self.streams.add(stream, source, pending);
             }
+            if started.is_window_short {
+                self.streams.window_is_short();
+            }
             if started.close {
                 self.leave();
             }

@@ -60,8 +60,9 @@ pub(super) struct Shared {
     pub(super) signals: Arc<Signals>,
     /// The watches that have something to fetch.
     pub(super) ready: Rc<ReadyList>,
-    /// Whether a stream once got less window than it asked for. From then on nobody keeps more
-    /// than a byte: what one holds another may need, as a connection's streams share a window.
+    /// Whether a stream once got less window than it asked for, be it a watch or not. From then on
+    /// nobody keeps more than a byte: what one holds another may need, as a connection's streams
+    /// share a window, and a client gives nothing back of what it was never sent.
     pub(super) is_window_short: Cell<bool>,
 }
 
@@ -135,7 +136,9 @@ impl Outbound {
     /// Gives back what window it keeps beyond its foot in the door.
     pub(super) fn give_back(&mut self) {
         if self.room > 1 {
-            self.reserve(self.pending.len() + 1);
+            // Asking for less makes h2 wake others, not this stream: wakes go on being heard.
+            self.stream.reserve_capacity(self.pending.len() + 1);
+            self.room = self.stream.capacity();
         }
     }
 
@@ -167,7 +170,7 @@ impl Outbound {
         // Whether the source has nothing more and will wake the stream.
         let mut rests = false;
         let turn = loop {
-            let made = self.make_room();
+            let made = self.make_room(shared, sent);
             if let Err(turn) = made.and_then(|()| self.send_pending(shared, &mut sent)) {
                 break turn;
             }
@@ -195,6 +198,9 @@ impl Outbound {
             }
         };
         self.moved |= sent.bytes > 0;
+        if turn != Turn::Ended && shared.is_window_short.get() {
+            self.give_back();
+        }
         (turn, sent)
     }
 
@@ -208,6 +214,10 @@ impl Outbound {
         let make_room = || {
             if *room < JOINED_BYTES {
                 *room = reserve(stream, signal, JOINED_BYTES);
+                if *room < JOINED_BYTES {
+                    // What comes later is for those who need it.
+                    *room = reserve(stream, signal, *room);
+                }
                 *awaits_reset = false;
             }
             *room
@@ -225,7 +235,7 @@ impl Outbound {
     }
 
     /// Sees to it that a byte can be sent, or waits for window.
-    fn make_room(&mut self) -> Result<(), Turn> {
+    fn make_room(&mut self, shared: &Shared, sent: Sent) -> Result<(), Turn> {
         while self.room == 0 {
             self.reserve(self.pending.len() + 1);
             if self.room > 0 {
@@ -235,7 +245,12 @@ impl Outbound {
             match self.stream.poll_capacity(&mut context) {
                 Poll::Ready(Some(Ok(_))) => {}
                 Poll::Ready(_) => return Err(Turn::Ended),
-                Poll::Pending => return Err(Turn::Waits),
+                // What was sent may only have to be framed first.
+                Poll::Pending if sent.bytes > 0 => return Err(Turn::HasMore),
+                Poll::Pending => {
+                    shared.is_window_short.set(true);
+                    return Err(Turn::Waits);
+                }
             }
         }
         Ok(())
@@ -275,6 +290,7 @@ impl Outbound {
         self.reserve(needed + HELD_BYTES);
         if self.room < needed + HELD_BYTES {
             shared.is_window_short.set(true);
+            self.reserve(needed);
         }
     }
 

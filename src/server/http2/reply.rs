@@ -53,6 +53,8 @@ pub(super) struct Started {
     pub(super) body: Option<(h2::SendStream<Bytes>, Source, Bytes)>,
     /// Whether the service wants the connection closed after this (API-282).
     pub(super) close: bool,
+    /// Whether a body that is sent already has to wait for window.
+    pub(super) is_window_short: bool,
 }
 
 impl Reply {
@@ -86,10 +88,13 @@ impl Reply {
         let mut stream = self
             .respond
             .send_response(Response::from_parts(parts, ()), whole)?;
+        let mut is_window_short = false;
         let body = match body {
             _ if whole => None,
             ResponseBody::Empty => None,
             ResponseBody::Full(bytes) if bytes.len() <= FORGOTTEN_BYTES_MAX => {
+                stream.reserve_capacity(bytes.len());
+                is_window_short = stream.capacity() < bytes.len();
                 stream.send_data(bytes, true)?;
                 None
             }
@@ -97,7 +102,11 @@ impl Reply {
             ResponseBody::Chunks(chunks) => Some((stream, Source::Chunks(chunks), Bytes::new())),
             ResponseBody::Watch(watch) => Some((stream, Source::Watch(watch), Bytes::new())),
         };
-        Ok(Started { body, close })
+        Ok(Started {
+            body,
+            close,
+            is_window_short,
+        })
     }
 }
 

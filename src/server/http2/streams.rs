@@ -24,6 +24,8 @@ pub(super) struct Streams {
     slots: Vec<Option<Outbound>>,
     free: Vec<u32>,
     turns: VecDeque<u32>,
+    /// Whether the streams have given back what window they kept.
+    gave_back: bool,
 }
 
 impl Streams {
@@ -38,6 +40,7 @@ impl Streams {
             slots: Vec::new(),
             free: Vec::new(),
             turns: VecDeque::new(),
+            gave_back: false,
         }
     }
 
@@ -70,11 +73,15 @@ impl Streams {
         }
     }
 
+    /// A response that is none of these bodies got less window than it needs.
+    pub(super) fn window_is_short(&self) {
+        self.shared.is_window_short.set(true);
+    }
+
     /// One round: those woken since the last one and those that were not done then each have a
     /// turn, as long as the round's bytes last.
     pub(super) fn round(&mut self) -> Sent {
         self.take_woken();
-        let had_window = !self.shared.is_window_short.get();
         let mut total = Sent::default();
         let mut left = self.turns.len();
         while left > 0
@@ -96,7 +103,8 @@ impl Streams {
                 Turn::Ended => self.remove(index),
             }
         }
-        if had_window && self.shared.is_window_short.get() {
+        if self.shared.is_window_short.get() && !self.gave_back {
+            self.gave_back = true;
             for outbound in self.slots.iter_mut().flatten() {
                 outbound.give_back();
             }

@@ -137,6 +137,52 @@ fn what_watches_keep_of_the_window_is_given_back_when_it_runs_short() {
     });
 }
 
+/// Watches that each have been sent so many frames at once, and are quiet from now on.
+async fn quiet_watches(
+    house: &super::House,
+    http2: &Http2,
+    watches: usize,
+    frames: usize,
+) -> Vec<http::Response<h2::RecvStream>> {
+    let mut streams = Vec::new();
+    for number in 0..watches {
+        let name = format!("{frames}-{number}");
+        let feed = house.watches.feed(&name);
+        (0..frames).for_each(|_| feed.push(vec![1; 100]));
+        let mut response = http2.open(&format!("/watch/{name}")).await.unwrap();
+        assert_eq!(
+            read(response.body_mut(), 100 * frames).await.len(),
+            100 * frames
+        );
+        streams.push(response);
+    }
+    streams
+}
+
+#[test]
+fn what_quiet_watches_keep_of_the_window_reaches_other_responses() {
+    for path in ["/full/40000", "/full/100000", "/chunks/2"] {
+        with_house(unlimited, async |house| {
+            let http2 = Http2::with(&house, &Builder::new()).await;
+            let _quiet = quiet_watches(&house, &http2, 3, 1).await;
+            assert_eq!(http2.get(path).await.unwrap().0, 200, "{path}");
+        });
+    }
+}
+
+#[test]
+fn watches_that_were_sent_several_frames_at_once_keep_no_window_when_it_is_short() {
+    with_house(unlimited, async |house| {
+        let http2 = Http2::with(&house, &Builder::new()).await;
+        let _short = quiet_watches(&house, &http2, 8, 1).await;
+        let _quiet = quiet_watches(&house, &http2, 8, 2).await;
+        for _ in 0..4 {
+            assert_eq!(http2.get("/full/20000").await.unwrap().0, 200);
+        }
+        assert_eq!(http2.get("/chunks/2").await.unwrap().0, 200);
+    });
+}
+
 #[test]
 fn a_client_that_opens_its_window_again_goes_on_where_it_was() {
     with_house(unlimited, async |house| {
