@@ -262,3 +262,104 @@ async fn earlier_states_are_the_newest_one_with_the_ring_s_events_undone_li_27()
     let future = stage.cacher.snapshot_at(newest.revision.next()).await;
     assert!(future.is_none(), "yet to come");
 }
+
+/// An object as an event or a picture shows it.
+fn shown(object: &CachedObject) -> (Revision, String) {
+    let text = String::from_utf8_lossy(&object.wire).into_owned();
+    (object.revision, text)
+}
+
+#[tokio::test]
+async fn what_is_read_into_the_ring_is_what_it_would_have_seen_wa_20_li_27() {
+    type State = std::collections::BTreeMap<String, (Revision, String)>;
+    for seed in 1..=30_u64 {
+        let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut below = |limit: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % limit
+        };
+        let stage = Stage::unfilled(1 << 20);
+        let mut state = State::new();
+        let mut states = vec![(Revision::ZERO, State::new())];
+        let filled = 50 + below(100);
+        for number in 0..250 {
+            let name = format!("{}/{}", ["a", "b"][below(2) as usize], below(6));
+            let revision = match below(3) {
+                0 if state.remove(&name).is_some() => stage.engine.delete(&key(&name)),
+                1 => stage.engine.put(
+                    &crate::engine::Key::new(format!("/registry/others/{name}")),
+                    "red",
+                ),
+                _ => {
+                    let value = format!("red {number}");
+                    let revision = stage.engine.put(&key(&name), &value);
+                    state.insert(name, (revision, value));
+                    revision
+                }
+            };
+            states.push((revision, state.clone()));
+            if number == filled {
+                stage.fill();
+            } else if number > filled && below(4) == 0 {
+                stage.publish();
+            }
+            if number > filled && below(10) == 0 {
+                let after = Revision(below(filled));
+                let engine = stage.engine.shared();
+                stage.cacher.backfill(&*engine, &OneLiners, after).await;
+                assert!(stage.cacher.ring_floor() <= after);
+            }
+        }
+        stage.publish();
+        let shared = &stage.cacher.shared;
+        let floor = stage.cacher.ring_floor();
+        let (mut events, from) = (Vec::new(), shared.locate(floor).unwrap());
+        assert_eq!(
+            shared.read(from, u64::MAX, usize::MAX, &mut events),
+            Read::Served
+        );
+        let mut expected = Vec::new();
+        for pair in states.windows(2) {
+            let ((_, before), (revision, after)) = (&pair[0], &pair[1]);
+            let names = before
+                .keys()
+                .chain(after.keys())
+                .collect::<std::collections::BTreeSet<_>>();
+            let changed = names
+                .into_iter()
+                .find(|name| before.get(*name) != after.get(*name));
+            if let Some(name) = changed.filter(|_| *revision > floor) {
+                expected.push((
+                    *revision,
+                    key(name),
+                    before.get(name).cloned(),
+                    after.get(name).cloned(),
+                ));
+            }
+        }
+        let found: Vec<_> = events
+            .iter()
+            .map(|event| {
+                let previous = event.previous.as_deref().map(shown);
+                let current = event.current.as_deref().map(shown);
+                (event.revision, event.key.clone(), previous, current)
+            })
+            .collect();
+        assert!(found == expected, "seed {seed}");
+        for (revision, state) in states.iter().filter(|(revision, _)| *revision >= floor) {
+            let snapshot = stage.cacher.snapshot_at(*revision).await.unwrap();
+            let everything = prefix();
+            let objects = snapshot.range(&everything, None).map(|object| {
+                let name = format!("{}/{}", object.attributes.namespace, object.attributes.name);
+                (name, shown(object))
+            });
+            assert_eq!(
+                objects.collect::<State>(),
+                *state,
+                "seed {seed} at {revision}"
+            );
+        }
+    }
+}
