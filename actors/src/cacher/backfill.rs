@@ -97,6 +97,8 @@ impl CacherHandle {
         let mut decoded = Decoded {
             decode,
             snapshot,
+            // After the snapshot: what is replaced meanwhile is in one of the two.
+            replaced: self.shared.replaced_since(beginning.floor),
             newest: HashMap::new(),
         };
         let mut changes = Vec::new();
@@ -125,10 +127,13 @@ impl CacherHandle {
     }
 }
 
-/// Objects of a backfill, each decoded once, those of the cache not even that.
+/// Objects of a backfill, each decoded once, those of the cache and the ring not even that: a
+/// ring counts what its events replaced, and a copy of it would be counted by nobody.
 struct Decoded<'d> {
     decode: &'d dyn Decode,
     snapshot: Arc<Snapshot>,
+    /// What the ring's events replaced of the state that it began with.
+    replaced: HashMap<Key, Arc<CachedObject>>,
     newest: HashMap<Key, Arc<CachedObject>>,
 }
 
@@ -162,9 +167,14 @@ impl Decoded<'_> {
         revision: Revision,
         value: &bytes::Bytes,
     ) -> Option<Arc<CachedObject>> {
-        match self.snapshot.get(key) {
-            Some(cached) if cached.revision == revision => Some(Arc::clone(cached)),
-            _ => Some(Arc::new(self.decode.decode(key, revision, value).ok()?)),
+        let known = [self.snapshot.get(key), self.replaced.get(key)];
+        match known
+            .into_iter()
+            .flatten()
+            .find(|known| known.revision == revision)
+        {
+            Some(known) => Some(Arc::clone(known)),
+            None => Some(Arc::new(self.decode.decode(key, revision, value).ok()?)),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The part of a Cacher that outlives its restarts and that other threads read.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -11,7 +12,8 @@ use tokio::sync::watch;
 use super::backfill::{Backfill, Beginning};
 use super::interests::{Bell, DeskId, Interests};
 use super::readiness::Readiness;
-use crate::engine::{Prefix, Revision};
+use crate::engine::{Key, Prefix, Revision};
+use crate::object::CachedObject;
 use crate::ring::{Change, Evict, Ring, RingBudget, RingEvent};
 use crate::snapshot::Snapshot;
 use crate::watch::Topic;
@@ -211,6 +213,16 @@ impl Shared {
             floor: live.ring.floor(),
             bytes_max: self.budget.limits().per_resource_bytes / BACKFILL_SHARE,
         })
+    }
+
+    /// The objects of the state at the ring's beginning that its events replaced.
+    pub(super) fn replaced_since(&self, floor: Revision) -> HashMap<Key, Arc<CachedObject>> {
+        let live = self.live.read();
+        let replaced = live.ring.from(0).filter_map(|event| {
+            let previous = event.previous.as_ref()?;
+            (previous.revision <= floor).then(|| (event.key.clone(), Arc::clone(previous)))
+        });
+        replaced.collect()
     }
 
     /// Puts all events between a revision and the ring's beginning before it; answers whether the

@@ -348,6 +348,17 @@ async fn what_is_read_into_the_ring_is_what_it_would_have_seen_wa_20_li_27() {
             })
             .collect();
         assert!(found == expected, "seed {seed}");
+        let mut newest = std::collections::HashMap::new();
+        for event in &events {
+            if let Some(previous) = &event.previous
+                && let Some(current) = newest.remove(&event.key)
+            {
+                assert!(Arc::ptr_eq(previous, current), "one copy of {}", event.key);
+            }
+            if let Some(current) = &event.current {
+                newest.insert(&event.key, current);
+            }
+        }
         for (revision, state) in states.iter().filter(|(revision, _)| *revision >= floor) {
             let snapshot = stage.cacher.snapshot_at(*revision).await.unwrap();
             let everything = prefix();
