@@ -5,11 +5,15 @@
 //! each for itself, the same piece of the log would be read, decoded and rendered thousands of
 //! times. So the first of them reads it into the ring and the others find it there.
 //!
-//! What is further back than [`REVISIONS_MAX`], or larger than a part of the ring, is left to
-//! history (DESIGN.md section 4, item 2): one client that was away for long must not fill the ring.
+//! What is further back than [`REVISIONS_MAX`], larger than a part of the ring, or not read
+//! within [`WITHIN`], is left to history (DESIGN.md section 4, item 2): one client that was away
+//! for long must neither fill the ring nor hold up the others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::handle::CacherHandle;
 use super::metrics;
@@ -20,6 +24,9 @@ use crate::snapshot::Snapshot;
 
 /// Revisions of the whole store that are looked at for one backfill.
 const REVISIONS_MAX: u64 = 1 << 16;
+
+/// Others wait for so long at most, whatever lies between in the log.
+const WITHIN: Duration = Duration::from_secs(1);
 
 /// Bytes of values read from the engine at a time.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -82,8 +89,8 @@ impl CacherHandle {
         })
     }
 
-    /// All changes after a revision up to the ring's beginning; `None` when they are too large, or
-    /// one of them can't be read.
+    /// All changes after a revision up to the ring's beginning; `None` when they are too large or
+    /// take too long, or one of them can't be read.
     async fn read(
         &self,
         engine: &dyn Engine,
@@ -103,6 +110,7 @@ impl CacherHandle {
         };
         let mut changes = Vec::new();
         let (mut reached, mut bytes) = (after, 0);
+        let deadline = Instant::now() + WITHIN;
         while reached < beginning.floor {
             let request = HistoryRequest {
                 prefix: self.shared.prefix.clone(),
@@ -118,7 +126,8 @@ impl CacherHandle {
                 };
                 changes.push((event.revision, change));
             }
-            if bytes > beginning.bytes_max || chunk.reached <= reached {
+            let is_too_much = bytes > beginning.bytes_max || Instant::now() >= deadline;
+            if is_too_much || chunk.reached <= reached {
                 return Ok(None);
             }
             reached = chunk.reached;

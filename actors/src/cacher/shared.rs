@@ -225,21 +225,29 @@ impl Shared {
         replaced.collect()
     }
 
-    /// Puts all events between a revision and the ring's beginning before it; answers whether the
-    /// ring took them.
+    /// Puts all events between a revision and the ring's beginning before it, newest first and
+    /// piece by piece; answers whether the ring took them all. After each piece the ring reaches
+    /// back a little further and is complete.
     pub(super) fn prepend(
         &self,
         beginning: Beginning,
         floor: Revision,
-        changes: Vec<(Revision, Change)>,
+        mut changes: Vec<(Revision, Change)>,
     ) -> bool {
-        let mut live = self.live.write();
-        let is_same =
-            live.generation == beginning.generation && live.ring.floor() == beginning.floor;
         let limit = self.budget.limits().per_resource_bytes;
-        let taken = is_same && live.ring.prepend(floor, changes, limit);
-        self.ring_bytes.store(live.ring.bytes(), Ordering::Relaxed);
-        drop(live);
+        let mut expected = beginning.floor;
+        let taken = loop {
+            let piece = split_off_newest(&mut changes);
+            let reaches = changes.last().map_or(floor, |(revision, _)| *revision);
+            let mut live = self.live.write();
+            let is_same = live.generation == beginning.generation && live.ring.floor() == expected;
+            let taken = is_same && live.ring.prepend(reaches, piece, limit);
+            self.ring_bytes.store(live.ring.bytes(), Ordering::Relaxed);
+            if !taken || changes.is_empty() {
+                break taken;
+            }
+            expected = reaches;
+        };
         self.budget.settle();
         taken
     }
@@ -354,6 +362,14 @@ fn ring_all(bells: Vec<Arc<dyn Bell>>) {
 
 /// Events that are appended or dropped under one lock, so that nobody waits for it for long.
 const PIECE: usize = 256;
+
+/// The newest [`PIECE`] changes, and those of the same revision as the first of them.
+fn split_off_newest(changes: &mut Vec<(Revision, Change)>) -> Vec<(Revision, Change)> {
+    let start = changes.len().saturating_sub(PIECE);
+    let begins_at = changes.get(start).map(|(revision, _)| *revision);
+    let before = |(revision, _): &(Revision, Change)| Some(*revision) < begins_at;
+    changes.split_off(changes.partition_point(before))
+}
 
 /// What is read from history may take this part of a ring's bytes: most of it is for what comes.
 const BACKFILL_SHARE: usize = 4;

@@ -41,28 +41,32 @@ fn a_watch_older_than_the_ring_reads_history_and_goes_over_without_gap_or_repeat
 fn what_happened_before_a_fill_is_read_once_for_all_who_resume_there() {
     run(async {
         let stage = Stage::unfilled(RING_BYTES);
-        for number in 1..=20 {
+        // More than goes into the ring at once.
+        for number in 1..=1_000 {
             stage.engine.put(&key("ns/a"), &format!("red {number}"));
         }
         stage.fill();
-        assert_eq!(stage.cacher.ring_floor(), Revision(20));
+        assert_eq!(stage.cacher.ring_floor(), Revision(1_000));
         let dispatcher = dispatcher();
         let engine = stage.engine.shared();
         let mut watchers = Vec::new();
-        for after in [7, 12, 7, 20, 9, 3, 5].repeat(20) {
+        for after in [7, 12, 7, 1_000, 900, 3, 5].repeat(20) {
             let revision = Revision(after);
             stage.cacher.backfill(&*engine, &OneLiners, revision).await;
             watchers.push((after, dispatcher.watch_all(&stage, after)));
         }
         for (after, watcher) in &mut watchers {
-            assert_eq!(hear(watcher).lines, lines("ns/a", *after + 1, 20));
+            assert_eq!(
+                hear_all(watcher).await.lines,
+                lines("ns/a", *after + 1, 1_000)
+            );
         }
         // Once back to 7, and once more from there to 3.
         assert_eq!(stage.engine.history_reads(), 2);
-        put_many(&stage, "ns/a", 21, 22);
+        put_many(&stage, "ns/a", 1_001, 1_002);
         dispatcher.take_hints();
         for (_, watcher) in &mut watchers {
-            assert_eq!(hear(watcher).lines, lines("ns/a", 21, 22));
+            assert_eq!(hear(watcher).lines, lines("ns/a", 1_001, 1_002));
         }
     });
 }
