@@ -8,12 +8,9 @@ use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 
 use crate::harness::{Call, Client, Daemon, version};
-use crate::load;
+use crate::load::{self, STREAMS};
 use crate::meter::Sample;
 use crate::report::{Durations, figure, noise, part};
-
-/// Streams of one HTTP/2 connection.
-const STREAMS: usize = 50;
 
 /// What one watcher saw.
 struct Saw {

@@ -13,6 +13,9 @@ use crate::report::Durations;
 
 pub const NAMESPACE: &str = "bench";
 
+/// Streams of one HTTP/2 connection.
+pub const STREAMS: usize = 50;
+
 /// What writers do.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Verb {

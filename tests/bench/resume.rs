@@ -9,12 +9,9 @@ use futures_util::future::join_all;
 use serde_json::json;
 
 use crate::harness::{Call, Client, Daemon, Protocol, version};
-use crate::load;
+use crate::load::{self, STREAMS};
 use crate::meter::Sample;
 use crate::report::{Durations, figure, noise, part};
-
-/// Streams of one HTTP/2 connection.
-const STREAMS: usize = 50;
 
 /// A client that was refused or cut off comes again after so long, or when it is told to.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -14,7 +14,6 @@ use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::registry::errors::{Verb, goes_in_stream};
 use crate::registry::keys::{ReadScope, read_scope};
-
 use crate::storage::{Asked, GetRequest, ListRequest, ObjectList, RunningWatch, WatchRequest};
 
 /// Why a watch is not opened, and how the client is told (WA-6).

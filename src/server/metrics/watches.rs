@@ -133,7 +133,7 @@ fn write_sizes(page: &mut String, labels: &str, totals: &Totals) {
 /// its own: with thousands of watches each pointer to follow is a miss of the processor's cache.
 pub struct MeteredWatch {
     stream: RunningWatch,
-    meter: Option<Arc<WatchMeter>>,
+    meter: Arc<WatchMeter>,
     /// There until the bookmark that ends the initial events has been seen.
     initial: Option<Box<Initial>>,
 }
@@ -157,17 +157,8 @@ impl MeteredWatch {
         let since = Instant::now();
         MeteredWatch {
             stream,
-            meter: Some(meter),
+            meter,
             initial: times_initial.then(|| Box::new(Initial { since, definition })),
-        }
-    }
-
-    /// A stream that nobody counts.
-    pub fn uncounted(stream: RunningWatch) -> MeteredWatch {
-        MeteredWatch {
-            stream,
-            meter: None,
-            initial: None,
         }
     }
 
@@ -193,8 +184,8 @@ impl MeteredWatch {
     /// The next frame; `None` is the end.
     pub fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
         let polled = self.stream.poll_next(caller);
-        if let (Poll::Ready(Some(frame)), Some(meter)) = (&polled, &self.meter) {
-            meter.count(frame.bytes.len());
+        if let Poll::Ready(Some(frame)) = &polled {
+            self.meter.count(frame.bytes.len());
             if self.initial.is_some() {
                 self.look_for_initial_end(&frame.bytes);
             }
@@ -205,9 +196,7 @@ impl MeteredWatch {
 
 impl Drop for MeteredWatch {
     fn drop(&mut self) {
-        if let Some(meter) = &self.meter {
-            meter.open.fetch_sub(1, Ordering::Relaxed);
-        }
+        self.meter.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -16,6 +16,16 @@ async fn pass(seconds: f64) {
     tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
 }
 
+/// A watch that lasts so long and has been sent the one event that there was.
+fn watched(seconds: u64) -> (Stage, LocalDispatcher, Watcher) {
+    let stage = Stage::new(RING_BYTES);
+    stage.put("ns/a", "red 1");
+    let dispatcher = dispatcher();
+    let mut watcher = watch(&dispatcher, &stage, 0, seconds);
+    assert_eq!(hear(&mut watcher).lines.len(), 1);
+    (stage, dispatcher, watcher)
+}
+
 #[test]
 fn a_bookmark_comes_each_minute_and_two_seconds_before_the_end_wa_42() {
     run(async {
@@ -51,11 +61,7 @@ fn a_bookmark_comes_each_minute_and_two_seconds_before_the_end_wa_42() {
 fn a_watch_of_three_seconds_gets_one_after_one_second_wa_42() {
     run(async {
         tokio::time::pause();
-        let stage = Stage::new(RING_BYTES);
-        stage.put("ns/a", "red 1");
-        let dispatcher = dispatcher();
-        let mut watcher = watch(&dispatcher, &stage, 0, 3);
-        assert_eq!(hear(&mut watcher).lines.len(), 1);
+        let (_stage, _dispatcher, mut watcher) = watched(3);
         pass(0.9).await;
         assert_eq!(hear(&mut watcher).lines, [""; 0]);
         pass(0.4).await;
@@ -88,11 +94,7 @@ fn bookmarks_move_with_the_store_while_the_resource_is_idle_pf_17_ts_85() {
 fn a_bookmark_never_covers_what_was_not_sent_pf_17() {
     run(async {
         tokio::time::pause();
-        let stage = Stage::new(RING_BYTES);
-        stage.put("ns/a", "red 1");
-        let dispatcher = dispatcher();
-        let mut watcher = watch(&dispatcher, &stage, 0, 3);
-        assert_eq!(hear(&mut watcher).lines.len(), 1);
+        let (stage, _dispatcher, mut watcher) = watched(3);
         // The store has it, the cache has not heard of it yet.
         stage.engine.put(&crate::testing::key("ns/a"), "red 2");
         pass(1.3).await;
@@ -104,11 +106,7 @@ fn a_bookmark_never_covers_what_was_not_sent_pf_17() {
 fn a_bookmark_due_while_the_cache_was_refilled_is_not_sent_pf_17_wa_37() {
     run(async {
         tokio::time::pause();
-        let stage = Stage::new(RING_BYTES);
-        stage.put("ns/a", "red 1");
-        let dispatcher = dispatcher();
-        let mut watcher = watch(&dispatcher, &stage, 0, 3);
-        assert_eq!(hear(&mut watcher).lines.len(), 1);
+        let (stage, _dispatcher, mut watcher) = watched(3);
         pass(1.3).await;
         stage.engine.put(&crate::testing::key("ns/a"), "red 2");
         stage.fill();
@@ -121,11 +119,7 @@ fn a_bookmark_due_while_the_cache_was_refilled_is_not_sent_pf_17_wa_37() {
 fn who_is_ended_by_a_refill_stays_so_when_its_deadline_comes_wa_37() {
     run(async {
         tokio::time::pause();
-        let stage = Stage::new(RING_BYTES);
-        stage.put("ns/a", "red 1");
-        let dispatcher = dispatcher();
-        let mut slow = watch(&dispatcher, &stage, 0, 3);
-        assert_eq!(hear(&mut slow).lines.len(), 1);
+        let (stage, dispatcher, mut slow) = watched(3);
         stage.engine.put(&crate::testing::key("ns/a"), "red 2");
         stage.fill();
         pass(3.5).await;
@@ -193,11 +187,7 @@ fn who_did_not_ask_gets_none_and_ends_at_the_deadline_all_the_same_wa_2_wa_40() 
 #[test]
 fn a_drain_ends_streams_with_a_last_bookmark_after_what_they_still_have_to_get() {
     run(async {
-        let stage = Stage::new(RING_BYTES);
-        stage.put("ns/a", "red 1");
-        let dispatcher = dispatcher();
-        let mut current = watch(&dispatcher, &stage, 0, 300);
-        assert_eq!(hear(&mut current).lines.len(), 1);
+        let (stage, dispatcher, mut current) = watched(300);
         let mut lagging = watch(&dispatcher, &stage, 0, 300);
         let mut plain = dispatcher.watch_all(&stage, 1);
         dispatcher.drain();

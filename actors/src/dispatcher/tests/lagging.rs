@@ -13,6 +13,16 @@ fn put_many(stage: &Stage, name: &str, from: u64, to: u64) {
     }
 }
 
+/// A resource whose cache was filled after so many updates of one object.
+fn filled_after(updates: u64, ring_bytes: usize) -> Stage {
+    let stage = Stage::unfilled(ring_bytes);
+    for number in 1..=updates {
+        stage.engine.put(&key("ns/a"), &format!("red {number}"));
+    }
+    stage.fill();
+    stage
+}
+
 /// The lines of updates of one object whose values are their revisions.
 fn lines(name: &str, from: u64, to: u64) -> Vec<String> {
     let line = |number| match number {
@@ -40,12 +50,8 @@ fn a_watch_older_than_the_ring_reads_history_and_goes_over_without_gap_or_repeat
 #[test]
 fn what_happened_before_a_fill_is_read_once_for_all_who_resume_there() {
     run(async {
-        let stage = Stage::unfilled(RING_BYTES);
         // More than goes into the ring at once.
-        for number in 1..=1_000 {
-            stage.engine.put(&key("ns/a"), &format!("red {number}"));
-        }
-        stage.fill();
+        let stage = filled_after(1_000, RING_BYTES);
         assert_eq!(stage.cacher.ring_floor(), Revision(1_000));
         let dispatcher = dispatcher();
         let engine = stage.engine.shared();
@@ -74,11 +80,7 @@ fn what_happened_before_a_fill_is_read_once_for_all_who_resume_there() {
 #[test]
 fn history_that_does_not_fit_the_ring_is_left_to_who_wants_it() {
     run(async {
-        let stage = Stage::unfilled(SMALL_RING);
-        for number in 1..=200 {
-            stage.engine.put(&key("ns/a"), &format!("red {number}"));
-        }
-        stage.fill();
+        let stage = filled_after(200, SMALL_RING);
         let engine = stage.engine.shared();
         for after in [0, 100] {
             let revision = Revision(after);

@@ -12,8 +12,9 @@ use futures_util::StreamExt;
 use http::{HeaderValue, Request, Response, StatusCode};
 use parking_lot::Mutex;
 
+use crate::api::samples::CONFIGMAPS;
 use crate::server::body::{BodyError, ConnectionFacts, HttpService, RequestBody, ResponseBody};
-use crate::server::metrics::MeteredWatch;
+use crate::server::metrics::{MeteredWatch, WatchMeters};
 use crate::storage::{RunningWatch, WatchStream};
 
 pub(super) const BODY_LIMIT: usize = 16 << 20;
@@ -137,9 +138,9 @@ impl TestService {
     fn watch(&self, name: &str) -> ResponseBody {
         let feed = self.watches.feed(name);
         feed.state.lock().opened += 1;
-        ResponseBody::Watch(MeteredWatch::uncounted(RunningWatch::other(FeedStream(
-            feed,
-        ))))
+        let stream = RunningWatch::other(FeedStream(feed));
+        let meters = WatchMeters::default();
+        ResponseBody::Watch(MeteredWatch::new(stream, &meters, &CONFIGMAPS, false))
     }
 }
 
