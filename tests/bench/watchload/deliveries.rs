@@ -3,7 +3,6 @@
 use crate::harness::Daemon;
 
 use super::goals::{self, Goal};
-use super::tool::Report;
 use super::{Set, median};
 
 pub async fn http2(set: &Set) {
@@ -31,45 +30,32 @@ pub async fn http2(set: &Set) {
 
 pub async fn one_stream(set: &Set) {
     let of = "5000 over HTTP/2, 1 stream each, 20/s";
-    let report = fanout_5000(set, "--streams 1").await;
-    alone(
-        set,
-        of,
-        &report,
-        [
-            goals::ONE_STREAM_CPU,
-            goals::ONE_STREAM_MEMORY,
-            goals::ONE_STREAM_RATE,
-        ],
-    );
+    let goals = [
+        goals::ONE_STREAM_CPU,
+        goals::ONE_STREAM_MEMORY,
+        goals::ONE_STREAM_RATE,
+    ];
+    alone(set, of, "--streams 1", goals).await;
 }
 
 pub async fn http1(set: &Set) {
     let of = "5000 over HTTP/1.1, 20/s";
-    let report = fanout_5000(set, "--http1").await;
-    alone(
-        set,
-        of,
-        &report,
-        [goals::HTTP1_CPU, goals::HTTP1_MEMORY, goals::HTTP1_RATE],
-    );
-}
-
-async fn fanout_5000(set: &Set, flags: &str) -> Report {
-    let daemon = Daemon::start().await;
-    let arguments = format!("--watchers 5000 --rate 20 {flags}");
-    set.run(&daemon, "fanout", &arguments).await
+    let goals = [goals::HTTP1_CPU, goals::HTTP1_MEMORY, goals::HTTP1_RATE];
+    alone(set, of, "--http1", goals).await;
 }
 
 /// Watches with a connection each.
-fn alone(set: &Set, of: &str, report: &Report, [cpu, memory, rate]: [Goal; 3]) {
+async fn alone(set: &Set, of: &str, flags: &str, [cpu, memory, rate]: [Goal; 3]) {
+    let daemon = Daemon::start().await;
+    let arguments = format!("--watchers 5000 --rate 20 {flags}");
+    let report = set.run(&daemon, "fanout", &arguments).await;
     let other = report.get("other_cores");
     let used = report.get("server_cpu_s_per_1m_deliveries");
     set.table.add(of, cpu, used, other);
     let each = report.get("rss_kib_per_idle_watch");
     set.table.add(of, memory, each, other);
     set.table.add(of, rate, report.get("updates_per_s"), other);
-    set.sound(of, report, 0.0);
+    set.sound(of, &report, 0.0);
 }
 
 /// With a rate that nothing reaches: each writer goes on as soon as it has its answer.
