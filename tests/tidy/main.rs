@@ -263,6 +263,18 @@ fn only_the_record_names_bincode() {
 }
 
 #[test]
+fn only_the_etcd_engine_names_its_client() {
+    for source in product("src") {
+        for crate_name in ["etcd_client", "tonic"] {
+            let names = !source.names_of(crate_name).is_empty();
+            let is_engine = source.path.starts_with("src/storage/etcd");
+            let path = source.path.display();
+            assert!(!names || is_engine, "{path} names {crate_name}");
+        }
+    }
+}
+
+#[test]
 fn no_module_is_called_after_nothing() {
     for folder in ["src", "actors/src", "tests"] {
         for path in files(folder, ".rs") {
