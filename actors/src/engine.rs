@@ -127,9 +127,30 @@ impl fmt::Display for Prefix {
     }
 }
 
-/// The number of a lease; 0 is "no lease". Nothing grants leases yet: the records have room.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// The number of a lease; 0 is "no lease". An engine never gives a number to two leases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(pub u64);
+
+/// A lease: the keys attached to it are deleted when its time to live is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Its number.
+    pub id: LeaseId,
+    /// The time to live as granted, which may be longer than what was asked for.
+    pub ttl: Duration,
+}
+
+/// What one step of deleting what outlived its lease did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expiry {
+    /// Keys deleted in this step.
+    pub expired: u64,
+    /// Whether another step would find work.
+    pub more: bool,
+    /// Until the next lease runs out, where `more` is false; `None` when there is none that this
+    /// engine must be reminded of.
+    pub next: Option<Duration>,
+}
 
 /// Who caused an event: kept in the log for history and audit, shown to no ordinary client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -185,7 +206,8 @@ pub struct Event {
     pub prev_revision: Revision,
     /// Puts since the key came into being; 0 for a delete.
     pub version: u64,
-    /// The lease the new value is attached to.
+    /// The lease the new value is attached to. Of a delete the lease whose end it was, where the
+    /// engine knows that.
     pub lease: LeaseId,
     /// Wall-clock time of the commit.
     pub time: SystemTime,
@@ -226,7 +248,8 @@ pub enum Change {
     Put {
         /// The bytes to store.
         value: Bytes,
-        /// 0 detaches the key from any lease it had (ST-57).
+        /// The lease that the key is attached to from now on, and to no other; 0 detaches it from
+        /// any it had (ST-57).
         lease: LeaseId,
     },
     /// Remove the key.
@@ -417,7 +440,8 @@ pub trait Engine: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`EngineError::OutcomeUnknown`] when it may or may not have taken place, any other error
-    /// when it certainly did not.
+    /// when it certainly did not; [`EngineError::LeaseNotFound`] for a put whose precondition
+    /// holds and whose lease is gone.
     fn commit(&self, mutation: Mutation) -> BoxFuture<'_, Result<Outcome, EngineError>>;
 
     /// The events of a prefix after a revision, for as long as somebody listens.
@@ -473,6 +497,29 @@ pub trait Engine: Send + Sync + 'static {
     /// When the engine can't be written.
     fn maintain(&self, reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>>;
 
+    /// Grants a lease of at least so long. It lives on without keys, and it may be lost with the
+    /// process as long as nothing has been attached to it: then puts that name it are refused.
+    ///
+    /// # Errors
+    /// When the engine can't be written.
+    fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>>;
+
+    /// Ends a lease now. Its keys are deleted before the answer, each by an event; when the answer
+    /// is an error they may be deleted later, all the same.
+    ///
+    /// # Errors
+    /// [`EngineError::LeaseNotFound`] when it is gone already.
+    fn revoke(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), EngineError>>;
+
+    /// One small step of deleting the keys that outlived their lease, short enough that client
+    /// writes don't feel it. A key is deleted only if it is attached to that lease at that
+    /// moment, by an event with a revision of its own. An engine whose server does that by itself
+    /// has nothing to do.
+    ///
+    /// # Errors
+    /// When the engine can't be written.
+    fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>>;
+
     /// Whether the engine serves.
     fn health(&self) -> Health;
 
@@ -517,6 +564,9 @@ pub enum EngineError {
     /// The request is too large for the engine.
     #[error("request is too large: {0}")]
     TooLarge(String),
+    /// Nothing was done: the lease has run out, was revoked, or was never granted.
+    #[error("lease {} is gone", .0.0)]
+    LeaseNotFound(LeaseId),
     /// The engine has been closed.
     #[error("the store is closed")]
     Closed,

@@ -19,7 +19,7 @@ macro_rules! on_every_engine {
 }
 
 macro_rules! on_engine {
-    ($engine:ident, $make:ident, $($theme:ident { $($check:ident),* })*) => {
+    ($engine:ident, $make:ident, $($theme:ident { $($check:ident),* $(,)? })*) => {
         mod $engine {
             $(mod $theme {
                 $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -42,7 +42,6 @@ on_every_engine! {
         nothing_is_deleted_under_an_absent_key,
         revisions_strictly_increase_over_all_keys_and_writers,
         of_rivals_for_one_revision_exactly_one_wins_st_58,
-        a_put_replaces_the_lease_and_without_one_detaches_it_st_57,
         empty_and_large_values_come_back_as_they_were,
         what_is_too_large_is_refused_and_nothing_is_done,
         dropping_the_future_does_not_take_the_wish_back,
@@ -104,3 +103,24 @@ on_every_engine! {
         stats_follow_puts_and_deletes_st_74,
     }
 }
+
+on_engine!(
+    memory_leases,
+    memory,
+    leases {
+        a_put_replaces_the_lease_and_without_one_detaches_it_st_57,
+        keys_go_when_their_lease_runs_out_each_by_an_event_wa_23,
+        a_key_whose_lease_was_taken_away_stays_pf_5,
+        a_key_lives_as_long_as_the_lease_of_its_newest_put_op_4,
+        a_key_that_was_deleted_is_detached,
+        a_put_that_names_a_lease_that_is_gone_is_refused_and_nothing_is_done,
+        a_refusal_comes_before_the_lease_is_looked_at_st_58,
+        revoking_deletes_before_it_answers_and_only_once,
+        a_lease_without_keys_vanishes_when_its_time_is_over,
+        a_lease_is_granted_for_at_least_so_long_and_its_number_is_its_own_op_2,
+        expiry_has_nothing_to_do_before_anything_is_due,
+        many_keys_go_in_steps_and_none_is_left_or_deleted_twice,
+        compaction_forgets_no_lease_that_is_alive,
+        readers_and_writers_go_on_while_keys_expire,
+    }
+);

@@ -16,6 +16,9 @@ use taffrail::storage::memory::MemoryEngine;
 /// How long anything may take before a check fails instead of hanging.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long the leases of checks live: the least that every engine can do.
+pub const TTL: Duration = Duration::from_secs(2);
+
 /// A clock that tests move by hand.
 #[derive(Clone)]
 pub struct Clock(Arc<AtomicU64>);
@@ -88,6 +91,48 @@ impl Subject {
             .commit(mutation(self.key(name), expect, change))
             .await
             .unwrap()
+    }
+
+    /// A lease, and how long it lives at least.
+    pub async fn lease(&self) -> LeaseId {
+        self.engine.grant(TTL).await.unwrap().id
+    }
+
+    /// Puts a value attached to a lease, whatever was there before.
+    pub async fn attach(&self, name: &str, lease: LeaseId) -> Event {
+        let expect = match self.get(name).await {
+            Some(current) => Expect::Unchanged(current.revision),
+            None => Expect::Absent,
+        };
+        committed(self.commit(name, expect, leased("x", lease)).await)
+    }
+
+    /// Lets the time pass in which leases granted so far run out.
+    pub fn outlive_leases(&self) {
+        self.clock.pass(TTL.as_secs());
+    }
+
+    /// Lets the engine expire until it says that nothing is due; says how many keys it deleted.
+    pub async fn expire(&self) -> u64 {
+        let mut expired = 0;
+        loop {
+            let step = self.engine.expire().await.unwrap();
+            expired += step.expired;
+            if !step.more {
+                return expired;
+            }
+        }
+    }
+
+    /// Waits until a key is gone.
+    pub async fn gone(&self, name: &str) {
+        let gone = async {
+            while self.get(name).await.is_some() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let gone = tokio::time::timeout(PATIENCE, gone).await;
+        assert!(gone.is_ok(), "{name} outlived its lease");
     }
 
     pub async fn create(&self, name: &str, value: &str) -> Event {
@@ -208,9 +253,13 @@ pub fn mutation(key: Key, expect: Expect, change: Change) -> Mutation {
 }
 
 pub fn put(value: &str) -> Change {
+    leased(value, LeaseId(0))
+}
+
+pub fn leased(value: &str, lease: LeaseId) -> Change {
     Change::Put {
         value: Bytes::copy_from_slice(value.as_bytes()),
-        lease: LeaseId(0),
+        lease,
     }
 }
 

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use actors::engine::{
-    At, Engine, EngineError, EngineStats, Feed, FeedItem, GetResponse, Health, HistoryChunk,
-    HistoryRequest, Key, Maintenance, Mutation, Outcome, Position, Prefix, RangeRequest,
-    RangeResponse, Retention, Revision,
+    At, Engine, EngineError, EngineStats, Expiry, Feed, FeedItem, GetResponse, Health,
+    HistoryChunk, HistoryRequest, Key, Lease, LeaseId, Maintenance, Mutation, Outcome, Position,
+    Prefix, RangeRequest, RangeResponse, Retention, Revision,
 };
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::sync::watch;
@@ -118,6 +118,18 @@ impl Engine for Observed {
 
     fn maintain(&self, reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
         self.inner.maintain(reclaim)
+    }
+
+    fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
+        self.inner.grant(ttl)
+    }
+
+    fn revoke(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), EngineError>> {
+        self.inner.revoke(lease)
+    }
+
+    fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>> {
+        self.inner.expire()
     }
 
     fn health(&self) -> Health {

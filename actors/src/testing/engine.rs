@@ -1,6 +1,6 @@
 //! An engine in memory: one list of events, no locks worth mentioning, and switches to break it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::engine::{
-    At, Change, Engine, EngineError, EngineStats, Event, EventKind, Expect, Feed, FeedItem,
-    GetResponse, Health, HistoryChunk, HistoryRequest, Key, KeyValue, LeaseId, Maintenance,
+    At, Change, Engine, EngineError, EngineStats, Event, EventKind, Expect, Expiry, Feed, FeedItem,
+    GetResponse, Health, HistoryChunk, HistoryRequest, Key, KeyValue, Lease, LeaseId, Maintenance,
     Mutation, Origin, Outcome, Position, Prefix, RangeRequest, RangeResponse, Retention, Revision,
 };
 
@@ -37,6 +37,12 @@ struct Log {
     /// While space is given back so many events come in at every step, and it goes on for ever.
     events_per_reclaim: u64,
     history_reads: u64,
+    /// The times to live of the leases granted, in order; the number of each is its place, from 1.
+    granted: Vec<Duration>,
+    /// What the next steps of expiry do; after the last one there is nothing to do.
+    expiries: VecDeque<Expiry>,
+    /// Steps of expiry that were asked for.
+    expiry_steps: u64,
 }
 
 impl FakeEngine {
@@ -73,6 +79,20 @@ impl FakeEngine {
 
     pub fn write_while_reclaiming(&self, events: u64) {
         self.log.lock().events_per_reclaim = events;
+    }
+
+    /// The times to live of the leases granted so far.
+    pub fn granted(&self) -> Vec<Duration> {
+        self.log.lock().granted.clone()
+    }
+
+    /// Lets a further step of expiry come to this.
+    pub fn expire_next(&self, expiry: Expiry) {
+        self.log.lock().expiries.push_back(expiry);
+    }
+
+    pub fn expiry_steps(&self) -> u64 {
+        self.log.lock().expiry_steps
     }
 
     pub fn history_reads(&self) -> u64 {
@@ -400,6 +420,30 @@ impl Engine for Shared {
             more: log.maintained < log.compacted.0,
         }))
         .boxed()
+    }
+
+    fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
+        async move {
+            // As a real engine does, let others run before the answer.
+            tokio::task::yield_now().await;
+            let mut log = self.0.log.lock();
+            log.check(At::Latest)?;
+            log.granted.push(ttl);
+            let id = LeaseId(log.granted.len() as u64);
+            Ok(Lease { id, ttl })
+        }
+        .boxed()
+    }
+
+    fn revoke(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), EngineError>> {
+        ready(Err(EngineError::LeaseNotFound(lease))).boxed()
+    }
+
+    fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>> {
+        let mut log = self.0.log.lock();
+        log.expiry_steps += 1;
+        let check = log.check(At::Latest);
+        ready(check.map(|_| log.expiries.pop_front().unwrap_or_default())).boxed()
     }
 
     fn health(&self) -> Health {

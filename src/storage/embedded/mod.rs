@@ -24,12 +24,12 @@ mod writer;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use actors::engine::{
-    At, Engine, EngineError, EngineStats, Feed, GetResponse, Health, HistoryChunk, HistoryRequest,
-    Key, Maintenance, Mutation, Outcome, Position, Prefix, RangeRequest, RangeResponse, Retention,
-    Revision,
+    At, Engine, EngineError, EngineStats, Expiry, Feed, GetResponse, Health, HistoryChunk,
+    HistoryRequest, Key, Lease, LeaseId, Maintenance, Mutation, Outcome, Position, Prefix,
+    RangeRequest, RangeResponse, Retention, Revision,
 };
 use futures_util::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
@@ -327,6 +327,19 @@ impl Engine for EmbeddedEngine {
             self.rebuild_step(upkeep).await
         }
         .boxed()
+    }
+
+    fn grant(&self, _ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
+        let none = EngineError::Unavailable("this engine grants no leases yet".to_owned());
+        async move { Err(none) }.boxed()
+    }
+
+    fn revoke(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), EngineError>> {
+        async move { Err(EngineError::LeaseNotFound(lease)) }.boxed()
+    }
+
+    fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>> {
+        async move { Ok(Expiry::default()) }.boxed()
     }
 
     fn health(&self) -> Health {

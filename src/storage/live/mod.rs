@@ -1,10 +1,12 @@
 //! What an engine inside this process keeps in memory beside its log: how far each prefix has come
 //! ([`Positions`]) and the newest batches for whoever listens ([`Tail`]).
 //!
-//! [`horizon`] decides what retention forgets, [`resolve`] which revisions can be asked for.
-//! Positions and tail hold only what is durable: an engine publishes to them after its sync and
-//! before it acknowledges, first positions, then the tail.
+//! [`horizon`] decides what retention forgets, [`resolve`] which revisions can be asked for,
+//! [`Leases`] which leases have run out. Positions and tail hold only what is durable: an
+//! engine publishes to them after its sync and before it acknowledges, first positions, then the
+//! tail.
 
+mod leases;
 mod positions;
 mod reach;
 mod tail;
@@ -12,6 +14,7 @@ mod tail;
 mod tests;
 mod timeline;
 
+pub use leases::Leases;
 pub use positions::Positions;
 pub use reach::{check_after, check_future, resolve};
 pub use tail::{Backlog, Tail};

@@ -1,16 +1,18 @@
 //! An engine that keeps everything in memory: for tests, and the plainest statement of what an
-//! engine does. [`state`] folds and answers; this file locks it and publishes.
+//! engine does. [`state`] folds and answers, [`leases`] deletes what has run out; this file locks
+//! them and publishes.
 
+mod leases;
 mod state;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use actors::engine::{
-    At, Engine, EngineError, EngineStats, Feed, GetResponse, Health, HistoryChunk, HistoryRequest,
-    Key, Maintenance, Mutation, Outcome, Position, Prefix, RangeRequest, RangeResponse, Retention,
-    Revision,
+    At, Engine, EngineError, EngineStats, Event, Expiry, Feed, GetResponse, Health, HistoryChunk,
+    HistoryRequest, Key, Lease, LeaseId, Maintenance, Mutation, Outcome, Position, Prefix,
+    RangeRequest, RangeResponse, Retention, Revision,
 };
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use parking_lot::Mutex;
@@ -115,13 +117,35 @@ impl Shared {
         }
         // Published under the lock, so that positions and feeds see the order of the log.
         let mut state = self.state.lock();
-        let outcome = state.commit(mutation, (self.clock)());
+        let outcome = state.commit(mutation, (self.clock)())?;
         if let Outcome::Committed(event) = &outcome {
-            let events = Arc::from([event.clone()]);
+            self.publish(vec![event.clone()]);
+        }
+        fault.map_or(Ok(outcome), |fault| Err(fault.error))
+    }
+
+    /// Shows events to everybody; called under the lock of the state.
+    fn publish(&self, events: Vec<Event>) {
+        if !events.is_empty() {
+            let events: Arc<[Event]> = events.into();
             self.positions.publish(&events);
             self.tail.publish(&events);
         }
-        fault.map_or(Ok(outcome), |fault| Err(fault.error))
+    }
+
+    fn revoke(&self, lease: LeaseId) -> Result<(), EngineError> {
+        self.check()?;
+        let mut state = self.state.lock();
+        self.publish(state.revoke(lease, (self.clock)())?);
+        Ok(())
+    }
+
+    fn expire(&self) -> Result<Expiry, EngineError> {
+        self.check()?;
+        let mut state = self.state.lock();
+        let (expiry, events) = state.expire((self.clock)());
+        self.publish(events);
+        Ok(expiry)
     }
 }
 
@@ -217,6 +241,28 @@ impl Engine for MemoryEngine {
     fn maintain(&self, _reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
         let check = self.shared.check();
         ready(check.map(|()| self.shared.state.lock().maintain(STEP_RECORDS))).boxed()
+    }
+
+    fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
+        let check = self.shared.check();
+        let now = (self.shared.clock)();
+        ready(check.map(|()| self.shared.state.lock().grant(ttl, now))).boxed()
+    }
+
+    fn revoke(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), EngineError>> {
+        async move {
+            let _turn = self.shared.held.read().await;
+            self.shared.revoke(lease)
+        }
+        .boxed()
+    }
+
+    fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>> {
+        async move {
+            let _turn = self.shared.held.read().await;
+            self.shared.expire()
+        }
+        .boxed()
     }
 
     fn health(&self) -> Health {

@@ -1,8 +1,8 @@
 //! The log in maps, folded and asked; no locks, no clock.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use actors::engine::{
     At, Change, EngineError, EngineStats, Event, EventKind, Expect, GetResponse, HistoryChunk,
@@ -11,7 +11,7 @@ use actors::engine::{
 };
 use bytes::Bytes;
 
-use crate::storage::live::{self, Mark, horizon};
+use crate::storage::live::{self, Leases, Mark, horizon};
 
 /// Values up to this size come in one answer to a range without a limit.
 const RANGE_BYTES: usize = 4 * 1024 * 1024;
@@ -32,6 +32,11 @@ pub(super) struct State {
     marks: VecDeque<Mark>,
     /// Events whose predecessors go once they are compacted, oldest first.
     superseding: VecDeque<Revision>,
+    pub(super) leases: Leases,
+    pub(super) attached: HashMap<LeaseId, BTreeSet<Key>>,
+    pub(super) last_lease: LeaseId,
+    /// The latest time seen, since 1970: leases know of no clock that goes back.
+    pub(super) time: Duration,
 }
 
 impl State {
@@ -47,12 +52,12 @@ impl State {
         }
     }
 
-    pub(super) fn commit(&mut self, mutation: Mutation, now: SystemTime) -> Outcome {
+    pub(super) fn commit(
+        &mut self,
+        mutation: Mutation,
+        now: SystemTime,
+    ) -> Result<Outcome, EngineError> {
         let current = self.value_at(&mutation.key, self.revision);
-        let (prev_revision, create_revision, version) = current.map_or_else(
-            || (Revision::ZERO, Revision::ZERO, 0),
-            |event| (event.revision, event.create_revision, event.version),
-        );
         let holds = match mutation.expect {
             Expect::Absent => current.is_none(),
             Expect::Unchanged(revision) => current.is_some_and(|event| event.revision == revision),
@@ -60,16 +65,34 @@ impl State {
         // There is nothing to delete under an absent key, whatever was expected.
         let vain = current.is_none() && mutation.change == Change::Delete;
         if !holds || vain {
-            return Outcome::Refused {
+            return Ok(Outcome::Refused {
                 current: current.map(Event::key_value),
                 revision: self.revision,
-            };
+            });
         }
+        if let Change::Put { lease, .. } = mutation.change {
+            let time = self.lease_time(now);
+            if lease != LeaseId::default() && !self.leases.is_alive(lease, time) {
+                return Err(EngineError::LeaseNotFound(lease));
+            }
+        }
+        Ok(Outcome::Committed(self.append(mutation, now)))
+    }
+
+    /// Appends what a mutation, whose precondition holds, does to its key.
+    pub(super) fn append(&mut self, mutation: Mutation, now: SystemTime) -> Event {
+        let before = self.value_at(&mutation.key, self.revision);
+        let (prev_revision, create_revision, version) = before.map_or_else(
+            || (Revision::ZERO, Revision::ZERO, 0),
+            |event| (event.revision, event.create_revision, event.version),
+        );
+        let held = before.map_or(LeaseId::default(), |event| event.lease);
         let revision = self.revision.next();
         let (kind, value, lease, version) = match mutation.change {
             Change::Put { value, lease } => (EventKind::Put, value, lease, version + 1),
             Change::Delete => (EventKind::Delete, Bytes::new(), LeaseId::default(), 0),
         };
+        self.attach(&mutation.key, held, lease);
         let created = prev_revision == Revision::ZERO && kind == EventKind::Put;
         let event = Event {
             revision,
@@ -85,7 +108,7 @@ impl State {
             previous: None,
         };
         self.apply(event.clone());
-        Outcome::Committed(event)
+        event
     }
 
     fn apply(&mut self, event: Event) {

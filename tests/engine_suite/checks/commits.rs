@@ -143,18 +143,6 @@ pub async fn of_rivals_for_one_revision_exactly_one_wins_st_58(subject: Subject)
     }
 }
 
-pub async fn a_put_replaces_the_lease_and_without_one_detaches_it_st_57(subject: Subject) {
-    let leased = Change::Put {
-        value: Bytes::from_static(b"x"),
-        lease: LeaseId(7),
-    };
-    let first = committed(subject.commit("pods/a/b", Expect::Absent, leased).await);
-    assert_eq!(first.lease, LeaseId(7));
-    assert_eq!(subject.get("pods/a/b").await.unwrap().lease, LeaseId(7));
-    subject.update("pods/a/b", first.revision, "y").await;
-    assert_eq!(subject.get("pods/a/b").await.unwrap().lease, LeaseId(0));
-}
-
 pub async fn empty_and_large_values_come_back_as_they_were(subject: Subject) {
     let large = "x".repeat(1_200_000);
     let binary = Bytes::from((0..=255).collect::<Vec<u8>>());

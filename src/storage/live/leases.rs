@@ -1,0 +1,114 @@
+//! Which leases there are, and which have run out. Pure: who asks says what time it is.
+//!
+//! Times are durations since 1970 on a clock that never goes back; see the embedded engine's
+//! `lease_clock`. Memory is that of two small rows for each lease, whatever is attached to it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use actors::engine::LeaseId;
+
+/// The leases of a store, by number and by the time they run out.
+#[derive(Clone, Debug, Default)]
+pub struct Leases {
+    deadlines: HashMap<LeaseId, Duration>,
+    order: BTreeSet<(Duration, LeaseId)>,
+}
+
+impl Leases {
+    /// Takes up a lease that runs out at this time.
+    pub fn insert(&mut self, lease: LeaseId, deadline: Duration) {
+        self.remove(lease);
+        self.deadlines.insert(lease, deadline);
+        self.order.insert((deadline, lease));
+    }
+
+    /// Lets a lease be due from the beginning of time on, as it was revoked; says whether it was
+    /// there and had not been revoked before.
+    pub fn revoke(&mut self, lease: LeaseId) -> bool {
+        match self.deadlines.get(&lease) {
+            None | Some(&Duration::ZERO) => false,
+            Some(_) => {
+                self.insert(lease, Duration::ZERO);
+                true
+            }
+        }
+    }
+
+    /// Forgets a lease, once nothing is attached to it any more.
+    pub fn remove(&mut self, lease: LeaseId) {
+        if let Some(deadline) = self.deadlines.remove(&lease) {
+            self.order.remove(&(deadline, lease));
+        }
+    }
+
+    /// Whether something can be attached to a lease: it is there and has time left.
+    pub fn is_alive(&self, lease: LeaseId, now: Duration) -> bool {
+        let deadline = self.deadlines.get(&lease);
+        deadline.is_some_and(|deadline| now < *deadline)
+    }
+
+    /// The lease that has been due for longest, if any is.
+    pub fn due(&self, now: Duration) -> Option<LeaseId> {
+        let (deadline, lease) = self.order.first()?;
+        (*deadline <= now).then_some(*lease)
+    }
+
+    /// Until the next lease runs out; nothing when one has already.
+    pub fn until_next(&self, now: Duration) -> Option<Duration> {
+        let (deadline, _) = self.order.first()?;
+        Some(deadline.saturating_sub(now))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.deadlines.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.deadlines.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn leases_are_due_in_the_order_of_their_deadlines_and_alive_before() {
+        let mut leases = Leases::default();
+        assert_eq!((leases.due(at(9)), leases.until_next(at(9))), (None, None));
+        leases.insert(LeaseId(1), at(30));
+        leases.insert(LeaseId(2), at(20));
+        assert_eq!(leases.until_next(at(15)), Some(at(5)));
+        assert_eq!(leases.due(at(19)), None);
+        assert!(leases.is_alive(LeaseId(2), at(19)));
+        assert!(!leases.is_alive(LeaseId(2), at(20)), "its time is over");
+        assert_eq!(leases.due(at(40)), Some(LeaseId(2)));
+        assert_eq!(leases.until_next(at(40)), Some(Duration::ZERO));
+        leases.remove(LeaseId(2));
+        assert_eq!(leases.due(at(40)), Some(LeaseId(1)));
+        leases.remove(LeaseId(1));
+        assert!(leases.is_empty() && leases.due(at(40)).is_none());
+        assert!(!leases.is_alive(LeaseId(3), at(0)), "never granted");
+    }
+
+    #[test]
+    fn a_revoked_lease_is_due_at_once_and_can_be_revoked_only_once() {
+        let mut leases = Leases::default();
+        leases.insert(LeaseId(1), at(10));
+        leases.insert(LeaseId(2), at(20));
+        assert!(leases.revoke(LeaseId(2)));
+        assert!(!leases.is_alive(LeaseId(2), at(0)));
+        assert_eq!(leases.due(at(0)), Some(LeaseId(2)));
+        assert!(!leases.revoke(LeaseId(2)), "once");
+        assert!(!leases.revoke(LeaseId(3)), "never granted");
+        leases.remove(LeaseId(2));
+        assert_eq!((leases.due(at(0)), leases.len()), (None, 1));
+    }
+}

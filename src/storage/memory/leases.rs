@@ -1,0 +1,95 @@
+//! Leases in memory: granted, revoked, run out. The keys of each are kept in a set.
+
+use std::time::{Duration, SystemTime};
+
+use actors::engine::{
+    Change, EngineError, Event, Expect, Expiry, Key, Lease, LeaseId, Mutation, Origin, Revision,
+};
+
+use super::state::State;
+
+/// Keys deleted in one step of expiry.
+const STEP_KEYS: usize = 64;
+
+impl State {
+    /// The time by which leases are judged: it never goes back.
+    pub(super) fn lease_time(&mut self, now: SystemTime) -> Duration {
+        let now = now.duration_since(SystemTime::UNIX_EPOCH);
+        self.time = self.time.max(now.unwrap_or_default());
+        self.time
+    }
+
+    /// Moves a key from the lease that holds it to another; 0 is none.
+    pub(super) fn attach(&mut self, key: &Key, held: LeaseId, lease: LeaseId) {
+        if let Some(keys) = self.attached.get_mut(&held) {
+            keys.remove(key);
+        }
+        if lease != LeaseId::default() {
+            self.attached.entry(lease).or_default().insert(key.clone());
+        }
+    }
+
+    pub(super) fn grant(&mut self, ttl: Duration, now: SystemTime) -> Lease {
+        let deadline = self.lease_time(now).saturating_add(ttl);
+        let id = LeaseId(self.last_lease.0 + 1);
+        self.last_lease = id;
+        self.leases.insert(id, deadline);
+        Lease { id, ttl }
+    }
+
+    /// Ends a lease and deletes all of its keys.
+    pub(super) fn revoke(
+        &mut self,
+        lease: LeaseId,
+        now: SystemTime,
+    ) -> Result<Vec<Event>, EngineError> {
+        if !self.leases.revoke(lease) {
+            return Err(EngineError::LeaseNotFound(lease));
+        }
+        Ok(self.end(lease, usize::MAX, now))
+    }
+
+    /// Deletes some keys of leases that have run out.
+    pub(super) fn expire(&mut self, now: SystemTime) -> (Expiry, Vec<Event>) {
+        let time = self.lease_time(now);
+        let mut events = Vec::new();
+        while events.len() < STEP_KEYS
+            && let Some(lease) = self.leases.due(time)
+        {
+            let rest = STEP_KEYS - events.len();
+            events.extend(self.end(lease, rest, now));
+        }
+        let expiry = Expiry {
+            expired: events.len() as u64,
+            more: self.leases.due(time).is_some(),
+            next: self.leases.until_next(time),
+        };
+        (expiry, events)
+    }
+
+    /// Deletes keys of a lease, at most so many; the lease goes with the last one.
+    fn end(&mut self, lease: LeaseId, keys_max: usize, now: SystemTime) -> Vec<Event> {
+        let attached = self.attached.get(&lease);
+        let keys: Vec<Key> = attached
+            .into_iter()
+            .flatten()
+            .take(keys_max)
+            .cloned()
+            .collect();
+        let deleted = keys.into_iter().map(|key| {
+            let wish = Mutation {
+                key,
+                expect: Expect::Unchanged(Revision::ZERO),
+                change: Change::Delete,
+                origin: Origin::default(),
+            };
+            self.append(wish, now)
+        });
+        let events = deleted.collect();
+        if self.attached.get(&lease).is_none_or(|keys| keys.is_empty()) {
+            self.attached.remove(&lease);
+            self.leases.remove(lease);
+        }
+        events
+    }
+}
