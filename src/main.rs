@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use rustix::fs::Mode;
 use rustix::process::umask;
-use taffrail::cli::{self, Wish};
+use taffrail::cli::{self, EXIT_REFUSED, Wish};
 use taffrail::config::Config;
-use taffrail::daemon::{self, Daemon};
+use taffrail::daemon::{self, Daemon, StartError};
 use taffrail::shutdown::Signals;
 use taffrail::telemetry;
 
@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Wish::Compact(config) => cli::compact::run(&config, |config| {
             daemon::open_engine(config).map_err(|error| error.to_string())
         }),
+        Wish::StorageTable(config) => cli::storage::table::run(&config, daemon::storage_factory),
     }
 }
 
@@ -31,7 +32,11 @@ async fn serve(config: Config, started: Instant) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("taffrail: {error}");
-            ExitCode::FAILURE
+            let start = error.downcast_ref::<StartError>();
+            match start.is_some_and(StartError::is_refusal) {
+                true => ExitCode::from(EXIT_REFUSED),
+                false => ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod announcement;
 pub mod compact;
+pub mod storage;
 mod version;
 
 use std::path::PathBuf;
@@ -42,8 +43,17 @@ enum Command {
     Config(Arguments),
     /// Delete what lies beyond retention and give the space back to the file system.
     Compact(Arguments),
+    /// See to how objects are stored.
+    #[command(subcommand)]
+    Storage(StorageCommand),
     /// Print the version.
     Version,
+}
+
+#[derive(Debug, Subcommand)]
+enum StorageCommand {
+    /// Print what is stored where, as what, read as what, cached or not.
+    Table(Arguments),
 }
 
 #[derive(Args, Clone, Debug, Default)]
@@ -76,6 +86,8 @@ pub enum Wish {
     Serve(Box<Config>),
     /// Compact, by the running daemon or without one.
     Compact(Box<Config>),
+    /// Print how each resource is stored.
+    StorageTable(Box<Config>),
     /// Nothing more: it was answered, or refused, on the spot.
     Done(ExitCode),
 }
@@ -105,6 +117,7 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Wish {
         Some(Command::Serve(arguments)) => (arguments, Wish::Serve),
         Some(Command::Config(arguments)) => (arguments, print_config),
         Some(Command::Compact(arguments)) => (arguments, Wish::Compact),
+        Some(Command::Storage(StorageCommand::Table(arguments))) => (arguments, Wish::StorageTable),
         Some(Command::Version) => return version::print(),
     };
     match arguments.over(before).load() {

@@ -9,11 +9,16 @@ mod connections;
 mod file;
 mod refusal;
 mod settings;
+mod storage;
 mod values;
 
 pub use connections::ConnectionLimit;
 pub use refusal::ConfigError;
 pub use settings::{Config, Entry, Settings};
+pub use storage::{
+    GroupResource, ServersOverride, ServersOverrides, StorageMediaType, StorageVersion,
+    StorageVersions, Switch, WatchCacheSizes,
+};
 pub use values::{
     ByteSize, FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port, StorageBackend,
 };

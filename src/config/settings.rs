@@ -4,6 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use super::connections::ConnectionLimit;
+use super::storage::{
+    ServersOverrides, StorageMediaType, StorageVersions, Switch, WatchCacheSizes,
+};
 use super::values::{
     ByteSize, FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port, StorageBackend,
 };
@@ -37,14 +40,24 @@ impl Entry {
     }
 }
 
+/// A setting's name: its own, or that of its field with dashes.
+macro_rules! setting_name {
+    ($field:ident) => {
+        stringify!($field).replace('_', "-")
+    };
+    ($field:ident $name:literal) => {
+        $name.to_owned()
+    };
+}
+
 macro_rules! settings {
-    ($( $(#[doc = $doc:literal])+ $name:ident: $type:ty [$value_name:literal] = $default:expr; )+) => {
+    ($( $(#[doc = $doc:literal])+ $name:ident$([$long:literal])?: $type:ty [$value_name:literal] = $default:expr; )+) => {
         /// What was set, by flags or by a file; the rest is `None`.
         #[derive(Clone, Debug, Default, clap::Args)]
         pub struct Settings {
             $(
                 $(#[doc = $doc])+
-                #[arg(long, value_name = $value_name)]
+                #[arg(long$( = $long)?, value_name = $value_name)]
                 pub $name: Option<$type>,
             )+
         }
@@ -71,7 +84,7 @@ macro_rules! settings {
             /// Every setting with its value, in the order of the table.
             pub fn entries(&self) -> Vec<Entry> {
                 vec![ $( Entry {
-                    name: stringify!($name).replace('_', "-"),
+                    name: setting_name!($name$( $long)?),
                     value: self.$name.to_string(),
                     explanation: [$($doc),+].join("\n"),
                 }, )+ ]
@@ -115,6 +128,41 @@ settings! {
     /// Where objects are kept: embedded (in data-dir) or memory (nothing survives the process).
     /// [default: embedded]
     storage_backend: StorageBackend ["BACKEND"] = StorageBackend::Embedded;
+
+    /// What every key in the store begins with.
+    /// [default: /registry]
+    etcd_prefix: String ["PREFIX"] = "/registry".to_owned();
+
+    /// Resources that other servers keep, as group/resource#url;url, separated by commas; nothing
+    /// stands before the slash for the core group, and * after it for all of a group.
+    /// [default: none]
+    etcd_servers_overrides: ServersOverrides ["OVERRIDES"] = ServersOverrides::default();
+
+    /// The form that objects are stored in: application/json or application/yaml. Both are read
+    /// whichever is set.
+    /// [default: application/json]
+    storage_media_type: StorageMediaType ["MEDIA TYPE"] = StorageMediaType::Json;
+
+    /// Versions that objects are stored in where it is not to be the first one served, as
+    /// group=version, group/resource=version or, where two groups keep a resource in one place,
+    /// group=othergroup/version, separated by commas; core is the core group.
+    /// [default: none]
+    storage_versions["storage.versions"]: StorageVersions ["VERSIONS"] =
+        StorageVersions::default();
+
+    /// Whether resources have caches that serve lists and watches. Without one each is read from
+    /// the store, which costs more and changes nothing else.
+    /// [default: true]
+    watch_cache: Switch ["BOOL"] = Switch(true);
+
+    /// Resources that have no watch cache, as resource#0 or resource.group#0, separated by commas.
+    /// Other numbers are accepted and mean that it has one: caches have no fixed size.
+    /// [default: none]
+    watch_cache_sizes: WatchCacheSizes ["SIZES"] = WatchCacheSizes::default();
+
+    /// Accepted for the sake of scripts, and not consulted: caches have no fixed size.
+    /// [default: 100]
+    default_watch_cache_size: i64 ["COUNT"] = 100;
 
     /// How long a start waits for all caches before the daemon says it is ready without those
     /// that can't be filled; what they keep answers with 429 until they are.

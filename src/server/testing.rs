@@ -7,8 +7,9 @@ use actors::engine::{Engine, Retention};
 use actors::supervisor::{CacherSpec, House, HouseConfig};
 
 use crate::registry::{Catalog, DEFINITIONS};
-use crate::storage::factory::{DEFAULT_ROOT, StoragePlan};
+use crate::storage::factory::{DEFAULT_ROOT, Engines, StorageFactory, StorageOptions, StoragePlan};
 use crate::storage::memory::MemoryEngine;
+use crate::storage::transformer::Identity;
 
 /// A store with its actors and its catalog.
 pub(super) struct Stored {
@@ -20,10 +21,9 @@ pub(super) struct Stored {
 /// All resources; with `cached`, behind caches that are filled.
 pub(super) async fn stored(cached: bool) -> Stored {
     let engine: Arc<dyn Engine> = MemoryEngine::new();
-    let plans: Vec<StoragePlan> = DEFINITIONS
-        .iter()
-        .map(|definition| StoragePlan::new(definition, DEFAULT_ROOT).expect("a plan"))
-        .collect();
+    let factory = StorageFactory::new(StorageOptions::default(), DEFINITIONS).expect("a factory");
+    let engines = Engines::of(engine.clone());
+    let plans = factory.plans(&engines, &Identity).expect("plans");
     let retention = Retention {
         age: Duration::from_secs(3600),
         bytes: 1 << 30,
@@ -35,7 +35,7 @@ pub(super) async fn stored(cached: bool) -> Stored {
     house.all_ready().await;
     let storages = plans
         .iter()
-        .map(|plan| (plan.definition(), plan.build(Arc::clone(&engine), &house)));
+        .map(|plan| (plan.definition(), plan.build(&house)));
     Stored {
         catalog: Catalog::assemble(DEFAULT_ROOT, storages.collect()),
         engine: Arc::clone(&engine),

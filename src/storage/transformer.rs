@@ -1,5 +1,7 @@
 //! Plain bytes to stored bytes and back: where encryption at rest has its place.
 
+use std::sync::Arc;
+
 use actors::engine::Key;
 use bytes::Bytes;
 
@@ -24,6 +26,12 @@ pub trait Transformer: Send + Sync + 'static {
     fn transform_to_storage(&self, key: &Key, plain: Vec<u8>) -> Result<Bytes, TransformError>;
 }
 
+/// Knows which transformer each resource's values go through.
+pub trait TransformerSource {
+    /// That of the resource with this plural in this group, which is empty for the core group.
+    fn transformer_for(&self, group: &str, resource: &str) -> Arc<dyn Transformer>;
+}
+
 /// A value that can't be transformed (500 InternalError, ST-22, ST-33).
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the value of {key} can't be transformed: {reason}")]
@@ -38,6 +46,12 @@ pub struct TransformError {
 /// (EN-3): such a value would otherwise be taken for a damaged object.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Identity;
+
+impl TransformerSource for Identity {
+    fn transformer_for(&self, _: &str, _: &str) -> Arc<dyn Transformer> {
+        Arc::new(Identity)
+    }
+}
 
 /// What every encrypted value begins with (EN-2).
 const ENCRYPTED: &[u8] = b"k8s:enc:";

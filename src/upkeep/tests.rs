@@ -15,8 +15,9 @@ use crate::registry::tests::fixture::{Fixture, ROOT, refusal};
 use crate::registry::tests::hooked::Hooked;
 use crate::registry::{Catalog, DEFINITIONS};
 use crate::storage::ResourceStorage;
-use crate::storage::factory::StoragePlan;
+use crate::storage::factory::{Engines, StorageFactory, StorageOptions, StoragePlan};
 use crate::storage::memory::MemoryEngine;
+use crate::storage::transformer::Identity;
 
 /// What is waited for happens within milliseconds; this is for machines that are busy.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -189,8 +190,13 @@ fn cached_fixture() -> (Fixture, House) {
 
 fn hooked_fixture(hook: impl Fn(ResourceStorage) -> ResourceStorage) -> (Fixture, House) {
     let engine: Arc<dyn Engine> = MemoryEngine::new();
-    let plan = |row| StoragePlan::new(row, ROOT).expect("it has a place");
-    let plans: Vec<StoragePlan> = DEFINITIONS.iter().map(|row| plan(row)).collect();
+    let options = StorageOptions {
+        root: ROOT.to_owned(),
+        ..StorageOptions::default()
+    };
+    let factory = StorageFactory::new(options, DEFINITIONS).expect("a factory");
+    let engines = Engines::of(engine.clone());
+    let plans = factory.plans(&engines, &Identity).expect("plans");
     let specs = plans.iter().map(StoragePlan::cacher_spec).collect();
     let retention = Retention {
         age: Duration::from_secs(3600),
@@ -201,7 +207,7 @@ fn hooked_fixture(hook: impl Fn(ResourceStorage) -> ResourceStorage) -> (Fixture
     let mut fixture = Fixture::over(|storages| storages);
     let storages = plans
         .iter()
-        .map(|plan| (plan.definition(), hook(plan.build(engine.clone(), &house))));
+        .map(|plan| (plan.definition(), hook(plan.build(&house))));
     let catalog = Catalog::assemble(ROOT, storages.collect());
     fixture.catalog = Arc::new(catalog);
     (fixture, house)

@@ -63,6 +63,64 @@ fn a_wrong_flag_or_value_is_named_in_one_line() {
 }
 
 #[test]
+fn a_storage_that_there_is_not_is_refused_and_what_there_is_named_sf_22_sf_43_sf_46() {
+    refused(
+        &["--storage-media-type=application/vnd.kubernetes.protobuf"],
+        &["--storage-media-type", "protobuf", "application/json"],
+    );
+    refused(
+        &["--storage-media-type=application/cbor"],
+        &["--storage-media-type", "application/json, application/yaml"],
+    );
+    refused(&["--storage-media-type=json"], &["not a media type"]);
+    refused(
+        &["--storage.versions=apps=v7"],
+        &["storage.versions", "apps=apps/v7", "apps/v1"],
+    );
+    refused(
+        &["--storage.versions=app=v1"],
+        &["storage.versions", "app", "core, apps, coordination.k8s.io"],
+    );
+    refused(&["--storage-versions=apps=v1"], &["--storage-versions"]);
+    refused(
+        &["--watch-cache-sizes=pods#some"],
+        &["--watch-cache-sizes", "pods#some"],
+    );
+    refused(
+        &["--etcd-servers-overrides=events#http://127.0.0.1:1"],
+        &["--etcd-servers-overrides", "group/resource#url;url"],
+    );
+}
+
+#[test]
+fn the_table_of_storage_says_what_is_stored_where() {
+    let output = run(&[
+        "storage",
+        "table",
+        "--etcd-prefix=/else",
+        "--watch-cache-sizes=pods#0",
+    ]);
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{table}");
+    let pods = table.lines().find(|line| line.starts_with("pods")).unwrap();
+    let cells: Vec<&str> = pods.split_whitespace().collect();
+    let expected = [
+        "pods",
+        "base",
+        "/else/pods/",
+        "v1",
+        "v1",
+        "application/json",
+        "no",
+    ];
+    assert_eq!(cells, expected);
+    refused(
+        &["storage", "table", "--storage.versions=apps=v7"],
+        &["apps/v1"],
+    );
+}
+
+#[test]
 fn a_wrong_configuration_file_is_named_with_its_fault() {
     let folder = tempfile::tempdir().unwrap();
     for (text, words) in [

@@ -223,8 +223,9 @@ mod tests {
     use crate::api::object::Object;
     use crate::api::samples::CONFIGMAPS;
     use crate::api::selector::Selection;
-    use crate::storage::factory::{DEFAULT_ROOT, StoragePlan};
+    use crate::storage::factory::{Engines, StorageFactory, StorageOptions};
     use crate::storage::memory::MemoryEngine;
+    use crate::storage::transformer::Identity;
 
     use super::*;
 
@@ -245,7 +246,9 @@ mod tests {
         const OBJECTS: usize = 10 * TURN_OBJECTS;
         actix_rt::System::new().block_on(async {
             let engine: Arc<dyn Engine> = MemoryEngine::new();
-            let plan = StoragePlan::new(&CONFIGMAPS, DEFAULT_ROOT).unwrap();
+            let factory = StorageFactory::new(StorageOptions::default(), &[&CONFIGMAPS]).unwrap();
+            let engines = Engines::of(engine.clone());
+            let plan = factory.plans(&engines, &Identity).unwrap().remove(0);
             let retention = Retention {
                 age: Duration::from_secs(3600),
                 bytes: 1 << 30,
@@ -253,7 +256,7 @@ mod tests {
             let config = HouseConfig::new(engine.clone(), retention);
             let house = House::start(config, vec![plan.cacher_spec()]).unwrap();
             house.all_ready().await;
-            let storage = plan.build(engine, &house).storage;
+            let storage = plan.build(&house).storage;
             for number in 0..OBJECTS {
                 let mut object = Object::default();
                 object.set_type("ConfigMap", "v1");

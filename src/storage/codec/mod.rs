@@ -20,7 +20,12 @@ use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use fields::FieldCollector;
 
+mod decorator;
 mod fields;
+mod media_type;
+
+pub use decorator::Decorator;
+pub use media_type::MediaType;
 
 /// Members of `metadata` that are never stored.
 const NEVER_STORED: [&str; 2] = ["resourceVersion", "selfLink"];

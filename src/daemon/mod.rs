@@ -2,6 +2,8 @@
 //!
 //! Nothing else in the house knows how its parts fit together.
 
+mod factory;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +16,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::cli::Announcement;
 use crate::config::{Config, StorageBackend};
-use crate::registry::{Catalog, DEFINITIONS};
+use crate::registry::Catalog;
 use crate::server::auth::{AdminError, Authenticator, load_or_create_token, write_kubeconfig};
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::health::{Check, Health};
@@ -22,13 +24,16 @@ use crate::server::heavy::HeavyWork;
 use crate::server::listener::{BindError, MetricsListener, Running, Server};
 use crate::server::service::{Service, Shared, SharedParts};
 use crate::server::tls::{Tls, TlsError};
+use crate::storage::census;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions, OpenError};
-use crate::storage::factory::{DEFAULT_ROOT, StoragePlan};
+use crate::storage::factory::{BASE, BackEnd, Engines, FactoryError, StoragePlan};
 use crate::storage::memory::MemoryEngine;
-use crate::storage::{StorageError, census};
+use crate::storage::transformer::Identity;
 use crate::telemetry;
 use crate::upkeep::{Upkeep, ensure_system_namespaces};
+
+pub use factory::storage_factory;
 
 /// Why the daemon could not start; one line for the operator.
 #[derive(Debug, thiserror::Error)]
@@ -39,9 +44,15 @@ pub enum StartError {
     /// The store can't be opened.
     #[error(transparent)]
     Store(#[from] OpenError),
-    /// A resource has no place in the store.
-    #[error("a resource can't be stored: {0}")]
-    Plan(#[from] StorageError),
+    /// A resource can't be stored as it is configured to be.
+    #[error(transparent)]
+    Factory(#[from] FactoryError),
+    /// Servers that keep resources, which nothing can speak to yet.
+    #[error("--etcd-servers-overrides={servers}: etcd servers can't be used yet")]
+    Servers {
+        /// The servers.
+        servers: String,
+    },
     /// Certificates can't be read or made.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -59,6 +70,13 @@ pub enum StartError {
     /// The table of resources has no namespaces.
     #[error("the table of resources lacks namespaces")]
     NoNamespaces,
+}
+
+impl StartError {
+    /// Whether the configuration is at fault, and not what was found when it was followed.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, StartError::Factory(_) | StartError::Servers { .. })
+    }
 }
 
 /// The running daemon.
@@ -94,23 +112,23 @@ impl Daemon {
             .map(MetricsListener::bind)
             .transpose()?;
         let directory = hold_directory(&config)?;
+        let factory = storage_factory(&config)?;
+        factory::warn(&config, &factory);
         let engine = open_engine(&config)?;
+        let engines = open_overrides(engine.clone(), &factory.back_ends())?;
         let address = server.local_address();
         let tls = Tls::load_or_create(&config)?;
         let data_dir = config.data_dir.as_path();
         let token = load_or_create_token(data_dir)?;
         let kubeconfig = write_kubeconfig(data_dir, address, tls.trust_pem(), &token)?;
 
-        let plans = DEFINITIONS
-            .iter()
-            .map(|definition| StoragePlan::new(definition, DEFAULT_ROOT))
-            .collect::<Result<Vec<_>, _>>()?;
+        let plans = factory.plans(&engines, &Identity)?;
         let specs = plans.iter().map(StoragePlan::cacher_spec).collect();
         let house = House::start(house_config(&config, engine.clone()), specs)?;
         let storages = plans
             .iter()
-            .map(|plan| (plan.definition(), plan.build(engine.clone(), &house)));
-        let catalog = Arc::new(Catalog::assemble(DEFAULT_ROOT, storages.collect()));
+            .map(|plan| (plan.definition(), plan.build(&house)));
+        let catalog = Arc::new(Catalog::assemble(&config.etcd_prefix, storages.collect()));
         let parts = house.clone();
         let health = Health::new(checks(&engine)).telling(move || not_at_work(&parts));
         let health = Arc::new(health);
@@ -242,6 +260,16 @@ pub fn open_engine(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
             })?
         }
     })
+}
+
+/// The engine of each back end.
+fn open_overrides(base: Arc<dyn Engine>, back_ends: &[BackEnd]) -> Result<Engines, StartError> {
+    match back_ends.iter().find(|back_end| back_end.name != BASE) {
+        None => Ok(Engines::of(base)),
+        Some(back_end) => Err(StartError::Servers {
+            servers: back_end.servers.join(";"),
+        }),
+    }
 }
 
 fn house_config(config: &Config, engine: Arc<dyn Engine>) -> HouseConfig {

@@ -1,0 +1,3 @@
+//! `taffrail storage …`: what operators do about how objects are stored.
+
+pub mod table;

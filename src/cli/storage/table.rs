@@ -1,0 +1,137 @@
+//! `taffrail storage table`: what is stored where, as what, read as what, cached or not.
+//!
+//! The configuration alone says it: no daemon is asked and no store opened.
+
+use std::process::ExitCode;
+
+use crate::cli::EXIT_REFUSED;
+use crate::config::Config;
+use crate::storage::factory::{BackEnd, Destination, FactoryError, StorageFactory};
+
+const HEADINGS: [&str; 7] = [
+    "RESOURCE",
+    "BACK END",
+    "PREFIX",
+    "STORED AS",
+    "READ AS",
+    "MEDIA TYPE",
+    "WATCH CACHE",
+];
+
+/// Prints the table of a configuration, from the factory that `factory` makes of it.
+pub fn run(
+    config: &Config,
+    factory: impl FnOnce(&Config) -> Result<StorageFactory, FactoryError>,
+) -> ExitCode {
+    match factory(config).and_then(|factory| text(&factory)) {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(refusal) => {
+            eprintln!("taffrail storage table: {refusal}");
+            ExitCode::from(EXIT_REFUSED)
+        }
+    }
+}
+
+fn text(factory: &StorageFactory) -> Result<String, FactoryError> {
+    let mut rows = vec![HEADINGS.map(str::to_owned)];
+    rows.extend(factory.table()?.iter().map(row));
+    let overrides: String = factory.back_ends().iter().skip(1).map(servers).collect();
+    Ok(aligned(&rows) + &overrides)
+}
+
+fn row(destination: &Destination) -> [String; 7] {
+    [
+        destination.requested.to_string(),
+        destination.back_end.clone(),
+        destination.keys.resource_prefix().to_string(),
+        destination.storage_version.to_string(),
+        destination.memory_version.to_string(),
+        destination.media_type.to_string(),
+        if destination.is_cached { "yes" } else { "no" }.to_owned(),
+    ]
+}
+
+fn servers(back_end: &BackEnd) -> String {
+    format!("{}: {}\n", back_end.name, back_end.servers.join(";"))
+}
+
+/// Columns as wide as their widest cell.
+fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+    let mut widths = [0; N];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.len().max(*width);
+        }
+    }
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths);
+        let padded: String = cells
+            .map(|(cell, width)| format!("{cell:width$}   "))
+            .collect();
+        padded.trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+    use crate::daemon::storage_factory;
+
+    fn table(settings: Settings) -> String {
+        let config = Config::load(settings, None).unwrap();
+        text(&storage_factory(&config).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_line_for_each_resource_says_how_it_is_stored_kv_2() {
+        let table = table(Settings::default());
+        let lines: Vec<&str> = table.lines().collect();
+        assert!(lines[0].starts_with("RESOURCE "), "{table}");
+        assert_eq!(lines[0].find("BACK END"), lines[1].find("base"), "{table}");
+        let cells = |name: &str| {
+            let line = lines.iter().find(|line| line.starts_with(name)).unwrap();
+            line.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            cells("services "),
+            [
+                "services",
+                "base",
+                "/registry/services/specs/",
+                "v1",
+                "v1",
+                "application/json",
+                "yes"
+            ]
+        );
+        assert_eq!(cells("nodes")[2], "/registry/minions/");
+        assert_eq!(cells("deployments.apps")[3], "apps/v1");
+        assert!(lines.iter().all(|line| !line.ends_with(' ')));
+    }
+
+    #[test]
+    fn what_is_configured_shows() {
+        let table = table(Settings {
+            etcd_prefix: Some("/else".to_owned()),
+            etcd_servers_overrides: Some("/events#http://b;http://a".parse().unwrap()),
+            storage_media_type: Some("application/yaml".parse().unwrap()),
+            watch_cache_sizes: Some("pods#0".parse().unwrap()),
+            ..Settings::default()
+        });
+        let line = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap();
+        assert!(line("events").contains(" override-0 "), "{table}");
+        assert!(line("pods").contains(" /else/pods/ "), "{table}");
+        assert!(line("pods").ends_with(" application/yaml   no"), "{table}");
+        assert!(
+            table.ends_with("override-0: http://a;http://b\n"),
+            "{table}"
+        );
+    }
+}

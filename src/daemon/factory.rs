@@ -1,0 +1,62 @@
+//! The storage factory that a configuration asks for.
+
+use crate::config::{Config, StorageMediaType};
+use crate::registry::DEFINITIONS;
+use crate::storage::codec::MediaType;
+use crate::storage::factory::options::{ResourceOverride, VersionOverride};
+use crate::storage::factory::{
+    FactoryError, GroupResource, GroupVersion, StorageFactory, StorageOptions,
+};
+
+/// Who decides where and how each resource is stored, by the configuration alone: nothing is
+/// opened.
+///
+/// # Errors
+/// [`FactoryError`] for what does not fit the resources that there are.
+pub fn storage_factory(config: &Config) -> Result<StorageFactory, FactoryError> {
+    let overrides = config.etcd_servers_overrides.0.iter();
+    let overrides = overrides.map(|one| ResourceOverride {
+        servers: Some(one.servers.clone()),
+        ..ResourceOverride::of(GroupResource::new(
+            &one.resource.group,
+            &one.resource.resource,
+        ))
+    });
+    let versions = config.storage_versions.0.iter();
+    let versions = versions.map(|one| VersionOverride {
+        group: one.group.clone(),
+        resource: one.resource.clone(),
+        stored_as: GroupVersion {
+            group: one.stored_group.as_ref().unwrap_or(&one.group).clone(),
+            version: one.version.clone(),
+        },
+    });
+    let options = StorageOptions {
+        root: config.etcd_prefix.clone(),
+        servers: Vec::new(),
+        media_type: match config.storage_media_type {
+            StorageMediaType::Json => MediaType::Json,
+            StorageMediaType::Yaml => MediaType::Yaml,
+        },
+        watch_cache: config.watch_cache.0,
+        watch_cache_sizes: config.watch_cache_sizes.0.iter().cloned().collect(),
+        overrides: overrides.collect(),
+        versions: versions.collect(),
+    };
+    StorageFactory::new(options, DEFINITIONS)
+}
+
+/// Says what is configured and has no effect.
+pub(super) fn warn(config: &Config, factory: &StorageFactory) {
+    for warning in factory.warnings() {
+        tracing::warn!("{warning}");
+    }
+    let default = Config::default().default_watch_cache_size;
+    if config.default_watch_cache_size != default {
+        let size = config.default_watch_cache_size;
+        tracing::warn!(
+            size,
+            "default-watch-cache-size is accepted and not consulted"
+        );
+    }
+}

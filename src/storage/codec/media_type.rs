@@ -1,0 +1,22 @@
+//! The forms that objects are stored in.
+
+use std::fmt;
+
+/// A form that objects are stored in. Whichever is configured, all of them are read (KV-23).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MediaType {
+    /// Compact JSON.
+    #[default]
+    Json,
+    /// YAML.
+    Yaml,
+}
+
+impl fmt::Display for MediaType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            MediaType::Json => "application/json",
+            MediaType::Yaml => "application/yaml",
+        })
+    }
+}

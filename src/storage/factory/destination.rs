@@ -1,0 +1,183 @@
+//! Where and how each resource is stored. Pure: options and the table of resources in, one row for
+//! each resource out.
+
+use std::sync::Arc;
+
+use super::back_ends::{BASE, BackEnd, back_ends, name_of};
+use super::options::{ALL_OF_GROUP, GroupResource, GroupVersion, ResourceOverride, StorageOptions};
+use super::{FactoryError, versions};
+use crate::api::resource::ResourceDefinition;
+use crate::storage::codec::{Decorator, MediaType};
+use crate::storage::keys::Keys;
+
+/// Groups that keep a resource in one place, in the order in which they are asked whether they are
+/// served: the first one that is decides place and storage version (SF-41).
+const COHABITING: &[(&str, &[&str])] = &[
+    ("networkpolicies", &["networking.k8s.io", "extensions"]),
+    ("deployments", &["apps", "extensions"]),
+    ("daemonsets", &["apps", "extensions"]),
+    ("replicasets", &["apps", "extensions"]),
+    ("events", &["", "events.k8s.io"]),
+    ("replicationcontrollers", &["", "extensions"]),
+    ("podsecuritypolicies", &["policy", "extensions"]),
+    ("ingresses", &["networking.k8s.io", "extensions"]),
+];
+
+/// Whose stores are built under another group's name, so that flags, metrics and encryption name
+/// that one (SF-42).
+const REQUESTED_AS: &[[(&str, &str); 2]] = &[[("events.k8s.io", "events"), ("", "events")]];
+
+/// Where and how one resource is stored.
+#[derive(Clone, Debug)]
+pub struct Destination {
+    /// The resource as metrics, transformers and flags name it (SF-42).
+    pub requested: GroupResource,
+    /// The resource that decides place and storage version where groups share one (SF-41).
+    pub chosen: GroupResource,
+    /// The name of the back end that keeps it.
+    pub back_end: String,
+    /// Its keys.
+    pub keys: Keys,
+    /// The version it is stored in (SF-43).
+    pub storage_version: GroupVersion,
+    /// The version it has in caches and answers (SF-44).
+    pub memory_version: GroupVersion,
+    /// The form it is stored in.
+    pub media_type: MediaType,
+    /// What happens to its objects around the codec.
+    pub decorator: Option<Arc<dyn Decorator>>,
+    /// Whether it has a watch cache.
+    pub is_cached: bool,
+}
+
+/// The table of resources and the options, asked together.
+pub(super) struct Decision<'d> {
+    pub(super) options: &'d StorageOptions,
+    pub(super) definitions: &'d [&'static ResourceDefinition],
+}
+
+impl Decision<'_> {
+    /// All back ends, the base one first.
+    pub(super) fn back_ends(&self) -> Vec<BackEnd> {
+        let overrides = self.options.overrides.iter();
+        back_ends(
+            &self.options.servers,
+            overrides.filter_map(|one| one.servers.as_deref()),
+        )
+    }
+
+    /// Where a resource is stored.
+    ///
+    /// # Errors
+    /// A resource that is not in the table (SF-33), a place that is none (ST-5).
+    pub(super) fn destination(
+        &self,
+        resource: &GroupResource,
+    ) -> Result<Destination, FactoryError> {
+        let Some(definition) = self.row(resource) else {
+            return Err(self.unknown(resource));
+        };
+        let requested = requested(resource);
+        let chosen = self.chosen(resource);
+        let own = self.overrides_of(&chosen);
+        let servers = own.iter().rev().find_map(|one| one.servers.as_deref());
+        let prefix = own.iter().rev().find_map(|one| one.prefix.as_deref());
+        let media_type = own.iter().rev().find_map(|one| one.media_type);
+        let decorator = own.iter().rev().find_map(|one| one.decorator.clone());
+        let default_prefix = self.row(&chosen).unwrap_or(definition).key_prefix;
+        let memory_version = GroupVersion {
+            group: definition.group.to_owned(),
+            version: definition.version.to_owned(),
+        };
+        Ok(Destination {
+            back_end: match servers {
+                Some(servers) => name_of(&self.back_ends(), servers),
+                None => BASE.to_owned(),
+            },
+            keys: Keys::new(&self.options.root, prefix.unwrap_or(default_prefix))?,
+            storage_version: versions::of(self, &chosen).unwrap_or_else(|| memory_version.clone()),
+            memory_version,
+            media_type: media_type.unwrap_or(self.options.media_type),
+            decorator,
+            is_cached: self.is_cached(&requested),
+            requested,
+            chosen,
+        })
+    }
+
+    /// The first row of a resource: its most preferred version.
+    pub(super) fn row(&self, resource: &GroupResource) -> Option<&'static ResourceDefinition> {
+        self.rows(resource).next()
+    }
+
+    /// The rows of a resource, one for each version.
+    pub(super) fn rows(
+        &self,
+        resource: &GroupResource,
+    ) -> impl Iterator<Item = &'static ResourceDefinition> {
+        let is_meant = |row: &&ResourceDefinition| {
+            row.group == resource.group && row.plural == resource.resource
+        };
+        self.definitions.iter().copied().filter(is_meant)
+    }
+
+    pub(super) fn has_group(&self, group: &str) -> bool {
+        self.definitions.iter().any(|row| row.group == group)
+    }
+
+    /// The groups that keep a resource in one place, itself among them.
+    pub(super) fn cohabitants(&self, resource: &GroupResource) -> Vec<GroupResource> {
+        let shared = COHABITING.iter().find(|(name, groups)| {
+            *name == resource.resource && groups.contains(&resource.group.as_str())
+        });
+        match shared {
+            Some((name, groups)) => groups
+                .iter()
+                .map(|group| GroupResource::new(group, name))
+                .collect(),
+            None => vec![resource.clone()],
+        }
+    }
+
+    /// Which of the groups that share a place decides (SF-41).
+    fn chosen(&self, resource: &GroupResource) -> GroupResource {
+        let mut cohabitants = self.cohabitants(resource).into_iter();
+        let served = cohabitants.find(|one| self.has_group(&one.group));
+        served.unwrap_or_else(|| resource.clone())
+    }
+
+    /// What a resource has for itself: of its group first, then its own, which wins (SF-40, KV-4).
+    fn overrides_of(&self, resource: &GroupResource) -> Vec<&ResourceOverride> {
+        let of = |name: &str| {
+            let wanted = GroupResource::new(&resource.group, name);
+            let overrides = self.options.overrides.iter();
+            overrides.filter(move |one| one.resource == wanted)
+        };
+        of(ALL_OF_GROUP).chain(of(&resource.resource)).collect()
+    }
+
+    fn is_cached(&self, requested: &GroupResource) -> bool {
+        let size = self.options.watch_cache_sizes.get(&requested.to_string());
+        self.options.watch_cache && size != Some(&0)
+    }
+
+    fn unknown(&self, resource: &GroupResource) -> FactoryError {
+        let reason = match self.has_group(&resource.group) {
+            true => format!("group {:?} has no such resource", resource.group),
+            false => format!("group {:?} is not registered", resource.group),
+        };
+        FactoryError::NoDestination {
+            resource: resource.to_string(),
+            reason,
+        }
+    }
+}
+
+fn requested(resource: &GroupResource) -> GroupResource {
+    let named = (resource.group.as_str(), resource.resource.as_str());
+    let renamed = REQUESTED_AS.iter().find(|[from, _]| *from == named);
+    match renamed {
+        Some([_, (group, name)]) => GroupResource::new(group, name),
+        None => resource.clone(),
+    }
+}

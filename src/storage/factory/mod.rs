@@ -1,0 +1,170 @@
+//! Which store, place, codec and transformer serve a resource: decided here and nowhere else,
+//! as in Kubernetes' storage factory.
+//!
+//! The factory is built once, from what is configured ([`options`]); `destination.rs` and
+//! `versions.rs` decide, without any engine, so that `taffrail storage table` can tell what would
+//! be stored where. With engines at hand [`StorageFactory::plans`] turns that into stores.
+
+mod back_ends;
+mod destination;
+pub mod options;
+mod plan;
+#[cfg(test)]
+mod tests;
+mod versions;
+
+use std::sync::Arc;
+
+pub use back_ends::{BASE, BackEnd, Engines};
+pub use destination::Destination;
+pub use options::{DEFAULT_ROOT, GroupResource, GroupVersion, StorageOptions};
+pub use plan::StoragePlan;
+
+use super::StorageError;
+use super::codec::Codec;
+use super::transformer::TransformerSource;
+use super::underlying::StoredDecoder;
+use crate::api::resource::ResourceDefinition;
+use destination::Decision;
+
+/// Why resources can't be stored as they are configured to be.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum FactoryError {
+    /// Nobody knows the resource (SF-33).
+    #[error("no storage destination is known for {resource}: {reason}")]
+    NoDestination {
+        /// The resource.
+        resource: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A storage version that is none.
+    #[error("storage.versions: {entry}: {problem}")]
+    Version {
+        /// The entry.
+        entry: String,
+        /// What is wrong with it, and what there is.
+        problem: String,
+    },
+    /// No engine was given for a back end.
+    #[error("there is no engine for the back end {0}")]
+    NoEngine(String),
+    /// A resource has no place in the store (ST-5).
+    #[error("a resource can't be stored: {0}")]
+    Place(#[from] StorageError),
+}
+
+/// Decides how each resource is stored.
+pub struct StorageFactory {
+    options: StorageOptions,
+    definitions: Vec<&'static ResourceDefinition>,
+}
+
+impl StorageFactory {
+    /// A factory for the resources of a table.
+    ///
+    /// # Errors
+    /// [`FactoryError`] for storage versions that nothing has.
+    pub fn new(
+        options: StorageOptions,
+        definitions: &[&'static ResourceDefinition],
+    ) -> Result<StorageFactory, FactoryError> {
+        let factory = StorageFactory {
+            options,
+            definitions: definitions.to_vec(),
+        };
+        versions::check(&factory.decision())?;
+        Ok(factory)
+    }
+
+    fn decision(&self) -> Decision<'_> {
+        Decision {
+            options: &self.options,
+            definitions: &self.definitions,
+        }
+    }
+
+    /// All back ends, the base one first.
+    pub fn back_ends(&self) -> Vec<BackEnd> {
+        self.decision().back_ends()
+    }
+
+    /// Where and how a resource is stored.
+    ///
+    /// # Errors
+    /// [`FactoryError`] for a resource that nobody knows, or that has no place.
+    pub fn destination(&self, resource: &GroupResource) -> Result<Destination, FactoryError> {
+        self.decision().destination(resource)
+    }
+
+    /// The same for every resource of the table.
+    ///
+    /// # Errors
+    /// As [`StorageFactory::destination`].
+    pub fn table(&self) -> Result<Vec<Destination>, FactoryError> {
+        let rows = self.definitions.iter();
+        let mut resources: Vec<GroupResource> = rows
+            .map(|row| GroupResource::new(row.group, row.plural))
+            .collect();
+        // One with several versions has a row for each.
+        resources.dedup();
+        let resources = resources.iter();
+        resources.map(|one| self.destination(one)).collect()
+    }
+
+    /// How each resource is stored by these engines, its values transformed by what the source has
+    /// for it.
+    ///
+    /// # Errors
+    /// As [`StorageFactory::destination`], and when a back end has no engine.
+    pub fn plans(
+        &self,
+        engines: &Engines,
+        transformers: &dyn TransformerSource,
+    ) -> Result<Vec<StoragePlan>, FactoryError> {
+        let plan = |definition: &&'static ResourceDefinition| {
+            let resource = GroupResource::new(definition.group, definition.plural);
+            let destination = self.destination(&resource)?;
+            let GroupResource { group, resource } = &destination.requested;
+            let decoder = StoredDecoder {
+                codec: Codec::new(definition),
+                transformer: transformers.transformer_for(group, resource),
+            };
+            Ok(StoragePlan {
+                definition,
+                engine: engines.engine(&destination.back_end)?,
+                decoder: Arc::new(decoder),
+                destination,
+            })
+        };
+        self.definitions.iter().map(plan).collect()
+    }
+
+    /// What is configured and has no effect, a line for each.
+    pub fn warnings(&self) -> Vec<String> {
+        let sizes = self.options.watch_cache_sizes.iter();
+        let sized = sizes
+            .filter(|(_, size)| **size > 0)
+            .map(|(resource, size)| {
+                format!(
+                    "watch-cache-sizes: {resource}#{size}: caches have no fixed size, only 0 counts"
+                )
+            });
+        let is_known = |wanted: &GroupResource| match wanted.resource.as_str() {
+            options::ALL_OF_GROUP => self.decision().has_group(&wanted.group),
+            _ => self.decision().row(wanted).is_some(),
+        };
+        let overrides = self.options.overrides.iter();
+        let unknown = overrides
+            .map(|one| &one.resource)
+            .filter(|one| !is_known(one));
+        let unknown =
+            unknown.map(|one| format!("etcd-servers-overrides: {one}: no such resource is served"));
+        let names = self.options.watch_cache_sizes.keys();
+        let rows = || self.definitions.iter();
+        let unsized_names = names
+            .filter(|name| !rows().any(|row| row.qualified() == **name))
+            .map(|name| format!("watch-cache-sizes: {name}: no such resource is served"));
+        sized.chain(unknown).chain(unsized_names).collect()
+    }
+}

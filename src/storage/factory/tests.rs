@@ -1,0 +1,388 @@
+//! What is stored where, as what.
+
+use std::sync::Arc;
+
+use super::options::{ResourceOverride, VersionOverride};
+use super::*;
+use crate::api::samples::CONFIGMAPS;
+use crate::storage::codec::MediaType;
+use crate::storage::memory::MemoryEngine;
+use crate::storage::transformer::{Identity, Transformer};
+
+/// A row of a table of resources.
+fn row(group: &'static str, version: &'static str, plural: &'static str) -> ResourceDefinition {
+    ResourceDefinition {
+        group,
+        version,
+        plural,
+        kind: "Thing",
+        key_prefix: plural,
+        ..CONFIGMAPS.clone()
+    }
+}
+
+fn rows(rows: &[(&'static str, &'static str, &'static str)]) -> Vec<&'static ResourceDefinition> {
+    let leaked = |&(group, version, plural): &(&'static str, &'static str, &'static str)| {
+        &*Box::leak(Box::new(row(group, version, plural)))
+    };
+    rows.iter().map(leaked).collect()
+}
+
+/// Some resources of each kind that the rules speak of.
+fn table() -> Vec<&'static ResourceDefinition> {
+    rows(&[
+        ("", "v1", "configmaps"),
+        ("", "v1", "events"),
+        ("apps", "v1", "deployments"),
+        ("apps", "v1beta2", "deployments"),
+        ("apps", "v1", "daemonsets"),
+        ("autoscaling", "v2", "horizontalpodautoscalers"),
+        ("autoscaling", "v1", "horizontalpodautoscalers"),
+        ("coordination.k8s.io", "v1", "leases"),
+        ("coordination.k8s.io", "v1alpha2", "leasecandidates"),
+        ("coordination.k8s.io", "v1beta1", "leasecandidates"),
+        ("events.k8s.io", "v1", "events"),
+        ("extensions", "v1beta1", "deployments"),
+        ("extensions", "v1beta1", "ingresses"),
+    ])
+}
+
+fn factory(options: StorageOptions) -> StorageFactory {
+    StorageFactory::new(options, &table()).unwrap()
+}
+
+fn destination(options: StorageOptions, group: &str, resource: &str) -> Destination {
+    let resource = GroupResource::new(group, resource);
+    factory(options).destination(&resource).unwrap()
+}
+
+fn version(group: &str, version: &str) -> GroupVersion {
+    GroupVersion {
+        group: group.to_owned(),
+        version: version.to_owned(),
+    }
+}
+
+fn stored_as(group: &str, resource: Option<&str>, stored_as: GroupVersion) -> VersionOverride {
+    VersionOverride {
+        group: group.to_owned(),
+        resource: resource.map(str::to_owned),
+        stored_as,
+    }
+}
+
+fn servers(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn kept_by(group: &str, resource: &str, names: &[&str]) -> ResourceOverride {
+    ResourceOverride {
+        servers: Some(servers(names)),
+        ..ResourceOverride::of(GroupResource::new(group, resource))
+    }
+}
+
+#[test]
+fn by_default_everything_is_cached_json_in_one_store_sf_3_sf_7_kv_1() {
+    for one in factory(StorageOptions::default()).table().unwrap() {
+        assert_eq!(one.back_end, BASE);
+        assert_eq!(one.media_type, MediaType::Json);
+        assert!(one.is_cached);
+        let prefix = format!("/registry/{}/", one.chosen.resource);
+        assert_eq!(one.keys.resource_prefix().to_string(), prefix);
+    }
+}
+
+#[test]
+fn what_a_resource_has_for_itself_wins_over_its_group_and_that_over_all_sf_40_kv_4() {
+    let options = StorageOptions {
+        root: "custom//place/".to_owned(),
+        servers: servers(&["http://base"]),
+        overrides: vec![
+            kept_by("apps", "deployments", &["http://c", "http://b"]),
+            ResourceOverride {
+                prefix: Some("workloads".to_owned()),
+                media_type: Some(MediaType::Yaml),
+                ..kept_by("apps", "*", &["http://a"])
+            },
+        ],
+        ..StorageOptions::default()
+    };
+    let of = |group, resource| destination(options.clone(), group, resource);
+    let deployments = of("apps", "deployments");
+    assert_eq!(deployments.back_end, "override-0");
+    assert_eq!(deployments.media_type, MediaType::Yaml);
+    let prefix = deployments.keys.resource_prefix().to_string();
+    assert_eq!(prefix, "/custom/place/workloads/");
+    assert_eq!(of("apps", "daemonsets").back_end, "override-1");
+    assert_eq!(of("", "configmaps").back_end, BASE);
+    let back_ends = factory(options).back_ends();
+    let named = back_ends
+        .iter()
+        .map(|b| (b.name.as_str(), b.servers.join(";")));
+    assert_eq!(
+        named.collect::<Vec<_>>(),
+        [
+            ("base", "http://base".to_owned()),
+            ("override-0", "http://b;http://c".to_owned()),
+            ("override-1", "http://a".to_owned()),
+        ]
+    );
+}
+
+#[test]
+fn servers_in_another_order_are_the_same_back_end_op_23() {
+    let options = StorageOptions {
+        servers: servers(&["http://x", "http://y"]),
+        overrides: vec![
+            kept_by("", "events", &["http://b", "http://a"]),
+            kept_by("", "configmaps", &["http://a", "http://b"]),
+            kept_by("coordination.k8s.io", "leases", &["http://y", "http://x"]),
+        ],
+        ..StorageOptions::default()
+    };
+    assert_eq!(factory(options.clone()).back_ends().len(), 2);
+    let events = destination(options.clone(), "", "events");
+    assert_eq!(events.back_end, "override-0");
+    let leases = destination(options, "coordination.k8s.io", "leases");
+    assert_eq!(leases.back_end, BASE);
+}
+
+#[test]
+fn groups_that_share_a_place_share_its_decisions_sf_41_sf_42_pf_23() {
+    let options = StorageOptions {
+        overrides: vec![
+            kept_by("", "events", &["http://e"]),
+            kept_by("apps", "deployments", &["http://d"]),
+        ],
+        watch_cache_sizes: [("events".to_owned(), 0)].into(),
+        ..StorageOptions::default()
+    };
+    let events = destination(options.clone(), "events.k8s.io", "events");
+    assert_eq!(events.requested.to_string(), "events");
+    assert_eq!(events.chosen.to_string(), "events");
+    assert_eq!(events.storage_version.to_string(), "v1");
+    assert_eq!(events.memory_version.to_string(), "events.k8s.io/v1");
+    assert_eq!(events.back_end, "override-0");
+    assert!(!events.is_cached);
+    let old = destination(options, "extensions", "deployments");
+    assert_eq!(old.requested.to_string(), "deployments.extensions");
+    assert_eq!(old.chosen.to_string(), "deployments.apps");
+    assert_eq!(old.storage_version.to_string(), "apps/v1");
+    assert_eq!(old.back_end, "override-1");
+    // Where the group that would decide is not served, the next one does.
+    let alone = rows(&[("extensions", "v1beta1", "ingresses")]);
+    let alone = StorageFactory::new(StorageOptions::default(), &alone).unwrap();
+    let ingresses = alone.destination(&GroupResource::new("extensions", "ingresses"));
+    assert_eq!(
+        ingresses.unwrap().storage_version.to_string(),
+        "extensions/v1beta1"
+    );
+}
+
+#[test]
+fn the_storage_version_is_the_resources_then_the_groups_then_the_usual_one_sf_43_sf_44() {
+    let versions = vec![
+        stored_as("apps", None, version("apps", "v1beta2")),
+        stored_as("apps", Some("daemonsets"), version("apps", "v1")),
+        stored_as("autoscaling", None, version("autoscaling", "v1")),
+    ];
+    let options = StorageOptions {
+        versions,
+        ..StorageOptions::default()
+    };
+    let of = |options: &StorageOptions, group, resource| {
+        let found = destination(options.clone(), group, resource);
+        (
+            found.storage_version.to_string(),
+            found.memory_version.to_string(),
+        )
+    };
+    let usual = StorageOptions::default();
+    let both = |stored: &str, memory: &str| (stored.to_owned(), memory.to_owned());
+    assert_eq!(
+        of(&usual, "apps", "deployments"),
+        both("apps/v1", "apps/v1")
+    );
+    let autoscalers = of(&usual, "autoscaling", "horizontalpodautoscalers");
+    assert_eq!(autoscalers, both("autoscaling/v2", "autoscaling/v2"));
+    let candidates = of(&usual, "coordination.k8s.io", "leasecandidates");
+    let candidate = both(
+        "coordination.k8s.io/v1beta1",
+        "coordination.k8s.io/v1alpha2",
+    );
+    assert_eq!(candidates, candidate);
+    assert_eq!(
+        of(&options, "apps", "deployments"),
+        both("apps/v1beta2", "apps/v1")
+    );
+    assert_eq!(
+        of(&options, "apps", "daemonsets"),
+        both("apps/v1", "apps/v1")
+    );
+    let autoscalers = of(&options, "autoscaling", "horizontalpodautoscalers");
+    assert_eq!(autoscalers, both("autoscaling/v1", "autoscaling/v2"));
+}
+
+#[test]
+fn a_group_may_be_stored_in_another_one_that_shares_its_places_sf_43_sf_45() {
+    let options = StorageOptions {
+        versions: vec![stored_as(
+            "",
+            Some("events"),
+            version("events.k8s.io", "v1"),
+        )],
+        ..StorageOptions::default()
+    };
+    for group in ["", "events.k8s.io"] {
+        let events = destination(options.clone(), group, "events");
+        assert_eq!(events.storage_version.to_string(), "events.k8s.io/v1");
+        assert_eq!(
+            events.keys.resource_prefix().to_string(),
+            "/registry/events/"
+        );
+    }
+}
+
+#[test]
+fn a_version_that_nothing_has_is_refused_and_what_there_is_named_sf_43() {
+    for (one, words) in [
+        (
+            stored_as("app", None, version("app", "v1")),
+            "no group app is served; there are core, apps, autoscaling",
+        ),
+        (
+            stored_as("apps", Some("pods"), version("apps", "v1")),
+            "no such resource; there are deployments, daemonsets",
+        ),
+        (
+            stored_as("apps", None, version("apps", "v2")),
+            "can be stored as apps/v2; there are apps/v1, apps/v1beta2, extensions/v1beta1",
+        ),
+        (
+            stored_as("", Some("configmaps"), version("apps", "v1")),
+            "there are v1",
+        ),
+    ] {
+        let options = StorageOptions {
+            versions: vec![one.clone()],
+            ..StorageOptions::default()
+        };
+        let refused = StorageFactory::new(options, &table()).err().unwrap();
+        let refused = refused.to_string();
+        assert!(
+            refused.starts_with(&format!("storage.versions: {one}: ")),
+            "{refused}"
+        );
+        assert!(refused.contains(words), "{refused}");
+    }
+}
+
+#[test]
+fn a_resource_that_nobody_knows_has_no_destination_sf_33() {
+    let factory = factory(StorageOptions::default());
+    let ask = |group, resource| {
+        let asked = factory.destination(&GroupResource::new(group, resource));
+        asked.err().unwrap().to_string()
+    };
+    assert_eq!(
+        ask("ex.com", "things"),
+        "no storage destination is known for things.ex.com: group \"ex.com\" is not registered"
+    );
+    assert!(ask("", "things").ends_with("group \"\" has no such resource"));
+}
+
+#[test]
+fn a_size_of_0_or_the_switch_for_all_switches_caches_off_sf_7_sf_8_sf_49() {
+    let sizes = [("configmaps", 0), ("deployments.apps", 100), ("things", 0)];
+    let options = StorageOptions {
+        watch_cache_sizes: sizes.map(|(name, size)| (name.to_owned(), size)).into(),
+        ..StorageOptions::default()
+    };
+    assert!(!destination(options.clone(), "", "configmaps").is_cached);
+    assert!(destination(options.clone(), "apps", "deployments").is_cached);
+    assert!(destination(options.clone(), "", "events").is_cached);
+    let warnings = factory(options).warnings();
+    assert!(warnings[0].contains("deployments.apps#100"), "{warnings:?}");
+    assert!(
+        warnings[1].contains("things: no such resource"),
+        "{warnings:?}"
+    );
+    assert_eq!(warnings.len(), 2);
+    let off = StorageOptions {
+        watch_cache: false,
+        ..StorageOptions::default()
+    };
+    assert!(
+        factory(off)
+            .table()
+            .unwrap()
+            .iter()
+            .all(|one| !one.is_cached)
+    );
+}
+
+#[test]
+fn servers_of_a_resource_that_is_not_served_are_warned_of() {
+    let options = StorageOptions {
+        overrides: vec![
+            kept_by("", "events", &["http://e"]),
+            kept_by("batch", "jobs", &["http://e"]),
+        ],
+        ..StorageOptions::default()
+    };
+    let warnings = factory(options).warnings();
+    assert_eq!(
+        warnings,
+        ["etcd-servers-overrides: jobs.batch: no such resource is served"]
+    );
+}
+
+/// Tells what it was asked for by failing with it.
+struct Asked;
+
+impl TransformerSource for Asked {
+    fn transformer_for(&self, group: &str, resource: &str) -> Arc<dyn Transformer> {
+        assert_ne!(group, "events.k8s.io", "{resource}");
+        Arc::new(Identity)
+    }
+}
+
+#[test]
+fn plans_have_the_engine_of_their_back_end_and_the_transformer_of_whom_they_name_sf_42() {
+    let options = StorageOptions {
+        overrides: vec![kept_by("", "events", &["http://e"])],
+        ..StorageOptions::default()
+    };
+    let (base, other) = (MemoryEngine::new(), MemoryEngine::new());
+    let engines = Engines::of(base.clone());
+    let factory = factory(options);
+    let refused = factory.plans(&engines, &Asked).err().unwrap();
+    assert_eq!(
+        refused.to_string(),
+        "there is no engine for the back end override-0"
+    );
+    let engines = engines.with("override-0", other.clone());
+    for plan in factory.plans(&engines, &Asked).unwrap() {
+        let is_other = plan.definition().plural == "events";
+        let engine: *const () = Arc::as_ptr(&plan.engine).cast();
+        let expected: *const () = match is_other {
+            true => Arc::as_ptr(&other).cast(),
+            false => Arc::as_ptr(&base).cast(),
+        };
+        assert_eq!(engine, expected, "{}", plan.definition().qualified());
+    }
+}
+
+#[test]
+fn a_resource_without_a_place_is_refused_st_5() {
+    let options = StorageOptions {
+        overrides: vec![ResourceOverride {
+            prefix: Some("/".to_owned()),
+            ..ResourceOverride::of(GroupResource::new("", "configmaps"))
+        }],
+        ..StorageOptions::default()
+    };
+    let refused = factory(options).table().err().unwrap().to_string();
+    assert!(refused.contains("key prefix is empty"), "{refused}");
+}
