@@ -10,6 +10,7 @@ pub mod census;
 pub mod codec;
 pub mod dry_run;
 pub mod embedded;
+pub mod encryption;
 pub mod factory;
 pub mod finishing;
 pub mod keys;

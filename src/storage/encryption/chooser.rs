@@ -1,0 +1,227 @@
+//! Which provider, and which of its keys, reads a value, and which writes it (EN-4 to EN-6).
+//!
+//! The two levels are alike: a choice among ways to transform, each behind a prefix. Providers
+//! stand behind `k8s:enc:aesgcm:v1:` and the like, keys behind their names.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use actors::engine::Key;
+use bytes::Bytes;
+
+use super::ciphers::{Algorithm, Cipher};
+use super::config::NamedSecret;
+use super::measures::Measures;
+
+/// A way to transform values, without the prefix it stands behind.
+pub(super) trait Way: Send + Sync {
+    /// The plain form of a payload, and whether it should be written anew.
+    fn read(&self, key: &Key, payload: &Bytes) -> Result<(Bytes, bool), Fault>;
+
+    /// Appends the stored form of `plain`.
+    fn write(&self, key: &Key, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Fault>;
+}
+
+/// Why a value can't be transformed, for the operator. Each choice puts the prefix it is about in
+/// front.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault(pub(super) String);
+
+/// Tries every way whose prefix a value has, in order; writes by the first (EN-4, EN-5).
+pub(super) struct Chooser {
+    ways: Vec<(Vec<u8>, Box<dyn Way>)>,
+    /// What is told of a value that has none of the prefixes.
+    unmatched: fn(&[u8]) -> String,
+    measures: Measures,
+}
+
+impl Chooser {
+    /// A choice among ways behind their prefixes, at least one.
+    pub(super) fn new(
+        resource: &str,
+        ways: Vec<(Vec<u8>, Box<dyn Way>)>,
+        unmatched: fn(&[u8]) -> String,
+    ) -> Chooser {
+        let prefixes = ways.iter().map(|(prefix, _)| prefix.as_slice());
+        Chooser {
+            measures: Measures::new(resource, prefixes),
+            ways,
+            unmatched,
+        }
+    }
+}
+
+impl Way for Chooser {
+    fn read(&self, key: &Key, stored: &Bytes) -> Result<(Bytes, bool), Fault> {
+        let started = Instant::now();
+        let mut faults = Vec::new();
+        for (index, (prefix, way)) in self.ways.iter().enumerate() {
+            if !stored.starts_with(prefix) {
+                continue;
+            }
+            match way.read(key, &stored.slice(prefix.len()..)) {
+                Ok((plain, is_stale)) => {
+                    self.measures.has_read(index, started);
+                    return Ok((plain, is_stale || index > 0));
+                }
+                // Identity has no prefix, so that every value looks like one of its own.
+                Err(_) if prefix.is_empty() => {}
+                Err(Fault(fault)) => {
+                    self.measures.failed_to_read(Some(prefix));
+                    let prefix = String::from_utf8_lossy(prefix);
+                    faults.push(format!("{prefix}{fault}"));
+                }
+            }
+        }
+        if faults.is_empty() {
+            self.measures.failed_to_read(None);
+            return Err(Fault((self.unmatched)(stored)));
+        }
+        Err(Fault(faults.join("; ")))
+    }
+
+    fn write(&self, key: &Key, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+        let started = Instant::now();
+        let Some((prefix, way)) = self.ways.first() else {
+            return Err(Fault("no provider is configured".to_owned()));
+        };
+        out.extend_from_slice(prefix);
+        let written = way.write(key, plain, out);
+        match &written {
+            Ok(()) => self.measures.has_written(started),
+            Err(_) => self.measures.failed_to_write(prefix),
+        }
+        written.map_err(|Fault(fault)| {
+            let prefix = String::from_utf8_lossy(prefix);
+            Fault(format!("{prefix}{fault}"))
+        })
+    }
+}
+
+/// A cipher with one key.
+struct Ciphered(Arc<dyn Cipher>);
+
+impl Way for Ciphered {
+    fn read(&self, key: &Key, payload: &Bytes) -> Result<(Bytes, bool), Fault> {
+        let plain = self.0.decrypt(key.as_bytes(), payload);
+        let plain = plain.map_err(|error| Fault(format!(" {error}")))?;
+        Ok((Bytes::from(plain), false))
+    }
+
+    fn write(&self, key: &Key, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+        let written = self.0.encrypt(key.as_bytes(), plain, out);
+        written.map_err(|error| Fault(format!(" {error}")))
+    }
+}
+
+/// Values as they are (EN-3).
+pub(super) struct Plain;
+
+/// What every encrypted value begins with (EN-2).
+const ENCRYPTED: &[u8] = b"k8s:enc:";
+
+impl Way for Plain {
+    fn read(&self, _: &Key, payload: &Bytes) -> Result<(Bytes, bool), Fault> {
+        match payload.starts_with(ENCRYPTED) {
+            true => Err(Fault(unread_provider(payload))),
+            false => Ok((payload.clone(), false)),
+        }
+    }
+
+    fn write(&self, _: &Key, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+        out.extend_from_slice(plain);
+        Ok(())
+    }
+}
+
+/// A key as it was read from the file, made ready once for all resources.
+#[derive(Clone)]
+pub(super) struct ReadyKey {
+    prefix: Vec<u8>,
+    cipher: Arc<dyn Cipher>,
+}
+
+impl ReadyKey {
+    /// `None` when the cipher does not take a key of this length, which reading the file has
+    /// ruled out.
+    pub(super) fn new(algorithm: Algorithm, key: &NamedSecret) -> Option<ReadyKey> {
+        Some(ReadyKey {
+            prefix: format!("{}:", key.name).into_bytes(),
+            cipher: algorithm.with_key(&key.secret.0)?,
+        })
+    }
+}
+
+/// A provider, made ready once for all resources.
+#[derive(Clone)]
+pub(super) enum ReadyProvider {
+    /// Values as they are.
+    Identity,
+    /// A cipher with its keys.
+    Cipher(Algorithm, Vec<ReadyKey>),
+}
+
+impl ReadyProvider {
+    fn prefix(&self) -> &'static str {
+        match self {
+            ReadyProvider::Identity => "",
+            ReadyProvider::Cipher(algorithm, _) => algorithm.prefix(),
+        }
+    }
+
+    fn way(&self, resource: &str) -> Box<dyn Way> {
+        match self {
+            ReadyProvider::Identity => Box::new(Plain),
+            ReadyProvider::Cipher(_, keys) => {
+                let ways = keys.iter().map(|key| {
+                    let way: Box<dyn Way> = Box::new(Ciphered(key.cipher.clone()));
+                    (key.prefix.clone(), way)
+                });
+                Box::new(Chooser::new(resource, ways.collect(), unread_key))
+            }
+        }
+    }
+}
+
+/// The choice among the providers of a resource.
+pub(super) fn among(resource: &str, providers: &[ReadyProvider]) -> Chooser {
+    let ways = providers.iter().map(|provider| {
+        let prefix = provider.prefix().as_bytes().to_vec();
+        (prefix, provider.way(resource))
+    });
+    Chooser::new(resource, ways.collect(), unread_provider)
+}
+
+/// What is told of a value that no provider reads.
+fn unread_provider(stored: &[u8]) -> String {
+    match written_by(stored) {
+        Some(prefix) => format!(
+            "it was written by {prefix}, which the encryption configuration lacks for this \
+             resource; put that key back to read it"
+        ),
+        None => "it is not encrypted, and the encryption configuration has no identity provider \
+                 for this resource; add `identity: {}` as the last one to read it"
+            .to_owned(),
+    }
+}
+
+/// What is told, behind the provider's prefix, of a value that no key of it has written.
+fn unread_key(payload: &[u8]) -> String {
+    let name = up_to_colon(payload, 1).unwrap_or_default();
+    format!("{name} this key is not among those configured; put it back to read the value")
+}
+
+/// Provider and key of an encrypted value, `k8s:enc:aesgcm:v1:key1:`.
+fn written_by(stored: &[u8]) -> Option<&str> {
+    stored.starts_with(ENCRYPTED).then_some(())?;
+    up_to_colon(stored, 5).or(Some("an unknown provider"))
+}
+
+/// The beginning of a value up to its so many-th colon, if it is plain text of bounded length.
+fn up_to_colon(bytes: &[u8], colons: usize) -> Option<&str> {
+    const SHOWN_MAX: usize = 300;
+    let mut ends = bytes.iter().take(SHOWN_MAX).enumerate();
+    let (end, _) = ends.by_ref().filter(|(_, b)| **b == b':').nth(colons - 1)?;
+    let text = std::str::from_utf8(bytes.get(..=end)?).ok()?;
+    text.chars().all(|c| !c.is_control()).then_some(text)
+}

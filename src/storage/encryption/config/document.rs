@@ -1,0 +1,114 @@
+//! Taking a tree apart, strictly: unknown members and wrong types are faults with a place.
+
+use serde_json::{Map, Value};
+
+use crate::api::field_error::{FieldError, FieldErrorKind};
+
+/// So many letters of an unknown member's name are shown: fewer than any encoded key has, as a
+/// secret may stand where a name is expected.
+const NAME_SHOWN_MAX: usize = 20;
+
+/// Collects what is wrong while a tree is taken apart.
+#[derive(Default)]
+pub(super) struct Document {
+    problems: Vec<FieldError>,
+}
+
+impl Document {
+    /// What was found wrong so far.
+    pub(super) fn problems(&self) -> &[FieldError] {
+        &self.problems
+    }
+
+    /// Notes a fault.
+    pub(super) fn refuse(&mut self, problem: FieldError) {
+        self.problems.push(problem);
+    }
+
+    /// Notes a value of the wrong type, which is not shown.
+    fn wrong_type(&mut self, path: &str, value: &Value, expected: &str) {
+        let found = match value {
+            Value::Null => "nothing",
+            Value::Bool(_) => "a boolean; text that looks like one needs quotes",
+            Value::Number(_) => "a number; text that looks like one needs quotes",
+            Value::String(_) => "text",
+            Value::Array(_) => "a list",
+            Value::Object(_) => "a mapping",
+        };
+        let detail = format!("{expected} is expected, and this is {found}");
+        let path = if path.is_empty() { "the file" } else { path };
+        self.refuse(FieldError {
+            kind: FieldErrorKind::Forbidden,
+            path: path.to_owned(),
+            value: String::new(),
+            detail,
+        });
+    }
+
+    /// The members of these names, `None` where one is absent or null. Others are faults.
+    pub(super) fn members<const COUNT: usize>(
+        &mut self,
+        path: &str,
+        value: Value,
+        names: [&str; COUNT],
+    ) -> [Option<Value>; COUNT] {
+        let mut members = match value {
+            Value::Object(members) => members,
+            other => {
+                self.wrong_type(path, &other, "a mapping");
+                Map::new()
+            }
+        };
+        let wanted = names.map(|name| members.remove(name).filter(|value| !value.is_null()));
+        for name in members.keys() {
+            let place = joined(path, shown_name(name));
+            let detail = match COUNT {
+                0 => "unknown field; there are none here".to_owned(),
+                _ => format!("unknown field; known are {}", names.join(", ")),
+            };
+            self.refuse(FieldError::forbidden(place, detail));
+        }
+        wanted
+    }
+
+    /// The elements of a list that needs at least one.
+    pub(super) fn list(&mut self, path: &str, value: Option<Value>) -> Vec<Value> {
+        match value {
+            Some(Value::Array(items)) if !items.is_empty() => items,
+            None | Some(Value::Array(_)) => {
+                self.refuse(FieldError::required(path, "at least one is needed"));
+                Vec::new()
+            }
+            Some(other) => {
+                self.wrong_type(path, &other, "a list");
+                Vec::new()
+            }
+        }
+    }
+
+    /// A text; empty when there is none.
+    pub(super) fn text(&mut self, path: &str, value: Option<Value>) -> String {
+        match value {
+            Some(Value::String(text)) => text,
+            None => String::new(),
+            Some(other) => {
+                self.wrong_type(path, &other, "text");
+                String::new()
+            }
+        }
+    }
+}
+
+/// A member's path.
+pub(super) fn joined(path: &str, member: &str) -> String {
+    match path {
+        "" => member.to_owned(),
+        path => format!("{path}.{member}"),
+    }
+}
+
+/// A name as messages may show it.
+fn shown_name(name: &str) -> &str {
+    let is_plain = name.len() <= NAME_SHOWN_MAX && name.bytes().all(|b| b.is_ascii_alphabetic());
+    if is_plain { name } else { super::REDACTED }
+}

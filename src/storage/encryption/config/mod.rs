@@ -1,0 +1,143 @@
+//! The file of `--encryption-provider-config`: Kubernetes' EncryptionConfiguration (EN-13).
+//!
+//! Pure: text in, rules or everything that is wrong with it out. Decoding is strict, and no
+//! message shows a secret (EN-16).
+
+mod document;
+mod providers;
+mod resources;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+use super::ciphers::Algorithm;
+use crate::api::field_error::FieldError;
+use document::Document;
+
+pub(super) use resources::{ALL, ResourceName};
+
+/// What is encrypted how, as the file has it.
+#[derive(Debug)]
+pub(super) struct Configuration {
+    /// The elements of `resources`, at least one.
+    pub(super) entries: Vec<Entry>,
+}
+
+/// An element of `resources`.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// What it is about, at least one.
+    pub(super) resources: Vec<ResourceName>,
+    /// Who reads, and the first of them writes; at least one.
+    pub(super) providers: Vec<ProviderConfig>,
+}
+
+/// An element of `providers`.
+#[derive(Debug)]
+pub(super) enum ProviderConfig {
+    /// Values as they are.
+    Identity,
+    /// A cipher with its keys, the first of which writes; at least one.
+    Cipher(Algorithm, Vec<NamedSecret>),
+}
+
+/// A key by name.
+#[derive(Debug)]
+pub(super) struct NamedSecret {
+    /// Part of what every value written with it begins with.
+    pub(super) name: String,
+    /// The key itself, of a length that its cipher takes.
+    pub(super) secret: Secret,
+}
+
+/// The bytes of a key: wiped when dropped, never printed.
+pub(super) struct Secret(pub(super) Zeroizing<Vec<u8>>);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}
+
+/// What stands for a secret in messages (EN-16).
+const REDACTED: &str = "REDACTED";
+
+/// The kinds and versions that the file may be of (EN-13).
+const KINDS: [(&str, &str); 2] = [
+    ("EncryptionConfiguration", "apiserver.config.k8s.io/v1"),
+    ("EncryptionConfig", "v1"),
+];
+
+impl Configuration {
+    /// Reads the file's text, which is YAML or JSON.
+    ///
+    /// # Errors
+    /// Everything that is wrong, each with its place.
+    pub(super) fn parse(text: &str) -> Result<Configuration, Vec<String>> {
+        let value = parse_yaml(text).map_err(|problem| vec![problem])?;
+        let mut document = Document::default();
+        let configuration = read(&mut document, value);
+        match document.problems() {
+            [] => Ok(configuration),
+            problems => Err(problems.iter().map(FieldError::to_string).collect()),
+        }
+    }
+}
+
+/// The text as a tree. What the parser says of a fault may quote the text, so that only the place
+/// is told.
+fn parse_yaml(text: &str) -> Result<Value, String> {
+    let options = serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        strict_booleans: false,
+        with_snippet: false,
+        emit_comments: false,
+    };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let place = match error.location() {
+            Some(at) => format!(" at line {} column {}", at.line(), at.column()),
+            None => String::new(),
+        };
+        format!("it is not valid YAML{place}, or says something twice there")
+    })
+}
+
+fn read(document: &mut Document, value: Value) -> Configuration {
+    let [kind, api_version, resources] =
+        document.members("", value, ["kind", "apiVersion", "resources"]);
+    let kind = document.text("kind", kind);
+    let api_version = document.text("apiVersion", api_version);
+    if !KINDS.contains(&(kind.as_str(), api_version.as_str())) {
+        let detail = format!(
+            "the file is of kind {} and apiVersion {}",
+            KINDS[0].0, KINDS[0].1
+        );
+        let given = format!("{kind}, {api_version}");
+        document.refuse(FieldError::invalid("kind, apiVersion", given, detail));
+    }
+    let entries = document.list("resources", resources);
+    let entries = entries
+        .into_iter()
+        .enumerate()
+        .map(|(index, entry)| read_entry(document, &format!("resources[{index}]"), entry))
+        .collect();
+    Configuration { entries }
+}
+
+fn read_entry(document: &mut Document, path: &str, value: Value) -> Entry {
+    let [names, elements] = document.members(path, value, ["resources", "providers"]);
+    let place = format!("{path}.resources");
+    let names = document.list(&place, names);
+    let resources = resources::read(document, &place, names);
+    let place = format!("{path}.providers");
+    let elements = document.list(&place, elements);
+    Entry {
+        resources,
+        providers: providers::read(document, &place, elements),
+    }
+}

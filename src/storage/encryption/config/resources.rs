@@ -1,0 +1,105 @@
+//! The names of resources in the file, and which of them may stand together (EN-14, EN-15).
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::document::Document;
+use crate::api::field_error::FieldError;
+
+/// A resource, or all of a group, or all there are (EN-14).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::storage::encryption) struct ResourceName {
+    /// The plural, or `*`.
+    pub(in crate::storage::encryption) resource: String,
+    /// The group, empty for the core group, or `*`.
+    pub(in crate::storage::encryption) group: String,
+}
+
+/// Stands for all.
+pub(in crate::storage::encryption) const ALL: &str = "*";
+
+impl ResourceName {
+    /// `secrets`, `deployments.apps`, `*.`, `*.apps` or `*.*`.
+    fn parse(text: &str) -> ResourceName {
+        let (resource, group) = text.split_once('.').unwrap_or((text, ""));
+        ResourceName {
+            resource: resource.to_owned(),
+            group: group.to_owned(),
+        }
+    }
+
+    /// All resources of a group.
+    pub(in crate::storage::encryption) fn all_of(group: &str) -> ResourceName {
+        ResourceName {
+            resource: ALL.to_owned(),
+            group: group.to_owned(),
+        }
+    }
+
+    /// Whether every resource that `other` is about is one that this is about.
+    pub(in crate::storage::encryption) fn covers(&self, other: &ResourceName) -> bool {
+        self == other || (self.resource == ALL && (self.group == ALL || self.group == other.group))
+    }
+}
+
+/// As the file has it.
+impl fmt::Display for ResourceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.resource.as_str(), self.group.as_str()) {
+            (ALL, "") => f.write_str("*."),
+            (resource, "") => f.write_str(resource),
+            (resource, group) => write!(f, "{resource}.{group}"),
+        }
+    }
+}
+
+pub(super) fn read(document: &mut Document, path: &str, names: Vec<Value>) -> Vec<ResourceName> {
+    let mut read: Vec<ResourceName> = Vec::new();
+    for (index, name) in names.into_iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        let text = document.text(&path, Some(name));
+        let name = ResourceName::parse(&text);
+        let fault = fault_of(&text, &name).or_else(|| clash_with(&read, &name));
+        match fault {
+            Some(detail) => document.refuse(FieldError::invalid(path, text, detail)),
+            None => read.push(name),
+        }
+    }
+    read
+}
+
+/// What is wrong with a name alone.
+fn fault_of(text: &str, name: &ResourceName) -> Option<String> {
+    let fault = match (name.resource.as_str(), name.group.as_str()) {
+        _ if text.bytes().any(|byte| byte.is_ascii_uppercase()) => {
+            "names of resources have no capital letters"
+        }
+        ("", _) => "it names no resource",
+        (ALL, "") if text == ALL => {
+            "say *. for all resources of the core group, or *.* for all resources"
+        }
+        (ALL, ALL) => return None,
+        (_, ALL) => "a resource in every group can't be named; say *.* for all resources",
+        (ALL | "events", "events.k8s.io") => {
+            "events are stored as those of the core group; say events"
+        }
+        (_, "extensions") => "the group extensions has been removed",
+        ("apiserveripinfo" | "serviceipallocations" | "servicenodeportallocations", _) => {
+            "what no client can name can't be encrypted"
+        }
+        _ => return None,
+    };
+    Some(fault.to_owned())
+}
+
+/// What is wrong with a name beside those before it in the same list.
+fn clash_with(before: &[ResourceName], name: &ResourceName) -> Option<String> {
+    before.iter().find_map(|other| {
+        if other == name {
+            return Some("it is in the list already".to_owned());
+        }
+        let overlaps = other.covers(name) || name.covers(other);
+        overlaps.then(|| format!("it overlaps with {other} in the same list"))
+    })
+}

@@ -1,0 +1,122 @@
+//! Following the file (EN-17): looked at once a minute, told apart by its SHA-256, taken over only
+//! when all of it is right.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use metrics::{counter, gauge};
+
+use super::{Encryption, EncryptionError, contents_of, file, rules_of};
+
+/// How often the file is looked at (EN-17).
+pub const POLL_PERIOD: Duration = Duration::from_secs(60);
+
+pub(super) const RELOADS: &str = "apiserver_encryption_config_controller_automatic_reloads_total";
+pub(super) const LAST_RELOAD: &str =
+    "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds";
+pub(super) const CONFIG_INFO: &str = "apiserver_encryption_config_controller_last_config_info";
+
+/// What a look at the file came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reload {
+    /// No file is configured.
+    NotConfigured,
+    /// It says what it said before.
+    Unchanged,
+    /// Its rules are in force now.
+    Reloaded,
+}
+
+impl fmt::Display for Reload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reload::NotConfigured => "no encryption configuration to reload",
+            Reload::Unchanged => "the encryption configuration has not changed",
+            Reload::Reloaded => "the encryption configuration has been reloaded",
+        })
+    }
+}
+
+impl Encryption {
+    /// Looks at the file, and puts its rules in force when they are others than before. Reads a
+    /// file: not for an arbiter.
+    ///
+    /// # Errors
+    /// [`EncryptionError`]; what was in force before stays so.
+    pub fn reload(&self) -> Result<Reload, EncryptionError> {
+        let Some(path) = &self.shared.path else {
+            return Ok(Reload::NotConfigured);
+        };
+        // Held all the while: of two that look at once, the later look has the last word.
+        let mut state = self.shared.state.lock();
+        let loaded = contents_of(path).and_then(|contents| {
+            if contents.digest == state.digest {
+                return Ok(None);
+            }
+            let rules = rules_of(path, &contents)?;
+            Ok(Some((rules, contents.digest)))
+        });
+        let (rules, digest) = match loaded {
+            Ok(None) => return Ok(Reload::Unchanged),
+            Ok(Some(loaded)) => loaded,
+            Err(error) => {
+                count("failure");
+                return Err(error);
+            }
+        };
+        for ((group, plural), transformer) in &state.handed_out {
+            let chooser = rules.chooser_for(group, plural);
+            transformer.chooser.store(Arc::new(chooser));
+        }
+        tell_config(&state.digest, 0.0);
+        tell_config(&digest, 1.0);
+        state.rules = rules;
+        state.digest = digest;
+        count("success");
+        Ok(Reload::Reloaded)
+    }
+}
+
+/// Looks at the file again and again; never returns. A failure is tried again at the next look.
+pub async fn follow(encryption: Encryption, period: Duration) {
+    tell_config(&encryption.shared.state.lock().digest, 1.0);
+    let mut looks = tokio::time::interval(period);
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    // The first one is due at once, when the file has just been read.
+    looks.tick().await;
+    loop {
+        looks.tick().await;
+        let looking = encryption.clone();
+        match tokio::task::spawn_blocking(move || looking.reload()).await {
+            Ok(Ok(Reload::Reloaded)) => tracing::info!("{}", Reload::Reloaded),
+            Ok(Ok(Reload::Unchanged | Reload::NotConfigured)) => {}
+            Ok(Err(error)) => tracing::error!(
+                %error,
+                "the encryption configuration was not reloaded; the one before stays in force"
+            ),
+            // The runtime ends.
+            Err(_) => return,
+        }
+    }
+}
+
+/// Counts an attempt that came to something (ME-51, ME-52).
+fn count(status: &'static str) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let labels = [("status", status.to_owned()), server()];
+    counter!(RELOADS, &labels).increment(1);
+    gauge!(LAST_RELOAD, &labels).set(now.unwrap_or_default().as_secs_f64());
+}
+
+/// Says which configuration is in use (ME-53).
+fn tell_config(digest: &str, used: f64) {
+    let labels = [("hash", digest.to_owned()), server()];
+    gauge!(CONFIG_INFO, &labels).set(used);
+}
+
+/// The label by which Kubernetes tells servers apart: a digest of the host's name.
+fn server() -> (&'static str, String) {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    ("apiserver_id_hash", file::digest(host.trim().as_bytes()))
+}
