@@ -27,7 +27,7 @@
 //! | Reflector, 1 per Cacher | where it is between list and watch | nobody (stop) | [`mailbox::REFLECTOR`] | the Cacher serves what it has; the next one goes on from there |
 //! | Dispatcher, 1 per HTTP thread | the thread's watchers, their topics and groups | Cachers (hints) | [`mailbox::DISPATCHER`] | the thread's streams end; the next watch starts it anew |
 //! | Writer, a few shards | turns of contended keys | who was refused | [`mailbox::WRITER`] | who waits is told so; preconditions protect the data |
-//! | Compactor, 1 | when to forget and to give space back | operators | [`mailbox::COMPACTOR`] | restarted |
+//! | Compactor, 1 per store | when to forget and to give space back | operators | [`mailbox::COMPACTOR`] | restarted |
 //!
 //! House rules. Whatever decides is a plain struct without actix or tokio, in a file of its own
 //! with tests; handlers are a few lines over it. Nobody keeps an address: handles read it from a

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use actors::dispatcher::{DispatcherConfig, LocalDispatcher};
 use actors::engine::{Engine, Health as EngineHealth, Retention};
 use actors::ring::RingLimits;
-use actors::supervisor::{House, HouseConfig, HouseError};
+use actors::supervisor::{House, HouseConfig, HouseError, StoreSpec};
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::cli::Announcement;
@@ -34,6 +34,9 @@ use crate::telemetry;
 use crate::upkeep::{Upkeep, ensure_system_namespaces};
 
 pub use factory::storage_factory;
+
+/// The resource that upkeep follows.
+const NAMESPACES: &str = "namespaces";
 
 /// Why the daemon could not start; one line for the operator.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +85,7 @@ impl StartError {
 /// The running daemon.
 pub struct Daemon {
     config: Config,
-    engine: Arc<dyn Engine>,
+    engines: Engines,
     house: House,
     health: Arc<Health>,
     upkeep: Upkeep,
@@ -123,16 +126,22 @@ impl Daemon {
         let kubeconfig = write_kubeconfig(data_dir, address, tls.trust_pem(), &token)?;
 
         let plans = factory.plans(&engines, &Identity)?;
-        let specs = plans.iter().map(StoragePlan::cacher_spec).collect();
-        let house = House::start(house_config(&config, engine.clone()), specs)?;
+        // Namespaces are followed by upkeep, whoever serves them to clients.
+        let is_followed = |plan: &&StoragePlan| plan.definition().qualified() == NAMESPACES;
+        let specs = plans
+            .iter()
+            .filter(|plan| plan.destination().is_cached || is_followed(plan))
+            .map(StoragePlan::cacher_spec)
+            .collect();
+        let house = House::start(house_config(&config, &engines), specs)?;
         let storages = plans
             .iter()
             .map(|plan| (plan.definition(), plan.build(&house)));
         let catalog = Arc::new(Catalog::assemble(&config.etcd_prefix, storages.collect()));
         let parts = house.clone();
-        let health = Health::new(checks(&engine)).telling(move || not_at_work(&parts));
+        let health = Health::new(checks(&engines)).telling(move || not_at_work(&parts));
         let health = Arc::new(health);
-        let namespaces = house.cacher("namespaces").ok_or(StartError::NoNamespaces)?;
+        let namespaces = house.cacher(NAMESPACES).ok_or(StartError::NoNamespaces)?;
         let upkeep = Upkeep::start(catalog.clone(), namespaces);
 
         describe_metrics();
@@ -178,7 +187,7 @@ impl Daemon {
         });
         Ok(Daemon {
             config,
-            engine,
+            engines,
             house,
             health,
             upkeep,
@@ -225,7 +234,9 @@ impl Daemon {
         let rest = async {
             self.upkeep.stop().await;
             self.house.stop().await;
-            self.engine.close().await;
+            for (_, engine) in self.engines.iter() {
+                engine.close().await;
+            }
         };
         if tokio::time::timeout(within.max(Duration::from_secs(1)), rest)
             .await
@@ -272,10 +283,15 @@ fn open_overrides(base: Arc<dyn Engine>, back_ends: &[BackEnd]) -> Result<Engine
     }
 }
 
-fn house_config(config: &Config, engine: Arc<dyn Engine>) -> HouseConfig {
+fn house_config(config: &Config, engines: &Engines) -> HouseConfig {
     let retention = Retention {
         age: config.retention_age.0,
         bytes: config.retention_bytes.0,
+    };
+    let store = |(name, engine): (&str, &Arc<dyn Engine>)| StoreSpec {
+        name: name.to_owned(),
+        engine: engine.clone(),
+        retention,
     };
     HouseConfig {
         data_arbiters: config.data_threads,
@@ -283,19 +299,23 @@ fn house_config(config: &Config, engine: Arc<dyn Engine>) -> HouseConfig {
             per_resource_bytes: config.watch_ring_bytes.0 as usize,
             total_bytes: config.watch_ring_total_bytes.0 as usize,
         },
-        ..HouseConfig::new(engine, retention)
+        ..HouseConfig::new(engines.iter().map(store).collect())
     }
 }
 
 /// What `/readyz` asks, beside what always is asked.
-fn checks(engine: &Arc<dyn Engine>) -> Vec<Check> {
-    let engine = engine.clone();
+fn checks(engines: &Engines) -> Vec<Check> {
+    let engines = engines.clone();
     // Nothing that a restart would mend: reads go on from the caches meanwhile.
     vec![Check::of_readiness("storage", move || {
-        match engine.health() {
-            EngineHealth::Serving => Ok(()),
-            EngineHealth::ReadOnly(why) | EngineHealth::Down(why) => Err(why),
-        }
+        engines
+            .iter()
+            .try_for_each(|(name, engine)| match engine.health() {
+                EngineHealth::Serving => Ok(()),
+                EngineHealth::ReadOnly(why) | EngineHealth::Down(why) => {
+                    Err(format!("{name}: {why}"))
+                }
+            })
     })]
 }
 

@@ -30,7 +30,7 @@ pub(super) async fn stored(cached: bool) -> Stored {
     };
     let specs: Vec<CacherSpec> = plans.iter().map(StoragePlan::cacher_spec).collect();
     let specs = if cached { specs } else { Vec::new() };
-    let config = HouseConfig::new(Arc::clone(&engine), retention);
+    let config = HouseConfig::of(Arc::clone(&engine), retention);
     let house = House::start(config, specs).expect("a house");
     house.all_ready().await;
     let storages = plans

@@ -202,7 +202,7 @@ fn hooked_fixture(hook: impl Fn(ResourceStorage) -> ResourceStorage) -> (Fixture
         age: Duration::from_secs(3600),
         bytes: 1 << 30,
     };
-    let house = House::start(HouseConfig::new(engine.clone(), retention), specs);
+    let house = House::start(HouseConfig::of(engine.clone(), retention), specs);
     let house = house.expect("threads can be started");
     let mut fixture = Fixture::over(|storages| storages);
     let storages = plans

@@ -144,12 +144,14 @@ impl Harness {
         });
         let spec = CacherSpec {
             resource: pods().qualified(),
+            engine: engine.clone(),
             prefix: keys.resource_prefix(),
             decode: decoder.clone(),
         };
-        let house = House::start(HouseConfig::new(engine.clone(), RETENTION), vec![spec]).unwrap();
+        let house = House::start(HouseConfig::of(engine.clone(), RETENTION), vec![spec]).unwrap();
         house.all_ready().await;
-        let store = Underlying::new(engine.clone(), keys.clone(), decoder, Some(house.writers()));
+        let writers = Some(house.writers("base"));
+        let store = Underlying::new(engine.clone(), keys.clone(), decoder, writers);
         let storage: Arc<dyn Storage> = match layer.is_cached() {
             true => Arc::new(Cached::new(store, house.cacher("pods").unwrap())),
             false => Arc::new(store),

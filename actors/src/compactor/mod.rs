@@ -39,6 +39,8 @@ pub(crate) const FAILING: &str = "taffrail_compaction_failing";
 
 /// See the module's documentation.
 pub(crate) struct Compactor {
+    /// The name of the store, for metrics and logs.
+    store: String,
     engine: Arc<dyn Engine>,
     retention: Retention,
     plan: Plan,
@@ -51,8 +53,14 @@ type Asker = oneshot::Sender<Result<CompactReport, EngineError>>;
 
 impl Compactor {
     /// A Compactor of this store.
-    pub(crate) fn new(engine: Arc<dyn Engine>, retention: Retention, exit: ExitGuard) -> Compactor {
+    pub(crate) fn new(
+        store: String,
+        engine: Arc<dyn Engine>,
+        retention: Retention,
+        exit: ExitGuard,
+    ) -> Compactor {
         Compactor {
+            store,
             engine,
             retention,
             plan: Plan::new(Instant::now().into_std()),
@@ -92,29 +100,34 @@ impl Compactor {
 
     fn note(&mut self, outcome: &Result<Round, EngineError>) {
         let now = Instant::now().into_std();
+        let store = self.store.clone();
         match outcome {
             Ok(round) => {
                 if self.failure.end() {
-                    tracing::info!("history is compacted again");
+                    tracing::info!(store, "history is compacted again");
                 }
                 let report = round.report;
                 self.plan.done(now, report.removed, round.has_reclaimed);
-                metrics::gauge!("taffrail_compacted_revision").set(report.compacted.0 as f64);
-                metrics::counter!("taffrail_compaction_records_removed_total")
+                let labels = [("store", store)];
+                metrics::gauge!("taffrail_compacted_revision", &labels)
+                    .set(report.compacted.0 as f64);
+                metrics::counter!("taffrail_compaction_records_removed_total", &labels)
                     .increment(report.removed);
-                metrics::counter!("taffrail_compaction_bytes_reclaimed_total")
+                metrics::counter!("taffrail_compaction_bytes_reclaimed_total", &labels)
                     .increment(report.reclaimed_bytes);
             }
             Err(error) => {
                 if self.failure.is_worth_a_line(now) {
                     tracing::warn!(
+                        store,
                         %error,
                         "history can't be compacted, and grows until it can; tried every second"
                     );
                 }
             }
         }
-        metrics::gauge!(FAILING).set(f64::from(u8::from(outcome.is_err())));
+        metrics::gauge!(FAILING, "store" => self.store.clone())
+            .set(f64::from(u8::from(outcome.is_err())));
     }
 }
 

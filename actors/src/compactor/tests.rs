@@ -13,7 +13,7 @@ fn compactor(engine: &Arc<FakeEngine>, age: Duration) -> CompactorHandle {
     let (reports, _) = tokio::sync::mpsc::channel(1);
     let exit = ExitGuard::new(0, 1, reports);
     let slot = Slot::new("compactor", mailbox::COMPACTOR);
-    slot.fill(Compactor::new(engine.shared(), retention, exit).start());
+    slot.fill(Compactor::new("base".to_owned(), engine.shared(), retention, exit).start());
     CompactorHandle { slot }
 }
 

@@ -11,10 +11,10 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::child::Child;
+use super::house::StoreSpec;
 use super::policy::Deaths;
 use crate::cacher::{self, Cacher, Shared};
 use crate::compactor::{self, Compactor};
-use crate::engine::{Engine, Retention};
 use crate::exit::ExitGuard;
 use crate::reflector::{self, Reflector, Source};
 use crate::slot::Slot;
@@ -117,21 +117,22 @@ pub(super) fn writer(arbiter: ArbiterHandle, number: usize, slot: &Arc<Slot<Writ
     )
 }
 
-/// The Compactor.
+/// The Compactor of a store.
 pub(super) fn compactor(
     arbiter: ArbiterHandle,
-    engine: Arc<dyn Engine>,
-    retention: Retention,
+    store: StoreSpec,
     slot: &Arc<Slot<Compactor>>,
 ) -> Child {
     child(
         "compactor",
-        "store",
+        &store.name.clone(),
         slot,
         || compactor::messages::Stop,
         move |exit| {
-            let engine = Arc::clone(&engine);
-            Compactor::start_in_arbiter(&arbiter, move |_| Compactor::new(engine, retention, exit))
+            let store = store.clone();
+            Compactor::start_in_arbiter(&arbiter, move |_| {
+                Compactor::new(store.name, store.engine, store.retention, exit)
+            })
         },
     )
 }

@@ -25,13 +25,23 @@ use crate::ring::{RingBudget, RingLimits};
 use crate::slot::Slot;
 use crate::writer::WriterHandle;
 
-/// What the house is built from.
+/// A store whose history is looked after here.
 #[derive(Clone)]
-pub struct HouseConfig {
-    /// The store.
+pub struct StoreSpec {
+    /// Its name among the stores; no two have the same.
+    pub name: String,
+    /// Its engine.
     pub engine: Arc<dyn Engine>,
     /// How much history to keep.
     pub retention: Retention,
+}
+
+/// What the house is built from.
+#[derive(Clone)]
+pub struct HouseConfig {
+    /// The stores, the one that keeps most first. There are more where some resources are kept
+    /// elsewhere.
+    pub stores: Vec<StoreSpec>,
     /// Threads for Cachers, Reflectors, Writers and the rest; at least one.
     pub data_arbiters: usize,
     /// Shards of Writers; at least one.
@@ -43,16 +53,24 @@ pub struct HouseConfig {
 }
 
 impl HouseConfig {
-    /// The defaults over this store.
-    pub fn new(engine: Arc<dyn Engine>, retention: Retention) -> HouseConfig {
+    /// The defaults over these stores.
+    pub fn new(stores: Vec<StoreSpec>) -> HouseConfig {
         HouseConfig {
-            engine,
-            retention,
+            stores,
             data_arbiters: 1,
             writer_shards: 4,
             rings: RingLimits::default(),
             restarts: RestartBudget::default(),
         }
+    }
+
+    /// The defaults over one store, named `base`.
+    pub fn of(engine: Arc<dyn Engine>, retention: Retention) -> HouseConfig {
+        HouseConfig::new(vec![StoreSpec {
+            name: "base".to_owned(),
+            engine,
+            retention,
+        }])
     }
 }
 
@@ -61,6 +79,8 @@ impl HouseConfig {
 pub struct CacherSpec {
     /// Its name: `configmaps`, `deployments.apps`.
     pub resource: String,
+    /// The store that keeps it.
+    pub engine: Arc<dyn Engine>,
     /// The physical prefix of its keys, with a closing slash.
     pub prefix: Prefix,
     /// How to read what is stored there.
@@ -110,7 +130,8 @@ impl HouseState {
 pub struct House {
     cachers: Arc<BTreeMap<String, Cached>>,
     writers: WriterHandle,
-    compactor: CompactorHandle,
+    /// By name of the store, in the order they were given in.
+    compactors: Arc<[(String, CompactorHandle)]>,
     board: Board,
     supervisor: Arc<Slot<Supervisor>>,
     alive: watch::Receiver<()>,
@@ -146,11 +167,14 @@ impl House {
         let mut cachers = BTreeMap::new();
         for (spec, arbiter) in specs.into_iter().zip(arbiters.iter().cycle()) {
             let resource = spec.resource.clone();
-            let cached = plan.add_cacher(spec, &config.engine, &budget, arbiter);
+            let cached = plan.add_cacher(spec, &budget, arbiter);
             cachers.insert(resource, cached);
         }
         let writers = plan.add_writers(config.writer_shards, &arbiters);
-        let compactor = plan.add_compactor(&config, &arbiters);
+        let stores = config.stores.into_iter();
+        let compactors =
+            stores.map(|store| (store.name.clone(), plan.add_compactor(store, &arbiters)));
+        let compactors = compactors.collect();
         let board = Board::default();
         let children = plan.into_children();
         for child in &children {
@@ -168,7 +192,7 @@ impl House {
         Ok(House {
             cachers: Arc::new(cachers),
             writers,
-            compactor,
+            compactors,
             board,
             supervisor,
             alive: watch_alive,
@@ -186,14 +210,15 @@ impl House {
         self.cachers.values().map(|cached| &cached.handle)
     }
 
-    /// Where to ask for turns.
-    pub fn writers(&self) -> WriterHandle {
-        self.writers.clone()
+    /// Where to ask for turns at keys of a store.
+    pub fn writers(&self, store: &str) -> WriterHandle {
+        let number = self.compactors.iter().position(|(name, _)| name == store);
+        self.writers.of_store(number.unwrap_or(0))
     }
 
-    /// Where to ask for a compaction.
-    pub fn compactor(&self) -> CompactorHandle {
-        self.compactor.clone()
+    /// Where to ask for a compaction, by name of the store.
+    pub fn compactors(&self) -> &[(String, CompactorHandle)] {
+        &self.compactors
     }
 
     /// Waits until every cache has been filled once, or will never be (WC-46).
@@ -282,7 +307,7 @@ impl House {
         while alive.changed().await.is_ok() {}
     }
 
-    /// Stops everything in order: Compactor, Reflectors, Writers, Cachers, Supervisor, threads.
+    /// Stops everything in order: Compactors, Reflectors, Writers, Cachers, Supervisor, threads.
     pub async fn stop(&self) {
         let deadline = Instant::now() + STOP_WITHIN;
         if let Err(error) = self.supervisor.ask(StopAll, deadline).await {
@@ -310,14 +335,13 @@ struct Plan {
     cachers: Vec<Child>,
     writers: Vec<Child>,
     reflectors: Vec<Child>,
-    compactor: Vec<Child>,
+    compactors: Vec<Child>,
 }
 
 impl Plan {
     fn add_cacher(
         &mut self,
         spec: CacherSpec,
-        engine: &Arc<dyn Engine>,
         budget: &Arc<RingBudget>,
         arbiter: &ArbiterHandle,
     ) -> Cached {
@@ -331,7 +355,7 @@ impl Plan {
         let source = Source {
             resource: spec.resource,
             prefix: spec.prefix,
-            engine: Arc::clone(engine),
+            engine: spec.engine,
             decode: spec.decode,
             cacher: Arc::clone(&slot),
             observed: Arc::clone(&observed),
@@ -360,16 +384,11 @@ impl Plan {
         WriterHandle::new(slots)
     }
 
-    fn add_compactor(
-        &mut self,
-        config: &HouseConfig,
-        arbiters: &[ArbiterHandle],
-    ) -> CompactorHandle {
+    fn add_compactor(&mut self, store: StoreSpec, arbiters: &[ArbiterHandle]) -> CompactorHandle {
         let slot = Slot::new("compactor", mailbox::COMPACTOR);
         if let Some(arbiter) = arbiters.first() {
-            let engine = Arc::clone(&config.engine);
-            let compactor = children::compactor(arbiter.clone(), engine, config.retention, &slot);
-            self.compactor.push(compactor);
+            let compactor = children::compactor(arbiter.clone(), store, &slot);
+            self.compactors.push(compactor);
         }
         CompactorHandle { slot }
     }
@@ -379,11 +398,11 @@ impl Plan {
             mut cachers,
             writers,
             reflectors,
-            compactor,
+            compactors,
         } = self;
         cachers.extend(writers);
         cachers.extend(reflectors);
-        cachers.extend(compactor);
+        cachers.extend(compactors);
         cachers
     }
 }

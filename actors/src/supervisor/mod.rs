@@ -24,7 +24,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::poll_fn;
 use tokio::sync::{mpsc, watch};
 
-pub use house::{CacherSpec, House, HouseConfig, HouseError, HouseState, PartState};
+pub use house::{CacherSpec, House, HouseConfig, HouseError, HouseState, PartState, StoreSpec};
 pub use metrics::describe_metrics;
 pub use policy::RestartBudget;
 

@@ -15,6 +15,8 @@ use crate::slot::{AskError, Slot};
 /// Where to ask for turns; it knows which shard a key belongs to.
 #[derive(Clone)]
 pub struct WriterHandle {
+    /// Set before each key, so that the same key of another store is another one here.
+    scope: Vec<u8>,
     shards: Arc<[Arc<Slot<Writer>>]>,
     contended: Arc<Contended>,
 }
@@ -47,6 +49,7 @@ impl From<AskError> for TurnError {
 #[derive(Debug)]
 pub struct Turn {
     writers: WriterHandle,
+    /// The key in the scope of its store.
     key: Key,
     deadline: Instant,
     losses: u32,
@@ -58,15 +61,35 @@ impl WriterHandle {
     /// A handle to these shards.
     pub(crate) fn new(shards: impl IntoIterator<Item = Arc<Slot<Writer>>>) -> WriterHandle {
         WriterHandle {
+            scope: Vec::new(),
             shards: shards.into_iter().collect(),
             contended: Arc::default(),
+        }
+    }
+
+    /// The same Writers for the keys of the store of this number: what was committed to one store
+    /// says nothing about another one, even under the same key.
+    pub(crate) fn of_store(&self, number: usize) -> WriterHandle {
+        WriterHandle {
+            scope: match number {
+                0 => Vec::new(),
+                number => format!("{number}:").into_bytes(),
+            },
+            ..self.clone()
+        }
+    }
+
+    fn scoped(&self, key: &Key) -> Key {
+        match self.scope.is_empty() {
+            true => key.clone(),
+            false => Key::new([&self.scope, key.as_bytes()].concat()),
         }
     }
 
     /// Whether turns of this key are held or awaited: whoever writes without one now takes part in
     /// a race, and makes a loser of who has waited. Another key may be meant, seldom.
     pub fn is_contended(&self, key: &Key) -> bool {
-        self.contended.is_any(key)
+        self.contended.is_any(&self.scoped(key))
     }
 
     /// Waits for the key's turn; turns are given in the order they were asked for.
@@ -74,7 +97,7 @@ impl WriterHandle {
     /// # Errors
     /// [`TurnError`]
     pub async fn turn(&self, key: &Key, deadline: Instant) -> Result<Turn, TurnError> {
-        self.turn_after(key, deadline, 0).await
+        self.turn_after(&self.scoped(key), deadline, 0).await
     }
 
     /// Forgets every remembered outcome: the engine is in doubt about what it committed.
@@ -85,6 +108,7 @@ impl WriterHandle {
         }
     }
 
+    /// The turn of a key that is scoped already.
     async fn turn_after(
         &self,
         key: &Key,

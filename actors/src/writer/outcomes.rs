@@ -24,16 +24,17 @@ impl Outcomes {
         self.by_key.get(key).cloned()
     }
 
-    /// Remembers a value, unless a newer one is known.
-    pub(super) fn remember(&mut self, outcome: KeyValue) {
-        let known = self.by_key.get(&outcome.key);
+    /// Remembers the value left at a key, unless a newer one is known. The key is that of the
+    /// turn, which tells stores apart.
+    pub(super) fn remember(&mut self, key: &Key, outcome: KeyValue) {
+        let known = self.by_key.get(key);
         if known.is_some_and(|known| known.revision >= outcome.revision) {
             return;
         }
-        self.forget(&outcome.key.clone());
+        self.forget(key);
         self.bytes += outcome.value.len();
-        self.order.push_back(outcome.key.clone());
-        self.by_key.insert(outcome.key.clone(), outcome);
+        self.order.push_back(key.clone());
+        self.by_key.insert(key.clone(), outcome);
         while self.bytes > BYTES_MAX || self.order.len() > KEYS_MAX {
             let Some(oldest) = self.order.front().cloned() else {
                 return;

@@ -216,3 +216,20 @@ fn when_the_writer_goes_who_waits_is_told_and_nobody_hangs() {
         held.committed(value("a", 3));
     });
 }
+
+#[test]
+fn the_same_key_of_another_store_is_another_key() {
+    actix_rt::System::new().block_on(async {
+        let (writers, _) = writer();
+        let other = writers.of_store(1);
+        let held = writers.turn(&key("a"), soon()).await.unwrap();
+        assert!(!other.is_contended(&key("a")));
+        let beside = other.turn(&key("a"), soon()).await.unwrap();
+        held.committed(value("a", 3));
+        beside.committed(value("a", 2));
+        for (writers, revision) in [(&writers, 3), (&other, 2)] {
+            let turn = writers.turn(&key("a"), soon()).await.unwrap();
+            assert_eq!(turn.last_outcome(), Some(&value("a", revision)));
+        }
+    });
+}

@@ -92,7 +92,7 @@ impl Turns {
         outcome: Option<KeyValue>,
     ) -> Vec<Effect> {
         if let Some(outcome) = outcome {
-            self.outcomes.remember(outcome);
+            self.outcomes.remember(key, outcome);
         }
         if let Some(queue) = self.keys.get_mut(key)
             && queue.holder.is_some_and(|holder| holder.id == id)

@@ -16,12 +16,19 @@ pub async fn compact(exchange: &Exchange<'_>) -> Answered {
     let form = exchange.plain_form()?;
     let asked = exchange.query.first("reclaim").is_some();
     let reclaim = !asked || exchange.query.flag("reclaim");
-    let report = exchange.shared.house.compactor().compact_now(reclaim).await;
-    let report = report.map_err(|error| Box::new(refusal(&error)))?;
+    let (mut compacted, mut removed, mut reclaimed) = (None, 0, 0);
+    for (_, compactor) in exchange.shared.house.compactors() {
+        let report = compactor.compact_now(reclaim).await;
+        let report = report.map_err(|error| Box::new(refusal(&error)))?;
+        // The revision is that of the first store, which keeps most.
+        compacted = compacted.or(Some(report.compacted.0));
+        removed += report.removed;
+        reclaimed += report.reclaimed_bytes;
+    }
     let document = json!({
-        "compactedRevision": report.compacted.0,
-        "removedRecords": report.removed,
-        "reclaimedBytes": report.reclaimed_bytes,
+        "compactedRevision": compacted,
+        "removedRecords": removed,
+        "reclaimedBytes": reclaimed,
     });
     let document = document.to_string().into_bytes();
     Ok(respond::document(StatusCode::OK, &form, document))

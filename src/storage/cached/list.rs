@@ -253,7 +253,7 @@ mod tests {
                 age: Duration::from_secs(3600),
                 bytes: 1 << 30,
             };
-            let config = HouseConfig::new(engine.clone(), retention);
+            let config = HouseConfig::of(engine.clone(), retention);
             let house = House::start(config, vec![plan.cacher_spec()]).unwrap();
             house.all_ready().await;
             let storage = plan.build(&house).storage;

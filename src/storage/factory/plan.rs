@@ -35,6 +35,7 @@ impl StoragePlan {
     pub fn cacher_spec(&self) -> CacherSpec {
         CacherSpec {
             resource: self.definition.qualified(),
+            engine: self.engine.clone(),
             prefix: self.destination.keys.resource_prefix(),
             decode: self.decoder.clone(),
         }
@@ -48,7 +49,7 @@ impl StoragePlan {
             self.engine.clone(),
             destination.keys.clone(),
             self.decoder.clone(),
-            Some(house.writers()),
+            Some(house.writers(&destination.back_end)),
         );
         let cacher = house
             .cacher(&self.definition.qualified())

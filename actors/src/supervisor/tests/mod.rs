@@ -12,9 +12,10 @@ use crate::testing::{FakeEngine, OneLiners, key, prefix};
 
 const SOON: Duration = Duration::from_secs(10);
 
-fn spec() -> CacherSpec {
+fn spec(engine: &Arc<FakeEngine>) -> CacherSpec {
     CacherSpec {
         resource: "things".to_owned(),
+        engine: engine.shared(),
         prefix: prefix(),
         decode: Arc::new(OneLiners),
     }
@@ -25,11 +26,11 @@ fn config(engine: &Arc<FakeEngine>) -> HouseConfig {
         age: Duration::from_secs(3600),
         bytes: u64::MAX,
     };
-    HouseConfig::new(engine.shared(), retention)
+    HouseConfig::of(engine.shared(), retention)
 }
 
 fn house(engine: &Arc<FakeEngine>) -> (House, CacherHandle) {
-    let house = House::start(config(engine), vec![spec()]).unwrap();
+    let house = House::start(config(engine), vec![spec(engine)]).unwrap();
     let cacher = house.cacher("things").unwrap();
     (house, cacher)
 }
@@ -254,9 +255,9 @@ fn a_resource_whose_cacher_dies_too_often_is_degraded_and_the_others_go_on() {
         let mut config = config(&engine);
         config.restarts.restarts = 1;
         config.restarts.first_wait = Duration::from_millis(1);
-        let mut other = spec();
+        let mut other = spec(&engine);
         other.resource = "others".to_owned();
-        let house = House::start(config, vec![spec(), other]).unwrap();
+        let house = House::start(config, vec![spec(&engine), other]).unwrap();
         house.all_ready().await;
         let is_degraded = |house: &House| {
             house
@@ -286,12 +287,12 @@ fn turns_and_compactions_come_from_the_house_and_end_with_it_wc_50() {
         engine.put(&key("ns/a"), "red 1");
         let (house, _) = house(&engine);
         let soon = || tokio::time::Instant::now() + SOON;
-        let writers = house.writers();
+        let writers = house.writers("base");
         for name in ["ns/a", "ns/b", "ns/c", "ns/d", "ns/e"] {
             let turn = writers.turn(&key(name), soon()).await.unwrap();
             assert!(!turn.is_lost());
         }
-        let report = house.compactor().compact_now(true).await.unwrap();
+        let report = house.compactors()[0].1.compact_now(true).await.unwrap();
         assert_eq!(report.compacted, Revision::ZERO, "retention wants it all");
         let names: Vec<String> = house
             .state()
@@ -300,13 +301,13 @@ fn turns_and_compactions_come_from_the_house_and_end_with_it_wc_50() {
             .map(|part| part.name)
             .collect();
         assert_eq!(names[0], "cacher/things");
-        assert_eq!(names.last().map(String::as_str), Some("compactor/store"));
+        assert_eq!(names.last().map(String::as_str), Some("compactor/base"));
         house.stop().await;
         // What is stopped already has nothing against it.
         house.stop().await;
         let refused = writers.turn(&key("ns/a"), soon()).await;
         assert_eq!(refused.unwrap_err(), crate::writer::TurnError::Gone);
-        assert!(house.compactor().compact_now(false).await.is_err());
+        assert!(house.compactors()[0].1.compact_now(false).await.is_err());
     });
 }
 
