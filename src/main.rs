@@ -9,7 +9,7 @@ use rustix::process::umask;
 use taffrail::cli::{self, EXIT_REFUSED, Wish};
 use taffrail::config::Config;
 use taffrail::daemon::{self, Daemon, StartError};
-use taffrail::shutdown::Signals;
+use taffrail::shutdown::{self, Signals};
 use taffrail::telemetry;
 
 fn main() -> ExitCode {
@@ -48,20 +48,31 @@ async fn run(config: Config, started: Instant) -> Result<ExitCode, Box<dyn std::
     let daemon = Daemon::start(config, recorder, started).await?;
     // A daemon serves although nobody may hear it say so.
     let _ = write!(std::io::stdout(), "{}", daemon.announcement());
-    let ended = daemon.ended();
-    let code = tokio::select! {
-        signal = signals.stop() => {
-            tracing::info!(%signal, "stopping");
-            ExitCode::SUCCESS
-        }
-        () = ended => {
-            tracing::error!("the supervisor of the actors has ended; stopping");
-            ExitCode::FAILURE
-        }
-    };
+    let code = until_stopped(&daemon, &mut signals).await;
     tokio::select! {
         () = daemon.stop() => Ok(code),
         // The second signal exits at once.
         signal = signals.stop() => Ok(signal.exit_code()),
+    }
+}
+
+/// Serves until there is a reason to stop.
+async fn until_stopped(daemon: &Daemon, signals: &mut Signals) -> ExitCode {
+    let ended = daemon.ended();
+    tokio::pin!(ended);
+    loop {
+        tokio::select! {
+            wish = signals.next() => match wish {
+                shutdown::Wish::Reload => daemon.reload().await,
+                shutdown::Wish::Stop(signal) => {
+                    tracing::info!(%signal, "stopping");
+                    return ExitCode::SUCCESS;
+                }
+            },
+            () = &mut ended => {
+                tracing::error!("the supervisor of the actors has ended; stopping");
+                return ExitCode::FAILURE;
+            }
+        }
     }
 }

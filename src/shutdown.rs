@@ -1,4 +1,4 @@
-//! Signals: the first SIGTERM or SIGINT drains, the second exits, SIGHUP is noted.
+//! Signals: the first SIGTERM or SIGINT drains, the second exits, SIGHUP reloads.
 
 use std::fmt;
 use std::io;
@@ -35,6 +35,15 @@ impl StopSignal {
     }
 }
 
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// To end.
+    Stop(StopSignal),
+    /// To read again what can be reloaded: SIGHUP.
+    Reload,
+}
+
 /// The signals of the process, from the moment this is made on: none of them kills it any more.
 pub struct Signals {
     interrupt: Signal,
@@ -56,16 +65,23 @@ impl Signals {
     }
 
     /// Waits for a signal to stop. To be asked again while draining: the second answer means
-    /// "now". May be dropped and called again without losing a signal.
+    /// "now"; a hangup means nothing any more. May be dropped and called again without losing a
+    /// signal.
     pub async fn stop(&mut self) -> StopSignal {
         loop {
-            tokio::select! {
-                _ = self.interrupt.recv() => return StopSignal::Interrupt,
-                _ = self.terminate.recv() => return StopSignal::Terminate,
-                _ = self.hangup.recv() => {
-                    tracing::info!("SIGHUP: there is nothing to reload");
-                }
+            match self.next().await {
+                Wish::Stop(signal) => return signal,
+                Wish::Reload => tracing::info!("SIGHUP: there is nothing to reload"),
             }
+        }
+    }
+
+    /// Waits for any signal. May be dropped and called again without losing one.
+    pub async fn next(&mut self) -> Wish {
+        tokio::select! {
+            _ = self.interrupt.recv() => Wish::Stop(StopSignal::Interrupt),
+            _ = self.terminate.recv() => Wish::Stop(StopSignal::Terminate),
+            _ = self.hangup.recv() => Wish::Reload,
         }
     }
 }
@@ -79,6 +95,8 @@ mod tests {
     #[tokio::test]
     async fn a_hangup_does_not_stop_and_each_stop_signal_does() {
         let mut signals = Signals::install().unwrap();
+        kill_process(getpid(), Number::HUP).unwrap();
+        assert_eq!(signals.next().await, Wish::Reload);
         kill_process(getpid(), Number::HUP).unwrap();
         kill_process(getpid(), Number::TERM).unwrap();
         assert_eq!(signals.stop().await, StopSignal::Terminate);

@@ -49,6 +49,13 @@ impl Config {
                 "tls-private-key-file",
             ));
         }
+        let reloads = self.encryption_provider_config_automatic_reload.0;
+        if reloads && !self.encryption_provider_config.is_set() {
+            return Err(ConfigError::lacks(
+                "encryption-provider-config-automatic-reload",
+                "encryption-provider-config",
+            ));
+        }
         if let Some(metrics) = self.metrics_bind_address.0
             && metrics.port() != 0
             && metrics.port() == self.secure_port.0

@@ -52,6 +52,12 @@ impl ConfigError {
         ))
     }
 
+    pub(super) fn lacks(name: &str, needed: &str) -> ConfigError {
+        ConfigError::of_settings(format!(
+            "--{name} has no effect without --{needed}; set both"
+        ))
+    }
+
     pub(super) fn clash(one: &str, other: &str) -> ConfigError {
         ConfigError::of_settings(format!(
             "--{one} is the address and port of --{other}; give it another, or 0 to switch it off"

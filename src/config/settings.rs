@@ -51,13 +51,13 @@ macro_rules! setting_name {
 }
 
 macro_rules! settings {
-    ($( $(#[doc = $doc:literal])+ $name:ident$([$long:literal])?: $type:ty [$value_name:literal] = $default:expr; )+) => {
+    ($( $(#[doc = $doc:literal])+ $name:ident$([$long:literal])?: $type:ty [$value_name:literal] $({$($extra:tt)+})? = $default:expr; )+) => {
         /// What was set, by flags or by a file; the rest is `None`.
         #[derive(Clone, Debug, Default, clap::Args)]
         pub struct Settings {
             $(
                 $(#[doc = $doc])+
-                #[arg(long$( = $long)?, value_name = $value_name)]
+                #[arg(long$( = $long)?, value_name = $value_name $(, $($extra)+)?)]
                 pub $name: Option<$type>,
             )+
         }
@@ -153,7 +153,8 @@ settings! {
     /// Whether resources have caches that serve lists and watches. Without one each is read from
     /// the store, which costs more and changes nothing else.
     /// [default: true]
-    watch_cache: Switch ["BOOL"] = Switch(true);
+    watch_cache: Switch ["BOOL"]
+        {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
 
     /// Resources that have no watch cache, as resource#0 or resource.group#0, separated by commas.
     /// Other numbers are accepted and mean that it has one: caches have no fixed size.
@@ -163,6 +164,17 @@ settings! {
     /// Accepted for the sake of scripts, and not consulted: caches have no fixed size.
     /// [default: 100]
     default_watch_cache_size: i64 ["COUNT"] = 100;
+
+    /// File that says which resources are encrypted in the store, by which ciphers and keys, in the
+    /// form of Kubernetes' EncryptionConfiguration. Keep it readable by its owner alone.
+    /// [default: none]
+    encryption_provider_config: FilePath ["FILE"] = FilePath::unset();
+
+    /// Whether encryption-provider-config is looked at every minute and taken over when it has
+    /// changed. SIGHUP has it looked at in any case.
+    /// [default: false]
+    encryption_provider_config_automatic_reload: Switch ["BOOL"]
+        {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
 
     /// How long a start waits for all caches before the daemon says it is ready without those
     /// that can't be filled; what they keep answers with 429 until they are.

@@ -2,6 +2,7 @@
 //!
 //! Nothing else in the house knows how its parts fit together.
 
+mod encryption;
 mod factory;
 
 use std::path::PathBuf;
@@ -27,9 +28,9 @@ use crate::server::tls::{Tls, TlsError};
 use crate::storage::census;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions, OpenError};
+use crate::storage::encryption::{self as at_rest, Encryption, EncryptionError};
 use crate::storage::factory::{BASE, BackEnd, Engines, FactoryError, StoragePlan};
 use crate::storage::memory::MemoryEngine;
-use crate::storage::transformer::Identity;
 use crate::telemetry;
 use crate::upkeep::{Upkeep, ensure_system_namespaces};
 
@@ -50,6 +51,9 @@ pub enum StartError {
     /// A resource can't be stored as it is configured to be.
     #[error(transparent)]
     Factory(#[from] FactoryError),
+    /// The encryption configuration can't be used (SF-32).
+    #[error(transparent)]
+    Encryption(#[from] EncryptionError),
     /// Servers that keep resources, which nothing can speak to yet.
     #[error("--etcd-servers-overrides={servers}: etcd servers can't be used yet")]
     Servers {
@@ -78,7 +82,10 @@ pub enum StartError {
 impl StartError {
     /// Whether the configuration is at fault, and not what was found when it was followed.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, StartError::Factory(_) | StartError::Servers { .. })
+        matches!(
+            self,
+            StartError::Factory(_) | StartError::Encryption(_) | StartError::Servers { .. }
+        )
     }
 }
 
@@ -88,6 +95,7 @@ pub struct Daemon {
     engines: Engines,
     house: House,
     health: Arc<Health>,
+    encryption: Encryption,
     upkeep: Upkeep,
     running: Running,
     kubeconfig: PathBuf,
@@ -108,6 +116,7 @@ impl Daemon {
         recorder: PrometheusHandle,
         started: Instant,
     ) -> Result<Daemon, StartError> {
+        let encryption = encryption::load(&config)?;
         let server = Server::bind(&config)?;
         let metrics_listener = config
             .metrics_bind_address
@@ -125,7 +134,8 @@ impl Daemon {
         let token = load_or_create_token(data_dir)?;
         let kubeconfig = write_kubeconfig(data_dir, address, tls.trust_pem(), &token)?;
 
-        let plans = factory.plans(&engines, &Identity)?;
+        let plans = factory.plans(&engines, &encryption)?;
+        encryption::warn(&encryption);
         // Namespaces are followed by upkeep, whoever serves them to clients.
         let is_followed = |plan: &&StoragePlan| plan.definition().qualified() == NAMESPACES;
         let specs = plans
@@ -139,7 +149,7 @@ impl Daemon {
             .map(|plan| (plan.definition(), plan.build(&house)));
         let catalog = Arc::new(Catalog::assemble(&config.etcd_prefix, storages.collect()));
         let parts = house.clone();
-        let health = Health::new(checks(&engines)).telling(move || not_at_work(&parts));
+        let health = Health::new(checks(&engines, &config)).telling(move || not_at_work(&parts));
         let health = Arc::new(health);
         let namespaces = house.cacher(NAMESPACES).ok_or(StartError::NoNamespaces)?;
         let upkeep = Upkeep::start(catalog.clone(), namespaces);
@@ -158,6 +168,7 @@ impl Daemon {
                 },
             )),
         ];
+        background.extend(encryption::follow(&config, &encryption));
         let shared = Arc::new(Shared::new(SharedParts {
             catalog,
             authenticator: Arc::new(Authenticator::new(token)),
@@ -190,6 +201,7 @@ impl Daemon {
             engines,
             house,
             health,
+            encryption,
             upkeep,
             running,
             kubeconfig,
@@ -208,6 +220,11 @@ impl Daemon {
             data_dir: std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned()),
             kubeconfig: self.kubeconfig.clone(),
         }
+    }
+
+    /// Takes over what has changed in files that can be reloaded, and says what.
+    pub async fn reload(&self) {
+        encryption::reload(&self.encryption).await;
     }
 
     /// Comes back when the Supervisor has died, which the daemon must not outlive.
@@ -303,11 +320,11 @@ fn house_config(config: &Config, engines: &Engines) -> HouseConfig {
     }
 }
 
-/// What `/readyz` asks, beside what always is asked.
-fn checks(engines: &Engines) -> Vec<Check> {
+/// What health is asked, beside what always is asked.
+fn checks(engines: &Engines, config: &Config) -> Vec<Check> {
     let engines = engines.clone();
     // Nothing that a restart would mend: reads go on from the caches meanwhile.
-    vec![Check::of_readiness("storage", move || {
+    let storage = Check::of_readiness("storage", move || {
         engines
             .iter()
             .try_for_each(|(name, engine)| match engine.health() {
@@ -316,7 +333,10 @@ fn checks(engines: &Engines) -> Vec<Check> {
                     Err(format!("{name}: {why}"))
                 }
             })
-    })]
+    });
+    std::iter::once(storage)
+        .chain(encryption::check(config))
+        .collect()
 }
 
 fn not_at_work(house: &House) -> Vec<String> {
@@ -343,6 +363,7 @@ fn describe_metrics() {
     actors::supervisor::describe_metrics();
     crate::storage::metrics::describe();
     census::describe();
+    at_rest::describe();
 }
 
 /// A start that is not complete yet.

@@ -47,8 +47,8 @@ pub type Probe = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 /// A check by name.
 pub struct Check {
     name: &'static str,
-    /// A check of readiness alone says nothing about whether the process should live.
-    readiness_only: bool,
+    /// The roots it counts for.
+    roots: &'static [Root],
     probe: Probe,
 }
 
@@ -60,7 +60,7 @@ impl Check {
     ) -> Check {
         Check {
             name,
-            readiness_only: false,
+            roots: &[Root::Healthz, Root::Livez, Root::Readyz],
             probe: Box::new(probe),
         }
     }
@@ -72,7 +72,18 @@ impl Check {
         probe: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     ) -> Check {
         Check {
-            readiness_only: true,
+            roots: &[Root::Readyz],
+            ..Check::new(name, probe)
+        }
+    }
+
+    /// A check that counts for `/readyz` and `/healthz`: what no new start of the process mends.
+    pub fn not_of_liveness(
+        name: &'static str,
+        probe: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Check {
+        Check {
+            roots: &[Root::Healthz, Root::Readyz],
             ..Check::new(name, probe)
         }
     }
@@ -157,7 +168,7 @@ impl Health {
     }
 
     fn findings(&self, root: Root, excluded: &[&str]) -> Vec<Finding> {
-        let counts = |check: &&Check| root == Root::Readyz || !check.readiness_only;
+        let counts = |check: &&Check| check.roots.contains(&root);
         let ping = (PING, Outcome::Passed);
         let checks = self.checks.iter().filter(counts);
         let checks = checks.map(|check| match (check.probe)() {

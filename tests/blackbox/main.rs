@@ -10,6 +10,7 @@ mod load;
 mod bad_input;
 mod command_line;
 mod deletion;
+mod encryption;
 mod heavy;
 mod hostile;
 mod informers;

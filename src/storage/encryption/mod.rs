@@ -31,7 +31,7 @@ use self::chooser::{Chooser, Fault, Way};
 use self::config::Configuration;
 use self::file::Contents;
 use self::rules::Rules;
-use super::transformer::{Identity, TransformError, Transformer};
+use super::transformer::{Identity, TransformError, Transformer, TransformerSource};
 
 pub use measures::describe;
 pub use reload::{POLL_PERIOD, Reload, follow};
@@ -111,21 +111,6 @@ impl Encryption {
         })
     }
 
-    /// What serves a resource, from now on and after each reload.
-    pub fn transformer_for(&self, group: &str, plural: &str) -> Arc<dyn Transformer> {
-        if self.shared.path.is_none() {
-            return Arc::new(Identity);
-        }
-        let mut state = self.shared.state.lock();
-        let chooser = state.rules.chooser_for(group, plural);
-        let place = (group.to_owned(), plural.to_owned());
-        let transformer = state
-            .handed_out
-            .entry(place)
-            .or_insert_with(|| Arc::new(ResourceTransformer::new(chooser)));
-        transformer.clone()
-    }
-
     /// Resources that the configuration names and nobody has asked for: misspelt, perhaps.
     pub fn unknown_resources(&self) -> Vec<String> {
         let state = self.shared.state.lock();
@@ -140,6 +125,23 @@ impl Encryption {
     /// Whether there is a configuration.
     pub fn is_configured(&self) -> bool {
         self.shared.path.is_some()
+    }
+}
+
+impl TransformerSource for Encryption {
+    /// What serves a resource, from now on and after each reload.
+    fn transformer_for(&self, group: &str, plural: &str) -> Arc<dyn Transformer> {
+        if self.shared.path.is_none() {
+            return Arc::new(Identity);
+        }
+        let mut state = self.shared.state.lock();
+        let chooser = state.rules.chooser_for(group, plural);
+        let place = (group.to_owned(), plural.to_owned());
+        let transformer = state
+            .handed_out
+            .entry(place)
+            .or_insert_with(|| Arc::new(ResourceTransformer::new(chooser)));
+        transformer.clone()
     }
 }
 

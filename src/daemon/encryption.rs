@@ -1,0 +1,54 @@
+//! Encryption at rest as a configuration asks for it.
+
+use crate::config::Config;
+use crate::server::health::Check;
+use crate::storage::encryption::{Encryption, EncryptionError, POLL_PERIOD, follow as follow_file};
+
+/// The transformers of a configuration.
+pub(super) fn load(config: &Config) -> Result<Encryption, EncryptionError> {
+    let file = &config.encryption_provider_config;
+    match file.is_set() {
+        true => Encryption::load(file.as_path()),
+        false => Ok(Encryption::none()),
+    }
+}
+
+/// Says what is configured and has no effect. To be called once all resources have their
+/// transformers.
+pub(super) fn warn(encryption: &Encryption) {
+    for resource in encryption.unknown_resources() {
+        tracing::warn!(
+            resource,
+            "encryption-provider-config: no such resource is served; is it misspelt?"
+        );
+    }
+}
+
+/// Follows the file, where that is asked for (EN-17).
+pub(super) fn follow(
+    config: &Config,
+    encryption: &Encryption,
+) -> Option<actix_rt::task::JoinHandle<()>> {
+    let wanted = config.encryption_provider_config_automatic_reload.0;
+    wanted.then(|| actix_rt::spawn(follow_file(encryption.clone(), POLL_PERIOD)))
+}
+
+/// Looks at the file now, and says what came of it.
+pub(super) async fn reload(encryption: &Encryption) {
+    let looking = encryption.clone();
+    match actix_rt::task::spawn_blocking(move || looking.reload()).await {
+        Ok(Ok(reload)) => tracing::info!("SIGHUP: {reload}"),
+        Ok(Err(error)) => tracing::error!(
+            %error,
+            "SIGHUP: the encryption configuration was not reloaded; the one before stays in force"
+        ),
+        Err(error) => tracing::error!(%error, "SIGHUP: the reload was not finished"),
+    }
+}
+
+/// Kubernetes' one check for all its key services, which is there whenever reloading might bring
+/// one in (EN-18). None can be configured yet.
+pub(super) fn check(config: &Config) -> Option<Check> {
+    let wanted = config.encryption_provider_config_automatic_reload.0;
+    wanted.then(|| Check::not_of_liveness("kms-providers", || Ok(())))
+}
