@@ -134,9 +134,23 @@ impl Harness {
             }
         };
         let observed = Observed::new(engine);
+        Harness::over(layer, observed, directory, Codec::new(pods())).await
+    }
+
+    /// Another storage over the same store, as a daemon that is configured to store as this
+    /// codec does would have it.
+    pub async fn stored_by(&self, codec: Codec) -> Harness {
+        Harness::over(self.layer, self.observed.clone(), None, codec).await
+    }
+
+    async fn over(
+        layer: Layer,
+        observed: Arc<Observed>,
+        directory: Option<tempfile::TempDir>,
+        codec: Codec,
+    ) -> Harness {
         let engine: Arc<dyn Engine> = observed.clone();
         let faulty = Arc::new(Faulty::default());
-        let codec = Codec::new(pods());
         let keys = Keys::new("/registry", pods().key_prefix).unwrap();
         let decoder = Arc::new(StoredDecoder {
             codec: codec.clone(),
@@ -170,6 +184,11 @@ impl Harness {
             house,
             _directory: directory,
         }
+    }
+
+    /// Ends its actors, and leaves the store to others.
+    pub async fn end(self) {
+        self.house.stop().await;
     }
 
     pub async fn create(&self, object: &Object) -> Arc<CachedObject> {
