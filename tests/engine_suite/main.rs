@@ -97,16 +97,6 @@ on_every_engine! {
         a_quiet_prefix_stays_where_its_last_event_was,
         the_position_covers_every_acknowledged_commit_st_70,
     }
-    life {
-        a_closed_engine_answers_closed_and_ends_feeds,
-        a_fresh_engine_serves_and_is_empty,
-        stats_follow_puts_and_deletes_st_74,
-    }
-}
-
-on_engine!(
-    memory_leases,
-    memory,
     leases {
         a_put_replaces_the_lease_and_without_one_detaches_it_st_57,
         keys_go_when_their_lease_runs_out_each_by_an_event_wa_23,
@@ -123,4 +113,9 @@ on_engine!(
         compaction_forgets_no_lease_that_is_alive,
         readers_and_writers_go_on_while_keys_expire,
     }
-);
+    life {
+        a_closed_engine_answers_closed_and_ends_feeds,
+        a_fresh_engine_serves_and_is_empty,
+        stats_follow_puts_and_deletes_st_74,
+    }
+}

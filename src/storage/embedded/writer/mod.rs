@@ -1,6 +1,7 @@
 //! The thread that writes: it alone changes the database, one order after another.
 
 mod batch;
+mod leases;
 mod recovery;
 mod scrub;
 
@@ -11,7 +12,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use actors::engine::{
-    Change, EngineError, Event, Health, Maintenance, Mutation, Outcome, Revision,
+    Change, EngineError, Event, Expiry, Health, Lease, LeaseId, Maintenance, Mutation, Outcome,
+    Revision,
 };
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -26,6 +28,7 @@ use super::schema::Totals;
 use super::shared::Shared;
 use super::space::Space;
 use super::store::{Opened, Store};
+use leases::LeaseDesk;
 
 /// What a mutation weighs in the queue beside its value.
 const ORDER_BYTES: usize = 1024;
@@ -47,6 +50,14 @@ pub(super) enum Order {
     Compact(Revision, Reply<()>),
     /// Remove some of what was compacted.
     Scrub(Reply<Maintenance>),
+    /// Grant a lease that lives so long.
+    Grant(Duration, Reply<Lease>),
+    /// Revoke a lease and delete some of its keys; the answer is whether there are more.
+    Revoke(LeaseId, Reply<bool>),
+    /// Delete more keys of a lease that was revoked.
+    GoOnRevoking(LeaseId, Reply<bool>),
+    /// Delete some of the keys that have outlived their lease.
+    Expire(Reply<Expiry>),
     /// Put a rebuilt file in the log's place; it comes back if it can't be done yet.
     Promote(Box<Rebuild>, HeldUpkeep, Reply<(Promotion, HeldUpkeep)>),
     /// A reader found this database broken.
@@ -260,6 +271,7 @@ struct Desk {
     /// Whether there are removals that no sync has made durable yet.
     unsettled: bool,
     space: Space,
+    leases: LeaseDesk,
     /// What must be recovered from before the next order.
     failed: Option<Failure>,
     closing: Option<Arc<Readers>>,
@@ -286,6 +298,7 @@ impl Desk {
             scrubbed: opened.meta.scrubbed,
             unsettled: false,
             space,
+            leases: LeaseDesk::new(&shared, &opened),
             failed: None,
             closing: None,
             shared,
@@ -336,6 +349,22 @@ impl Desk {
                 let result = self.scrub();
                 reply.send(result);
             }
+            Order::Grant(ttl, reply) => {
+                let result = self.grant(ttl);
+                reply.send(result);
+            }
+            Order::Revoke(lease, reply) => {
+                let result = self.revoke(lease);
+                reply.send(result);
+            }
+            Order::GoOnRevoking(lease, reply) => {
+                let result = self.go_on_revoking(lease);
+                reply.send(result);
+            }
+            Order::Expire(reply) => {
+                let result = self.expire();
+                reply.send(result);
+            }
             Order::Promote(rebuild, upkeep, reply) => {
                 let result = self.promote(rebuild);
                 reply.send(result.map(|promotion| (promotion, upkeep)));
@@ -362,7 +391,9 @@ impl Desk {
         let now = Instant::now();
         self.space.keep_ballast(now);
         self.watch_space(now);
+        self.watch_clock();
         metrics::sizes(&self.shared);
+        metrics::leases(self.leases.len());
     }
 
     /// Says whether there is room, for health and for the batch at hand.
@@ -407,6 +438,7 @@ impl Desk {
         for order in self.orders.try_iter() {
             refuse(*order, &EngineError::Closed);
         }
+        self.note_lease_time();
         self.settle();
         self.shared.set_store(None);
         // The database closes its file here, unless a reader outlives its thread.
@@ -421,6 +453,9 @@ fn refuse(order: Order, error: &EngineError) {
         Order::Commit(order) => order.answer(Err(error.clone())),
         Order::Compact(_, reply) => reply.send(Err(error.clone())),
         Order::Scrub(reply) => reply.send(Err(error.clone())),
+        Order::Grant(_, reply) => reply.send(Err(error.clone())),
+        Order::Revoke(_, reply) | Order::GoOnRevoking(_, reply) => reply.send(Err(error.clone())),
+        Order::Expire(reply) => reply.send(Err(error.clone())),
         Order::Promote(rebuild, _, reply) => {
             drop(rebuild);
             reply.send(Err(error.clone()));
