@@ -46,7 +46,7 @@ use readers::{Counts, ReadError, Readers, horizon, read_history, read_key, read_
 use rebuild::{Progress, Rebuild};
 use shared::Shared;
 use store::Store;
-use writer::{Order, Promotion, Writer};
+use writer::{LeaseOrder, Order, Promotion, Writer};
 
 /// The engine; see the module's documentation.
 pub struct EmbeddedEngine {
@@ -332,19 +332,19 @@ impl Engine for EmbeddedEngine {
 
     fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
         self.writer
-            .ask(move |reply| Order::Grant(ttl, reply))
+            .ask(move |reply| Order::Lease(LeaseOrder::Grant(ttl, reply)))
             .boxed()
     }
 
     fn revoke(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), EngineError>> {
         async move {
-            let begin = |reply| Order::Revoke(lease, reply);
+            let begin = |reply| Order::Lease(LeaseOrder::Revoke(lease, reply));
             let mut more = self.writer.ask(begin).await?;
             while more {
                 // Others write in between.
                 more = self
                     .writer
-                    .ask(|reply| Order::GoOnRevoking(lease, reply))
+                    .ask(|reply| Order::Lease(LeaseOrder::GoOnRevoking(lease, reply)))
                     .await?;
             }
             Ok(())
@@ -353,7 +353,9 @@ impl Engine for EmbeddedEngine {
     }
 
     fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>> {
-        self.writer.ask(Order::Expire).boxed()
+        self.writer
+            .ask(|reply| Order::Lease(LeaseOrder::Expire(reply)))
+            .boxed()
     }
 
     fn health(&self) -> Health {

@@ -190,6 +190,8 @@ pub fn mark(revision: u64, (time_nanos, superseded_bytes): (u64, u64)) -> Mark {
 /// Table `meta`, read as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meta {
+    /// The version of tables and rows.
+    pub format: u32,
     /// The store's name, drawn when it was made.
     pub store: [u8; 16],
     /// Counts.
@@ -206,6 +208,7 @@ impl Meta {
     /// An empty store's.
     pub fn new(store: [u8; 16]) -> Meta {
         Meta {
+            format: FORMAT,
             store,
             totals: Totals::default(),
             compacted: Revision::ZERO,
@@ -241,6 +244,7 @@ impl Meta {
             });
         }
         Ok(Some(Meta {
+            format,
             store: row(&table, name::STORE)?,
             totals: read_totals(&table)?,
             compacted: Revision(u64::from_le_bytes(row(&table, name::COMPACTED)?)),

@@ -17,7 +17,7 @@ use super::fence::{Fence, Fenced};
 use super::identity::{self, StoreName};
 use super::ledger::{LastMark, decode, missing};
 use super::record::LeaseRecord;
-use super::schema::{EVENTS, LEASES, LIVE, Live, Meta, SUPERSEDED, TIMELINE};
+use super::schema::{ATTACHED, EVENTS, LEASES, LIVE, Live, Meta, SUPERSEDED, TIMELINE};
 use crate::storage::live::Leases;
 
 /// Records at the end of the log that opening reads, to see that they are there and whole.
@@ -205,6 +205,10 @@ impl Store {
         verify_tail(&transaction, meta)?;
         verify_live(&transaction, meta)?;
         transaction.open_table(SUPERSEDED)?;
+        if meta.format > 1 {
+            transaction.open_table(LEASES)?;
+            transaction.open_table(ATTACHED)?;
+        }
         let timeline = transaction.open_table(TIMELINE)?;
         let last = timeline.last()?;
         Ok(LastMark {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use actors::engine::{EngineError, Expiry, Lease, LeaseId};
 
-use super::Desk;
+use super::{Desk, Reply};
 use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::lease_clock::{Jump, LeaseClock};
 use crate::storage::embedded::ledger::{Ledger, Moment};
@@ -17,6 +17,31 @@ use crate::storage::live::Leases;
 
 /// Keys deleted in one step at most: what watchers get in one go.
 const STEP_KEYS: usize = 64;
+
+/// What the writer may be asked to do about leases.
+pub(in crate::storage::embedded) enum LeaseOrder {
+    /// Grant one that lives so long.
+    Grant(Duration, Reply<Lease>),
+    /// Revoke one and delete some of its keys; the answer is whether there are more.
+    Revoke(LeaseId, Reply<bool>),
+    /// Delete more keys of one that was revoked.
+    GoOnRevoking(LeaseId, Reply<bool>),
+    /// Delete some of the keys that have outlived theirs.
+    Expire(Reply<Expiry>),
+}
+
+impl LeaseOrder {
+    /// Answers an order that can't be carried out.
+    pub(super) fn refuse(self, error: &EngineError) {
+        match self {
+            LeaseOrder::Grant(_, reply) => reply.send(Err(error.clone())),
+            LeaseOrder::Revoke(_, reply) | LeaseOrder::GoOnRevoking(_, reply) => {
+                reply.send(Err(error.clone()));
+            }
+            LeaseOrder::Expire(reply) => reply.send(Err(error.clone())),
+        }
+    }
+}
 
 /// What the writer knows of leases.
 pub(super) struct LeaseDesk {
@@ -91,6 +116,15 @@ impl LeaseDesk {
 }
 
 impl Desk {
+    pub(super) fn see_to_lease(&mut self, order: LeaseOrder) {
+        match order {
+            LeaseOrder::Grant(ttl, reply) => reply.send(self.grant(ttl)),
+            LeaseOrder::Revoke(lease, reply) => reply.send(self.revoke(lease)),
+            LeaseOrder::GoOnRevoking(lease, reply) => reply.send(self.go_on_revoking(lease)),
+            LeaseOrder::Expire(reply) => reply.send(self.expire()),
+        }
+    }
+
     fn lease_time(&self) -> Duration {
         self.leases.clock.now((self.shared.options.uptime)())
     }
@@ -125,7 +159,7 @@ impl Desk {
 
     /// Grants a lease. No sync: whatever is attached to it later brings one along, and a lease
     /// that a power cut takes before that has kept nothing alive.
-    pub(super) fn grant(&mut self, ttl: Duration) -> Result<Lease, EngineError> {
+    fn grant(&mut self, ttl: Duration) -> Result<Lease, EngineError> {
         if let Some(why) = self.watch_space(Instant::now()) {
             return Err(EngineError::OutOfSpace(why));
         }
@@ -154,7 +188,7 @@ impl Desk {
 
     /// Revokes a lease, durably, and deletes its keys as far as one step goes; says whether there
     /// are more.
-    pub(super) fn revoke(&mut self, lease: LeaseId) -> Result<bool, EngineError> {
+    fn revoke(&mut self, lease: LeaseId) -> Result<bool, EngineError> {
         if !self.leases.leases.can_be_revoked(lease) {
             return Err(EngineError::LeaseNotFound(lease));
         }
@@ -170,7 +204,7 @@ impl Desk {
     }
 
     /// Deletes more keys of a lease that was revoked.
-    pub(super) fn go_on_revoking(&mut self, lease: LeaseId) -> Result<bool, EngineError> {
+    fn go_on_revoking(&mut self, lease: LeaseId) -> Result<bool, EngineError> {
         // Expiry may have been faster.
         if self.leases.leases.contains(lease) {
             self.end(None, |leases| leases.contains(lease).then_some(lease))?;
@@ -179,7 +213,7 @@ impl Desk {
     }
 
     /// Deletes some of the keys that have outlived their lease.
-    pub(super) fn expire(&mut self) -> Result<Expiry, EngineError> {
+    fn expire(&mut self) -> Result<Expiry, EngineError> {
         self.watch_clock();
         let now = self.lease_time();
         let expired = match self.leases.leases.due(now) {

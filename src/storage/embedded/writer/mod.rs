@@ -12,8 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use actors::engine::{
-    Change, EngineError, Event, Expiry, Health, Lease, LeaseId, Maintenance, Mutation, Outcome,
-    Revision,
+    Change, EngineError, Event, Health, Maintenance, Mutation, Outcome, Revision,
 };
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -29,6 +28,7 @@ use super::shared::Shared;
 use super::space::Space;
 use super::store::{Opened, Store};
 use leases::LeaseDesk;
+pub(super) use leases::LeaseOrder;
 
 /// What a mutation weighs in the queue beside its value.
 const ORDER_BYTES: usize = 1024;
@@ -50,14 +50,8 @@ pub(super) enum Order {
     Compact(Revision, Reply<()>),
     /// Remove some of what was compacted.
     Scrub(Reply<Maintenance>),
-    /// Grant a lease that lives so long.
-    Grant(Duration, Reply<Lease>),
-    /// Revoke a lease and delete some of its keys; the answer is whether there are more.
-    Revoke(LeaseId, Reply<bool>),
-    /// Delete more keys of a lease that was revoked.
-    GoOnRevoking(LeaseId, Reply<bool>),
-    /// Delete some of the keys that have outlived their lease.
-    Expire(Reply<Expiry>),
+    /// Do something about leases.
+    Lease(LeaseOrder),
     /// Put a rebuilt file in the log's place; it comes back if it can't be done yet.
     Promote(Box<Rebuild>, HeldUpkeep, Reply<(Promotion, HeldUpkeep)>),
     /// A reader found this database broken.
@@ -349,22 +343,7 @@ impl Desk {
                 let result = self.scrub();
                 reply.send(result);
             }
-            Order::Grant(ttl, reply) => {
-                let result = self.grant(ttl);
-                reply.send(result);
-            }
-            Order::Revoke(lease, reply) => {
-                let result = self.revoke(lease);
-                reply.send(result);
-            }
-            Order::GoOnRevoking(lease, reply) => {
-                let result = self.go_on_revoking(lease);
-                reply.send(result);
-            }
-            Order::Expire(reply) => {
-                let result = self.expire();
-                reply.send(result);
-            }
+            Order::Lease(order) => self.see_to_lease(order),
             Order::Promote(rebuild, upkeep, reply) => {
                 let result = self.promote(rebuild);
                 reply.send(result.map(|promotion| (promotion, upkeep)));
@@ -453,9 +432,7 @@ fn refuse(order: Order, error: &EngineError) {
         Order::Commit(order) => order.answer(Err(error.clone())),
         Order::Compact(_, reply) => reply.send(Err(error.clone())),
         Order::Scrub(reply) => reply.send(Err(error.clone())),
-        Order::Grant(_, reply) => reply.send(Err(error.clone())),
-        Order::Revoke(_, reply) | Order::GoOnRevoking(_, reply) => reply.send(Err(error.clone())),
-        Order::Expire(reply) => reply.send(Err(error.clone())),
+        Order::Lease(order) => order.refuse(error),
         Order::Promote(rebuild, _, reply) => {
             drop(rebuild);
             reply.send(Err(error.clone()));
