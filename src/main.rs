@@ -20,7 +20,7 @@ fn main() -> ExitCode {
         Wish::Done(code) => code,
         Wish::Serve(config) => actix::System::new().block_on(serve(*config, started)),
         Wish::Compact(config) => cli::compact::run(&config, |config| {
-            daemon::open_engine(config).map_err(|error| error.to_string())
+            daemon::open_local(config).map_err(|error| error.to_string())
         }),
         Wish::StorageTable(config) => cli::storage::table::run(&config, daemon::storage_factory),
     }

@@ -3,7 +3,8 @@
 #   tests/run.sh                     what a change must pass
 #   tests/run.sh --long              the same with many more rounds of crashes, kills, updates and schedules
 #   tests/run.sh -- blackbox kill    further words go to the test runner (here: filters)
-# Fetches the kubectls that tests use and builds a client of client-go, once, into ${XDG_CACHE_HOME:-~/.cache}/taffrail, without root.
+# Fetches the kubectls and etcds that tests use and builds a client of client-go, once, without root, into
+# ${XDG_CACHE_HOME:-~/.cache}/taffrail.
 #   --runner cargo|nextest           default: cargo-nextest where it is installed, else cargo test
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,7 +16,7 @@ while [ $# -gt 0 ]; do
     --long) long=1 ;;
     --runner) runner=${2:?--runner needs cargo or nextest}; shift ;;
     --) shift; break ;;
-    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "run.sh: unknown argument $1 (see --help)" >&2; exit 2 ;;
   esac
   shift
@@ -34,6 +35,19 @@ kubectl 1.32 trixie kubectl
 # Debian's unstable suite moves: where it has no 1.36 any more the tests of that version say so and pass.
 missing=
 kubectl 1.36 sid kubectl || { missing=1.36; export TAFFRAIL_KUBECTL_1_36=none; }
+
+etcd() { # version suite: fetch it and tell the tests where it is
+  local name=TAFFRAIL_ETCD_${1//./_}
+  if [ -z "${!name:-}" ]; then
+    tests/fetch-etcd.sh "$2" "$1" "$cache/etcd-$1"
+    export "$name=$cache/etcd-$1/etcd"
+  fi
+}
+etcd 3.4 bookworm
+etcd 3.5 trixie
+# Debian has no etcd 3.6: where TAFFRAIL_ETCD_3_6 names one, its tests run, else they say so and pass.
+: "${TAFFRAIL_ETCD_3_6:=none}"
+export TAFFRAIL_ETCD_3_6
 
 if [ -z "${TAFFRAIL_INFORMERS:-}" ]; then
   tests/build-informers.sh "$cache/informers"
@@ -59,4 +73,5 @@ case $runner in
   cargo) RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) * 2))} cargo test --workspace --no-fail-fast -- "$@" ;;
   *) echo "run.sh: --runner $runner: neither cargo nor nextest" >&2; exit 2 ;;
 esac
+[ "$TAFFRAIL_ETCD_3_6" != none ] || echo "run.sh: no etcd 3.6 (TAFFRAIL_ETCD_3_6): its tests were not run"
 [ -z "$missing" ] || echo "run.sh: kubectl $missing could not be had: its tests were not run"

@@ -202,7 +202,8 @@ pub struct Event {
     pub value: Bytes,
     /// The revision that brought the key into being (equal to `revision` for a create).
     pub create_revision: Revision,
-    /// The revision of the key's value before this event; 0 when it was absent.
+    /// The revision of the key's value before this event; 0 when it was absent. An engine that
+    /// has forgotten it names a revision at which that value was the newest.
     pub prev_revision: Revision,
     /// Puts since the key came into being; 0 for a delete.
     pub version: u64,
@@ -380,6 +381,18 @@ pub trait Feed: Send {
     fn next(&mut self) -> BoxFuture<'_, Result<FeedItem, EngineError>>;
 }
 
+/// How a feed comes to tell that nothing more of its prefix happened up to some revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FeedProgress {
+    /// By itself and at once: a reader of [`Engine::current`] only has to wait for it.
+    Immediate,
+    /// Soon after [`Engine::request_progress`] (ST-71).
+    OnRequest,
+    /// Now and then, and nobody can make it (ST-72): a reader who needs the newest state reads
+    /// the store (LI-32).
+    Seldom,
+}
+
 /// How much history to keep: whichever of the two keeps less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
@@ -468,6 +481,23 @@ pub trait Engine: Send + Sync + 'static {
 
     /// The newest position known without any I/O; it may lag behind [`Engine::current`].
     fn known(&self, prefix: &Prefix) -> Position;
+
+    /// How feeds of this engine tell of progress. It may become known, or change, while running.
+    fn feed_progress(&self) -> FeedProgress {
+        FeedProgress::Immediate
+    }
+
+    /// Somebody waits for the feeds of this very prefix to have told of everything up to this
+    /// revision. Wishes are kept for a few seconds, so that one asked for a moment too early is
+    /// fulfilled as well; without [`FeedProgress::OnRequest`] nothing happens.
+    fn request_progress(&self, _prefix: &Prefix, _up_to: Revision) {}
+
+    /// A number that changes when the store turns out to have lost revisions that it had shown, or
+    /// to be another one altogether: whatever was remembered of it is void then. Its feeds end
+    /// with [`EngineError::Compacted`].
+    fn lineage(&self) -> u64 {
+        0
+    }
 
     /// The newest revision that retention would forget at this time.
     ///

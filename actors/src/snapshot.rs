@@ -54,6 +54,22 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// All objects of a resource as they were at a revision; quickest in order of their keys.
+    pub fn of(
+        objects: impl IntoIterator<Item = Arc<CachedObject>>,
+        revision: Revision,
+    ) -> Snapshot {
+        let objects: OrdSet<Filed> = objects.into_iter().map(Filed).collect();
+        let bytes = objects.iter().map(|filed| filed.0.wire.len() as u64).sum();
+        Snapshot {
+            revision,
+            objects,
+            bytes,
+            // Not known any better: the newest event before the list may have been a delete.
+            last_event: revision,
+        }
+    }
+
     /// The revision of the newest event of the resource that it shows, deletes included. Nothing
     /// of the resource happened between it and `revision`, so that a snapshot answers an exact
     /// list at any revision from here up to `revision`.

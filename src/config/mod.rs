@@ -41,12 +41,30 @@ impl Config {
         Ok(config)
     }
 
+    /// Which engine keeps the objects, by all that is set: never [`StorageBackend::Unset`].
+    pub fn backend(&self) -> StorageBackend {
+        match self.storage_backend {
+            StorageBackend::Unset if self.etcd_servers.0.is_empty() => StorageBackend::Embedded,
+            StorageBackend::Unset => StorageBackend::Etcd3,
+            set => set,
+        }
+    }
+
     /// What no single value shows: settings that don't go together.
     fn check(&self) -> Result<(), ConfigError> {
         if self.tls_cert_file.is_set() != self.tls_private_key_file.is_set() {
             return Err(ConfigError::together(
                 "tls-cert-file",
                 "tls-private-key-file",
+            ));
+        }
+        if self.etcd_certfile.is_set() != self.etcd_keyfile.is_set() {
+            return Err(ConfigError::together("etcd-certfile", "etcd-keyfile"));
+        }
+        if self.backend() == StorageBackend::Etcd3 && self.etcd_servers.0.is_empty() {
+            return Err(ConfigError::missing(
+                "etcd-servers",
+                "storage-backend=etcd3",
             ));
         }
         let reloads = self.encryption_provider_config_automatic_reload.0;

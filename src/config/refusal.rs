@@ -58,6 +58,10 @@ impl ConfigError {
         ))
     }
 
+    pub(super) fn missing(name: &str, because: &str) -> ConfigError {
+        ConfigError::of_settings(format!("--{name} must be specified with --{because}"))
+    }
+
     pub(super) fn clash(one: &str, other: &str) -> ConfigError {
         ConfigError::of_settings(format!(
             "--{one} is the address and port of --{other}; give it another, or 0 to switch it off"

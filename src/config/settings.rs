@@ -125,9 +125,47 @@ settings! {
     metrics_bind_address: MetricsAddress ["ADDRESS:PORT"] =
         MetricsAddress(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 9464))));
 
-    /// Where objects are kept: embedded (in data-dir) or memory (nothing survives the process).
-    /// [default: embedded]
-    storage_backend: StorageBackend ["BACKEND"] = StorageBackend::Embedded;
+    /// Where objects are kept: embedded (in data-dir), etcd3 (at etcd-servers) or memory (nothing
+    /// survives the process). Unset it is etcd3 with etcd-servers, else embedded.
+    /// [default: none]
+    storage_backend: StorageBackend ["BACKEND"] = StorageBackend::Unset;
+
+    /// URLs of the members of the etcd cluster that keeps the objects, separated by commas.
+    /// [default: none]
+    etcd_servers: Names ["URLS"] = Names::default();
+
+    /// Authority (PEM) that signed the certificates of etcd's servers.
+    /// [default: none]
+    etcd_cafile: FilePath ["FILE"] = FilePath::unset();
+
+    /// Certificate (PEM) that this daemon shows to etcd.
+    /// [default: none]
+    etcd_certfile: FilePath ["FILE"] = FilePath::unset();
+
+    /// Private key (PEM) of etcd-certfile.
+    /// [default: none]
+    etcd_keyfile: FilePath ["FILE"] = FilePath::unset();
+
+    /// Time between two compactions of etcd's history, which all daemons and kube-apiservers on the
+    /// cluster agree on; 0 leaves them to the others. The embedded store has retention-age.
+    /// [default: 5m]
+    etcd_compaction_interval: Period ["DURATION"] = Period(Duration::from_secs(300));
+
+    /// How often objects are counted for metrics, whatever keeps them; 0 never.
+    /// [default: 1m]
+    etcd_count_metric_poll_period: Period ["DURATION"] = Period(Duration::from_secs(60));
+
+    /// How often etcd is asked for the size of its database, for metrics; 0 never.
+    /// [default: 30s]
+    etcd_db_metric_poll_interval: Period ["DURATION"] = Period(Duration::from_secs(30));
+
+    /// How long etcd may take to answer for /healthz; 0 is the default.
+    /// [default: 2s]
+    etcd_healthcheck_timeout: Period ["DURATION"] = Period(Duration::from_secs(2));
+
+    /// How long etcd may take to answer for /readyz; 0 is the default.
+    /// [default: 2s]
+    etcd_readycheck_timeout: Period ["DURATION"] = Period(Duration::from_secs(2));
 
     /// What every key in the store begins with.
     /// [default: /registry]

@@ -59,7 +59,12 @@ fn a_refused_flag_is_named_with_its_value_in_one_line() {
         ),
         (
             "--storage-backend=etcd",
-            "--storage-backend=etcd: not one of embedded, memory",
+            "--storage-backend=etcd: unknown storage type: etcd; there are embedded, etcd3 and \
+             memory",
+        ),
+        (
+            "--storage-backend=etcd2",
+            "--storage-backend=etcd2: etcd2 is no longer supported as a storage backend; use etcd3",
         ),
         (
             "--max-connections=many",

@@ -286,13 +286,44 @@ macro_rules! words {
     };
 }
 
-words! {
-    /// Which engine keeps the objects.
-    StorageBackend {
-        /// The event log in the data directory.
-        Embedded = "embedded",
-        /// Memory alone, for tests.
-        Memory = "memory",
+/// Which engine keeps the objects (SF-5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorageBackend {
+    /// Whatever the other settings say: etcd where servers are named, else the embedded one.
+    Unset,
+    /// The event log in the data directory.
+    Embedded,
+    /// An etcd cluster.
+    Etcd3,
+    /// Memory alone, for tests.
+    Memory,
+}
+
+impl FromStr for StorageBackend {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<StorageBackend, String> {
+        match text {
+            "" => Ok(StorageBackend::Unset),
+            "embedded" => Ok(StorageBackend::Embedded),
+            "etcd3" => Ok(StorageBackend::Etcd3),
+            "memory" => Ok(StorageBackend::Memory),
+            "etcd2" => Err("etcd2 is no longer supported as a storage backend; use etcd3".into()),
+            other => Err(format!(
+                "unknown storage type: {other}; there are embedded, etcd3 and memory"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for StorageBackend {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            StorageBackend::Unset => "",
+            StorageBackend::Embedded => "embedded",
+            StorageBackend::Etcd3 => "etcd3",
+            StorageBackend::Memory => "memory",
+        })
     }
 }
 

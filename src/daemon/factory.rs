@@ -33,7 +33,7 @@ pub fn storage_factory(config: &Config) -> Result<StorageFactory, FactoryError> 
     });
     let options = StorageOptions {
         root: config.etcd_prefix.clone(),
-        servers: Vec::new(),
+        servers: super::stores::base_servers(config),
         media_type: match config.storage_media_type {
             StorageMediaType::Json => MediaType::Json,
             StorageMediaType::Yaml => MediaType::Yaml,

@@ -4,19 +4,20 @@
 
 mod encryption;
 mod factory;
+mod stores;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::dispatcher::{DispatcherConfig, LocalDispatcher};
-use actors::engine::{Engine, Health as EngineHealth, Retention};
+use actors::engine::{Engine, Retention};
 use actors::ring::RingLimits;
 use actors::supervisor::{House, HouseConfig, HouseError, StoreSpec};
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::cli::Announcement;
-use crate::config::{Config, StorageBackend};
+use crate::config::Config;
 use crate::registry::Catalog;
 use crate::server::auth::{AdminError, Authenticator, load_or_create_token, write_kubeconfig};
 use crate::server::filters::in_flight::InFlightLimits;
@@ -25,16 +26,18 @@ use crate::server::heavy::HeavyWork;
 use crate::server::listener::{BindError, MetricsListener, Running, Server};
 use crate::server::service::{Service, Shared, SharedParts};
 use crate::server::tls::{Tls, TlsError};
-use crate::storage::census;
+use crate::storage::census::{self, Census};
+use crate::storage::embedded::OpenError;
 use crate::storage::embedded::disk::Directory;
-use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions, OpenError};
 use crate::storage::encryption::{self as at_rest, Encryption, EncryptionError};
-use crate::storage::factory::{BASE, BackEnd, Engines, FactoryError, StoragePlan};
-use crate::storage::memory::MemoryEngine;
+use crate::storage::etcd::ConnectError;
+use crate::storage::factory::{Engines, FactoryError, StoragePlan};
 use crate::telemetry;
 use crate::upkeep::{Upkeep, ensure_system_namespaces};
 
 pub use factory::storage_factory;
+use stores::Stores;
+pub use stores::open_local;
 
 /// The resource that upkeep follows.
 const NAMESPACES: &str = "namespaces";
@@ -54,12 +57,9 @@ pub enum StartError {
     /// The encryption configuration can't be used (SF-32).
     #[error(transparent)]
     Encryption(#[from] EncryptionError),
-    /// Servers that keep resources, which nothing can speak to yet.
-    #[error("--etcd-servers-overrides={servers}: etcd servers can't be used yet")]
-    Servers {
-        /// The servers.
-        servers: String,
-    },
+    /// An etcd can't be spoken to as it is configured.
+    #[error(transparent)]
+    Etcd(#[from] ConnectError),
     /// Certificates can't be read or made.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -84,7 +84,7 @@ impl StartError {
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
-            StartError::Factory(_) | StartError::Encryption(_) | StartError::Servers { .. }
+            StartError::Factory(_) | StartError::Encryption(_) | StartError::Etcd(_)
         )
     }
 }
@@ -116,19 +116,18 @@ impl Daemon {
         recorder: PrometheusHandle,
         started: Instant,
     ) -> Result<Daemon, StartError> {
-        // What is refused is refused before anything else is said.
         let encryption = encryption::load(&config)?;
-        let factory = storage_factory(&config)?;
         let server = Server::bind(&config)?;
         let metrics_listener = config
             .metrics_bind_address
             .0
             .map(MetricsListener::bind)
             .transpose()?;
-        let directory = hold_directory(&config)?;
+        let directory = stores::hold_directory(&config)?;
+        let factory = storage_factory(&config)?;
         factory::warn(&config, &factory);
-        let engine = open_engine(&config)?;
-        let engines = open_overrides(engine.clone(), &factory.back_ends())?;
+        let stores = Stores::open(&config, &factory.back_ends())?;
+        let engines = stores.engines.clone();
         let address = server.local_address();
         let tls = Tls::load_or_create(&config)?;
         let data_dir = config.data_dir.as_path();
@@ -150,7 +149,7 @@ impl Daemon {
             .map(|plan| (plan.definition(), plan.build(&house)));
         let catalog = Arc::new(Catalog::assemble(&config.etcd_prefix, storages.collect()));
         let parts = house.clone();
-        let health = Health::new(checks(&engines, &config)).telling(move || not_at_work(&parts));
+        let health = Health::new(checks(&stores, &config)).telling(move || not_at_work(&parts));
         let health = Arc::new(health);
         let namespaces = house.cacher(NAMESPACES).ok_or(StartError::NoNamespaces)?;
         let upkeep = Upkeep::start(catalog.clone(), namespaces);
@@ -158,7 +157,7 @@ impl Daemon {
         describe_metrics();
         let mut background = vec![
             actix_rt::spawn(telemetry::upkeep(recorder.clone())),
-            actix_rt::spawn(census::run(counted(&catalog), engine.clone())),
+            actix_rt::spawn(census(&config, &catalog, stores).run()),
             actix_rt::spawn(complete_start(
                 house.clone(),
                 catalog.clone(),
@@ -265,42 +264,6 @@ impl Daemon {
     }
 }
 
-/// Takes the data directory where no engine does: certificates and token are in it whatever the
-/// store, and two daemons would write them over each other.
-fn hold_directory(config: &Config) -> Result<Option<Directory>, StartError> {
-    Ok(match config.storage_backend {
-        StorageBackend::Memory => Some(Directory::open(config.data_dir.as_path())?),
-        StorageBackend::Embedded => None,
-    })
-}
-
-/// Opens the store of the configuration.
-///
-/// # Errors
-/// [`StartError`] when it is damaged, held by another daemon, or its directory can't be used.
-pub fn open_engine(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
-    Ok(match config.storage_backend {
-        StorageBackend::Memory => MemoryEngine::new(),
-        StorageBackend::Embedded => {
-            let defaults = EmbeddedOptions::new(config.data_dir.as_path());
-            EmbeddedEngine::open(EmbeddedOptions {
-                reserve_bytes: config.disk_reserve_bytes.0,
-                ..defaults
-            })?
-        }
-    })
-}
-
-/// The engine of each back end.
-fn open_overrides(base: Arc<dyn Engine>, back_ends: &[BackEnd]) -> Result<Engines, StartError> {
-    match back_ends.iter().find(|back_end| back_end.name != BASE) {
-        None => Ok(Engines::of(base)),
-        Some(back_end) => Err(StartError::Servers {
-            servers: back_end.servers.join(";"),
-        }),
-    }
-}
-
 fn house_config(config: &Config, engines: &Engines) -> HouseConfig {
     let retention = Retention {
         age: config.retention_age.0,
@@ -322,22 +285,9 @@ fn house_config(config: &Config, engines: &Engines) -> HouseConfig {
 }
 
 /// What health is asked, beside what always is asked.
-fn checks(engines: &Engines, config: &Config) -> Vec<Check> {
-    let engines = engines.clone();
-    // Nothing that a restart would mend: reads go on from the caches meanwhile.
-    let storage = Check::of_readiness("storage", move || {
-        engines
-            .iter()
-            .try_for_each(|(name, engine)| match engine.health() {
-                EngineHealth::Serving => Ok(()),
-                EngineHealth::ReadOnly(why) | EngineHealth::Down(why) => {
-                    Err(format!("{name}: {why}"))
-                }
-            })
-    });
-    std::iter::once(storage)
-        .chain(encryption::check(config))
-        .collect()
+fn checks(stores: &Stores, config: &Config) -> Vec<Check> {
+    let checks = stores.checks().into_iter();
+    checks.chain(encryption::check(config)).collect()
 }
 
 fn not_at_work(house: &House) -> Vec<String> {
@@ -348,16 +298,16 @@ fn not_at_work(house: &House) -> Vec<String> {
         .collect()
 }
 
-fn counted(
-    catalog: &Catalog,
-) -> Vec<(
-    &'static crate::api::resource::ResourceDefinition,
-    Arc<dyn crate::storage::Storage>,
-)> {
-    let stores = catalog.stores().iter();
-    stores
-        .map(|store| (store.definition(), store.storage().clone()))
-        .collect()
+/// What is counted for metrics.
+fn census(config: &Config, catalog: &Catalog, stores: Stores) -> Census {
+    let resources = catalog.stores().iter();
+    Census {
+        stores: resources
+            .map(|store| (store.definition(), store.storage().clone()))
+            .collect(),
+        engines: stores.measured,
+        period: config.etcd_count_metric_poll_period.0,
+    }
 }
 
 fn describe_metrics() {

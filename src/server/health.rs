@@ -1,5 +1,6 @@
 //! `/livez`, `/readyz`, `/healthz` (API-47 to API-51).
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::StatusCode;
@@ -46,7 +47,9 @@ pub type Probe = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// A check by name.
 pub struct Check {
-    name: &'static str,
+    name: Cow<'static, str>,
+    /// What excludes it beside its name (OP-23).
+    group: &'static str,
     /// The roots it counts for.
     roots: &'static [Root],
     probe: Probe,
@@ -55,11 +58,12 @@ pub struct Check {
 impl Check {
     /// A check that counts for all three roots.
     pub fn new(
-        name: &'static str,
+        name: impl Into<Cow<'static, str>>,
         probe: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     ) -> Check {
         Check {
-            name,
+            name: name.into(),
+            group: "",
             roots: &[Root::Healthz, Root::Livez, Root::Readyz],
             probe: Box::new(probe),
         }
@@ -68,7 +72,7 @@ impl Check {
     /// A check that counts for `/readyz` alone: what mends itself, or can't be mended by killing
     /// the process.
     pub fn of_readiness(
-        name: &'static str,
+        name: impl Into<Cow<'static, str>>,
         probe: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     ) -> Check {
         Check {
@@ -79,13 +83,18 @@ impl Check {
 
     /// A check that counts for `/readyz` and `/healthz`: what no new start of the process mends.
     pub fn not_of_liveness(
-        name: &'static str,
+        name: impl Into<Cow<'static, str>>,
         probe: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     ) -> Check {
         Check {
             roots: &[Root::Healthz, Root::Readyz],
             ..Check::new(name, probe)
         }
+    }
+
+    /// A check that is excluded together with others, by the name of their group (OP-23).
+    pub fn in_group(self, group: &'static str) -> Check {
+        Check { group, ..self }
     }
 }
 
@@ -108,7 +117,8 @@ pub struct Health {
 
 /// What a check found.
 struct Finding {
-    name: &'static str,
+    name: Cow<'static, str>,
+    group: &'static str,
     outcome: Outcome,
 }
 
@@ -169,11 +179,11 @@ impl Health {
 
     fn findings(&self, root: Root, excluded: &[&str]) -> Vec<Finding> {
         let counts = |check: &&Check| check.roots.contains(&root);
-        let ping = (PING, Outcome::Passed);
+        let ping = Finding::of(PING, Ok(()));
         let checks = self.checks.iter().filter(counts);
-        let checks = checks.map(|check| match (check.probe)() {
-            Ok(()) => (check.name, Outcome::Passed),
-            Err(error) => (check.name, Outcome::Failed(error)),
+        let checks = checks.map(|check| Finding {
+            group: check.group,
+            ..Finding::of(check.name.clone(), (check.probe)())
         });
         let of_readiness = [
             (
@@ -191,20 +201,21 @@ impl Health {
             .into_iter()
             .filter(|_| root == Root::Readyz)
             .map(|(name, fails, why)| match fails {
-                true => (name, Outcome::Failed(why.to_owned())),
-                false => (name, Outcome::Passed),
+                true => Finding::of(name, Err(why.to_owned())),
+                false => Finding::of(name, Ok(())),
             });
         std::iter::once(ping)
             .chain(checks)
             .chain(of_readiness)
-            .map(|(name, outcome)| Finding {
-                name,
-                outcome: if excluded.contains(&name) {
-                    Outcome::Excluded
-                } else {
-                    outcome
+            .map(
+                |finding| match excluded.iter().any(|one| finding.is_called(one)) {
+                    true => Finding {
+                        outcome: Outcome::Excluded,
+                        ..finding
+                    },
+                    false => finding,
                 },
-            })
+            )
             .collect()
     }
 
@@ -216,7 +227,7 @@ impl Health {
             if let Outcome::Failed(error) = &finding.outcome {
                 tracing::debug!(
                     root = root.name(),
-                    check = finding.name,
+                    check = %finding.name,
                     "health check failed: {error}"
                 );
             }
@@ -257,6 +268,22 @@ impl Health {
 }
 
 impl Finding {
+    fn of(name: impl Into<Cow<'static, str>>, found: Result<(), String>) -> Finding {
+        Finding {
+            name: name.into(),
+            group: "",
+            outcome: match found {
+                Ok(()) => Outcome::Passed,
+                Err(error) => Outcome::Failed(error),
+            },
+        }
+    }
+
+    /// Whether a name to exclude is that of the check, or of its group.
+    fn is_called(&self, name: &str) -> bool {
+        self.name == name || (!self.group.is_empty() && self.group == name)
+    }
+
     fn is_failure(&self) -> bool {
         matches!(self.outcome, Outcome::Failed(_))
     }
@@ -275,7 +302,7 @@ impl Finding {
 fn unmatched(excluded: &[&str], findings: &[Finding]) -> String {
     let unknown: Vec<String> = excluded
         .iter()
-        .filter(|name| !findings.iter().any(|finding| finding.name == **name))
+        .filter(|name| !findings.iter().any(|finding| finding.is_called(name)))
         .map(|name| format!("{name:?}"))
         .collect();
     if unknown.is_empty() {
@@ -381,6 +408,28 @@ mod tests {
             text.contains("warn: some health checks cannot be excluded: no matches for \"none\"\n")
         );
         assert!(text.ends_with("readyz check passed\n"));
+    }
+
+    #[test]
+    fn a_group_of_checks_is_excluded_by_its_name_op_23() {
+        let down = || Err("nobody answers".to_owned());
+        let health = Health::new(vec![
+            Check::not_of_liveness("etcd", down).in_group("etcd"),
+            Check::not_of_liveness("etcd-override-0", down).in_group("etcd"),
+            Check::of_readiness("etcd-readiness", down).in_group("etcd-readiness"),
+        ]);
+        health.complete_start();
+        assert_eq!(asked(&health, "/healthz").0, 500);
+        assert_eq!(asked(&health, "/healthz?exclude=etcd").0, 200);
+        let (code, text) = asked(&health, "/readyz?exclude=etcd");
+        assert_eq!(code, 500);
+        assert!(text.contains("[+]etcd-override-0 excluded: ok\n"), "{text}");
+        assert!(!text.contains("warn"), "{text}");
+        assert_eq!(
+            asked(&health, "/readyz?exclude=etcd&exclude=etcd-readiness").0,
+            200
+        );
+        assert_eq!(asked(&health, "/livez").0, 200);
     }
 
     #[test]

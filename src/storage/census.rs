@@ -9,9 +9,6 @@ use metrics::{Unit, describe_gauge, gauge};
 use super::Storage;
 use crate::api::resource::ResourceDefinition;
 
-/// How often is counted (SF-11).
-pub const PERIOD: Duration = Duration::from_secs(60);
-
 /// Gives every metric of this module its unit and help text.
 pub fn describe() {
     describe_gauge!(
@@ -30,23 +27,42 @@ pub fn describe() {
     describe_gauge!(
         "apiserver_storage_size_bytes",
         Unit::Bytes,
-        "Bytes of the blocks that the store's file takes on disk"
+        "Bytes that the store takes on disk: of its file's blocks, or of etcd's database"
     );
 }
 
-/// Counts at once and then every [`PERIOD`]; never returns.
-pub async fn run(
-    stores: Vec<(&'static ResourceDefinition, Arc<dyn Storage>)>,
-    engine: Arc<dyn Engine>,
-) {
-    let mut ticks = tokio::time::interval(PERIOD);
-    loop {
-        ticks.tick().await;
-        for (definition, storage) in &stores {
-            count(definition, &**storage).await;
+/// What is counted, and how often.
+pub struct Census {
+    /// The stores of all resources.
+    pub stores: Vec<(&'static ResourceDefinition, Arc<dyn Storage>)>,
+    /// The engines, by the name that metrics give them: `etcd-0` and so on, `embedded` (ME-11).
+    pub engines: Vec<(String, Arc<dyn Engine>)>,
+    /// From one count to the next (SF-11); zero is never.
+    pub period: Duration,
+}
+
+impl Census {
+    /// Counts at once and then again and again; comes back only when nothing is to be counted.
+    pub async fn run(self) {
+        if self.period.is_zero() {
+            return;
         }
-        gauge!("apiserver_storage_size_bytes", "storage_cluster_id" => "embedded")
-            .set(engine.stats().file_bytes as f64);
+        let mut ticks = tokio::time::interval(self.period);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            for (definition, storage) in &self.stores {
+                count(definition, &**storage).await;
+            }
+            for (name, engine) in &self.engines {
+                let bytes = engine.stats().file_bytes;
+                // Nothing is known of an etcd that has not answered yet (ME-11).
+                if bytes > 0 {
+                    gauge!("apiserver_storage_size_bytes", "storage_cluster_id" => name.clone())
+                        .set(bytes as f64);
+                }
+            }
+        }
     }
 }
 

@@ -13,6 +13,18 @@ pub struct Keys {
     resource: String,
 }
 
+/// Where all keys begin: with one slash at each end and single ones between (ST-4).
+pub fn root(configured: &str) -> String {
+    let parts: Vec<&str> = configured
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .collect();
+    match parts.is_empty() {
+        true => "/".to_owned(),
+        false => format!("/{}/", parts.join("/")),
+    }
+}
+
 impl Keys {
     /// Keys of a resource at `key_prefix` (such as `services/specs`, with or without a leading
     /// slash) below `root`.
@@ -24,13 +36,8 @@ impl Keys {
         if place.is_empty() {
             return Err(invalid("", "the resource's key prefix is empty"));
         }
-        let parts: Vec<&str> = root.split('/').filter(|part| !part.is_empty()).collect();
-        let root = match parts.is_empty() {
-            true => "/".to_owned(),
-            false => format!("/{}/", parts.join("/")),
-        };
         Ok(Keys {
-            root,
+            root: self::root(root),
             resource: format!("/{place}"),
         })
     }

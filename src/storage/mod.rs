@@ -11,6 +11,7 @@ pub mod codec;
 pub mod dry_run;
 pub mod embedded;
 pub mod encryption;
+pub mod etcd;
 pub mod factory;
 pub mod finishing;
 pub mod keys;

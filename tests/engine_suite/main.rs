@@ -8,6 +8,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod checks;
+#[path = "../servers/mod.rs"]
+mod servers;
 mod subjects;
 
 /// Makes a test of every check on every engine.
@@ -15,6 +17,33 @@ macro_rules! on_every_engine {
     ($($theme:ident { $($check:ident),* $(,)? })*) => {
         on_engine!(memory, memory, $($theme { $($check),* })*);
         on_engine!(embedded, embedded, $($theme { $($check),* })*);
+        on_etcd!(etcd_3_4, "3.4", $($theme { $($check),* })*);
+        on_etcd!(etcd_3_5, "3.5", $($theme { $($check),* })*);
+        on_etcd!(etcd_3_6, "3.6", $($theme { $($check),* })*);
+    };
+}
+
+/// Makes a test of every check on engines with a log of their own: they know who caused an event
+/// and when, what it takes, and what retention leaves of it.
+macro_rules! on_every_log {
+    ($($theme:ident { $($check:ident),* $(,)? })*) => {
+        on_engine!(memory_log, memory, $($theme { $($check),* })*);
+        on_engine!(embedded_log, embedded, $($theme { $($check),* })*);
+    };
+}
+
+macro_rules! on_etcd {
+    ($engine:ident, $version:literal, $($theme:ident { $($check:ident),* $(,)? })*) => {
+        mod $engine {
+            $(mod $theme {
+                $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $check() {
+                    if let Some(subject) = crate::subjects::etcd($version).await {
+                        crate::checks::$theme::$check(subject).await;
+                    }
+                })*
+            })*
+        }
     };
 }
 
@@ -45,7 +74,6 @@ on_every_engine! {
         empty_and_large_values_come_back_as_they_were,
         what_is_too_large_is_refused_and_nothing_is_done,
         dropping_the_future_does_not_take_the_wish_back,
-        origin_and_time_are_kept,
     }
     reads {
         an_absent_key_is_no_error_and_comes_with_the_store_revision_st_21,
@@ -69,7 +97,6 @@ on_every_engine! {
         a_feed_from_the_future_delivers_nothing_up_to_its_start_wa_10,
         a_feed_keeps_to_its_prefix_wa_24,
         a_feed_that_does_not_read_loses_nothing_and_hinders_nobody,
-        feeds_see_an_event_before_its_commit_is_acknowledged,
         many_feeds_and_writers_agree_on_one_order,
         a_deletion_is_fed_with_its_own_revision_pf_1,
         a_feed_from_a_compacted_revision_is_refused_wa_32,
@@ -84,12 +111,8 @@ on_every_engine! {
     compaction {
         a_compacted_revision_can_be_read_and_older_ones_not_li_50_op_13,
         compaction_keeps_what_is_alive,
-        compaction_removes_what_was_superseded,
         previous_values_survive_as_long_as_their_events,
         compacting_the_future_is_refused_and_the_past_is_no_error,
-        removal_in_steps_changes_no_answer,
-        a_deleted_key_is_forgotten_entirely,
-        the_horizon_follows_age_and_bytes,
         compacting_up_to_the_newest_revision_leaves_the_state,
     }
     positions {
@@ -97,6 +120,33 @@ on_every_engine! {
         a_quiet_prefix_stays_where_its_last_event_was,
         the_position_covers_every_acknowledged_commit_st_70,
     }
+    life {
+        a_closed_engine_answers_closed_and_ends_feeds,
+        a_fresh_engine_serves_and_is_empty,
+    }
+}
+
+on_every_log! {
+    commits {
+        origin_and_time_are_kept,
+    }
+    feeds {
+        feeds_see_an_event_before_its_commit_is_acknowledged,
+    }
+    compaction {
+        compaction_removes_what_was_superseded,
+        removal_in_steps_changes_no_answer,
+        a_deleted_key_is_forgotten_entirely,
+        the_horizon_follows_age_and_bytes,
+    }
+    life {
+        stats_follow_puts_and_deletes_st_74,
+    }
+}
+
+on_engine!(
+    memory_leases,
+    memory,
     leases {
         a_put_replaces_the_lease_and_without_one_detaches_it_st_57,
         keys_go_when_their_lease_runs_out_each_by_an_event_wa_23,
@@ -113,9 +163,4 @@ on_every_engine! {
         compaction_forgets_no_lease_that_is_alive,
         readers_and_writers_go_on_while_keys_expire,
     }
-    life {
-        a_closed_engine_answers_closed_and_ends_feeds,
-        a_fresh_engine_serves_and_is_empty,
-        stats_follow_puts_and_deletes_st_74,
-    }
-}
+);

@@ -11,7 +11,10 @@ use actors::engine::{
 };
 use bytes::Bytes;
 use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
+use taffrail::storage::etcd::{EtcdEngine, EtcdOptions};
 use taffrail::storage::memory::MemoryEngine;
+
+use crate::servers::etcd;
 
 /// How long anything may take before a check fails instead of hanging.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -34,12 +37,6 @@ impl Clock {
 
     pub fn pass(&self, seconds: u64) {
         self.0.fetch_add(seconds, Ordering::SeqCst);
-    }
-
-    /// The same as the time that a process has been up.
-    pub fn uptime(&self) -> Arc<dyn Fn() -> Duration + Send + Sync> {
-        let clock = self.clone();
-        Arc::new(move || Duration::from_secs(clock.0.load(Ordering::SeqCst)))
     }
 
     pub fn function(&self) -> Arc<dyn Fn() -> SystemTime + Send + Sync> {
@@ -72,7 +69,6 @@ pub fn embedded() -> Subject {
     let directory = tempfile::tempdir().unwrap();
     let mut options = EmbeddedOptions::new(directory.path());
     options.clock = clock.function();
-    options.uptime = clock.uptime();
     // Small, so that the checks meet the bounds.
     options.tail_bytes_max = 64 * 1024;
     options.range_bytes_max = 64 * 1024;
@@ -82,6 +78,28 @@ pub fn embedded() -> Subject {
         root: "/registry/".to_owned(),
         _keep: Box::new(directory),
     }
+}
+
+/// An engine over an etcd of its own, of this version; `None` where there is said to be none.
+pub async fn etcd(version: &'static str) -> Option<Subject> {
+    etcd::find(version)?;
+    let started = tokio::task::spawn_blocking(move || etcd::Cluster::single(version));
+    let cluster = started.await.unwrap();
+    let options = EtcdOptions::new(cluster.urls());
+    let engine = EtcdEngine::open(options).unwrap();
+    // Its health and its version are known after a moment.
+    let knows = async {
+        while engine.health() != actors::engine::Health::Serving {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, knows).await.unwrap();
+    Some(Subject {
+        engine,
+        clock: Clock::new(),
+        root: "/registry/".to_owned(),
+        _keep: Box::new(cluster),
+    })
 }
 
 impl Subject {
@@ -309,6 +327,19 @@ pub async fn is_silent(feed: &mut dyn Feed) -> bool {
             Ok(_) => return false,
         }
     }
+}
+
+/// What every engine tells of an event in the same way, whoever is asked: without who and when,
+/// which are kept by engines with a log of their own, and without the value before, which comes
+/// along where it was at hand.
+pub fn told(events: &[Event]) -> Vec<Event> {
+    let told = events.iter().map(|event| Event {
+        time: SystemTime::UNIX_EPOCH,
+        origin: Origin::default(),
+        previous: None,
+        ..event.clone()
+    });
+    told.collect()
 }
 
 /// Revisions and what happened, to compare at a glance.

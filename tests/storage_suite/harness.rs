@@ -1,12 +1,13 @@
 //! A storage of each kind over each engine, with small functions to use it.
 
+use std::any::Any;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
 use actors::dispatcher::{Caller, DispatcherConfig, LocalDispatcher};
-use actors::engine::{Engine, Key, Origin, Retention, Revision};
+use actors::engine::{Engine, FeedProgress, Key, Origin, Retention, Revision};
 use actors::object::CachedObject;
 use actors::supervisor::{CacherSpec, House, HouseConfig};
 use actors::watch::{Everything, Predicate, Projection, Scope, WatchEventKind, WatchInterest};
@@ -22,6 +23,7 @@ use taffrail::storage::cached::Cached;
 use taffrail::storage::codec::{Codec, object_of};
 use taffrail::storage::dry_run::DryRun;
 use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
+use taffrail::storage::etcd::{EtcdEngine, EtcdOptions};
 use taffrail::storage::keys::Keys;
 use taffrail::storage::memory::MemoryEngine;
 use taffrail::storage::transformer::{TransformError, Transformer};
@@ -33,6 +35,7 @@ use taffrail::storage::{
 };
 
 use crate::observed::Observed;
+use crate::servers::etcd;
 
 /// Namespaced pods with `spec.nodeName` to select by, as the suites of Kubernetes use them.
 pub fn pods() -> &'static ResourceDefinition {
@@ -48,18 +51,56 @@ const RETENTION: Retention = Retention {
     bytes: 1 << 30,
 };
 
+/// Which storage a check runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Underlying,
+    Cached,
+}
+
+/// Over which engine it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Below {
+    Memory,
+    Embedded,
+    /// An etcd of this version.
+    Etcd(&'static str),
+}
+
 /// Which storage over which engine a check runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layer {
-    UnderlyingMemory,
-    UnderlyingEmbedded,
-    CachedMemory,
-    CachedEmbedded,
+pub struct Layer {
+    pub kind: Kind,
+    pub below: Below,
 }
 
 impl Layer {
     pub fn is_cached(self) -> bool {
-        matches!(self, Layer::CachedMemory | Layer::CachedEmbedded)
+        self.kind == Kind::Cached
+    }
+
+    /// Whether there is such an engine here: the environment may say that there is none.
+    fn is_there(self) -> bool {
+        match self.below {
+            Below::Memory | Below::Embedded => true,
+            Below::Etcd(version) => etcd::find(version).is_some(),
+        }
+    }
+
+    fn engine(self) -> (Arc<dyn Engine>, Box<dyn Any>) {
+        match self.below {
+            Below::Memory => (MemoryEngine::new(), Box::new(())),
+            Below::Embedded => {
+                let directory = tempfile::tempdir().unwrap();
+                let options = EmbeddedOptions::new(directory.path());
+                (EmbeddedEngine::open(options).unwrap(), Box::new(directory))
+            }
+            Below::Etcd(version) => {
+                let cluster = etcd::Cluster::single(version);
+                let options = EtcdOptions::new(cluster.urls());
+                (EtcdEngine::open(options).unwrap(), Box::new(cluster))
+            }
+        }
     }
 }
 
@@ -105,7 +146,7 @@ pub struct Harness {
     pub codec: Codec,
     dispatcher: LocalDispatcher,
     house: House,
-    _directory: Option<tempfile::TempDir>,
+    _keep: Box<dyn Any>,
 }
 
 /// Runs a check on a fresh storage, inside an actor system like the daemon's.
@@ -113,6 +154,9 @@ pub fn run<F>(layer: Layer, check: fn(Rc<Harness>) -> F)
 where
     F: Future<Output = ()> + 'static,
 {
+    if !layer.is_there() {
+        return;
+    }
     actix::System::new().block_on(async move {
         let harness = Rc::new(Harness::start(layer).await);
         tokio::time::timeout(Duration::from_secs(60), check(harness.clone()))
@@ -125,32 +169,15 @@ where
 
 impl Harness {
     async fn start(layer: Layer) -> Harness {
-        let (engine, directory): (Arc<dyn Engine>, _) = match layer {
-            Layer::UnderlyingMemory | Layer::CachedMemory => (MemoryEngine::new(), None),
-            Layer::UnderlyingEmbedded | Layer::CachedEmbedded => {
-                let directory = tempfile::tempdir().unwrap();
-                let options = EmbeddedOptions::new(directory.path());
-                (EmbeddedEngine::open(options).unwrap(), Some(directory))
-            }
-        };
+        let (engine, keep) = layer.engine();
+        if let Below::Etcd(_) = layer.below {
+            // What it can do is known once it has told its version.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
         let observed = Observed::new(engine);
-        Harness::over(layer, observed, directory, Codec::new(pods())).await
-    }
-
-    /// Another storage over the same store, as a daemon that is configured to store as this
-    /// codec does would have it.
-    pub async fn stored_by(&self, codec: Codec) -> Harness {
-        Harness::over(self.layer, self.observed.clone(), None, codec).await
-    }
-
-    async fn over(
-        layer: Layer,
-        observed: Arc<Observed>,
-        directory: Option<tempfile::TempDir>,
-        codec: Codec,
-    ) -> Harness {
         let engine: Arc<dyn Engine> = observed.clone();
         let faulty = Arc::new(Faulty::default());
+        let codec = Codec::new(pods());
         let keys = Keys::new("/registry", pods().key_prefix).unwrap();
         let decoder = Arc::new(StoredDecoder {
             codec: codec.clone(),
@@ -182,13 +209,22 @@ impl Harness {
             codec,
             dispatcher,
             house,
-            _directory: directory,
+            _keep: keep,
         }
     }
 
-    /// Ends its actors, and leaves the store to others.
-    pub async fn end(self) {
-        self.house.stop().await;
+    /// Whether there is a cache that can be made to show the newest state (LI-32).
+    pub fn catches_up(&self) -> bool {
+        self.layer.is_cached() && self.engine.feed_progress() != FeedProgress::Seldom
+    }
+
+    /// Waits until the cache shows an event of this revision, if there is one.
+    pub async fn settled(&self, revision: Revision) {
+        if self.layer.is_cached() {
+            let cacher = self.house.cacher("pods").unwrap();
+            let shown = cacher.fresh(revision, Duration::from_secs(10)).await;
+            shown.expect("the cache follows the store");
+        }
     }
 
     pub async fn create(&self, object: &Object) -> Arc<CachedObject> {

@@ -1,7 +1,7 @@
 //! The storage suite: what every implementation of `Storage` must do, on `Underlying` and on
 //! `Cached`, over every engine (storage.md 6a; TS- numbers in the names of the checks).
 //!
-//! Another engine joins by a variant of `harness::Layer`; no check changes for it.
+//! Another engine joins by a variant of `harness::Below`; no check changes for it.
 //!
 //! Rules that no check cites, as there is nothing to get wrong: ST-32 and ST-50 (objects are moved
 //! in, answers are returned), ST-76 (the port's `compacted`, in the engine suite). Those of lists
@@ -10,30 +10,47 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod dry_run;
-mod forms;
 mod harness;
 mod list;
 mod observed;
+#[path = "../servers/mod.rs"]
+mod servers;
 mod store;
 mod watch;
 
 /// Makes a test of each check on each layer.
 macro_rules! on_every_layer {
-    (@layer $name:ident, $layer:ident, $($module:ident::{$($check:ident),* $(,)?}),* $(,)?) => {
+    (
+        @layer $name:ident, $kind:ident, $below:expr,
+        $($module:ident::{$($check:ident),* $(,)?}),* $(,)?
+    ) => {
         mod $name {
+            use crate::harness::{Below, Kind, Layer};
+
+            const LAYER: Layer = Layer {
+                kind: Kind::$kind,
+                below: $below,
+            };
+
             $($(
                 #[test]
                 fn $check() {
-                    crate::harness::run(crate::harness::Layer::$layer, crate::$module::$check);
+                    crate::harness::run(LAYER, crate::$module::$check);
                 }
             )*)*
         }
     };
     ($($checks:tt)*) => {
-        on_every_layer!(@layer underlying_memory, UnderlyingMemory, $($checks)*);
-        on_every_layer!(@layer underlying_embedded, UnderlyingEmbedded, $($checks)*);
-        on_every_layer!(@layer cached_memory, CachedMemory, $($checks)*);
-        on_every_layer!(@layer cached_embedded, CachedEmbedded, $($checks)*);
+        on_every_layer!(@layer underlying_memory, Underlying, Below::Memory, $($checks)*);
+        on_every_layer!(@layer underlying_embedded, Underlying, Below::Embedded, $($checks)*);
+        on_every_layer!(@layer underlying_etcd_3_4, Underlying, Below::Etcd("3.4"), $($checks)*);
+        on_every_layer!(@layer underlying_etcd_3_5, Underlying, Below::Etcd("3.5"), $($checks)*);
+        on_every_layer!(@layer underlying_etcd_3_6, Underlying, Below::Etcd("3.6"), $($checks)*);
+        on_every_layer!(@layer cached_memory, Cached, Below::Memory, $($checks)*);
+        on_every_layer!(@layer cached_embedded, Cached, Below::Embedded, $($checks)*);
+        on_every_layer!(@layer cached_etcd_3_4, Cached, Below::Etcd("3.4"), $($checks)*);
+        on_every_layer!(@layer cached_etcd_3_5, Cached, Below::Etcd("3.5"), $($checks)*);
+        on_every_layer!(@layer cached_etcd_3_6, Cached, Below::Etcd("3.6"), $($checks)*);
     };
 }
 
@@ -116,10 +133,6 @@ on_every_layer! {
         wa_47_a_bookmark_that_is_due_waits_for_the_end_of_the_initial_events,
         wa_18_the_state_and_what_follows_join_without_a_gap,
         wc_42_while_the_cache_fills_some_reads_are_refused_and_no_writes,
-    },
-    forms::{
-        kv_23_what_was_stored_in_another_form_is_read_and_rewritten_by_updates,
-        kv_23_values_of_kube_apiserver_are_read_and_rewritten,
     },
     dry_run::{
         st_80_create,

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use actors::engine::{
-    At, Engine, EngineError, EngineStats, Expiry, Feed, FeedItem, GetResponse, Health,
-    HistoryChunk, HistoryRequest, Key, Lease, LeaseId, Maintenance, Mutation, Outcome, Position,
-    Prefix, RangeRequest, RangeResponse, Retention, Revision,
+    At, Engine, EngineError, EngineStats, Expiry, Feed, FeedItem, FeedProgress, GetResponse,
+    Health, HistoryChunk, HistoryRequest, Key, Lease, LeaseId, Maintenance, Mutation, Outcome,
+    Position, Prefix, RangeRequest, RangeResponse, Retention, Revision,
 };
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::sync::watch;
@@ -94,6 +94,18 @@ impl Engine for Observed {
 
     fn current(&self, prefix: &Prefix) -> BoxFuture<'_, Result<Position, EngineError>> {
         self.inner.current(prefix)
+    }
+
+    fn feed_progress(&self) -> FeedProgress {
+        self.inner.feed_progress()
+    }
+
+    fn request_progress(&self, prefix: &Prefix, up_to: Revision) {
+        self.inner.request_progress(prefix, up_to);
+    }
+
+    fn lineage(&self) -> u64 {
+        self.inner.lineage()
     }
 
     fn known(&self, prefix: &Prefix) -> Position {

@@ -224,6 +224,7 @@ pub async fn ts_67_watch_semantics(h: Rc<Harness>) {
     let b = h.create(&pod("ns", "b")).await;
     let a = h.create(&pod("ns", "a")).await;
     let state = h.list(List::below("/pods")).await.unwrap().revision;
+    h.settled(a.revision).await;
     let starts: [fn(Revision) -> Watch; 4] = [
         |_| Watch::below("/pods"),
         |_| Watch::below("/pods").any(),

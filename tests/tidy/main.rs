@@ -29,7 +29,7 @@ const ACTORS: Table = &[
     ("snapshot", &["PORT"]),
     ("ring", &["PORT"]),
     ("cacher", &["PORT", "FLOOR", "ring", "snapshot"]),
-    ("reflector", &["PORT", "FLOOR", "cacher"]),
+    ("reflector", &["PORT", "FLOOR", "cacher", "snapshot"]),
     ("writer", &["PORT", "FLOOR"]),
     ("lessor", &["PORT", "FLOOR"]),
     ("compactor", &["PORT", "FLOOR"]),

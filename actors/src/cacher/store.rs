@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use imbl::OrdSet;
-
 use crate::engine::{Key, Revision};
 use crate::object::CachedObject;
 use crate::ring::Change;
@@ -83,20 +81,4 @@ impl Store {
 
 fn wire_bytes(object: Option<&Arc<CachedObject>>) -> u64 {
     object.map_or(0, |object| object.wire.len() as u64)
-}
-
-/// A snapshot of objects that come in order of their keys.
-pub(crate) fn content(
-    objects: impl IntoIterator<Item = Arc<CachedObject>>,
-    revision: Revision,
-) -> Snapshot {
-    let objects: OrdSet<Filed> = objects.into_iter().map(Filed).collect();
-    let bytes = objects.iter().map(|filed| filed.0.wire.len() as u64).sum();
-    Snapshot {
-        revision,
-        objects,
-        bytes,
-        // Not known any better: the newest event before the list may have been a delete.
-        last_event: revision,
-    }
 }

@@ -8,6 +8,7 @@ use super::*;
 use crate::engine::{Prefix, Revision};
 use crate::object::{CachedObject, Decode};
 use crate::ring::{Change, Ring, RingEvent};
+use crate::snapshot::Snapshot;
 use crate::testing::{OneLiners, Stage, key, prefix};
 use crate::watch::Topic;
 
@@ -44,7 +45,7 @@ fn summary(changes: &[(Revision, Change)]) -> Vec<(u64, Option<u64>, Option<u64>
 #[test]
 fn old_values_come_from_the_cache_and_unknown_keys_are_created_or_nothing_wa_21_wc_47() {
     let mut store = Store::default();
-    store.replace(content([object("ns/a", 3)], Revision(5)));
+    store.replace(Snapshot::of([object("ns/a", 3)], Revision(5)));
     let updates = vec![
         put("ns/a", 6),
         put("ns/b", 7),
@@ -70,7 +71,7 @@ fn old_values_come_from_the_cache_and_unknown_keys_are_created_or_nothing_wa_21_
 #[test]
 fn what_was_seen_already_is_passed_over() {
     let mut store = Store::default();
-    store.replace(content([object("ns/a", 3)], Revision(5)));
+    store.replace(Snapshot::of([object("ns/a", 3)], Revision(5)));
     let changes = store.apply(vec![put("ns/a", 4), put("ns/a", 6)], Revision(6));
     assert_eq!(summary(&changes), [(6, Some(3), Some(6))]);
     assert_eq!(summary(&store.apply(vec![put("ns/a", 6)], Revision(6))), []);
@@ -87,7 +88,7 @@ fn a_snapshot_is_read_by_prefix_in_order_of_keys_and_never_changes_li_37_pf_18()
         objects.sort_by(|one, other| one.key.cmp(&other.key));
         objects
     };
-    store.replace(content(objects, Revision(1)));
+    store.replace(Snapshot::of(objects, Revision(1)));
     let snapshot = store.snapshot();
     store.apply(vec![delete("ns/b", 2), put("ns/d", 3)], Revision(3));
     let ns = Prefix::new("/registry/things/ns/");

@@ -10,12 +10,13 @@ use super::Observed;
 use super::machine::{Failure, Machine, Outcome, Step};
 use crate::backoff::random_unit;
 use crate::cacher::messages::{Apply, FillFailed, Place, Replace, WhereToResume};
-use crate::cacher::{Cacher, Update, content};
+use crate::cacher::{Cacher, Update};
 use crate::engine::{
     At, Engine, Event, EventKind, Feed, FeedItem, KeyValue, Prefix, RangeRequest, Revision,
 };
 use crate::object::{CachedObject, Decode, DecodeError};
 use crate::slot::Slot;
+use crate::snapshot::Snapshot;
 
 /// Whom a Reflector reads and whom it tells.
 #[derive(Clone)]
@@ -142,11 +143,11 @@ impl Source {
         }
         let objects = std::mem::take(&mut work.objects);
         let content = if is_large {
-            actix_rt::task::spawn_blocking(move || content(objects, revision))
+            actix_rt::task::spawn_blocking(move || Snapshot::of(objects, revision))
                 .await
                 .map_err(|error| Failure::Engine(error.to_string()))?
         } else {
-            content(objects, revision)
+            Snapshot::of(objects, revision)
         };
         // From here on a life that ends is noticed, this one's answer included.
         work.lives.mark_unchanged();

@@ -10,11 +10,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{FakeEngine, OneLiners, key, prefix};
-use crate::cacher::{CacherHandle, Shared, Store, Update, content};
+use crate::cacher::{CacherHandle, Shared, Store, Update};
 use crate::dispatcher::{Caller, StartPoint, WatchStart, Watcher};
 use crate::engine::{At, Event, EventKind, RangeRequest, Revision};
 use crate::object::{CachedObject, Decode};
 use crate::ring::{RingBudget, RingLimits};
+use crate::snapshot::Snapshot;
 use crate::watch::WatchInterest;
 
 /// See the module's documentation.
@@ -61,7 +62,7 @@ impl Stage {
             Arc::new(object.unwrap())
         });
         let mut store = self.store.borrow_mut();
-        store.replace(content(objects, page.revision));
+        store.replace(Snapshot::of(objects, page.revision));
         self.cacher.shared.replace(store.snapshot());
     }
 
@@ -71,7 +72,7 @@ impl Stage {
             values.map(|(name, value)| decoded(&name, value)).collect();
         objects.sort_by(|one, other| one.key.cmp(&other.key));
         let mut store = self.store.borrow_mut();
-        store.replace(content(objects, self.engine.revision()));
+        store.replace(Snapshot::of(objects, self.engine.revision()));
         self.cacher.shared.replace(store.snapshot());
     }
 

@@ -69,8 +69,16 @@ fn compact(
             answered => return answered.map_err(|error| error.to_string()),
         }
     }
-    if config.storage_backend == StorageBackend::Memory {
-        return Err("no daemon answers, and storage-backend=memory keeps nothing on disk".into());
+    match config.backend() {
+        StorageBackend::Memory => {
+            let text = "no daemon answers, and storage-backend=memory keeps nothing on disk";
+            return Err(text.into());
+        }
+        StorageBackend::Etcd3 => {
+            let text = "no daemon answers; with etcd running daemons agree on compaction";
+            return Err(text.into());
+        }
+        StorageBackend::Unset | StorageBackend::Embedded => {}
     }
     if !data_dir.exists() {
         return Err(format!(

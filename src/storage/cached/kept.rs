@@ -28,10 +28,20 @@ pub(super) struct Kept {
     count: Gauge,
 }
 
+/// What makes kept snapshots void.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    /// How far back the ring reaches.
+    pub(super) floor: Revision,
+    /// Of the store: a revision of another lineage is another state.
+    pub(super) lineage: u64,
+}
+
 struct Entry {
     /// The version that the list showed.
     revision: Revision,
     snapshot: Arc<Snapshot>,
+    lineage: u64,
     since: Instant,
 }
 
@@ -45,10 +55,10 @@ impl Kept {
     }
 
     /// Keeps the snapshot that a list at this version was read from, for its next page.
-    pub(super) fn keep(&self, revision: Revision, snapshot: &Arc<Snapshot>, floor: Revision) {
+    pub(super) fn keep(&self, revision: Revision, snapshot: &Arc<Snapshot>, bounds: Bounds) {
         let now = Instant::now();
         let mut snapshots = self.snapshots.lock();
-        prune(&mut snapshots, floor, now);
+        prune(&mut snapshots, bounds, now);
         if let Some(known) = snapshots
             .iter_mut()
             .find(|entry| entry.revision == revision)
@@ -62,24 +72,27 @@ impl Kept {
         snapshots.push_back(Entry {
             revision,
             snapshot: Arc::clone(snapshot),
+            lineage: bounds.lineage,
             since: now,
         });
         self.count.set(snapshots.len() as f64);
     }
 
-    /// The state at a version, if it has been kept; `floor` is how far back the ring reaches.
-    pub(super) fn find(&self, revision: Revision, floor: Revision) -> Option<Arc<Snapshot>> {
+    /// The state at a version, if it has been kept.
+    pub(super) fn find(&self, revision: Revision, bounds: Bounds) -> Option<Arc<Snapshot>> {
         let mut snapshots = self.snapshots.lock();
-        prune(&mut snapshots, floor, Instant::now());
+        prune(&mut snapshots, bounds, Instant::now());
         self.count.set(snapshots.len() as f64);
         let found = snapshots.iter().find(|entry| entry.revision == revision)?;
         Some(Arc::clone(&found.snapshot))
     }
 }
 
-fn prune(snapshots: &mut VecDeque<Entry>, floor: Revision, now: Instant) {
+fn prune(snapshots: &mut VecDeque<Entry>, bounds: Bounds, now: Instant) {
     snapshots.retain(|entry| {
-        entry.snapshot.revision >= floor && now.duration_since(entry.since) < KEPT_FOR
+        entry.lineage == bounds.lineage
+            && entry.snapshot.revision >= bounds.floor
+            && now.duration_since(entry.since) < KEPT_FOR
     });
 }
 
@@ -93,10 +106,17 @@ mod tests {
         Arc::new(snapshot)
     }
 
+    fn bounds(floor: u64) -> Bounds {
+        Bounds {
+            floor: Revision(floor),
+            lineage: 0,
+        }
+    }
+
     fn kept(revisions: impl IntoIterator<Item = u64>) -> Kept {
         let kept = Kept::new("things");
         for revision in revisions {
-            kept.keep(Revision(revision), &snapshot(revision), Revision::ZERO);
+            kept.keep(Revision(revision), &snapshot(revision), bounds(0));
         }
         kept
     }
@@ -104,9 +124,9 @@ mod tests {
     #[test]
     fn a_snapshot_is_found_by_the_version_its_list_showed() {
         let kept = kept([7]);
-        kept.keep(Revision(12), &snapshot(9), Revision::ZERO);
+        kept.keep(Revision(12), &snapshot(9), bounds(0));
         let found = |revision| {
-            let found = kept.find(Revision(revision), Revision::ZERO);
+            let found = kept.find(Revision(revision), bounds(0));
             found.map(|snapshot| snapshot.revision)
         };
         assert_eq!(found(7), Some(Revision(7)));
@@ -117,10 +137,20 @@ mod tests {
     #[test]
     fn what_the_ring_does_not_reach_and_what_is_too_much_is_let_go() {
         let kept = kept(1..=20);
-        assert!(kept.find(Revision(4), Revision::ZERO).is_none());
-        assert!(kept.find(Revision(5), Revision::ZERO).is_some());
-        assert!(kept.find(Revision(12), Revision(13)).is_none());
-        assert!(kept.find(Revision(13), Revision(13)).is_some());
+        assert!(kept.find(Revision(4), bounds(0)).is_none());
+        assert!(kept.find(Revision(5), bounds(0)).is_some());
+        assert!(kept.find(Revision(12), bounds(13)).is_none());
+        assert!(kept.find(Revision(13), bounds(13)).is_some());
         assert_eq!(kept.snapshots.lock().len(), 8);
+    }
+
+    #[test]
+    fn a_store_of_another_lineage_has_other_states() {
+        let kept = kept([7]);
+        let other = Bounds {
+            lineage: 1,
+            ..bounds(0)
+        };
+        assert!(kept.find(Revision(7), other).is_none());
     }
 }

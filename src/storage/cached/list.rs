@@ -34,6 +34,13 @@ impl Cached {
                 false => Err(self.not_ready()),
             };
         }
+        let route = match route {
+            Route::Consistent if !self.can_catch_up() => Route::Store,
+            Route::Exact(wanted) | Route::NotOlderThan(wanted) if self.is_beyond_reach(wanted) => {
+                Route::Store
+            }
+            route => route,
+        };
         let start = plan.start.as_deref();
         let mut request = request;
         if request.asked == Asked::Any && route != Route::Store {
@@ -89,7 +96,7 @@ impl Cached {
         if revision < self.store.engine.compacted() {
             return self.store.get_list(request).await;
         }
-        if let Some(snapshot) = self.kept.find(revision, self.cacher.ring_floor()) {
+        if let Some(snapshot) = self.kept.find(revision, self.bounds()) {
             let fresh = Fresh { snapshot, revision };
             return self.page(&request, prefix, start, fresh).await;
         }
@@ -163,8 +170,7 @@ impl Cached {
             None if *prefix == self.prefix() => snapshot.len().checked_sub(fetched),
             _ => Some(1 + counted(objects).await),
         };
-        self.kept
-            .keep(revision, &snapshot, self.cacher.ring_floor());
+        self.kept.keep(revision, &snapshot, self.bounds());
         Ok(ObjectList {
             revision,
             items,

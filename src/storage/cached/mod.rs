@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use actors::cacher::{CacherHandle, NotFresh, Readiness};
 use actors::dispatcher::{StartPoint, WatchStart};
-use actors::engine::{Origin, Position, Prefix, Revision};
+use actors::engine::{FeedProgress, Origin, Position, Prefix, Revision};
 use actors::object::CachedObject;
 use actors::snapshot::Snapshot;
-use actors::watch::WatchInterest;
+use actors::watch::{Everything, WatchInterest};
 use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
 use super::live::check_after;
@@ -23,7 +23,7 @@ use super::{
     StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest,
 };
 use crate::api::object::Object;
-use kept::Kept;
+use kept::{Bounds, Kept};
 
 mod delegator;
 mod kept;
@@ -98,6 +98,19 @@ impl Cached {
         Ok(shown(self.published()?, position))
     }
 
+    /// Whether the cache can be made to catch up with the store (LI-32).
+    fn can_catch_up(&self) -> bool {
+        self.store.engine.feed_progress() != FeedProgress::Seldom
+    }
+
+    /// What makes kept snapshots void.
+    fn bounds(&self) -> Bounds {
+        Bounds {
+            floor: self.cacher.ring_floor(),
+            lineage: self.store.engine.lineage(),
+        }
+    }
+
     /// A state that shows every write acknowledged before the call (LI-20, WA-12).
     async fn consistent(&self) -> Result<Fresh, StorageError> {
         let prefix = self.prefix();
@@ -106,6 +119,26 @@ impl Cached {
             position.map_err(|error| self.store.engine_fault(&prefix.to_string(), error))?;
         self.reach(position, position.prefix_revision, position.revision)
             .await
+    }
+
+    /// The store's newest state as it is there.
+    async fn read_through(&self) -> Result<Fresh, StorageError> {
+        let list = self
+            .store
+            .get_list(ListRequest {
+                key: self.store.keys.resource().to_owned(),
+                recursive: true,
+                asked: Asked::Unset,
+                version_match: None,
+                limit: 0,
+                continue_token: None,
+                predicate: Arc::new(Everything),
+            })
+            .await?;
+        Ok(Fresh {
+            snapshot: Arc::new(Snapshot::of(list.items, list.revision)),
+            revision: list.revision,
+        })
     }
 
     /// A state not older than a revision (LI-23, WA-13): waits for the store to get there, too.
@@ -117,6 +150,8 @@ impl Cached {
             if Instant::now() >= deadline {
                 return Err(self.too_large(wanted, position.revision));
             }
+            // Others may have written what this daemon has not heard of yet.
+            self.store.engine.request_progress(&prefix, wanted);
             tokio::time::sleep(FUTURE_PACE).await;
             position = self.store.engine.known(&prefix);
         }
@@ -133,6 +168,13 @@ impl Cached {
         wanted: Revision,
     ) -> Result<Fresh, StorageError> {
         let started = Instant::now();
+        if self
+            .cacher
+            .snapshot()
+            .is_none_or(|snapshot| snapshot.revision < need)
+        {
+            self.store.engine.request_progress(&self.prefix(), need);
+        }
         let fresh = self.cacher.fresh(need, FRESH_WITHIN).await;
         self.store.metrics.read_wait(started);
         match fresh {
@@ -152,7 +194,8 @@ impl Cached {
     }
 
     /// One object: from the cache where it can be fresh enough, else from the store. An unset
-    /// version is as consistent here as a read of the store, by the same wait as in lists.
+    /// version is as consistent here as a read of the store, by the same wait as in lists; where
+    /// the store has to be asked how far it is, it is asked for the object right away (ST-23).
     async fn get_object(
         &self,
         request: GetRequest,
@@ -161,9 +204,14 @@ impl Cached {
         if !matches!(self.cacher.readiness(), Readiness::Ready { .. }) {
             return self.store.get(request).await;
         }
+        let tells_by_itself = self.store.engine.feed_progress() == FeedProgress::Immediate;
         let fresh = match request.asked {
             Asked::Any => self.any_state(),
+            Asked::At(revision) if self.is_beyond_reach(revision) => {
+                return self.store.get(request).await;
+            }
             Asked::At(revision) => self.not_older_than(revision).await,
+            Asked::Unset if !tells_by_itself => return self.store.get(request).await,
             Asked::Unset => match self.consistent().await {
                 Ok(fresh) => Ok(fresh),
                 Err(_) => return self.store.get(request).await,
@@ -176,6 +224,12 @@ impl Cached {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether a version is newer than the cache, which can't be made to catch up (LI-32).
+    fn is_beyond_reach(&self, wanted: Revision) -> bool {
+        let shows = self.cacher.snapshot().map(|snapshot| snapshot.revision);
+        !self.can_catch_up() && shows.is_none_or(|shows| shows < wanted)
     }
 
     /// The cache's idea of an object, for a write to start from (ST-44, ST-63).
@@ -215,13 +269,22 @@ impl Cached {
         if !initial {
             return self.start_after(request, prefix).await;
         }
+        let ends = request.bookmarks && request.send_initial_events == Some(true);
         let fresh = match (request.asked, request.send_initial_events) {
+            // Without the cache's help the store is read for this one client (LI-32).
+            (Asked::Unset, Some(true)) if !self.can_catch_up() => self.read_through().await?,
             (Asked::Unset, Some(true)) => self.consistent().await?,
             // Callers below the HTTP layer that said nothing get any state (WA-5).
             (Asked::Unset | Asked::Any, _) => self.any_state()?,
+            (Asked::At(revision), _) if self.is_beyond_reach(revision) => {
+                let fresh = self.read_through().await?;
+                if fresh.revision < revision {
+                    return Err(self.too_large(revision, fresh.revision));
+                }
+                fresh
+            }
             (Asked::At(revision), _) => self.not_older_than(revision).await?,
         };
-        let ends = request.bookmarks && request.send_initial_events == Some(true);
         Ok(StartPoint::Initial {
             snapshot: fresh.snapshot,
             end_bookmark: ends.then_some(fresh.revision),
@@ -320,6 +383,9 @@ impl Storage for Cached {
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats, StorageError>> {
         async move {
+            if !self.can_catch_up() {
+                return self.store.stats().await;
+            }
             let fresh = self.consistent().await?;
             Ok(Stats {
                 object_count: fresh.snapshot.len() as u64,

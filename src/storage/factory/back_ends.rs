@@ -54,7 +54,7 @@ fn sorted(servers: &[String]) -> Vec<String> {
 }
 
 /// The engine of each back end.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Engines(BTreeMap<String, Arc<dyn Engine>>);
 
 impl Engines {

@@ -4,6 +4,7 @@
 //! every write down to here with a suggestion of the current state.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use actors::engine::{At, Change, Engine, Event, Expect, KeyValue, LeaseId, Mutation, Outcome};
@@ -40,6 +41,8 @@ pub struct Underlying {
     pub(super) metrics: Metrics,
     /// Turns for retries of hot keys; without it callers race (tests of the store alone).
     writers: Option<WriterHandle>,
+    /// The lineage of the store in which the Writers have seen what they remember.
+    lineage: Arc<AtomicU64>,
 }
 
 /// Stored bytes to cached objects: transformer, then codec.
@@ -91,6 +94,17 @@ impl State {
             .map_or(Revision::ZERO, |object| object.revision)
     }
 
+    fn suggested(object: Arc<CachedObject>) -> State {
+        let plain = Bytes::from(object.stored_form());
+        State {
+            seen: object.revision,
+            object: Some(object),
+            plain,
+            stale: false,
+            current: false,
+        }
+    }
+
     fn expectation(&self) -> Expect {
         match self.revision() {
             Revision::ZERO => Expect::Absent,
@@ -114,6 +128,17 @@ impl Underlying {
             decoder,
             metrics,
             writers,
+            lineage: Arc::default(),
+        }
+    }
+
+    /// What Writers remember of a store that has lost it is worse than nothing.
+    async fn forget_other_lineages(&self) {
+        let now = self.engine.lineage();
+        if self.lineage.swap(now, Ordering::Relaxed) != now
+            && let Some(writers) = &self.writers
+        {
+            writers.forget_all().await;
         }
     }
 
@@ -185,18 +210,6 @@ impl Underlying {
             .decode(&item.key, item.revision, &item.value)
             .map(Arc::new)
             .map_err(|error| self.decode_fault(error))
-    }
-
-    /// A state that a cache suggests, as if it were stored in today's form.
-    fn suggested(&self, object: Arc<CachedObject>) -> State {
-        let plain = Bytes::from(self.decoder.codec.stored_form(&object));
-        State {
-            seen: object.revision,
-            object: Some(object),
-            plain,
-            stale: false,
-            current: false,
-        }
     }
 
     /// The newest state of a key; absent is a state too.

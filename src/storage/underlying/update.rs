@@ -36,8 +36,9 @@ impl Underlying {
         update: &mut dyn UpdateFunction,
     ) -> Result<Arc<CachedObject>, StorageError> {
         let key = self.keys.object(&request.key)?;
+        self.forget_other_lineages().await;
         let mut state = match &request.suggestion {
-            Some(object) => self.suggested(object.clone()),
+            Some(object) => State::suggested(object.clone()),
             None => self.read(&key).await?,
         };
         let mut turn: Option<Turn> = None;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use actors::dispatcher::{Caller, WatchFrame};
-use actors::engine::{Event, EventKind, FeedItem, HistoryRequest, Prefix, Revision};
+use actors::engine::{EngineError, Event, EventKind, FeedItem, HistoryRequest, Prefix, Revision};
 use actors::object::{CachedObject, Decode};
 use actors::watch::{Scope, WatchEventKind, WatchInterest, transition};
 use bytes::Bytes;
@@ -186,15 +186,39 @@ impl Follower {
             if let Some(frame) = self.ready.pop_front() {
                 return Some(frame);
             }
-            let until = match self.feed.as_mut()?.next().await.ok()? {
-                FeedItem::Events(events) => events.last()?.revision,
+            let events = match self.feed.as_mut()?.next().await.ok()? {
+                FeedItem::Events(events) => events,
                 FeedItem::Progress(revision) => {
                     self.after = self.after.max(revision);
                     continue;
                 }
             };
+            let until = events.last()?.revision;
+            if events.iter().all(knows_what_was_before) {
+                self.take(events.iter());
+                self.after = self.after.max(until);
+            }
             while self.after < until && self.feed.is_some() {
                 self.read_history(until).await?;
+            }
+        }
+    }
+
+    /// Makes frames of events, up to one that can't be read.
+    fn take<'e>(&mut self, events: impl Iterator<Item = &'e Event>) {
+        for event in events {
+            if event.revision <= self.after || !self.prefix.covers(&event.key) {
+                continue;
+            }
+            match self.frame(event) {
+                Ok(frame) => self.ready.extend(frame),
+                Err(reason) => {
+                    // Nothing may be delivered past an event that can't be read (WA-33).
+                    self.ready
+                        .push_back(self.interest.projection.error(&reason));
+                    self.feed = None;
+                    return;
+                }
             }
         }
     }
@@ -206,19 +230,18 @@ impl Follower {
             until,
             bytes_max: HISTORY_BYTES,
         };
-        let chunk = self.store.engine.history(request).await.ok()?;
-        for event in &chunk.events {
-            match self.frame(event) {
-                Ok(frame) => self.ready.extend(frame),
-                Err(reason) => {
-                    // Nothing may be delivered past an event that can't be read (WA-33).
-                    self.ready
-                        .push_back(self.interest.projection.error(&reason));
-                    self.feed = None;
-                    return Some(());
-                }
+        let chunk = match self.store.engine.history(request).await {
+            Ok(chunk) => chunk,
+            Err(error @ EngineError::Compacted { .. }) => {
+                // The values before are gone (WA-32).
+                let frame = self.interest.projection.error(&error.to_string());
+                self.ready.push_back(frame);
+                self.feed = None;
+                return Some(());
             }
-        }
+            Err(_) => return None,
+        };
+        self.take(chunk.events.iter());
         self.after = chunk.reached.max(self.after);
         Some(())
     }
@@ -257,4 +280,9 @@ impl Follower {
                 .frame(kind, object, event.revision, first)
         }))
     }
+}
+
+/// Whether the value before an event came along with it, if there was one.
+fn knows_what_was_before(event: &Event) -> bool {
+    event.previous.is_some() || event.prev_revision == Revision::ZERO
 }

@@ -164,12 +164,15 @@ pub async fn empty_and_large_values_come_back_as_they_were(subject: Subject) {
 
 pub async fn what_is_too_large_is_refused_and_nothing_is_done(subject: Subject) {
     // Memory has no limit to meet; every other engine has.
-    let huge = put(&"x".repeat(64 * 1024 * 1024));
-    let wish = mutation(subject.key("pods/a/huge"), Expect::Absent, huge);
-    match subject.engine.commit(wish).await {
-        Ok(_) => assert!(subject.get("pods/a/huge").await.is_some()),
-        Err(EngineError::TooLarge(_)) => assert_eq!(subject.get("pods/a/huge").await, None),
-        Err(other) => panic!("{other}"),
+    for mebibytes in [3, 64] {
+        let name = format!("pods/a/huge{mebibytes}");
+        let huge = put(&"x".repeat(mebibytes << 20));
+        let wish = mutation(subject.key(&name), Expect::Absent, huge);
+        match subject.engine.commit(wish).await {
+            Ok(_) => assert!(subject.get(&name).await.is_some()),
+            Err(EngineError::TooLarge(_)) => assert_eq!(subject.get(&name).await, None),
+            Err(other) => panic!("{other}"),
+        }
     }
     subject.create("pods/a/next", "1").await;
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use actors::engine::{At, EngineError, HistoryRequest, Retention, Revision};
 
-use crate::subjects::{Dice, Subject};
+use crate::subjects::{Dice, Subject, take, told};
 
 pub async fn a_compacted_revision_can_be_read_and_older_ones_not_li_50_op_13(subject: Subject) {
     let first = subject.create("pods/ns/a", "1").await;
@@ -46,7 +46,6 @@ pub async fn compaction_keeps_what_is_alive(subject: Subject) {
     let (_, items) = subject.range("pods/", At::Latest).await;
     let values: Vec<_> = items.iter().map(|item| item.value.clone()).collect();
     assert_eq!(values, ["a", "B", "c"]);
-    assert_eq!(subject.engine.stats().live_keys, 3);
 }
 
 pub async fn compaction_removes_what_was_superseded(subject: Subject) {
@@ -60,6 +59,7 @@ pub async fn compaction_removes_what_was_superseded(subject: Subject) {
     subject.engine.compact(last.revision).await.unwrap();
     assert_eq!(subject.maintain().await, 50);
     let after = subject.engine.stats();
+    assert_eq!(after.live_keys, 1);
     assert!(
         after.retained_bytes * 20 < before.retained_bytes,
         "{before:?} {after:?}"
@@ -216,5 +216,5 @@ pub async fn compacting_up_to_the_newest_revision_leaves_the_state(subject: Subj
     let mut feed = subject.feed("pods/", gone.revision).await;
     let next = subject.create("pods/ns/b", "1").await;
     assert!(next.revision > gone.revision, "revisions go on");
-    assert_eq!(crate::subjects::take(feed.as_mut(), 1).await, [next]);
+    assert_eq!(told(&take(feed.as_mut(), 1).await), told(&[next]));
 }

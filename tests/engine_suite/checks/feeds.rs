@@ -6,7 +6,7 @@ use actors::engine::{EngineError, EventKind, Revision};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 
-use crate::subjects::{Dice, Subject, is_silent, outline, take};
+use crate::subjects::{Dice, Subject, is_silent, outline, take, told};
 
 pub async fn a_feed_delivers_each_event_once_and_in_order(subject: Subject) {
     let mut feed = subject.feed("pods/", Revision::ZERO).await;
@@ -15,7 +15,7 @@ pub async fn a_feed_delivers_each_event_once_and_in_order(subject: Subject) {
         expected.push(subject.set(&format!("pods/ns/{}", count % 7), "x").await);
     }
     let events = take(feed.as_mut(), 30).await;
-    assert_eq!(events, expected);
+    assert_eq!(told(&events), told(&expected));
     assert!(is_silent(feed.as_mut()).await);
 }
 
@@ -37,7 +37,7 @@ pub async fn a_feed_at_the_newest_revision_delivers_only_what_comes(subject: Sub
     let mut feed = subject.feed("pods/", old.revision).await;
     assert!(is_silent(feed.as_mut()).await);
     let new = subject.update("pods/ns/a", old.revision, "2").await;
-    assert_eq!(take(feed.as_mut(), 1).await, [new]);
+    assert_eq!(told(&take(feed.as_mut(), 1).await), told(&[new]));
 }
 
 pub async fn a_feed_from_the_future_delivers_nothing_up_to_its_start_wa_10(subject: Subject) {
@@ -93,7 +93,7 @@ pub async fn a_feed_that_does_not_read_loses_nothing_and_hinders_nobody(subject:
     }
     assert_eq!(outline(&take(lazy.as_mut(), 100).await), outline(&expected));
     let last = subject.create("pods/ns/last", "x").await;
-    assert_eq!(take(lazy.as_mut(), 1).await, [last]);
+    assert_eq!(told(&take(lazy.as_mut(), 1).await), told(&[last]));
 }
 
 pub async fn feeds_see_an_event_before_its_commit_is_acknowledged(subject: Subject) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use actors::engine::{At, EngineError, EventKind, Expect, LeaseId};
 use futures_util::future::join_all;
 
-use crate::subjects::{Subject, TTL, committed, leased, mutation, put, refused, take};
+use crate::subjects::{Subject, TTL, committed, leased, mutation, put, refused, take, told};
 
 pub async fn a_put_replaces_the_lease_and_without_one_detaches_it_st_57(subject: Subject) {
     let (one, other) = (subject.lease().await, subject.lease().await);
@@ -30,7 +30,7 @@ pub async fn keys_go_when_their_lease_runs_out_each_by_an_event_wa_23(subject: S
     for name in ["a", "b", "c"] {
         put.push(subject.attach(&format!("pods/a/{name}"), lease).await);
     }
-    assert_eq!(take(feed.as_mut(), 3).await, put);
+    assert_eq!(told(&take(feed.as_mut(), 3).await), told(&put));
     subject.outlive_leases();
     subject.expire().await;
     let gone = take(feed.as_mut(), 3).await;

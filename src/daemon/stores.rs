@@ -1,0 +1,191 @@
+//! The engines that a configuration asks for, and what health asks of them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use actors::engine::{Engine, Health as EngineHealth};
+
+use super::StartError;
+use crate::config::{Config, StorageBackend};
+use crate::server::health::Check;
+use crate::storage::embedded::disk::Directory;
+use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
+use crate::storage::etcd::{EtcdEngine, EtcdOptions, Probe, TlsFiles};
+use crate::storage::factory::{BASE, BackEnd, Engines};
+use crate::storage::memory::MemoryEngine;
+
+/// Everything that keeps objects.
+pub(super) struct Stores {
+    pub(super) engines: Engines,
+    /// The engines by the name that metrics give them (ME-11).
+    pub(super) measured: Vec<(String, Arc<dyn Engine>)>,
+    probes: Vec<Probes>,
+}
+
+/// The two probes of a cluster.
+struct Probes {
+    /// The cluster's back end.
+    name: String,
+    health: Probe,
+    readiness: Probe,
+}
+
+impl Stores {
+    /// Opens the engine of each back end.
+    ///
+    /// # Errors
+    /// [`StartError`]; an etcd that does not answer is no reason, it may come later.
+    pub(super) fn open(config: &Config, back_ends: &[BackEnd]) -> Result<Stores, StartError> {
+        let mut stores = Stores {
+            engines: Engines::default(),
+            measured: Vec::new(),
+            probes: Vec::new(),
+        };
+        for back_end in back_ends {
+            let engine = match back_end.servers.as_slice() {
+                [] => stores.open_local(config)?,
+                servers => stores.open_etcd(config, &back_end.name, servers)?,
+            };
+            stores.engines = stores.engines.with(&back_end.name, engine);
+        }
+        say_what_is_used(config);
+        Ok(stores)
+    }
+
+    fn open_local(&mut self, config: &Config) -> Result<Arc<dyn Engine>, StartError> {
+        let engine = open_local(config)?;
+        self.measured.push(("embedded".to_owned(), engine.clone()));
+        Ok(engine)
+    }
+
+    fn open_etcd(
+        &mut self,
+        config: &Config,
+        name: &str,
+        servers: &[String],
+    ) -> Result<Arc<dyn Engine>, StartError> {
+        let engine = EtcdEngine::open(etcd_options(config, servers))?;
+        self.probes.push(Probes {
+            name: name.to_owned(),
+            health: engine.health_probe(),
+            readiness: engine.readiness_probe(),
+        });
+        let number = self.probes.len() - 1;
+        self.measured
+            .push((format!("etcd-{number}"), engine.clone()));
+        Ok(engine)
+    }
+
+    /// What health asks: nothing that a new start of the process would mend, as reads go on from
+    /// the caches meanwhile.
+    pub(super) fn checks(&self) -> Vec<Check> {
+        let local: Vec<_> = self
+            .measured
+            .iter()
+            .filter(|(name, _)| !name.starts_with("etcd-"))
+            .map(|(_, engine)| engine.clone())
+            .collect();
+        let local = (!local.is_empty()).then(|| {
+            Check::of_readiness("storage", move || {
+                local.iter().try_for_each(|engine| match engine.health() {
+                    EngineHealth::Serving => Ok(()),
+                    EngineHealth::ReadOnly(why) | EngineHealth::Down(why) => Err(why),
+                })
+            })
+        });
+        local
+            .into_iter()
+            .chain(self.probes.iter().flat_map(Probes::checks))
+            .collect()
+    }
+}
+
+impl Probes {
+    /// OP-20, OP-23, but for `/livez`: a new start mends no etcd.
+    fn checks(&self) -> [Check; 2] {
+        let (health, readiness) = match self.name.strip_prefix("override-") {
+            None => ("etcd".to_owned(), "etcd-readiness".to_owned()),
+            Some(number) => (
+                format!("etcd-override-{number}"),
+                format!("etcd-override-readiness-{number}"),
+            ),
+        };
+        let (alive, ready) = (self.health.clone(), self.readiness.clone());
+        [
+            Check::not_of_liveness(health, move || alive.outcome()).in_group("etcd"),
+            Check::of_readiness(readiness, move || ready.outcome()).in_group("etcd-readiness"),
+        ]
+    }
+}
+
+/// Opens what this daemon keeps itself.
+///
+/// # Errors
+/// [`StartError`] when it is damaged, held by another daemon, or its directory can't be used.
+pub fn open_local(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
+    if config.backend() == StorageBackend::Memory {
+        return Ok(MemoryEngine::new());
+    }
+    let defaults = EmbeddedOptions::new(config.data_dir.as_path());
+    Ok(EmbeddedEngine::open(EmbeddedOptions {
+        reserve_bytes: config.disk_reserve_bytes.0,
+        ..defaults
+    })?)
+}
+
+/// Takes the data directory where no engine does: certificates and token are in it whatever the
+/// store, and two daemons would write them over each other.
+pub(super) fn hold_directory(config: &Config) -> Result<Option<Directory>, StartError> {
+    Ok(match config.backend() {
+        StorageBackend::Embedded | StorageBackend::Unset => None,
+        StorageBackend::Memory | StorageBackend::Etcd3 => {
+            Some(Directory::open(config.data_dir.as_path())?)
+        }
+    })
+}
+
+/// The servers of the base back end; none where the daemon keeps objects itself.
+pub(super) fn base_servers(config: &Config) -> Vec<String> {
+    match config.backend() {
+        StorageBackend::Etcd3 => config.etcd_servers.0.clone(),
+        _ => Vec::new(),
+    }
+}
+
+fn etcd_options(config: &Config, servers: &[String]) -> EtcdOptions {
+    let file = |file: &Path| Some(file.to_owned()).filter(|file| !file.as_os_str().is_empty());
+    let certificate = file(config.etcd_certfile.as_path());
+    EtcdOptions {
+        tls: TlsFiles {
+            authority: file(config.etcd_cafile.as_path()),
+            identity: certificate.zip(file(config.etcd_keyfile.as_path())),
+        },
+        root: crate::storage::keys::root(&config.etcd_prefix),
+        compaction_interval: config.etcd_compaction_interval.0,
+        size_every: config.etcd_db_metric_poll_interval.0,
+        health_timeout: config.etcd_healthcheck_timeout.0,
+        ready_timeout: config.etcd_readycheck_timeout.0,
+        ..EtcdOptions::new(servers.to_vec())
+    }
+}
+
+/// With two stores at hand, the operator is told which one counts.
+fn say_what_is_used(config: &Config) {
+    let servers = &config.etcd_servers;
+    match config.backend() {
+        StorageBackend::Etcd3 => {
+            tracing::info!(%servers, back_end = BASE, "objects are kept in etcd");
+            if EmbeddedEngine::is_in(config.data_dir.as_path()) {
+                tracing::warn!(
+                    data_dir = %config.data_dir,
+                    "the data directory holds an embedded store, too: it is not used, and its \
+                     objects are not served; --storage-backend=embedded would serve them instead"
+                );
+            }
+        }
+        backend if !servers.0.is_empty() => {
+            tracing::warn!(%servers, %backend, "etcd-servers has no effect: storage-backend says so");
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,107 @@
+//! What an etcd engine is told before it connects.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tonic::transport::{Certificate, ClientTlsConfig, Identity};
+
+/// Files of the connections' TLS (SF-4).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The authorities (PEM) that vouch for the servers.
+    pub authority: Option<PathBuf>,
+    /// The client's certificate (PEM) and its private key.
+    pub identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// How to reach an etcd cluster, and what this daemon does for it.
+#[derive(Clone, Debug)]
+pub struct EtcdOptions {
+    /// URLs of the members: `http://host:port` or `https://host:port`.
+    pub servers: Vec<String>,
+    /// TLS of the `https` ones.
+    pub tls: TlsFiles,
+    /// Where this daemon's keys begin: `/registry/`. Probes read below it, so that a user of etcd
+    /// who may read nothing else is enough.
+    pub root: String,
+    /// Time between two compactions; zero leaves them to others (OP-10).
+    pub compaction_interval: Duration,
+    /// From one look at the size of the database to the next (SF-12); zero is never.
+    pub size_every: Duration,
+    /// How long a probe for `/healthz` may take (OP-20).
+    pub health_timeout: Duration,
+    /// How long a probe for `/readyz` may take.
+    pub ready_timeout: Duration,
+}
+
+impl EtcdOptions {
+    /// The defaults for these members.
+    pub fn new(servers: Vec<String>) -> EtcdOptions {
+        EtcdOptions {
+            servers,
+            tls: TlsFiles::default(),
+            root: "/registry/".to_owned(),
+            compaction_interval: Duration::from_secs(300),
+            size_every: Duration::from_secs(30),
+            health_timeout: Duration::from_secs(2),
+            ready_timeout: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Why an engine can't be made; one line for the operator. Servers that don't answer are no
+/// reason: they may come later.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// No server was named.
+    #[error("--etcd-servers names no server")]
+    NoServers,
+    /// Not a URL of a server.
+    #[error("--etcd-servers: {url:?} is not a URL such as http://127.0.0.1:2379: {reason}")]
+    BadUrl {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file can't be read.
+    #[error("--etcd-{flag}={}: {reason}", .path.display())]
+    File {
+        /// The flag's name behind `--etcd-`.
+        flag: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// HTTPS needs to know whom to trust.
+    #[error("--etcd-servers: {0} needs --etcd-cafile, the authority that signed its certificate")]
+    NoAuthority(String),
+    /// The engine's thread could not be started.
+    #[error("no thread for etcd: {0}; raise the limit of processes of the daemon's user")]
+    Thread(#[from] std::io::Error),
+}
+
+impl TlsFiles {
+    /// The TLS of connections to a server.
+    pub(super) fn read(&self, url: &str) -> Result<ClientTlsConfig, ConnectError> {
+        let Some(authority) = &self.authority else {
+            return Err(ConnectError::NoAuthority(url.to_owned()));
+        };
+        let authority = Certificate::from_pem(read("cafile", authority)?);
+        let tls = ClientTlsConfig::new().ca_certificate(authority);
+        let Some((certificate, key)) = &self.identity else {
+            return Ok(tls);
+        };
+        let identity = Identity::from_pem(read("certfile", certificate)?, read("keyfile", key)?);
+        Ok(tls.identity(identity))
+    }
+}
+
+fn read(flag: &'static str, path: &Path) -> Result<Vec<u8>, ConnectError> {
+    std::fs::read(path).map_err(|error| ConnectError::File {
+        flag,
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })
+}

@@ -1,0 +1,108 @@
+//! How many keys to ask for at a time, so that a page is about so many bytes whatever the values'
+//! size. Pure but for its lock.
+
+use std::collections::HashMap;
+
+use actors::engine::{KeyValue, Prefix};
+use parking_lot::Mutex;
+
+/// A page aims at so many bytes.
+const PAGE_BYTES: u64 = 2 << 20;
+/// Keys of the first page of a prefix that nothing is known of.
+const FIRST_PAGE: u64 = 256;
+/// Keys of a page at most, however small they are (LI-12's bound, too).
+const PAGE_KEYS_MAX: u64 = 10_000;
+/// Prefixes remembered; one per resource is asked for, so this leaves room for many CRDs.
+const PREFIXES_MAX: usize = 4096;
+
+/// Average sizes of values, by prefix.
+#[derive(Debug, Default)]
+pub(super) struct Pages {
+    averages: Mutex<HashMap<Prefix, u64>>,
+}
+
+impl Pages {
+    /// How many keys to ask for; `wanted` of 0 is all of them.
+    pub(super) fn keys(&self, prefix: &Prefix, wanted: usize) -> u64 {
+        let known = self.averages.lock().get(prefix).copied();
+        let fit = known.map_or(FIRST_PAGE, |average| PAGE_BYTES / average.max(1));
+        let most = match wanted {
+            0 => PAGE_KEYS_MAX,
+            wanted => PAGE_KEYS_MAX.min(wanted as u64),
+        };
+        fit.clamp(1, most)
+    }
+
+    /// Learns from a page that came.
+    pub(super) fn learn(&self, prefix: &Prefix, items: &[KeyValue]) {
+        if items.is_empty() {
+            return;
+        }
+        let bytes: usize = items.iter().map(size).sum();
+        self.note(prefix, (bytes / items.len()) as u64);
+    }
+
+    /// Learns that so many keys were too much for one message: fewer of them next time. `None`
+    /// when there was but one.
+    pub(super) fn too_large(&self, prefix: &Prefix, keys: u64) -> Option<u64> {
+        if keys <= 1 {
+            return None;
+        }
+        let fewer = (keys / 4).max(1);
+        self.note(prefix, PAGE_BYTES / fewer);
+        Some(fewer)
+    }
+
+    fn note(&self, prefix: &Prefix, average: u64) {
+        let mut averages = self.averages.lock();
+        if averages.len() < PREFIXES_MAX || averages.contains_key(prefix) {
+            averages.insert(prefix.clone(), average);
+        }
+    }
+}
+
+fn size(item: &KeyValue) -> usize {
+    // Numbers and tags beside the two.
+    item.key.as_bytes().len() + item.value.len() + 32
+}
+
+#[cfg(test)]
+mod tests {
+    use actors::engine::{Key, LeaseId, Revision};
+
+    use super::*;
+
+    fn page(count: usize, bytes: usize) -> Vec<KeyValue> {
+        let item = KeyValue {
+            key: Key::new("/a"),
+            value: vec![0; bytes].into(),
+            create_revision: Revision(1),
+            revision: Revision(1),
+            version: 1,
+            lease: LeaseId(0),
+        };
+        vec![item; count]
+    }
+
+    #[test]
+    fn pages_grow_and_shrink_with_what_they_hold() {
+        let (pages, prefix) = (Pages::default(), Prefix::new("/r/"));
+        assert_eq!(pages.keys(&prefix, 0), 256);
+        assert_eq!(pages.keys(&prefix, 10), 10);
+        pages.learn(&prefix, &page(256, 100));
+        assert_eq!(pages.keys(&prefix, 0), 10_000);
+        assert_eq!(pages.keys(&prefix, 2_048), 2_048);
+        pages.learn(&prefix, &page(10, 1 << 20));
+        assert_eq!(pages.keys(&prefix, 0), 1);
+        assert_eq!(pages.keys(&Prefix::new("/other/"), 0), 256);
+    }
+
+    #[test]
+    fn a_page_too_large_for_a_message_is_asked_for_in_smaller_ones() {
+        let (pages, prefix) = (Pages::default(), Prefix::new("/r/"));
+        assert_eq!(pages.too_large(&prefix, 256), Some(64));
+        assert_eq!(pages.keys(&prefix, 0), 64);
+        assert_eq!(pages.too_large(&prefix, 2), Some(1));
+        assert_eq!(pages.too_large(&prefix, 1), None);
+    }
+}

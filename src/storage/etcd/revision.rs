@@ -1,0 +1,155 @@
+//! The store's newest revision, read once for all who want it at the same time (ST-70).
+//!
+//! A request joins only a read that has not been sent yet: one already under way may have looked
+//! before the write that the request must see. Reads follow each other at a distance, so that a
+//! thousand consistent lists a second cost etcd two hundred reads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::engine::{EngineError, Revision};
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// From one read to the next.
+const DISTANCE: Duration = Duration::from_millis(5);
+
+type Answer = Result<Revision, EngineError>;
+
+/// Asks the store for its newest revision, linearizably.
+pub(super) type Read = Arc<dyn Fn() -> BoxFuture<'static, Answer> + Send + Sync>;
+
+/// See the module's documentation.
+#[derive(Clone, Default)]
+pub(super) struct Revisions {
+    queue: Arc<Mutex<Queue>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<oneshot::Sender<Answer>>,
+    is_pumping: bool,
+    last_sent: Option<Instant>,
+}
+
+impl Revisions {
+    /// The answer of a read that is sent after this call. Must be polled on a runtime, which drives
+    /// the read on behalf of everybody.
+    pub(super) async fn newest(&self, read: &Read) -> Answer {
+        let (sender, answer) = oneshot::channel();
+        let starts = {
+            let mut queue = self.queue.lock();
+            queue.waiting.push(sender);
+            !std::mem::replace(&mut queue.is_pumping, true)
+        };
+        if starts {
+            tokio::spawn(pump(Arc::clone(&self.queue), Arc::clone(read)));
+        }
+        answer.await.unwrap_or(Err(EngineError::Closed))
+    }
+}
+
+/// Reads as long as somebody waits.
+async fn pump(queue: Arc<Mutex<Queue>>, read: Read) {
+    loop {
+        let last_sent = queue.lock().last_sent;
+        if let Some(at) = last_sent {
+            tokio::time::sleep_until(at + DISTANCE).await;
+        }
+        let waiting = {
+            let mut queue = queue.lock();
+            if queue.waiting.is_empty() {
+                queue.is_pumping = false;
+                return;
+            }
+            queue.last_sent = Some(Instant::now());
+            std::mem::take(&mut queue.waiting)
+        };
+        let answer = read().await;
+        for sender in waiting {
+            // Who has gone away doesn't need it.
+            let _ = sender.send(answer.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use futures_util::FutureExt;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    /// A store whose revision and answers a test controls.
+    struct Store {
+        revision: AtomicU64,
+        reads: AtomicU64,
+        answers: Semaphore,
+    }
+
+    fn store() -> (Arc<Store>, Read) {
+        let store = Arc::new(Store {
+            revision: AtomicU64::new(1),
+            reads: AtomicU64::new(0),
+            answers: Semaphore::new(0),
+        });
+        let asked = Arc::clone(&store);
+        let read: Read = Arc::new(move || {
+            let store = Arc::clone(&asked);
+            // Looks when it is sent, answers when it may.
+            let seen = store.revision.load(Ordering::SeqCst);
+            store.reads.fetch_add(1, Ordering::SeqCst);
+            async move {
+                store.answers.acquire().await.unwrap().forget();
+                Ok(Revision(seen))
+            }
+            .boxed()
+        });
+        (store, read)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_joins_a_read_that_is_under_way_st_70() {
+        let (revisions, (store, read)) = (Revisions::default(), store());
+        let mut early = Box::pin(revisions.newest(&read));
+        assert!(early.as_mut().now_or_never().is_none());
+        tokio::task::yield_now().await;
+        assert_eq!(store.reads.load(Ordering::SeqCst), 1);
+        // A write is acknowledged, and its writer reads.
+        store.revision.store(2, Ordering::SeqCst);
+        let late = revisions.newest(&read);
+        store.answers.add_permits(2);
+        assert_eq!(
+            tokio::join!(early, late),
+            (Ok(Revision(1)), Ok(Revision(2)))
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_who_ask_in_between_share_the_next_read_and_reads_keep_their_distance() {
+        let (revisions, (store, read)) = (Revisions::default(), store());
+        store.answers.add_permits(1000);
+        let begin = Instant::now();
+        for _ in 0..10 {
+            let asking = (0..50).map(|_| revisions.newest(&read));
+            let answers = futures_util::future::join_all(asking).await;
+            assert!(answers.iter().all(Result::is_ok));
+        }
+        let reads = store.reads.load(Ordering::SeqCst);
+        assert_eq!(reads, 10);
+        assert!(begin.elapsed() >= DISTANCE * 9);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lone_read_is_sent_at_once() {
+        let (revisions, (store, read)) = (Revisions::default(), store());
+        store.answers.add_permits(1);
+        let begin = Instant::now();
+        assert_eq!(revisions.newest(&read).await, Ok(Revision(1)));
+        assert_eq!(begin.elapsed(), Duration::ZERO);
+    }
+}

@@ -1,0 +1,272 @@
+//! What has been seen of the cluster: which one it is, how far it has come, what is compacted.
+//! Pure but for its lock.
+//!
+//! A cluster that is behind what it has shown before has lost it: it was restored from a backup,
+//! or another one answers at the same address. Then a new lineage begins, and nothing that was
+//! remembered of the old one counts any more.
+
+use actors::engine::Revision;
+use parking_lot::Mutex;
+
+/// What a response's header says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) cluster: u64,
+    pub(super) revision: Revision,
+    pub(super) term: u64,
+}
+
+impl From<Option<&etcd_client::ResponseHeader>> for Header {
+    fn from(header: Option<&etcd_client::ResponseHeader>) -> Header {
+        header.map_or(Header::default(), |header| Header {
+            cluster: header.cluster_id(),
+            revision: revision(header.revision()),
+            term: header.raft_term(),
+        })
+    }
+}
+
+/// A revision as etcd counts them.
+pub(super) fn revision(number: i64) -> Revision {
+    Revision(u64::try_from(number).unwrap_or_default())
+}
+
+/// The same the other way round; what etcd can't count to is its last one.
+pub(super) fn number(revision: Revision) -> i64 {
+    i64::try_from(revision.0).unwrap_or(i64::MAX)
+}
+
+/// What was known when a request was sent: its answer can't be older.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Floor {
+    lineage: u64,
+    revision: Revision,
+    term: u64,
+}
+
+impl Floor {
+    /// The lineage that was current.
+    pub(super) fn lineage(self) -> u64 {
+        self.lineage
+    }
+}
+
+/// Why a new lineage began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Break {
+    /// Another cluster answers.
+    OtherCluster { before: u64, now: u64 },
+    /// It is the same one, further back.
+    SetBack { before: Revision, now: Revision },
+}
+
+impl std::fmt::Display for Break {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Break::OtherCluster { before, now } => {
+                write!(f, "another cluster answers: {now:x} instead of {before:x}")
+            }
+            Break::SetBack { before, now } => write!(
+                f,
+                "it is at revision {now} and was at {before}: it was restored from a backup"
+            ),
+        }
+    }
+}
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    lineage: u64,
+    cluster: u64,
+    revision: Revision,
+    term: u64,
+    compacted: Revision,
+}
+
+impl Seen {
+    /// What is known before a request is sent.
+    pub(super) fn floor(&self) -> Floor {
+        let state = self.state.lock();
+        Floor {
+            lineage: state.lineage,
+            revision: state.revision,
+            term: state.term,
+        }
+    }
+
+    /// The lineage that is current.
+    pub(super) fn lineage(&self) -> u64 {
+        self.state.lock().lineage
+    }
+
+    /// The newest revision seen.
+    pub(super) fn revision(&self) -> Revision {
+        self.state.lock().revision
+    }
+
+    /// The newest revision known to be compacted.
+    pub(super) fn compacted(&self) -> Revision {
+        self.state.lock().compacted
+    }
+
+    /// The answer of a member that was in touch with its leader: it can't be older than what was
+    /// known when it was asked.
+    pub(super) fn linearizable(&self, header: Header, floor: Floor) -> Option<Break> {
+        let mut state = self.state.lock();
+        if floor.lineage != state.lineage {
+            return None;
+        }
+        if let Some(found) = state.other_cluster(header) {
+            return Some(found);
+        }
+        if header.revision < floor.revision || header.term < floor.term {
+            let found = Break::SetBack {
+                before: state.revision.max(floor.revision),
+                now: header.revision,
+            };
+            state.begin(header);
+            return Some(found);
+        }
+        state.learn(header);
+        None
+    }
+
+    /// An answer that may come from a member that lags behind.
+    pub(super) fn any(&self, header: Header, floor: Floor) -> Option<Break> {
+        let mut state = self.state.lock();
+        if floor.lineage != state.lineage {
+            return None;
+        }
+        let found = state.other_cluster(header);
+        if found.is_none() {
+            state.revision = state.revision.max(header.revision);
+        }
+        found
+    }
+
+    /// A revision that a feed of this lineage has delivered.
+    pub(super) fn delivered(&self, revision: Revision, lineage: u64) {
+        let mut state = self.state.lock();
+        if state.lineage == lineage {
+            state.revision = state.revision.max(revision);
+        }
+    }
+
+    /// Everything before this revision is compacted.
+    pub(super) fn learn_compacted(&self, revision: Revision, lineage: u64) {
+        let mut state = self.state.lock();
+        if state.lineage == lineage {
+            state.compacted = state.compacted.max(revision);
+        }
+    }
+}
+
+impl State {
+    fn other_cluster(&mut self, header: Header) -> Option<Break> {
+        if header.cluster == 0 || self.cluster == header.cluster {
+            return None;
+        }
+        let before = std::mem::replace(&mut self.cluster, header.cluster);
+        if before == 0 {
+            return None;
+        }
+        self.begin(header);
+        Some(Break::OtherCluster {
+            before,
+            now: header.cluster,
+        })
+    }
+
+    fn begin(&mut self, header: Header) {
+        self.lineage += 1;
+        self.revision = header.revision;
+        self.term = header.term;
+        self.compacted = Revision::ZERO;
+    }
+
+    fn learn(&mut self, header: Header) {
+        self.revision = self.revision.max(header.revision);
+        self.term = self.term.max(header.term);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(revision: u64) -> Header {
+        Header {
+            cluster: 7,
+            revision: Revision(revision),
+            term: 2,
+        }
+    }
+
+    #[test]
+    fn answers_that_overtake_each_other_break_nothing() {
+        let seen = Seen::default();
+        let (early, late) = (seen.floor(), seen.floor());
+        assert_eq!(seen.linearizable(header(11), late), None);
+        assert_eq!(seen.linearizable(header(10), early), None);
+        assert_eq!(seen.revision(), Revision(11));
+    }
+
+    #[test]
+    fn who_is_behind_what_was_known_when_asked_was_set_back() {
+        let seen = Seen::default();
+        assert_eq!(seen.linearizable(header(11), seen.floor()), None);
+        seen.learn_compacted(Revision(5), 0);
+        let under_way = seen.floor();
+        let found = seen.linearizable(header(9), seen.floor());
+        assert_eq!(
+            found,
+            Some(Break::SetBack {
+                before: Revision(11),
+                now: Revision(9)
+            })
+        );
+        assert_eq!((seen.lineage(), seen.revision()), (1, Revision(9)));
+        assert_eq!(seen.compacted(), Revision::ZERO);
+        // What was sent before says nothing of the new lineage.
+        assert_eq!(seen.linearizable(header(12), under_way), None);
+        seen.delivered(Revision(30), 0);
+        assert_eq!(seen.revision(), Revision(9));
+    }
+
+    #[test]
+    fn a_smaller_term_tells_of_a_restored_cluster_that_has_grown_again() {
+        let seen = Seen::default();
+        let old = Header {
+            term: 5,
+            ..header(11)
+        };
+        assert_eq!(seen.linearizable(old, seen.floor()), None);
+        assert!(seen.linearizable(header(40), seen.floor()).is_some());
+    }
+
+    #[test]
+    fn a_member_that_lags_is_no_backup() {
+        let seen = Seen::default();
+        assert_eq!(seen.linearizable(header(11), seen.floor()), None);
+        assert_eq!(seen.any(header(3), seen.floor()), None);
+        assert_eq!(seen.revision(), Revision(11));
+    }
+
+    #[test]
+    fn another_cluster_is_told_by_its_name() {
+        let seen = Seen::default();
+        assert_eq!(seen.any(header(11), seen.floor()), None);
+        let other = Header {
+            cluster: 8,
+            ..header(50)
+        };
+        assert!(seen.any(other, seen.floor()).is_some());
+        assert_eq!((seen.lineage(), seen.revision()), (1, Revision(50)));
+    }
+}

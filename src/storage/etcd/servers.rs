@@ -1,0 +1,241 @@
+//! The members of the cluster, and calls that go to one that answers.
+//!
+//! Each member has connections of its own for each purpose: they don't share flow control, so that
+//! watches nobody reads never hold up a transaction. All calls go to one member until it fails
+//! them; then to the next one. What has an effect is sent again only when it certainly had none.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use etcd_client::{
+    Channel, Client, ConnectOptions, Error, KvClient, LeaseClient, MaintenanceClient, WatchClient,
+};
+use futures_util::FutureExt;
+use tokio::time::Instant;
+use tonic::transport::Endpoint;
+
+use super::fault::Fault;
+use super::options::{ConnectError, EtcdOptions};
+
+/// One message may be so large: a page of a list, a batch of events. etcd takes values of 1.5 MiB
+/// unless told otherwise, and may be told.
+const MESSAGE_BYTES_MAX: usize = 64 << 20;
+
+/// Time for a TCP connection and its TLS.
+const CONNECT_WITHIN: Duration = Duration::from_secs(2);
+
+/// A silent connection is asked for a sign of life so often; more often than every five seconds
+/// etcd hangs up.
+const PING_EVERY: Duration = Duration::from_secs(10);
+const PONG_WITHIN: Duration = Duration::from_secs(5);
+
+/// Bytes that the server may have under way on one watch nobody reads.
+const WATCH_WINDOW: u32 = 1 << 20;
+/// Bytes under way on all watches of a connection: as good as no bound, the watches have theirs.
+const CONNECTION_WINDOW: u32 = 1 << 30;
+
+/// How long calls are tried again after members that turned them away.
+const TRY_FOR: Duration = Duration::from_secs(3);
+/// The first pause after every member turned a call away.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// One member.
+#[derive(Clone)]
+pub(super) struct Member {
+    /// Its URL, as configured.
+    pub(super) url: Arc<str>,
+    pub(super) kv: KvClient,
+    pub(super) watch: WatchClient,
+    pub(super) lease: LeaseClient,
+    pub(super) maintenance: MaintenanceClient,
+}
+
+/// All members.
+pub(super) struct Servers {
+    members: Vec<Member>,
+    current: AtomicUsize,
+}
+
+/// How a call may be made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    /// Whether it changes something: then it is sent again only if it certainly changed nothing.
+    pub(super) has_effect: bool,
+    /// How long one attempt may take.
+    pub(super) attempt: Duration,
+}
+
+impl Manner {
+    /// A read of little.
+    pub(super) const READ: Manner = Manner {
+        has_effect: false,
+        attempt: Duration::from_secs(3),
+    };
+    /// A read of a page of data.
+    pub(super) const PAGE: Manner = Manner {
+        has_effect: false,
+        attempt: Duration::from_secs(10),
+    };
+    /// A change. etcd itself gives up a proposal after seven seconds.
+    pub(super) const CHANGE: Manner = Manner {
+        has_effect: true,
+        attempt: Duration::from_secs(10),
+    };
+}
+
+impl Servers {
+    /// Prepares the connections; none is made before the first call. Must be called on the runtime
+    /// that is to drive them.
+    ///
+    /// # Errors
+    /// [`ConnectError`] for what no waiting would mend.
+    pub(super) fn prepare(options: &EtcdOptions) -> Result<Servers, ConnectError> {
+        if options.servers.is_empty() {
+            return Err(ConnectError::NoServers);
+        }
+        let members = options.servers.iter().map(|url| member(url, options));
+        Ok(Servers {
+            members: members.collect::<Result<_, _>>()?,
+            current: AtomicUsize::new(0),
+        })
+    }
+
+    /// Every member.
+    pub(super) fn all(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// The member that calls go to now, and its number.
+    pub(super) fn current(&self) -> Option<(usize, &Member)> {
+        let number = self.current.load(Ordering::Relaxed) % self.members.len().max(1);
+        Some((number, self.members.get(number)?))
+    }
+
+    /// That member failed: the next calls go to the one after it.
+    pub(super) fn leave(&self, number: usize) {
+        let next = (number + 1) % self.members.len().max(1);
+        // Who failed at the same member at the same time has moved on already.
+        let moved =
+            self.current
+                .compare_exchange(number, next, Ordering::Relaxed, Ordering::Relaxed);
+        if moved.is_ok() && next != number {
+            tracing::debug!(server = %self.members[number].url, "going on with another server");
+        }
+    }
+
+    /// Calls one member after the other until one answers.
+    ///
+    /// # Errors
+    /// What the last one said, with its URL.
+    pub(super) async fn call<T, C, F>(&self, manner: Manner, call: C) -> Result<T, Fault>
+    where
+        C: Fn(Member) -> F,
+        F: Future<Output = Result<T, Error>>,
+    {
+        let try_until = Instant::now() + TRY_FOR;
+        let mut pause = FIRST_PAUSE;
+        let mut tried = 0;
+        loop {
+            let Some((number, member)) = self.current() else {
+                return Err(Fault::NotDone("there is no server".to_owned()));
+            };
+            let attempt = tokio::time::timeout(manner.attempt, call(member.clone()));
+            let fault = match attempt.await {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(error)) => Fault::of(&error),
+                Err(_) => Fault::Unknown(format!("no answer within {:?}", manner.attempt)),
+            };
+            tried += 1;
+            if matches!(fault, Fault::NotDone(_) | Fault::Unknown(_)) {
+                self.leave(number);
+            }
+            let all_tried = tried >= self.members.len();
+            let again = fault.may_be_tried_again(manner.has_effect)
+                && (!all_tried || Instant::now() + pause < try_until);
+            if !again {
+                return Err(fault.at(&member.url));
+            }
+            if all_tried {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+    }
+}
+
+impl Fault {
+    /// Names the server in what is said of it.
+    fn at(self, url: &str) -> Fault {
+        match self {
+            Fault::NotDone(text) => Fault::NotDone(format!("etcd at {url}: {text}")),
+            Fault::Unknown(text) => Fault::Unknown(format!("etcd at {url}: {text}")),
+            Fault::Denied(text) => Fault::Denied(format!("etcd at {url}: {text}")),
+            fault => fault,
+        }
+    }
+}
+
+fn member(url: &str, options: &EtcdOptions) -> Result<Member, ConnectError> {
+    let plain = connection(url, options)?;
+    let watches = plain
+        .clone()
+        .initial_stream_window_size(WATCH_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
+    let client = |endpoint: &Endpoint, options: ConnectOptions| {
+        let channel = Channel::Tonic(endpoint.connect_lazy());
+        // Without a user to log in there is nothing to wait for.
+        let client = Client::from_channel(channel, Some(options)).now_or_never();
+        client
+            .and_then(Result::ok)
+            .ok_or_else(|| bad_url(url, &"no client can be made of it"))
+    };
+    let kv = client(&plain, ConnectOptions::new())?;
+    let rest = client(&plain, ConnectOptions::new())?;
+    // Without a leader a watch would stay silent for ever (WC-45).
+    let watch = client(&watches, ConnectOptions::new().with_require_leader(true))?;
+    Ok(Member {
+        url: Arc::from(url),
+        kv: kv
+            .kv_client()
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX),
+        watch: watch
+            .watch_client()
+            .max_decoding_message_size(MESSAGE_BYTES_MAX),
+        lease: rest.lease_client(),
+        maintenance: rest.maintenance_client(),
+    })
+}
+
+fn connection(url: &str, options: &EtcdOptions) -> Result<Endpoint, ConnectError> {
+    let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| bad_url(url, &error))?;
+    let uri = endpoint.uri();
+    if uri.host().is_none_or(str::is_empty) {
+        return Err(bad_url(url, &"it names no host"));
+    }
+    let endpoint = match uri.scheme_str() {
+        Some("http") => endpoint,
+        Some("https") => {
+            let tls = options.tls.read(url)?;
+            endpoint
+                .tls_config(tls)
+                .map_err(|error| bad_url(url, &error))?
+        }
+        _ => return Err(bad_url(url, &"it begins with neither http:// nor https://")),
+    };
+    Ok(endpoint
+        .connect_timeout(CONNECT_WITHIN)
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PONG_WITHIN)
+        .keep_alive_while_idle(true))
+}
+
+fn bad_url(url: &str, reason: &dyn std::fmt::Display) -> ConnectError {
+    ConnectError::BadUrl {
+        url: url.to_owned(),
+        reason: reason.to_string(),
+    }
+}

@@ -1,0 +1,277 @@
+//! Real etcds: a cluster of members on loopback that can be killed, paused and started again.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// How long a member may take to answer.
+const START_WITHIN: Duration = Duration::from_secs(20);
+
+/// A member's shell: it holds etcd's process, tells its number, and kills it when the test's end of
+/// the pipe closes, however the test ended.
+const GUARD: &str = r#""$@" & p=$!; echo $p; cat > /dev/null; kill -9 $p 2> /dev/null; wait $p"#;
+
+/// The versions that `tests/run.sh` fetches; others are tested where the environment names one.
+const FETCHED: [&str; 2] = ["3.4", "3.5"];
+
+/// A cluster of one version.
+pub struct Cluster {
+    pub members: Vec<Member>,
+    _directory: TempDir,
+}
+
+/// One member; its data outlives its process.
+pub struct Member {
+    binary: PathBuf,
+    arguments: Vec<String>,
+    client: SocketAddr,
+    log: PathBuf,
+    running: Option<Running>,
+}
+
+struct Running {
+    guard: Child,
+    process: u32,
+}
+
+/// The etcd of a version (major.minor); `None` only where the environment says in so many words
+/// that there is none.
+pub fn find(version: &str) -> Option<PathBuf> {
+    let variable = format!("TAFFRAIL_ETCD_{}", version.replace('.', "_"));
+    let binary = match std::env::var_os(&variable) {
+        Some(none) if none == "none" => {
+            eprintln!("etcd {version} is not tested: {variable}=none");
+            return None;
+        }
+        Some(path) => PathBuf::from(path),
+        None if !FETCHED.contains(&version) => {
+            eprintln!("etcd {version} is not tested: {variable} names none");
+            return None;
+        }
+        None => cache().join(format!("taffrail/etcd-{version}/etcd")),
+    };
+    assert!(
+        binary.is_file(),
+        "no etcd {version} at {}: tests/run.sh fetches it, or set {variable} to its path",
+        binary.display()
+    );
+    Some(binary)
+}
+
+fn cache() -> PathBuf {
+    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
+    std::env::var_os("XDG_CACHE_HOME").map_or_else(home, PathBuf::from)
+}
+
+impl Cluster {
+    /// So many members that serve, each with further arguments of its own.
+    pub fn start(version: &str, count: usize, further: &[&str]) -> Cluster {
+        let binary = find(version).expect("an etcd of this version");
+        // A port that was free a moment ago may be gone: then all begin anew.
+        for _ in 0..5 {
+            let mut cluster = Cluster::prepare(&binary, count, further);
+            for member in &mut cluster.members {
+                member.spawn();
+            }
+            if cluster.members.iter_mut().all(Member::serves) {
+                return cluster;
+            }
+            for member in &cluster.members {
+                let log = std::fs::read_to_string(&member.log).unwrap_or_default();
+                let tail: Vec<&str> = log.lines().rev().take(5).collect();
+                eprintln!("etcd at {} did not start: {tail:#?}", member.client);
+            }
+        }
+        panic!("etcd {version} could not be started");
+    }
+
+    /// One member.
+    pub fn single(version: &str) -> Cluster {
+        Cluster::start(version, 1, &[])
+    }
+
+    /// The URLs of all members.
+    pub fn urls(&self) -> Vec<String> {
+        self.members.iter().map(Member::url).collect()
+    }
+
+    fn prepare(binary: &Path, count: usize, further: &[&str]) -> Cluster {
+        let directory = tempfile::tempdir().unwrap();
+        let ports: Vec<(u16, u16)> = (0..count).map(|_| (free_port(), free_port())).collect();
+        let peers: Vec<String> = ports
+            .iter()
+            .enumerate()
+            .map(|(number, (_, peer))| format!("m{number}=http://127.0.0.1:{peer}"))
+            .collect();
+        let members = ports.iter().enumerate().map(|(number, (client, peer))| {
+            let (client_url, peer_url) = (url(*client), url(*peer));
+            let data = directory.path().join(format!("m{number}"));
+            let mut arguments: Vec<String> = [
+                "--name".to_owned(),
+                format!("m{number}"),
+                "--data-dir".to_owned(),
+                data.display().to_string(),
+                format!("--listen-client-urls={client_url}"),
+                format!("--advertise-client-urls={client_url}"),
+                format!("--listen-peer-urls={peer_url}"),
+                format!("--initial-advertise-peer-urls={peer_url}"),
+                format!("--initial-cluster={}", peers.join(",")),
+                "--unsafe-no-fsync".to_owned(),
+                "--log-level=warn".to_owned(),
+                "--logger=zap".to_owned(),
+            ]
+            .into();
+            if count == 1 {
+                // Nobody to hold an election with.
+                arguments.extend(
+                    ["--heartbeat-interval=10", "--election-timeout=60"].map(str::to_owned),
+                );
+            }
+            arguments.extend(further.iter().map(|argument| (*argument).to_owned()));
+            Member {
+                binary: binary.to_owned(),
+                arguments,
+                client: SocketAddr::from(([127, 0, 0, 1], *client)),
+                log: directory.path().join(format!("m{number}.log")),
+                running: None,
+            }
+        });
+        Cluster {
+            members: members.collect(),
+            _directory: directory,
+        }
+    }
+}
+
+impl Member {
+    /// Where clients reach it.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.client)
+    }
+
+    /// Its client address.
+    pub fn address(&self) -> SocketAddr {
+        self.client
+    }
+
+    /// kill -9.
+    pub fn kill(&mut self) {
+        // The guard kills it and waits for it.
+        if let Some(mut running) = self.running.take() {
+            drop(running.guard.stdin.take());
+            running.guard.wait().unwrap();
+        }
+    }
+
+    /// Starts it again on its data, and waits until it serves unless others are missing.
+    pub fn restart(&mut self) {
+        self.kill();
+        self.spawn();
+    }
+
+    /// Waits until it answers a linearizable read.
+    pub fn wait(&mut self) {
+        assert!(self.serves(), "etcd at {} does not serve", self.client);
+    }
+
+    /// SIGSTOP.
+    pub fn pause(&self) {
+        self.signal("STOP");
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) {
+        self.signal("CONT");
+    }
+
+    /// CPU time it has used, in seconds.
+    pub fn cpu_seconds(&self) -> f64 {
+        let process = self.running.as_ref().expect("it runs").process;
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+        let fields: Vec<&str> = stat
+            .rsplit(')')
+            .next()
+            .unwrap()
+            .split_whitespace()
+            .collect();
+        let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
+        ticks / 100.0
+    }
+
+    fn signal(&self, name: &str) {
+        let process = self.running.as_ref().expect("it runs").process;
+        let sent = Command::new("kill")
+            .args([format!("-{name}"), process.to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+    }
+
+    fn spawn(&mut self) {
+        let log = std::fs::File::create(&self.log).unwrap();
+        let mut guard = Command::new("sh")
+            .args(["-c", GUARD, "etcd"])
+            .arg(&self.binary)
+            .args(&self.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let stdout = guard.stdout.as_mut().unwrap();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
+        let process = line.trim().parse().unwrap();
+        self.running = Some(Running { guard, process });
+    }
+
+    fn serves(&mut self) -> bool {
+        let deadline = Instant::now() + START_WITHIN;
+        while Instant::now() < deadline {
+            if healthy(self.client) {
+                return true;
+            }
+            let Some(running) = &mut self.running else {
+                return false;
+            };
+            let gone = !Path::new(&format!("/proc/{}/exe", running.process)).exists();
+            if gone {
+                self.kill();
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        false
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// etcd's own view: whether a linearizable read is answered.
+fn healthy(address: SocketAddr) -> bool {
+    let answer = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(1))?;
+        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        stream.write_all(b"GET /health HTTP/1.0\r\n\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        Ok(text)
+    };
+    answer().is_ok_and(|text| text.contains(r#""health":"true""#))
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn url(port: u16) -> String {
+    format!("http://127.0.0.1:{port}")
+}
