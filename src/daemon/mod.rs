@@ -116,7 +116,9 @@ impl Daemon {
         recorder: PrometheusHandle,
         started: Instant,
     ) -> Result<Daemon, StartError> {
+        // What is refused is refused before anything else is said.
         let encryption = encryption::load(&config)?;
+        let factory = storage_factory(&config)?;
         let server = Server::bind(&config)?;
         let metrics_listener = config
             .metrics_bind_address
@@ -124,7 +126,6 @@ impl Daemon {
             .map(MetricsListener::bind)
             .transpose()?;
         let directory = stores::hold_directory(&config)?;
-        let factory = storage_factory(&config)?;
         factory::warn(&config, &factory);
         let stores = Stores::open(&config, &factory.back_ends())?;
         let engines = stores.engines.clone();

@@ -10,6 +10,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod dry_run;
+mod forms;
 mod harness;
 mod list;
 mod observed;
@@ -133,6 +134,10 @@ on_every_layer! {
         wa_47_a_bookmark_that_is_due_waits_for_the_end_of_the_initial_events,
         wa_18_the_state_and_what_follows_join_without_a_gap,
         wc_42_while_the_cache_fills_some_reads_are_refused_and_no_writes,
+    },
+    forms::{
+        kv_23_what_was_stored_in_another_form_is_read_and_rewritten_by_updates,
+        kv_23_values_of_kube_apiserver_are_read_and_rewritten,
     },
     dry_run::{
         st_80_create,

@@ -94,17 +94,6 @@ impl State {
             .map_or(Revision::ZERO, |object| object.revision)
     }
 
-    fn suggested(object: Arc<CachedObject>) -> State {
-        let plain = Bytes::from(object.stored_form());
-        State {
-            seen: object.revision,
-            object: Some(object),
-            plain,
-            stale: false,
-            current: false,
-        }
-    }
-
     fn expectation(&self) -> Expect {
         match self.revision() {
             Revision::ZERO => Expect::Absent,
@@ -210,6 +199,18 @@ impl Underlying {
             .decode(&item.key, item.revision, &item.value)
             .map(Arc::new)
             .map_err(|error| self.decode_fault(error))
+    }
+
+    /// A state that a cache suggests, as if it were stored in today's form.
+    fn suggested(&self, object: Arc<CachedObject>) -> State {
+        let plain = Bytes::from(self.decoder.codec.stored_form(&object));
+        State {
+            seen: object.revision,
+            object: Some(object),
+            plain,
+            stale: false,
+            current: false,
+        }
     }
 
     /// The newest state of a key; absent is a state too.

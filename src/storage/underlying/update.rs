@@ -38,7 +38,7 @@ impl Underlying {
         let key = self.keys.object(&request.key)?;
         self.forget_other_lineages().await;
         let mut state = match &request.suggestion {
-            Some(object) => State::suggested(object.clone()),
+            Some(object) => self.suggested(object.clone()),
             None => self.read(&key).await?,
         };
         let mut turn: Option<Turn> = None;
