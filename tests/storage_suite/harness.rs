@@ -205,8 +205,10 @@ impl Harness {
         };
         let house = House::start(HouseConfig::of(engine.clone(), RETENTION), vec![spec]).unwrap();
         house.all_ready().await;
+        house.begin_expiry();
         let writers = Some(house.writers("base"));
-        let store = Underlying::new(engine.clone(), keys.clone(), decoder, writers);
+        let lessor = house.lessor("base").unwrap();
+        let store = Underlying::new(engine.clone(), keys.clone(), decoder, lessor, writers);
         let storage: Arc<dyn Storage> = match layer.is_cached() {
             true => Arc::new(Cached::new(store, house.cacher("pods").unwrap())),
             false => Arc::new(store),

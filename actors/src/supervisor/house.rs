@@ -331,7 +331,8 @@ impl House {
         while alive.changed().await.is_ok() {}
     }
 
-    /// Stops everything in order: Compactors, Lessors, Reflectors, Writers, Cachers, Supervisor, threads.
+    /// Stops everything in order: Compactors, Lessors, Reflectors, Writers, Cachers, Supervisor,
+    /// threads.
     pub async fn stop(&self) {
         let deadline = Instant::now() + STOP_WITHIN;
         if let Err(error) = self.supervisor.ask(StopAll, deadline).await {

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::resource::{
-    DefaultPropagation, GenerationRule, NameRule, ResourceScope, SelectableField, UpdateChecks,
+    DefaultPropagation, GenerationRule, Lifetime, NameRule, ResourceScope, SelectableField,
+    UpdateChecks,
 };
 
 static THINGS: ResourceDefinition = ResourceDefinition {
@@ -28,6 +29,7 @@ static THINGS: ResourceDefinition = ResourceDefinition {
     returns_deleted: false,
     strict_finalizers: true,
     update_checks: UpdateChecks::ChangesThenObject,
+    lifetime: Lifetime::Unlimited,
     propagation: DefaultPropagation::Background,
     selectable_fields: &[
         SelectableField {
