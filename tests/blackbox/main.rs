@@ -11,7 +11,6 @@ mod bad_input;
 mod command_line;
 mod deletion;
 mod encryption;
-mod expiry;
 mod heavy;
 mod hostile;
 mod informers;

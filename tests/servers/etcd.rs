@@ -28,6 +28,7 @@ pub struct Cluster {
 pub struct Member {
     binary: PathBuf,
     arguments: Vec<String>,
+    data: PathBuf,
     client: SocketAddr,
     log: PathBuf,
     running: Option<Running>,
@@ -99,6 +100,18 @@ impl Cluster {
         self.members.iter().map(Member::url).collect()
     }
 
+    /// The number of the member that leads.
+    pub async fn leader(&self) -> usize {
+        loop {
+            for (number, member) in self.members.iter().enumerate() {
+                if is_leader(&member.url()).await == Some(true) {
+                    return number;
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     fn prepare(binary: &Path, count: usize, further: &[&str]) -> Cluster {
         let directory = tempfile::tempdir().unwrap();
         let ports: Vec<(u16, u16)> = (0..count).map(|_| (free_port(), free_port())).collect();
@@ -135,6 +148,7 @@ impl Cluster {
             Member {
                 binary: binary.to_owned(),
                 arguments,
+                data,
                 client: SocketAddr::from(([127, 0, 0, 1], *client)),
                 log: directory.path().join(format!("m{number}.log")),
                 running: None,
@@ -186,6 +200,27 @@ impl Member {
     /// SIGCONT.
     pub fn resume(&self) {
         self.signal("CONT");
+    }
+
+    /// Copies its data, as a backup of the disk would; it must not run.
+    pub fn back_up(&self, to: &Path) {
+        assert!(self.running.is_none(), "it runs");
+        copy(&self.data, to);
+    }
+
+    /// Puts a backup in the place of its data; it must not run.
+    pub fn restore(&self, from: &Path) {
+        assert!(self.running.is_none(), "it runs");
+        std::fs::remove_dir_all(&self.data).unwrap();
+        copy(from, &self.data);
+    }
+
+    /// Makes it the first member of a cluster of another name; it must not run.
+    pub fn begin_anew(&mut self) {
+        assert!(self.running.is_none(), "it runs");
+        std::fs::remove_dir_all(&self.data).unwrap();
+        self.arguments
+            .push("--initial-cluster-token=another".to_owned());
     }
 
     /// CPU time it has used, in seconds.
@@ -267,6 +302,11 @@ fn healthy(address: SocketAddr) -> bool {
     answer().is_ok_and(|text| text.contains(r#""health":"true""#))
 }
 
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").arg(from).arg(to).status();
+    assert!(copied.unwrap().success());
+}
+
 fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     listener.local_addr().unwrap().port()
@@ -274,4 +314,11 @@ fn free_port() -> u16 {
 
 fn url(port: u16) -> String {
     format!("http://127.0.0.1:{port}")
+}
+
+async fn is_leader(url: &str) -> Option<bool> {
+    let mut client = etcd_client::Client::connect([url], None).await.ok()?;
+    let status = tokio::time::timeout(Duration::from_secs(1), client.status()).await;
+    let status = status.ok()?.ok()?;
+    Some(status.leader() == status.header()?.member_id())
 }

@@ -7,7 +7,7 @@ use actix_rt::task::JoinHandle;
 use tokio::sync::watch;
 
 use super::Observed;
-use super::machine::{Failure, Machine, Outcome, Step};
+use super::machine::{Failure, Machine, Outcome, State, Step};
 use crate::backoff::random_unit;
 use crate::cacher::messages::{Apply, FillFailed, Place, Replace, WhereToResume};
 use crate::cacher::{Cacher, Update};
@@ -202,14 +202,24 @@ impl Source {
             .map_err(|error| Failure::Undecodable(error.to_string()))??)
     }
 
+    fn is_watching(&self) -> bool {
+        matches!(self.observed.lock().state, State::Watching { .. })
+    }
+
     /// Writes a failure down, and tells the Cacher, so that refused clients learn the reason.
     async fn report(&self, failure: Failure) -> Outcome {
         let error = failure.to_string();
-        tracing::warn!(
-            resource = self.resource,
-            error,
-            "the cache could not follow the store"
-        );
+        let goes_on = matches!(failure, Failure::Engine(_)) && self.is_watching();
+        if goes_on {
+            // Nobody notices: the next feed goes on where this one broke.
+            tracing::debug!(resource = self.resource, error, "a feed broke");
+        } else {
+            tracing::warn!(
+                resource = self.resource,
+                error,
+                "the cache could not follow the store"
+            );
+        }
         self.observed.lock().last_error = Some(error.clone());
         let is_broken = matches!(failure, Failure::Undecodable(_));
         if failure != Failure::CacherLost {

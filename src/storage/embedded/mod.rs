@@ -10,7 +10,6 @@ pub mod disk;
 mod error;
 mod fence;
 mod identity;
-mod lease_clock;
 mod ledger;
 mod metrics;
 mod options;
@@ -36,7 +35,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
 
 pub use error::OpenError;
-pub use options::{Clock, EmbeddedOptions, Uptime};
+pub use options::{Clock, EmbeddedOptions};
 
 use crate::storage::live::{Backlog, check_after};
 use disk::{DataFile, Directory, Disk};
@@ -46,7 +45,7 @@ use readers::{Counts, ReadError, Readers, horizon, read_history, read_key, read_
 use rebuild::{Progress, Rebuild};
 use shared::Shared;
 use store::Store;
-use writer::{LeaseOrder, Order, Promotion, Writer};
+use writer::{Order, Promotion, Writer};
 
 /// The engine; see the module's documentation.
 pub struct EmbeddedEngine {
@@ -335,32 +334,17 @@ impl Engine for EmbeddedEngine {
         .boxed()
     }
 
-    fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
-        self.writer
-            .ask(move |reply| Order::Lease(LeaseOrder::Grant(ttl, reply)))
-            .boxed()
+    fn grant(&self, _ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
+        let none = EngineError::Unavailable("this engine grants no leases yet".to_owned());
+        async move { Err(none) }.boxed()
     }
 
     fn revoke(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), EngineError>> {
-        async move {
-            let begin = |reply| Order::Lease(LeaseOrder::Revoke(lease, reply));
-            let mut more = self.writer.ask(begin).await?;
-            while more {
-                // Others write in between.
-                more = self
-                    .writer
-                    .ask(|reply| Order::Lease(LeaseOrder::GoOnRevoking(lease, reply)))
-                    .await?;
-            }
-            Ok(())
-        }
-        .boxed()
+        async move { Err(EngineError::LeaseNotFound(lease)) }.boxed()
     }
 
     fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>> {
-        self.writer
-            .ask(|reply| Order::Lease(LeaseOrder::Expire(reply)))
-            .boxed()
+        async move { Ok(Expiry::default()) }.boxed()
     }
 
     fn health(&self) -> Health {

@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use actors::engine::{LeaseId, Revision};
+use actors::engine::Revision;
 use parking_lot::RwLock;
 use redb::{
-    Database, Durability, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
-    ReadableTableMetadata, WriteTransaction,
+    Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata,
+    WriteTransaction,
 };
 
 use super::disk::{DataFile, Disk};
@@ -16,9 +16,7 @@ use super::error::Failure;
 use super::fence::{Fence, Fenced};
 use super::identity::{self, StoreName};
 use super::ledger::{LastMark, decode, missing};
-use super::record::LeaseRecord;
-use super::schema::{ATTACHED, EVENTS, LEASES, LIVE, Live, Meta, SUPERSEDED, TIMELINE};
-use crate::storage::live::Leases;
+use super::schema::{EVENTS, LIVE, Live, Meta, SUPERSEDED, TIMELINE};
 
 /// Records at the end of the log that opening reads, to see that they are there and whole.
 const TAIL_RECORDS: u64 = 256;
@@ -42,14 +40,12 @@ impl fmt::Debug for Store {
 }
 
 /// What opening a store found in it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Opened {
     /// Table `meta`.
     pub meta: Meta,
     /// Where the timeline ends.
     pub last_mark: LastMark,
-    /// The leases there are.
-    pub leases: Leases,
 }
 
 impl Store {
@@ -96,36 +92,7 @@ impl Store {
             (None, None) => store.create()?,
         };
         let last_mark = store.verify(&meta)?;
-        let opened = Opened {
-            meta,
-            last_mark,
-            leases: store.leases()?,
-        };
-        Ok((store, opened))
-    }
-
-    /// The leases there are: few, as many objects share one.
-    ///
-    /// # Errors
-    /// When the database fails or a row is damaged.
-    pub fn leases(&self) -> Result<Leases, Failure> {
-        let mut leases = Leases::default();
-        let transaction = self.read()?;
-        let Some(table) = open_leases(&transaction)? else {
-            return Ok(leases);
-        };
-        for row in table.iter()? {
-            let (lease, bytes) = row?;
-            let lease = LeaseId(lease.value());
-            let record = LeaseRecord::decode(lease, bytes.value()).map_err(|error| {
-                Failure::Corrupt(format!("table leases, lease {}: {error}", lease.0))
-            })?;
-            leases.insert(lease, record.deadline);
-            if record.revoked {
-                leases.revoke(lease);
-            }
-        }
-        Ok(leases)
+        Ok((store, Opened { meta, last_mark }))
     }
 
     fn create(&self) -> Result<Meta, Failure> {
@@ -205,30 +172,12 @@ impl Store {
         verify_tail(&transaction, meta)?;
         verify_live(&transaction, meta)?;
         transaction.open_table(SUPERSEDED)?;
-        if meta.format > 1 {
-            transaction.open_table(LEASES)?;
-            transaction.open_table(ATTACHED)?;
-        }
         let timeline = transaction.open_table(TIMELINE)?;
         let last = timeline.last()?;
         Ok(LastMark {
             time_nanos: last.map_or(0, |(_, row)| row.value().0),
             written_bytes: 0,
         })
-    }
-}
-
-/// The table of leases; a store of format 1 has none.
-///
-/// # Errors
-/// When the database fails.
-pub fn open_leases(
-    transaction: &ReadTransaction,
-) -> Result<Option<ReadOnlyTable<u64, &'static [u8]>>, Failure> {
-    match transaction.open_table(LEASES) {
-        Ok(table) => Ok(Some(table)),
-        Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
-        Err(error) => Err(error.into()),
     }
 }
 

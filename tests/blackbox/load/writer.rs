@@ -190,6 +190,8 @@ impl Writer {
                 409 => Outcome::AlreadyExists,
                 // Not ready, too busy, or on its way down: nothing was done.
                 429 | 503 => Outcome::Refused,
+                // The store can't be reached: nothing was done, either (ST-11).
+                500 if answer.json()["reason"] == "ServerTimeout" => Outcome::Refused,
                 504 => Outcome::Unknown,
                 other => panic!("{wish:?} of {name}: {other} {}", answer.text()),
             },

@@ -2,6 +2,5 @@
 
 mod create;
 mod delete;
-mod expiry;
 mod read;
 mod update;

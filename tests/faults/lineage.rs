@@ -1,0 +1,141 @@
+//! An etcd that has lost what it had shown, and another one at the same address.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::fleet::{Fleet, Plan};
+use crate::harness::{Call, Daemon, version};
+use crate::turn;
+
+const PATH: &str = "/api/v1/namespaces/default/configmaps";
+
+async fn create(daemon: &Daemon, name: &str) -> u64 {
+    let object = json!({ "metadata": { "name": name } });
+    version(
+        &daemon
+            .client()
+            .call(Call::post(PATH, &object))
+            .await
+            .expect(201),
+    )
+}
+
+async fn names(daemon: &Daemon, query: &str) -> Vec<String> {
+    let list = daemon
+        .client()
+        .call(Call::get(&format!("{PATH}{query}")))
+        .await
+        .expect(200);
+    let items = list["items"].as_array().unwrap().iter();
+    items
+        .map(|item| item["metadata"]["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Waits until a daemon shows these objects to readers who take any state.
+async fn shows(daemon: &Daemon, wanted: &[&str]) {
+    let begun = std::time::Instant::now();
+    loop {
+        let any = format!("{PATH}?resourceVersion=0");
+        let answer = daemon.client().call(Call::get(&any)).await;
+        if answer.status == 200 {
+            let list = answer.json();
+            let items = list["items"].as_array().unwrap().iter();
+            let shown: Vec<&str> = items
+                .map(|item| item["metadata"]["name"].as_str().unwrap())
+                .collect();
+            if shown == wanted {
+                return;
+            }
+        }
+        let log = daemon.stderr();
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "{}\n{log}",
+            answer.text()
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// What both have in common: the old state is forgotten without a restart, watches end, and
+/// everything goes on in the new one.
+async fn goes_on(daemon: &Daemon, mut watch: crate::harness::client::Lines, wanted: &[&str]) {
+    shows(daemon, wanted).await;
+    daemon.ready().await;
+    let end = async { while let Ok(Some(_)) = watch.next().await {} };
+    let ended = tokio::time::timeout(Duration::from_secs(10), end).await;
+    ended.expect("a watch of what is gone ends");
+    let log = daemon.stderr();
+    assert!(log.contains("etcd has lost what it had shown"), "{log}");
+    assert_eq!(names(daemon, "").await, wanted);
+    let new = create(daemon, "new").await;
+    let path = format!("{PATH}?watch=true&resourceVersion={}", new - 1);
+    let mut lines = daemon.client().watch(&path).await;
+    let line = lines.next().await.unwrap().unwrap();
+    let event: Value = serde_json::from_slice(&line).unwrap();
+    assert_eq!(event["object"]["metadata"]["name"], "new");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn etcd_is_restored_from_a_backup() {
+    let _turn = turn().await;
+    let mut fleet = Fleet::start(Plan::SINGLE).await;
+    create(&fleet.daemons[0], "a").await;
+    fleet.cluster.members[0].kill();
+    let folder = tempfile::tempdir().unwrap();
+    let backup = folder.path().join("backup");
+    fleet.cluster.members[0].back_up(&backup);
+    fleet.cluster.members[0].restart();
+    fleet.cluster.members[0].wait();
+    for number in 0..50 {
+        create(&fleet.daemons[number % 2], &format!("b{number}")).await;
+    }
+    let mut watches = Vec::new();
+    for daemon in &fleet.daemons {
+        watches.push(daemon.client().watch(&format!("{PATH}?watch=true")).await);
+    }
+    fleet.cluster.members[0].kill();
+    fleet.cluster.members[0].restore(&backup);
+    fleet.cluster.members[0].restart();
+    fleet.cluster.members[0].wait();
+    for (daemon, watch) in fleet.daemons.iter().zip(watches) {
+        goes_on(daemon, watch, &["a"]).await;
+        let path = format!("{PATH}/new");
+        daemon.client().call(Call::delete(&path)).await.expect(200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_cluster_answers_at_the_same_address() {
+    let _turn = turn().await;
+    let mut fleet = Fleet::start(Plan {
+        daemons: 1,
+        ..Plan::SINGLE
+    })
+    .await;
+    create(&fleet.daemons[0], "a").await;
+    let watch = fleet.daemons[0]
+        .client()
+        .watch(&format!("{PATH}?watch=true"))
+        .await;
+    fleet.cluster.members[0].kill();
+    fleet.cluster.members[0].begin_anew();
+    fleet.cluster.members[0].restart();
+    fleet.cluster.members[0].wait();
+    // Not even the namespaces are there: upkeep makes them anew.
+    let daemon = &fleet.daemons[0];
+    shows(daemon, &[]).await;
+    let begun = std::time::Instant::now();
+    let namespace = "/api/v1/namespaces/default";
+    while daemon.client().call(Call::get(namespace)).await.status != 200 {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{}",
+            daemon.stderr()
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    goes_on(daemon, watch, &[]).await;
+}

@@ -1,0 +1,191 @@
+//! Clients that read registers, set them if they are unchanged, and write down what they were told.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::check::{Call as Told, Did, History, Listed};
+use crate::harness::client::Broken;
+use crate::harness::{Call, Client, version};
+use crate::load::Random;
+
+/// How many registers there are: few, so that clients meet.
+pub const REGISTERS: u64 = 4;
+
+/// Where they are.
+pub const NAMESPACE: &str = "registers";
+
+/// The path of their collection.
+pub fn collection() -> String {
+    format!("/api/v1/namespaces/{NAMESPACE}/configmaps")
+}
+
+/// The name of a register.
+pub fn name(number: u64) -> String {
+    format!("r{number}")
+}
+
+/// The object of a register.
+pub fn object(name: &str, value: &str, over: Option<u64>) -> Value {
+    let mut metadata = json!({ "name": name });
+    if let Some(over) = over {
+        metadata["resourceVersion"] = over.to_string().into();
+    }
+    json!({ "metadata": metadata, "data": { "k": value } })
+}
+
+/// The name, version and value of a register's object.
+pub fn read(object: &Value) -> (String, u64, String) {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let name = text(&object["metadata"]["name"]);
+    (name, version(object), text(&object["data"]["k"]))
+}
+
+/// One client, with what it remembers of the registers.
+pub struct Registrar {
+    pub client: Client,
+    pub name: String,
+    pub random: Random,
+    pub stop: Arc<AtomicBool>,
+    known: BTreeMap<String, u64>,
+    written: u64,
+    history: History,
+}
+
+impl Registrar {
+    pub fn new(client: Client, name: String, seed: u64, stop: Arc<AtomicBool>) -> Registrar {
+        Registrar {
+            client,
+            name,
+            random: Random::new(seed),
+            stop,
+            known: BTreeMap::new(),
+            written: 0,
+            history: History::default(),
+        }
+    }
+
+    /// Goes on until it is told to stop; returns what it was told.
+    pub async fn run(mut self) -> History {
+        while !self.stop.load(Ordering::SeqCst) {
+            let key = name(self.random.below(REGISTERS));
+            match self.random.below(10) {
+                0..4 => self.get(key).await,
+                4..6 => self.list(None).await,
+                6 => self.list(Some(key)).await,
+                _ => self.set(key).await,
+            }
+            // Pauses of all lengths, so that calls begin at all moments.
+            tokio::time::sleep(Duration::from_millis(self.random.below(8))).await;
+        }
+        self.history
+    }
+
+    fn note(&mut self, key: String, begun: Instant, did: Did) {
+        if let Did::Read { version, .. } | Did::Set { version, .. } = &did {
+            self.known.insert(key.clone(), *version);
+        }
+        self.history.calls.push(Told {
+            key,
+            begun,
+            ended: Instant::now(),
+            did,
+        });
+    }
+
+    async fn get(&mut self, key: String) {
+        let begun = Instant::now();
+        let path = format!("{}/{key}", collection());
+        if let Some(object) = self.answer(Call::get(&path)).await {
+            let (_, version, value) = read(&object);
+            self.note(key, begun, Did::Read { version, value });
+        }
+    }
+
+    /// A list of all registers, in pages or not, or of one of them.
+    async fn list(&mut self, one: Option<String>) {
+        let begun = Instant::now();
+        let limit = self.random.below(2) * 500;
+        let selector = one
+            .as_ref()
+            .map(|key| format!("&fieldSelector=metadata.name%3D{key}"));
+        let selector = selector.unwrap_or_default();
+        let path = format!("{}?limit={limit}{selector}", collection());
+        let Some(list) = self.answer(Call::get(&path)).await else {
+            return;
+        };
+        let items = list["items"].as_array().unwrap().iter().map(read);
+        let items: Vec<_> = items.collect();
+        for (key, version, value) in items.iter().cloned() {
+            self.note(key, begun, Did::Read { version, value });
+        }
+        if one.is_none() {
+            let item = |(key, version, value)| (key, (version, value));
+            self.history.lists.push(Listed {
+                begun,
+                ended: Instant::now(),
+                version: version(&list),
+                items: items.into_iter().map(item).collect(),
+            });
+        }
+    }
+
+    async fn set(&mut self, key: String) {
+        let Some(over) = self.known.get(&key).copied() else {
+            return self.get(key).await;
+        };
+        self.written += 1;
+        let value = format!("{}.{}", self.name, self.written);
+        let path = format!("{}/{key}", collection());
+        let begun = Instant::now();
+        let call = Call::put(&path, &object(&key, &value, Some(over)));
+        let did = match self.client.attempt(call).await {
+            Err(_) => Did::Perhaps { over, value },
+            Ok(answer) => match answer.status.as_u16() {
+                200 => {
+                    let version = version(&answer.json());
+                    Did::Set {
+                        over,
+                        value,
+                        version,
+                    }
+                }
+                409 => Did::Beaten { over, value },
+                504 => Did::Perhaps { over, value },
+                code => {
+                    assert!(is_refusal(code, &answer.json()), "{}", answer.text());
+                    Did::Refused { value }
+                }
+            },
+        };
+        if matches!(did, Did::Beaten { .. } | Did::Perhaps { .. }) {
+            self.known.remove(&key);
+        }
+        self.note(key, begun, did);
+    }
+
+    /// What was read, if it could be.
+    async fn answer(&self, call: Call) -> Option<Value> {
+        let answer: Result<_, Broken> = self.client.attempt(call).await;
+        let answer = answer.ok()?;
+        if answer.status == 200 {
+            return Some(answer.json());
+        }
+        let code = answer.status.as_u16();
+        let body = answer.json();
+        assert!(code == 504 || is_refusal(code, &body), "{body}");
+        None
+    }
+}
+
+/// Whether an answer says that nothing was done and that the same may work soon (ST-11).
+pub fn is_refusal(code: u16, status: &Value) -> bool {
+    match code {
+        429 | 503 => true,
+        500 => status["reason"] == "ServerTimeout",
+        _ => false,
+    }
+}

@@ -1,0 +1,91 @@
+//! etcd's quota is used up (NOSPACE).
+
+use std::time::Duration;
+
+use etcd_client::{AlarmAction, AlarmOptions, AlarmType, Client};
+use serde_json::json;
+
+use crate::fleet::{Fleet, Plan};
+use crate::harness::{Call, version};
+use crate::registers::client::is_refusal;
+use crate::story::Story;
+use crate::turn;
+
+const MIB: usize = 1 << 20;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn etcd_is_full_and_is_given_room() {
+    let _turn = turn().await;
+    let fleet = Fleet::start(Plan {
+        etcd: &["--quota-backend-bytes=16777216"],
+        ..Plan::SINGLE
+    })
+    .await;
+    let story = Story::begin(&fleet).await;
+    story.writes(50).await;
+    let client = fleet.daemons[0].client();
+    let path = "/api/v1/namespaces/default/configmaps";
+    let large = |number: usize| json!({ "metadata": { "name": format!("large{number}") }, "data": { "k": "x".repeat(MIB) } });
+    let mut stored = 0;
+    let refusal = loop {
+        let answer = client.call(Call::post(path, &large(stored))).await;
+        if answer.status != 201 {
+            break answer;
+        }
+        stored += 1;
+        assert!(stored < 100, "the quota has no effect");
+    };
+    let (code, status) = (refusal.status.as_u16(), refusal.json());
+    assert!(is_refusal(code, &status), "{status}");
+    assert!(
+        status["message"].as_str().unwrap().contains("space"),
+        "{status}"
+    );
+    assert_eq!(refusal.header("retry-after"), Some("2"));
+
+    // Everything but writes goes on, and deletes do.
+    let list = client
+        .call(Call::get(&format!("{path}?limit=1")))
+        .await
+        .expect(200);
+    assert!(version(&list) > 0);
+    for daemon in &fleet.daemons {
+        for number in 0..stored / 2 {
+            let path = format!("{path}/large{number}");
+            let deleted = daemon.client().call(Call::delete(&path)).await;
+            assert!(
+                [200, 404].contains(&deleted.status.as_u16()),
+                "{}",
+                deleted.text()
+            );
+        }
+    }
+    for number in stored / 2..stored {
+        let path = format!("{path}/large{number}");
+        client.call(Call::delete(&path)).await.expect(200);
+    }
+
+    // What etcd's operator does; nobody touches the daemons.
+    let mut etcd = Client::connect(fleet.cluster.urls(), None).await.unwrap();
+    let newest = etcd
+        .get("now", None)
+        .await
+        .unwrap()
+        .header()
+        .unwrap()
+        .revision();
+    etcd.compact(newest, None).await.unwrap();
+    etcd.defragment().await.unwrap();
+    let alarms = etcd
+        .alarm(AlarmAction::Get, AlarmType::None, None)
+        .await
+        .unwrap();
+    for alarm in alarms.alarms() {
+        let mut member = AlarmOptions::new();
+        member.with_member(alarm.member_id());
+        let off = etcd.alarm(AlarmAction::Deactivate, alarm.alarm(), Some(member));
+        off.await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    story.end(&fleet).await;
+}
