@@ -17,8 +17,8 @@
 //!
 //! In reading order: [`engine`] (the port), [`object`] and [`watch`] (the nouns), [`ring`] and
 //! [`snapshot`] (what is shared between threads), [`cacher`], `reflector`, [`dispatcher`],
-//! [`writer`], [`compactor`], [`supervisor`]; below them [`slot`], [`exit`], [`mailbox`] and
-//! [`backoff`].
+//! [`writer`], [`compactor`], [`lessor`], [`supervisor`]; below them [`slot`], [`exit`],
+//! [`mailbox`], `failure` and [`backoff`].
 //!
 //! | actor | owns | who may send | mailbox | when it dies |
 //! |---|---|---|---|---|
@@ -28,6 +28,7 @@
 //! | Dispatcher, 1 per HTTP thread | the thread's watchers, their topics and groups | Cachers (hints) | [`mailbox::DISPATCHER`] | the thread's streams end; the next watch starts it anew |
 //! | Writer, a few shards | turns of contended keys | who was refused | [`mailbox::WRITER`] | who waits is told so; preconditions protect the data |
 //! | Compactor, 1 per store | when to forget and to give space back | operators | [`mailbox::COMPACTOR`] | restarted |
+//! | Lessor, 1 per store | which lease is shared, when the next one runs out | nobody (stop); who wants a lease asks its handle | [`mailbox::LESSOR`] | restarted; leases are handed out meanwhile, expiry waits |
 //!
 //! House rules. Whatever decides is a plain struct without actix or tokio, in a file of its own
 //! with tests; handlers are a few lines over it. Nobody keeps an address: handles read it from a
@@ -43,6 +44,8 @@ pub mod compactor;
 pub mod dispatcher;
 pub mod engine;
 pub mod exit;
+mod failure;
+pub mod lessor;
 pub mod mailbox;
 pub mod object;
 mod reflector;

@@ -19,6 +19,9 @@ pub const WRITER: usize = 1024;
 /// Compactions asked for by operators; one runs at a time.
 pub const COMPACTOR: usize = 4;
 
+/// A Lessor is only ever told to stop.
+pub const LESSOR: usize = 2;
+
 /// Stop; exits come through a channel of their own.
 pub const SUPERVISOR: usize = 16;
 

@@ -173,6 +173,8 @@ pub struct ResourceDefinition {
     pub update_checks: UpdateChecks,
     /// Default propagation policy.
     pub propagation: DefaultPropagation,
+    /// How long its objects live.
+    pub lifetime: Lifetime,
     /// Fields for field selectors.
     pub selectable_fields: &'static [SelectableField],
     /// Whether `metadata.namespace` is a field selector of its own (API-215).
@@ -186,6 +188,15 @@ pub struct ResourceDefinition {
     /// few types that are checked before schemas exist: `data` of ConfigMaps and so on. A dotted
     /// path names a member deeper down, `spec.renewTime`; what lies above it is listed first.
     pub member_types: &'static [(&'static str, MemberType)],
+}
+
+/// How long an object lives when nobody deletes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// For ever.
+    Unlimited,
+    /// For as long as the configuration wants events to be kept, from its last change on (OP-4).
+    OfEvents,
 }
 
 /// The type that a member must have when it is present.

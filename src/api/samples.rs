@@ -2,8 +2,8 @@
 
 use crate::api::object::Object;
 use crate::api::resource::{
-    Cell, Column, DefaultPropagation, GenerationRule, MemberType, NameRule, ResourceDefinition,
-    ResourceScope, SelectableField, UpdateChecks,
+    Cell, Column, DefaultPropagation, GenerationRule, Lifetime, MemberType, NameRule,
+    ResourceDefinition, ResourceScope, SelectableField, UpdateChecks,
 };
 
 const BASE: ResourceDefinition = ResourceDefinition {
@@ -27,6 +27,7 @@ const BASE: ResourceDefinition = ResourceDefinition {
     strict_finalizers: true,
     update_checks: UpdateChecks::ChangesThenObject,
     propagation: DefaultPropagation::Background,
+    lifetime: Lifetime::Unlimited,
     selectable_fields: &[],
     selects_namespace: true,
     columns: &[],

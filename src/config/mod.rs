@@ -21,6 +21,7 @@ pub use storage::{
 };
 pub use values::{
     ByteSize, FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port, StorageBackend,
+    WholeSeconds,
 };
 
 use std::path::Path;

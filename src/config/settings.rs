@@ -9,6 +9,7 @@ use super::storage::{
 };
 use super::values::{
     ByteSize, FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port, StorageBackend,
+    WholeSeconds,
 };
 
 /// One setting, its value as text and what it means: a line of `taffrail config`.
@@ -227,6 +228,16 @@ settings! {
     /// How many bytes of past revisions are kept at most.
     /// [default: 1GiB]
     retention_bytes: ByteSize ["SIZE"] = ByteSize(1 << 30);
+
+    /// How long events (the resource) are kept after they were created or last changed, in whole
+    /// seconds; 0 is until somebody deletes them.
+    /// [default: 1h]
+    event_ttl: WholeSeconds ["DURATION"] = WholeSeconds(Duration::from_secs(3600));
+
+    /// Objects that expire share leases: each lives so many seconds longer than it is to at most,
+    /// and never more than a twentieth longer.
+    /// [default: 60]
+    lease_reuse_duration_seconds: u64 ["SECONDS"] = 60;
 
     /// Creates and updates are refused, and may be tried again, while the file system of data-dir
     /// has less free than this. Deletes and compaction still work then and make room.

@@ -54,6 +54,14 @@ fn a_refused_flag_is_named_with_its_value_in_one_line() {
             "--retention-age=soon: not a duration such as 250ms, 90s, 10m, 1h30m or 7d",
         ),
         (
+            "--event-ttl=1500ms",
+            "--event-ttl=1500ms: not a whole number of seconds",
+        ),
+        (
+            "--event-ttl=-1s",
+            "--event-ttl=-1s: not a duration such as 250ms, 90s, 10m, 1h30m or 7d",
+        ),
+        (
             "--retention-bytes=1XB",
             "--retention-bytes=1XB: not a size such as 512KiB, 64MiB, 1GiB or 4096",
         ),

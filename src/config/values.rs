@@ -115,6 +115,28 @@ impl fmt::Display for Period {
     }
 }
 
+/// A length of time that is a whole number of seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WholeSeconds(pub Duration);
+
+impl FromStr for WholeSeconds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<WholeSeconds, String> {
+        let Period(period) = text.parse()?;
+        match period.subsec_nanos() {
+            0 => Ok(WholeSeconds(period)),
+            _ => Err("not a whole number of seconds".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for WholeSeconds {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Period(self.0).fmt(formatter)
+    }
+}
+
 /// A port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port(pub u16);

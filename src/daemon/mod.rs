@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use actors::dispatcher::{DispatcherConfig, LocalDispatcher};
 use actors::engine::{Engine, Retention};
+use actors::lessor::LeaseReuse;
 use actors::ring::RingLimits;
 use actors::supervisor::{House, HouseConfig, HouseError, StoreSpec};
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -116,7 +117,9 @@ impl Daemon {
         recorder: PrometheusHandle,
         started: Instant,
     ) -> Result<Daemon, StartError> {
+        // What is refused is refused before anything else is said.
         let encryption = encryption::load(&config)?;
+        let factory = storage_factory(&config)?;
         let server = Server::bind(&config)?;
         let metrics_listener = config
             .metrics_bind_address
@@ -124,7 +127,6 @@ impl Daemon {
             .map(MetricsListener::bind)
             .transpose()?;
         let directory = stores::hold_directory(&config)?;
-        let factory = storage_factory(&config)?;
         factory::warn(&config, &factory);
         let stores = Stores::open(&config, &factory.back_ends())?;
         let engines = stores.engines.clone();
@@ -144,10 +146,7 @@ impl Daemon {
             .map(StoragePlan::cacher_spec)
             .collect();
         let house = House::start(house_config(&config, &engines), specs)?;
-        let storages = plans
-            .iter()
-            .map(|plan| (plan.definition(), plan.build(&house)));
-        let catalog = Arc::new(Catalog::assemble(&config.etcd_prefix, storages.collect()));
+        let catalog = Arc::new(assemble(&config, &plans, &house));
         let parts = house.clone();
         let health = Health::new(checks(&stores, &config)).telling(move || not_at_work(&parts));
         let health = Arc::new(health);
@@ -264,15 +263,27 @@ impl Daemon {
     }
 }
 
+/// The catalog of resources stored as planned.
+fn assemble(config: &Config, plans: &[StoragePlan], house: &House) -> Catalog {
+    let plans = plans.iter();
+    let storages = plans.map(|plan| (plan.definition(), plan.build(house)));
+    Catalog::assemble(&config.etcd_prefix, config.event_ttl.0, storages.collect())
+}
+
 fn house_config(config: &Config, engines: &Engines) -> HouseConfig {
     let retention = Retention {
         age: config.retention_age.0,
         bytes: config.retention_bytes.0,
     };
+    let leases = LeaseReuse {
+        window_seconds: config.lease_reuse_duration_seconds,
+        ..LeaseReuse::default()
+    };
     let store = |(name, engine): (&str, &Arc<dyn Engine>)| StoreSpec {
         name: name.to_owned(),
         engine: engine.clone(),
         retention,
+        leases,
     };
     HouseConfig {
         data_arbiters: config.data_threads,
@@ -341,6 +352,8 @@ async fn complete_start(house: House, catalog: Arc<Catalog>, health: Arc<Health>
         tracing::warn!(%status, "the system's namespaces are not all there; upkeep goes on trying");
     }
     health.complete_start();
+    // What expired while no daemon ran is not in the way of the caches.
+    house.begin_expiry();
     let milliseconds = start.at.elapsed().as_millis() as u64;
     match filled {
         Ok(()) => tracing::info!(milliseconds, "ready: every cache is filled"),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -58,9 +59,11 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// The catalog of these rows over their storages; `root` is where physical keys begin.
+    /// The catalog of these rows over their storages; `root` is where physical keys begin, and
+    /// events are kept for so long (zero is for ever).
     pub fn assemble(
         root: &str,
+        event_ttl: Duration,
         storages: Vec<(&'static ResourceDefinition, ResourceStorage)>,
     ) -> Catalog {
         let namespaces = storages
@@ -73,6 +76,7 @@ impl Catalog {
         let shared = Shared {
             admission: Admission::new(lifecycle.into_iter().collect()),
             root: root.to_owned(),
+            event_ttl,
             ..Shared::default()
         };
         let stores = storages

@@ -37,7 +37,7 @@ pub(super) async fn stored(cached: bool) -> Stored {
         .iter()
         .map(|plan| (plan.definition(), plan.build(&house)));
     Stored {
-        catalog: Catalog::assemble(DEFAULT_ROOT, storages.collect()),
+        catalog: Catalog::assemble(DEFAULT_ROOT, Duration::ZERO, storages.collect()),
         engine: Arc::clone(&engine),
         house,
     }

@@ -112,6 +112,8 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
         1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0,
     ];
     const COUNTS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 1024.0];
+    // ME-6.
+    const LEASE_OBJECTS: &[f64] = &[10.0, 50.0, 100.0, 500.0, 1000.0, 2500.0, 5000.0];
     let full = |name: &str| Matcher::Full(name.to_owned());
     vec![
         (full("apiserver_request_duration_seconds"), REQUEST_SECONDS),
@@ -119,6 +121,7 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
             full("apiserver_request_sli_duration_seconds"),
             REQUEST_SECONDS,
         ),
+        (full("etcd_lease_object_counts"), LEASE_OBJECTS),
         (full("etcd_request_duration_seconds"), REQUEST_SECONDS),
         (full("apiserver_response_sizes"), RESPONSE_BYTES),
         (full("apiserver_watch_events_sizes"), EVENT_BYTES),

@@ -208,7 +208,7 @@ fn hooked_fixture(hook: impl Fn(ResourceStorage) -> ResourceStorage) -> (Fixture
     let storages = plans
         .iter()
         .map(|plan| (plan.definition(), hook(plan.build(&house))));
-    let catalog = Catalog::assemble(ROOT, storages.collect());
+    let catalog = Catalog::assemble(ROOT, Duration::ZERO, storages.collect());
     fixture.catalog = Arc::new(catalog);
     (fixture, house)
 }

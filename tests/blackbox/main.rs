@@ -11,6 +11,7 @@ mod bad_input;
 mod command_line;
 mod deletion;
 mod encryption;
+mod expiry;
 mod heavy;
 mod hostile;
 mod informers;

@@ -7,7 +7,7 @@ use actors::engine::{At, Engine, EngineError, Health, Prefix, RangeRequest, Revi
 use redb::{Database, ReadableTable, WriteTransaction};
 use taffrail::storage::embedded::EmbeddedEngine;
 
-use crate::golden::{EVENTS, LIVE, META, SUPERSEDED, TIMELINE, unpack};
+use crate::golden::{ATTACHED, EVENTS, LEASES, LIVE, META, SUPERSEDED, TIMELINE, unpack};
 use crate::story::{self, Clock};
 
 /// Changes a store behind the engine's back.
@@ -34,10 +34,15 @@ pub fn alter_record(
     events.insert(revision, bytes.as_slice()).unwrap();
 }
 
-/// How the golden store is refused after a change: the words must all be said.
+/// How the golden store of format 1 is refused after a change: the words must all be said.
 #[track_caller]
 fn refused(change: impl FnOnce(&WriteTransaction), words: &[&str]) {
-    let directory = unpack("store-format-1");
+    refused_of("store-format-1", change, words);
+}
+
+#[track_caller]
+fn refused_of(store: &str, change: impl FnOnce(&WriteTransaction), words: &[&str]) {
+    let directory = unpack(store);
     alter(directory.path(), change);
     let refusal = EmbeddedEngine::open(Clock::default().options(directory.path()));
     let refusal = refusal.err().expect("it opens all the same").to_string();
@@ -93,7 +98,7 @@ fn the_rows_about_the_store_must_all_be_there_and_fit() {
     };
     refused(
         put("format", vec![9, 1, 0, 0]),
-        &["format 265", "up to 1", "newer"],
+        &["format 265", "up to 2", "newer"],
     );
     refused(
         put("format", vec![0; 4]),
@@ -119,6 +124,28 @@ fn the_rows_about_the_store_must_all_be_there_and_fit() {
         };
         refused(change, &words);
     }
+}
+
+#[test]
+fn what_concerns_leases_must_be_there_and_fit() {
+    let refused = |change: fn(&WriteTransaction), words: &[&str]| {
+        refused_of("store-format-2", change, words);
+    };
+    refused(|t| assert!(t.delete_table(LEASES).unwrap()), &["'leases'"]);
+    refused(
+        |t| assert!(t.delete_table(ATTACHED).unwrap()),
+        &["'attached'"],
+    );
+    let totals = |t: &WriteTransaction| {
+        t.open_table(META).unwrap().remove("leases").unwrap();
+    };
+    refused(totals, &["table meta", "row leases"]);
+    let moved = |t: &WriteTransaction| {
+        let mut leases = t.open_table(LEASES).unwrap();
+        let bytes = leases.get(1).unwrap().unwrap().value().to_vec();
+        leases.insert(9, bytes.as_slice()).unwrap();
+    };
+    refused(moved, &["table leases, lease 9:", "checksum"]);
 }
 
 #[test]

@@ -22,7 +22,7 @@ async fn held() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let clock = Clock::default();
     let engine = EmbeddedEngine::open(clock.options(directory.path())).unwrap();
-    tell(&*engine, &clock, &story::first()).await;
+    tell(&*engine, &clock, &story::second()).await;
     engine.close().await;
     directory
 }
@@ -75,7 +75,7 @@ async fn a_store_that_has_gone_or_was_emptied_is_not_taken_for_a_new_one() {
     fs::write(&log, &whole).unwrap();
     let engine = open(directory.path()).unwrap();
     assert_eq!(
-        ask_everything(&*engine, &fold(&story::first())).await,
+        ask_everything(&*engine, &fold(&story::second())).await,
         Ok(())
     );
 }
@@ -191,7 +191,7 @@ async fn a_file_that_was_cut_is_refused_or_holds_everything() {
     let directory = held().await;
     let log = directory.path().join("events.redb");
     let whole = fs::read(&log).unwrap();
-    let told = fold(&story::first());
+    let told = fold(&story::second());
     let mut refused = 0;
     for length in (0..whole.len())
         .step_by(1500)
@@ -221,7 +221,7 @@ async fn whatever_byte_of_the_file_changes_no_wrong_value_is_shown() {
     let directory = held().await;
     let log = directory.path().join("events.redb");
     let whole = fs::read(&log).unwrap();
-    let told = fold(&story::first());
+    let told = fold(&story::second());
     // Most of the file is room; what is in use is of interest.
     let used: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] != 0).collect();
     let (mut refused, mut same) = (0, 0);

@@ -7,7 +7,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use actors::engine::{
     At, Change, Engine, EngineError, Expect, Health, HistoryRequest, Key, LeaseId, Mutation,
@@ -19,7 +19,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use taffrail::storage::embedded::EmbeddedEngine;
-use taffrail::storage::embedded::record::Record;
+use taffrail::storage::embedded::record::{LeaseRecord, Record};
 
 use crate::story::{self, Clock, Step, Told, fold, tell};
 
@@ -27,7 +27,10 @@ use crate::story::{self, Clock, Step, Told, fold, tell};
 type Story = fn() -> Vec<Step>;
 
 /// The stores and their stories.
-const STORES: &[(&str, Story)] = &[("store-format-1", story::first)];
+const STORES: &[(&str, Story)] = &[
+    ("store-format-1", story::first),
+    ("store-format-2", story::second),
+];
 
 fn fixture(name: &str) -> PathBuf {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
@@ -168,6 +171,49 @@ pub const LIVE: TableDefinition<&[u8], (u64, u64, u64, u32)> = TableDefinition::
 pub const SUPERSEDED: TableDefinition<(&[u8], u64), u8> = TableDefinition::new("superseded");
 pub const TIMELINE: TableDefinition<u64, (u64, u64)> = TableDefinition::new("timeline");
 pub const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
+
+pub const LEASES: TableDefinition<u64, &[u8]> = TableDefinition::new("leases");
+pub const ATTACHED: TableDefinition<(u64, u64), ()> = TableDefinition::new("attached");
+
+/// What format 2 has beside the rows of format 1.
+#[test]
+fn the_rows_of_leases_are_those_that_are_written_down() {
+    let directory = unpack("store-format-2");
+    let database = Database::open(directory.path().join("events.redb")).unwrap();
+    let transaction = database.begin_read().unwrap();
+    let meta = transaction.open_table(META).unwrap();
+    let row = |name: &str| meta.get(name).unwrap().unwrap().value().to_vec();
+    assert_eq!(row("format"), [2, 0, 0, 0]);
+    let bytes = row("leases");
+    let columns = bytes.as_chunks().0.iter();
+    let columns: Vec<u64> = columns.map(|column| u64::from_le_bytes(*column)).collect();
+    // Four were granted; the last step was at the thirteenth second, and its event is the
+    // thirteenth.
+    let begin = 1_700_000_000_000_000_000;
+    assert_eq!(columns, [4, begin + 13 * 1_000_000_001]);
+    let leases = transaction.open_table(LEASES).unwrap();
+    let rows = leases.iter().unwrap().map(Result::unwrap);
+    let rows: Vec<(u64, LeaseRecord)> = rows
+        .map(|(lease, bytes)| {
+            let record = LeaseRecord::decode(LeaseId(lease.value()), bytes.value());
+            (lease.value(), record.unwrap())
+        })
+        .collect();
+    let ttl = Duration::from_secs(3600);
+    let granted = LeaseRecord {
+        revoked: false,
+        ttl,
+        deadline: Duration::from_nanos(begin + 1_000_000_001) + ttl,
+    };
+    assert_eq!(rows, [(1, granted)], "the others have ended");
+    let attached = transaction.open_table(ATTACHED).unwrap();
+    let rows = attached.iter().unwrap().map(|row| row.unwrap().0.value());
+    // The first of the two puts has been replaced since.
+    assert_eq!(rows.collect::<Vec<_>>(), [(1, 2), (1, 11)]);
+    let events = transaction.open_table(EVENTS).unwrap();
+    let tag = |revision: u64| events.get(revision).unwrap().unwrap().value()[5];
+    assert_eq!([8, 9, 13].map(tag), [1, 5, 5]);
+}
 
 /// The tables hold what `FORMAT.md` says, read here without a word of the engine's.
 #[test]

@@ -7,6 +7,7 @@ mod damage;
 mod faulty;
 mod files;
 mod golden;
+mod leases;
 mod middle;
 mod reads;
 mod records;

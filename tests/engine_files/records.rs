@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use actors::engine::{Event, EventKind, Key, LeaseId, Origin, Revision};
 use bytes::Bytes;
-use taffrail::storage::embedded::record::{Record, RecordError, VERSION, encode, tag};
+use taffrail::storage::embedded::record::{LeaseRecord, Record, RecordError, VERSION, encode, tag};
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -93,7 +93,67 @@ fn layout_1() -> Vec<(Event, String)> {
             },
             "01 025e4047 02 0200ff 03 fbfb00 00 00 fd01002a36fe9c9717 00 00 00 00".to_owned(),
         ),
+        (
+            // Deleted because its lease, 7, had ended.
+            Event {
+                create_revision: Revision(3),
+                prev_revision: Revision(251),
+                version: 0,
+                lease: LeaseId(7),
+                time,
+                ..event(252, EventKind::Delete, b"/k", b"")
+            },
+            "01 cac6334a 05 022f6b 03 fbfb00 00 07 fd01002a36fe9c9717 00 00 00 00".to_owned(),
+        ),
     ]
+}
+
+/// Leases of layout 1 and their bytes.
+fn leases_of_layout_1() -> Vec<(u64, LeaseRecord, &'static str)> {
+    let record = |revoked, ttl, deadline| LeaseRecord {
+        revoked,
+        ttl: Duration::from_nanos(ttl),
+        deadline: Duration::from_nanos(deadline),
+    };
+    vec![
+        (
+            7,
+            record(false, 1_000_000_000, 1_700_000_000_000_000_001),
+            "01 480d934b 03 fc00ca9a3b fd01002a36fe9c9717",
+        ),
+        (
+            u64::MAX,
+            record(false, u64::MAX, u64::MAX),
+            "01 488c1aa0 03 fdffffffffffffffff fdffffffffffffffff",
+        ),
+        (251, record(true, 0, 250), "01 1ae2049b 04 00 fa"),
+    ]
+}
+
+#[test]
+fn leases_of_every_version_read_and_the_newest_is_written_to_the_byte() {
+    for (lease, record, hex) in leases_of_layout_1() {
+        let (lease, golden) = (LeaseId(lease), bytes(hex));
+        assert_eq!(LeaseRecord::decode(lease, &golden), Ok(record));
+        assert_eq!(record.encode(lease).unwrap(), golden, "{lease:?}");
+        for bit in 0..golden.len() * 8 {
+            let mut damaged = golden.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(LeaseRecord::decode(lease, &damaged).is_err(), "bit {bit}");
+        }
+        for length in 0..golden.len() {
+            let cut = LeaseRecord::decode(lease, &golden[..length]);
+            assert!(cut.is_err(), "{length} bytes");
+        }
+        assert!(LeaseRecord::decode(LeaseId(lease.0 ^ 1), &golden).is_err());
+    }
+    for (hex, number) in [
+        ("01 5cfe604c 01 00 fa", tag::PUT),
+        ("01 8056694b 05 00 fa", tag::LEASE_EXPIRY),
+    ] {
+        let refused = LeaseRecord::decode(LeaseId(9), &bytes(hex));
+        assert_eq!(refused, Err(RecordError::Tag(number)));
+    }
 }
 
 #[test]
@@ -110,18 +170,17 @@ fn records_of_every_version_read_and_the_newest_is_written_to_the_byte() {
     );
 }
 
-/// Numbers that are taken for leases, and one that nobody may take: whole records, refused by
+/// Numbers that only rows of leases bear, and one that nobody may take: whole records, refused by
 /// the tag and not misread.
 #[test]
-fn reserved_tags_are_refused_by_their_number() {
-    assert_eq!((tag::PUT, tag::DELETE), (1, 2));
-    let reserved = [
+fn tags_that_are_no_events_are_refused_by_their_number() {
+    assert_eq!((tag::PUT, tag::DELETE, tag::LEASE_EXPIRY), (1, 2, 5));
+    let others = [
         (0, "01 94438fcf 00"),
         (tag::LEASE_GRANT, "01 5a2f4572 03"),
         (tag::LEASE_REVOKE, "01 0229360f 04"),
-        (tag::LEASE_EXPIRY, "01 87f0a0d2 05"),
     ];
-    for (number, (found, begin)) in [0, 3, 4, 5].into_iter().zip(reserved) {
+    for (number, (found, begin)) in [0, 3, 4].into_iter().zip(others) {
         assert_eq!(found, number);
         let record = bytes(&format!("{begin} 022f6b 01 08 00 07 01 00 00 00 00"));
         let refused = Record::decode(Revision(9), &record).err();

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use actors::engine::{
     Change, Engine, Event, EventKind, Expect, Key, KeyValue, LeaseId, Mutation, Origin, Outcome,
-    Revision,
+    Prefix, Revision,
 };
 use bytes::Bytes;
 use taffrail::storage::embedded::EmbeddedOptions;
@@ -22,6 +22,11 @@ pub enum Step {
         user: &'static str,
     },
     Delete(&'static [u8]),
+    /// A lease of so many seconds; they are numbered from 1.
+    Grant(u64),
+    /// The lease is revoked or has run out; this is its only key.
+    Revoke(u64, &'static [u8]),
+    Expire(u64, &'static [u8]),
     Compact(u64),
     /// Removes all that was compacted.
     Scrub,
@@ -42,7 +47,8 @@ fn put(key: &'static [u8], value: impl Into<Bytes>) -> Step {
     }
 }
 
-/// The story of the golden stores of format 1. Never change it: write another one.
+/// The story of the golden stores of format 1, whose leases nobody granted. Never change it: write
+/// another one.
 pub fn first() -> Vec<Step> {
     let text = |count: usize| Bytes::from("taffrail ".repeat(count));
     vec![
@@ -71,6 +77,42 @@ pub fn first() -> Vec<Step> {
         Step::Delete(C),
         put(A, "four"),
         put(D, "bytes"),
+        // Compacted and not removed yet.
+        Step::Compact(7),
+    ]
+}
+
+/// The story of the golden stores of format 2.
+pub fn second() -> Vec<Step> {
+    let text = |count: usize| Bytes::from("taffrail ".repeat(count));
+    let leased = |key, value: &'static [u8], lease| Step::Put {
+        key,
+        value: Bytes::from_static(value),
+        lease,
+        user: "system:node:ship",
+    };
+    vec![
+        put(A, "one"),
+        Step::Grant(3600),
+        Step::Grant(4),
+        leased(B, b"held", 1),
+        leased(A, b"two", 2),
+        Step::Delete(B),
+        // Larger than a page.
+        put(C, text(1000)),
+        Step::Compact(4),
+        Step::Scrub,
+        put(A, text(3)),
+        // A key that was deleted begins anew.
+        put(B, Bytes::new()),
+        Step::Grant(2),
+        leased(B, &[0, 1, 0xff], 3),
+        Step::Expire(3, B),
+        put(A, "four"),
+        leased(D, b"bytes", 1),
+        Step::Grant(3600),
+        leased(B, b"again", 4),
+        Step::Revoke(4, B),
         // Compacted and not removed yet.
         Step::Compact(7),
     ]
@@ -163,6 +205,7 @@ pub fn fold(steps: &[Step]) -> Told {
                 told.scrubbed = told.compacted;
                 continue;
             }
+            Step::Grant(_) => continue,
             Step::Put {
                 key,
                 value,
@@ -170,6 +213,9 @@ pub fn fold(steps: &[Step]) -> Told {
                 user,
             } => (key, EventKind::Put, value, lease, user),
             Step::Delete(key) => (key, EventKind::Delete, Bytes::new(), 0, ""),
+            Step::Revoke(lease, key) | Step::Expire(lease, key) => {
+                (key, EventKind::Delete, Bytes::new(), lease, LEASES)
+            }
         };
         let revision = told.revision().next();
         let key = Key::new(key);
@@ -197,9 +243,15 @@ pub fn fold(steps: &[Step]) -> Told {
     told
 }
 
+/// Who deletes what has outlived its lease.
+const LEASES: &str = "system:taffrail:leases";
+
 fn origin(user: &str) -> Origin {
-    if user.is_empty() {
-        return Origin::default();
+    if matches!(user, "" | LEASES) {
+        return Origin {
+            user: user.to_owned(),
+            ..Origin::default()
+        };
     }
     Origin {
         user: user.to_owned(),
@@ -213,13 +265,19 @@ fn origin(user: &str) -> Origin {
 pub struct Clock(Arc<AtomicU64>);
 
 impl Clock {
+    fn now(&self) -> SystemTime {
+        time_of(self.0.load(Ordering::SeqCst))
+    }
+
     /// Options of an engine that goes by this clock.
     pub fn options(&self, directory: &std::path::Path) -> EmbeddedOptions {
         let clock = self.clone();
         let mut options = EmbeddedOptions::new(directory);
         options.ballast_bytes = 0;
         options.reserve_bytes = 0;
-        options.clock = Arc::new(move || time_of(clock.0.load(Ordering::SeqCst)));
+        let uptime = self.clone();
+        options.clock = Arc::new(move || clock.now());
+        options.uptime = Arc::new(move || uptime.now().duration_since(time_of(0)).unwrap());
         options
     }
 }
@@ -237,10 +295,19 @@ pub async fn tell_on(engine: &dyn Engine, clock: &Clock, steps: &[Step], from: u
         match step {
             Step::Compact(up_to) => engine.compact(Revision(*up_to)).await.unwrap(),
             Step::Scrub => while engine.maintain(false).await.unwrap().more {},
-            Step::Put { .. } | Step::Delete(_) => {
-                let event = events.next().unwrap();
-                clock.0.store(event.revision.0, Ordering::SeqCst);
-                commit(engine, event).await;
+            Step::Grant(seconds) => {
+                engine.grant(Duration::from_secs(*seconds)).await.unwrap();
+            }
+            event => {
+                let expected = events.next().unwrap();
+                clock.0.store(expected.revision.0, Ordering::SeqCst);
+                match event {
+                    Step::Revoke(lease, _) => engine.revoke(LeaseId(*lease)).await.unwrap(),
+                    Step::Expire(..) => while engine.expire().await.unwrap().more {},
+                    _ => commit(engine, expected).await,
+                }
+                let newest = engine.known(&Prefix::new(b"")).revision;
+                assert_eq!(newest, expected.revision);
             }
         }
     }

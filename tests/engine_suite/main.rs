@@ -142,11 +142,6 @@ on_every_log! {
     life {
         stats_follow_puts_and_deletes_st_74,
     }
-}
-
-on_engine!(
-    memory_leases,
-    memory,
     leases {
         a_put_replaces_the_lease_and_without_one_detaches_it_st_57,
         keys_go_when_their_lease_runs_out_each_by_an_event_wa_23,
@@ -163,4 +158,4 @@ on_engine!(
         compaction_forgets_no_lease_that_is_alive,
         readers_and_writers_go_on_while_keys_expire,
     }
-);
+}

@@ -39,6 +39,12 @@ impl Clock {
         self.0.fetch_add(seconds, Ordering::SeqCst);
     }
 
+    /// The same as the time that a process has been up.
+    pub fn uptime(&self) -> Arc<dyn Fn() -> Duration + Send + Sync> {
+        let clock = self.clone();
+        Arc::new(move || Duration::from_secs(clock.0.load(Ordering::SeqCst)))
+    }
+
     pub fn function(&self) -> Arc<dyn Fn() -> SystemTime + Send + Sync> {
         let clock = self.clone();
         Arc::new(move || clock.now())
@@ -69,6 +75,7 @@ pub fn embedded() -> Subject {
     let directory = tempfile::tempdir().unwrap();
     let mut options = EmbeddedOptions::new(directory.path());
     options.clock = clock.function();
+    options.uptime = clock.uptime();
     // Small, so that the checks meet the bounds.
     options.tail_bytes_max = 64 * 1024;
     options.range_bytes_max = 64 * 1024;

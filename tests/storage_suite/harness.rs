@@ -175,9 +175,23 @@ impl Harness {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         let observed = Observed::new(engine);
+        Harness::over(layer, observed, keep, Codec::new(pods())).await
+    }
+
+    /// Another storage over the same store, as a daemon that is configured to store as this
+    /// codec does would have it.
+    pub async fn stored_by(&self, codec: Codec) -> Harness {
+        Harness::over(self.layer, self.observed.clone(), Box::new(()), codec).await
+    }
+
+    async fn over(
+        layer: Layer,
+        observed: Arc<Observed>,
+        keep: Box<dyn Any>,
+        codec: Codec,
+    ) -> Harness {
         let engine: Arc<dyn Engine> = observed.clone();
         let faulty = Arc::new(Faulty::default());
-        let codec = Codec::new(pods());
         let keys = Keys::new("/registry", pods().key_prefix).unwrap();
         let decoder = Arc::new(StoredDecoder {
             codec: codec.clone(),
@@ -191,8 +205,10 @@ impl Harness {
         };
         let house = House::start(HouseConfig::of(engine.clone(), RETENTION), vec![spec]).unwrap();
         house.all_ready().await;
+        house.begin_expiry();
         let writers = Some(house.writers("base"));
-        let store = Underlying::new(engine.clone(), keys.clone(), decoder, writers);
+        let lessor = house.lessor("base").unwrap();
+        let store = Underlying::new(engine.clone(), keys.clone(), decoder, lessor, writers);
         let storage: Arc<dyn Storage> = match layer.is_cached() {
             true => Arc::new(Cached::new(store, house.cacher("pods").unwrap())),
             false => Arc::new(store),
@@ -225,6 +241,11 @@ impl Harness {
             let shown = cacher.fresh(revision, Duration::from_secs(10)).await;
             shown.expect("the cache follows the store");
         }
+    }
+
+    /// Ends its actors, and leaves the store to others.
+    pub async fn end(self) {
+        self.house.stop().await;
     }
 
     pub async fn create(&self, object: &Object) -> Arc<CachedObject> {

@@ -10,7 +10,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod dry_run;
+mod forms;
 mod harness;
+mod leases;
 mod list;
 mod observed;
 #[path = "../servers/mod.rs"]
@@ -133,6 +135,17 @@ on_every_layer! {
         wa_47_a_bookmark_that_is_due_waits_for_the_end_of_the_initial_events,
         wa_18_the_state_and_what_follows_join_without_a_gap,
         wc_42_while_the_cache_fills_some_reads_are_refused_and_no_writes,
+    },
+    leases::{
+        ts_2_wa_23_what_is_created_to_live_a_second_is_deleted_by_itself,
+        ts_25_wa_23_what_is_updated_to_live_a_second_is_deleted_by_itself,
+        st_57_pf_5_an_update_without_a_ttl_makes_the_object_permanent,
+        st_55_pf_5_op_5_an_update_that_changes_nothing_keeps_the_lease,
+        op_1_objects_share_a_lease_and_take_another_when_it_is_gone,
+    },
+    forms::{
+        kv_23_what_was_stored_in_another_form_is_read_and_rewritten_by_updates,
+        kv_23_values_of_kube_apiserver_are_read_and_rewritten,
     },
     dry_run::{
         st_80_create,

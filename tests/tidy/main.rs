@@ -15,7 +15,7 @@ type Table = &'static [(&'static str, &'static [&'static str])];
 const PORT: &[&str] = &["engine", "object", "watch"];
 
 /// What every actor stands on: how it is asked, how it ends, how it is started again.
-const FLOOR: &[&str] = &["backoff", "exit", "mailbox", "slot"];
+const FLOOR: &[&str] = &["backoff", "exit", "failure", "mailbox", "slot"];
 
 const ACTORS: Table = &[
     ("lib", &["*"]),
@@ -24,6 +24,7 @@ const ACTORS: Table = &[
     ("watch", &["engine", "object"]),
     ("backoff", &[]),
     ("exit", &[]),
+    ("failure", &[]),
     ("slot", &[]),
     ("mailbox", &["slot"]),
     ("snapshot", &["PORT"]),

@@ -5,7 +5,6 @@
 //! back to the file system when the store is idle, or when an operator asks. Rounds never
 //! overlap: while one runs, the mailbox waits.
 
-mod failure;
 mod handle;
 mod handlers;
 pub(crate) mod messages;
@@ -26,8 +25,8 @@ pub use handle::{CompactError, CompactReport, CompactorHandle};
 
 use crate::engine::{Engine, EngineError, Prefix, Retention};
 use crate::exit::ExitGuard;
+use crate::failure::Failure;
 use crate::mailbox;
-use failure::Failure;
 use plan::Plan;
 use round::{Reclaim, Round};
 

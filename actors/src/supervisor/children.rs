@@ -16,6 +16,7 @@ use super::policy::Deaths;
 use crate::cacher::{self, Cacher, Shared};
 use crate::compactor::{self, Compactor};
 use crate::exit::ExitGuard;
+use crate::lessor::{self, Lessor, LessorHandle};
 use crate::reflector::{self, Reflector, Source};
 use crate::slot::Slot;
 use crate::writer::{self, Writer};
@@ -133,6 +134,25 @@ pub(super) fn compactor(
             Compactor::start_in_arbiter(&arbiter, move |_| {
                 Compactor::new(store.name, store.engine, store.retention, exit)
             })
+        },
+    )
+}
+
+/// The Lessor of a store. What it hands out lies in its handle and outlives it.
+pub(super) fn lessor(
+    arbiter: ArbiterHandle,
+    store: String,
+    handle: LessorHandle,
+    slot: &Arc<Slot<Lessor>>,
+) -> Child {
+    child(
+        "lessor",
+        &store.clone(),
+        slot,
+        || lessor::messages::Stop,
+        move |exit| {
+            let (store, handle) = (store.clone(), handle.clone());
+            Lessor::start_in_arbiter(&arbiter, move |_| Lessor::new(store, handle, exit))
         },
     )
 }

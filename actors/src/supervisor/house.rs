@@ -18,6 +18,7 @@ use super::{Supervisor, children};
 use crate::cacher::{CacherHandle, Readiness, Shared};
 use crate::compactor::CompactorHandle;
 use crate::engine::{Engine, Prefix, Retention};
+use crate::lessor::{LeaseReuse, LessorHandle};
 use crate::mailbox;
 use crate::object::Decode;
 use crate::reflector::{Observed, Source};
@@ -34,6 +35,8 @@ pub struct StoreSpec {
     pub engine: Arc<dyn Engine>,
     /// How much history to keep.
     pub retention: Retention,
+    /// Which of its objects share a lease.
+    pub leases: LeaseReuse,
 }
 
 /// What the house is built from.
@@ -70,6 +73,7 @@ impl HouseConfig {
             name: "base".to_owned(),
             engine,
             retention,
+            leases: LeaseReuse::default(),
         }])
     }
 }
@@ -132,6 +136,8 @@ pub struct House {
     writers: WriterHandle,
     /// By name of the store, in the order they were given in.
     compactors: Arc<[(String, CompactorHandle)]>,
+    /// The same.
+    lessors: Arc<[(String, LessorHandle)]>,
     board: Board,
     supervisor: Arc<Slot<Supervisor>>,
     alive: watch::Receiver<()>,
@@ -171,6 +177,9 @@ impl House {
             cachers.insert(resource, cached);
         }
         let writers = plan.add_writers(config.writer_shards, &arbiters);
+        let stores = config.stores.iter();
+        let lessors = stores.map(|store| (store.name.clone(), plan.add_lessor(store, &arbiters)));
+        let lessors = lessors.collect();
         let stores = config.stores.into_iter();
         let compactors =
             stores.map(|store| (store.name.clone(), plan.add_compactor(store, &arbiters)));
@@ -193,6 +202,7 @@ impl House {
             cachers: Arc::new(cachers),
             writers,
             compactors,
+            lessors,
             board,
             supervisor,
             alive: watch_alive,
@@ -219,6 +229,20 @@ impl House {
     /// Where to ask for a compaction, by name of the store.
     pub fn compactors(&self) -> &[(String, CompactorHandle)] {
         &self.compactors
+    }
+
+    /// Where to ask for leases of a store.
+    pub fn lessor(&self, store: &str) -> Option<LessorHandle> {
+        let mut lessors = self.lessors.iter();
+        let (_, lessor) = lessors.find(|(name, _)| name == store)?;
+        Some(lessor.clone())
+    }
+
+    /// Lets what has outlived its lease be deleted from now on: for when the daemon is ready.
+    pub fn begin_expiry(&self) {
+        for (_, lessor) in self.lessors.iter() {
+            lessor.begin();
+        }
     }
 
     /// Waits until every cache has been filled once, or will never be (WC-46).
@@ -307,7 +331,8 @@ impl House {
         while alive.changed().await.is_ok() {}
     }
 
-    /// Stops everything in order: Compactors, Reflectors, Writers, Cachers, Supervisor, threads.
+    /// Stops everything in order: Compactors, Lessors, Reflectors, Writers, Cachers, Supervisor,
+    /// threads.
     pub async fn stop(&self) {
         let deadline = Instant::now() + STOP_WITHIN;
         if let Err(error) = self.supervisor.ask(StopAll, deadline).await {
@@ -335,6 +360,7 @@ struct Plan {
     cachers: Vec<Child>,
     writers: Vec<Child>,
     reflectors: Vec<Child>,
+    lessors: Vec<Child>,
     compactors: Vec<Child>,
 }
 
@@ -393,15 +419,28 @@ impl Plan {
         CompactorHandle { slot }
     }
 
+    fn add_lessor(&mut self, store: &StoreSpec, arbiters: &[ArbiterHandle]) -> LessorHandle {
+        let handle = LessorHandle::new(Arc::clone(&store.engine), store.leases);
+        if let Some(arbiter) = arbiters.first() {
+            let slot = Slot::new("lessor", mailbox::LESSOR);
+            let (name, handle) = (store.name.clone(), handle.clone());
+            let lessor = children::lessor(arbiter.clone(), name, handle, &slot);
+            self.lessors.push(lessor);
+        }
+        handle
+    }
+
     fn into_children(self) -> Vec<Child> {
         let Plan {
             mut cachers,
             writers,
             reflectors,
+            lessors,
             compactors,
         } = self;
         cachers.extend(writers);
         cachers.extend(reflectors);
+        cachers.extend(lessors);
         cachers.extend(compactors);
         cachers
     }

@@ -17,6 +17,7 @@ pub fn describe_metrics() {
     use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
     crate::cacher::describe_metrics();
     crate::dispatcher::describe_metrics();
+    crate::lessor::describe_metrics();
     describe_counter!("taffrail_actor_deaths_total", "Actors that died, by reason");
     describe_histogram!(
         "taffrail_mailbox_blocked_seconds",

@@ -2,8 +2,8 @@
 
 use super::{NAME_AND_AGE, STATUS, VERBS};
 use crate::api::resource::{
-    DefaultPropagation, GenerationRule, MemberType, NameRule, ResourceDefinition, ResourceScope,
-    UpdateChecks,
+    DefaultPropagation, GenerationRule, Lifetime, MemberType, NameRule, ResourceDefinition,
+    ResourceScope, UpdateChecks,
 };
 
 /// Deployments.
@@ -31,6 +31,7 @@ pub static DEPLOYMENTS: ResourceDefinition = ResourceDefinition {
     strict_finalizers: true,
     update_checks: UpdateChecks::Changes,
     propagation: DefaultPropagation::Background,
+    lifetime: Lifetime::Unlimited,
     selectable_fields: &[],
     selects_namespace: true,
     columns: NAME_AND_AGE,

@@ -2,8 +2,8 @@
 
 use super::{AGE, NAME, VERBS};
 use crate::api::resource::{
-    Cell, Column, DefaultPropagation, GenerationRule, MemberType, NameRule, ResourceDefinition,
-    ResourceScope, UpdateChecks,
+    Cell, Column, DefaultPropagation, GenerationRule, Lifetime, MemberType, NameRule,
+    ResourceDefinition, ResourceScope, UpdateChecks,
 };
 
 /// Leases, by which controllers elect leaders and nodes say that they live.
@@ -28,6 +28,7 @@ pub static LEASES: ResourceDefinition = ResourceDefinition {
     strict_finalizers: false,
     update_checks: UpdateChecks::Changes,
     propagation: DefaultPropagation::Background,
+    lifetime: Lifetime::Unlimited,
     selectable_fields: &[],
     selects_namespace: true,
     columns: &[

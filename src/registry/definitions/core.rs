@@ -2,8 +2,8 @@
 
 use super::{AGE, FINALIZE, NAME, NAME_AND_AGE, NAMESPACE_VERBS, STATUS, VERBS};
 use crate::api::resource::{
-    Cell, Column, DefaultPropagation, GenerationRule, MemberType, NameRule, ResourceDefinition,
-    ResourceScope, SelectableField, UpdateChecks,
+    Cell, Column, DefaultPropagation, GenerationRule, Lifetime, MemberType, NameRule,
+    ResourceDefinition, ResourceScope, SelectableField, UpdateChecks,
 };
 
 /// What the rows of this file have in common; each says where it differs.
@@ -28,6 +28,7 @@ const BASE: ResourceDefinition = ResourceDefinition {
     strict_finalizers: true,
     update_checks: UpdateChecks::ChangesThenObject,
     propagation: DefaultPropagation::Background,
+    lifetime: Lifetime::Unlimited,
     selectable_fields: &[],
     selects_namespace: true,
     columns: NAME_AND_AGE,
@@ -260,6 +261,7 @@ pub static EVENTS: ResourceDefinition = ResourceDefinition {
     update_checks: UpdateChecks::None,
     create_on_update: true,
     propagation: DefaultPropagation::Unsupported,
+    lifetime: Lifetime::OfEvents,
     selectable_fields: &[
         field("involvedObject.kind", &[&["involvedObject", "kind"]]),
         field(

@@ -102,11 +102,11 @@ impl RegistryStore {
             self.target(request.dry_run).clone(),
             request.context.origin(),
         );
-        let at = key.clone();
+        let (at, ttl) = (key.clone(), self.time_to_live());
         // A client that hangs up leaves a write that may still take place: as long as that is not
         // known, the creation is under way.
         let storing = async move {
-            let outcome = target.create(&at, object, None, origin).await;
+            let outcome = target.create(&at, object, ttl, origin).await;
             drop(creation);
             outcome
         };

@@ -1,6 +1,7 @@
 //! The verbs on one resource: checks, strategy and admission around [`Storage`], a file per verb.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actors::object::CachedObject;
 
@@ -37,6 +38,8 @@ pub struct Shared {
     pub collector: Collector,
     /// Where the store's keys begin: `/registry`.
     pub root: String,
+    /// How long events are kept; zero is for ever.
+    pub event_ttl: Duration,
 }
 
 /// What an update is about.
@@ -121,6 +124,11 @@ impl RegistryStore {
             true => &self.dry_run,
             false => &self.storage,
         }
+    }
+
+    /// What is stored lives for so many seconds; `None` for ever.
+    fn time_to_live(&self) -> Option<u64> {
+        self.strategy.time_to_live(self.shared.event_ttl)
     }
 
     fn key(&self, namespace: Option<&str>, name: &str) -> Result<String, Box<Status>> {

@@ -204,7 +204,7 @@ impl UpdateFunction for Updating<'_> {
             let hold = self.creation.clone().map(|creation| creation as Hold);
             Ok(Updated {
                 object,
-                ttl: None,
+                ttl: self.store.time_to_live(),
                 hold,
             })
         }

@@ -2,13 +2,15 @@
 //! server fills in, how its generation is counted (API-94, API-103, 6.2). Rules are data; what
 //! no rule can say is a hook, kept in `special`.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::special;
 use crate::api::metadata::{self, FieldError};
 use crate::api::object::Object;
-use crate::api::resource::{GenerationRule, ResourceDefinition};
+use crate::api::resource::{GenerationRule, Lifetime, ResourceDefinition};
 use crate::api::status::Status;
 
 /// A place in an object.
@@ -106,6 +108,15 @@ impl Strategy {
     /// The resource.
     pub fn definition(&self) -> &'static ResourceDefinition {
         self.definition
+    }
+
+    /// Seconds that an object lives after it was created or changed, where events live for so long
+    /// (OP-4); `None` for ever.
+    pub fn time_to_live(&self, event_ttl: Duration) -> Option<u64> {
+        match self.definition.lifetime {
+            Lifetime::Unlimited => None,
+            Lifetime::OfEvents => Some(event_ttl.as_secs()).filter(|seconds| *seconds > 0),
+        }
     }
 
     /// Gives an object what the server decides of it when it is created (API-94, API-91).

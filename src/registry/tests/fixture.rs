@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actors::lessor::{LeaseReuse, LessorHandle};
 use actors::object::CachedObject;
 use serde_json::Value;
 use tokio::time::{Duration, Instant};
@@ -23,6 +24,9 @@ use crate::storage::underlying::{StoredDecoder, Underlying};
 
 /// Where the keys of tests begin.
 pub(crate) const ROOT: &str = "/registry";
+
+/// How long its events are kept.
+pub(crate) const EVENT_TTL: Duration = Duration::from_secs(100);
 
 /// A catalog over a store in memory, with the namespace `d` in it.
 pub(crate) struct Fixture {
@@ -65,6 +69,7 @@ impl Fixture {
     /// A fixture whose storages are wrapped; without any namespace.
     pub(crate) fn over(wrap: impl Fn(ResourceStorage) -> ResourceStorage) -> Fixture {
         let engine = MemoryEngine::new();
+        let lessor = LessorHandle::new(engine.clone(), LeaseReuse::default());
         let storages = DEFINITIONS.iter().map(|row| {
             let keys = Keys::new(ROOT, row.key_prefix).expect("it has a prefix");
             let codec = Codec::new(row);
@@ -73,11 +78,13 @@ impl Fixture {
                 codec: codec.clone(),
                 transformer,
             });
-            let storage = Arc::new(Underlying::new(engine.clone(), keys.clone(), decoder, None));
+            let lessor = lessor.clone();
+            let store = Underlying::new(engine.clone(), keys.clone(), decoder, lessor, None);
+            let storage = Arc::new(store);
             let dry_run = Arc::new(DryRun::new(storage.clone(), codec, keys));
             (*row, wrap(ResourceStorage { storage, dry_run }))
         });
-        let catalog = Catalog::assemble(ROOT, storages.collect());
+        let catalog = Catalog::assemble(ROOT, EVENT_TTL, storages.collect());
         let deadline = Instant::now() + Duration::from_secs(60);
         Fixture {
             catalog: Arc::new(catalog),

@@ -1,13 +1,15 @@
 //! Objects to stored bytes and back: the canonical JSON form (KV-22, KV-25) and the wire form
-//! that caches keep.
+//! that caches keep. Where another form is configured, `form.rs` writes it; `recognise.rs` reads
+//! every form there is (KV-23).
 //!
-//! Stored: compact JSON, `kind`, `apiVersion` and `metadata` first in this order, every other
+//! Canonical: compact JSON, `kind`, `apiVersion` and `metadata` first in this order, every other
 //! member sorted by name, without `metadata.resourceVersion` and `metadata.selfLink` (ST-7).
 //! Sorting makes encoding deterministic, so that an update that changes nothing is seen as equal
-//! bytes (PF-3). The wire form is the stored one with a `resourceVersion` member spliced in as
+//! bytes (PF-3). The wire form is the canonical one with a `resourceVersion` member spliced in as
 //! the first of `metadata`; [`actors::object::CachedObject`] holds it with the offsets.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use actors::engine::{Key, Revision};
 use actors::object::{Attributes, CachedObject, Decode, DecodeError};
@@ -22,9 +24,13 @@ use fields::FieldCollector;
 
 mod decorator;
 mod fields;
+mod form;
 mod media_type;
+mod recognise;
+mod yaml;
 
 pub use decorator::Decorator;
+pub use form::{StoredForm, TypeName};
 pub use media_type::MediaType;
 
 /// Members of `metadata` that are never stored.
@@ -34,22 +40,36 @@ const NEVER_STORED: [&str; 2] = ["resourceVersion", "selfLink"];
 #[derive(Clone, Debug)]
 pub struct Codec {
     definition: &'static ResourceDefinition,
-    /// How every stored object of this resource begins, up to and with the brace of `metadata`.
+    /// How objects are stored, where that is not the canonical form in the version served.
+    form: Option<Arc<StoredForm>>,
+    /// How every object of this resource begins, up to and with the brace of `metadata`.
     head: Vec<u8>,
     /// Where `"metadata"` begins in `head`.
     body: u32,
 }
 
 impl Codec {
-    /// A codec for a resource in its storage version.
+    /// A codec that stores a resource in the canonical form and in the version that it is served
+    /// in.
     pub fn new(definition: &'static ResourceDefinition) -> Codec {
         let body = type_members(definition.kind, &definition.api_version());
         let mut head = body.clone();
         head.extend_from_slice(b"\"metadata\":{");
         Codec {
             definition,
+            form: None,
             body: body.len() as u32,
             head,
+        }
+    }
+
+    /// The same resource, stored in another form.
+    pub fn stored_as(self, form: StoredForm) -> Codec {
+        let served = TypeName::of(self.definition);
+        let form = Some(form).filter(|form| !form.is_canonical(&served));
+        Codec {
+            form: form.map(Arc::new),
+            ..self
         }
     }
 
@@ -58,20 +78,27 @@ impl Codec {
         self.definition
     }
 
-    /// The canonical stored form of an object, whatever its members' order or version were.
+    /// The stored form of an object, whatever its members' order or version were.
     pub fn encode(&self, object: &Object) -> Vec<u8> {
+        match &self.form {
+            None => self.canonical_form(object),
+            Some(form) => form.encode(object),
+        }
+    }
+
+    /// The stored form of an object of a cache, as [`Codec::encode`] makes it.
+    pub fn stored_form(&self, object: &CachedObject) -> Vec<u8> {
+        match &self.form {
+            None => object.stored_form(),
+            // What a cache holds has been decoded once.
+            Some(form) => object_of(object).map_or_else(|_| Vec::new(), |tree| form.encode(&tree)),
+        }
+    }
+
+    /// The canonical form of an object in the version served.
+    fn canonical_form(&self, object: &Object) -> Vec<u8> {
         let mut bytes = self.head.clone();
-        if let Some(metadata) = object.metadata() {
-            write_members(&mut bytes, metadata, &NEVER_STORED);
-        }
-        bytes.push(b'}');
-        for (name, value) in &object.0 {
-            if !matches!(name.as_str(), "kind" | "apiVersion" | "metadata") {
-                bytes.push(b',');
-                write_member(&mut bytes, name, value);
-            }
-        }
-        bytes.push(b'}');
+        write_object(&mut bytes, object);
         bytes
     }
 
@@ -86,7 +113,45 @@ impl Codec {
         object: &Object,
         revision: Revision,
     ) -> Result<CachedObject, DecodeError> {
-        self.decode(key, revision, &Bytes::from(self.encode(object)))
+        match &self.form {
+            None => self.decode(key, revision, &Bytes::from(self.encode(object))),
+            // As it would be read back, whatever form it was read from.
+            Some(form) => form
+                .read_back(object)
+                .and_then(|object| self.served(key, revision, &object))
+                .map_err(|reason| fault(key, revision, reason)),
+        }
+    }
+
+    /// An object of the version served in wire form.
+    fn served(
+        &self,
+        key: &Key,
+        revision: Revision,
+        object: &Object,
+    ) -> Result<CachedObject, String> {
+        self.canonical(key, revision, &self.canonical_form(object))
+            .ok_or_else(|| "its metadata is not that of an object".to_owned())
+    }
+
+    /// The object that stored bytes of any form mean, in the version served.
+    fn read(&self, value: &[u8]) -> Result<Object, String> {
+        let form = self.form.as_deref();
+        let media_type = form.map_or(MediaType::Json, |form| form.media_type);
+        let object = Object(recognise::recognise(value, media_type)?);
+        let found = TypeName {
+            kind: object.kind().to_owned(),
+            api_version: object.api_version().to_owned(),
+        };
+        let served = TypeName::of(self.definition);
+        let is_known = found == served || form.is_some_and(|form| form.reads(&found));
+        if !is_known {
+            return Err(format!("it is a {found}, not a {served}"));
+        }
+        match form {
+            None => Ok(object),
+            Some(form) => form.after_decode(object),
+        }
     }
 
     /// The attributes and offsets of stored bytes, or `None` when they are not in canonical form.
@@ -147,31 +212,21 @@ impl Decode for Codec {
         revision: Revision,
         value: &Bytes,
     ) -> Result<CachedObject, DecodeError> {
-        if let Some(object) = self.canonical(key, revision, value) {
+        let is_decorated = self.form.as_ref().is_some_and(|form| form.is_decorated());
+        if !is_decorated && let Some(object) = self.canonical(key, revision, value) {
             return Ok(object);
         }
-        let fault = |reason: String| DecodeError {
-            key: key.to_string(),
-            revision,
-            reason,
-        };
-        let tree: Value = serde_json::from_slice(value).map_err(|e| fault(e.to_string()))?;
-        let Value::Object(members) = tree else {
-            return Err(fault("it is no JSON object".to_owned()));
-        };
-        let object = Object(members);
-        let expected = (self.definition.kind, self.definition.api_version());
-        if (object.kind(), object.api_version()) != (expected.0, expected.1.as_str()) {
-            return Err(fault(format!(
-                "it is a {} of {}, not a {} of {}",
-                object.kind(),
-                object.api_version(),
-                expected.0,
-                expected.1
-            )));
-        }
-        self.canonical(key, revision, &self.encode(&object))
-            .ok_or_else(|| fault("its metadata is not that of an object".to_owned()))
+        self.read(value)
+            .and_then(|object| self.served(key, revision, &object))
+            .map_err(|reason| fault(key, revision, reason))
+    }
+}
+
+fn fault(key: &Key, revision: Revision, reason: String) -> DecodeError {
+    DecodeError {
+        key: key.to_string(),
+        revision,
+        reason,
     }
 }
 
@@ -209,6 +264,21 @@ pub fn encode_document(document: &Map<String, Value>) -> Vec<u8> {
     }
     bytes.push(b'}');
     bytes
+}
+
+/// What follows the opening brace of `metadata`.
+fn write_object(bytes: &mut Vec<u8>, object: &Object) {
+    if let Some(metadata) = object.metadata() {
+        write_members(bytes, metadata, &NEVER_STORED);
+    }
+    bytes.push(b'}');
+    for (name, value) in &object.0 {
+        if !matches!(name.as_str(), "kind" | "apiVersion" | "metadata") {
+            bytes.push(b',');
+            write_member(bytes, name, value);
+        }
+    }
+    bytes.push(b'}');
 }
 
 fn type_members(kind: &str, api_version: &str) -> Vec<u8> {

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::resource::{
-    DefaultPropagation, GenerationRule, NameRule, ResourceScope, SelectableField, UpdateChecks,
+    DefaultPropagation, GenerationRule, Lifetime, NameRule, ResourceScope, SelectableField,
+    UpdateChecks,
 };
 
 static THINGS: ResourceDefinition = ResourceDefinition {
@@ -28,6 +29,7 @@ static THINGS: ResourceDefinition = ResourceDefinition {
     returns_deleted: false,
     strict_finalizers: true,
     update_checks: UpdateChecks::ChangesThenObject,
+    lifetime: Lifetime::Unlimited,
     propagation: DefaultPropagation::Background,
     selectable_fields: &[
         SelectableField {
@@ -144,6 +146,107 @@ fn bytes_in_another_form_are_read_and_shown_in_ours_kv_23_st_60() {
             .unwrap();
         assert_eq!(cached.stored_form(), STORED.as_bytes(), "{other}");
         assert_eq!(object_of(&cached).unwrap().resource_version(), "7");
+    }
+}
+
+/// Keeps what it renames under the old name.
+#[derive(Debug)]
+struct Renamed;
+
+impl Decorator for Renamed {
+    fn before_encode(&self, mut object: Object) -> Object {
+        let zeta = object.0.remove("zeta").unwrap_or_default();
+        object.0.insert("oldZeta".to_owned(), zeta);
+        object
+    }
+
+    fn after_decode(&self, mut object: Object) -> Result<Object, String> {
+        let zeta = object.0.remove("oldZeta").ok_or("it has no oldZeta")?;
+        object.0.insert("zeta".to_owned(), zeta);
+        Ok(object)
+    }
+}
+
+fn type_name(kind: &str, api_version: &str) -> TypeName {
+    TypeName {
+        kind: kind.to_owned(),
+        api_version: api_version.to_owned(),
+    }
+}
+
+fn form(media_type: MediaType) -> StoredForm {
+    StoredForm {
+        media_type,
+        stored: TypeName::of(&THINGS),
+        served: TypeName::of(&THINGS),
+        read: vec![TypeName::of(&THINGS)],
+        decorator: None,
+    }
+}
+
+#[test]
+fn yaml_is_sorted_and_read_back_in_wire_form_kv_25_st_7() {
+    let codec = Codec::new(&THINGS).stored_as(form(MediaType::Yaml));
+    let stored = codec.encode(&thing());
+    let text = String::from_utf8(stored.clone()).unwrap();
+    assert!(text.starts_with("apiVersion: ex.com/v1\nkind: Thing\nmetadata:\n"));
+    assert!(
+        !text.contains("resourceVersion") && !text.contains("selfLink"),
+        "{text}"
+    );
+    let cached = codec.decode(&key(), Revision(7), &Bytes::from(stored.clone()));
+    let cached = cached.unwrap();
+    assert_eq!(cached.stored_form(), STORED.as_bytes());
+    assert_eq!(codec.stored_form(&cached), stored);
+    assert_eq!(codec.wire(&key(), &thing(), Revision(7)).unwrap(), cached);
+    let of_json = codec.decode(&key(), Revision(7), &Bytes::from_static(STORED.as_bytes()));
+    assert_eq!(of_json.unwrap(), cached);
+}
+
+#[test]
+fn another_version_is_stored_and_the_one_served_is_read_kv_24_sf_45() {
+    let codec = Codec::new(&THINGS).stored_as(StoredForm {
+        stored: type_name("OldThing", "old.ex.com/v1beta1"),
+        read: vec![TypeName::of(&THINGS), type_name("Thing", "ex.com/v2")],
+        ..form(MediaType::Json)
+    });
+    let old = STORED.replace(
+        r#""kind":"Thing","apiVersion":"ex.com/v1""#,
+        r#""kind":"OldThing","apiVersion":"old.ex.com/v1beta1""#,
+    );
+    assert_eq!(codec.encode(&thing()), old.as_bytes());
+    for stored in [
+        old.clone(),
+        STORED.to_owned(),
+        STORED.replace("ex.com/v1", "ex.com/v2"),
+    ] {
+        let cached = codec
+            .decode(&key(), Revision(7), &Bytes::from(stored))
+            .unwrap();
+        assert_eq!(cached.stored_form(), STORED.as_bytes());
+        assert_eq!(codec.stored_form(&cached), old.as_bytes());
+    }
+    let unknown = Bytes::from(STORED.replace("ex.com/v1", "ex.com/v3"));
+    let refused = codec.decode(&key(), Revision(7), &unknown).unwrap_err();
+    assert!(refused.reason.contains("Thing of ex.com/v3"), "{refused}");
+}
+
+#[test]
+fn a_decorator_stands_between_what_is_stored_and_what_is_served_sf_40() {
+    for media_type in [MediaType::Json, MediaType::Yaml] {
+        let codec = Codec::new(&THINGS).stored_as(StoredForm {
+            decorator: Some(Arc::new(Renamed)),
+            ..form(media_type)
+        });
+        let stored = codec.encode(&thing());
+        assert!(String::from_utf8_lossy(&stored).contains("oldZeta"));
+        let cached = codec.decode(&key(), Revision(7), &Bytes::from(stored.clone()));
+        let cached = cached.unwrap();
+        assert_eq!(cached.stored_form(), STORED.as_bytes());
+        assert_eq!(codec.stored_form(&cached), stored);
+        assert_eq!(codec.wire(&key(), &thing(), Revision(7)).unwrap(), cached);
+        let refused = codec.decode(&key(), Revision(7), &Bytes::from_static(STORED.as_bytes()));
+        assert_eq!(refused.unwrap_err().reason, "it has no oldZeta");
     }
 }
 

@@ -21,6 +21,7 @@ const FILE_BYTES: &str = "taffrail_storage_file_allocated_bytes";
 const REMOVED: &str = "taffrail_storage_removed_records_total";
 const SCRUB_SECONDS: &str = "taffrail_storage_removal_duration_seconds";
 const PROMOTE_SECONDS: &str = "taffrail_storage_file_switch_duration_seconds";
+const LEASES: &str = "taffrail_storage_leases";
 const REOPENED: &str = "taffrail_storage_reopened_total";
 
 /// Tells the recorder what the names mean.
@@ -65,6 +66,11 @@ pub(super) fn describe() {
         Unit::Seconds,
         "Time that writes waited while a smaller file took the log's place."
     );
+    describe_gauge!(
+        LEASES,
+        Unit::Count,
+        "Leases that are alive, or whose keys are being deleted."
+    );
     describe_counter!(
         REOPENED,
         Unit::Count,
@@ -103,4 +109,8 @@ pub(super) fn sizes(shared: &Shared) {
     gauge!(LIVE_KEYS).set(totals.live_keys as f64);
     gauge!(RETAINED_BYTES).set(totals.retained_bytes as f64);
     gauge!(FILE_BYTES).set(shared.measure_file() as f64);
+}
+
+pub(super) fn leases(count: usize) {
+    gauge!(LEASES).set(count as f64);
 }

@@ -10,6 +10,7 @@ pub mod disk;
 mod error;
 mod fence;
 mod identity;
+mod lease_clock;
 mod ledger;
 mod metrics;
 mod options;
@@ -35,7 +36,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
 
 pub use error::OpenError;
-pub use options::{Clock, EmbeddedOptions};
+pub use options::{Clock, EmbeddedOptions, Uptime};
 
 use crate::storage::live::{Backlog, check_after};
 use disk::{DataFile, Directory, Disk};
@@ -45,7 +46,7 @@ use readers::{Counts, ReadError, Readers, horizon, read_history, read_key, read_
 use rebuild::{Progress, Rebuild};
 use shared::Shared;
 use store::Store;
-use writer::{Order, Promotion, Writer};
+use writer::{LeaseOrder, Order, Promotion, Writer};
 
 /// The engine; see the module's documentation.
 pub struct EmbeddedEngine {
@@ -334,17 +335,32 @@ impl Engine for EmbeddedEngine {
         .boxed()
     }
 
-    fn grant(&self, _ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
-        let none = EngineError::Unavailable("this engine grants no leases yet".to_owned());
-        async move { Err(none) }.boxed()
+    fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
+        self.writer
+            .ask(move |reply| Order::Lease(LeaseOrder::Grant(ttl, reply)))
+            .boxed()
     }
 
     fn revoke(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), EngineError>> {
-        async move { Err(EngineError::LeaseNotFound(lease)) }.boxed()
+        async move {
+            let begin = |reply| Order::Lease(LeaseOrder::Revoke(lease, reply));
+            let mut more = self.writer.ask(begin).await?;
+            while more {
+                // Others write in between.
+                more = self
+                    .writer
+                    .ask(|reply| Order::Lease(LeaseOrder::GoOnRevoking(lease, reply)))
+                    .await?;
+            }
+            Ok(())
+        }
+        .boxed()
     }
 
     fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>> {
-        async move { Ok(Expiry::default()) }.boxed()
+        self.writer
+            .ask(|reply| Order::Lease(LeaseOrder::Expire(reply)))
+            .boxed()
     }
 
     fn health(&self) -> Health {

@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Tells the time; tests bring their own.
 pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+
+/// Tells how long the process has been up; never goes back, whatever the clock does.
+pub type Uptime = Arc<dyn Fn() -> Duration + Send + Sync>;
 
 /// Settings of an embedded engine; every default is meant to be right for a small machine.
 #[derive(Clone)]
@@ -43,6 +46,8 @@ pub struct EmbeddedOptions {
     pub reader_queue_max: usize,
     /// How long one step of removing compacted records may take. Default 2 ms.
     pub scrub_budget: Duration,
+    /// How long one step of deleting what outlived its lease may take. Default 2 ms.
+    pub expiry_budget: Duration,
     /// How long commits with an unknown outcome wait for the database to be reopened, which
     /// tells. Default 2 s.
     pub verdict_wait: Duration,
@@ -51,12 +56,15 @@ pub struct EmbeddedOptions {
     pub reopen_pause_max: Duration,
     /// The clock.
     pub clock: Clock,
+    /// What leases go by while the engine runs.
+    pub uptime: Uptime,
 }
 
 impl EmbeddedOptions {
     /// The defaults, for a store in this directory.
     pub fn new(directory: impl Into<PathBuf>) -> EmbeddedOptions {
         const MIB: usize = 1024 * 1024;
+        let started = Instant::now();
         EmbeddedOptions {
             directory: directory.into(),
             cache_bytes: 8 * MIB,
@@ -72,9 +80,11 @@ impl EmbeddedOptions {
             reader_threads: 2,
             reader_queue_max: 256,
             scrub_budget: Duration::from_millis(2),
+            expiry_budget: Duration::from_millis(2),
             verdict_wait: Duration::from_secs(2),
             reopen_pause_max: Duration::from_secs(1),
             clock: Arc::new(SystemTime::now),
+            uptime: Arc::new(move || started.elapsed()),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! One event as bytes: the value of a row of table `events`. `FORMAT.md` says it to the byte.
+//! One event as bytes, the value of a row of table `events`, and one lease, of table `leases`.
+//! `FORMAT.md` says both to the byte.
 //!
 //! This is the only file that knows how a body is encoded.
 
@@ -13,18 +14,17 @@ use serde::ser::{Serialize, Serializer};
 /// The version of the record's layout, its first byte.
 pub const VERSION: u8 = 1;
 
-/// What a record is about. Numbers are never used twice; those of leases are taken although
-/// nothing writes them yet.
+/// What a record is about. Numbers are never used twice.
 pub mod tag {
     /// The key has a new value.
     pub const PUT: u8 = 1;
     /// The key is gone, because somebody deleted it.
     pub const DELETE: u8 = 2;
-    /// A lease was granted (reserved).
+    /// A lease was granted.
     pub const LEASE_GRANT: u8 = 3;
-    /// A lease was revoked (reserved).
+    /// A lease was revoked, and some of its keys are still there.
     pub const LEASE_REVOKE: u8 = 4;
-    /// The key is gone, because its lease ran out (reserved).
+    /// The key is gone, because its lease ran out or was revoked.
     pub const LEASE_EXPIRY: u8 = 5;
 }
 
@@ -117,7 +117,8 @@ pub fn encode(event: &Event) -> Result<Vec<u8>, RecordError> {
     let body = Body {
         tag: match event.kind {
             EventKind::Put => tag::PUT,
-            EventKind::Delete => tag::DELETE,
+            EventKind::Delete if event.lease == LeaseId::default() => tag::DELETE,
+            EventKind::Delete => tag::LEASE_EXPIRY,
         },
         key: Raw(event.key.as_bytes()),
         create_revision: event.create_revision.0,
@@ -130,35 +131,116 @@ pub fn encode(event: &Event) -> Result<Vec<u8>, RecordError> {
         audit_id: &event.origin.audit_id,
         value: Raw(&event.value),
     };
-    let room = HEADER_BYTES + 128 + event.key.as_bytes().len() + event.value.len();
-    let mut bytes = Vec::with_capacity(room);
+    let room = 128 + event.key.as_bytes().len() + event.value.len();
+    seal(event.revision.0, &body, room)
+}
+
+/// A body with its header, as the record that stands at this place of its table.
+fn seal(place: u64, body: &impl Serialize, room: usize) -> Result<Vec<u8>, RecordError> {
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + room);
     bytes.push(VERSION);
     bytes.extend_from_slice(&[0; HEADER_BYTES - 1]);
-    bincode::serde::encode_into_std_write(&body, &mut bytes, codec())
+    bincode::serde::encode_into_std_write(body, &mut bytes, codec())
         .map_err(|error| RecordError::Body(error.to_string()))?;
-    let sum = checksum(
-        event.revision,
-        bytes.get(HEADER_BYTES..).unwrap_or_default(),
-    );
-    if let Some(place) = bytes.get_mut(1..HEADER_BYTES) {
-        place.copy_from_slice(&sum.to_le_bytes());
+    let sum = checksum(place, bytes.get(HEADER_BYTES..).unwrap_or_default());
+    if let Some(header) = bytes.get_mut(1..HEADER_BYTES) {
+        header.copy_from_slice(&sum.to_le_bytes());
     }
     Ok(bytes)
 }
 
-/// Over the revision too, so that a record can't pass for another one.
-fn checksum(revision: Revision, body: &[u8]) -> u32 {
+/// The body of the record that stands at this place of its table.
+fn unseal<'a, B: Deserialize<'a>>(place: u64, bytes: &'a [u8]) -> Result<B, RecordError> {
+    let Some((&[version, a, b, c, d], body)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+        return Err(RecordError::Short(bytes.len()));
+    };
+    if version != VERSION {
+        return Err(RecordError::Version(version));
+    }
+    let expected = u32::from_le_bytes([a, b, c, d]);
+    let found = checksum(place, body);
+    if found != expected {
+        return Err(RecordError::Checksum { found, expected });
+    }
+    let (decoded, read) = bincode::serde::borrow_decode_from_slice::<B, _>(body, codec())
+        .map_err(|error| RecordError::Body(error.to_string()))?;
+    match body.len() - read {
+        0 => Ok(decoded),
+        more => Err(RecordError::Body(format!("{more} bytes too many"))),
+    }
+}
+
+/// Over the record's place too, so that it can't pass for another one.
+fn checksum(place: u64, body: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&revision.0.to_le_bytes());
+    hasher.update(&place.to_le_bytes());
     hasher.update(body);
     hasher.finalize()
 }
 
 fn nanos(time: SystemTime) -> u64 {
-    let since = time
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    nanos_of(since.unwrap_or_default())
+}
+
+/// Nanoseconds, as many as there is room for: some centuries.
+pub fn nanos_of(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A lease, as its row says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseRecord {
+    /// Whether it has been revoked: nothing is attached to it any more.
+    pub revoked: bool,
+    /// The time to live as granted.
+    pub ttl: Duration,
+    /// When it runs out, or was revoked, since 1970.
+    pub deadline: Duration,
+}
+
+/// A lease record's body. The order of the fields is the order of the bytes.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct LeaseBody {
+    tag: u8,
+    ttl_nanos: u64,
+    deadline_nanos: u64,
+}
+
+impl LeaseRecord {
+    /// The bytes of the lease's row.
+    ///
+    /// # Errors
+    /// None that a lease could cause.
+    pub fn encode(&self, lease: LeaseId) -> Result<Vec<u8>, RecordError> {
+        let body = LeaseBody {
+            tag: match self.revoked {
+                false => tag::LEASE_GRANT,
+                true => tag::LEASE_REVOKE,
+            },
+            ttl_nanos: nanos_of(self.ttl),
+            deadline_nanos: nanos_of(self.deadline),
+        };
+        seal(lease.0, &body, 24)
+    }
+
+    /// Reads the row of this lease.
+    ///
+    /// # Errors
+    /// When the bytes are not exactly what was written for this lease.
+    pub fn decode(lease: LeaseId, bytes: &[u8]) -> Result<LeaseRecord, RecordError> {
+        let body: LeaseBody = unseal(lease.0, bytes)?;
+        let revoked = match body.tag {
+            tag::LEASE_GRANT => false,
+            tag::LEASE_REVOKE => true,
+            other => return Err(RecordError::Tag(other)),
+        };
+        Ok(LeaseRecord {
+            revoked,
+            ttl: Duration::from_nanos(body.ttl_nanos),
+            deadline: Duration::from_nanos(body.deadline_nanos),
+        })
+    }
 }
 
 /// A record read, still in the bytes it was read from.
@@ -174,29 +256,10 @@ impl<'a> Record<'a> {
     /// # Errors
     /// When the bytes are not exactly what was written for this revision.
     pub fn decode(revision: Revision, bytes: &'a [u8]) -> Result<Record<'a>, RecordError> {
-        let Some((&[version, a, b, c, d], body)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
-            return Err(RecordError::Short(bytes.len()));
-        };
-        if version != VERSION {
-            return Err(RecordError::Version(version));
-        }
-        let expected = u32::from_le_bytes([a, b, c, d]);
-        let found = checksum(revision, body);
-        if found != expected {
-            return Err(RecordError::Checksum { found, expected });
-        }
-        let (decoded, read) =
-            bincode::serde::borrow_decode_from_slice::<Body<'a>, _>(body, codec())
-                .map_err(|error| RecordError::Body(error.to_string()))?;
-        if read != body.len() {
-            return Err(RecordError::Body(format!(
-                "{} bytes too many",
-                body.len() - read
-            )));
-        }
+        let decoded: Body<'a> = unseal(revision.0, bytes)?;
         let kind = match decoded.tag {
             tag::PUT => EventKind::Put,
-            tag::DELETE => EventKind::Delete,
+            tag::DELETE | tag::LEASE_EXPIRY => EventKind::Delete,
             other => return Err(RecordError::Tag(other)),
         };
         Ok(Record {
@@ -236,6 +299,11 @@ impl<'a> Record<'a> {
         self.body.version
     }
 
+    /// The lease that the put attached its key to, or whose end deleted the key; 0 for none.
+    pub fn lease(&self) -> LeaseId {
+        LeaseId(self.body.lease)
+    }
+
     /// When it was committed, in nanoseconds since 1970.
     pub fn time_nanos(&self) -> u64 {
         self.body.time_nanos
@@ -251,7 +319,7 @@ impl<'a> Record<'a> {
             create_revision: self.create_revision(),
             prev_revision: self.prev_revision(),
             version: self.version(),
-            lease: LeaseId(self.body.lease),
+            lease: self.lease(),
             time: SystemTime::UNIX_EPOCH + Duration::from_nanos(self.body.time_nanos),
             origin: Origin {
                 user: self.body.user.to_owned(),
@@ -270,7 +338,7 @@ impl<'a> Record<'a> {
             create_revision: self.create_revision(),
             revision: self.revision,
             version: self.version(),
-            lease: LeaseId(self.body.lease),
+            lease: self.lease(),
         }
     }
 }

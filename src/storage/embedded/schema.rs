@@ -2,15 +2,16 @@
 
 use std::time::{Duration, SystemTime};
 
-use actors::engine::Revision;
+use actors::engine::{LeaseId, Revision};
 use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 
 use super::error::Failure;
 use super::record::tag;
 use crate::storage::live::Mark;
 
-/// The version of tables and rows, kept in table `meta`.
-pub const FORMAT: u32 = 1;
+/// The version of tables and rows, kept in table `meta`. Format 1 has no tables of leases; it
+/// becomes this one with the first lease that is granted.
+pub const FORMAT: u32 = 2;
 
 /// Revision → record: the log.
 pub const EVENTS: TableDefinition<u64, &[u8]> = TableDefinition::new("events");
@@ -21,6 +22,11 @@ pub const LIVE: TableDefinition<&[u8], LiveColumns> = TableDefinition::new("live
 pub const SUPERSEDED: TableDefinition<(&[u8], u64), u8> = TableDefinition::new("superseded");
 /// Revision → (nanoseconds since 1970, bytes superseded since the beginning).
 pub const TIMELINE: TableDefinition<u64, (u64, u64)> = TableDefinition::new("timeline");
+/// Lease → record: the leases that are alive, or whose keys are not all deleted yet.
+pub const LEASES: TableDefinition<u64, &[u8]> = TableDefinition::new("leases");
+/// (Lease, revision) of every put that attached its key to a lease that has a row: what is no
+/// longer its key's present value means nothing any more.
+pub const ATTACHED: TableDefinition<(u64, u64), ()> = TableDefinition::new("attached");
 /// Name → bytes: what concerns the store as a whole.
 pub const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
 
@@ -31,6 +37,7 @@ mod name {
     pub(super) const TOTALS: &str = "totals";
     pub(super) const COMPACTED: &str = "compacted";
     pub(super) const SCRUBBED: &str = "scrubbed";
+    pub(super) const LEASES: &str = "leases";
 }
 
 /// Revision, create revision, version, bytes of the record.
@@ -162,6 +169,15 @@ impl Totals {
     }
 }
 
+/// What concerns leases as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeaseTotals {
+    /// The newest number given to a lease.
+    pub last: LeaseId,
+    /// The latest time that leases were judged by, in nanoseconds since 1970; never goes back.
+    pub time_nanos: u64,
+}
+
 /// A row of [`TIMELINE`] as a mark.
 pub fn mark(revision: u64, (time_nanos, superseded_bytes): (u64, u64)) -> Mark {
     Mark {
@@ -174,6 +190,8 @@ pub fn mark(revision: u64, (time_nanos, superseded_bytes): (u64, u64)) -> Mark {
 /// Table `meta`, read as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meta {
+    /// The version of tables and rows.
+    pub format: u32,
     /// The store's name, drawn when it was made.
     pub store: [u8; 16],
     /// Counts.
@@ -182,16 +200,20 @@ pub struct Meta {
     pub compacted: Revision,
     /// Every event up to here has had removed what it superseded.
     pub scrubbed: Revision,
+    /// Of leases.
+    pub leases: LeaseTotals,
 }
 
 impl Meta {
     /// An empty store's.
     pub fn new(store: [u8; 16]) -> Meta {
         Meta {
+            format: FORMAT,
             store,
             totals: Totals::default(),
             compacted: Revision::ZERO,
             scrubbed: Revision::ZERO,
+            leases: LeaseTotals::default(),
         }
     }
 
@@ -222,10 +244,12 @@ impl Meta {
             });
         }
         Ok(Some(Meta {
+            format,
             store: row(&table, name::STORE)?,
             totals: read_totals(&table)?,
             compacted: Revision(u64::from_le_bytes(row(&table, name::COMPACTED)?)),
             scrubbed: Revision(u64::from_le_bytes(row(&table, name::SCRUBBED)?)),
+            leases: read_lease_totals(&table, format)?,
         }))
     }
 
@@ -238,8 +262,10 @@ impl Meta {
         transaction.open_table(LIVE)?;
         transaction.open_table(SUPERSEDED)?;
         transaction.open_table(TIMELINE)?;
+        transaction.open_table(LEASES)?;
+        transaction.open_table(ATTACHED)?;
         let mut table = transaction.open_table(META)?;
-        table.insert(name::FORMAT, FORMAT.to_le_bytes().as_slice())?;
+        write_format(&mut table)?;
         write_totals(&mut table, self.totals)?;
         self.write_names(&mut table)
     }
@@ -251,7 +277,8 @@ impl Meta {
     pub fn write_names(&self, table: &mut MetaTable<'_>) -> Result<(), Failure> {
         table.insert(name::STORE, self.store.as_slice())?;
         write_compacted(table, self.compacted)?;
-        write_scrubbed(table, self.scrubbed)
+        write_scrubbed(table, self.scrubbed)?;
+        write_lease_totals(table, self.leases)
     }
 }
 
@@ -291,6 +318,41 @@ pub fn read_totals(
 /// When the database can't be written.
 pub fn write_totals(table: &mut MetaTable<'_>, totals: Totals) -> Result<(), Failure> {
     table.insert(name::TOTALS, totals.to_bytes().as_slice())?;
+    Ok(())
+}
+
+/// Says that everything is of the newest format.
+///
+/// # Errors
+/// When the database can't be written.
+pub fn write_format(table: &mut MetaTable<'_>) -> Result<(), Failure> {
+    table.insert(name::FORMAT, FORMAT.to_le_bytes().as_slice())?;
+    Ok(())
+}
+
+/// What concerns leases as a whole; format 1 knows nothing of it.
+fn read_lease_totals(
+    table: &impl ReadableTable<&'static str, &'static [u8]>,
+    format: u32,
+) -> Result<LeaseTotals, Failure> {
+    if format == 1 {
+        return Ok(LeaseTotals::default());
+    }
+    let columns = u128::from_le_bytes(row(table, name::LEASES)?);
+    Ok(LeaseTotals {
+        last: LeaseId(columns as u64),
+        time_nanos: (columns >> 64) as u64,
+    })
+}
+
+/// Puts what concerns leases as a whole.
+///
+/// # Errors
+/// When the database can't be written.
+pub fn write_lease_totals(table: &mut MetaTable<'_>, leases: LeaseTotals) -> Result<(), Failure> {
+    let columns = u128::from(leases.time_nanos) << 64 | u128::from(leases.last.0);
+    let bytes = columns.to_le_bytes();
+    table.insert(name::LEASES, bytes.as_slice())?;
     Ok(())
 }
 

@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use actors::engine::Revision;
+use actors::engine::{LeaseId, Revision};
 use parking_lot::RwLock;
 use redb::{
-    Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata,
-    WriteTransaction,
+    Database, Durability, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
+    ReadableTableMetadata, WriteTransaction,
 };
 
 use super::disk::{DataFile, Disk};
@@ -16,7 +16,9 @@ use super::error::Failure;
 use super::fence::{Fence, Fenced};
 use super::identity::{self, StoreName};
 use super::ledger::{LastMark, decode, missing};
-use super::schema::{EVENTS, LIVE, Live, Meta, SUPERSEDED, TIMELINE};
+use super::record::LeaseRecord;
+use super::schema::{ATTACHED, EVENTS, LEASES, LIVE, Live, Meta, SUPERSEDED, TIMELINE};
+use crate::storage::live::Leases;
 
 /// Records at the end of the log that opening reads, to see that they are there and whole.
 const TAIL_RECORDS: u64 = 256;
@@ -40,12 +42,14 @@ impl fmt::Debug for Store {
 }
 
 /// What opening a store found in it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Opened {
     /// Table `meta`.
     pub meta: Meta,
     /// Where the timeline ends.
     pub last_mark: LastMark,
+    /// The leases there are.
+    pub leases: Leases,
 }
 
 impl Store {
@@ -92,7 +96,36 @@ impl Store {
             (None, None) => store.create()?,
         };
         let last_mark = store.verify(&meta)?;
-        Ok((store, Opened { meta, last_mark }))
+        let opened = Opened {
+            meta,
+            last_mark,
+            leases: store.leases()?,
+        };
+        Ok((store, opened))
+    }
+
+    /// The leases there are: few, as many objects share one.
+    ///
+    /// # Errors
+    /// When the database fails or a row is damaged.
+    pub fn leases(&self) -> Result<Leases, Failure> {
+        let mut leases = Leases::default();
+        let transaction = self.read()?;
+        let Some(table) = open_leases(&transaction)? else {
+            return Ok(leases);
+        };
+        for row in table.iter()? {
+            let (lease, bytes) = row?;
+            let lease = LeaseId(lease.value());
+            let record = LeaseRecord::decode(lease, bytes.value()).map_err(|error| {
+                Failure::Corrupt(format!("table leases, lease {}: {error}", lease.0))
+            })?;
+            leases.insert(lease, record.deadline);
+            if record.revoked {
+                leases.revoke(lease);
+            }
+        }
+        Ok(leases)
     }
 
     fn create(&self) -> Result<Meta, Failure> {
@@ -172,12 +205,30 @@ impl Store {
         verify_tail(&transaction, meta)?;
         verify_live(&transaction, meta)?;
         transaction.open_table(SUPERSEDED)?;
+        if meta.format > 1 {
+            transaction.open_table(LEASES)?;
+            transaction.open_table(ATTACHED)?;
+        }
         let timeline = transaction.open_table(TIMELINE)?;
         let last = timeline.last()?;
         Ok(LastMark {
             time_nanos: last.map_or(0, |(_, row)| row.value().0),
             written_bytes: 0,
         })
+    }
+}
+
+/// The table of leases; a store of format 1 has none.
+///
+/// # Errors
+/// When the database fails.
+pub fn open_leases(
+    transaction: &ReadTransaction,
+) -> Result<Option<ReadOnlyTable<u64, &'static [u8]>>, Failure> {
+    match transaction.open_table(LEASES) {
+        Ok(table) => Ok(Some(table)),
+        Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -7,7 +7,7 @@ use super::back_ends::{BASE, BackEnd, back_ends, name_of};
 use super::options::{ALL_OF_GROUP, GroupResource, GroupVersion, ResourceOverride, StorageOptions};
 use super::{FactoryError, versions};
 use crate::api::resource::ResourceDefinition;
-use crate::storage::codec::{Decorator, MediaType};
+use crate::storage::codec::{Decorator, MediaType, TypeName};
 use crate::storage::keys::Keys;
 
 /// Groups that keep a resource in one place, in the order in which they are asked whether they are
@@ -119,6 +119,30 @@ impl Decision<'_> {
             row.group == resource.group && row.plural == resource.resource
         };
         self.definitions.iter().copied().filter(is_meant)
+    }
+
+    /// What the objects of a resource, and of those that share its place, may be stored as.
+    pub(super) fn known_types(&self, resource: &GroupResource) -> Vec<TypeName> {
+        let cohabitants = self.cohabitants(resource);
+        let rows = cohabitants.iter().flat_map(|one| self.rows(one));
+        rows.map(TypeName::of).collect()
+    }
+
+    /// What the objects of a resource are stored as.
+    pub(super) fn stored_type(
+        &self,
+        destination: &Destination,
+        definition: &ResourceDefinition,
+    ) -> TypeName {
+        let api_version = destination.storage_version.to_string();
+        let known = self.known_types(&destination.chosen);
+        let stored = known
+            .into_iter()
+            .find(|known| known.api_version == api_version);
+        stored.unwrap_or_else(|| TypeName {
+            kind: definition.kind.to_owned(),
+            api_version,
+        })
     }
 
     pub(super) fn has_group(&self, group: &str) -> bool {

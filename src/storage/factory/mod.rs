@@ -21,7 +21,7 @@ pub use options::{DEFAULT_ROOT, GroupResource, GroupVersion, StorageOptions};
 pub use plan::StoragePlan;
 
 use super::StorageError;
-use super::codec::Codec;
+use super::codec::{Codec, StoredForm, TypeName};
 use super::transformer::TransformerSource;
 use super::underlying::StoredDecoder;
 use crate::api::resource::ResourceDefinition;
@@ -125,9 +125,16 @@ impl StorageFactory {
         let plan = |definition: &&'static ResourceDefinition| {
             let resource = GroupResource::new(definition.group, definition.plural);
             let destination = self.destination(&resource)?;
+            let form = StoredForm {
+                media_type: destination.media_type,
+                stored: self.decision().stored_type(&destination, definition),
+                served: TypeName::of(definition),
+                read: self.decision().known_types(&destination.chosen),
+                decorator: destination.decorator.clone(),
+            };
             let GroupResource { group, resource } = &destination.requested;
             let decoder = StoredDecoder {
-                codec: Codec::new(definition),
+                codec: Codec::new(definition).stored_as(form),
                 transformer: transformers.transformer_for(group, resource),
             };
             Ok(StoragePlan {

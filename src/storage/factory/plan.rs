@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use actors::engine::Engine;
+use actors::lessor::{LeaseReuse, LessorHandle};
 use actors::supervisor::{CacherSpec, House};
 
 use super::destination::Destination;
@@ -45,10 +46,15 @@ impl StoragePlan {
     /// one, else straight over the engine.
     pub fn build(&self, house: &House) -> ResourceStorage {
         let destination = &self.destination;
+        let lessor = house.lessor(&destination.back_end).unwrap_or_else(|| {
+            // No house without one for each store.
+            LessorHandle::new(self.engine.clone(), LeaseReuse::default())
+        });
         let store = Underlying::new(
             self.engine.clone(),
             destination.keys.clone(),
             self.decoder.clone(),
+            lessor,
             Some(house.writers(&destination.back_end)),
         );
         let cacher = house

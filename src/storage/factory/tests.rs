@@ -2,10 +2,15 @@
 
 use std::sync::Arc;
 
+use actors::engine::{Key, Revision};
+use actors::object::Decode;
+use bytes::Bytes;
+
 use super::options::{ResourceOverride, VersionOverride};
 use super::*;
+use crate::api::object::Object;
 use crate::api::samples::CONFIGMAPS;
-use crate::storage::codec::MediaType;
+use crate::storage::codec::{MediaType, object_of};
 use crate::storage::memory::MemoryEngine;
 use crate::storage::transformer::{Identity, Transformer};
 
@@ -371,6 +376,42 @@ fn plans_have_the_engine_of_their_back_end_and_the_transformer_of_whom_they_name
             false => Arc::as_ptr(&base).cast(),
         };
         assert_eq!(engine, expected, "{}", plan.definition().qualified());
+    }
+}
+
+#[test]
+fn plans_store_in_the_version_and_form_decided_and_read_all_there_are_kv_24_sf_45() {
+    let options = StorageOptions {
+        media_type: MediaType::Yaml,
+        versions: vec![stored_as(
+            "",
+            Some("events"),
+            version("events.k8s.io", "v1"),
+        )],
+        ..StorageOptions::default()
+    };
+    let engines = Engines::of(MemoryEngine::new());
+    let plans = factory(options).plans(&engines, &Identity).unwrap();
+    let events = plans
+        .iter()
+        .filter(|plan| plan.definition().plural == "events");
+    for plan in events {
+        let served = plan.definition().api_version();
+        let mut object = Object::default();
+        object.set_type("Thing", &served);
+        object.set_meta("name", "a");
+        let key = Key::new("/registry/events/a");
+        let codec = &plan.decoder.codec;
+        let stored = codec.encode(&object);
+        let text = String::from_utf8(stored.clone()).unwrap();
+        assert!(text.starts_with("apiVersion: events.k8s.io/v1\n"), "{text}");
+        let core = text.replace("events.k8s.io/v1", "v1");
+        for value in [stored, core.into_bytes()] {
+            let read = codec
+                .decode(&key, Revision(1), &Bytes::from(value))
+                .unwrap();
+            assert_eq!(object_of(&read).unwrap().api_version(), served);
+        }
     }
 }
 

@@ -26,20 +26,29 @@ impl Leases {
     /// Lets a lease be due from the beginning of time on, as it was revoked; says whether it was
     /// there and had not been revoked before.
     pub fn revoke(&mut self, lease: LeaseId) -> bool {
-        match self.deadlines.get(&lease) {
-            None | Some(&Duration::ZERO) => false,
-            Some(_) => {
-                self.insert(lease, Duration::ZERO);
-                true
-            }
+        let may = self.can_be_revoked(lease);
+        if may {
+            self.insert(lease, Duration::ZERO);
         }
+        may
     }
 
-    /// Forgets a lease, once nothing is attached to it any more.
-    pub fn remove(&mut self, lease: LeaseId) {
-        if let Some(deadline) = self.deadlines.remove(&lease) {
-            self.order.remove(&(deadline, lease));
-        }
+    /// Whether a lease is there and has not been revoked.
+    pub fn can_be_revoked(&self, lease: LeaseId) -> bool {
+        let deadline = self.deadlines.get(&lease);
+        deadline.is_some_and(|deadline| !deadline.is_zero())
+    }
+
+    /// Whether a lease is there, alive or not.
+    pub fn contains(&self, lease: LeaseId) -> bool {
+        self.deadlines.contains_key(&lease)
+    }
+
+    /// Forgets a lease, once nothing is attached to it any more; gives back its deadline.
+    pub fn remove(&mut self, lease: LeaseId) -> Option<Duration> {
+        let deadline = self.deadlines.remove(&lease)?;
+        self.order.remove(&(deadline, lease));
+        Some(deadline)
     }
 
     /// Whether something can be attached to a lease: it is there and has time left.
@@ -52,6 +61,11 @@ impl Leases {
     pub fn due(&self, now: Duration) -> Option<LeaseId> {
         let (deadline, lease) = self.order.first()?;
         (*deadline <= now).then_some(*lease)
+    }
+
+    /// How many leases are due.
+    pub fn count_due(&self, now: Duration) -> usize {
+        self.order.range(..=(now, LeaseId(u64::MAX))).count()
     }
 
     /// Until the next lease runs out; nothing when one has already.
@@ -91,6 +105,10 @@ mod tests {
         assert!(!leases.is_alive(LeaseId(2), at(20)), "its time is over");
         assert_eq!(leases.due(at(40)), Some(LeaseId(2)));
         assert_eq!(leases.until_next(at(40)), Some(Duration::ZERO));
+        assert_eq!(
+            [19, 20, 30].map(|time| leases.count_due(at(time))),
+            [0, 1, 2]
+        );
         leases.remove(LeaseId(2));
         assert_eq!(leases.due(at(40)), Some(LeaseId(1)));
         leases.remove(LeaseId(1));

@@ -17,7 +17,7 @@ impl Underlying {
     ) -> Result<Arc<CachedObject>, StorageError> {
         let key = self.keys.object(&request.key)?;
         let mut state = match &request.suggestion {
-            Some(object) => State::suggested(object.clone()),
+            Some(object) => self.suggested(object.clone()),
             None => self.read(&key).await?,
         };
         loop {

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use actors::engine::{At, Change, Engine, Event, Expect, KeyValue, LeaseId, Mutation, Outcome};
 use actors::engine::{EngineError, Key, Origin, RangeRequest, Revision};
+use actors::lessor::LessorHandle;
 use actors::object::{CachedObject, Decode, DecodeError};
 use actors::writer::WriterHandle;
 use bytes::Bytes;
@@ -39,6 +40,7 @@ pub struct Underlying {
     pub(super) keys: Keys,
     pub(super) decoder: Arc<StoredDecoder>,
     pub(super) metrics: Metrics,
+    lessor: LessorHandle,
     /// Turns for retries of hot keys; without it callers race (tests of the store alone).
     writers: Option<WriterHandle>,
     /// The lineage of the store in which the Writers have seen what they remember.
@@ -72,6 +74,19 @@ impl Decode for StoredDecoder {
     }
 }
 
+/// So many leases are taken for one put, each after the one before turned out to be gone.
+const LEASES_MAX: usize = 3;
+
+/// What is to be stored at a key.
+struct Wish {
+    /// What must hold of the key.
+    expect: Expect,
+    /// The value, not transformed yet.
+    plain: Vec<u8>,
+    /// Seconds to live; none and 0 are for ever.
+    ttl: Option<u64>,
+}
+
 /// A state of a key that a write starts from (ST-51).
 struct State {
     /// The object, `None` when the key is absent.
@@ -94,17 +109,6 @@ impl State {
             .map_or(Revision::ZERO, |object| object.revision)
     }
 
-    fn suggested(object: Arc<CachedObject>) -> State {
-        let plain = Bytes::from(object.stored_form());
-        State {
-            seen: object.revision,
-            object: Some(object),
-            plain,
-            stale: false,
-            current: false,
-        }
-    }
-
     fn expectation(&self) -> Expect {
         match self.revision() {
             Revision::ZERO => Expect::Absent,
@@ -119,6 +123,7 @@ impl Underlying {
         engine: Arc<dyn Engine>,
         keys: Keys,
         decoder: Arc<StoredDecoder>,
+        lessor: LessorHandle,
         writers: Option<WriterHandle>,
     ) -> Underlying {
         let metrics = Metrics::new(decoder.codec.definition());
@@ -127,6 +132,7 @@ impl Underlying {
             keys,
             decoder,
             metrics,
+            lessor,
             writers,
             lineage: Arc::default(),
         }
@@ -212,6 +218,18 @@ impl Underlying {
             .map_err(|error| self.decode_fault(error))
     }
 
+    /// A state that a cache suggests, as if it were stored in today's form.
+    fn suggested(&self, object: Arc<CachedObject>) -> State {
+        let plain = Bytes::from(self.decoder.codec.stored_form(&object));
+        State {
+            seen: object.revision,
+            object: Some(object),
+            plain,
+            stale: false,
+            current: false,
+        }
+    }
+
     /// The newest state of a key; absent is a state too.
     async fn read(&self, key: &Key) -> Result<State, StorageError> {
         let started = Instant::now();
@@ -230,14 +248,31 @@ impl Underlying {
         operation: &'static str,
         mutation: Mutation,
     ) -> Result<Result<Event, State>, StorageError> {
-        let started = Instant::now();
         let key = mutation.key.clone();
+        let answer = self.submit(operation, mutation).await;
+        self.interpret(&key, answer)
+    }
+
+    async fn submit(
+        &self,
+        operation: &'static str,
+        mutation: Mutation,
+    ) -> Result<Outcome, EngineError> {
+        let started = Instant::now();
         let answer = self.engine.commit(mutation).await;
         self.metrics.request(operation, started, answer.is_ok());
         if let (Err(EngineError::OutcomeUnknown(_)), Some(writers)) = (&answer, &self.writers) {
             // What was told of hot keys before may be overtaken: the next ones read.
             writers.forget_all().await;
         }
+        answer
+    }
+
+    fn interpret(
+        &self,
+        key: &Key,
+        answer: Result<Outcome, EngineError>,
+    ) -> Result<Result<Event, State>, StorageError> {
         match answer.map_err(|error| self.engine_fault(&key.to_text(), error))? {
             Outcome::Committed(event) => Ok(Ok(event)),
             Outcome::Refused {
@@ -255,10 +290,10 @@ impl Underlying {
         &self,
         operation: &'static str,
         key: &Key,
-        expect: Expect,
-        plain: Vec<u8>,
+        wish: Wish,
         origin: &Origin,
     ) -> Result<Result<Event, State>, StorageError> {
+        let Wish { expect, plain, ttl } = wish;
         let value = self
             .decoder
             .transformer
@@ -269,17 +304,37 @@ impl Underlying {
                     StorageErrorKind::Internal(error.to_string()),
                 )
             })?;
-        let change = Change::Put {
-            value,
-            lease: LeaseId::default(),
+        let mut leases_left = LEASES_MAX;
+        loop {
+            let lease = self.lease(key, ttl).await?;
+            let change = Change::Put {
+                value: value.clone(),
+                lease,
+            };
+            let mutation = Mutation {
+                key: key.clone(),
+                expect,
+                change,
+                origin: origin.clone(),
+            };
+            match self.submit(operation, mutation).await {
+                // It ran out while it was on its way, or a failure took it.
+                Err(EngineError::LeaseNotFound(_)) if leases_left > 1 => {
+                    leases_left -= 1;
+                    self.lessor.forget(lease);
+                }
+                answer => return self.interpret(key, answer),
+            }
+        }
+    }
+
+    /// The lease of an object that is to live for so many seconds (ST-57); none and 0 are for ever.
+    async fn lease(&self, key: &Key, ttl: Option<u64>) -> Result<LeaseId, StorageError> {
+        let Some(ttl) = ttl.filter(|seconds| *seconds > 0) else {
+            return Ok(LeaseId::default());
         };
-        let mutation = Mutation {
-            key: key.clone(),
-            expect,
-            change,
-            origin: origin.clone(),
-        };
-        self.commit(operation, mutation).await
+        let lease = self.lessor.lease(ttl).await;
+        lease.map_err(|error| self.engine_fault(&key.to_text(), error))
     }
 
     /// The object that plain bytes became at a revision (ST-30: not read back).
@@ -300,6 +355,7 @@ impl Underlying {
         &self,
         key: &str,
         object: Object,
+        ttl: Option<u64>,
         origin: Origin,
     ) -> Result<Arc<CachedObject>, StorageError> {
         let key = self.keys.object(key)?;
@@ -311,10 +367,12 @@ impl Underlying {
             return Err(self.fault(&key.to_text(), StorageErrorKind::VersionOnCreate));
         }
         let plain = Bytes::from(self.decoder.codec.encode(&object));
-        match self
-            .put("create", &key, Expect::Absent, plain.to_vec(), &origin)
-            .await?
-        {
+        let wish = Wish {
+            expect: Expect::Absent,
+            plain: plain.to_vec(),
+            ttl,
+        };
+        match self.put("create", &key, wish, &origin).await? {
             Ok(event) => self.written(&key, event.revision, plain),
             Err(_) => Err(self.fault(&key.to_text(), StorageErrorKind::KeyExists)),
         }
@@ -395,10 +453,10 @@ impl Storage for Underlying {
         &'s self,
         key: &'s str,
         object: Object,
-        _ttl: Option<u64>,
+        ttl: Option<u64>,
         origin: Origin,
     ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
-        self.create_object(key, object, origin).boxed()
+        self.create_object(key, object, ttl, origin).boxed()
     }
 
     fn delete<'s>(

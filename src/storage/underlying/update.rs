@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::future::FutureExt;
 use tokio::time::Instant;
 
-use super::{State, Underlying};
+use super::{State, Underlying, Wish};
 use crate::storage::preconditions;
 use crate::storage::{
     Current, Finishing, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, Updated,
@@ -38,7 +38,7 @@ impl Underlying {
         let key = self.keys.object(&request.key)?;
         self.forget_other_lineages().await;
         let mut state = match &request.suggestion {
-            Some(object) => State::suggested(object.clone()),
+            Some(object) => self.suggested(object.clone()),
             None => self.read(&key).await?,
         };
         let mut turn: Option<Turn> = None;
@@ -141,17 +141,18 @@ impl Underlying {
                 return Ok(Attempt::Done(object.clone()));
             }
         }
-        let expect = state.expectation();
+        let wish = Wish {
+            expect: state.expectation(),
+            plain: plain.to_vec(),
+            ttl: updated.ttl,
+        };
         let answer = match updated.hold {
-            None => {
-                self.put("update", key, expect, plain.to_vec(), &request.origin)
-                    .await?
-            }
+            None => self.put("update", key, wish, &request.origin).await?,
             Some(hold) => {
-                let (store, key, plain) = (self.clone(), key.clone(), plain.to_vec());
+                let (store, key) = (self.clone(), key.clone());
                 let origin = request.origin.clone();
                 let put = async move {
-                    let answer = store.put("update", &key, expect, plain, &origin).await;
+                    let answer = store.put("update", &key, wish, &origin).await;
                     drop(hold);
                     answer
                 };

@@ -1,8 +1,8 @@
 //! Beginning and end of an engine.
 
-use actors::engine::{At, EngineError, Expect, Health, Revision};
+use actors::engine::{At, EngineError, Expect, Health, LeaseId, Revision};
 
-use crate::subjects::{Subject, mutation, put};
+use crate::subjects::{Subject, TTL, mutation, put};
 
 pub async fn a_fresh_engine_serves_and_is_empty(subject: Subject) {
     assert_eq!(subject.engine.health(), Health::Serving);
@@ -38,6 +38,11 @@ pub async fn a_closed_engine_answers_closed_and_ends_feeds(subject: Subject) {
         subject.engine.compact(event.revision).await,
         Err(EngineError::Closed)
     );
+    let lease = subject.engine.grant(TTL).await;
+    assert_eq!(lease, Err(EngineError::Closed));
+    let revoked = subject.engine.revoke(LeaseId(1)).await;
+    assert_eq!(revoked, Err(EngineError::Closed));
+    assert_eq!(subject.engine.expire().await, Err(EngineError::Closed));
     assert!(matches!(subject.engine.health(), Health::Down(_)));
     subject.engine.close().await;
 }

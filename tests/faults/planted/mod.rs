@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::engine::{Engine, Origin, Retention, Revision};
+use actors::lessor::LeaseReuse;
 use actors::supervisor::{House, HouseConfig, StoreSpec};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -131,6 +132,7 @@ impl Store {
                 age: Duration::from_secs(3600),
                 bytes: 1 << 30,
             },
+            leases: LeaseReuse::default(),
         };
         let house = House::start(HouseConfig::new(vec![spec]), vec![plan.cacher_spec()]).unwrap();
         house.all_ready().await;

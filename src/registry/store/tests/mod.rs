@@ -2,5 +2,6 @@
 
 mod create;
 mod delete;
+mod expiry;
 mod read;
 mod update;

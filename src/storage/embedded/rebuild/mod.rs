@@ -10,19 +10,21 @@ mod pursuit;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actors::engine::Revision;
-use redb::ReadTransaction;
+use actors::engine::{LeaseId, Revision};
+use redb::{ReadTransaction, ReadableTable};
 
 use super::disk::{DataFile, Disk};
 use super::error::Failure;
 use super::ledger::{Entry, Ledger, decode};
 use super::options::EmbeddedOptions;
-use super::schema::{EVENTS, Meta, TIMELINE};
+use super::record::LeaseRecord;
+use super::schema::{EVENTS, LIVE, Live, Meta, TIMELINE};
 use super::shared::Shared;
-use super::store::Store;
+use super::store::{Store, open_leases};
 pub use pursuit::Progress;
 use pursuit::{Amount, Pursuit};
 
@@ -40,6 +42,8 @@ pub struct Rebuild {
     /// Bytes of their records.
     copied_bytes: u64,
     unsynced_bytes: u64,
+    /// Leases that copied keys are attached to.
+    leases: BTreeSet<LeaseId>,
     /// What one batch of the writers may add.
     batch: Amount,
     pursuit: Pursuit,
@@ -69,6 +73,7 @@ impl Rebuild {
             copied: Revision::ZERO,
             copied_bytes: 0,
             unsynced_bytes: 0,
+            leases: BTreeSet::new(),
             batch: Amount {
                 events: options.batch_count_max as u64,
                 bytes: options.batch_bytes_max as u64,
@@ -119,6 +124,7 @@ impl Rebuild {
         let transaction = store.write()?;
         let mut ledger = Ledger::open(&transaction)?;
         ledger.adopt(&meta)?;
+        self.copy_leases(&source, &mut ledger)?;
         let totals = ledger.finish()?;
         if totals != meta.totals {
             tracing::warn!(log = ?meta.totals, copy = ?totals, "the rebuilt log differs");
@@ -127,6 +133,33 @@ impl Rebuild {
         }
         store.commit(transaction)?;
         Ok(Seal::Whole)
+    }
+
+    /// Copies the leases. One that has ended since a key was copied with it is one that was
+    /// revoked: what is left of it goes as with any other.
+    fn copy_leases(
+        &self,
+        source: &ReadTransaction,
+        ledger: &mut Ledger<'_>,
+    ) -> Result<(), Failure> {
+        let mut ended = self.leases.clone();
+        if let Some(table) = open_leases(source)? {
+            for row in table.iter()? {
+                let (lease, record) = row?;
+                let lease = LeaseId(lease.value());
+                ledger.put_lease_bytes(lease, record.value())?;
+                ended.remove(&lease);
+            }
+        }
+        let revoked = LeaseRecord {
+            revoked: true,
+            ttl: Duration::ZERO,
+            deadline: Duration::ZERO,
+        };
+        for lease in ended {
+            ledger.put_lease(lease, &revoked)?;
+        }
+        Ok(())
     }
 
     /// The copy as a database of its own, under the name that it has now.
@@ -147,6 +180,8 @@ impl Rebuild {
         let transaction = store.write()?;
         let mut ledger = Ledger::open(&transaction)?;
         let (mut bytes_copied, mut copied) = (0, from);
+        let (leases, live) = (open_leases(source)?, source.open_table(LIVE)?);
+        let mut held = BTreeSet::new();
         for row in source.open_table(EVENTS)?.range(from.0 + 1..)? {
             let (revision, bytes) = row?;
             if !go_on(bytes_copied) {
@@ -162,6 +197,13 @@ impl Rebuild {
                 version: record.version(),
                 record: bytes,
             })?;
+            if let (Some(leases), 1..) = (&leases, record.lease().0)
+                && leases.get(record.lease().0)?.is_some()
+                && is_present(&live.get(record.key())?, revision)
+            {
+                ledger.attach(record.lease(), revision)?;
+                held.insert(record.lease());
+            }
             bytes_copied += bytes.len() as u64;
             copied = revision;
         }
@@ -185,6 +227,7 @@ impl Rebuild {
             store.commit_lazily(transaction)?;
             self.unsynced_bytes = unsynced_bytes;
         }
+        self.leases.extend(held);
         self.copied = copied;
         self.copied_bytes = totals.retained_bytes;
         Ok(())
@@ -201,6 +244,15 @@ impl Drop for Rebuild {
         // when the store is next opened.
         let _ = self.disk.remove(DataFile::Rebuilt);
     }
+}
+
+/// Whether a key has the value that was put at this revision.
+fn is_present(
+    row: &Option<redb::AccessGuard<'_, (u64, u64, u64, u32)>>,
+    revision: Revision,
+) -> bool {
+    row.as_ref()
+        .is_some_and(|row| Live::from(row.value()).revision == revision)
 }
 
 fn read_meta(source: &ReadTransaction) -> Result<Meta, Failure> {

@@ -8,6 +8,8 @@ use bytes::Bytes;
 use super::pursuit::REFUSALS_MAX;
 use super::*;
 use crate::storage::embedded::disk::Directory;
+use crate::storage::embedded::ledger::Moment;
+use crate::storage::live::Leases;
 
 const BATCH: u64 = 100;
 
@@ -24,8 +26,12 @@ fn write(log: &Store, events: u64) {
             },
             origin: Origin::default(),
         };
-        let now = SystemTime::UNIX_EPOCH;
-        ledger.apply(&put, now, &mut Vec::new()).unwrap();
+        let moment = Moment {
+            time: SystemTime::UNIX_EPOCH,
+            leases: &Leases::default(),
+            lease_time: Duration::ZERO,
+        };
+        ledger.apply(&put, moment, &mut Vec::new()).unwrap();
     }
     ledger.finish().unwrap();
     log.commit(transaction).unwrap();

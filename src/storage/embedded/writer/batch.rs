@@ -89,7 +89,8 @@ impl Desk {
     ) -> Result<Totals, Failure> {
         let store = self.store()?;
         let shortage = self.watch_space(Instant::now());
-        let now = (self.shared.options.clock)();
+        let moment = self.moment();
+        let now = moment.time;
         let transaction = store.write()?;
         let mut ledger = Ledger::open(&transaction)?;
         for order in orders {
@@ -97,7 +98,7 @@ impl Desk {
                 Some(why) if takes_room(&order.mutation) => {
                     Decision::Rejected(EngineError::OutOfSpace(why.clone()))
                 }
-                _ => ledger.apply(&order.mutation, now, &mut attempt.events)?,
+                _ => ledger.apply(&order.mutation, moment, &mut attempt.events)?,
             };
             attempt.decisions.push(decision);
         }
@@ -106,6 +107,9 @@ impl Desk {
             drop(ledger);
             transaction.abort()?;
             return Ok(self.shared.totals());
+        }
+        if !self.leases.is_empty() {
+            ledger.set_lease_totals(self.leases.totals(moment.lease_time))?;
         }
         let before = ledger.totals().retained_bytes;
         let mut last_mark = self.last_mark;

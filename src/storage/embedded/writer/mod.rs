@@ -1,6 +1,7 @@
 //! The thread that writes: it alone changes the database, one order after another.
 
 mod batch;
+mod leases;
 mod recovery;
 mod scrub;
 
@@ -26,6 +27,8 @@ use super::schema::Totals;
 use super::shared::Shared;
 use super::space::Space;
 use super::store::{Opened, Store};
+use leases::LeaseDesk;
+pub(super) use leases::LeaseOrder;
 
 /// What a mutation weighs in the queue beside its value.
 const ORDER_BYTES: usize = 1024;
@@ -47,6 +50,8 @@ pub(super) enum Order {
     Compact(Revision, Reply<()>),
     /// Remove some of what was compacted.
     Scrub(Reply<Maintenance>),
+    /// Do something about leases.
+    Lease(LeaseOrder),
     /// Put a rebuilt file in the log's place; it comes back if it can't be done yet.
     Promote(Box<Rebuild>, HeldUpkeep, Reply<(Promotion, HeldUpkeep)>),
     /// A reader found this database broken.
@@ -260,6 +265,7 @@ struct Desk {
     /// Whether there are removals that no sync has made durable yet.
     unsettled: bool,
     space: Space,
+    leases: LeaseDesk,
     /// What must be recovered from before the next order.
     failed: Option<Failure>,
     closing: Option<Arc<Readers>>,
@@ -286,6 +292,7 @@ impl Desk {
             scrubbed: opened.meta.scrubbed,
             unsettled: false,
             space,
+            leases: LeaseDesk::new(&shared, &opened),
             failed: None,
             closing: None,
             shared,
@@ -336,6 +343,7 @@ impl Desk {
                 let result = self.scrub();
                 reply.send(result);
             }
+            Order::Lease(order) => self.see_to_lease(order),
             Order::Promote(rebuild, upkeep, reply) => {
                 let result = self.promote(rebuild);
                 reply.send(result.map(|promotion| (promotion, upkeep)));
@@ -362,7 +370,9 @@ impl Desk {
         let now = Instant::now();
         self.space.keep_ballast(now);
         self.watch_space(now);
+        self.watch_clock();
         metrics::sizes(&self.shared);
+        metrics::leases(self.leases.len());
     }
 
     /// Says whether there is room, for health and for the batch at hand.
@@ -407,6 +417,7 @@ impl Desk {
         for order in self.orders.try_iter() {
             refuse(*order, &EngineError::Closed);
         }
+        self.note_lease_time();
         self.settle();
         self.shared.set_store(None);
         // The database closes its file here, unless a reader outlives its thread.
@@ -421,6 +432,7 @@ fn refuse(order: Order, error: &EngineError) {
         Order::Commit(order) => order.answer(Err(error.clone())),
         Order::Compact(_, reply) => reply.send(Err(error.clone())),
         Order::Scrub(reply) => reply.send(Err(error.clone())),
+        Order::Lease(order) => order.refuse(error),
         Order::Promote(rebuild, _, reply) => {
             drop(rebuild);
             reply.send(Err(error.clone()));

@@ -21,7 +21,7 @@ const MARKS_MAX: usize = 64;
 impl Desk {
     /// Does something with the database that is no commit; after a failure it is opened anew,
     /// once whoever asked has been answered.
-    fn guarded<T>(
+    pub(super) fn guarded<T>(
         &mut self,
         work: impl FnOnce(&mut Desk) -> Result<T, Failure>,
     ) -> Result<T, EngineError> {
@@ -132,6 +132,8 @@ impl Desk {
                 .into_store(desk.shared.file())
                 .ok_or(Failure::Closed)?;
             let fresh = Arc::new(fresh);
+            // Those that ended meanwhile may be among them once more.
+            desk.leases.set(fresh.leases()?);
             store.fence().supersede();
             desk.store = Some(Arc::clone(&fresh));
             drop(store);

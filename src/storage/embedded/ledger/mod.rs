@@ -1,7 +1,9 @@
 //! The log and its projections inside one write transaction: every change goes through here, so
 //! that the tables can't disagree.
 
-use std::time::SystemTime;
+mod leases;
+
+use std::time::{Duration, SystemTime};
 
 use actors::engine::{
     Change, EngineError, Event, EventKind, Expect, KeyValue, LeaseId, Mutation, Revision,
@@ -14,6 +16,8 @@ use super::record::{self, Record};
 use super::schema::{
     self, EVENTS, LIVE, Live, META, Meta, MetaTable, SUPERSEDED, Superseded, TIMELINE, Totals,
 };
+use crate::storage::live::Leases;
+use leases::LeaseTables;
 
 /// Time between two rows of the timeline while there are commits.
 const MARK_NANOS: u64 = 1_000_000_000;
@@ -47,13 +51,27 @@ pub enum Decision {
     Unreadable(Failure),
 }
 
+/// When mutations are decided.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'m> {
+    /// The time that events bear.
+    pub time: SystemTime,
+    /// The leases there are.
+    pub leases: &'m Leases,
+    /// The time that leases are judged by.
+    pub lease_time: Duration,
+}
+
 /// The tables, open for writing.
 pub struct Ledger<'t> {
+    transaction: &'t WriteTransaction,
     events: Table<'t, u64, &'static [u8]>,
     live: Table<'t, &'static [u8], (u64, u64, u64, u32)>,
     superseded: Table<'t, (&'static [u8], u64), u8>,
     timeline: Table<'t, u64, (u64, u64)>,
     meta: MetaTable<'t>,
+    /// Opened when they are needed: most transactions have nothing to do with leases.
+    leases: Option<LeaseTables<'t>>,
     totals: Totals,
     /// Bytes written by this transaction.
     written_bytes: u64,
@@ -68,6 +86,8 @@ impl<'t> Ledger<'t> {
         let meta = transaction.open_table(META)?;
         let totals = schema::read_totals(&meta)?;
         Ok(Ledger {
+            transaction,
+            leases: None,
             events: transaction.open_table(EVENTS)?,
             live: transaction.open_table(LIVE)?,
             superseded: transaction.open_table(SUPERSEDED)?,
@@ -90,7 +110,7 @@ impl<'t> Ledger<'t> {
     pub fn apply(
         &mut self,
         mutation: &Mutation,
-        now: SystemTime,
+        moment: Moment<'_>,
         events: &mut Vec<Event>,
     ) -> Result<Decision, Failure> {
         let key = mutation.key.as_bytes();
@@ -114,19 +134,31 @@ impl<'t> Ledger<'t> {
                 },
             );
         }
-        let event = next_event(mutation, before, self.totals.revision.next(), now);
-        let record = record::encode(&event)
+        if let Change::Put { lease, .. } = mutation.change
+            && lease != LeaseId::default()
+        {
+            if !moment.leases.is_alive(lease, moment.lease_time) {
+                return Ok(Decision::Rejected(EngineError::LeaseNotFound(lease)));
+            }
+            self.attach(lease, self.totals.revision.next())?;
+        }
+        let event = next_event(mutation, before, self.totals.revision.next(), moment.time);
+        self.append_event(&event)?;
+        events.push(event);
+        Ok(Decision::Committed(events.len() - 1))
+    }
+
+    fn append_event(&mut self, event: &Event) -> Result<(), Failure> {
+        let record = record::encode(event)
             .map_err(|error| Failure::Corrupt(format!("event {}: {error}", event.revision)))?;
         self.append(&Entry {
             revision: event.revision,
-            key,
+            key: event.key.as_bytes(),
             kind: event.kind,
             create_revision: event.create_revision,
             version: event.version,
             record: &record,
-        })?;
-        events.push(event);
-        Ok(Decision::Committed(events.len() - 1))
+        })
     }
 
     /// Appends a record and folds it into the projections.

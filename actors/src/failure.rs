@@ -7,13 +7,13 @@ const REPEAT: Duration = Duration::from_secs(300);
 
 /// A failure of round after round.
 #[derive(Debug, Default)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     said_at: Option<Instant>,
 }
 
 impl Failure {
     /// A round has failed: whether to say so.
-    pub(super) fn is_worth_a_line(&mut self, now: Instant) -> bool {
+    pub(crate) fn is_worth_a_line(&mut self, now: Instant) -> bool {
         let said_lately = |at: Instant| now.saturating_duration_since(at) < REPEAT;
         if self.said_at.is_some_and(said_lately) {
             return false;
@@ -23,7 +23,7 @@ impl Failure {
     }
 
     /// A round has gone well; says whether the one before had not.
-    pub(super) fn end(&mut self) -> bool {
+    pub(crate) fn end(&mut self) -> bool {
         self.said_at.take().is_some()
     }
 }

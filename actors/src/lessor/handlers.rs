@@ -1,0 +1,14 @@
+//! One handler per message.
+
+use actix::{ActorContext, Context, Handler};
+
+use super::Lessor;
+use super::messages::Stop;
+
+impl Handler<Stop> for Lessor {
+    type Result = ();
+
+    fn handle(&mut self, _: Stop, context: &mut Context<Lessor>) {
+        context.stop();
+    }
+}

@@ -1,0 +1,142 @@
+//! Leases from a store that counts what it grants, and steps of expiry under a clock of the test's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use tokio::time::sleep;
+
+use super::*;
+use crate::engine::{EngineError, Expiry, LeaseId};
+use crate::slot::Slot;
+use crate::testing::FakeEngine;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn handle(engine: &Arc<FakeEngine>) -> LessorHandle {
+    LessorHandle::new(engine.shared(), LeaseReuse::default())
+}
+
+fn start(lessor: &LessorHandle) -> Arc<Slot<Lessor>> {
+    let (reports, _) = tokio::sync::mpsc::channel(1);
+    let exit = ExitGuard::new(0, 1, reports);
+    let slot = Slot::new("lessor", mailbox::LESSOR);
+    slot.fill(Lessor::new("base".to_owned(), lessor.clone(), exit).start());
+    slot
+}
+
+#[test]
+fn many_who_ask_at_once_share_one_grant_op_1() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        let lessor = handle(&engine);
+        let leases = join_all((0..100).map(|_| lessor.lease(3600))).await;
+        assert!(leases.iter().all(|lease| *lease == Ok(LeaseId(1))));
+        assert_eq!(engine.granted(), [3660 * SECOND]);
+        lessor.forget(LeaseId(1));
+        assert_eq!(lessor.lease(3600).await, Ok(LeaseId(2)));
+    });
+}
+
+#[test]
+fn a_failed_grant_fails_who_asked_and_the_next_one_asks_again() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        let lessor = handle(&engine);
+        let down = EngineError::Unavailable("reopening".to_owned());
+        engine.set_down(Some(down.clone()));
+        assert_eq!(lessor.lease(3600).await, Err(down));
+        engine.set_down(None);
+        assert_eq!(lessor.lease(3600).await, Ok(LeaseId(1)));
+        // Who asked and was not answered any more is in nobody's way.
+        lessor.forget(LeaseId(1));
+        assert_eq!(lessor.lease(3600).now_or_never(), None);
+        assert_eq!(lessor.lease(3600).await, Ok(LeaseId(2)));
+    });
+}
+
+#[test]
+fn nothing_expires_before_the_daemon_says_so() {
+    actix_rt::System::new().block_on(async {
+        tokio::time::pause();
+        let engine = FakeEngine::new();
+        let lessor = handle(&engine);
+        let _slot = start(&lessor);
+        sleep(3600 * SECOND).await;
+        assert_eq!(engine.expiry_steps(), 0);
+        lessor.begin();
+        sleep(SECOND).await;
+        assert_eq!(engine.expiry_steps(), 1);
+    });
+}
+
+#[test]
+fn steps_follow_each_other_until_nothing_is_left_and_again_when_the_next_lease_runs_out() {
+    actix_rt::System::new().block_on(async {
+        tokio::time::pause();
+        let engine = FakeEngine::new();
+        for _ in 0..9 {
+            engine.expire_next(Expiry {
+                expired: 64,
+                more: true,
+                next: None,
+            });
+        }
+        engine.expire_next(Expiry {
+            expired: 1,
+            more: false,
+            next: Some(40 * SECOND),
+        });
+        let lessor = handle(&engine);
+        lessor.begin();
+        let _slot = start(&lessor);
+        sleep(SECOND).await;
+        assert_eq!(engine.expiry_steps(), 10);
+        sleep(38 * SECOND).await;
+        assert_eq!(engine.expiry_steps(), 10);
+        sleep(2 * SECOND).await;
+        assert_eq!(engine.expiry_steps(), 11);
+    });
+}
+
+#[test]
+fn a_lease_granted_meanwhile_is_expired_in_time() {
+    actix_rt::System::new().block_on(async {
+        tokio::time::pause();
+        let engine = FakeEngine::new();
+        let lessor = handle(&engine);
+        lessor.begin();
+        let _slot = start(&lessor);
+        sleep(SECOND).await;
+        assert_eq!(engine.expiry_steps(), 1);
+        for ttl in [30, 5, 30] {
+            lessor.lease(ttl).await.unwrap();
+        }
+        sleep(4 * SECOND).await;
+        assert_eq!(engine.expiry_steps(), 1);
+        sleep(2 * SECOND).await;
+        assert_eq!(engine.expiry_steps(), 2);
+    });
+}
+
+#[test]
+fn an_engine_that_fails_is_asked_again_and_the_next_life_goes_on() {
+    actix_rt::System::new().block_on(async {
+        tokio::time::pause();
+        let engine = FakeEngine::new();
+        engine.set_down(Some(EngineError::Unavailable("reopening".to_owned())));
+        let lessor = handle(&engine);
+        lessor.begin();
+        let slot = start(&lessor);
+        sleep(SECOND * 7 / 2).await;
+        assert_eq!(engine.expiry_steps(), 4, "once a second");
+        slot.ask_patiently(messages::Stop).await.unwrap();
+        sleep(100 * SECOND).await;
+        assert_eq!(engine.expiry_steps(), 4, "stopped");
+        engine.set_down(None);
+        let _slot = start(&lessor);
+        sleep(SECOND).await;
+        assert_eq!(engine.expiry_steps(), 5, "begun is begun");
+    });
+}

@@ -1,0 +1,118 @@
+//! How objects are stored where that is not the canonical JSON of the version served: as YAML, in
+//! another version, or changed by a decorator on the way.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Decorator, MediaType, NEVER_STORED, type_members, write_object, yaml};
+use crate::api::object::Object;
+use crate::api::resource::ResourceDefinition;
+
+/// A kind in a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeName {
+    /// `Event`.
+    pub kind: String,
+    /// `events.k8s.io/v1`.
+    pub api_version: String,
+}
+
+impl TypeName {
+    /// What a resource's objects are.
+    pub fn of(definition: &ResourceDefinition) -> TypeName {
+        TypeName {
+            kind: definition.kind.to_owned(),
+            api_version: definition.api_version(),
+        }
+    }
+}
+
+impl fmt::Display for TypeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.kind, self.api_version)
+    }
+}
+
+/// See the module's documentation.
+#[derive(Clone, Debug)]
+pub struct StoredForm {
+    /// The form of the bytes.
+    pub media_type: MediaType,
+    /// What objects are stored as (KV-24).
+    pub stored: TypeName,
+    /// What objects are served as: their memory version (SF-44).
+    pub served: TypeName,
+    /// What else the same objects may have been stored as: all versions there are, in all groups
+    /// that keep them in this place (SF-45).
+    pub read: Vec<TypeName>,
+    /// What happens to objects before they are encoded and after they were decoded.
+    pub decorator: Option<Arc<dyn Decorator>>,
+}
+
+impl StoredForm {
+    /// Whether this is what a codec does anyway.
+    pub(super) fn is_canonical(&self, served: &TypeName) -> bool {
+        let is_own = |name: &TypeName| name == served;
+        self.media_type == MediaType::Json
+            && is_own(&self.stored)
+            && self.read.iter().all(is_own)
+            && self.decorator.is_none()
+    }
+
+    pub(super) fn is_decorated(&self) -> bool {
+        self.decorator.is_some()
+    }
+
+    /// Whether what is stored as this is an object of the resource.
+    pub(super) fn reads(&self, found: &TypeName) -> bool {
+        *found == self.stored || self.read.contains(found)
+    }
+
+    /// The bytes to store.
+    pub(super) fn encode(&self, object: &Object) -> Vec<u8> {
+        let decorated = self.before_encode(object);
+        let object = decorated.as_ref().unwrap_or(object);
+        let TypeName { kind, api_version } = &self.stored;
+        match self.media_type {
+            MediaType::Json => {
+                let mut bytes = type_members(kind, api_version);
+                bytes.extend_from_slice(b"\"metadata\":{");
+                write_object(&mut bytes, object);
+                bytes
+            }
+            MediaType::Yaml => {
+                let mut object = object.clone();
+                object.set_type(kind, api_version);
+                if let Some(Value::Object(metadata)) = object.0.get_mut("metadata") {
+                    metadata.retain(|name, _| !NEVER_STORED.contains(&name.as_str()));
+                }
+                yaml::encode(object.0)
+            }
+        }
+    }
+
+    fn before_encode(&self, object: &Object) -> Option<Object> {
+        let decorator = self.decorator.as_ref()?;
+        Some(decorator.before_encode(object.clone()))
+    }
+
+    /// What has been decoded, as it is served.
+    pub(super) fn after_decode(&self, object: Object) -> Result<Object, String> {
+        let mut object = match &self.decorator {
+            Some(decorator) => decorator.after_decode(object)?,
+            None => object,
+        };
+        object.set_type(&self.served.kind, &self.served.api_version);
+        Ok(object)
+    }
+
+    /// An object as it would be read back after it was stored.
+    pub(super) fn read_back(&self, object: &Object) -> Result<Object, String> {
+        match self.before_encode(object) {
+            Some(stored) => self.after_decode(stored),
+            None => Ok(object.clone()),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What form a stored value is in, whatever form is configured (KV-23).
+//!
+//! In this order: the configured form, what the bytes look like, and base64 around either as the
+//! last resort. Nothing of a value is repeated in an error: it may be a secret.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+use super::MediaType;
+use crate::api::decode::{BodyFormat, decode_value};
+
+/// What every value begins with that Kubernetes has stored as protobuf (KV-21).
+const PROTOBUF: &[u8] = b"k8s\0";
+
+/// The members of the object that a value holds.
+///
+/// # Errors
+/// Why it is none, in one phrase.
+pub(super) fn recognise(value: &[u8], configured: MediaType) -> Result<Map<String, Value>, String> {
+    let refused = match plain(value, configured) {
+        Ok(members) => return Ok(members),
+        Err(refused) => refused,
+    };
+    let inner = STANDARD.decode(value.trim_ascii()).ok();
+    let inner = inner.filter(|inner| !inner.is_empty());
+    match inner.map(|inner| plain(&inner, configured)) {
+        Some(Ok(members)) => Ok(members),
+        Some(Err(refused)) => Err(format!("it is base64, and in there {refused}")),
+        None => Err(refused),
+    }
+}
+
+fn plain(value: &[u8], configured: MediaType) -> Result<Map<String, Value>, String> {
+    if value.starts_with(PROTOBUF) {
+        return Err(
+            "it is protobuf, which can't be read yet; whoever writes it must be told to \
+                    store application/json"
+                .to_owned(),
+        );
+    }
+    let looks_like_json = value.trim_ascii_start().starts_with(b"{");
+    let forms = match (configured, looks_like_json) {
+        (MediaType::Json, _) | (MediaType::Yaml, true) => [MediaType::Json, MediaType::Yaml],
+        (MediaType::Yaml, false) => [MediaType::Yaml, MediaType::Json],
+    };
+    let mut refused = None;
+    for form in forms {
+        match read(value, form) {
+            Ok(members) => return Ok(members),
+            Err(why) => refused = refused.or(Some(why)),
+        }
+    }
+    Err(refused.unwrap_or_default())
+}
+
+fn read(value: &[u8], form: MediaType) -> Result<Map<String, Value>, String> {
+    let tree = match form {
+        MediaType::Json => {
+            serde_json::from_slice(value).map_err(|error| format!("it is no JSON: {error}"))?
+        }
+        MediaType::Yaml => decode_value(value, BodyFormat::Yaml)
+            .map(|(tree, _)| tree)
+            .map_err(|error| format!("it is no YAML: {error}"))?,
+    };
+    match tree {
+        Value::Object(members) => Ok(members),
+        _ => Err("it is no object".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const BOTH: [MediaType; 2] = [MediaType::Json, MediaType::Yaml];
+
+    fn recognised(value: &[u8], configured: MediaType) -> Result<Value, String> {
+        recognise(value, configured).map(Value::Object)
+    }
+
+    #[test]
+    fn json_yaml_and_base64_around_either_are_read_whatever_is_configured_kv_23() {
+        let object = json!({"kind": "Thing", "data": {"a": "1", "b": "<&>"}});
+        for configured in BOTH {
+            for value in [
+                r#"{"kind":"Thing","data":{"a":"1","b":"<&>"}}"#,
+                "{\"data\":{\"b\":\"\\u003c\\u0026\\u003e\",\"a\":\"1\"},\"kind\":\"Thing\"}\n",
+                "data:\n  a: \"1\"\n  b: <&>\nkind: Thing\n",
+                "---\nkind: Thing\ndata: {a: '1', b: '<&>'}\n",
+            ] {
+                assert_eq!(recognised(value.as_bytes(), configured), Ok(object.clone()));
+                let wrapped = STANDARD.encode(value);
+                assert_eq!(
+                    recognised(wrapped.as_bytes(), configured),
+                    Ok(object.clone())
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn protobuf_is_called_by_its_name_kv_21() {
+        let value = b"k8s\0\x0a\x0c\x0a\x02v1\x12\x06Secret";
+        for configured in BOTH {
+            let refused = recognised(value, configured).unwrap_err();
+            assert!(refused.starts_with("it is protobuf"), "{refused}");
+            let refused = recognised(STANDARD.encode(value).as_bytes(), configured);
+            let refused = refused.unwrap_err();
+            assert!(
+                refused.starts_with("it is base64, and in there it is"),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused_without_being_repeated() {
+        for configured in BOTH {
+            for value in [
+                &b""[..],
+                b"[]",
+                b"topsecret",
+                b"\xff\xfe\0topsecret",
+                b"{\"topsecret\":",
+                b"topsecret: [",
+                b"- topsecret",
+            ] {
+                let refused = recognised(value, configured).unwrap_err();
+                assert!(!refused.contains("topsecret"), "{refused}");
+            }
+        }
+    }
+}

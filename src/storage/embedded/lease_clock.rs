@@ -1,0 +1,137 @@
+//! The time that leases are judged by. Pure.
+//!
+//! Deadlines lie on disk as wall-clock times, so that time passes while no daemon runs. While one
+//! runs, the time is where it began plus how long the process has been up: a wall clock that is
+//! set back or forward changes nothing. It begins at the wall clock's, or at the newest time that
+//! is on disk if that is later: what was due stays due, whatever the clock says after a restart.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+/// A wall clock that drifts less than this is being adjusted, not set.
+const JUMP: Duration = Duration::from_secs(10);
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct LeaseClock {
+    /// What it showed at the beginning, since 1970.
+    begun_at: Duration,
+    /// How long the process had been up then.
+    up_at: Duration,
+    /// What the wall clock was set to at `up_at`, as of the last look at it.
+    wall_at: Duration,
+}
+
+/// A wall clock that was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Jump {
+    /// By so much into the future.
+    Forward(Duration),
+    /// By so much into the past.
+    Back(Duration),
+}
+
+impl fmt::Display for Jump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Jump::Forward(by) => write!(f, "{:.1} s forward", by.as_secs_f64()),
+            Jump::Back(by) => write!(f, "{:.1} s back", by.as_secs_f64()),
+        }
+    }
+}
+
+impl Jump {
+    fn between(before: Duration, after: Duration) -> Option<Jump> {
+        if after > before.saturating_add(JUMP) {
+            return Some(Jump::Forward(after - before));
+        }
+        (before > after.saturating_add(JUMP)).then(|| Jump::Back(before - after))
+    }
+}
+
+fn since_1970(time: SystemTime) -> Duration {
+    time.duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+}
+
+impl LeaseClock {
+    /// A clock that goes on from the wall clock or from the newest time seen.
+    pub fn new(wall: SystemTime, uptime: Duration, seen: Duration) -> LeaseClock {
+        let wall = since_1970(wall);
+        LeaseClock {
+            begun_at: wall.max(seen),
+            up_at: uptime,
+            wall_at: wall,
+        }
+    }
+
+    /// The time since 1970, when the process has been up so long.
+    pub fn now(&self, uptime: Duration) -> Duration {
+        self.begun_at
+            .saturating_add(uptime.saturating_sub(self.up_at))
+    }
+
+    /// How far behind the newest time seen the wall clock was at the beginning, if that is more
+    /// than its adjustments make: until it has caught up, time without a daemon does not count.
+    pub fn lag(&self) -> Option<Duration> {
+        match Jump::between(self.begun_at, self.wall_at) {
+            Some(Jump::Back(by)) => Some(by),
+            Some(Jump::Forward(_)) | None => None,
+        }
+    }
+
+    /// Whether the wall clock was set since the last look at it.
+    pub fn look(&mut self, wall: SystemTime, uptime: Duration) -> Option<Jump> {
+        let passed = uptime.saturating_sub(self.up_at);
+        let wall_at = since_1970(wall).saturating_sub(passed);
+        let jump = Jump::between(self.wall_at, wall_at);
+        self.wall_at = wall_at;
+        jump
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn wall(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn it_begins_at_the_later_of_the_wall_clock_and_the_newest_time_seen() {
+        let clock = LeaseClock::new(wall(1000), seconds(7), seconds(600));
+        assert_eq!(
+            clock.now(seconds(7)),
+            seconds(1000),
+            "400 s without a daemon"
+        );
+        assert_eq!(clock.lag(), None);
+        let clock = LeaseClock::new(wall(1000), seconds(7), seconds(4600));
+        assert_eq!(clock.now(seconds(9)), seconds(4602), "nothing is revived");
+        assert_eq!(clock.lag(), Some(seconds(3600)));
+    }
+
+    #[test]
+    fn a_wall_clock_that_is_set_changes_nothing_and_is_told_once() {
+        let mut clock = LeaseClock::new(wall(1000), seconds(0), seconds(0));
+        assert_eq!(clock.look(wall(1030), seconds(30)), None);
+        let forward = Some(Jump::Forward(seconds(3600)));
+        assert_eq!(clock.look(wall(4640), seconds(40)), forward);
+        assert_eq!(clock.look(wall(4650), seconds(50)), None, "told");
+        assert_eq!(clock.now(seconds(50)), seconds(1050));
+        let back = Some(Jump::Back(seconds(4000)));
+        assert_eq!(clock.look(wall(660), seconds(60)), back);
+        assert_eq!(clock.now(seconds(60)), seconds(1060));
+        assert_eq!(clock.look(wall(679), seconds(70)), None, "adjusted");
+        assert_eq!(clock.now(seconds(55)), seconds(1055));
+        assert_eq!(
+            forward.map(|jump| jump.to_string()).as_deref(),
+            Some("3600.0 s forward")
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! Leases in the tables: granted, attached to, ended.
+//!
+//! A put that names a lease leaves a row with its revision. Nothing takes that row away when the
+//! key gets another value, is moved to another lease or deleted: whether it still means something
+//! is seen when the lease ends, by whether the key's present value is the one of that revision.
+
+use std::time::SystemTime;
+
+use actors::engine::{Event, EventKind, Key, LeaseId, Origin, Revision};
+use bytes::Bytes;
+use redb::{ReadableTable, Table};
+
+use super::{Ledger, decode};
+use crate::storage::embedded::error::Failure;
+use crate::storage::embedded::record::LeaseRecord;
+use crate::storage::embedded::schema::{self, ATTACHED, LEASES, LeaseTotals, Live};
+
+/// Who deletes what has outlived its lease, as the log has it.
+const USER: &str = "system:taffrail:leases";
+
+/// The tables of leases, open for writing.
+pub(super) struct LeaseTables<'t> {
+    leases: Table<'t, u64, &'static [u8]>,
+    attached: Table<'t, (u64, u64), ()>,
+}
+
+impl<'t> Ledger<'t> {
+    /// The tables of leases. A store of format 1 gets them now, and is one of this format then.
+    fn lease_tables(&mut self) -> Result<&mut LeaseTables<'t>, Failure> {
+        let opened = match self.leases.take() {
+            Some(opened) => opened,
+            None => {
+                schema::write_format(&mut self.meta)?;
+                LeaseTables {
+                    leases: self.transaction.open_table(LEASES)?,
+                    attached: self.transaction.open_table(ATTACHED)?,
+                }
+            }
+        };
+        Ok(self.leases.insert(opened))
+    }
+
+    /// Puts a lease's row.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn put_lease(&mut self, lease: LeaseId, record: &LeaseRecord) -> Result<(), Failure> {
+        let bytes = record
+            .encode(lease)
+            .map_err(|error| Failure::Corrupt(format!("lease {}: {error}", lease.0)))?;
+        self.put_lease_bytes(lease, &bytes)
+    }
+
+    /// Takes over a lease's row.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn put_lease_bytes(&mut self, lease: LeaseId, record: &[u8]) -> Result<(), Failure> {
+        self.lease_tables()?.leases.insert(lease.0, record)?;
+        Ok(())
+    }
+
+    /// Writes down what concerns leases as a whole.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn set_lease_totals(&mut self, totals: LeaseTotals) -> Result<(), Failure> {
+        schema::write_lease_totals(&mut self.meta, totals)
+    }
+
+    /// Notes that the put of this revision attached its key to a lease.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn attach(&mut self, lease: LeaseId, revision: Revision) -> Result<(), Failure> {
+        let place = (lease.0, revision.0);
+        self.lease_tables()?.attached.insert(place, ())?;
+        Ok(())
+    }
+
+    /// Deletes the keys that are still attached to a lease, and then the lease, as long as the
+    /// caller says to go on, which is asked with the events of this transaction so far before
+    /// each key; says whether the lease is gone.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn end_lease(
+        &mut self,
+        lease: LeaseId,
+        now: SystemTime,
+        events: &mut Vec<Event>,
+        mut go_on: impl FnMut(&[Event]) -> bool,
+    ) -> Result<bool, Failure> {
+        while let Some(revision) = self.first_attached(lease)? {
+            if !go_on(events) {
+                return Ok(false);
+            }
+            match self.held_by(lease, revision) {
+                Ok(Some((key, live))) => {
+                    let event = self.expiry(key, live, lease, now);
+                    self.append_event(&event)?;
+                    events.push(event);
+                }
+                Ok(None) => {}
+                // One damaged record must not keep all other keys alive.
+                Err(failure @ Failure::Corrupt(_)) => {
+                    tracing::error!(%failure, "a key outlives its lease: its record is damaged");
+                }
+                Err(failure) => return Err(failure),
+            }
+            let place = (lease.0, revision.0);
+            self.lease_tables()?.attached.remove(place)?;
+        }
+        self.lease_tables()?.leases.remove(lease.0)?;
+        Ok(true)
+    }
+
+    fn first_attached(&mut self, lease: LeaseId) -> Result<Option<Revision>, Failure> {
+        let attached = &self.lease_tables()?.attached;
+        let first = attached.range((lease.0, 0)..=(lease.0, u64::MAX))?.next();
+        Ok(first
+            .transpose()?
+            .map(|(place, _)| Revision(place.value().1)))
+    }
+
+    /// The key whose present value the put of this revision wrote, if it has not been replaced or
+    /// deleted since.
+    fn held_by(&self, lease: LeaseId, revision: Revision) -> Result<Option<(Key, Live)>, Failure> {
+        // Removed after a compaction, as it had been replaced.
+        let Some(bytes) = self.events.get(revision.0)? else {
+            return Ok(None);
+        };
+        let record = decode(revision, bytes.value())?;
+        if record.lease() != lease {
+            return Err(Failure::Corrupt(format!(
+                "table attached, lease {}, record {revision}: it is attached to lease {}",
+                lease.0,
+                record.lease().0
+            )));
+        }
+        let live = self.live.get(record.key())?;
+        let live = live.map(|row| Live::from(row.value()));
+        Ok(live
+            .filter(|live| live.revision == revision)
+            .map(|live| (Key::new(record.key()), live)))
+    }
+
+    fn expiry(&self, key: Key, before: Live, lease: LeaseId, now: SystemTime) -> Event {
+        Event {
+            revision: self.totals.revision.next(),
+            key,
+            kind: EventKind::Delete,
+            value: Bytes::new(),
+            create_revision: before.create_revision,
+            prev_revision: before.revision,
+            version: 0,
+            lease,
+            time: now,
+            origin: Origin {
+                user: USER.to_owned(),
+                ..Origin::default()
+            },
+            previous: None,
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Leases from one start to the next, and under clocks that are set.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use actors::engine::{
+    At, Change, Engine, EngineError, Expect, Health, Key, LeaseId, Outcome, Prefix, RangeRequest,
+    Revision,
+};
+use futures_util::future::join_all;
+use redb::{Database, ReadableDatabase};
+use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
+
+use crate::damage::{alter, alter_record};
+use crate::golden::{META, unpack};
+use crate::restart::put;
+
+/// A wall clock and the time a process is up, each moved by itself.
+#[derive(Clone)]
+struct Clocks {
+    wall: Arc<AtomicU64>,
+    up: Arc<AtomicU64>,
+}
+
+impl Clocks {
+    fn new() -> Clocks {
+        Clocks {
+            wall: Arc::new(AtomicU64::new(1_700_000_000)),
+            up: Arc::default(),
+        }
+    }
+
+    /// Time that passes.
+    fn pass(&self, seconds: u64) {
+        self.wall.fetch_add(seconds, Ordering::SeqCst);
+        self.up.fetch_add(seconds, Ordering::SeqCst);
+    }
+
+    /// Sets the wall clock, by seconds from now.
+    fn set(&self, by: i64) {
+        let now = self.wall.load(Ordering::SeqCst);
+        self.wall
+            .store(now.saturating_add_signed(by), Ordering::SeqCst);
+    }
+
+    fn options(&self, directory: &Path) -> EmbeddedOptions {
+        let (wall, up) = (self.wall.clone(), self.up.clone());
+        let seconds = |of: &AtomicU64| Duration::from_secs(of.load(Ordering::SeqCst));
+        let mut options = EmbeddedOptions::new(directory);
+        options.ballast_bytes = 0;
+        options.reserve_bytes = 0;
+        options.clock = Arc::new(move || SystemTime::UNIX_EPOCH + seconds(&wall));
+        options.uptime = Arc::new(move || seconds(&up));
+        options
+    }
+
+    fn open(&self, directory: &Path) -> Arc<EmbeddedEngine> {
+        EmbeddedEngine::open(self.options(directory)).unwrap()
+    }
+}
+
+async fn lease(engine: &EmbeddedEngine, seconds: u64) -> LeaseId {
+    let lease = engine.grant(Duration::from_secs(seconds)).await.unwrap();
+    lease.id
+}
+
+async fn attach(
+    engine: &EmbeddedEngine,
+    name: &str,
+    lease: LeaseId,
+) -> Result<Revision, EngineError> {
+    let mut wish = put(name, Expect::Absent, "leased");
+    if let Change::Put { lease: of, .. } = &mut wish.change {
+        *of = lease;
+    }
+    match engine.commit(wish).await? {
+        Outcome::Committed(event) => Ok(event.revision),
+        refused => panic!("{refused:?}"),
+    }
+}
+
+async fn names(engine: &EmbeddedEngine) -> Vec<String> {
+    let request = RangeRequest {
+        prefix: Prefix::new("/registry/"),
+        start: None,
+        at: At::Latest,
+        limit: 0,
+        count_only: false,
+    };
+    let items = engine.range(request).await.unwrap().items;
+    let name = |key: &Key| key.to_text().rsplit('/').next().unwrap().to_owned();
+    items.iter().map(|item| name(&item.key)).collect()
+}
+
+async fn expire(engine: &EmbeddedEngine) -> u64 {
+    let mut expired = 0;
+    loop {
+        let step = engine.expire().await.unwrap();
+        expired += step.expired;
+        if !step.more {
+            return expired;
+        }
+    }
+}
+
+#[tokio::test]
+async fn leases_are_as_they_were_after_a_restart_and_time_without_a_daemon_counts_op_2() {
+    let directory = tempfile::tempdir().unwrap();
+    let clocks = Clocks::new();
+    let engine = clocks.open(directory.path());
+    let (short, long) = (lease(&engine, 60).await, lease(&engine, 3600).await);
+    attach(&engine, "short", short).await.unwrap();
+    attach(&engine, "long", long).await.unwrap();
+    engine.close().await;
+    clocks.pass(59);
+    let engine = clocks.open(directory.path());
+    attach(&engine, "later", short).await.unwrap();
+    let idle = engine.expire().await.unwrap();
+    assert_eq!((idle.expired, idle.next), (0, Some(Duration::from_secs(1))));
+    engine.close().await;
+    clocks.pass(1);
+    let engine = clocks.open(directory.path());
+    let gone = attach(&engine, "too-late", short).await;
+    assert_eq!(gone, Err(EngineError::LeaseNotFound(short)));
+    assert_eq!(names(&engine).await, ["later", "long", "short"], "not yet");
+    assert_eq!(expire(&engine).await, 2);
+    assert_eq!(names(&engine).await, ["long"]);
+    let next = lease(&engine, 60).await;
+    assert!(next > long, "numbers go on");
+    engine.revoke(long).await.unwrap();
+    assert!(names(&engine).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_clock_set_back_over_a_restart_revives_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let clocks = Clocks::new();
+    let engine = clocks.open(directory.path());
+    let due = lease(&engine, 60).await;
+    for count in 0..300 {
+        attach(&engine, &format!("due-{count}"), due).await.unwrap();
+    }
+    let alive = lease(&engine, 120).await;
+    attach(&engine, "alive", alive).await.unwrap();
+    clocks.pass(60);
+    let step = engine.expire().await.unwrap();
+    assert!(step.more && step.expired <= 64, "{step:?}");
+    engine.close().await;
+    clocks.set(-7200);
+    let engine = clocks.open(directory.path());
+    let gone = attach(&engine, "too-late", due).await;
+    assert_eq!(gone, Err(EngineError::LeaseNotFound(due)));
+    assert_eq!(expire(&engine).await, 300 - step.expired);
+    assert_eq!(names(&engine).await, ["alive"]);
+    // The other one goes on from where it was.
+    clocks.pass(59);
+    assert_eq!(expire(&engine).await, 0);
+    clocks.pass(1);
+    assert_eq!(expire(&engine).await, 1);
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_while_the_daemon_runs_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let clocks = Clocks::new();
+    let engine = clocks.open(directory.path());
+    let first = lease(&engine, 60).await;
+    attach(&engine, "first", first).await.unwrap();
+    clocks.set(86_400);
+    assert_eq!(expire(&engine).await, 0);
+    let second = lease(&engine, 60).await;
+    attach(&engine, "second", second).await.unwrap();
+    clocks.set(-2 * 86_400);
+    clocks.pass(59);
+    let idle = engine.expire().await.unwrap();
+    assert_eq!((idle.expired, idle.next), (0, Some(Duration::from_secs(1))));
+    clocks.pass(1);
+    assert_eq!(expire(&engine).await, 2);
+    assert_eq!(engine.health(), Health::Serving);
+}
+
+#[tokio::test]
+async fn a_store_of_format_1_is_one_of_format_2_from_its_first_lease_on() {
+    let directory = unpack("store-format-1");
+    let clocks = Clocks::new();
+    let format = || {
+        let database = Database::open(directory.path().join("events.redb")).unwrap();
+        let meta = database.begin_read().unwrap().open_table(META).unwrap();
+        meta.get("format").unwrap().unwrap().value().to_vec()
+    };
+    let engine = clocks.open(directory.path());
+    engine.commit(put("a", Expect::Absent, "1")).await.unwrap();
+    assert_eq!(engine.expire().await.unwrap().next, None);
+    engine.close().await;
+    drop(engine);
+    assert_eq!(format(), [1, 0, 0, 0]);
+    let engine = clocks.open(directory.path());
+    let first = lease(&engine, 60).await;
+    attach(&engine, "leased", first).await.unwrap();
+    engine.close().await;
+    drop(engine);
+    assert_eq!(format(), [2, 0, 0, 0]);
+    let engine = clocks.open(directory.path());
+    engine.revoke(first).await.unwrap();
+    assert!(!names(&engine).await.contains(&"leased".to_owned()));
+}
+
+#[tokio::test]
+async fn without_room_keys_expire_all_the_same_and_no_lease_is_granted() {
+    let directory = tempfile::tempdir().unwrap();
+    let clocks = Clocks::new();
+    let engine = clocks.open(directory.path());
+    let first = lease(&engine, 60).await;
+    attach(&engine, "a", first).await.unwrap();
+    engine.close().await;
+    clocks.pass(60);
+    let mut options = clocks.options(directory.path());
+    options.reserve_bytes = u64::MAX;
+    let engine = EmbeddedEngine::open(options).unwrap();
+    let refused = engine.grant(Duration::from_secs(60)).await;
+    assert!(
+        matches!(refused, Err(EngineError::OutOfSpace(_))),
+        "{refused:?}"
+    );
+    assert_eq!(expire(&engine).await, 1);
+    assert!(names(&engine).await.is_empty());
+}
+
+#[tokio::test]
+async fn one_damaged_record_keeps_no_other_key_alive() {
+    let directory = tempfile::tempdir().unwrap();
+    let clocks = Clocks::new();
+    let engine = clocks.open(directory.path());
+    let first = lease(&engine, 60).await;
+    let damaged = attach(&engine, "damaged", first).await.unwrap();
+    attach(&engine, "whole", first).await.unwrap();
+    // Records of the newest are looked at when a store is opened.
+    for count in 0..300 {
+        let name = format!("other-{count}");
+        engine.commit(put(&name, Expect::Absent, "")).await.unwrap();
+    }
+    engine.close().await;
+    drop(engine);
+    alter(directory.path(), |transaction| {
+        alter_record(transaction, damaged.0, |bytes| bytes[9] ^= 1);
+    });
+    clocks.pass(60);
+    let engine = clocks.open(directory.path());
+    assert_eq!(expire(&engine).await, 1);
+    assert_eq!(engine.expire().await.unwrap().next, None);
+    assert_eq!(engine.stats().live_keys, 301);
+}
+
+#[tokio::test]
+async fn space_given_back_takes_no_lease_and_revives_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let clocks = Clocks::new();
+    let engine = clocks.open(directory.path());
+    let unused = lease(&engine, 7200).await;
+    let (long, short) = (lease(&engine, 3600).await, lease(&engine, 60).await);
+    for count in 0..100 {
+        attach(&engine, &format!("long-{count:02}"), long)
+            .await
+            .unwrap();
+        attach(&engine, &format!("short-{count:02}"), short)
+            .await
+            .unwrap();
+    }
+    for batch in 0..40 {
+        let others = (0..50).map(|count| {
+            let name = format!("other-{batch}-{count}");
+            engine.commit(put(&name, Expect::Absent, "whatever"))
+        });
+        for outcome in join_all(others).await {
+            assert!(matches!(outcome, Ok(Outcome::Committed(_))));
+        }
+    }
+    let mut last = Expect::Absent;
+    let value = "v".repeat(32 * 1024);
+    for _ in 0..300 {
+        let outcome = engine.commit(put("much", last, &value)).await.unwrap();
+        let Outcome::Committed(event) = outcome else {
+            panic!("{outcome:?}")
+        };
+        last = Expect::Unchanged(event.revision);
+    }
+    let newest = engine.known(&Prefix::new("")).revision;
+    engine.compact(newest).await.unwrap();
+    while engine.maintain(false).await.unwrap().more {}
+    let (mut reclaimed, mut steps) = (0, 0);
+    loop {
+        let step = engine.maintain(true).await.unwrap();
+        reclaimed += step.reclaimed_bytes;
+        if !step.more {
+            break;
+        }
+        // Some go while the log is copied.
+        steps += 1;
+        clocks.pass(60);
+        engine.expire().await.unwrap();
+    }
+    assert!(reclaimed > 1 << 20 && steps > 0, "{reclaimed} {steps}");
+    expire(&engine).await;
+    assert_eq!(names(&engine).await.len(), 2101);
+    attach(&engine, "unused", unused).await.unwrap();
+    engine.close().await;
+    drop(engine);
+    let engine = clocks.open(directory.path());
+    attach(&engine, "more", unused).await.unwrap();
+    for ended in [unused, long] {
+        engine.revoke(ended).await.unwrap();
+        let again = engine.revoke(ended).await;
+        assert_eq!(again, Err(EngineError::LeaseNotFound(ended)));
+    }
+    assert_eq!(names(&engine).await.len(), 2001);
+    assert!(lease(&engine, 60).await > short);
+}
