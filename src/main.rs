@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Wish::Compact(config) => cli::compact::run(&config, |config| {
             daemon::open_local(config).map_err(|error| error.to_string())
         }),
+        Wish::StorageRewrite(config) => cli::storage::rewrite::run(&config),
         Wish::StorageTable(config) => cli::storage::table::run(&config, daemon::storage_factory),
     }
 }

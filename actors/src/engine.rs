@@ -527,6 +527,15 @@ pub trait Engine: Send + Sync + 'static {
     /// When the engine can't be written.
     fn maintain(&self, reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>>;
 
+    /// One small step of giving all space back, however little it is. Once there is no more to do,
+    /// the store's files hold nothing of what was compacted before the first step.
+    ///
+    /// # Errors
+    /// When the engine can't be written, has no room for it, or too much is being written.
+    fn purge(&self) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
+        self.maintain(true)
+    }
+
     /// Grants a lease of at least so long. It lives on without keys, and it may be lost with the
     /// process as long as nothing has been attached to it: then puts that name it are refused.
     ///

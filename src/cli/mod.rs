@@ -2,6 +2,7 @@
 
 mod announcement;
 pub mod compact;
+mod running;
 pub mod storage;
 mod version;
 
@@ -54,6 +55,9 @@ enum Command {
 enum StorageCommand {
     /// Print what is stored where, as what, read as what, cached or not.
     Table(Arguments),
+    /// Have the running daemon write anew what old keys of encryption have written, so that they
+    /// may be taken out of the file.
+    Rewrite(Arguments),
 }
 
 #[derive(Args, Clone, Debug, Default)]
@@ -88,6 +92,8 @@ pub enum Wish {
     Compact(Box<Config>),
     /// Print how each resource is stored.
     StorageTable(Box<Config>),
+    /// Have everything rewritten that an old key has written.
+    StorageRewrite(Box<Config>),
     /// Nothing more: it was answered, or refused, on the spot.
     Done(ExitCode),
 }
@@ -118,6 +124,9 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Wish {
         Some(Command::Config(arguments)) => (arguments, print_config),
         Some(Command::Compact(arguments)) => (arguments, Wish::Compact),
         Some(Command::Storage(StorageCommand::Table(arguments))) => (arguments, Wish::StorageTable),
+        Some(Command::Storage(StorageCommand::Rewrite(arguments))) => {
+            (arguments, Wish::StorageRewrite)
+        }
         Some(Command::Version) => return version::print(),
     };
     match arguments.over(before).load() {

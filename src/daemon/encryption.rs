@@ -1,8 +1,12 @@
 //! Encryption at rest as a configuration asks for it.
 
+use actors::supervisor::House;
+
 use crate::config::Config;
 use crate::server::health::Check;
 use crate::storage::encryption::{Encryption, EncryptionError, POLL_PERIOD, follow as follow_file};
+use crate::storage::factory::{StorageFactory, StoragePlan};
+use crate::storage::rewrite::Rewriter;
 
 /// The transformers of a configuration.
 pub(super) fn load(config: &Config) -> Result<Encryption, EncryptionError> {
@@ -51,4 +55,23 @@ pub(super) async fn reload(encryption: &Encryption) {
 pub(super) fn check(config: &Config) -> Option<Check> {
     let wanted = config.encryption_provider_config_automatic_reload.0;
     wanted.then(|| Check::not_of_liveness("kms-providers", || Ok(())))
+}
+
+/// Who rewrites what these plans store. Of the back ends that have no servers of their own the
+/// daemon keeps history, and can purge it.
+pub(super) fn rewriter(
+    encryption: &Encryption,
+    plans: &[StoragePlan],
+    house: &House,
+    factory: &StorageFactory,
+) -> Rewriter {
+    let back_ends = factory.back_ends();
+    let is_own = |name: &str| {
+        let mut own = back_ends.iter().filter(|one| one.servers.is_empty());
+        own.any(|one| one.name == name)
+    };
+    let compactors = house.compactors().iter();
+    let compactors = compactors.filter(|(name, _)| is_own(name)).cloned();
+    let stores = plans.iter().map(|plan| plan.rewritten(house));
+    Rewriter::new(encryption.clone(), stores.collect(), compactors.collect())
 }

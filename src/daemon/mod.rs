@@ -14,7 +14,7 @@ use actors::dispatcher::{DispatcherConfig, LocalDispatcher};
 use actors::engine::{Engine, Retention};
 use actors::lessor::LeaseReuse;
 use actors::ring::RingLimits;
-use actors::supervisor::{House, HouseConfig, HouseError, StoreSpec};
+use actors::supervisor::{CacherSpec, House, HouseConfig, HouseError, StoreSpec};
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::cli::Announcement;
@@ -138,14 +138,7 @@ impl Daemon {
 
         let plans = factory.plans(&engines, &encryption)?;
         encryption::warn(&encryption);
-        // Namespaces are followed by upkeep, whoever serves them to clients.
-        let is_followed = |plan: &&StoragePlan| plan.definition().qualified() == NAMESPACES;
-        let specs = plans
-            .iter()
-            .filter(|plan| plan.destination().is_cached || is_followed(plan))
-            .map(StoragePlan::cacher_spec)
-            .collect();
-        let house = House::start(house_config(&config, &engines), specs)?;
+        let house = House::start(house_config(&config, &engines), cached(&plans))?;
         let catalog = Arc::new(assemble(&config, &plans, &house));
         let parts = house.clone();
         let health = Health::new(checks(&stores, &config)).telling(move || not_at_work(&parts));
@@ -173,6 +166,7 @@ impl Daemon {
             authenticator: Arc::new(Authenticator::new(token)),
             health: health.clone(),
             house: house.clone(),
+            rewriter: encryption::rewriter(&encryption, &plans, &house, &factory),
             metrics: Some(recorder),
             address: address.to_string(),
             heavy: HeavyWork::start().map_err(StartError::Threads)?,
@@ -268,6 +262,17 @@ fn assemble(config: &Config, plans: &[StoragePlan], house: &House) -> Catalog {
     let plans = plans.iter();
     let storages = plans.map(|plan| (plan.definition(), plan.build(house)));
     Catalog::assemble(&config.etcd_prefix, config.event_ttl.0, storages.collect())
+}
+
+/// What the Cachers need of the resources that have one.
+fn cached(plans: &[StoragePlan]) -> Vec<CacherSpec> {
+    // Namespaces are followed by upkeep, whoever serves them to clients.
+    let is_followed = |plan: &&StoragePlan| plan.definition().qualified() == NAMESPACES;
+    let plans = plans.iter();
+    plans
+        .filter(|plan| plan.destination().is_cached || is_followed(plan))
+        .map(StoragePlan::cacher_spec)
+        .collect()
 }
 
 fn house_config(config: &Config, engines: &Engines) -> HouseConfig {

@@ -19,6 +19,7 @@ pub mod live;
 pub mod memory;
 pub mod metrics;
 mod preconditions;
+pub mod rewrite;
 pub mod transformer;
 pub mod underlying;
 

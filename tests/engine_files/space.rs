@@ -213,3 +213,86 @@ async fn the_space_of_forgotten_history_is_bounded_and_given_back_without_stalls
     assert!(after <= 3 * live + 16 * MIB, "{} MiB", after / MIB);
     engine.close().await;
 }
+
+/// The names of files that hold a text.
+fn holding(directory: &Path, text: &[u8]) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap().flatten();
+    let holds = |entry: &std::fs::DirEntry| {
+        let content = std::fs::read(entry.path()).unwrap_or_default();
+        content.windows(text.len()).any(|window| window == text)
+    };
+    let found = entries.filter(holds);
+    found
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+async fn purge(engine: &EmbeddedEngine) -> Result<(), actors::engine::EngineError> {
+    while engine.purge().await?.more {}
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_purged_is_in_no_file_however_little_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = || EmbeddedOptions::new(directory.path());
+    let engine = EmbeddedEngine::open(options()).unwrap();
+    let write = async |text: &str, expect| {
+        let mut mutation = put(0, 0, expect);
+        let value = Bytes::copy_from_slice(text.as_bytes());
+        let lease = LeaseId(0);
+        mutation.change = Change::Put { value, lease };
+        match engine.commit(mutation).await.unwrap() {
+            Outcome::Committed(event) => event.revision,
+            refused => panic!("{refused:?}"),
+        }
+    };
+    let first = write("the old secret", Expect::Absent).await;
+    let second = write("the new secret", Expect::Unchanged(first)).await;
+    purge(&engine).await.unwrap();
+    assert!(
+        !holding(directory.path(), b"the old secret").is_empty(),
+        "it was history still"
+    );
+    engine.compact(second).await.unwrap();
+    // What is worth no copy for its space alone.
+    while engine.maintain(true).await.unwrap().more {}
+    purge(&engine).await.unwrap();
+    assert_eq!(
+        holding(directory.path(), b"the old secret"),
+        Vec::<String>::new()
+    );
+    assert!(!holding(directory.path(), b"the new secret").is_empty());
+    let third = write("the newest secret", Expect::Unchanged(second)).await;
+    engine.close().await;
+
+    let engine = EmbeddedEngine::open(options()).unwrap();
+    let key = put(0, 0, Expect::Absent).key;
+    let found = engine
+        .get(key, actors::engine::At::Latest)
+        .await
+        .unwrap()
+        .item
+        .unwrap();
+    assert_eq!(
+        (found.revision, found.value.as_ref()),
+        (third, b"the newest secret".as_slice())
+    );
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn a_purge_without_room_for_a_copy_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = EmbeddedEngine::open(EmbeddedOptions {
+        reserve_bytes: u64::MAX,
+        ..EmbeddedOptions::new(directory.path())
+    });
+    let engine = engine.unwrap();
+    let refused = purge(&engine).await.unwrap_err();
+    assert!(
+        matches!(refused, actors::engine::EngineError::OutOfSpace(_)),
+        "{refused:?}"
+    );
+    engine.close().await;
+}

@@ -84,6 +84,8 @@ const DAEMON: Table = &[
             "storage::RunningWatch",
             "storage::WatchStream",
             "storage::codec",
+            // What an operator asks for.
+            "storage::rewrite",
         ],
     ),
     // A command reaches the running daemon with the admin's kubeconfig.

@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 
 use super::Compactor;
 use super::messages::CompactNow;
+use super::round::Reclaim;
 use crate::engine::{EngineError, Revision};
 use crate::slot::Slot;
 
@@ -44,9 +45,31 @@ impl CompactorHandle {
     /// # Errors
     /// [`CompactError`]
     pub async fn compact_now(&self, reclaim: bool) -> Result<CompactReport, CompactError> {
+        let reclaim = match reclaim {
+            true => Reclaim::Yes,
+            false => Reclaim::No,
+        };
+        self.ask(Revision::ZERO, reclaim).await
+    }
+
+    /// Forgets now all history up to a revision, whatever retention wants, and gives its space
+    /// back to the last byte: nothing of it stays in the store's files. Waits until that is done.
+    ///
+    /// # Errors
+    /// [`CompactError`]
+    pub async fn purge(&self, up_to: Revision) -> Result<CompactReport, CompactError> {
+        self.ask(up_to, Reclaim::All).await
+    }
+
+    async fn ask(&self, up_to: Revision, reclaim: Reclaim) -> Result<CompactReport, CompactError> {
         let (done, report) = oneshot::channel();
+        let order = CompactNow {
+            up_to,
+            reclaim,
+            done,
+        };
         self.slot
-            .ask_patiently(CompactNow { reclaim, done })
+            .ask_patiently(order)
             .await
             .map_err(|_| CompactError::Gone)?;
         Ok(report.await.map_err(|_| CompactError::Gone)??)

@@ -4,17 +4,17 @@ use actix::{ActorContext, Context, Handler};
 
 use super::Compactor;
 use super::messages::{CompactNow, Stop};
-use super::round::Reclaim;
+use super::round::Wish;
 
 impl Handler<CompactNow> for Compactor {
     type Result = ();
 
     fn handle(&mut self, message: CompactNow, context: &mut Context<Compactor>) {
-        let reclaim = match message.reclaim {
-            true => Reclaim::Yes,
-            false => Reclaim::No,
+        let wish = Wish {
+            up_to: message.up_to,
+            reclaim: message.reclaim,
         };
-        self.start_round(reclaim, Some(message.done), context);
+        self.start_round(wish, Some(message.done), context);
     }
 }
 

@@ -4,11 +4,14 @@ use actix::Message;
 use tokio::sync::oneshot;
 
 use super::handle::CompactReport;
-use crate::engine::EngineError;
+use super::round::Reclaim;
+use crate::engine::{EngineError, Revision};
 
 /// An operator wants a round now; its report comes through `done`.
 pub(crate) struct CompactNow {
-    pub(crate) reclaim: bool,
+    /// Goes at least, whatever retention wants.
+    pub(crate) up_to: Revision,
+    pub(crate) reclaim: Reclaim,
     pub(crate) done: oneshot::Sender<Result<CompactReport, EngineError>>,
 }
 

@@ -23,12 +23,12 @@ use tokio::time::Instant;
 
 pub use handle::{CompactError, CompactReport, CompactorHandle};
 
-use crate::engine::{Engine, EngineError, Prefix, Retention};
+use crate::engine::{Engine, EngineError, Prefix, Retention, Revision};
 use crate::exit::ExitGuard;
 use crate::failure::Failure;
 use crate::mailbox;
 use plan::Plan;
-use round::{Reclaim, Round};
+use round::{Reclaim, Round, Wish};
 
 /// Time between two rounds. Retention is meant in minutes; a second keeps each round small.
 const TICK: Duration = Duration::from_secs(1);
@@ -75,18 +75,17 @@ impl Compactor {
             true => Reclaim::WhileIdle,
             false => Reclaim::No,
         };
-        self.start_round(reclaim, None, context);
+        let wish = Wish {
+            up_to: Revision::ZERO,
+            reclaim,
+        };
+        self.start_round(wish, None, context);
         context.run_later(TICK, Compactor::tick);
     }
 
-    fn start_round(
-        &mut self,
-        reclaim: Reclaim,
-        asker: Option<Asker>,
-        context: &mut Context<Compactor>,
-    ) {
+    fn start_round(&mut self, wish: Wish, asker: Option<Asker>, context: &mut Context<Compactor>) {
         let engine = Arc::clone(&self.engine);
-        let round = round::round(engine, self.retention, SystemTime::now(), reclaim);
+        let round = round::round(engine, self.retention, SystemTime::now(), wish);
         let round = wrap_future::<_, Compactor>(round);
         context.wait(round.map(move |outcome, compactor, _| {
             compactor.note(&outcome);

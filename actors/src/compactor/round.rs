@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::handle::CompactReport;
-use crate::engine::{Engine, EngineError, Prefix, Retention};
+use crate::engine::{Engine, EngineError, Prefix, Retention, Revision};
 
 /// Events after which writers are back, and space that is given back for want of anything better
 /// to do must wait.
@@ -12,13 +12,23 @@ const EVENTS_WHILE_IDLE: u64 = 1000;
 
 /// Whether a round gives space back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reclaim {
+pub(crate) enum Reclaim {
     /// Not now.
     No,
     /// As long as nobody writes: meanwhile retention stands still.
     WhileIdle,
     /// Whoever writes; the engine gives up where it can't.
     Yes,
+    /// All of it, however little: nothing of what was removed stays in the store's files.
+    All,
+}
+
+/// What a round is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wish {
+    /// Goes at least, whatever retention wants.
+    pub(super) up_to: Revision,
+    pub(super) reclaim: Reclaim,
 }
 
 /// What a round has come to.
@@ -35,9 +45,9 @@ pub(super) async fn round(
     engine: Arc<dyn Engine>,
     retention: Retention,
     now: SystemTime,
-    reclaim: Reclaim,
+    Wish { up_to, reclaim }: Wish,
 ) -> Result<Round, EngineError> {
-    let horizon = engine.horizon(retention, now).await?;
+    let horizon = engine.horizon(retention, now).await?.max(up_to);
     if horizon > engine.compacted() {
         engine.compact(horizon).await?;
     }
@@ -52,7 +62,10 @@ pub(super) async fn round(
     for reclaims in phases.into_iter().take(phases_wanted) {
         let idle_until = engine.known(&everything).revision.0 + EVENTS_WHILE_IDLE;
         loop {
-            let step = engine.maintain(reclaims).await?;
+            let step = match reclaims && reclaim == Reclaim::All {
+                true => engine.purge().await?,
+                false => engine.maintain(reclaims).await?,
+            };
             report.removed += step.removed;
             report.reclaimed_bytes += step.reclaimed_bytes;
             if !step.more {

@@ -1,7 +1,6 @@
 //! Rounds over a store that says what it was asked.
 
 use super::*;
-use crate::engine::Revision;
 use crate::slot::Slot;
 use crate::testing::{FakeEngine, key};
 
@@ -49,6 +48,20 @@ fn what_retention_wants_stays_even_when_an_operator_asks() {
 }
 
 #[test]
+fn a_purge_goes_up_to_its_revision_whatever_retention_wants() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        for number in 1..=3 {
+            engine.put(&key("ns/a"), &format!("red {number}"));
+        }
+        let compactor = compactor(&engine, Duration::from_secs(3600));
+        let report = compactor.purge(Revision(2)).await.unwrap();
+        assert_eq!(report.compacted, Revision(2));
+        assert_eq!(engine.shared().compacted(), Revision(2));
+    });
+}
+
+#[test]
 fn an_engine_that_fails_is_asked_again_at_the_next_tick() {
     actix_rt::System::new().block_on(async {
         tokio::time::pause();
@@ -80,7 +93,11 @@ fn giving_space_back_ends_when_writers_are_back() {
             bytes: u64::MAX,
         };
         let now = SystemTime::now();
-        let round = round::round(engine.shared(), retention, now, Reclaim::WhileIdle);
+        let wish = Wish {
+            up_to: Revision::ZERO,
+            reclaim: Reclaim::WhileIdle,
+        };
+        let round = round::round(engine.shared(), retention, now, wish);
         let round = tokio::time::timeout(Duration::from_secs(10), round).await;
         let round = round.expect("it does not end").unwrap();
         assert!(!round.has_reclaimed);

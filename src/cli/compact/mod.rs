@@ -2,7 +2,6 @@
 //!
 //! A running daemon does it; without one the directory is opened here.
 
-mod daemon;
 mod directory;
 
 use std::fmt;
@@ -14,7 +13,10 @@ use actors::engine::Engine;
 use crate::config::{Config, StorageBackend};
 use crate::server::auth::read_kubeconfig;
 
-use daemon::Unreached;
+use super::running::{self, Unreached};
+
+/// The longest report that is read.
+const REPORT_BYTES_MAX: usize = 64 * 1024;
 
 /// What compacting came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -64,9 +66,18 @@ fn compact(
     let data_dir = config.data_dir.as_path();
     let access = read_kubeconfig(data_dir).map_err(|error| error.to_string())?;
     if let Some(access) = access {
-        match runtime.block_on(daemon::compact(&access)) {
+        let mut answer = Vec::new();
+        let mut hear = |piece: &[u8]| match answer.len() + piece.len() > REPORT_BYTES_MAX {
+            true => Err("its answer is too long".to_owned()),
+            false => {
+                answer.extend_from_slice(piece);
+                Ok(())
+            }
+        };
+        match runtime.block_on(running::post(&access, "/taffrail/v1/compact", &mut hear)) {
             Err(Unreached::NobodyThere(_)) => {}
-            answered => return answered.map_err(|error| error.to_string()),
+            Err(error) => return Err(error.to_string()),
+            Ok(()) => return serde_json::from_slice(&answer).map_err(|error| error.to_string()),
         }
     }
     match config.backend() {

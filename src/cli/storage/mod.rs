@@ -1,3 +1,4 @@
 //! `taffrail storage …`: what operators do about how objects are stored.
 
+pub mod rewrite;
 pub mod table;

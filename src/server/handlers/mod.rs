@@ -11,6 +11,7 @@ mod document;
 mod get;
 mod list;
 mod patch;
+mod rewrite;
 mod service_paths;
 mod update;
 mod watch;
@@ -35,6 +36,7 @@ use crate::api::status::{Status, StatusDetails};
 use crate::registry::RequestContext;
 
 pub use compact::compact;
+pub use rewrite::rewrite;
 pub use service_paths::{index, metrics, version};
 
 /// No body is longer (API-21).

@@ -26,6 +26,7 @@ pub fn index(exchange: &Exchange<'_>) -> Answered {
         "/readyz",
         "/version",
         "/taffrail/v1/compact",
+        "/taffrail/v1/storage/rewrite",
     ]
     .map(str::to_owned)
     .to_vec();

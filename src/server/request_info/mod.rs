@@ -47,8 +47,9 @@ pub enum RequestInfoError {
     BadEncoding(String),
 }
 
-/// Where an operator asks for a compaction.
-const COMPACT_PATH: &str = "taffrail/v1/compact";
+/// Where an operator asks for what takes as long as it takes: compaction, and the rewriting of
+/// everything that is stored.
+const LONG_PATHS: [&str; 2] = ["taffrail/v1/compact", "taffrail/v1/storage/rewrite"];
 const LEGACY_PREFIX: &str = "api";
 const GROUP_PREFIX: &str = "apis";
 /// Third parts that belong to the Namespace object and aren't a resource within it (API-4).
@@ -95,7 +96,7 @@ impl RequestInfo {
     pub fn is_long_running(&self) -> bool {
         match self.is_resource {
             true => matches!(self.verb.as_str(), "watch" | "proxy"),
-            false => self.path.trim_matches('/') == COMPACT_PATH,
+            false => LONG_PATHS.contains(&self.path.trim_matches('/')),
         }
     }
 

@@ -11,7 +11,7 @@ mod text;
 
 use actors::object::CachedObject;
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use http::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, VARY,
     X_CONTENT_TYPE_OPTIONS,
@@ -172,6 +172,14 @@ fn table_of_one(
 /// A watch: the headers at once, then its frames (WA-1).
 pub fn watch(stream: MeteredWatch) -> Answer {
     let mut answer = Response::new(ResponseBody::Watch(stream));
+    let json = HeaderValue::from_static(Format::Json.media_type());
+    answer.headers_mut().insert(CONTENT_TYPE, json);
+    answer
+}
+
+/// JSON line by line, each when there is one.
+pub fn lines(lines: impl Stream<Item = Bytes> + 'static) -> Answer {
+    let mut answer = Response::new(ResponseBody::Chunks(lines.boxed_local()));
     let json = HeaderValue::from_static(Format::Json.media_type());
     answer.headers_mut().insert(CONTENT_TYPE, json);
     answer

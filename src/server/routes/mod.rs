@@ -41,6 +41,8 @@ pub enum Route {
     OpenApiV3(String),
     /// `/taffrail/v1/compact`.
     Compact,
+    /// `/taffrail/v1/storage/rewrite`.
+    StorageRewrite,
     /// Objects.
     Resource(Target),
 }
@@ -161,6 +163,10 @@ pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<R
         }
         ["taffrail", "v1", "compact"] if method == Method::POST => Ok(Route::Compact),
         ["taffrail", "v1", "compact"] => Err(Miss::Method),
+        ["taffrail", "v1", "storage", "rewrite"] if method == Method::POST => {
+            Ok(Route::StorageRewrite)
+        }
+        ["taffrail", "v1", "storage", "rewrite"] => Err(Miss::Method),
         _ => Err(Miss::Page),
     }
 }

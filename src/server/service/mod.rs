@@ -246,6 +246,7 @@ fn labelled(labels: RequestLabels, route: &Route, query: &Query) -> RequestLabel
         Route::OpenApiV2 => labels.at("/openapi/v2"),
         Route::OpenApiV3Index | Route::OpenApiV3(_) => labels.at("/openapi/v3"),
         Route::Compact => labels.at("/taffrail/v1/compact"),
+        Route::StorageRewrite => labels.at("/taffrail/v1/storage/rewrite"),
     }
 }
 
@@ -285,5 +286,6 @@ async fn handle(
             found.ok_or(Miss::Page)?
         }
         Route::Compact => handlers::compact(exchange).await?,
+        Route::StorageRewrite => handlers::rewrite(exchange),
     })
 }

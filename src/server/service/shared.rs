@@ -14,6 +14,7 @@ use crate::server::heavy::HeavyWork;
 use crate::server::metrics::Measures;
 use crate::server::openapi::OpenApi;
 use crate::server::respond::KeptRuns;
+use crate::storage::rewrite::Rewriter;
 
 /// What the services of all threads have in common.
 pub struct Shared {
@@ -25,6 +26,8 @@ pub struct Shared {
     pub health: Arc<Health>,
     /// The actors.
     pub house: House,
+    /// Who writes anew what old keys wrote.
+    pub rewriter: Arc<Rewriter>,
     /// What is measured, and its page.
     pub measures: Measures,
     pub(in crate::server) heavy: HeavyWork,
@@ -45,6 +48,8 @@ pub struct SharedParts {
     pub health: Arc<Health>,
     /// The actors.
     pub house: House,
+    /// Who writes anew what old keys wrote.
+    pub rewriter: Rewriter,
     /// The metrics' page; without one `/metrics` is empty.
     pub metrics: Option<PrometheusHandle>,
     /// Where clients reach the server, as `host:port` (API-22).
@@ -71,6 +76,7 @@ impl Shared {
             authenticator: parts.authenticator,
             health: parts.health,
             house: parts.house,
+            rewriter: Arc::new(parts.rewriter),
             heavy: parts.heavy,
             in_flight,
             kept_runs: Arc::default(),

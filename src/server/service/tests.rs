@@ -12,6 +12,7 @@ use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::health::Health;
 use crate::server::heavy::HeavyWork;
 use crate::server::testing::{Stored, run, stored};
+use crate::storage::rewrite::Rewriter;
 
 /// A service over a store in memory, filled caches included.
 async fn service() -> Service {
@@ -32,6 +33,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
         )),
         health: Arc::new(health),
         house: stored.house,
+        rewriter: Rewriter::default(),
         metrics: None,
         address: "127.0.0.1:6443".to_owned(),
         heavy: HeavyWork::start().expect("threads"),

@@ -121,13 +121,39 @@ impl EmbeddedEngine {
         }))
     }
 
-    /// One step of giving space back. The upkeep goes along with the work, so that nobody begins
-    /// another step before this one has ended, even if the caller has gone.
-    async fn rebuild_step(&self, mut upkeep: HeldUpkeep) -> Result<Maintenance, EngineError> {
+    /// One step of removing what is compacted and giving its space back; `all` of it, or as much
+    /// as is worth it.
+    async fn give_back(&self, all: bool) -> Result<Maintenance, EngineError> {
+        let upkeep = Arc::clone(&self.upkeep).lock_owned().await;
+        if upkeep.rebuild.is_none() {
+            let removed = self.writer.ask(Order::Scrub).await?;
+            if removed.more || removed.removed > 0 {
+                return Ok(Maintenance {
+                    more: true,
+                    ..removed
+                });
+            }
+        }
+        self.rebuild_step(upkeep, all).await
+    }
+
+    /// One step of the copy that gives space back. The upkeep goes along with the work, so that
+    /// nobody begins another step before this one has ended, even if the caller has gone.
+    ///
+    /// # Errors
+    /// When the log or its copy fails; and what stands in the way, for who wants `all` given back.
+    async fn rebuild_step(
+        &self,
+        mut upkeep: HeldUpkeep,
+        all: bool,
+    ) -> Result<Maintenance, EngineError> {
         let step = self.readers.read(move |shared, store| {
             let mut rebuild = match upkeep.rebuild.take() {
                 Some(rebuild) => rebuild,
-                None if !rebuild::is_worthwhile(shared, upkeep.rebuilt_bytes) => return Ok(None),
+                None if all && !rebuild::has_room(shared) => return Err(no_room().into()),
+                None if !all && !rebuild::is_worthwhile(shared, upkeep.rebuilt_bytes) => {
+                    return Ok(None);
+                }
                 None => start_rebuild(shared)?,
             };
             let progress = rebuild.step(store).map_err(copy_error)?;
@@ -146,6 +172,7 @@ impl EmbeddedEngine {
                 upkeep.rebuild = Some(rebuild);
                 return Ok(more);
             }
+            Progress::Hopeless if all => return Err(too_busy()),
             Progress::Hopeless => {
                 tracing::info!("writers are too busy to give space back now: tried again later");
                 return Ok(Maintenance::default());
@@ -161,6 +188,7 @@ impl EmbeddedEngine {
                 upkeep.rebuild = Some(rebuild);
                 Ok(more)
             }
+            Promotion::Useless if all => Err(too_busy()),
             Promotion::Useless => Ok(Maintenance::default()),
             Promotion::Done(old) => {
                 // Closing the old file takes its time, on a thread that may.
@@ -178,6 +206,16 @@ impl EmbeddedEngine {
             }
         }
     }
+}
+
+fn no_room() -> EngineError {
+    let text = "the log can't be copied without what was removed; make room for a second one";
+    EngineError::OutOfSpace(text.to_owned())
+}
+
+fn too_busy() -> EngineError {
+    let text = "too much is being written to copy the log without what was removed; try again";
+    EngineError::Unavailable(text.to_owned())
 }
 
 /// Opens the log and clears away what an interrupted rebuild left: in this order, as a copy may
@@ -316,23 +354,19 @@ impl Engine for EmbeddedEngine {
 
     fn maintain(&self, reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
         async move {
-            let mut upkeep = Arc::clone(&self.upkeep).lock_owned().await;
-            if !reclaim {
-                // Somebody works again; a copy would not see what is removed from now on.
-                upkeep.rebuild = None;
+            if reclaim {
+                return self.give_back(false).await;
             }
-            if upkeep.rebuild.is_none() {
-                let removed = self.writer.ask(Order::Scrub).await?;
-                if !reclaim || removed.more || removed.removed > 0 {
-                    return Ok(Maintenance {
-                        more: removed.more || reclaim,
-                        ..removed
-                    });
-                }
-            }
-            self.rebuild_step(upkeep).await
+            // Somebody works again; a copy would not see what is removed from now on.
+            let mut upkeep = self.upkeep.lock().await;
+            upkeep.rebuild = None;
+            self.writer.ask(Order::Scrub).await
         }
         .boxed()
+    }
+
+    fn purge(&self) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
+        self.give_back(true).boxed()
     }
 
     fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {

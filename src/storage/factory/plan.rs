@@ -10,6 +10,7 @@ use super::destination::Destination;
 use crate::api::resource::ResourceDefinition;
 use crate::storage::cached::Cached;
 use crate::storage::dry_run::DryRun;
+use crate::storage::rewrite::RewrittenStore;
 use crate::storage::underlying::{StoredDecoder, Underlying};
 use crate::storage::{ResourceStorage, Storage};
 
@@ -46,17 +47,7 @@ impl StoragePlan {
     /// one, else straight over the engine.
     pub fn build(&self, house: &House) -> ResourceStorage {
         let destination = &self.destination;
-        let lessor = house.lessor(&destination.back_end).unwrap_or_else(|| {
-            // No house without one for each store.
-            LessorHandle::new(self.engine.clone(), LeaseReuse::default())
-        });
-        let store = Underlying::new(
-            self.engine.clone(),
-            destination.keys.clone(),
-            self.decoder.clone(),
-            lessor,
-            Some(house.writers(&destination.back_end)),
-        );
+        let store = self.store(house);
         let cacher = house
             .cacher(&self.definition.qualified())
             .filter(|_| destination.is_cached);
@@ -80,5 +71,28 @@ impl StoragePlan {
             storage,
             dry_run: Arc::new(dry_run),
         }
+    }
+
+    /// The store without its cache, for rewriting what it holds.
+    pub fn rewritten(&self, house: &House) -> RewrittenStore {
+        RewrittenStore {
+            resource: self.definition.qualified(),
+            back_end: self.destination.back_end.clone(),
+            store: self.store(house),
+        }
+    }
+
+    fn store(&self, house: &House) -> Underlying {
+        let lessor = house.lessor(&self.destination.back_end);
+        Underlying::new(
+            self.engine.clone(),
+            self.destination.keys.clone(),
+            self.decoder.clone(),
+            lessor.unwrap_or_else(|| {
+                // No house without one for each store.
+                LessorHandle::new(self.engine.clone(), LeaseReuse::default())
+            }),
+            Some(house.writers(&self.destination.back_end)),
+        )
     }
 }

@@ -28,10 +28,12 @@ use crate::api::object::Object;
 
 mod delete;
 mod list;
+mod rewrite;
 mod update;
 mod watch;
 
 pub(super) use list::{plan, token_after};
+pub use rewrite::RewrittenPage;
 
 /// The store of one resource over an engine.
 #[derive(Clone)]

@@ -1,6 +1,7 @@
 //! Encryption at rest, with a real daemon and its files.
 
 mod keys;
+mod rotation;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

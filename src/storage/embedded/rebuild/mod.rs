@@ -272,7 +272,13 @@ pub fn is_worthwhile(shared: &Shared, rebuilt_bytes: u64) -> bool {
     let needed = bytes_needed(shared);
     let allocated = shared.measure_file();
     let threshold = (needed / 4 * 5 + (2 << 20)).max(rebuilt_bytes / 4 * 5);
+    allocated > threshold && has_room(shared)
+}
+
+/// Whether a copy fits beside the log.
+pub fn has_room(shared: &Shared) -> bool {
     let room = shared.disk.free_bytes().unwrap_or(0);
     // Part of the reserve may be used: this is how room comes back.
-    allocated > threshold && room > needed.saturating_add(shared.options.reserve_bytes / 4)
+    let kept = shared.options.reserve_bytes / 4;
+    room > bytes_needed(shared).saturating_add(kept)
 }

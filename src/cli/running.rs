@@ -1,0 +1,137 @@
+//! Asking the running daemon, over HTTPS with the admin's kubeconfig.
+
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, StatusCode};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::server::auth::AdminAccess;
+
+/// How long the daemon may be silent: giving back the space of a large store takes a while.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// The longest refusal that is read.
+const REFUSAL_BYTES_MAX: usize = 64 * 1024;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unreached {
+    /// Nothing listens where the kubeconfig points.
+    #[error("no daemon answers: {0}")]
+    NobodyThere(io::Error),
+    /// The connection broke, or is not to be trusted.
+    #[error("the daemon at {0} can't be talked to: {1}")]
+    Broken(std::net::SocketAddr, String),
+    /// It said no.
+    #[error("the daemon answered {0}: {1}")]
+    Refused(StatusCode, String),
+    /// It did not answer.
+    #[error("the daemon was silent for {0:?}; it goes on with what it does all the same")]
+    TimedOut(Duration),
+}
+
+/// Who hears an answer, piece by piece; a text stops it.
+pub(super) type Hear<'h> = &'h mut dyn FnMut(&[u8]) -> Result<(), String>;
+
+/// Posts nothing to a path, and has the answer heard as it comes.
+pub(super) async fn post(
+    access: &AdminAccess,
+    path: &str,
+    hear: Hear<'_>,
+) -> Result<(), Unreached> {
+    let stream = TcpStream::connect(access.address)
+        .await
+        .map_err(Unreached::NobodyThere)?;
+    match ask(access, path, stream, hear).await {
+        Ok(None) => Ok(()),
+        Ok(Some((status, body))) => {
+            let text = String::from_utf8_lossy(&body).trim().to_owned();
+            Err(Unreached::Refused(status, text))
+        }
+        Err(Broken::Silent) => Err(Unreached::TimedOut(PATIENCE)),
+        Err(Broken::Other(error)) => Err(Unreached::Broken(access.address, error.to_string())),
+    }
+}
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why an answer broke off.
+enum Broken {
+    Silent,
+    Other(Failure),
+}
+
+impl<E: Into<Failure>> From<E> for Broken {
+    fn from(error: E) -> Broken {
+        Broken::Other(error.into())
+    }
+}
+
+/// A refusal with its text, if it is one.
+type Refusal = Option<(StatusCode, Vec<u8>)>;
+
+async fn ask(
+    access: &AdminAccess,
+    path: &str,
+    stream: TcpStream,
+    hear: Hear<'_>,
+) -> Result<Refusal, Broken> {
+    let name = ServerName::from(access.address.ip());
+    let stream = TlsConnector::from(tls(&access.trust_pem)?).connect(name, stream);
+    let stream = patiently(stream).await??;
+    let (requests, connection) = patiently(h2::client::handshake(stream)).await??;
+    let answering = async {
+        let request = Request::post(format!("https://{}{path}", access.address))
+            .header("authorization", format!("Bearer {}", access.token.secret()))
+            .header("accept", "application/json")
+            .body(())?;
+        let (response, _) = requests.ready().await?.send_request(request, true)?;
+        let response = patiently(response).await??;
+        let status = response.status();
+        let mut stream = response.into_body();
+        let mut refusal = Vec::new();
+        while let Some(data) = patiently(poll_fn(|context| stream.poll_data(context))).await? {
+            let data = data?;
+            stream.flow_control().release_capacity(data.len())?;
+            if status.is_success() {
+                hear(&data)?;
+            } else if refusal.len() + data.len() <= REFUSAL_BYTES_MAX {
+                refusal.extend_from_slice(&data);
+            }
+        }
+        Ok((!status.is_success()).then_some((status, refusal)))
+    };
+    tokio::select! {
+        answer = answering => answer,
+        ended = connection => match ended {
+            Ok(()) => Err("it closed the connection".into()),
+            Err(error) => Err(error.into()),
+        },
+    }
+}
+
+async fn patiently<T>(work: impl Future<Output = T>) -> Result<T, Broken> {
+    let work = tokio::time::timeout(PATIENCE, work).await;
+    work.map_err(|_| Broken::Silent)
+}
+
+fn tls(trust_pem: &str) -> Result<Arc<ClientConfig>, Failure> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(trust_pem.as_bytes()) {
+        roots.add(certificate?)?;
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(Arc::new(config))
+}

@@ -1,0 +1,26 @@
+//! `POST /taffrail/v1/storage/rewrite`: what old keys wrote is written anew, for operators.
+
+use bytes::Bytes;
+use futures_util::stream;
+
+use super::Exchange;
+use crate::server::respond::{self, Answer};
+use crate::storage::rewrite::Step;
+
+/// Begins, and answers a line of JSON for each step. Who goes away stops it.
+pub fn rewrite(exchange: &Exchange<'_>) -> Answer {
+    let origin = exchange.context.origin();
+    let told = exchange.shared.rewriter.clone().start(origin);
+    let lines = stream::unfold(told, async |mut told| {
+        let step = told.recv().await?;
+        Some((line(&step), told))
+    });
+    respond::lines(lines)
+}
+
+fn line(step: &Step) -> Bytes {
+    // Writing names and numbers into memory has no way to fail.
+    let mut line = serde_json::to_vec(step).unwrap_or_default();
+    line.push(b'\n');
+    Bytes::from(line)
+}

@@ -1,0 +1,341 @@
+//! Writing anew what another key or provider than today's wrote: the empty update of ST-56,
+//! for many values. Only the encryption changes, so that objects need not be understood.
+
+use std::time::{Duration, Instant};
+
+use actors::engine::{
+    At, Change, EngineError, Expect, KeyValue, Mutation, Origin, Outcome, RangeRequest, Revision,
+};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+
+use super::Underlying;
+use crate::storage::transformer::TransformError;
+use crate::storage::{StorageError, StorageErrorKind};
+
+/// Values of one page.
+const PAGE: usize = 500;
+
+/// Values that are written at the same time: their commits share disk syncs.
+const CONCURRENT: usize = 16;
+
+/// How often others may get ahead at a key. Each of them has written by today's key, so that
+/// nobody should need a second time.
+const ATTEMPTS: usize = 100;
+
+/// What became of a page of values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RewrittenPage {
+    /// Values looked at.
+    pub seen: u64,
+    /// Those of them that another than today's key had written. None is any more.
+    pub stale: u64,
+    /// Those of them that were written anew here, and not by somebody else meanwhile.
+    pub written: u64,
+    /// Those that can't be read by any key, each in a line for the operator.
+    pub unreadable: Vec<String>,
+    /// Where the next page starts, if there is one.
+    pub next: Option<Vec<u8>>,
+}
+
+/// How long is waited for a value to expire whose lease is gone.
+const EXPIRY_WAIT: Duration = Duration::from_millis(100);
+
+/// What became of a value.
+enum Looked {
+    Fresh,
+    Stale { written: bool },
+    Unreadable(TransformError),
+}
+
+/// What became of a commit.
+enum Committed {
+    Yes,
+    /// The key is absent now.
+    Gone,
+    /// This has taken the value's place.
+    Beaten(KeyValue),
+}
+
+impl From<Option<KeyValue>> for Committed {
+    fn from(current: Option<KeyValue>) -> Committed {
+        current.map_or(Committed::Gone, Committed::Beaten)
+    }
+}
+
+impl Underlying {
+    /// Looks at a page of the state at a revision, and writes anew what is stale.
+    ///
+    /// # Errors
+    /// [`StorageErrorKind::Expired`] for a state that is gone; when the engine fails.
+    pub async fn rewrite_page(
+        &self,
+        at: Revision,
+        start: Option<Vec<u8>>,
+        origin: &Origin,
+    ) -> Result<RewrittenPage, StorageError> {
+        let prefix = self.keys.resource_prefix();
+        let started = Instant::now();
+        let answer = self
+            .engine
+            .range(RangeRequest {
+                prefix: prefix.clone(),
+                start,
+                at: At::Revision(at),
+                limit: PAGE,
+                count_only: false,
+            })
+            .await;
+        self.metrics.request("list", started, answer.is_ok());
+        let answer = answer.map_err(|error| self.engine_fault(&prefix.to_string(), error))?;
+        let next = match answer.items.last() {
+            Some(last) if answer.more => Some([last.key.as_bytes(), b"\0"].concat()),
+            _ => None,
+        };
+        let mut page = RewrittenPage {
+            seen: answer.items.len() as u64,
+            next,
+            ..RewrittenPage::default()
+        };
+        let mut looks = stream::iter(answer.items)
+            .map(|item| self.rewrite_value(item, origin))
+            .buffer_unordered(CONCURRENT);
+        while let Some(looked) = looks.try_next().await? {
+            match looked {
+                Looked::Fresh => {}
+                Looked::Stale { written } => {
+                    page.stale += 1;
+                    page.written += u64::from(written);
+                }
+                Looked::Unreadable(error) => page.unreadable.push(error.to_string()),
+            }
+        }
+        Ok(page)
+    }
+
+    async fn rewrite_value(
+        &self,
+        mut item: KeyValue,
+        origin: &Origin,
+    ) -> Result<Looked, StorageError> {
+        // However little there is to do, others have their turn.
+        tokio::task::yield_now().await;
+        let mut looked = Looked::Fresh;
+        for _ in 0..ATTEMPTS {
+            let transformer = &self.decoder.transformer;
+            let plain = match transformer.transform_from_storage(&item.key, &item.value) {
+                Ok((_, false)) => return Ok(looked),
+                Ok((plain, true)) => plain,
+                Err(error) => return Ok(Looked::Unreadable(error)),
+            };
+            looked = Looked::Stale { written: false };
+            let value = transformer.transform_to_storage(&item.key, plain.to_vec());
+            let value = value.map_err(|error| {
+                self.fault(
+                    &item.key.to_text(),
+                    StorageErrorKind::Internal(error.to_string()),
+                )
+            })?;
+            // The lease stays: nothing is refreshed, and nothing made to last.
+            let change = Change::Put {
+                value,
+                lease: item.lease,
+            };
+            match self.commit_value(&item, change, origin).await? {
+                Committed::Yes => return Ok(Looked::Stale { written: true }),
+                Committed::Gone => return Ok(looked),
+                Committed::Beaten(newer) => item = newer,
+            }
+        }
+        let text = "others write this key too fast for it to be rewritten".to_owned();
+        Err(self.fault(&item.key.to_text(), StorageErrorKind::Unavailable(text, 1)))
+    }
+
+    /// Commits if the value is the same still.
+    async fn commit_value(
+        &self,
+        item: &KeyValue,
+        change: Change,
+        origin: &Origin,
+    ) -> Result<Committed, StorageError> {
+        let started = Instant::now();
+        let answer = self
+            .engine
+            .commit(Mutation {
+                key: item.key.clone(),
+                expect: Expect::Unchanged(item.revision),
+                change,
+                origin: origin.clone(),
+            })
+            .await;
+        self.metrics.request("update", started, answer.is_ok());
+        match answer {
+            Ok(Outcome::Committed(_)) => Ok(Committed::Yes),
+            Ok(Outcome::Refused { current, .. }) => Ok(current.into()),
+            // It is about to expire, or has just done so.
+            Err(EngineError::LeaseNotFound(_)) => {
+                tokio::time::sleep(EXPIRY_WAIT).await;
+                let found = self.engine.get(item.key.clone(), At::Latest).await;
+                let found = found.map_err(|error| self.engine_fault(&item.key.to_text(), error))?;
+                Ok(found.item.into())
+            }
+            Err(error) => {
+                if let (EngineError::OutcomeUnknown(_), Some(writers)) = (&error, &self.writers) {
+                    writers.forget_all().await;
+                }
+                Err(self.engine_fault(&item.key.to_text(), error))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use actors::engine::{Engine, Key, LeaseId};
+    use actors::lessor::{LeaseReuse, LessorHandle};
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::api::samples::CONFIGMAPS;
+    use crate::storage::codec::Codec;
+    use crate::storage::keys::Keys;
+    use crate::storage::memory::MemoryEngine;
+    use crate::storage::transformer::Transformer;
+    use crate::storage::underlying::StoredDecoder;
+
+    /// Writes `new:`, reads that and `old:`.
+    struct Rotated;
+
+    impl Transformer for Rotated {
+        fn transform_from_storage(
+            &self,
+            key: &Key,
+            stored: &Bytes,
+        ) -> Result<(Bytes, bool), TransformError> {
+            let text = stored.clone();
+            match stored.get(..4) {
+                Some(b"new:") => Ok((text.slice(4..), false)),
+                Some(b"old:") => Ok((text.slice(4..), true)),
+                _ => Err(TransformError {
+                    key: key.to_string(),
+                    reason: "by another key".to_owned(),
+                }),
+            }
+        }
+
+        fn transform_to_storage(&self, _: &Key, plain: Vec<u8>) -> Result<Bytes, TransformError> {
+            Ok([b"new:".as_slice(), &plain].concat().into())
+        }
+    }
+
+    async fn put(engine: &Arc<MemoryEngine>, name: &str, value: &str, lease: LeaseId) {
+        let change = Change::Put {
+            value: Bytes::copy_from_slice(value.as_bytes()),
+            lease,
+        };
+        let mutation = Mutation {
+            key: Key::new(format!("/registry/configmaps/{name}")),
+            expect: Expect::Absent,
+            change,
+            origin: Origin::default(),
+        };
+        let outcome = engine.commit(mutation).await.unwrap();
+        assert!(matches!(outcome, Outcome::Committed(_)), "{outcome:?}");
+    }
+
+    fn store(engine: &Arc<MemoryEngine>) -> Underlying {
+        let decoder = StoredDecoder {
+            codec: Codec::new(&CONFIGMAPS),
+            transformer: Arc::new(Rotated),
+        };
+        let keys = Keys::new("/registry", "configmaps").unwrap();
+        let lessor = LessorHandle::new(engine.clone(), LeaseReuse::default());
+        Underlying::new(engine.clone(), keys, Arc::new(decoder), lessor, None)
+    }
+
+    async fn values(engine: &Arc<MemoryEngine>) -> Vec<(String, LeaseId)> {
+        let request = RangeRequest {
+            prefix: actors::engine::Prefix::new("/registry/configmaps/"),
+            start: None,
+            at: At::Latest,
+            limit: 0,
+            count_only: false,
+        };
+        let items = engine.range(request).await.unwrap().items.into_iter();
+        let text = |item: KeyValue| String::from_utf8(item.value.to_vec()).unwrap();
+        items.map(|item| (text(item.clone()), item.lease)).collect()
+    }
+
+    #[tokio::test]
+    async fn what_is_stale_is_written_anew_and_stays_what_it_is_st_56() {
+        let engine = MemoryEngine::new();
+        let lease = engine.grant(Duration::from_secs(3600)).await.unwrap().id;
+        let none = LeaseId::default();
+        // What is no object at all goes through like any other.
+        put(&engine, "a/a", "old:garbage", none).await;
+        put(&engine, "a/b", "old:leased", lease).await;
+        put(&engine, "a/c", "new:fresh", none).await;
+        put(&engine, "a/d", "lost", none).await;
+        let store = store(&engine);
+        let origin = Origin::default();
+        let page = store
+            .rewrite_page(Revision(4), None, &origin)
+            .await
+            .unwrap();
+        assert_eq!((page.seen, page.stale, page.written), (4, 2, 2));
+        assert_eq!(page.unreadable.len(), 1);
+        assert!(
+            page.unreadable[0].contains("/registry/configmaps/a/d"),
+            "{page:?}"
+        );
+        assert_eq!(page.next, None);
+        let expected = [
+            ("new:garbage", none),
+            ("new:leased", lease),
+            ("new:fresh", none),
+            ("lost", none),
+        ];
+        let expected = expected.map(|(text, lease)| (text.to_owned(), lease));
+        assert_eq!(values(&engine).await, expected);
+
+        // The same old state once more: somebody else has written it anew.
+        let page = store
+            .rewrite_page(Revision(4), None, &origin)
+            .await
+            .unwrap();
+        assert_eq!((page.stale, page.written), (2, 0));
+        assert_eq!(values(&engine).await, expected);
+        let newest = Revision(6);
+        let page = store.rewrite_page(newest, None, &origin).await.unwrap();
+        assert_eq!((page.stale, page.written), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn pages_join_without_a_gap_and_a_state_that_is_gone_is_an_error() {
+        let engine = MemoryEngine::new();
+        for number in 0..PAGE + 10 {
+            put(
+                &engine,
+                &format!("a/{number:05}"),
+                "old:x",
+                LeaseId::default(),
+            )
+            .await;
+        }
+        let store = store(&engine);
+        let origin = Origin::default();
+        let at = Revision((PAGE + 10) as u64);
+        let first = store.rewrite_page(at, None, &origin).await.unwrap();
+        assert_eq!((first.seen, first.written), (PAGE as u64, PAGE as u64));
+        assert!(first.next.is_some());
+        let second = store.rewrite_page(at, first.next, &origin).await.unwrap();
+        assert_eq!((second.seen, second.written, second.next), (10, 10, None));
+        engine.compact(at.next()).await.unwrap();
+        let gone = store.rewrite_page(at, None, &origin).await.unwrap_err();
+        assert!(
+            matches!(gone.kind, StorageErrorKind::Expired { .. }),
+            "{gone:?}"
+        );
+    }
+}
