@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actors::engine::{
     At, Change, Engine, EngineError, Event, EventKind, Expect, HistoryRequest, Key, KeyValue,
-    LeaseId, Mutation, Origin, Outcome, Prefix, RangeRequest, Revision,
+    Mutation, Origin, Outcome, Prefix, RangeRequest, Revision,
 };
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, join_all};
@@ -13,6 +14,7 @@ use parking_lot::Mutex;
 use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions, OpenError};
 
 use crate::disk::{Dice, SimulatedDisk};
+use crate::leases::{self, Clock, Given, Leases};
 
 /// What a store has promised: events that were acknowledged or fed, and a horizon.
 #[derive(Clone, Debug, Default)]
@@ -79,6 +81,17 @@ pub fn open(disk: &SimulatedDisk) -> Result<Arc<EmbeddedEngine>, OpenError> {
     EmbeddedEngine::open_on(Arc::new(disk.clone()), options())
 }
 
+/// Opens a store under this clock, whose wall clock is so many seconds behind.
+pub fn open_at(
+    disk: &SimulatedDisk,
+    clock: &Clock,
+    behind: u64,
+) -> Result<Arc<EmbeddedEngine>, OpenError> {
+    let mut options = options();
+    clock.set(&mut options, behind);
+    EmbeddedEngine::open_on(Arc::new(disk.clone()), options)
+}
+
 /// Compares two states and says in few words where they differ.
 #[track_caller]
 pub fn same_state(
@@ -109,12 +122,17 @@ pub struct Life {
     /// Nothing after this is compacted: what nobody has seen must not vanish unseen.
     pub seen: Revision,
     serial: u64,
+    pub clock: Clock,
+    pub leases: Arc<Mutex<Leases>>,
+    /// Every event up to here is among the promises.
+    noted: Revision,
 }
 
 impl Life {
     pub fn begin(disk: SimulatedDisk, seed: u64) -> Life {
+        let clock = Clock::at(1_700_000_000);
         Life {
-            engine: open(&disk).unwrap(),
+            engine: open_at(&disk, &clock, 0).unwrap(),
             disk,
             promises: Arc::default(),
             dice: Dice::new(seed),
@@ -122,6 +140,9 @@ impl Life {
             rejected: Vec::new(),
             seen: Revision::MAX,
             serial: 0,
+            clock,
+            leases: Arc::default(),
+            noted: Revision::ZERO,
         }
     }
 
@@ -151,7 +172,7 @@ impl Life {
             } else {
                 Change::Put {
                     value: Bytes::from(value),
-                    lease: LeaseId(0),
+                    lease: leases::choose(&mut self.dice, &self.leases.lock()),
                 }
             },
             origin: Origin::default(),
@@ -233,7 +254,14 @@ impl Life {
 
     /// One step of a random load.
     pub async fn step(&mut self) {
-        match self.dice.roll(16) {
+        match self.dice.roll(20) {
+            16 => self.grant().await,
+            17 => self.revoke().await,
+            18 => self.clock.pass(self.dice.roll(5)),
+            19 => {
+                let _ = self.engine.expire().await;
+                self.note_deletions().await;
+            }
             0..=6 => {
                 let _ = self.single().await;
             }
@@ -255,6 +283,52 @@ impl Life {
             }
             _ => self.reclaim().await,
         }
+    }
+
+    async fn grant(&mut self) {
+        let ttl = [4, 20, 3600][self.dice.roll(3) as usize];
+        let given = Given {
+            deadline: self.clock.now() + ttl,
+            ending: false,
+            ended: false,
+        };
+        let granted = self.engine.grant(Duration::from_secs(ttl)).await;
+        if let Ok(lease) = granted {
+            let before = self.leases.lock().insert(lease.id, given);
+            assert!(before.is_none(), "{lease:?} was granted twice");
+        }
+    }
+
+    async fn revoke(&mut self) {
+        let lease = leases::choose(&mut self.dice, &self.leases.lock());
+        if let Some(given) = self.leases.lock().get_mut(&lease) {
+            given.ending = true;
+        }
+        let revoked = self.engine.revoke(lease).await;
+        if let (Ok(()), Some(given)) = (revoked, self.leases.lock().get_mut(&lease)) {
+            given.ended = true;
+        }
+        self.note_deletions().await;
+    }
+
+    /// Takes note of what the engine deleted by itself; an error is the disk's, and the next one
+    /// finds it.
+    pub async fn note_deletions(&mut self) {
+        let request = HistoryRequest {
+            prefix: Prefix::new("/registry/"),
+            after: self.noted.max(self.engine.compacted()),
+            until: Revision::MAX,
+            bytes_max: usize::MAX,
+        };
+        let Ok(chunk) = self.engine.history(request).await else {
+            return;
+        };
+        for event in &chunk.events {
+            self.promises.lock().add(event);
+            let is_put = event.kind == EventKind::Put;
+            self.believe(&event.key, is_put.then_some(event.revision));
+        }
+        self.noted = chunk.reached;
     }
 
     /// Has the log rebuilt.

@@ -11,6 +11,7 @@
 
 mod disk;
 mod faults;
+mod leases;
 mod life;
 mod power;
 mod room;

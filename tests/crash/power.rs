@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 
 use crate::disk::{Dice, Image, SimulatedDisk};
 use crate::faults::serving;
-use crate::life::{Life, Promises, log, open, same_state, state};
+use crate::leases::{self, Clock, Leases};
+use crate::life::{Life, Promises, log, open, open_at, same_state, state};
 
 /// Images taken in one life of a store.
 const IMAGES_PER_LIFE: usize = 150;
@@ -22,12 +23,16 @@ struct Moment {
     /// The newest revision that anybody could have been shown.
     visible: Revision,
     fate: u64,
+    /// How late it was, and what leases had been given by then.
+    now: u64,
+    leases: Leases,
 }
 
 /// Takes images at random moments while the disk works.
 fn photograph(life: &Life, seed: u64, one_in: u64) -> Arc<Mutex<Vec<Moment>>> {
     let moments: Arc<Mutex<Vec<Moment>>> = Arc::default();
     let (album, promises) = (Arc::clone(&moments), Arc::clone(&life.promises));
+    let (clock, leases) = (life.clock.clone(), Arc::clone(&life.leases));
     let mut dice = Dice::new(seed);
     let engine = Arc::downgrade(&life.engine);
     life.disk.observe(Box::new(move |world| {
@@ -44,6 +49,8 @@ fn photograph(life: &Life, seed: u64, one_in: u64) -> Arc<Mutex<Vec<Moment>>> {
             promised: promises.lock().clone(),
             visible: engine.known(&Prefix::new("/registry/")).revision,
             fate,
+            now: clock.now(),
+            leases: leases.lock().clone(),
         });
     }));
     moments
@@ -58,6 +65,7 @@ async fn examine(moment: &Moment, written: &Promises) -> Vec<Moment> {
     if dice.roll(6) == 0 {
         let album = Arc::clone(&again);
         let (promised, visible) = (moment.promised.clone(), moment.visible);
+        let (now, leases) = (moment.now, moment.leases.clone());
         let mut dice = dice.clone();
         disk.observe(Box::new(move |world| {
             if dice.roll(12) == 0 && album.lock().len() < 3 {
@@ -67,11 +75,16 @@ async fn examine(moment: &Moment, written: &Promises) -> Vec<Moment> {
                     promised: promised.clone(),
                     visible,
                     fate,
+                    now,
+                    leases: leases.clone(),
                 });
             }
         }));
     }
-    let engine = match open(&disk) {
+    let clock = Clock::at(moment.now);
+    // The clock of a machine that lost its power may be wrong.
+    let behind = [0, 0, 3600][dice.roll(3) as usize];
+    let engine = match open_at(&disk, &clock, behind) {
         Ok(engine) => engine,
         Err(error) => panic!("the store does not open: {error}"),
     };
@@ -105,6 +118,7 @@ async fn examine(moment: &Moment, written: &Promises) -> Vec<Moment> {
         revision.next(),
         "revisions go on without a hole"
     );
+    leases::examine(&engine, &clock, &moment.leases, behind).await;
     std::mem::take(&mut *again.lock())
 }
 
@@ -163,6 +177,7 @@ async fn live_and_examine(seed: u64, wanted: usize) -> usize {
         life.step().await;
     }
     life.disk.stop_observing();
+    life.note_deletions().await;
     // Whatever an image may hold has been acknowledged by now.
     let written = life.promises.lock().clone();
     life.engine.close().await;
