@@ -6,6 +6,8 @@
 
 mod harness;
 mod load;
+#[path = "../servers/mod.rs"]
+mod servers;
 
 mod bad_input;
 mod command_line;

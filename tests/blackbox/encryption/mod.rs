@@ -1,5 +1,6 @@
 //! Encryption at rest, with a real daemon and its files.
 
+mod etcd;
 mod keys;
 mod rotation;
 

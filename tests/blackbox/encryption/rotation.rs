@@ -38,7 +38,7 @@ async fn fill(daemon: &Daemon) {
 }
 
 /// `taffrail storage rewrite`, begun.
-fn begin(daemon: &Daemon) -> Child {
+pub(super) fn begin(daemon: &Daemon) -> Child {
     taffrail()
         .args(["storage", "rewrite", "--data-dir"])
         .arg(daemon.data())
@@ -48,7 +48,7 @@ fn begin(daemon: &Daemon) -> Child {
         .unwrap()
 }
 
-async fn end(child: Child) -> Output {
+pub(super) async fn end(child: Child) -> Output {
     let waiting = tokio::task::spawn_blocking(move || child.wait_with_output());
     waiting.await.unwrap().unwrap()
 }
