@@ -54,7 +54,7 @@ impl TransformerSource for Identity {
 }
 
 /// What every encrypted value begins with (EN-2).
-const ENCRYPTED: &[u8] = b"k8s:enc:";
+pub(super) const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 impl Transformer for Identity {
     fn transform_from_storage(

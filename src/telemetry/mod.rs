@@ -107,6 +107,10 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
     const FINE_SECONDS: &[f64] = &[
         0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
     ];
+    const CIPHER_SECONDS: &[f64] = &[
+        0.000_005, 0.000_01, 0.000_02, 0.000_04, 0.000_08, 0.000_16, 0.000_64, 0.002_56, 0.010_24,
+        0.163_84,
+    ];
     const RESPONSE_BYTES: &[f64] = &[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
     const EVENT_BYTES: &[f64] = &[
         1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0,
@@ -123,6 +127,10 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
         ),
         (full("etcd_lease_object_counts"), LEASE_OBJECTS),
         (full("etcd_request_duration_seconds"), REQUEST_SECONDS),
+        (
+            full("apiserver_storage_transformation_duration_seconds"),
+            CIPHER_SECONDS,
+        ),
         (full("apiserver_response_sizes"), RESPONSE_BYTES),
         (full("apiserver_watch_events_sizes"), EVENT_BYTES),
         (

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use super::ciphers::{Algorithm, Cipher};
 use super::config::NamedSecret;
 use super::measures::Measures;
+use crate::storage::transformer::ENCRYPTED;
 
 /// A way to transform values, without the prefix it stands behind.
 pub(super) trait Way: Send + Sync {
@@ -116,9 +117,6 @@ impl Way for Ciphered {
 
 /// Values as they are (EN-3).
 pub(super) struct Plain;
-
-/// What every encrypted value begins with (EN-2).
-const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 impl Way for Plain {
     fn read(&self, _: &Key, payload: &Bytes) -> Result<(Bytes, bool), Fault> {

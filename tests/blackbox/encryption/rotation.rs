@@ -246,6 +246,19 @@ async fn a_rewriting_that_can_not_read_everything_says_what_and_keeps_the_key() 
     assert!(stderr.contains("/registry/secrets/default/b"), "{stderr}");
     assert!(stderr.contains("k8s:enc:aesgcm:v1:middle:"), "{stderr}");
 
+    // Nor is it anybody's to ask for.
+    let stranger = daemon.target().anonymous().client();
+    let asked = stranger
+        .call(Call::new("POST", "/taffrail/v1/storage/rewrite"))
+        .await;
+    assert!(
+        matches!(asked.status.as_u16(), 401 | 403),
+        "{}",
+        asked.text()
+    );
+    let asked = client.call(Call::get("/taffrail/v1/storage/rewrite")).await;
+    assert_eq!(asked.status, 405);
+
     // A file that is wrong is not gone by.
     keys.write_text("kind: EncryptionConfiguration\n");
     let output = end(begin(&daemon)).await;
