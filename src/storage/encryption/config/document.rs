@@ -4,9 +4,11 @@ use serde_json::{Map, Value};
 
 use crate::api::field_error::{FieldError, FieldErrorKind};
 
-/// So many letters of an unknown member's name are shown: fewer than any encoded key has, as a
-/// secret may stand where a name is expected.
-const NAME_SHOWN_MAX: usize = 20;
+/// Words of at most so many letters are shown whatever their case: fewer than any encoded key has.
+const WORD_SHOWN_MAX: usize = 23;
+
+/// Names of resources and versions, without capital letters, may be longer.
+const NAME_SHOWN_MAX: usize = 100;
 
 /// Collects what is wrong while a tree is taken apart.
 #[derive(Default)]
@@ -107,8 +109,14 @@ pub(super) fn joined(path: &str, member: &str) -> String {
     }
 }
 
-/// A name as messages may show it.
-fn shown_name(name: &str) -> &str {
-    let is_plain = name.len() <= NAME_SHOWN_MAX && name.bytes().all(|b| b.is_ascii_alphabetic());
-    if is_plain { name } else { super::REDACTED }
+/// A name as messages may show it: a secret may stand, by mistake, where a name is expected.
+pub(super) fn shown_name(name: &str) -> &str {
+    let is_of_name = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'*' | b'/' | b'-');
+    let is_word = name.len() <= WORD_SHOWN_MAX && name.bytes().all(|b| b.is_ascii_alphabetic());
+    let is_name = name.len() <= NAME_SHOWN_MAX && name.bytes().all(is_of_name);
+    if is_word || is_name {
+        name
+    } else {
+        super::REDACTED
+    }
 }

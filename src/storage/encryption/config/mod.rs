@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use super::ciphers::Algorithm;
 use crate::api::field_error::FieldError;
-use document::Document;
+use document::{Document, shown_name};
 
 pub(super) use resources::{ALL, ResourceName};
 
@@ -117,7 +117,7 @@ fn read(document: &mut Document, value: Value) -> Configuration {
             "the file is of kind {} and apiVersion {}",
             KINDS[0].0, KINDS[0].1
         );
-        let given = format!("{kind}, {api_version}");
+        let given = format!("{}, {}", shown_name(&kind), shown_name(&api_version));
         document.refuse(FieldError::invalid("kind, apiVersion", given, detail));
     }
     let entries = document.list("resources", resources);

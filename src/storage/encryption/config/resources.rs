@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::document::Document;
+use super::document::{Document, shown_name};
 use crate::api::field_error::FieldError;
 
 /// A resource, or all of a group, or all there are (EN-14).
@@ -62,7 +62,9 @@ pub(super) fn read(document: &mut Document, path: &str, names: Vec<Value>) -> Ve
         let name = ResourceName::parse(&text);
         let fault = fault_of(&text, &name).or_else(|| clash_with(&read, &name));
         match fault {
-            Some(detail) => document.refuse(FieldError::invalid(path, text, detail)),
+            Some(detail) => {
+                document.refuse(FieldError::invalid(path, shown_name(&text), detail));
+            }
             None => read.push(name),
         }
     }

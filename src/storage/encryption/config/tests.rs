@@ -313,6 +313,49 @@ fn no_message_shows_a_secret_en_16() {
     assert_eq!(shown, REDACTED);
 }
 
+/// The pieces of secrets that messages must not show.
+fn pieces(secrets: &[&str]) -> Vec<String> {
+    let windows = secrets
+        .iter()
+        .flat_map(|secret| secret.as_bytes().windows(16));
+    windows
+        .map(|window| String::from_utf8(window.to_vec()).unwrap())
+        .collect()
+}
+
+proptest::proptest! {
+    /// Whatever is wrong with a file, and wherever its secrets get by that.
+    #[test]
+    fn no_message_shows_a_secret_whatever_is_wrong_with_the_file_en_16(
+        changes in proptest::collection::vec((0usize..600, 0usize..40, "[-a \n:{}\\[\\],\"'#&*!|>%@0A]{0,3}"), 1..6)
+    ) {
+        const SECRETS: [&str; 2] =
+            ["q3Z8Xh0lT1dHk9sYv7B2mNcR5eWpJ4uFgOaLxD6iVbU=", "Zk7Qw2Rt9Yu4Io1PaSdFgA=="];
+        let mut text = format!(
+            "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nresources:\n\
+             - resources:\n  - secrets\n  - configmaps\n  providers:\n  - secretbox:\n      keys:\n\
+             \x20     - name: key1\n        secret: {}\n  - aesgcm:\n      keys:\n\
+             \x20     - {{name: key2, secret: {}}}\n  - identity: {{}}\n",
+            SECRETS[0], SECRETS[1]
+        );
+        proptest::prop_assert!(Configuration::parse(&text).is_ok());
+        for (at, length, instead) in changes {
+            let at = at % text.len();
+            let end = (at + length).min(text.len());
+            text.replace_range(at..end, &instead);
+            if text.is_empty() {
+                text.push(' ');
+            }
+        }
+        if let Err(faults) = Configuration::parse(&text) {
+            let told = faults.join("\n");
+            for piece in pieces(&SECRETS) {
+                proptest::prop_assert!(!told.contains(&piece), "{}\n{}", told, text);
+            }
+        }
+    }
+}
+
 #[test]
 fn base64_may_be_broken_into_lines() {
     let (first, second) = LONG.split_at(20);
