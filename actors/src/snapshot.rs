@@ -8,10 +8,10 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use imbl::OrdSet;
+use imbl::{OrdMap, OrdSet};
 
 use crate::engine::{Key, Prefix, Revision};
-use crate::object::CachedObject;
+use crate::object::{CachedObject, DecodeError};
 
 /// An object filed under its own key: the tree holds one pointer to an object and no second key.
 #[derive(Clone, Debug)]
@@ -51,6 +51,9 @@ pub struct Snapshot {
     pub(crate) objects: OrdSet<Filed>,
     pub(crate) bytes: u64,
     pub(crate) last_event: Revision,
+    /// What is stored and can't be read. It is not among the objects, and whoever asks for it, or
+    /// for a list that it belongs to, must be told so.
+    pub(crate) unreadable: OrdMap<Key, Arc<DecodeError>>,
 }
 
 impl Snapshot {
@@ -67,6 +70,18 @@ impl Snapshot {
             bytes,
             // Not known any better: the newest event before the list may have been a delete.
             last_event: revision,
+            unreadable: OrdMap::new(),
+        }
+    }
+
+    /// With these values, which are stored and can't be read.
+    pub(crate) fn with_unreadable(
+        self,
+        unreadable: impl IntoIterator<Item = (Key, Arc<DecodeError>)>,
+    ) -> Snapshot {
+        Snapshot {
+            unreadable: unreadable.into_iter().collect(),
+            ..self
         }
     }
 
@@ -80,6 +95,35 @@ impl Snapshot {
     /// The object under a key.
     pub fn get(&self, key: &Key) -> Option<&Arc<CachedObject>> {
         self.objects.get(key.as_bytes()).map(|filed| &filed.0)
+    }
+
+    /// Why what is stored under a key can't be read.
+    pub fn unreadable(&self, key: &Key) -> Option<&Arc<DecodeError>> {
+        self.unreadable.get(key)
+    }
+
+    /// The first value under a prefix that can't be read, from `start` on (inclusive) and up to
+    /// `last` (inclusive), where given.
+    pub fn first_unreadable(
+        &self,
+        prefix: &Prefix,
+        start: Option<&[u8]>,
+        last: Option<&Key>,
+    ) -> Option<&Arc<DecodeError>> {
+        if self.unreadable.is_empty() {
+            return None;
+        }
+        let from = start.map_or(prefix.as_bytes(), |start| start.max(prefix.as_bytes()));
+        let mut rest = self
+            .unreadable
+            .range::<_, [u8]>((Bound::Included(from), Bound::Unbounded));
+        let (key, error) = rest.next()?;
+        (prefix.covers(key) && last.is_none_or(|last| key <= last)).then_some(error)
+    }
+
+    /// How many values can't be read.
+    pub fn unreadable_count(&self) -> usize {
+        self.unreadable.len()
     }
 
     /// How many objects there are.

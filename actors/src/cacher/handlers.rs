@@ -10,6 +10,10 @@ impl Handler<WhereToResume> for Cacher {
 
     fn handle(&mut self, _: WhereToResume, _: &mut Context<Cacher>) -> Option<Place> {
         let generation = self.generation?;
+        if self.store.snapshot().unreadable_count() > 0 {
+            // Only who has read it knows the values that may be read later.
+            return None;
+        }
         Some(Place {
             generation,
             revision: self.store.revision(),
@@ -28,7 +32,7 @@ impl Handler<Replace> for Cacher {
             actix_rt::task::spawn_blocking(move || drop((before, published)));
         }
         self.generation = Some(generation);
-        self.metrics.replaced(self.store.revision());
+        self.metrics.replaced(&self.store.snapshot());
         tracing::debug!(resource = self.shared.resource, generation, "cache filled");
         generation
     }
@@ -43,9 +47,9 @@ impl Handler<Apply> for Cacher {
         }
         let received = message.updates.len();
         let changes = self.store.apply(message.updates, message.up_to);
-        self.metrics
-            .applied(received, changes.len(), self.store.revision());
-        self.shared.publish(changes, self.store.snapshot());
+        let snapshot = self.store.snapshot();
+        self.metrics.applied(received, changes.len(), &snapshot);
+        self.shared.publish(changes, snapshot);
         self.metrics.ring(self.shared.ring_size());
         Ok(())
     }

@@ -93,6 +93,13 @@ impl Interests {
         }
     }
 
+    /// Notes that from this place on nobody may skip what he does not want.
+    pub(crate) fn note_for_all(&mut self, sequence: u64) {
+        for desk in &mut self.desks {
+            desk.pending_from.get_or_insert(sequence);
+        }
+    }
+
     /// The bells to ring: of desks with something to fetch that don't know of it yet, or of all.
     pub(crate) fn bells(&mut self, everybody: bool) -> Vec<Arc<dyn Bell>> {
         let due = |desk: &&mut Desk| !desk.rung && (everybody || desk.pending_from.is_some());

@@ -2,7 +2,7 @@
 
 use metrics::{Counter, Gauge, Unit, counter, describe_counter, describe_gauge, gauge};
 
-use crate::engine::Revision;
+use crate::snapshot::Snapshot;
 
 /// The metrics of one resource's cache.
 pub(crate) struct CacherMetrics {
@@ -10,6 +10,7 @@ pub(crate) struct CacherMetrics {
     received: Counter,
     dispatched: Counter,
     revision: Gauge,
+    unreadable: Gauge,
     ring_events: Gauge,
     ring_bytes: Gauge,
 }
@@ -34,6 +35,10 @@ pub(crate) fn describe() {
     describe_gauge!(
         "apiserver_watch_cache_resource_version",
         "Revision that a watch cache shows, modulo 10^15"
+    );
+    describe_gauge!(
+        "taffrail_unreadable_values",
+        "Values of a resource that are stored and can't be read; lists of it fail until they can"
     );
     describe_counter!(
         BACKFILLED,
@@ -67,22 +72,23 @@ impl CacherMetrics {
             received: counter!("apiserver_watch_cache_events_received_total", &labels),
             dispatched: counter!("apiserver_watch_cache_events_dispatched_total", &labels),
             revision: gauge!("apiserver_watch_cache_resource_version", &labels),
+            unreadable: gauge!("taffrail_unreadable_values", &labels),
             ring_events: gauge!("taffrail_watch_ring_events", &labels),
             ring_bytes: gauge!("taffrail_watch_ring_bytes", &labels),
         }
     }
 
     /// The cache was filled (ME-31).
-    pub(crate) fn replaced(&self, revision: Revision) {
+    pub(crate) fn replaced(&self, snapshot: &Snapshot) {
         self.initializations.increment(1);
-        self.at(revision);
+        self.shows(snapshot);
     }
 
     /// A batch came in (ME-24) and went to the ring (ME-25).
-    pub(crate) fn applied(&self, received: usize, dispatched: usize, revision: Revision) {
+    pub(crate) fn applied(&self, received: usize, dispatched: usize, snapshot: &Snapshot) {
         self.received.increment(received as u64);
         self.dispatched.increment(dispatched as u64);
-        self.at(revision);
+        self.shows(snapshot);
     }
 
     /// The ring holds so much now.
@@ -91,8 +97,10 @@ impl CacherMetrics {
         self.ring_bytes.set(bytes as f64);
     }
 
-    fn at(&self, revision: Revision) {
-        self.revision.set((revision.0 % REVISION_MODULUS) as f64);
+    fn shows(&self, snapshot: &Snapshot) {
+        let revision = snapshot.revision.0 % REVISION_MODULUS;
+        self.revision.set(revision as f64);
+        self.unreadable.set(snapshot.unreadable_count() as f64);
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) use metrics::describe as describe_metrics;
 pub(crate) use metrics::resource_and_group;
 pub use readiness::{NotReady, Readiness};
 pub(crate) use shared::{Horizon, Read, Shared};
-pub(crate) use store::Update;
+pub(crate) use store::{Content, Update};
 
 use crate::exit::ExitGuard;
 use crate::mailbox;

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use super::backfill::{Backfill, Beginning};
 use super::interests::{Bell, DeskId, Interests};
 use super::readiness::Readiness;
+use super::store::Applied;
 use crate::engine::{Key, Prefix, Revision};
 use crate::object::CachedObject;
 use crate::ring::{Change, Evict, Ring, RingBudget, RingEvent};
@@ -307,14 +308,16 @@ impl Shared {
     }
 
     /// A batch of events up to the snapshot's revision.
-    pub(crate) fn publish(&self, changes: Vec<(Revision, Change)>, snapshot: Snapshot) {
+    pub(crate) fn publish(&self, changes: Vec<Applied>, snapshot: Snapshot) {
         let newest = snapshot.revision;
         self.snapshot.store(Some(Arc::new(snapshot)));
         let mut changes = changes.into_iter().peekable();
         loop {
             let piece = changes.by_ref().take(PIECE).collect();
             let is_last = changes.peek().is_none();
-            ring_all(self.append(piece, is_last.then_some(newest)));
+            let (bells, dropped) = self.append(piece, is_last.then_some(newest));
+            drop(dropped);
+            ring_all(bells);
             if is_last {
                 break;
             }
@@ -324,28 +327,42 @@ impl Shared {
         self.budget.settle();
     }
 
-    /// Appends events, notes who wants them, and says whose bell is to be rung.
+    /// Appends events, notes who wants them, and says whose bell is to be rung. Where an event
+    /// can't be shown the ring begins anew behind it, and everybody is to find out, from the
+    /// store's history, whether it was for them.
     fn append(
         &self,
-        changes: Vec<(Revision, Change)>,
+        changes: Vec<Applied>,
         newest: Option<Revision>,
-    ) -> Vec<Arc<dyn Bell>> {
+    ) -> (Vec<Arc<dyn Bell>>, Dropped) {
+        let mut dropped = Vec::new();
         let mut live = self.live.write();
         let Live {
             ring, interests, ..
         } = &mut *live;
-        for (revision, change) in changes {
-            let sequence = ring.push(revision, change);
-            if let Some(event) = ring.get(sequence) {
-                interests.note(event);
+        for applied in changes {
+            match applied {
+                Applied::Change(revision, change) => {
+                    let sequence = ring.push(revision, change);
+                    if let Some(event) = ring.get(sequence) {
+                        interests.note(event);
+                    }
+                }
+                Applied::Break(revision) => {
+                    interests.note_for_all(ring.next());
+                    dropped.append(&mut ring.cut(revision));
+                }
             }
         }
         if let Some(newest) = newest {
             ring.progress(newest);
         }
-        interests.bells(false)
+        (interests.bells(false), dropped)
     }
 }
+
+/// Events that are freed outside of locks.
+type Dropped = Vec<Arc<RingEvent>>;
 
 /// Readers lock, unlock and lock again: between any two of their steps the Cacher may take one of
 /// its own, and tests let it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::engine::{Key, Revision};
-use crate::object::CachedObject;
+use crate::object::{CachedObject, DecodeError};
 use crate::ring::Change;
 use crate::snapshot::{Filed, Snapshot};
 
@@ -12,8 +12,28 @@ use crate::snapshot::{Filed, Snapshot};
 pub(crate) struct Update {
     pub(crate) revision: Revision,
     pub(crate) key: Key,
-    /// The new object; `None` for a deletion.
-    pub(crate) object: Option<Arc<CachedObject>>,
+    pub(crate) content: Content,
+}
+
+/// What an event left at its key.
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    /// An object.
+    Object(Arc<CachedObject>),
+    /// Nothing.
+    Gone,
+    /// Something that can't be read.
+    Unreadable(Arc<DecodeError>),
+}
+
+/// What came of an event.
+#[derive(Clone, Debug)]
+pub(crate) enum Applied {
+    /// A change that can be shown.
+    Change(Revision, Change),
+    /// What was before it, or what is after it, can't be read: nobody here can say what the event
+    /// means to a watcher, and only the store's history has it.
+    Break(Revision),
 }
 
 /// See the module's documentation. It is a snapshot that may still change: publishing one is a
@@ -43,11 +63,7 @@ impl Store {
     ///
     /// What it has seen already is passed over, so that a resumed feed may overlap. An update of
     /// an unknown key is a creation, its deletion nothing (WC-47).
-    pub(crate) fn apply(
-        &mut self,
-        updates: Vec<Update>,
-        up_to: Revision,
-    ) -> Vec<(Revision, Change)> {
+    pub(crate) fn apply(&mut self, updates: Vec<Update>, up_to: Revision) -> Vec<Applied> {
         let seen = self.current.revision;
         let mut changes = Vec::with_capacity(updates.len());
         for update in updates {
@@ -59,23 +75,42 @@ impl Store {
         changes
     }
 
-    fn apply_one(&mut self, update: Update) -> Option<(Revision, Change)> {
-        let previous = match &update.object {
+    fn apply_one(&mut self, update: Update) -> Option<Applied> {
+        let Update {
+            revision,
+            key,
+            content,
+        } = update;
+        let was_unreadable = self.current.unreadable.remove(&key).is_some();
+        let (current, is_unreadable) = match content {
+            Content::Object(object) => (Some(object), false),
+            Content::Gone => (None, false),
+            Content::Unreadable(error) => {
+                self.current.unreadable.insert(key.clone(), error);
+                (None, true)
+            }
+        };
+        let previous = match &current {
             Some(object) => self.current.objects.insert(Filed(Arc::clone(object))),
-            None => Some(self.current.objects.remove(update.key.as_bytes())?),
+            None => self.current.objects.remove(key.as_bytes()),
         };
         let previous = previous.map(|filed| filed.0);
-        self.current.last_event = update.revision;
-        self.current.bytes += wire_bytes(update.object.as_ref());
+        self.current.bytes += wire_bytes(current.as_ref());
         self.current.bytes -= wire_bytes(previous.as_ref());
-        Some((
-            update.revision,
-            Change {
-                key: update.key,
-                current: update.object,
-                previous,
-            },
-        ))
+        if was_unreadable || is_unreadable {
+            self.current.last_event = revision;
+            return Some(Applied::Break(revision));
+        }
+        if current.is_none() && previous.is_none() {
+            return None;
+        }
+        self.current.last_event = revision;
+        let change = Change {
+            key,
+            current,
+            previous,
+        };
+        Some(Applied::Change(revision, change))
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::interests::Interests;
+use super::store::Applied;
 use super::*;
 use crate::engine::{Prefix, Revision};
 use crate::object::{CachedObject, Decode};
@@ -22,24 +23,27 @@ fn put(name: &str, revision: u64) -> Update {
     Update {
         revision: Revision(revision),
         key: key(name),
-        object: Some(object(name, revision)),
+        content: Content::Object(object(name, revision)),
     }
 }
 
 fn delete(name: &str, revision: u64) -> Update {
     Update {
-        object: None,
+        content: Content::Gone,
         ..put(name, revision)
     }
 }
 
 /// Revisions of the change, the object before and the object after.
-fn summary(changes: &[(Revision, Change)]) -> Vec<(u64, Option<u64>, Option<u64>)> {
+fn summary(changes: &[Applied]) -> Vec<(u64, Option<u64>, Option<u64>)> {
     let of = |object: &Option<Arc<CachedObject>>| object.as_ref().map(|object| object.revision.0);
-    let changes = changes.iter();
-    changes
-        .map(|(revision, change)| (revision.0, of(&change.previous), of(&change.current)))
-        .collect()
+    let changes = changes.iter().map(|applied| match applied {
+        Applied::Change(revision, change) => {
+            (revision.0, of(&change.previous), of(&change.current))
+        }
+        Applied::Break(revision) => panic!("a break at {revision}"),
+    });
+    changes.collect()
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(super) struct Replay {
 ///
 /// # Errors
 /// A text for the ERROR event that ends the stream: nothing after an event that can't be read may
-/// be delivered (WA-32, WA-33).
+/// be delivered (WA-32, WA-33). What comes before it is a chunk of its own.
 pub(super) fn replay(
     chunk: HistoryChunk,
     interest: &WatchInterest,
@@ -31,8 +31,20 @@ pub(super) fn replay(
 ) -> Result<Replay, String> {
     let mut events = Vec::with_capacity(chunk.events.len());
     for event in &chunk.events {
-        if interest.scope.covers(&event.key) {
-            events.extend(judge(event, interest, decode)?);
+        if !interest.scope.covers(&event.key) {
+            continue;
+        }
+        match judge(event, interest, decode) {
+            Ok(replayed) => events.extend(replayed),
+            Err(why) => {
+                // A revision is shown as a whole or not at all.
+                events.retain(|shown: &Replayed| shown.revision < event.revision);
+                let reached = Revision(event.revision.0.saturating_sub(1));
+                return match events.is_empty() {
+                    true => Err(why),
+                    false => Ok(Replay { events, reached }),
+                };
+            }
         }
     }
     Ok(Replay {
@@ -185,7 +197,11 @@ mod tests {
         let engine = FakeEngine::new();
         engine.put(&key("ns/a"), "red 1");
         engine.put(&key("ns/b"), "undecodable");
-        let failed = lines(&engine, &interest(Scope::All)).await.unwrap_err();
+        engine.put(&key("ns/c"), "red 3");
+        let before = lines(&engine, &interest(Scope::All)).await.unwrap();
+        assert_eq!(before, ["ADDED ns/a@1 red 1"], "and then");
+        let unread = interest(Scope::Object(key("ns/b")));
+        let failed = lines(&engine, &unread).await.unwrap_err();
         assert!(failed.contains("/registry/things/ns/b"), "{failed}");
     }
 }

@@ -8,13 +8,13 @@ use tokio::sync::watch;
 
 use super::Observed;
 use super::machine::{Failure, Machine, Outcome, State, Step};
+use super::unread::{Page, updates};
+use super::waiting::Waiting;
 use crate::backoff::random_unit;
 use crate::cacher::messages::{Apply, FillFailed, Place, Replace, WhereToResume};
-use crate::cacher::{Cacher, Update};
-use crate::engine::{
-    At, Engine, Event, EventKind, Feed, FeedItem, KeyValue, Prefix, RangeRequest, Revision,
-};
-use crate::object::{CachedObject, Decode, DecodeError};
+use crate::cacher::{Cacher, Content, Update};
+use crate::engine::{At, Engine, Event, Feed, FeedItem, KeyValue, Prefix, RangeRequest, Revision};
+use crate::object::{Decode, DecodeError};
 use crate::slot::Slot;
 use crate::snapshot::Snapshot;
 
@@ -36,24 +36,25 @@ const DECODE_INLINE_BYTES: usize = 256 << 10;
 /// Pages that are being decoded while the next one is read.
 const PAGES_AHEAD: usize = 2;
 
-type Decoded = Result<Vec<Arc<CachedObject>>, DecodeError>;
-
 /// What is under way between two steps.
 struct Work {
     /// Tells of a new life of the Cacher, which knows nothing and must be filled.
     lives: watch::Receiver<u64>,
-    objects: Vec<Arc<CachedObject>>,
-    decoding: VecDeque<JoinHandle<Decoded>>,
+    /// What has been read so far of a list.
+    read: Page,
+    decoding: VecDeque<JoinHandle<Page>>,
     feed: Option<Box<dyn Feed>>,
+    unread: Waiting,
 }
 
 /// Runs for as long as the actor lives.
 pub(super) async fn run(source: Source) {
     let mut work = Work {
         lives: source.cacher.lives(),
-        objects: Vec::new(),
+        read: Page::default(),
         decoding: VecDeque::new(),
         feed: None,
+        unread: Waiting::default(),
     };
     let place = source.cacher.ask_patiently(WhereToResume).await;
     let mut machine = Machine::new(place.unwrap_or(None));
@@ -98,7 +99,7 @@ impl Source {
         work: &mut Work,
     ) -> Result<Outcome, Failure> {
         if start.is_none() {
-            work.objects = Vec::new();
+            work.read = Page::default();
             work.decoding = VecDeque::new();
             work.feed = None;
         }
@@ -124,11 +125,11 @@ impl Source {
     async fn decode_page(&self, items: Vec<KeyValue>, work: &mut Work) -> Result<(), Failure> {
         let bytes: usize = items.iter().map(|item| item.value.len()).sum();
         if bytes <= DECODE_INLINE_BYTES && work.decoding.is_empty() {
-            work.objects.extend(decode_items(&*self.decode, &items)?);
+            work.read.append(Page::decode(&*self.decode, items));
             return Ok(());
         }
         let decode = Arc::clone(&self.decode);
-        let task = actix_rt::task::spawn_blocking(move || decode_items(&*decode, &items));
+        let task = actix_rt::task::spawn_blocking(move || Page::decode(&*decode, items));
         work.decoding.push_back(task);
         while work.decoding.len() > PAGES_AHEAD {
             work.collect_page().await?;
@@ -141,13 +142,18 @@ impl Source {
         while !work.decoding.is_empty() {
             work.collect_page().await?;
         }
-        let objects = std::mem::take(&mut work.objects);
+        let page = std::mem::take(&mut work.read);
+        self.tell_unread(page.unread.iter().map(|(_, error)| error));
+        work.unread.replace(&page);
+        let unread = page.unread.into_iter();
+        let unread = unread.map(|(item, error)| (item.key, error));
+        let fill = move || Snapshot::of(page.objects, revision).with_unreadable(unread);
         let content = if is_large {
-            actix_rt::task::spawn_blocking(move || Snapshot::of(objects, revision))
+            actix_rt::task::spawn_blocking(fill)
                 .await
                 .map_err(|error| Failure::Engine(error.to_string()))?
         } else {
-            Snapshot::of(objects, revision)
+            fill()
         };
         // From here on a life that ends is noticed, this one's answer included.
         work.lives.mark_unchanged();
@@ -170,13 +176,21 @@ impl Source {
         let item = tokio::select! {
             biased;
             _ = work.lives.changed() => return Err(Failure::CacherLost),
+            // It ends only to give up the feed, which may lose what it was about to say.
+            () = work.unread.readable(&*self.decode) => return Ok(Outcome::Readable),
             item = feed.next() => item?,
         };
         let (updates, up_to) = match item {
             FeedItem::Progress(revision) => (Vec::new(), revision),
             FeedItem::Events(events) => {
                 let up_to = events.last().map_or(Revision::ZERO, |event| event.revision);
-                (self.decode_events(events).await?, up_to)
+                let updates = self.decode_events(Arc::clone(&events)).await?;
+                self.tell_unread(updates.iter().filter_map(|update| match &update.content {
+                    Content::Unreadable(error) => Some(error),
+                    Content::Object(_) | Content::Gone => None,
+                }));
+                work.unread.follow(&updates, &events);
+                (updates, up_to)
             }
         };
         let apply = Apply {
@@ -193,13 +207,25 @@ impl Source {
     async fn decode_events(&self, events: Arc<[Event]>) -> Result<Vec<Update>, Failure> {
         let bytes: usize = events.iter().map(|event| event.value.len()).sum();
         if bytes <= DECODE_INLINE_BYTES {
-            return Ok(decode_all(&*self.decode, &events)?);
+            return Ok(updates(&*self.decode, &events));
         }
         let decode = Arc::clone(&self.decode);
-        let task = actix_rt::task::spawn_blocking(move || decode_all(&*decode, &events));
-        Ok(task
-            .await
-            .map_err(|error| Failure::Undecodable(error.to_string()))??)
+        let task = actix_rt::task::spawn_blocking(move || updates(&*decode, &events));
+        task.await
+            .map_err(|error| Failure::Undecodable(error.to_string()))
+    }
+
+    /// A line in the log about values that can't be read, however many they are.
+    fn tell_unread<'e>(&self, mut errors: impl Iterator<Item = &'e Arc<DecodeError>>) {
+        if let Some(first) = errors.next() {
+            tracing::error!(
+                resource = self.resource,
+                values = 1 + errors.count(),
+                first = %first,
+                "stored values can't be read; lists of the resource fail until they can, \
+                 are overwritten or deleted by name"
+            );
+        }
     }
 
     fn is_watching(&self) -> bool {
@@ -241,36 +267,7 @@ impl Work {
         let decoded = task
             .await
             .map_err(|error| Failure::Undecodable(error.to_string()))?;
-        self.objects.extend(decoded?);
+        self.read.append(decoded);
         Ok(())
     }
-}
-
-impl From<DecodeError> for Failure {
-    fn from(error: DecodeError) -> Failure {
-        Failure::Undecodable(error.to_string())
-    }
-}
-
-fn decode_items(decode: &dyn Decode, items: &[KeyValue]) -> Decoded {
-    let decoded = items.iter().map(|item| {
-        let object = decode.decode(&item.key, item.revision, &item.value)?;
-        Ok(Arc::new(object))
-    });
-    decoded.collect()
-}
-
-fn decode_all(decode: &dyn Decode, events: &[Event]) -> Result<Vec<Update>, DecodeError> {
-    let decoded = events.iter().map(|event| {
-        let object = match event.kind {
-            EventKind::Put => Some(decode.decode(&event.key, event.revision, &event.value)?),
-            EventKind::Delete => None,
-        };
-        Ok(Update {
-            revision: event.revision,
-            key: event.key.clone(),
-            object: object.map(Arc::new),
-        })
-    });
-    decoded.collect()
 }

@@ -48,6 +48,9 @@ pub(crate) enum Outcome {
     FeedOpened,
     /// The Cacher has everything up to here.
     Forwarded { up_to: Revision },
+    /// A value that could not be read can be read now: everything is to be read anew, as nothing
+    /// tells what it was meanwhile.
+    Readable,
     /// The step failed.
     Failed(Failure),
 }
@@ -57,7 +60,7 @@ pub(crate) enum Outcome {
 pub(crate) enum Failure {
     /// The events needed to go on are gone: read everything.
     Compacted,
-    /// A stored value can't be decoded.
+    /// What decodes failed itself.
     Undecodable(String),
     /// The engine can't answer now.
     Engine(String),
@@ -143,6 +146,10 @@ impl Machine {
             (Outcome::Forwarded { up_to }, State::Watching { place }) => {
                 self.backoff.succeeded();
                 self.forwarded(place, up_to)
+            }
+            (Outcome::Readable, _) => {
+                self.state = State::Empty;
+                self.start()
             }
             (Outcome::Failed(failure), _) => self.failed(&failure, random),
             // An outcome of a step that this state never asks for: begin anew.

@@ -5,6 +5,8 @@
 //! `drive.rs` does it. Every message to the Cacher is awaited, so a busy Cacher slows the feed
 //! down and no queue grows.
 //!
+//! A value that can't be decoded is handed over as such, and tried again from time to time.
+//!
 //! When it dies, the Cacher goes on serving what it has and the next Reflector continues it; when
 //! the Cacher dies, it fills the next one.
 
@@ -14,6 +16,8 @@ pub(crate) mod machine;
 pub(crate) mod messages;
 #[cfg(test)]
 mod tests;
+mod unread;
+mod waiting;
 
 use std::sync::Arc;
 

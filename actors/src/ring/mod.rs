@@ -80,6 +80,20 @@ impl Ring {
         dropped
     }
 
+    /// Forgets all events, and one more of this revision that can't be held: who has not got past
+    /// it is not served from here any more. It takes a sequence number, so that cursors tell.
+    pub fn cut(&mut self, revision: Revision) -> Vec<Arc<RingEvent>> {
+        let dropped = self.events.drain(..).collect();
+        self.frame_bytes = Arc::default();
+        self.bytes = 0;
+        self.next += 1;
+        self.frames_from = self.next;
+        self.floor = revision;
+        self.newest = self.newest.max(revision);
+        self.has_evicted = true;
+        dropped
+    }
+
     /// Appends an event and returns its sequence number.
     pub fn push(&mut self, revision: Revision, change: Change) -> u64 {
         let sequence = self.next;

@@ -315,7 +315,13 @@ impl House {
         match kind {
             "cacher" => {
                 let readiness = cached.handle.readiness();
-                Some((readiness.is_ready(), readiness.describe()))
+                let mut text = readiness.describe();
+                let snapshot = cached.handle.snapshot();
+                match snapshot.map_or(0, |snapshot| snapshot.unreadable_count()) {
+                    0 => {}
+                    unreadable => text.push_str(&format!(", {unreadable} values can't be read")),
+                }
+                Some((readiness.is_ready(), text))
             }
             // A Reflector that lists shows in its Cacher's readiness; here it is only told.
             "reflector" => Some((true, cached.reflector.lock().describe())),

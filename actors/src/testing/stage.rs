@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{FakeEngine, OneLiners, key, prefix};
-use crate::cacher::{CacherHandle, Shared, Store, Update};
+use crate::cacher::{CacherHandle, Content, Shared, Store, Update};
 use crate::dispatcher::{Caller, StartPoint, WatchStart, Watcher};
 use crate::engine::{At, Event, EventKind, RangeRequest, Revision};
 use crate::object::{CachedObject, Decode};
@@ -57,12 +57,16 @@ impl Stage {
             count_only: false,
         };
         let page = self.engine.range_now(&request).unwrap();
-        let objects = page.items.iter().map(|item| {
-            let object = OneLiners.decode(&item.key, item.revision, &item.value);
-            Arc::new(object.unwrap())
-        });
+        let (mut objects, mut unreadable) = (Vec::new(), Vec::new());
+        for item in &page.items {
+            match OneLiners.decode(&item.key, item.revision, &item.value) {
+                Ok(object) => objects.push(Arc::new(object)),
+                Err(error) => unreadable.push((item.key.clone(), Arc::new(error))),
+            }
+        }
         let mut store = self.store.borrow_mut();
-        store.replace(Snapshot::of(objects, page.revision));
+        let snapshot = Snapshot::of(objects, page.revision);
+        store.replace(snapshot.with_unreadable(unreadable));
         self.cacher.shared.replace(store.snapshot());
     }
 
@@ -93,7 +97,7 @@ impl Stage {
             Update {
                 revision: newest,
                 key: object.key.clone(),
-                object: Some(object),
+                content: Content::Object(object),
             }
         });
         let updates = updates.collect();
@@ -156,14 +160,17 @@ fn decoded(name: &str, value: String) -> Arc<CachedObject> {
 }
 
 fn update(event: &Event) -> Update {
-    let object = (event.kind == EventKind::Put).then(|| {
-        let object = OneLiners.decode(&event.key, event.revision, &event.value);
-        Arc::new(object.unwrap())
-    });
+    let content = match event.kind {
+        EventKind::Put => match OneLiners.decode(&event.key, event.revision, &event.value) {
+            Ok(object) => Content::Object(Arc::new(object)),
+            Err(error) => Content::Unreadable(Arc::new(error)),
+        },
+        EventKind::Delete => Content::Gone,
+    };
     Update {
         revision: event.revision,
         key: event.key.clone(),
-        object,
+        content,
     }
 }
 

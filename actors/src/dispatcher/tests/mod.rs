@@ -4,6 +4,7 @@ mod bookmarks;
 mod lagging;
 mod schedules;
 mod streams;
+mod unreadable;
 
 use std::sync::Arc;
 

@@ -3,11 +3,13 @@
 mod streams;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::*;
 use crate::cacher::{CacherHandle, NotFresh, Readiness};
-use crate::engine::{EngineError, Retention, Revision};
+use crate::engine::{EngineError, Key, Retention, Revision};
+use crate::object::{CachedObject, Decode, DecodeError};
 use crate::testing::{FakeEngine, OneLiners, key, prefix};
 
 const SOON: Duration = Duration::from_secs(10);
@@ -221,28 +223,85 @@ fn an_event_that_was_compacted_away_means_a_new_generation_wa_37() {
     });
 }
 
+/// What the newest picture says of a thing that can't be read.
+fn unreadable(cacher: &CacherHandle, name: &str) -> Option<String> {
+    let snapshot = cacher.snapshot()?;
+    let error = snapshot.unreadable(&key(name))?;
+    Some(error.to_string())
+}
+
 #[test]
-fn an_unreadable_object_keeps_its_resource_from_being_ready_and_says_why_pf_20() {
+fn a_value_that_cannot_be_read_is_told_from_what_is_not_there_pf_20() {
     actix_rt::System::new().block_on(async {
         let engine = FakeEngine::new();
         engine.put(&key("default/a"), "undecodable");
+        engine.put(&key("default/b"), "red");
         let (house, cacher) = house(&engine);
-        let says_why = || match cacher.readiness() {
-            Readiness::Pending { last_error, .. } => {
-                last_error.is_some_and(|error| error.contains("can't be decoded"))
-            }
-            _ => false,
-        };
-        wait_until("the reason", says_why).await;
-        assert!(!house.state().is_ready());
-        // Mended, it comes by itself.
-        engine.put(&key("default/a"), "red");
         cacher.settled().await;
-        assert_eq!(names(&cacher), ["a"]);
+        let why = unreadable(&cacher, "default/a").unwrap();
+        assert!(why.contains("/registry/things/default/a"), "{why}");
+        assert_eq!(names(&cacher), ["b"]);
+        let state = house.state();
+        assert!(state.is_ready());
+        assert!(state.parts[0].text.ends_with("1 values can't be read"));
 
-        // An unreadable event takes readiness away again (WA-33: nothing after it is delivered).
-        engine.put(&key("default/b"), "undecodable");
-        wait_until("the reason", says_why).await;
+        // Overwritten, deleted, and written again: the cache follows.
+        let read = engine.put(&key("default/a"), "red");
+        cacher.fresh(read, SOON).await.unwrap();
+        assert_eq!(names(&cacher), ["a", "b"]);
+        let unread = engine.put(&key("default/b"), "undecodable");
+        let snapshot = cacher.fresh(unread, SOON).await.unwrap();
+        assert_eq!(names(&cacher), ["a"]);
+        let all = prefix();
+        let [a, b, c] = ["a", "b", "c"].map(|name| key(&format!("default/{name}")));
+        let first = |start, last| snapshot.first_unreadable(&all, start, last).is_some();
+        assert!(first(None, None));
+        assert!(first(Some(b.as_bytes()), Some(&b)));
+        assert!(!first(None, Some(&a)));
+        assert!(!first(Some(c.as_bytes()), None));
+        let gone = engine.delete(&key("default/b"));
+        let snapshot = cacher.fresh(gone, SOON).await.unwrap();
+        assert_eq!(snapshot.unreadable_count(), 0);
+        assert_eq!(names(&cacher), ["a"]);
+        house.stop().await;
+    });
+}
+
+/// Can't read anything until it is told to.
+#[derive(Default)]
+struct Locked(AtomicBool);
+
+impl Decode for Locked {
+    fn decode(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &bytes::Bytes,
+    ) -> Result<CachedObject, DecodeError> {
+        let is_open = self.0.load(Ordering::Relaxed);
+        let undecodable = bytes::Bytes::from_static(b"undecodable");
+        let value = if is_open { value } else { &undecodable };
+        OneLiners.decode(key, revision, value)
+    }
+}
+
+#[test]
+fn values_that_can_be_read_later_come_into_the_cache_though_nothing_happens_to_them() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        engine.put(&key("default/a"), "red");
+        let locked = Arc::new(Locked::default());
+        let mut spec = spec(&engine);
+        spec.decode = Arc::clone(&locked) as Arc<dyn Decode>;
+        let house = House::start(config(&engine), vec![spec]).unwrap();
+        let cacher = house.cacher("things").unwrap();
+        cacher.settled().await;
+        let at = engine.put(&key("default/b"), "blue");
+        cacher.fresh(at, SOON).await.unwrap();
+        assert_eq!(cacher.snapshot().unwrap().unreadable_count(), 2);
+        locked.0.store(true, Ordering::Relaxed);
+        wait_until("both", || names(&cacher) == ["a", "b"]).await;
+        assert_eq!(cacher.snapshot().unwrap().unreadable_count(), 0);
         house.stop().await;
     });
 }
@@ -321,15 +380,16 @@ fn a_house_needs_a_system_to_start_its_threads_in() {
 fn a_cache_that_cannot_be_filled_is_waited_for_no_longer_than_asked_and_told_wc_46() {
     actix_rt::System::new().block_on(async {
         let engine = FakeEngine::new();
-        engine.put(&key("ns/a"), "undecodable");
+        let down = EngineError::Unavailable("no answer from it".to_owned());
+        engine.set_down(Some(down));
         let (house, _) = house(&engine);
         let unfilled = house.ready_within(Duration::from_millis(200)).await;
         let [line] = &unfilled.unwrap_err()[..] else {
             panic!("one cache, one line");
         };
         assert!(line.starts_with("things: "), "{line}");
-        assert!(line.contains("/registry/things/ns/a"), "{line}");
-        engine.put(&key("ns/a"), "red");
+        assert!(line.contains("no answer from it"), "{line}");
+        engine.set_down(None);
         assert_eq!(house.ready_within(SOON).await, Ok(()));
     });
 }
