@@ -62,7 +62,9 @@ pub fn interpret(
         StorageErrorKind::Unavailable(text, retry_after) => {
             Status::unavailable(text, retry_after.max(RETRY_AFTER_SECONDS))
         }
-        StorageErrorKind::Internal(text) => Status::internal(text),
+        StorageErrorKind::Unreadable(text) | StorageErrorKind::Internal(text) => {
+            Status::internal(text)
+        }
     })
 }
 
@@ -106,6 +108,7 @@ pub fn goes_in_stream(kind: &StorageErrorKind) -> bool {
         | StorageErrorKind::TooLarge { .. }
         | StorageErrorKind::OutcomeUnknown(_)
         | StorageErrorKind::Unavailable(..)
+        | StorageErrorKind::Unreadable(_)
         | StorageErrorKind::Internal(_) => true,
         StorageErrorKind::KeyNotFound
         | StorageErrorKind::KeyExists

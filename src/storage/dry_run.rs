@@ -73,12 +73,17 @@ impl Storage for DryRun {
         _origin: Origin,
     ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
         async move {
-            // Whatever keeps the key from being read counts as absent (ST-80).
-            if let Ok(Some(existing)) = self.found(key).await {
-                let physical = existing.key.to_string();
-                return Err(self.fault(&physical, StorageErrorKind::KeyExists));
+            match self.found(key).await {
+                Ok(Some(existing)) => {
+                    let physical = existing.key.to_string();
+                    Err(self.fault(&physical, StorageErrorKind::KeyExists))
+                }
+                Err(error) if matches!(error.kind, StorageErrorKind::Unreadable(_)) => {
+                    Err(self.fault(&error.key, StorageErrorKind::KeyExists))
+                }
+                // Whatever else keeps the key from being read counts as absent (ST-80).
+                Ok(None) | Err(_) => self.shown(key, &object, Revision::ZERO),
             }
-            self.shown(key, &object, Revision::ZERO)
         }
         .boxed()
     }
@@ -98,6 +103,20 @@ impl Storage for DryRun {
                 self.fault(&object.key.to_text(), StorageErrorKind::Refused(status))
             })?;
             Ok(object)
+        }
+        .boxed()
+    }
+
+    fn delete_unreadable<'s>(
+        &'s self,
+        key: &'s str,
+        _origin: Origin,
+    ) -> BoxFuture<'s, Result<bool, StorageError>> {
+        async move {
+            match self.found(key).await {
+                Err(error) if matches!(error.kind, StorageErrorKind::Unreadable(_)) => Ok(true),
+                found => found.map(|_| false),
+            }
         }
         .boxed()
     }

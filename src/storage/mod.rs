@@ -238,6 +238,18 @@ pub trait Storage: Send + Sync + 'static {
         validate: &'s mut dyn ValidateDeletion,
     ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>>;
 
+    /// Deletes a value that can't be decoded, without a check of what it holds, as nobody can
+    /// (ST-46). `false` when it can be decoded, or isn't there: then nothing was done, and
+    /// [`Storage::delete`] says more.
+    ///
+    /// # Errors
+    /// A value that can't be transformed: it may be readable with a key of another time.
+    fn delete_unreadable<'s>(
+        &'s self,
+        key: &'s str,
+        origin: Origin,
+    ) -> BoxFuture<'s, Result<bool, StorageError>>;
+
     /// One object, or `None` when the key is absent.
     ///
     /// # Errors
@@ -375,7 +387,10 @@ pub enum StorageErrorKind {
     /// Too many others want the same; text and seconds to wait (429).
     #[error("{0}")]
     Crowded(String, u32),
-    /// A stored value can't be read, or the engine failed (500).
+    /// A stored value can't be decoded (500).
+    #[error("{0}")]
+    Unreadable(String),
+    /// A stored value can't be transformed, or the engine failed (500).
     #[error("{0}")]
     Internal(String),
 }

@@ -175,21 +175,29 @@ impl Harness {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         let observed = Observed::new(engine);
-        Harness::over(layer, observed, keep, Codec::new(pods())).await
+        let harness = Harness::over(layer, observed, keep, Codec::new(pods()));
+        harness.filled().await
     }
 
     /// Another storage over the same store, as a daemon that is configured to store as this
     /// codec does would have it.
     pub async fn stored_by(&self, codec: Codec) -> Harness {
-        Harness::over(self.layer, self.observed.clone(), Box::new(()), codec).await
+        let harness = Harness::over(self.layer, self.observed.clone(), Box::new(()), codec);
+        harness.filled().await
     }
 
-    async fn over(
-        layer: Layer,
-        observed: Arc<Observed>,
-        keep: Box<dyn Any>,
-        codec: Codec,
-    ) -> Harness {
+    /// Another storage over the same store, whose cache is still being filled.
+    pub fn filling(&self) -> Harness {
+        let (observed, codec) = (self.observed.clone(), self.codec.clone());
+        Harness::over(self.layer, observed, Box::new(()), codec)
+    }
+
+    async fn filled(self) -> Harness {
+        self.house.all_ready().await;
+        self
+    }
+
+    fn over(layer: Layer, observed: Arc<Observed>, keep: Box<dyn Any>, codec: Codec) -> Harness {
         let engine: Arc<dyn Engine> = observed.clone();
         let faulty = Arc::new(Faulty::default());
         let keys = Keys::new("/registry", pods().key_prefix).unwrap();
@@ -204,7 +212,6 @@ impl Harness {
             decode: decoder.clone(),
         };
         let house = House::start(HouseConfig::of(engine.clone(), RETENTION), vec![spec]).unwrap();
-        house.all_ready().await;
         house.begin_expiry();
         let writers = Some(house.writers("base"));
         let lessor = house.lessor("base").unwrap();

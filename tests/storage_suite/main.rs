@@ -10,6 +10,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod dry_run;
+mod foreign;
 mod forms;
 mod harness;
 mod leases;
@@ -142,6 +143,13 @@ on_every_layer! {
         st_57_pf_5_an_update_without_a_ttl_makes_the_object_permanent,
         st_55_pf_5_op_5_an_update_that_changes_nothing_keeps_the_lease,
         op_1_objects_share_a_lease_and_take_another_when_it_is_gone,
+    },
+    foreign::{
+        pf_20_a_value_that_cannot_be_read_fails_what_shows_it_and_nothing_else,
+        kv_21_a_value_that_cannot_be_read_is_never_lost_nor_overwritten,
+        rg_15_a_value_that_cannot_be_read_is_deleted_by_its_name,
+        wa_33_watches_end_with_an_error_where_a_value_cannot_be_read,
+        ts_29_values_that_cannot_be_transformed_are_never_deleted,
     },
     forms::{
         kv_23_what_was_stored_in_another_form_is_read_and_rewritten_by_updates,

@@ -2,7 +2,7 @@
 //! lags.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use actors::engine::{
@@ -18,7 +18,11 @@ pub struct Observed {
     inner: Arc<dyn Engine>,
     reads: AtomicUsize,
     held: watch::Sender<bool>,
+    refuses_fills: AtomicBool,
 }
+
+/// Items of one page when a cache is filled; no list of a check asks for so many.
+const FILL_ITEMS: usize = 2_048;
 
 impl Observed {
     pub fn new(inner: Arc<dyn Engine>) -> Arc<Observed> {
@@ -26,7 +30,13 @@ impl Observed {
             inner,
             reads: AtomicUsize::new(0),
             held: watch::Sender::new(false),
+            refuses_fills: AtomicBool::new(false),
         })
+    }
+
+    /// Whether caches that begin can be filled.
+    pub fn refuse_fills(&self, refuses: bool) {
+        self.refuses_fills.store(refuses, Ordering::SeqCst);
     }
 
     /// How often keys, ranges or history were read so far.
@@ -69,6 +79,10 @@ impl Engine for Observed {
 
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, EngineError>> {
         self.count();
+        if request.limit == FILL_ITEMS && self.refuses_fills.load(Ordering::SeqCst) {
+            let refused = EngineError::Unavailable("no fills today".to_owned());
+            return std::future::ready(Err(refused)).boxed();
+        }
         self.inner.range(request)
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actors::engine::{Key, Revision};
 use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, FutureExt};
 use jiff::Timestamp;
@@ -16,8 +17,8 @@ use crate::registry::deletion::{Verdict, judge};
 use crate::registry::errors::Verb;
 use crate::registry::strategy::Endpoint;
 use crate::storage::{
-    Current, DeleteRequest, Preconditions, StorageErrorKind, UpdateFunction, UpdateRequest,
-    Updated, ValidateDeletion,
+    Current, DeleteRequest, Preconditions, StorageError, StorageErrorKind, UpdateFunction,
+    UpdateRequest, Updated, ValidateDeletion,
 };
 
 /// The answer to a deletion (API-109, RG-10).
@@ -75,11 +76,16 @@ impl RegistryStore {
             match deleting.try_remove().await? {
                 Step::Done(deletion) => return Ok(deletion),
                 Step::Other => {}
+                Step::Unreadable(error) => match deleting.try_remove_unread(error).await? {
+                    Step::Done(deletion) => return Ok(deletion),
+                    // It can be read by now.
+                    Step::Other | Step::Unreadable(_) => continue,
+                },
             }
             match deleting.try_mark().await? {
                 Step::Done(deletion) => return Ok(deletion),
                 // It has changed in between: what holds it, or what it is.
-                Step::Other => {}
+                Step::Other | Step::Unreadable(_) => {}
             }
         }
     }
@@ -91,6 +97,8 @@ enum Step {
     Done(Deletion),
     /// The object needs another step.
     Other,
+    /// What is stored is no object that could be read.
+    Unreadable(StorageError),
 }
 
 /// One deletion.
@@ -112,8 +120,44 @@ impl Deleting<'_> {
         match self.remove(Preconditions::default(), &mut check).await {
             Ok(object) => Ok(Step::Done(self.removed(object)?)),
             Err(_) if check.held => Ok(Step::Other),
+            Err(error) if matches!(error.kind, StorageErrorKind::Unreadable(_)) => {
+                Ok(Step::Unreadable(error))
+            }
             Err(error) => Err(self.store.fault(error, Verb::Delete, self.name)),
         }
+    }
+
+    /// Removes what nobody can read by its name alone: finalizers, owners and whatever else might
+    /// hold it are as unreadable as the rest. Not where the client wants something of it to be
+    /// checked first.
+    async fn try_remove_unread(&self, unread: StorageError) -> Result<Step, Box<Status>> {
+        let fault = |error| self.store.fault(error, Verb::Delete, self.name);
+        let Preconditions {
+            uid,
+            resource_version,
+        } = &self.options.preconditions;
+        if uid.is_some() || resource_version.is_some() {
+            return Err(fault(unread));
+        }
+        let target = self.store.target(self.request.dry_run);
+        let origin = self.request.context.origin();
+        let removing = target.delete_unreadable(self.key, origin);
+        if !removing.await.map_err(fault)? {
+            return Ok(Step::Other);
+        }
+        let definition = self.store.definition();
+        let mut shown = Object::default();
+        shown.set_type(definition.kind, &definition.api_version());
+        shown.set_meta("name", self.name);
+        shown.set_meta("namespace", self.request.namespace.unwrap_or_default());
+        let key = Key::new(&unread.key);
+        let object = self.store.codec.wire(&key, &shown, Revision::ZERO);
+        let object = object.map_err(|error| Box::new(Status::internal(error)))?;
+        let removed = self.removed(Arc::new(object))?;
+        Ok(Step::Done(Deletion {
+            answer: Answer::Status(Box::new(self.success(""))),
+            ..removed
+        }))
     }
 
     /// Marks the object if that is the verdict on it, and removes it if the mark was all.
@@ -172,7 +216,7 @@ impl Deleting<'_> {
         &self,
         preconditions: Preconditions,
         check: &mut dyn ValidateDeletion,
-    ) -> Result<Arc<CachedObject>, crate::storage::StorageError> {
+    ) -> Result<Arc<CachedObject>, StorageError> {
         let request = DeleteRequest {
             key: self.key.to_owned(),
             preconditions,
@@ -190,19 +234,25 @@ impl Deleting<'_> {
         let definition = self.store.definition();
         let answer = match definition.returns_deleted {
             true => Answer::Object,
-            false => Answer::Status(Box::new(Status::success(StatusDetails {
-                name: self.name.to_owned(),
-                group: definition.group.to_owned(),
-                kind: definition.plural.to_owned(),
-                uid: tree(&object)?.uid().to_owned(),
-                ..StatusDetails::default()
-            }))),
+            false => Answer::Status(Box::new(self.success(tree(&object)?.uid()))),
         };
         Ok(Deletion {
             object,
             answer,
             removed: true,
             accepted: false,
+        })
+    }
+
+    /// The Status of a removal.
+    fn success(&self, uid: &str) -> Status {
+        let definition = self.store.definition();
+        Status::success(StatusDetails {
+            name: self.name.to_owned(),
+            group: definition.group.to_owned(),
+            kind: definition.plural.to_owned(),
+            uid: uid.to_owned(),
+            ..StatusDetails::default()
         })
     }
 

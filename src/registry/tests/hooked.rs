@@ -55,6 +55,14 @@ impl Storage for Hooked {
         self.inner.delete(request, validate)
     }
 
+    fn delete_unreadable<'s>(
+        &'s self,
+        key: &'s str,
+        origin: Origin,
+    ) -> BoxFuture<'s, Result<bool, StorageError>> {
+        self.inner.delete_unreadable(key, origin)
+    }
+
     fn get(
         &self,
         request: GetRequest,

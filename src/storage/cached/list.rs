@@ -153,6 +153,10 @@ impl Cached {
                 tokio::task::yield_now().await;
             }
         }
+        let unreadable = snapshot.first_unreadable(prefix, start, last.as_ref());
+        if let Some(error) = unreadable {
+            return Err(self.unreadable(error));
+        }
         let behind = last.filter(|_| objects.next().is_some());
         self.store.metrics.cache_list(fetched, items.len());
         let Some(last) = behind else {
@@ -187,6 +191,9 @@ impl Cached {
         revision: Revision,
     ) -> Result<ObjectList, StorageError> {
         let key = self.store.keys.object(&request.key)?;
+        if let Some(error) = snapshot.unreadable(&key) {
+            return Err(self.unreadable(error));
+        }
         let object = snapshot.get(&key);
         let items: Vec<_> = object
             .filter(|object| request.predicate.matches(object))

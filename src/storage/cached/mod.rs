@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use actors::cacher::{CacherHandle, NotFresh, Readiness};
 use actors::dispatcher::{StartPoint, WatchStart};
-use actors::engine::{FeedProgress, Origin, Position, Prefix, Revision};
-use actors::object::CachedObject;
+use actors::engine::{FeedProgress, Key, Origin, Position, Prefix, Revision};
+use actors::object::{CachedObject, DecodeError};
 use actors::snapshot::Snapshot;
 use actors::watch::{Everything, WatchInterest};
 use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
@@ -218,6 +218,8 @@ impl Cached {
             },
         };
         match fresh {
+            // The store says what is wrong with it, or what it is by now.
+            Ok(fresh) if fresh.snapshot.unreadable(&key).is_some() => self.store.get(request).await,
             Ok(fresh) => Ok(fresh.snapshot.get(&key).cloned()),
             Err(error) if matches!(error.kind, StorageErrorKind::NotReady { .. }) => {
                 self.store.get(request).await
@@ -285,10 +287,32 @@ impl Cached {
             }
             (Asked::At(revision), _) => self.not_older_than(revision).await?,
         };
+        self.check_readable(&fresh.snapshot, prefix, !request.recursive)?;
         Ok(StartPoint::Initial {
             snapshot: fresh.snapshot,
             end_bookmark: ends.then_some(fresh.revision),
         })
+    }
+
+    /// Refuses to show a state of which a part can't be read (PF-20, LI-16): of everything below
+    /// a prefix, or of the one object at it.
+    fn check_readable(
+        &self,
+        snapshot: &Snapshot,
+        prefix: &Prefix,
+        is_one: bool,
+    ) -> Result<(), StorageError> {
+        let unreadable = match is_one {
+            true => snapshot.unreadable(&Key::new(prefix.as_bytes())),
+            false => snapshot.first_unreadable(prefix, None, None),
+        };
+        unreadable.map_or(Ok(()), |error| Err(self.unreadable(error)))
+    }
+
+    fn unreadable(&self, error: &DecodeError) -> StorageError {
+        self.store.metrics.decode_error();
+        let kind = StorageErrorKind::Internal(error.to_string());
+        self.store.fault(&error.key, kind)
     }
 
     async fn start_after(
@@ -354,6 +378,14 @@ impl Storage for Cached {
         self.store.delete(request, validate)
     }
 
+    fn delete_unreadable<'s>(
+        &'s self,
+        key: &'s str,
+        origin: Origin,
+    ) -> BoxFuture<'s, Result<bool, StorageError>> {
+        self.store.delete_unreadable(key, origin)
+    }
+
     fn get(
         &self,
         request: GetRequest,
@@ -387,8 +419,9 @@ impl Storage for Cached {
                 return self.store.stats().await;
             }
             let fresh = self.consistent().await?;
+            let objects = fresh.snapshot.len() + fresh.snapshot.unreadable_count();
             Ok(Stats {
-                object_count: fresh.snapshot.len() as u64,
+                object_count: objects as u64,
                 average_object_bytes: fresh.snapshot.average_bytes(),
             })
         }

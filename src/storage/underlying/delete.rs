@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::{Change, Expect, Key, Mutation};
+use actors::engine::{At, Change, Expect, Key, Mutation, Origin, Outcome};
 use actors::object::CachedObject;
 
 use super::{State, Underlying};
@@ -38,6 +38,38 @@ impl Underlying {
                 // The last content at the deletion's own revision (ST-42, PF-1).
                 Ok(event) => return Ok(Arc::new(object.at(event.revision))),
                 Err(current) => state = current,
+            }
+        }
+    }
+
+    /// Deletes what can't be decoded, as long as it stays the same (ST-46, RG-15).
+    pub(super) async fn delete_unread(
+        &self,
+        key: &str,
+        origin: Origin,
+    ) -> Result<bool, StorageError> {
+        let key = self.keys.object(key)?;
+        loop {
+            let answer = self.engine.get(key.clone(), At::Latest).await;
+            let answer = answer.map_err(|error| self.engine_fault(&key.to_text(), error))?;
+            let Some(item) = answer.item else {
+                return Ok(false);
+            };
+            match self.object_of(&item) {
+                Ok(_) => return Ok(false),
+                Err(error) if matches!(error.kind, StorageErrorKind::Unreadable(_)) => {}
+                Err(error) => return Err(error),
+            }
+            let mutation = Mutation {
+                key: key.clone(),
+                expect: Expect::Unchanged(item.revision),
+                change: Change::Delete,
+                origin: origin.clone(),
+            };
+            if let Outcome::Committed(event) = self.outcome("delete", mutation).await? {
+                let revision = event.revision.0;
+                tracing::warn!(%key, revision, "deleted a value that could not be decoded");
+                return Ok(true);
             }
         }
     }

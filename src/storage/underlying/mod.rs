@@ -183,22 +183,13 @@ impl Underlying {
         self.metrics.decode_error();
         self.fault(
             &error.key.clone(),
-            StorageErrorKind::Internal(error.to_string()),
+            StorageErrorKind::Unreadable(error.to_string()),
         )
     }
 
     /// A stored value as an object with its plain bytes, as it was when the store was at `seen`.
     fn state_of(&self, item: &KeyValue, seen: Revision) -> Result<State, StorageError> {
-        let (plain, stale) = self
-            .decoder
-            .transformer
-            .transform_from_storage(&item.key, &item.value)
-            .map_err(|error| {
-                self.fault(
-                    &error.key.clone(),
-                    StorageErrorKind::Internal(error.to_string()),
-                )
-            })?;
+        let (plain, stale) = self.plain_of(item)?;
         let object = self
             .decoder
             .codec
@@ -214,10 +205,22 @@ impl Underlying {
     }
 
     pub(super) fn object_of(&self, item: &KeyValue) -> Result<Arc<CachedObject>, StorageError> {
+        let plain = self.plain_of(item)?.0;
         self.decoder
-            .decode(&item.key, item.revision, &item.value)
+            .codec
+            .decode(&item.key, item.revision, &plain)
             .map(Arc::new)
             .map_err(|error| self.decode_fault(error))
+    }
+
+    /// The plain bytes of a stored value, and whether they should be written anew.
+    fn plain_of(&self, item: &KeyValue) -> Result<(Bytes, bool), StorageError> {
+        let transformer = &self.decoder.transformer;
+        let plain = transformer.transform_from_storage(&item.key, &item.value);
+        plain.map_err(|error| {
+            let kind = StorageErrorKind::Internal(error.to_string());
+            self.fault(&error.key, kind)
+        })
     }
 
     /// A state that a cache suggests, as if it were stored in today's form.
@@ -250,9 +253,18 @@ impl Underlying {
         operation: &'static str,
         mutation: Mutation,
     ) -> Result<Result<Event, State>, StorageError> {
+        let outcome = self.outcome(operation, mutation).await?;
+        self.in_the_way(outcome)
+    }
+
+    async fn outcome(
+        &self,
+        operation: &'static str,
+        mutation: Mutation,
+    ) -> Result<Outcome, StorageError> {
         let key = mutation.key.clone();
         let answer = self.submit(operation, mutation).await;
-        self.interpret(&key, answer)
+        answer.map_err(|error| self.engine_fault(&key.to_text(), error))
     }
 
     async fn submit(
@@ -270,12 +282,8 @@ impl Underlying {
         answer
     }
 
-    fn interpret(
-        &self,
-        key: &Key,
-        answer: Result<Outcome, EngineError>,
-    ) -> Result<Result<Event, State>, StorageError> {
-        match answer.map_err(|error| self.engine_fault(&key.to_text(), error))? {
+    fn in_the_way(&self, outcome: Outcome) -> Result<Result<Event, State>, StorageError> {
+        match outcome {
             Outcome::Committed(event) => Ok(Ok(event)),
             Outcome::Refused {
                 current: Some(item),
@@ -294,7 +302,7 @@ impl Underlying {
         key: &Key,
         wish: Wish,
         origin: &Origin,
-    ) -> Result<Result<Event, State>, StorageError> {
+    ) -> Result<Outcome, StorageError> {
         let Wish { expect, plain, ttl } = wish;
         let value = self
             .decoder
@@ -325,7 +333,9 @@ impl Underlying {
                     leases_left -= 1;
                     self.lessor.forget(lease);
                 }
-                answer => return self.interpret(key, answer),
+                answer => {
+                    return answer.map_err(|error| self.engine_fault(&key.to_text(), error));
+                }
             }
         }
     }
@@ -375,8 +385,9 @@ impl Underlying {
             ttl,
         };
         match self.put("create", &key, wish, &origin).await? {
-            Ok(event) => self.written(&key, event.revision, plain),
-            Err(_) => Err(self.fault(&key.to_text(), StorageErrorKind::KeyExists)),
+            Outcome::Committed(event) => self.written(&key, event.revision, plain),
+            // Whatever it is that is there, readable or not.
+            Outcome::Refused { .. } => Err(self.fault(&key.to_text(), StorageErrorKind::KeyExists)),
         }
     }
 
@@ -467,6 +478,14 @@ impl Storage for Underlying {
         validate: &'s mut dyn ValidateDeletion,
     ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
         self.delete_object(request, validate).boxed()
+    }
+
+    fn delete_unreadable<'s>(
+        &'s self,
+        key: &'s str,
+        origin: Origin,
+    ) -> BoxFuture<'s, Result<bool, StorageError>> {
+        self.delete_unread(key, origin).boxed()
     }
 
     fn get(

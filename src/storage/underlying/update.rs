@@ -159,7 +159,7 @@ impl Underlying {
                 Finishing::new(put.boxed()).await?
             }
         };
-        match answer {
+        match self.in_the_way(answer)? {
             Ok(event) => {
                 let object = self.written(key, event.revision, plain)?;
                 if let Some(turn) = turn.take() {

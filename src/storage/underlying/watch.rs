@@ -256,6 +256,16 @@ impl Follower {
             EventKind::Put => Some(decode(event.revision, &event.value)?),
             EventKind::Delete => None,
         };
+        let selects_all = self.interest.predicate.identity().is_empty();
+        if selects_all && let Some(object) = &current {
+            // What it was before does not matter, only whether it was (WA-21).
+            let kind = match event.prev_revision {
+                Revision::ZERO => WatchEventKind::Added,
+                _ => WatchEventKind::Modified,
+            };
+            let covers = self.interest.scope.covers(&event.key);
+            return Ok(covers.then(|| self.show(kind, object, event.revision)));
+        }
         let previous = match (&event.previous, event.prev_revision) {
             (Some(value), revision) => Some(decode(revision, value)?),
             (None, Revision::ZERO) => None,
@@ -273,12 +283,13 @@ impl Follower {
             current.as_deref(),
             previous.as_deref(),
         );
-        Ok(found.map(|(kind, object)| {
-            let first = std::mem::take(&mut self.first);
-            self.interest
-                .projection
-                .frame(kind, object, event.revision, first)
-        }))
+        Ok(found.map(|(kind, object)| self.show(kind, object, event.revision)))
+    }
+
+    fn show(&mut self, kind: WatchEventKind, object: &CachedObject, revision: Revision) -> Bytes {
+        let first = std::mem::take(&mut self.first);
+        let projection = &self.interest.projection;
+        projection.frame(kind, object, revision, first)
     }
 }
 
