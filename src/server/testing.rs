@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{Engine, Retention};
-use actors::supervisor::{CacherSpec, House, HouseConfig};
+use actors::supervisor::{House, HouseConfig};
 
 use crate::registry::{Catalog, DEFINITIONS};
-use crate::storage::factory::{DEFAULT_ROOT, Engines, StorageFactory, StorageOptions, StoragePlan};
+use crate::storage::factory::{DEFAULT_ROOT, Engines, StorageFactory, StorageOptions};
 use crate::storage::memory::MemoryEngine;
 use crate::storage::transformer::Identity;
 
@@ -20,6 +20,25 @@ pub(super) struct Stored {
 
 /// All resources; with `cached`, behind caches that are filled.
 pub(super) async fn stored(cached: bool) -> Stored {
+    let stored = assembled(cached, None);
+    stored.house.all_ready().await;
+    stored
+}
+
+/// All resources behind caches, of which that of one resource can't be filled.
+pub(super) async fn stored_without_cache_of(resource: &str) -> Stored {
+    let closed: Arc<dyn Engine> = MemoryEngine::new();
+    closed.close().await;
+    let stored = assembled(true, Some((resource, closed)));
+    for cacher in stored.house.cachers() {
+        if cacher.resource() != resource {
+            cacher.settled().await;
+        }
+    }
+    stored
+}
+
+fn assembled(cached: bool, unfilled: Option<(&str, Arc<dyn Engine>)>) -> Stored {
     let engine: Arc<dyn Engine> = MemoryEngine::new();
     let factory = StorageFactory::new(StorageOptions::default(), DEFINITIONS).expect("a factory");
     let engines = Engines::of(engine.clone());
@@ -28,11 +47,17 @@ pub(super) async fn stored(cached: bool) -> Stored {
         age: Duration::from_secs(3600),
         bytes: 1 << 30,
     };
-    let specs: Vec<CacherSpec> = plans.iter().map(StoragePlan::cacher_spec).collect();
-    let specs = if cached { specs } else { Vec::new() };
+    let specs = plans.iter().filter(|_| cached).map(|plan| {
+        let mut spec = plan.cacher_spec();
+        if let Some((resource, engine)) = &unfilled
+            && spec.resource == *resource
+        {
+            spec.engine = Arc::clone(engine);
+        }
+        spec
+    });
     let config = HouseConfig::of(Arc::clone(&engine), retention);
-    let house = House::start(config, specs).expect("a house");
-    house.all_ready().await;
+    let house = House::start(config, specs.collect()).expect("a house");
     let storages = plans
         .iter()
         .map(|plan| (plan.definition(), plan.build(&house)));

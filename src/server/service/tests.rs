@@ -11,7 +11,7 @@ use crate::server::auth::{AdminToken, Authenticator};
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::health::Health;
 use crate::server::heavy::HeavyWork;
-use crate::server::testing::{Stored, run, stored};
+use crate::server::testing::{Stored, run, stored, stored_without_cache_of};
 use crate::storage::rewrite::Rewriter;
 
 /// A service over a store in memory, filled caches included.
@@ -503,8 +503,7 @@ fn a_watch_for_less_than_no_time_ends_at_once_wa_2() {
 #[test]
 fn a_cache_that_can_not_be_filled_refuses_for_its_resource_alone_pf_13_wc_42() {
     run(async {
-        let stored = stored(true).await;
-        let engine = Arc::clone(&stored.engine);
+        let stored = stored_without_cache_of("secrets").await;
         let service = over(stored, InFlightLimits::default());
         let namespace = r#"{"metadata":{"name":"default"}}"#;
         call(&service, "POST", "/api/v1/namespaces", namespace).await;
@@ -512,23 +511,7 @@ fn a_cache_that_can_not_be_filled_refuses_for_its_resource_alone_pf_13_wc_42() {
         let secret = |name: &str| format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
         let good = call(&service, "POST", SECRETS, &secret("good")).await;
         assert_eq!(good.code, 201, "{}", good.text);
-        let garbage = Mutation {
-            key: Key::new("/registry/secrets/elsewhere/bad"),
-            expect: Expect::Absent,
-            change: Change::Put {
-                value: "no secret".into(),
-                lease: LeaseId::default(),
-            },
-            origin: Origin::default(),
-        };
-        engine.commit(garbage).await.expect("a commit");
-        let refused = loop {
-            let got = call(&service, "GET", SECRETS, "").await;
-            match got.code {
-                200 => tokio::task::yield_now().await,
-                _ => break got,
-            }
-        };
+        let refused = call(&service, "GET", SECRETS, "").await;
         let watch = format!("{SECRETS}?watch=true");
         let everywhere = "/api/v1/secrets?watch=true&resourceVersion=1".to_owned();
         let named = format!("{SECRETS}?fieldSelector=metadata.name=good&limit=1");
@@ -558,4 +541,95 @@ fn a_cache_that_can_not_be_filled_refuses_for_its_resource_alone_pf_13_wc_42() {
         assert_eq!(call(&service, "DELETE", &path, "").await.code, 200);
         assert_eq!(call(&service, "POST", CMS, &secret("a")).await.code, 201);
     });
+}
+
+/// PF-20, LI-16, RG-15, WA-6, KV-21: as an operator and a client see it.
+#[test]
+fn a_value_that_can_not_be_read_fails_lists_of_it_and_is_deleted_by_name_pf_20_rg_15() {
+    run(async {
+        for cached in [true, false] {
+            let stored = stored(cached).await;
+            let engine = Arc::clone(&stored.engine);
+            let service = over(stored, InFlightLimits::default());
+            let namespace = r#"{"metadata":{"name":"default"}}"#;
+            call(&service, "POST", "/api/v1/namespaces", namespace).await;
+            const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+            let secret = |name: &str| format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
+            let good = call(&service, "POST", SECRETS, &secret("good")).await;
+            assert_eq!(good.code, 201, "{}", good.text);
+            let key = "/registry/secrets/default/bad";
+            let garbage = Mutation {
+                key: Key::new(key),
+                expect: Expect::Absent,
+                change: Change::Put {
+                    value: "no secret".into(),
+                    lease: LeaseId::default(),
+                },
+                origin: Origin::default(),
+            };
+            engine.commit(garbage).await.expect("a commit");
+            let path = format!("{SECRETS}/bad");
+            let conditional = r#"{"preconditions":{"uid":"x"}}"#;
+            let label = r#"{"metadata":{"labels":{"a":"b"}}}"#;
+            for (method, target, body) in [
+                ("GET", SECRETS, ""),
+                ("GET", "/api/v1/secrets", ""),
+                ("GET", &path, ""),
+                ("PUT", &path, &secret("bad")),
+                ("PATCH", &path, label),
+                ("DELETE", &path, conditional),
+                ("DELETE", SECRETS, ""),
+            ] {
+                let form = match method {
+                    "PATCH" => "application/merge-patch+json",
+                    _ => "application/json",
+                };
+                let request = request(method, target).header("Content-Type", form);
+                let got = send(&service, request, body).await;
+                assert_eq!(got.code, 500, "{method} {target}: {}", got.text);
+                assert_eq!(got.json()["reason"], "InternalError");
+                let message = got.json()["message"].to_string();
+                assert!(message.contains(key), "{method} {target}: {message}");
+                assert!(!message.contains("no secret"), "{message}");
+            }
+            let taken = call(&service, "POST", SECRETS, &secret("bad")).await;
+            assert_eq!(
+                (taken.code, &taken.json()["reason"]),
+                (409, &"AlreadyExists".into())
+            );
+            let good = call(&service, "GET", &format!("{SECRETS}/good"), "").await;
+            assert_eq!(good.code, 200, "{}", good.text);
+
+            let target = format!("{SECRETS}?watch=true");
+            let request = request("GET", &target).body(RequestBody::Empty);
+            let answer = service.call(request.expect("a request")).await;
+            assert_eq!(answer.status().as_u16(), 200);
+            let frame = first_frame(answer).await;
+            assert!(
+                frame.contains("\"ERROR\"") && frame.contains(key),
+                "{frame}"
+            );
+
+            let dry = call(&service, "DELETE", &format!("{path}?dryRun=All"), "").await;
+            assert_eq!(dry.code, 200, "{}", dry.text);
+            let gone = call(&service, "DELETE", &path, "").await;
+            assert_eq!(gone.code, 200, "{}", gone.text);
+            assert_eq!(gone.json()["status"], "Success");
+            assert_eq!(gone.json()["details"]["name"], "bad");
+            assert_eq!(call(&service, "DELETE", &path, "").await.code, 404);
+            let list = call(&service, "GET", SECRETS, "").await;
+            assert_eq!(list.code, 200, "{}", list.text);
+            assert_eq!(list.json()["items"].as_array().map(Vec::len), Some(1));
+        }
+    });
+}
+
+async fn first_frame(answer: http::Response<ResponseBody>) -> String {
+    let ResponseBody::Watch(mut stream) = answer.into_body() else {
+        panic!("no watch");
+    };
+    let next = std::future::poll_fn(|context| stream.poll_next(&Caller::task(context)));
+    let next = tokio::time::timeout(std::time::Duration::from_secs(20), next).await;
+    let frame = next.expect("in time").expect("a frame");
+    String::from_utf8_lossy(&frame.bytes).into_owned()
 }
