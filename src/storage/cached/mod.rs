@@ -121,13 +121,13 @@ impl Cached {
             .await
     }
 
-    /// The store's newest state as it is there.
-    async fn read_through(&self) -> Result<Fresh, StorageError> {
+    /// The newest state of what a watch is about, as it is in the store.
+    async fn read_through(&self, watch: &WatchRequest) -> Result<Fresh, StorageError> {
         let list = self
             .store
             .get_list(ListRequest {
-                key: self.store.keys.resource().to_owned(),
-                recursive: true,
+                key: watch.key.clone(),
+                recursive: watch.recursive,
                 asked: Asked::Unset,
                 version_match: None,
                 limit: 0,
@@ -274,12 +274,14 @@ impl Cached {
         let ends = request.bookmarks && request.send_initial_events == Some(true);
         let fresh = match (request.asked, request.send_initial_events) {
             // Without the cache's help the store is read for this one client (LI-32).
-            (Asked::Unset, Some(true)) if !self.can_catch_up() => self.read_through().await?,
+            (Asked::Unset, Some(true)) if !self.can_catch_up() => {
+                self.read_through(request).await?
+            }
             (Asked::Unset, Some(true)) => self.consistent().await?,
             // Callers below the HTTP layer that said nothing get any state (WA-5).
             (Asked::Unset | Asked::Any, _) => self.any_state()?,
             (Asked::At(revision), _) if self.is_beyond_reach(revision) => {
-                let fresh = self.read_through().await?;
+                let fresh = self.read_through(request).await?;
                 if fresh.revision < revision {
                     return Err(self.too_large(revision, fresh.revision));
                 }
