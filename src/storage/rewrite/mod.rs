@@ -7,6 +7,9 @@
 //! that last pass, and purged from the files. Nothing is remembered between two runs: what one
 //! that was cut off has done, the next one finds done.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,0 +1,210 @@
+//! Rewriting over an engine in memory, beside others.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use actors::engine::{Change, Engine, Expect, Key, LeaseId, Mutation, Outcome, Prefix};
+use actors::lessor::{LeaseReuse, LessorHandle};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+
+use super::*;
+use crate::api::samples::CONFIGMAPS;
+use crate::storage::codec::Codec;
+use crate::storage::keys::Keys;
+use crate::storage::memory::MemoryEngine;
+use crate::storage::transformer::TransformerSource;
+use crate::storage::underlying::StoredDecoder;
+
+/// More than two pages.
+const VALUES: u64 = 1100;
+
+/// A store of values that one key has written, and a file of keys.
+struct Stage {
+    engine: Arc<MemoryEngine>,
+    encryption: Encryption,
+    path: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+/// A configuration whose providers have these keys, which are as old as their numbers are low.
+fn file(keys: &[u8]) -> String {
+    let mut text = "kind: EncryptionConfig\napiVersion: v1\nresources:\n\
+         - resources: [configmaps]\n  providers:\n"
+        .to_owned();
+    for key in keys {
+        let secret = STANDARD.encode([*key; 32]);
+        text += &format!("  - secretbox: {{keys: [{{name: 'k{key}', secret: '{secret}'}}]}}\n");
+    }
+    text
+}
+
+impl Stage {
+    async fn start() -> Stage {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("encryption.yaml");
+        std::fs::write(&path, file(&[1])).unwrap();
+        let stage = Stage {
+            engine: MemoryEngine::new(),
+            encryption: Encryption::load(&path).unwrap(),
+            path,
+            _folder: folder,
+        };
+        for number in 0..VALUES {
+            stage.put(&format!("c{number:05}"), Expect::Absent).await;
+        }
+        stage
+    }
+
+    async fn put(&self, name: &str, expect: Expect) -> Outcome {
+        let key = Key::new(format!("/registry/configmaps/ns/{name}"));
+        let transformer = self.encryption.transformer_for("", "configmaps");
+        let value = transformer.transform_to_storage(&key, b"value".to_vec());
+        let change = Change::Put {
+            value: value.unwrap(),
+            lease: LeaseId::default(),
+        };
+        let mutation = Mutation {
+            key,
+            expect,
+            change,
+            origin: Origin::default(),
+        };
+        self.engine.commit(mutation).await.unwrap()
+    }
+
+    fn rewriter(&self) -> Arc<Rewriter> {
+        let decoder = StoredDecoder {
+            codec: Codec::new(&CONFIGMAPS),
+            transformer: self.encryption.transformer_for("", "configmaps"),
+        };
+        let keys = Keys::new("/registry", "configmaps").unwrap();
+        let engine: Arc<dyn Engine> = self.engine.clone();
+        let lessor = LessorHandle::new(engine.clone(), LeaseReuse::default());
+        let stores = vec![RewrittenStore {
+            resource: "configmaps".to_owned(),
+            back_end: "base".to_owned(),
+            store: Underlying::new(engine, keys, Arc::new(decoder), lessor, None),
+        }];
+        let rewriter = Rewriter::new(self.encryption.clone(), stores, BTreeMap::new());
+        Arc::new(rewriter)
+    }
+
+    fn newest(&self) -> Revision {
+        self.engine.known(&Prefix::new("")).revision
+    }
+}
+
+async fn last(mut steps: Receiver<Step>) -> Step {
+    let mut last = None;
+    let listening = async {
+        while let Some(step) = steps.recv().await {
+            last = Some(step);
+        }
+    };
+    let listened = tokio::time::timeout(Duration::from_secs(60), listening).await;
+    listened.expect("it should end within a minute");
+    last.unwrap()
+}
+
+fn done(rewritten: u64) -> Step {
+    Step::Done {
+        seen: VALUES,
+        rewritten,
+        compacted_revision: None,
+        reclaimed_bytes: 0,
+        histories: vec!["base".to_owned()],
+    }
+}
+
+#[tokio::test]
+async fn passes_end_with_one_that_finds_nothing_and_the_file_is_read_first_st_56() {
+    let stage = Stage::start().await;
+    assert_eq!(
+        last(stage.rewriter().start(Origin::default())).await,
+        done(0)
+    );
+    std::fs::write(&stage.path, file(&[2, 1])).unwrap();
+    assert_eq!(
+        last(stage.rewriter().start(Origin::default())).await,
+        done(VALUES)
+    );
+    assert_eq!(
+        last(stage.rewriter().start(Origin::default())).await,
+        done(0)
+    );
+}
+
+#[tokio::test]
+async fn others_may_compact_and_write_meanwhile() {
+    let stage = Arc::new(Stage::start().await);
+    std::fs::write(&stage.path, file(&[2, 1])).unwrap();
+    let other = stage.clone();
+    let meddling = tokio::spawn(async move {
+        for number in 0.. {
+            let name = format!("c{:05}", number * 7 % VALUES);
+            let key = Key::new(format!("/registry/configmaps/ns/{name}"));
+            let found = other
+                .engine
+                .get(key, actors::engine::At::Latest)
+                .await
+                .unwrap();
+            let revision = found.item.unwrap().revision;
+            other.put(&name, Expect::Unchanged(revision)).await;
+            other.engine.compact(other.newest()).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    });
+    let told = last(stage.rewriter().start(Origin::default())).await;
+    meddling.abort();
+    assert!(matches!(told, Step::Done { seen: VALUES, .. }), "{told:?}");
+    assert_eq!(
+        last(stage.rewriter().start(Origin::default())).await,
+        done(0)
+    );
+}
+
+#[tokio::test]
+async fn what_can_not_be_read_keeps_the_old_keys_and_all_else_is_rewritten() {
+    let stage = Stage::start().await;
+    let change = Change::Put {
+        value: Bytes::from_static(b"k8s:enc:secretbox:v1:lost:payload"),
+        lease: LeaseId::default(),
+    };
+    let mutation = Mutation {
+        key: Key::new("/registry/configmaps/ns/lost"),
+        expect: Expect::Absent,
+        change,
+        origin: Origin::default(),
+    };
+    stage.engine.commit(mutation).await.unwrap();
+    std::fs::write(&stage.path, file(&[2, 1])).unwrap();
+    let Step::Failed { reason, unreadable } = last(stage.rewriter().start(Origin::default())).await
+    else {
+        panic!("it is not done");
+    };
+    assert!(
+        reason.starts_with("1 values can't be read by any key"),
+        "{reason}"
+    );
+    assert_eq!(unreadable.len(), 1);
+    assert!(
+        unreadable[0].contains("/registry/configmaps/ns/lost"),
+        "{unreadable:?}"
+    );
+    assert_eq!(stage.newest(), Revision(2 * VALUES + 1));
+}
+
+#[tokio::test]
+async fn who_goes_away_stops_it_and_who_comes_back_goes_on() {
+    let stage = Stage::start().await;
+    std::fs::write(&stage.path, file(&[2, 1])).unwrap();
+    let mut steps = stage.rewriter().start(Origin::default());
+    steps.recv().await.unwrap();
+    drop(steps);
+    let Step::Done { rewritten, .. } = last(stage.rewriter().start(Origin::default())).await else {
+        panic!("it is done");
+    };
+    assert!(rewritten < VALUES, "{rewritten}");
+}
