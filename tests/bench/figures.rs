@@ -4,6 +4,7 @@
 //! where: on a disk, not in memory, or durability costs nothing).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod expiry;
 mod fanout;
 #[allow(dead_code, unused_imports)]
 #[path = "../blackbox/harness/mod.rs"]
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 10] = [
     "size",
     "startup",
     "startup-full",
@@ -31,6 +32,7 @@ const PARTS: [&str; 9] = [
     "latency",
     "fanout",
     "resume",
+    "expiry",
 ];
 
 const HELP: &str = "\
@@ -44,6 +46,7 @@ cargo bench [-- PART...]      all parts, or these:
   latency          write to delivery, one watcher
   fanout           5,000 watchers over HTTP/2
   resume           5,000 watches resumed after kill -9
+  expiry           100,000 events (or BENCH_EVENTS) whose leases run out, beside writes and watches
 
 Only when asked for by name, with a table at the end, and with watchload, the load generator of
 its own that WATCHLOAD or the PATH leads to (see README.md):
@@ -105,6 +108,11 @@ async fn main() {
     }
     if wants("resume") {
         resume::measure(5_000, Duration::from_secs(8)).await;
+    }
+    if wants("expiry") {
+        let events = std::env::var("BENCH_EVENTS").ok();
+        let events = events.and_then(|text| text.parse().ok());
+        expiry::measure(events.unwrap_or(100_000)).await;
     }
     let whole = asked.iter().any(|word| word == SET);
     let parts: Vec<_> = watchload::PARTS

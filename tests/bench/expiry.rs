@@ -1,0 +1,261 @@
+//! Many events whose leases run out within a short time, and what writers and watchers of other
+//! objects feel of it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use crate::fanout::number_after;
+use crate::harness::client::Lines;
+use crate::harness::{Call, Client, Daemon, version};
+use crate::load;
+use crate::meter::Sample;
+use crate::report::{Durations, figure, noise, part};
+
+/// Clients that create events.
+const CREATORS: u64 = 32;
+/// Watchers of the events, and of the object that is written meanwhile.
+const WATCHERS: usize = 10;
+/// Writes of that object in a second.
+const RATE: f64 = 50.0;
+/// How long the daemon is watched before anything expires.
+const QUIET: Duration = Duration::from_secs(10);
+/// Events that are created in a second at least, for the choice of their time to live.
+const CREATED_A_SECOND: u64 = 2000;
+
+fn events() -> String {
+    format!("/api/v1/namespaces/{}/events", load::NAMESPACE)
+}
+
+fn event(number: u64) -> serde_json::Value {
+    json!({
+        "metadata": { "name": format!("event-{number:07}") },
+        "involvedObject": { "kind": "Pod", "namespace": load::NAMESPACE, "name": "pod" },
+        "reason": "Measured",
+        "message": "x".repeat(300),
+        "source": { "component": "bench" },
+    })
+}
+
+/// What was felt between two moments.
+struct Felt {
+    writes: Durations,
+    deliveries: Durations,
+}
+
+/// Something that took so long, at this moment after the start.
+type Samples = Vec<(Duration, Duration)>;
+
+/// Creates so many events, waits until they expire, and compares that time with the quiet one
+/// before.
+pub async fn measure(count: u64) {
+    let ttl = 30 + count / CREATED_A_SECOND;
+    part(&format!(
+        "{count} events that expire after {ttl} s, {WATCHERS} watchers of them, and of an object \
+         that is written {RATE} times a second"
+    ));
+    let daemon = Daemon::with(&["--event-ttl", &format!("{ttl}s")]).await;
+    load::namespace(&daemon).await;
+    let object = Call::post(&load::collection(), &load::object(0, "0"));
+    let from = version(&daemon.client().call(object).await.expect(201));
+    let origin = Instant::now();
+    let stop = Arc::new(AtomicBool::new(false));
+    let deliveries = watch_object(&daemon, from, origin).await;
+    let writes = tokio::spawn(write_object(daemon.client(), origin, stop.clone()));
+    let created = create(&daemon, count).await;
+    figure("events created a second", count as f64 / created, "/s", "");
+    let deletions = watch_events(&daemon, count, origin).await;
+    let quiet_from = origin.elapsed();
+    tokio::time::sleep(QUIET).await;
+    let quiet = (quiet_from, origin.elapsed());
+
+    let start = Sample::take(daemon.pid());
+    let resident = daemon.resident();
+    let seen: Vec<Deletions> = join_all(deletions)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    let used = start.until(&Sample::take(daemon.pid()));
+    stop.store(true, Ordering::Relaxed);
+    let writes = writes.await.unwrap();
+    figure(
+        "more memory than before",
+        daemon.resident() - resident,
+        "MiB",
+        "",
+    );
+    drop(daemon);
+    let mut delivered = Vec::new();
+    for watcher in deliveries {
+        delivered.extend(watcher.await.unwrap());
+    }
+
+    let first = seen.iter().map(|seen| seen.first).min().unwrap();
+    let last = seen.iter().map(|seen| seen.last).max().unwrap();
+    assert!(
+        first >= quiet.1,
+        "creating took too long for this time to live"
+    );
+    figure("the first expires after", first.as_secs_f64(), "s", "");
+    figure(
+        "all expire within",
+        (last - first).as_secs_f64(),
+        "s",
+        "< 60",
+    );
+    figure(
+        "CPU of the daemon for 1,000 of them",
+        used.daemon / count as f64 * 1e3,
+        "s",
+        "",
+    );
+    let lost: u64 = seen.iter().map(|seen| seen.lost).sum();
+    figure("deletions lost or repeated", lost as f64, "", "0");
+    let mut quiet = felt(&writes, &delivered, quiet);
+    let mut busy = felt(&writes, &delivered, (first, last));
+    compare("write", &mut quiet.writes, &mut busy.writes);
+    compare("delivery", &mut quiet.deliveries, &mut busy.deliveries);
+    noise(used.other_cores);
+}
+
+fn compare(what: &str, quiet: &mut Durations, busy: &mut Durations) {
+    for (name, share) in [("p50", 0.5), ("p99", 0.99), ("worst", 1.0)] {
+        let (before, during) = (quiet.percentile(share), busy.percentile(share));
+        figure(&format!("{what} {name}, quiet"), before, "ms", "");
+        figure(
+            &format!("{what} {name}, while they expire"),
+            during,
+            "ms",
+            "",
+        );
+        if share < 1.0 {
+            figure(&format!("{what} {name}, ratio"), during / before, "", "");
+        }
+    }
+}
+
+fn felt(writes: &Samples, delivered: &Samples, (from, until): (Duration, Duration)) -> Felt {
+    let within = |samples: &Samples| {
+        let mut durations = Durations::default();
+        let chosen = samples.iter().filter(|(at, _)| (from..until).contains(at));
+        chosen.for_each(|(_, took)| durations.add(*took));
+        durations
+    };
+    Felt {
+        writes: within(writes),
+        deliveries: within(delivered),
+    }
+}
+
+/// Creates all events; how many seconds that took.
+async fn create(daemon: &Daemon, count: u64) -> f64 {
+    let next = Arc::new(AtomicU64::new(0));
+    let start = Instant::now();
+    let creators = (0..CREATORS).map(|_| {
+        let (client, next) = (daemon.client(), next.clone());
+        tokio::spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    return;
+                }
+                let call = Call::post(&events(), &event(number));
+                client.call(call).await.expect(201);
+            }
+        })
+    });
+    for creator in join_all(creators).await {
+        creator.unwrap();
+    }
+    start.elapsed().as_secs_f64()
+}
+
+/// Writes the object in time until told to stop, each time with the moment.
+async fn write_object(client: Client, origin: Instant, stop: Arc<AtomicBool>) -> Samples {
+    let path = format!("{}/{}", load::collection(), load::name(0));
+    let mut samples = Samples::new();
+    let mut ticks = tokio::time::interval(Duration::from_secs_f64(1.0 / RATE));
+    while !stop.load(Ordering::Relaxed) {
+        ticks.tick().await;
+        let sent = origin.elapsed();
+        let body = load::object(0, &sent.as_nanos().to_string());
+        client.call(Call::put(&path, &body)).await.expect(200);
+        samples.push((sent, origin.elapsed() - sent));
+    }
+    samples
+}
+
+/// Follows the object to the end of the stream.
+async fn watch_object(daemon: &Daemon, from: u64, origin: Instant) -> Vec<JoinHandle<Samples>> {
+    let path = format!("{}?watch=1&resourceVersion={from}", load::collection());
+    let follow = async |client: Client| {
+        let mut lines = client.watch(&path).await;
+        tokio::spawn(async move {
+            let mut samples = Samples::new();
+            while let Ok(Some(line)) = lines.next().await {
+                if let Some(stamp) = number_after(&line, "\"stamp\":\"") {
+                    let sent = Duration::from_nanos(stamp);
+                    samples.push((sent, origin.elapsed().saturating_sub(sent)));
+                }
+            }
+            drop(client);
+            samples
+        })
+    };
+    join_all((0..WATCHERS).map(|_| follow(daemon.client()))).await
+}
+
+/// What a watcher of the events saw of their end.
+struct Deletions {
+    first: Duration,
+    last: Duration,
+    lost: u64,
+}
+
+/// Follows the events until all are gone, or nothing more happens.
+async fn watch_events(daemon: &Daemon, count: u64, origin: Instant) -> Vec<JoinHandle<Deletions>> {
+    let client = daemon.client();
+    let list = client.call(Call::get(&format!("{}?limit=1", events())));
+    let from = version(&list.await.expect(200));
+    let path = format!("{}?watch=1&resourceVersion={from}", events());
+    let follow = async |client: Client| {
+        let lines = client.watch(&path).await;
+        tokio::spawn(async move {
+            let seen = deletions(lines, count, origin).await;
+            drop(client);
+            seen
+        })
+    };
+    join_all((0..WATCHERS).map(|_| follow(daemon.client()))).await
+}
+
+async fn deletions(mut lines: Lines, count: u64, origin: Instant) -> Deletions {
+    /// Longer than anything takes to expire.
+    const PATIENCE: Duration = Duration::from_secs(240);
+    let mut gone = BTreeSet::new();
+    let mut repeated = 0;
+    let mut seen = Deletions {
+        first: Duration::MAX,
+        last: Duration::ZERO,
+        lost: count,
+    };
+    while (gone.len() as u64) < count
+        && let Ok(Ok(Some(line))) = tokio::time::timeout(PATIENCE, lines.next()).await
+    {
+        if !line.starts_with(b"{\"type\":\"DELETED\"") {
+            continue;
+        }
+        let number = number_after(&line, "\"name\":\"event-");
+        repeated += u64::from(!gone.insert(number));
+        seen.first = seen.first.min(origin.elapsed());
+        seen.last = origin.elapsed();
+        seen.lost = count - gone.len() as u64 + repeated;
+    }
+    seen
+}
