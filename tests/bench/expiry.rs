@@ -194,9 +194,11 @@ async fn write_object(client: Client, origin: Instant, stop: Arc<AtomicBool>) ->
 /// Follows the object to the end of the stream.
 async fn watch_object(daemon: &Daemon, from: u64, origin: Instant) -> Vec<JoinHandle<Samples>> {
     let path = format!("{}?watch=1&resourceVersion={from}", load::collection());
-    let follow = async |client: Client| {
+    let mut following = Vec::new();
+    for _ in 0..WATCHERS {
+        let client = daemon.client();
         let mut lines = client.watch(&path).await;
-        tokio::spawn(async move {
+        following.push(tokio::spawn(async move {
             let mut samples = Samples::new();
             while let Ok(Some(line)) = lines.next().await {
                 if let Some(stamp) = number_after(&line, "\"stamp\":\"") {
@@ -206,9 +208,9 @@ async fn watch_object(daemon: &Daemon, from: u64, origin: Instant) -> Vec<JoinHa
             }
             drop(client);
             samples
-        })
-    };
-    join_all((0..WATCHERS).map(|_| follow(daemon.client()))).await
+        }));
+    }
+    following
 }
 
 /// What a watcher of the events saw of their end.
@@ -224,15 +226,17 @@ async fn watch_events(daemon: &Daemon, count: u64, origin: Instant) -> Vec<JoinH
     let list = client.call(Call::get(&format!("{}?limit=1", events())));
     let from = version(&list.await.expect(200));
     let path = format!("{}?watch=1&resourceVersion={from}", events());
-    let follow = async |client: Client| {
+    let mut following = Vec::new();
+    for _ in 0..WATCHERS {
+        let client = daemon.client();
         let lines = client.watch(&path).await;
-        tokio::spawn(async move {
+        following.push(tokio::spawn(async move {
             let seen = deletions(lines, count, origin).await;
             drop(client);
             seen
-        })
-    };
-    join_all((0..WATCHERS).map(|_| follow(daemon.client()))).await
+        }));
+    }
+    following
 }
 
 async fn deletions(mut lines: Lines, count: u64, origin: Instant) -> Deletions {

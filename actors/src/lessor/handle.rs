@@ -19,12 +19,18 @@ pub struct LessorHandle {
 struct Shared {
     engine: Arc<dyn Engine>,
     reuse: Mutex<Reuse>,
-    /// Held by who has a lease granted: the others wait for that one.
+    /// Held by who has a lease granted that others may share: they wait for that one.
     granting: tokio::sync::Mutex<()>,
     /// When the first of the leases granted since the actor last looked runs out.
     due: Mutex<Option<Moment>>,
     granted: Notify,
     begun: watch::Sender<bool>,
+}
+
+impl Shared {
+    fn is_shared(&self, ttl: u64) -> bool {
+        self.reuse.lock().shares(ttl)
+    }
 }
 
 impl LessorHandle {
@@ -51,7 +57,11 @@ impl LessorHandle {
         if let Some(lease) = self.shared.reuse.lock().take(ttl, now()) {
             return Ok(lease);
         }
-        let _turn = self.shared.granting.lock().await;
+        let _turn = match self.shared.is_shared(ttl) {
+            true => Some(self.shared.granting.lock().await),
+            // Nobody else could use it.
+            false => None,
+        };
         let wanted = match self.shared.reuse.lock().take_or_want(ttl, now()) {
             Ok(lease) => return Ok(lease),
             Err(wanted) => wanted,

@@ -78,6 +78,11 @@ impl Reuse {
         }
     }
 
+    /// Whether an object that is to live for so many seconds can share its lease.
+    pub(super) fn shares(&self, ttl: u64) -> bool {
+        self.rules.extra(ttl) > 0
+    }
+
     /// The remembered lease, if it will do for an object that is to live for so many seconds.
     pub(super) fn take(&mut self, ttl: u64, now: Instant) -> Option<LeaseId> {
         let Remembered { lease, expires } = self.remembered?;

@@ -40,6 +40,19 @@ fn many_who_ask_at_once_share_one_grant_op_1() {
 }
 
 #[test]
+fn leases_that_nobody_can_share_are_granted_side_by_side_op_2() {
+    actix_rt::System::new().block_on(async {
+        let engine = FakeEngine::new();
+        let lessor = handle(&engine);
+        let mut leases = join_all((0..100).map(|_| lessor.lease(15))).await;
+        leases.sort_by_key(|lease| lease.clone().unwrap());
+        leases.dedup();
+        assert_eq!(leases.len(), 100);
+        assert_eq!(engine.granted(), [15 * SECOND; 100]);
+    });
+}
+
+#[test]
 fn a_failed_grant_fails_who_asked_and_the_next_one_asks_again() {
     actix_rt::System::new().block_on(async {
         let engine = FakeEngine::new();

@@ -83,7 +83,7 @@ impl State {
                 change: Change::Delete,
                 origin: Origin::default(),
             };
-            self.append(wish, now)
+            self.append(wish, lease, now)
         });
         let events = deleted.collect();
         if self.attached.get(&lease).is_none_or(|keys| keys.is_empty()) {

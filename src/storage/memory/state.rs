@@ -76,11 +76,16 @@ impl State {
                 return Err(EngineError::LeaseNotFound(lease));
             }
         }
-        Ok(Outcome::Committed(self.append(mutation, now)))
+        Ok(Outcome::Committed(self.append(
+            mutation,
+            LeaseId::default(),
+            now,
+        )))
     }
 
-    /// Appends what a mutation, whose precondition holds, does to its key.
-    pub(super) fn append(&mut self, mutation: Mutation, now: SystemTime) -> Event {
+    /// Appends what a mutation, whose precondition holds, does to its key; `ended` is the lease
+    /// whose end makes it a delete.
+    pub(super) fn append(&mut self, mutation: Mutation, ended: LeaseId, now: SystemTime) -> Event {
         let before = self.value_at(&mutation.key, self.revision);
         let (prev_revision, create_revision, version) = before.map_or_else(
             || (Revision::ZERO, Revision::ZERO, 0),
@@ -90,9 +95,13 @@ impl State {
         let revision = self.revision.next();
         let (kind, value, lease, version) = match mutation.change {
             Change::Put { value, lease } => (EventKind::Put, value, lease, version + 1),
-            Change::Delete => (EventKind::Delete, Bytes::new(), LeaseId::default(), 0),
+            Change::Delete => (EventKind::Delete, Bytes::new(), ended, 0),
         };
-        self.attach(&mutation.key, held, lease);
+        let attached = match kind {
+            EventKind::Put => lease,
+            EventKind::Delete => LeaseId::default(),
+        };
+        self.attach(&mutation.key, held, attached);
         let created = prev_revision == Revision::ZERO && kind == EventKind::Put;
         let event = Event {
             revision,
