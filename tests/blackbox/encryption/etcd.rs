@@ -94,3 +94,60 @@ async fn daemons_on_one_etcd_share_keys_and_change_them_together_en_1_st_56() {
         assert!(items.iter().all(|item| item["data"] == created[0]["data"]));
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_that_lacks_a_key_shows_nothing_wrong_and_recovers_once_it_has_it_pf_20() {
+    let cluster = tokio::task::spawn_blocking(|| Cluster::single("3.5"));
+    let cluster = cluster.await.unwrap();
+    let known = Keys::new(&[("secrets", &["aesgcm:old=1"])]);
+    let ahead = Keys::new(&[("secrets", &["aesgcm:new=2", "aesgcm:old=1"])]);
+    let servers = format!("--etcd-servers={}", cluster.urls().join(","));
+    let behind = Daemon::with(&[&servers, &known.flag()]).await;
+    let first = Daemon::with(&[&servers, &ahead.flag()]).await;
+    create(&behind.client(), SECRETS, &secret("a", "1")).await;
+    let list = behind.client().call(Call::get(SECRETS)).await.expect(200);
+    let watch = format!("{SECRETS}?watch=1&resourceVersion={}", version(&list));
+    let mut watch = behind.client().watch(&watch).await;
+
+    // Written by a key that one of them has never heard of.
+    let patch = json!({"metadata": {"labels": {"x": "y"}}});
+    let patched = first
+        .client()
+        .call(Call::merge_patch(&secret_path("a"), &patch))
+        .await;
+    let patched = patched.expect(200);
+    let event = watch.event().await;
+    assert_eq!(
+        (&event["type"], &event["object"]["code"]),
+        (&json!("ERROR"), &json!(500))
+    );
+    let message = event["object"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("k8s:enc:aesgcm:v1:new: this key is not"),
+        "{message}"
+    );
+    let client = behind.client();
+    client
+        .call(Call::get(&secret_path("a")))
+        .await
+        .refusal(500, "InternalError");
+    client
+        .call(Call::get(SECRETS))
+        .await
+        .refusal(500, "InternalError");
+    let patch = Call::merge_patch(&secret_path("a"), &json!({"data": null}));
+    client.call(patch).await.refusal(500, "InternalError");
+
+    known.write(&[("secrets", &["aesgcm:new=2", "aesgcm:old=1"])]);
+    reload(&behind, "has been reloaded").await;
+    let list = until(&client, || Call::get(SECRETS), 200).await;
+    assert_eq!(version(&list["items"][0]), version(&patched));
+    let watch = format!("{SECRETS}?watch=1&resourceVersion={}", version(&list));
+    let mut watch = client.watch(&watch).await;
+    first
+        .client()
+        .call(Call::delete(&secret_path("a")))
+        .await
+        .expect(200);
+    assert_eq!(watch.event().await["type"], "DELETED");
+}

@@ -282,6 +282,42 @@ async fn without_the_key_nothing_is_lost_and_with_it_all_is_there_again_pf_20() 
             assert!(message.contains("/registry/secrets/default/a"), "{message}");
             assert!(message.contains(told), "{message}");
         }
+        // Nor is anything taken for absent, let alone put in its place or deleted.
+        let list = client
+            .call(Call::get(SECRETS))
+            .await
+            .refusal(500, "InternalError");
+        assert!(list["message"].as_str().unwrap().contains(told), "{list}");
+        let limited = format!("{SECRETS}?limit=1");
+        client
+            .call(Call::get(&limited))
+            .await
+            .refusal(500, "InternalError");
+        let one = format!("{SECRETS}?fieldSelector=metadata.name=a");
+        client
+            .call(Call::get(&one))
+            .await
+            .refusal(500, "InternalError");
+        client
+            .call(Call::delete(&secret_path("a")))
+            .await
+            .refusal(500, "InternalError");
+        client
+            .call(Call::delete(SECRETS))
+            .await
+            .refusal(500, "InternalError");
+        let again = Call::post(SECRETS, &secret("a", "other"));
+        assert!(matches!(
+            client.call(again).await.status.as_u16(),
+            409 | 500
+        ));
+        // Nothing that a watch of the state could begin with.
+        let mut watch = client.watch(&format!("{SECRETS}?watch=1")).await;
+        let event = watch.event().await;
+        assert_eq!(
+            (&event["type"], &event["object"]["code"]),
+            (&json!("ERROR"), &json!(500))
+        );
         // What can be read is not touched by it.
         let patch = json!({"data": {"k": provider}});
         client
@@ -290,6 +326,22 @@ async fn without_the_key_nothing_is_lost_and_with_it_all_is_there_again_pf_20() 
             .expect(200);
         let list = client.call(Call::get(CONFIGMAPS)).await.expect(200);
         assert_eq!(list["items"][0]["data"]["k"], provider);
+        // Among those that can't be read stands one that can, as nobody has read the others.
+        if provider != "identity" {
+            create(&client, SECRETS, &secret("new", "new")).await;
+            client
+                .call(Call::get(&secret_path("new")))
+                .await
+                .expect(200);
+            client
+                .call(Call::get(SECRETS))
+                .await
+                .refusal(500, "InternalError");
+            client
+                .call(Call::delete(&secret_path("new")))
+                .await
+                .expect(200);
+        }
 
         keys.write(&[("secrets", &["aesgcm:k=1"])]);
         reload(&daemon, "has been reloaded").await;
