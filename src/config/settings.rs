@@ -115,6 +115,12 @@ settings! {
     /// [default: none]
     tls_private_key_file: FilePath ["FILE"] = FilePath::unset();
 
+    /// File of users and their tokens, a line each: token,user,uid,"group1,group2". Daemons that
+    /// share it know the same users; members of system:masters may do everything. Read again on
+    /// SIGHUP.
+    /// [default: none]
+    token_auth_file: FilePath ["FILE"] = FilePath::unset();
+
     /// Further host names and addresses of the certificate made on the first start, separated by
     /// commas. The certificate is made anew when they change, its CA is kept.
     /// [default: none]

@@ -20,7 +20,9 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use crate::cli::Announcement;
 use crate::config::Config;
 use crate::registry::Catalog;
-use crate::server::auth::{AdminError, Authenticator, load_or_create_token, write_kubeconfig};
+use crate::server::auth::{
+    AdminError, Authenticator, Token, TokenFileError, load_or_create_token, write_kubeconfig,
+};
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::health::{Check, Health};
 use crate::server::heavy::HeavyWork;
@@ -67,6 +69,9 @@ pub enum StartError {
     /// The admin's credentials can't be read or made.
     #[error(transparent)]
     Admin(#[from] AdminError),
+    /// The file of users can't be used.
+    #[error(transparent)]
+    Users(#[from] TokenFileError),
     /// The actors can't be started.
     #[error(transparent)]
     House(#[from] HouseError),
@@ -85,7 +90,10 @@ impl StartError {
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
-            StartError::Factory(_) | StartError::Encryption(_) | StartError::Etcd(_)
+            StartError::Factory(_)
+                | StartError::Encryption(_)
+                | StartError::Etcd(_)
+                | StartError::Users(_)
         )
     }
 }
@@ -97,6 +105,7 @@ pub struct Daemon {
     house: House,
     health: Arc<Health>,
     encryption: Encryption,
+    authenticator: Arc<Authenticator>,
     upkeep: Upkeep,
     running: Running,
     kubeconfig: PathBuf,
@@ -134,6 +143,7 @@ impl Daemon {
         let tls = Tls::load_or_create(&config)?;
         let data_dir = config.data_dir.as_path();
         let token = load_or_create_token(data_dir)?;
+        let authenticator = Arc::new(authenticator(&config, &token)?);
         let kubeconfig = write_kubeconfig(data_dir, address, tls.trust_pem(), &token)?;
 
         let plans = factory.plans(&engines, &encryption)?;
@@ -163,7 +173,7 @@ impl Daemon {
         background.extend(encryption::follow(&config, &encryption));
         let shared = Arc::new(Shared::new(SharedParts {
             catalog,
-            authenticator: Arc::new(Authenticator::new(token)),
+            authenticator: authenticator.clone(),
             health: health.clone(),
             house: house.clone(),
             rewriter: encryption::rewriter(&encryption, &plans, &house, &factory),
@@ -195,6 +205,7 @@ impl Daemon {
             house,
             health,
             encryption,
+            authenticator,
             upkeep,
             running,
             kubeconfig,
@@ -218,6 +229,14 @@ impl Daemon {
     /// Takes over what has changed in files that can be reloaded, and says what.
     pub async fn reload(&self) {
         encryption::reload(&self.encryption).await;
+        match self.authenticator.reload() {
+            Ok(None) => {}
+            Ok(Some(users)) => tracing::info!(users, "SIGHUP: token-auth-file was read again"),
+            Err(error) => tracing::error!(
+                %error,
+                "SIGHUP: the users of before stay in force"
+            ),
+        }
     }
 
     /// Comes back when the Supervisor has died, which the daemon must not outlive.
@@ -297,6 +316,15 @@ fn house_config(config: &Config, engines: &Engines) -> HouseConfig {
             total_bytes: config.watch_ring_total_bytes.0 as usize,
         },
         ..HouseConfig::new(engines.iter().map(store).collect())
+    }
+}
+
+/// Who knows whom: the admin by the generated token, and the users of a file.
+fn authenticator(config: &Config, admin: &Token) -> Result<Authenticator, TokenFileError> {
+    let authenticator = Authenticator::new(admin.clone());
+    match config.token_auth_file.is_set() {
+        true => authenticator.with_file(config.token_auth_file.as_path()),
+        false => Ok(authenticator),
     }
 }
 

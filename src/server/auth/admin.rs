@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::authenticator::AdminToken;
+use super::authenticator::Token;
 use super::private_file;
 
 const TOKEN: &str = "admin.token";
@@ -42,17 +42,17 @@ impl AdminError {
 ///
 /// # Errors
 /// [`AdminError`] names the file, never what is in it.
-pub fn load_or_create_token(data_dir: &Path) -> Result<AdminToken, AdminError> {
+pub fn load_or_create_token(data_dir: &Path) -> Result<Token, AdminError> {
     let path = data_dir.join(TOKEN);
     let refuse = |error: std::io::Error| AdminError::new(&path, error);
     if let Some(text) = private_file::read(&path).map_err(refuse)? {
-        return AdminToken::new(text.trim()).ok_or_else(|| {
+        return Token::new(text.trim()).ok_or_else(|| {
             AdminError::new(&path, "it holds no token; remove it to have a new one made")
         });
     }
     let secret = random_secret().map_err(refuse)?;
     private_file::write(&path, &format!("{secret}\n")).map_err(refuse)?;
-    AdminToken::new(&secret).ok_or_else(|| AdminError::new(&path, "no token could be made"))
+    Token::new(&secret).ok_or_else(|| AdminError::new(&path, "no token could be made"))
 }
 
 fn random_secret() -> std::io::Result<String> {
@@ -74,7 +74,7 @@ pub fn write_kubeconfig(
     data_dir: &Path,
     address: SocketAddr,
     trust_pem: &str,
-    token: &AdminToken,
+    token: &Token,
 ) -> Result<PathBuf, AdminError> {
     let path = data_dir.join(KUBECONFIG);
     let refuse = |error: std::io::Error| AdminError::new(&path, error);
@@ -85,7 +85,7 @@ pub fn write_kubeconfig(
     std::path::absolute(&path).map_err(refuse)
 }
 
-fn kubeconfig(address: SocketAddr, trust_pem: &str, token: &AdminToken) -> String {
+fn kubeconfig(address: SocketAddr, trust_pem: &str, token: &Token) -> String {
     let server = reachable(address);
     let authority = STANDARD.encode(trust_pem);
     let mut text = String::new();
@@ -133,7 +133,7 @@ pub struct AdminAccess {
     /// What to trust, in PEM.
     pub trust_pem: String,
     /// The admin's token.
-    pub token: AdminToken,
+    pub token: Token,
 }
 
 /// Reads the kubeconfig that a daemon has left in its data directory; `None` when there is none.
@@ -161,7 +161,7 @@ fn access(kubeconfig: &str) -> Option<AdminAccess> {
     Some(AdminAccess {
         address: address.parse().ok()?,
         trust_pem: String::from_utf8(STANDARD.decode(authority).ok()?).ok()?,
-        token: AdminToken::new(text("/users/0/user/token")?)?,
+        token: Token::new(text("/users/0/user/token")?)?,
     })
 }
 
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn an_unchanged_kubeconfig_is_not_written_again() {
         let folder = tempfile::tempdir().unwrap();
-        let token = AdminToken::new("t").unwrap();
+        let token = Token::new("t").unwrap();
         let write = || write_kubeconfig(folder.path(), address("[::]:1"), "PEM", &token).unwrap();
         let path = write();
         let read_only = std::fs::Permissions::from_mode(0o400);

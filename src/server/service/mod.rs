@@ -147,12 +147,8 @@ impl Service {
         authorization::authorize(&user, info)?;
         let within = allowed.map_or(deadline::REQUEST, |allowed| allowed.within);
         let context = RequestContext {
-            user: user.name.to_owned(),
-            groups: user
-                .groups
-                .iter()
-                .map(|group| (*group).to_owned())
-                .collect(),
+            user: user.name.to_string(),
+            groups: user.groups.to_vec(),
             manager: manager(parts, &query),
             audit_id: audit_id.to_owned(),
             warnings: warnings.clone(),
@@ -181,7 +177,7 @@ impl Service {
     fn authenticated(&self, parts: &Parts) -> Result<User, Refused> {
         let authenticator = &self.thread.shared.authenticator;
         let authenticated = authenticator.authenticate(&parts.headers);
-        let name = authenticated.ok().map(|user| user.name);
+        let name = authenticated.as_ref().ok().map(|user| &*user.name);
         self.thread.requests.authenticated(name);
         let user = authenticated.map_err(|_| Box::new(Status::unauthorized()))?;
         Ok(user)

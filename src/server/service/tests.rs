@@ -7,7 +7,7 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::server::auth::{AdminToken, Authenticator};
+use crate::server::auth::{Authenticator, Token};
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::health::Health;
 use crate::server::heavy::HeavyWork;
@@ -28,9 +28,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
     health.complete_start();
     let shared = Shared::new(SharedParts {
         catalog: Arc::new(stored.catalog),
-        authenticator: Arc::new(Authenticator::new(
-            AdminToken::new("secret").expect("a token"),
-        )),
+        authenticator: Arc::new(Authenticator::new(Token::new("secret").expect("a token"))),
         health: Arc::new(health),
         house: stored.house,
         rewriter: Rewriter::default(),
