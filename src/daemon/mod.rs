@@ -18,7 +18,7 @@ use actors::supervisor::{CacherSpec, House, HouseConfig, HouseError, StoreSpec};
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::cli::Announcement;
-use crate::config::Config;
+use crate::config::{Config, StorageBackend};
 use crate::registry::Catalog;
 use crate::server::auth::{
     AdminError, Authenticator, Token, TokenFileError, load_or_create_token, write_kubeconfig,
@@ -36,7 +36,7 @@ use crate::storage::encryption::{self as at_rest, Encryption, EncryptionError};
 use crate::storage::etcd::ConnectError;
 use crate::storage::factory::{Engines, FactoryError, StoragePlan};
 use crate::telemetry;
-use crate::upkeep::{Upkeep, ensure_system_namespaces};
+use crate::upkeep::{self, Sharing, Upkeep, ensure_system_namespaces};
 
 pub use factory::storage_factory;
 use stores::Stores;
@@ -154,7 +154,7 @@ impl Daemon {
         let health = Health::new(checks(&stores, &config)).telling(move || not_at_work(&parts));
         let health = Arc::new(health);
         let namespaces = house.cacher(NAMESPACES).ok_or(StartError::NoNamespaces)?;
-        let upkeep = Upkeep::start(catalog.clone(), namespaces);
+        let upkeep = Upkeep::start(catalog.clone(), namespaces, sharing(&config));
 
         describe_metrics();
         let mut background = vec![
@@ -319,6 +319,18 @@ fn house_config(config: &Config, engines: &Engines) -> HouseConfig {
     }
 }
 
+/// Whether other daemons may be at work on the same objects.
+fn sharing(config: &Config) -> Sharing {
+    if config.backend() != StorageBackend::Etcd3 {
+        return Sharing::Alone;
+    }
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy();
+    Sharing::WithOthers {
+        identity: format!("{host}_{}", uuid::Uuid::new_v4()),
+    }
+}
+
 /// Who knows whom: the admin by the generated token, and the users of a file.
 fn authenticator(config: &Config, admin: &Token) -> Result<Authenticator, TokenFileError> {
     let authenticator = Authenticator::new(admin.clone());
@@ -358,6 +370,7 @@ fn describe_metrics() {
     actors::supervisor::describe_metrics();
     crate::storage::metrics::describe();
     census::describe();
+    upkeep::describe_metrics();
     at_rest::describe();
 }
 

@@ -54,13 +54,14 @@ impl Follower {
     pub(super) fn new(
         catalog: Arc<Catalog>,
         namespaces: CacherHandle,
+        grace: Duration,
         stopped: watch::Receiver<bool>,
     ) -> Follower {
         Follower {
             catalog,
             namespaces,
             stopped,
-            schedule: Schedule::default(),
+            schedule: Schedule::new(grace),
             work: FuturesUnordered::new(),
             waiting: VecDeque::new(),
             seen: Revision::ZERO,

@@ -2,7 +2,8 @@
 //! go, and those of the system are there (API-225, API-262).
 //!
 //! One task follows the namespaces' cache and works on what it sees there; it keeps nothing that
-//! could not be seen again, so it may be stopped or may fail at any point.
+//! could not be seen again, so it may be stopped or may fail at any point. Of several daemons on
+//! one store one works at a time ([`Sharing`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +15,20 @@ use tokio::task::JoinHandle;
 
 use crate::registry::Catalog;
 
+mod candidate;
+mod election;
 mod emptier;
 mod follower;
 mod schedule;
 mod system_namespaces;
 
+use candidate::Candidate;
 pub use system_namespaces::ensure_system_namespaces;
+
+/// Gives every metric of this module its unit and help text.
+pub fn describe_metrics() {
+    candidate::describe();
+}
 
 /// The task, from outside.
 pub struct Upkeep {
@@ -27,12 +36,39 @@ pub struct Upkeep {
     supervisor: JoinHandle<()>,
 }
 
+/// Who else may be at work on the same store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Nobody: the store is this daemon's alone.
+    Alone,
+    /// Other daemons: whoever holds a Lease in `kube-system` does the work.
+    WithOthers {
+        /// This daemon's name, like no other's.
+        identity: String,
+    },
+}
+
+/// With other daemons on the store, a namespace is emptied so long after it was deleted: by then
+/// all of them have heard of it and create nothing in it any more.
+const HEARD_BY_ALL_AFTER: Duration = Duration::from_secs(5);
+
 impl Upkeep {
     /// Starts the task on the calling thread's runtime. `namespaces` is the cache of the
     /// namespaces in the catalog.
-    pub fn start(catalog: Arc<Catalog>, namespaces: CacherHandle) -> Upkeep {
+    pub fn start(catalog: Arc<Catalog>, namespaces: CacherHandle, sharing: Sharing) -> Upkeep {
         let (stop, stopped) = watch::channel(false);
-        let supervisor = tokio::spawn(supervise(catalog, namespaces, stopped));
+        let supervisor = match sharing {
+            Sharing::Alone => tokio::spawn(supervise(catalog, namespaces, Duration::ZERO, stopped)),
+            Sharing::WithOthers { identity } => {
+                let electing = catalog.clone();
+                let work = move |stopped| {
+                    let (catalog, namespaces) = (catalog.clone(), namespaces.clone());
+                    tokio::spawn(supervise(catalog, namespaces, HEARD_BY_ALL_AFTER, stopped))
+                };
+                let candidate = Candidate::new(electing, identity, Box::new(work));
+                tokio::spawn(candidate.run(stopped))
+            }
+        };
         Upkeep { stop, supervisor }
     }
 
@@ -49,12 +85,13 @@ impl Upkeep {
 async fn supervise(
     catalog: Arc<Catalog>,
     namespaces: CacherHandle,
+    grace: Duration,
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
     loop {
         let follower =
-            follower::Follower::new(catalog.clone(), namespaces.clone(), stopped.clone());
+            follower::Follower::new(catalog.clone(), namespaces.clone(), grace, stopped.clone());
         let failure = match tokio::spawn(follower.run()).await {
             Ok(()) => return,
             Err(failure) => failure,

@@ -16,6 +16,8 @@ const MOST_WAIT_AFTER_ERROR: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     entries: HashMap<String, Entry>,
+    /// How long a namespace is left alone at first.
+    grace: Duration,
 }
 
 #[derive(Debug)]
@@ -42,12 +44,21 @@ pub(super) enum Outcome {
 }
 
 impl Schedule {
-    /// Whether a namespace that is seen is due; one that is new is.
+    /// One that leaves new namespaces alone for so long.
+    pub(super) fn new(grace: Duration) -> Schedule {
+        Schedule {
+            grace,
+            ..Schedule::default()
+        }
+    }
+
+    /// Whether a namespace that is seen is due; one that is new is, after the grace.
     pub(super) fn is_due(&mut self, uid: &str, now: Instant) -> bool {
+        let grace = self.grace;
         let entry = self.entries.entry(uid.to_owned()).or_insert_with(|| Entry {
             held: Backoff::new(FIRST_WAIT, MOST_WAIT),
             failed: Backoff::new(FIRST_WAIT, MOST_WAIT_AFTER_ERROR),
-            due: now,
+            due: now + grace,
             busy: false,
             seen: true,
         });

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::emptier::{Emptier, Progress};
-use super::{Upkeep, ensure_system_namespaces};
+use super::{Sharing, Upkeep, ensure_system_namespaces};
 use crate::api::options::DeleteOptions;
 use crate::registry::special::SYSTEM_NAMESPACES;
 use crate::registry::tests::fixture::{Fixture, ROOT, refusal};
@@ -233,7 +233,7 @@ fn upkeep_follows_the_namespaces() {
         let (fixture, house) = cached_fixture();
         house.all_ready().await;
         let namespaces = house.cacher("namespaces").expect("it is cached");
-        let upkeep = Upkeep::start(fixture.catalog.clone(), namespaces);
+        let upkeep = Upkeep::start(fixture.catalog.clone(), namespaces, Sharing::Alone);
         for name in SYSTEM_NAMESPACES {
             until_namespace_answers(&fixture, name, 200).await;
         }
@@ -278,6 +278,68 @@ fn upkeep_follows_the_namespaces() {
     });
 }
 
+async fn holder(fixture: &Fixture) -> Option<String> {
+    let lease = fixture
+        .store("leases.coordination.k8s.io")
+        .get(Some("kube-system"), "taffrail-upkeep", "")
+        .await
+        .ok()?;
+    let lease = crate::storage::codec::object_of(&lease).expect("a Lease");
+    let holder = lease.0["spec"]["holderIdentity"].as_str();
+    Some(holder.unwrap_or_default().to_owned())
+}
+
+async fn until_held_by(fixture: &Fixture, names: &[&str]) -> String {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let now = holder(fixture).await;
+        if let Some(name) = now.filter(|name| names.contains(&name.as_str())) {
+            return name;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "nobody of {names:?} does the upkeep"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Of several daemons on one store one does the upkeep; another one takes over when it stops.
+#[test]
+fn of_several_daemons_one_does_the_upkeep_at_a_time() {
+    actix_rt::System::new().block_on(async {
+        let (fixture, house) = cached_fixture();
+        house.all_ready().await;
+        let start = |name: &str| {
+            let namespaces = house.cacher("namespaces").expect("it is cached");
+            let identity = name.to_owned();
+            let sharing = Sharing::WithOthers { identity };
+            Upkeep::start(fixture.catalog.clone(), namespaces, sharing)
+        };
+        // Of an empty store: the namespace of the lease comes first.
+        let (a, b) = (start("a"), start("b"));
+        let first = until_held_by(&fixture, &["a", "b"]).await;
+        for name in SYSTEM_NAMESPACES {
+            until_namespace_answers(&fixture, name, 200).await;
+        }
+        let (leading, waiting) = if first == "a" { (a, b) } else { (b, a) };
+        let other = if first == "a" { "b" } else { "a" };
+        leading.stop().await;
+        until_held_by(&fixture, &[other]).await;
+        let body = r#"{"metadata":{"name":"n"}}"#;
+        let created = fixture.create("namespaces", None, body).await;
+        created.expect("created");
+        delete(&fixture, "namespaces", None, "n").await;
+        let gone = Instant::now();
+        until_namespace_answers(&fixture, "n", 404).await;
+        // Everybody has heard of it by then.
+        assert!(gone.elapsed() >= super::HEARD_BY_ALL_AFTER);
+        waiting.stop().await;
+        assert_eq!(holder(&fixture).await.as_deref(), Some(""));
+        house.stop().await;
+    });
+}
+
 /// Two namespaces that can't be listed hold up neither each other nor a third.
 #[test]
 fn a_namespace_that_takes_long_holds_up_no_other() {
@@ -294,7 +356,7 @@ fn a_namespace_that_takes_long_holds_up_no_other() {
         let (fixture, house) = hooked_fixture(hang);
         house.all_ready().await;
         let namespaces = house.cacher("namespaces").expect("it is cached");
-        let upkeep = Upkeep::start(fixture.catalog.clone(), namespaces);
+        let upkeep = Upkeep::start(fixture.catalog.clone(), namespaces, Sharing::Alone);
         for name in ["slow", "slower", "late"] {
             let body = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
             let created = fixture.create("namespaces", None, &body).await;
@@ -317,7 +379,7 @@ fn nothing_is_left_of_what_is_created_during_a_deletion() {
         let (fixture, house) = cached_fixture();
         house.all_ready().await;
         let namespaces = house.cacher("namespaces").expect("it is cached");
-        let upkeep = Upkeep::start(fixture.catalog.clone(), namespaces);
+        let upkeep = Upkeep::start(fixture.catalog.clone(), namespaces, Sharing::Alone);
         for round in 0..20 {
             let namespace = format!("n{round}");
             let body = format!(r#"{{"metadata":{{"name":"{namespace}"}}}}"#);

@@ -22,6 +22,7 @@ mod planted;
 mod registers;
 mod space;
 mod story;
+mod upkeep;
 mod witness;
 
 /// Tests that start several servers each take turns: the machine is shared.

@@ -1,0 +1,219 @@
+//! One daemon's part in the election: reads and writes the Lease, and starts and stops the work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::election::{Election, LASTS, Record, Step};
+use super::ensure_system_namespaces;
+use crate::api::object::Object;
+use crate::api::options::WriteOptions;
+use crate::api::status::Status;
+use crate::registry::{Catalog, RegistryStore, RequestContext, Target, UpdateSource};
+use crate::storage::codec::object_of;
+
+/// The Lease, beside those of Kubernetes' own controllers.
+const NAMESPACE: &str = "kube-system";
+const NAME: &str = "taffrail-upkeep";
+
+/// How long one request of the election may take.
+const TIME: Duration = Duration::from_secs(5);
+
+const LEADING: &str = "taffrail_upkeep_leading";
+
+/// Gives every metric of this module its unit and help text.
+pub(super) fn describe() {
+    metrics::describe_gauge!(
+        LEADING,
+        "Whether this daemon does the upkeep of a store that several share"
+    );
+}
+
+/// Starts the work of a term; it ends when the sender says so.
+pub(super) type Work = Box<dyn Fn(watch::Receiver<bool>) -> JoinHandle<()> + Send + Sync>;
+
+/// See the module's documentation.
+pub(super) struct Candidate {
+    catalog: Arc<Catalog>,
+    identity: String,
+    election: Election,
+    work: Work,
+    term: Option<Term>,
+}
+
+/// A term of work.
+struct Term {
+    stop: watch::Sender<bool>,
+    working: JoinHandle<()>,
+}
+
+impl Candidate {
+    pub(super) fn new(catalog: Arc<Catalog>, identity: String, work: Work) -> Candidate {
+        Candidate {
+            catalog,
+            election: Election::new(identity.clone()),
+            identity,
+            work,
+            term: None,
+        }
+    }
+
+    /// Stands for election until told to stop, and gives the lease back then.
+    pub(super) async fn run(mut self, mut stopped: watch::Receiver<bool>) {
+        loop {
+            let outcome = tokio::time::timeout(TIME, self.stand()).await;
+            let succeeded = match outcome {
+                Ok(Ok(())) => true,
+                Ok(Err(status)) => {
+                    tracing::debug!(%status, "the lease of the upkeep can't be had now");
+                    false
+                }
+                Err(_) => false,
+            };
+            let now = Instant::now();
+            self.begin_or_end(self.election.is_leading(now)).await;
+            let pause = self.election.pause(succeeded, now);
+            let stop = stopped.wait_for(|stopped| *stopped);
+            if tokio::time::timeout(pause, stop).await.is_ok() {
+                break;
+            }
+        }
+        let was_leading = self.term.is_some();
+        self.begin_or_end(false).await;
+        if was_leading {
+            // Whoever waits takes over at once; otherwise once the lease has run out.
+            let _ = tokio::time::timeout(TIME, self.give_back()).await;
+        }
+    }
+
+    async fn begin_or_end(&mut self, leads: bool) {
+        match (leads, self.term.take()) {
+            (true, None) => {
+                tracing::info!(identity = self.identity, "this daemon does the upkeep now");
+                let (stop, stopped) = watch::channel(false);
+                let working = (self.work)(stopped);
+                self.term = Some(Term { stop, working });
+            }
+            (false, Some(term)) => {
+                tracing::info!(
+                    identity = self.identity,
+                    "another daemon may do the upkeep now"
+                );
+                term.stop.send_replace(true);
+                // It ends at its next step, and well or badly makes no difference here.
+                let _ = term.working.await;
+            }
+            (_, term) => self.term = term,
+        }
+        metrics::gauge!(LEADING).set(f64::from(u8::from(leads)));
+    }
+
+    /// Looks at the lease and writes it where that is due.
+    async fn stand(&mut self) -> Result<(), Box<Status>> {
+        let Some(store) = self.catalog.named("leases.coordination.k8s.io") else {
+            return Ok(());
+        };
+        let found = match store.get(Some(NAMESPACE), NAME, "").await {
+            Ok(found) => Some(object_of(&found).map_err(|e| Status::internal(e.to_string()))?),
+            Err(status) if status.code == 404 => None,
+            Err(status) => return Err(status),
+        };
+        let record = found.as_ref().map(record);
+        let step = self.election.step(record.clone(), Instant::now());
+        let transitions = match (&record, step) {
+            (_, Step::Wait) => {
+                self.election.lost();
+                return Ok(());
+            }
+            (Some(record), Step::Acquire) => record.transitions + 1,
+            (Some(record), Step::Renew) => record.transitions,
+            (None, _) => 0,
+        };
+        let sent = Instant::now();
+        let spec = spec(&self.identity, transitions, found.as_ref());
+        match self.write(&store, found, spec).await {
+            Ok(()) => self.election.holds(sent),
+            Err(status) if status.code == 409 => self.election.lost(),
+            Err(status) if status.code == 404 => {
+                // The lease went meanwhile, or there is no namespace to put it in: in an empty
+                // store nobody would begin with the upkeep otherwise.
+                self.election.lost();
+                ensure_system_namespaces(&self.catalog).await?;
+            }
+            Err(status) => return Err(status),
+        }
+        Ok(())
+    }
+
+    async fn write(
+        &self,
+        store: &RegistryStore,
+        found: Option<Object>,
+        spec: Value,
+    ) -> Result<(), Box<Status>> {
+        let context = RequestContext::internal("upkeep", Instant::now() + TIME);
+        let options = WriteOptions::default();
+        let Some(mut lease) = found else {
+            let mut lease = Object::default();
+            lease.set_type("Lease", "coordination.k8s.io/v1");
+            lease.set_meta("name", NAME);
+            lease.set_meta("namespace", NAMESPACE);
+            lease.0.insert("spec".to_owned(), spec);
+            let created = store.create(&context, Some(NAMESPACE), lease, &options);
+            return created.await.map(|_| ());
+        };
+        // With the version that was read: whoever was faster has it.
+        lease.0.insert("spec".to_owned(), spec);
+        let target = Target {
+            namespace: Some(NAMESPACE),
+            name: NAME,
+            subresource: None,
+        };
+        let source = UpdateSource::Replace(lease);
+        let updated = store.update(&context, target, source, &options);
+        updated.await.map(|_| ())
+    }
+
+    async fn give_back(&self) -> Result<(), Box<Status>> {
+        let Some(store) = self.catalog.named("leases.coordination.k8s.io") else {
+            return Ok(());
+        };
+        let found = store.get(Some(NAMESPACE), NAME, "").await?;
+        let found = object_of(&found).map_err(|error| Status::internal(error.to_string()))?;
+        let record = record(&found);
+        if record.holder != self.identity {
+            return Ok(());
+        }
+        let spec = spec("", record.transitions, Some(&found));
+        self.write(&store, Some(found), spec).await
+    }
+}
+
+fn record(lease: &Object) -> Record {
+    let spec = lease.0.get("spec").unwrap_or(&Value::Null);
+    let text = |name: &str| spec[name].as_str().unwrap_or_default().to_owned();
+    Record {
+        holder: text("holderIdentity"),
+        renewed: text("renewTime"),
+        transitions: spec["leaseTransitions"].as_u64().unwrap_or_default(),
+    }
+}
+
+/// What the lease is to say: since when its holder has it stays as it is while that holds on.
+fn spec(holder: &str, transitions: u64, before: Option<&Object>) -> Value {
+    let now = format!("{:.6}", Timestamp::now());
+    let since = before.filter(|lease| record(lease).holder == holder);
+    let since = since.and_then(|lease| lease.0["spec"]["acquireTime"].as_str().map(str::to_owned));
+    json!({
+        "holderIdentity": holder,
+        "leaseDurationSeconds": LASTS.as_secs(),
+        "acquireTime": since.unwrap_or_else(|| now.clone()),
+        "renewTime": now,
+        "leaseTransitions": transitions,
+    })
+}

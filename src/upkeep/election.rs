@@ -1,0 +1,167 @@
+//! Who of several daemons does the upkeep: decided over a Lease object, as Kubernetes' own
+//! controllers decide it. Pure.
+//!
+//! Clocks of daemons are not compared: a candidate waits until it has itself seen a holder do
+//! nothing for as long as the lease lasts.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How long a holder that does nothing is taken to be alive.
+pub(super) const LASTS: Duration = Duration::from_secs(15);
+/// A holder renews so often.
+pub(super) const RENEWED_EVERY: Duration = Duration::from_secs(5);
+/// A holder that could not renew for so long stops working: before anybody may take over.
+pub(super) const GIVES_UP_AFTER: Duration = Duration::from_secs(10);
+/// A candidate, or a holder whose renewal failed, looks again after so long.
+pub(super) const TRIED_EVERY: Duration = Duration::from_secs(2);
+
+/// What the Lease object says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    /// Who holds it; empty when it was given back.
+    pub(super) holder: String,
+    /// When it was renewed, as its holder wrote it: compared for equality alone.
+    pub(super) renewed: String,
+    /// How often it has changed hands.
+    pub(super) transitions: u64,
+}
+
+/// What to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nobody holds it, or nobody who is alive: write this daemon's name.
+    Acquire,
+    /// This daemon holds it: say that it is alive.
+    Renew,
+    /// Somebody else is at work.
+    Wait,
+}
+
+/// One candidate.
+#[derive(Debug)]
+pub(super) struct Election {
+    identity: String,
+    /// The newest record, and since when it has looked like that.
+    seen: Option<(Record, Instant)>,
+    /// Until when this daemon holds the lease for certain.
+    holds_until: Option<Instant>,
+}
+
+impl Election {
+    pub(super) fn new(identity: String) -> Election {
+        Election {
+            identity,
+            seen: None,
+            holds_until: None,
+        }
+    }
+
+    /// What to do about the lease that was read; `None` when there is none yet.
+    pub(super) fn step(&mut self, record: Option<Record>, now: Instant) -> Step {
+        let Some(record) = record else {
+            return Step::Acquire;
+        };
+        let is_same = self.seen.as_ref().is_some_and(|(seen, _)| *seen == record);
+        if !is_same {
+            self.seen = Some((record.clone(), now));
+        }
+        let since = self.seen.as_ref().map_or(now, |(_, since)| *since);
+        if record.holder == self.identity {
+            Step::Renew
+        } else if record.holder.is_empty() || now.duration_since(since) >= LASTS {
+            Step::Acquire
+        } else {
+            Step::Wait
+        }
+    }
+
+    /// The lease is this daemon's, written by a request that was sent at this time.
+    pub(super) fn holds(&mut self, since: Instant) {
+        self.holds_until = Some(since + GIVES_UP_AFTER);
+    }
+
+    /// Somebody else has it.
+    pub(super) fn lost(&mut self) {
+        self.holds_until = None;
+    }
+
+    /// Whether this daemon may work now.
+    pub(super) fn is_leading(&self, now: Instant) -> bool {
+        self.holds_until.is_some_and(|until| now < until)
+    }
+
+    /// When to look again.
+    pub(super) fn pause(&self, succeeded: bool, now: Instant) -> Duration {
+        match succeeded && self.is_leading(now) {
+            true => RENEWED_EVERY,
+            false => TRIED_EVERY,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(holder: &str, renewed: u64) -> Option<Record> {
+        Some(Record {
+            holder: holder.to_owned(),
+            renewed: renewed.to_string(),
+            transitions: 0,
+        })
+    }
+
+    fn after(start: Instant, seconds: u64) -> Instant {
+        start + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn who_finds_none_or_one_given_back_takes_it() {
+        let start = Instant::now();
+        let mut election = Election::new("a".to_owned());
+        assert_eq!(election.step(None, start), Step::Acquire);
+        assert_eq!(election.step(record("", 1), start), Step::Acquire);
+        assert_eq!(election.step(record("a", 1), start), Step::Renew);
+    }
+
+    #[test]
+    fn a_holder_is_dead_when_it_was_seen_to_do_nothing_for_as_long_as_the_lease_lasts() {
+        let start = Instant::now();
+        let mut election = Election::new("a".to_owned());
+        for second in 0..60 {
+            let renewed = record("b", second / 5);
+            assert_eq!(election.step(renewed, after(start, second)), Step::Wait);
+        }
+        // It renewed for the last time at second 55.
+        assert_eq!(election.step(record("b", 11), after(start, 69)), Step::Wait);
+        assert_eq!(
+            election.step(record("b", 11), after(start, 70)),
+            Step::Acquire
+        );
+    }
+
+    #[test]
+    fn who_can_not_renew_stops_before_anybody_takes_over() {
+        let start = Instant::now();
+        let mut election = Election::new("a".to_owned());
+        election.holds(start);
+        assert!(election.is_leading(after(start, 9)));
+        assert!(!election.is_leading(after(start, 10)));
+        assert!(GIVES_UP_AFTER < LASTS);
+        election.holds(after(start, 20));
+        election.lost();
+        assert!(!election.is_leading(after(start, 20)));
+    }
+
+    #[test]
+    fn a_holder_looks_again_sooner_when_its_renewal_failed() {
+        let start = Instant::now();
+        let mut election = Election::new("a".to_owned());
+        assert_eq!(election.pause(true, start), TRIED_EVERY);
+        election.holds(start);
+        assert_eq!(election.pause(true, start), RENEWED_EVERY);
+        assert_eq!(election.pause(false, start), TRIED_EVERY);
+    }
+}
