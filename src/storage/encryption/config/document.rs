@@ -88,14 +88,14 @@ impl Document {
         }
     }
 
-    /// A text; empty when there is none.
-    pub(super) fn text(&mut self, path: &str, value: Option<Value>) -> String {
+    /// A text, empty when there is none; `None` for anything else.
+    pub(super) fn text(&mut self, path: &str, value: Option<Value>) -> Option<String> {
         match value {
-            Some(Value::String(text)) => text,
-            None => String::new(),
+            Some(Value::String(text)) => Some(text),
+            None => Some(String::new()),
             Some(other) => {
                 self.wrong_type(path, &other, "text");
-                String::new()
+                None
             }
         }
     }

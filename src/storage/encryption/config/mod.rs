@@ -112,7 +112,10 @@ fn read(document: &mut Document, value: Value) -> Configuration {
         document.members("", value, ["kind", "apiVersion", "resources"]);
     let kind = document.text("kind", kind);
     let api_version = document.text("apiVersion", api_version);
-    if !KINDS.contains(&(kind.as_str(), api_version.as_str())) {
+    let given = kind.zip(api_version);
+    if let Some((kind, api_version)) = given
+        && !KINDS.contains(&(kind.as_str(), api_version.as_str()))
+    {
         let detail = format!(
             "the file is of kind {} and apiVersion {}",
             KINDS[0].0, KINDS[0].1

@@ -81,14 +81,17 @@ fn read_key(
 ) -> Option<NamedSecret> {
     let [name, secret] = document.members(path, value, ["name", "secret"]);
     let name = document.text(&joined(path, "name"), name);
-    if name.is_empty() {
+    if name.as_deref() == Some("") {
         let detail = "a key needs a name; values say by it which key wrote them";
         document.refuse(FieldError::required(joined(path, "name"), detail));
     }
     let place = joined(path, "secret");
-    let encoded = Zeroizing::new(document.text(&place, secret));
+    let encoded = document.text(&place, secret).map(Zeroizing::new)?;
     let secret = read_secret(document, &place, algorithm, &encoded)?;
-    Some(NamedSecret { name, secret })
+    Some(NamedSecret {
+        name: name?,
+        secret,
+    })
 }
 
 fn read_secret(

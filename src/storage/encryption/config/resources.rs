@@ -58,7 +58,9 @@ pub(super) fn read(document: &mut Document, path: &str, names: Vec<Value>) -> Ve
     let mut read: Vec<ResourceName> = Vec::new();
     for (index, name) in names.into_iter().enumerate() {
         let path = format!("{path}[{index}]");
-        let text = document.text(&path, Some(name));
+        let Some(text) = document.text(&path, Some(name)) else {
+            continue;
+        };
         let name = ResourceName::parse(&text);
         let fault = fault_of(&text, &name).or_else(|| clash_with(&read, &name));
         match fault {
@@ -87,7 +89,7 @@ fn fault_of(text: &str, name: &ResourceName) -> Option<String> {
             "events are stored as those of the core group; say events"
         }
         (_, "extensions") => "the group extensions has been removed",
-        ("apiserveripinfo" | "serviceipallocations" | "servicenodeportallocations", _) => {
+        ("apiserveripinfo" | "serviceipallocations" | "servicenodeportallocations", "") => {
             "what no client can name can't be encrypted"
         }
         _ => return None,
