@@ -103,6 +103,7 @@ impl Encryption {
             digest: contents.digest,
             handed_out: BTreeMap::new(),
         };
+        reload::tell_config(&state.digest, 1.0);
         Ok(Encryption {
             shared: Arc::new(Shared {
                 path: Some(path.to_owned()),

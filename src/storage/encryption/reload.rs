@@ -80,7 +80,6 @@ impl Encryption {
 
 /// Looks at the file again and again; never returns. A failure is tried again at the next look.
 pub async fn follow(encryption: Encryption, period: Duration) {
-    tell_config(&encryption.shared.state.lock().digest, 1.0);
     let mut looks = tokio::time::interval(period);
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     // The first one is due at once, when the file has just been read.
@@ -110,7 +109,7 @@ fn count(status: &'static str) {
 }
 
 /// Says which configuration is in use (ME-53).
-fn tell_config(digest: &str, used: f64) {
+pub(super) fn tell_config(digest: &str, used: f64) {
     let labels = [("hash", digest.to_owned()), server()];
     gauge!(CONFIG_INFO, &labels).set(used);
 }

@@ -363,6 +363,35 @@ fn resources_that_nobody_serves_are_named() {
 }
 
 #[test]
+fn the_digest_of_the_file_in_use_is_told_me_51_me_52_me_53() {
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let digests = metrics::with_local_recorder(&recorder, || {
+        let file = File::new(&entry("secrets", &["aesgcm:old=1"]));
+        let digest = || file::digest(&std::fs::read(&file.path).unwrap());
+        let first = digest();
+        let encryption = file.load();
+        file.write("- 1\n");
+        encryption.reload().unwrap_err();
+        file.write(&entry("secrets", &["aesgcm:new=2,old=1"]));
+        encryption.reload().unwrap();
+        [first, digest()]
+    });
+    let text = recorder.handle().render();
+    for (digest, used) in digests.iter().zip(["0", "1"]) {
+        let told = text.lines().find(|line| line.contains(digest)).unwrap();
+        assert!(told.ends_with(&format!("}} {used}")), "{told}");
+        assert!(told.starts_with(reload::CONFIG_INFO), "{told}");
+    }
+    for status in ["success", "failure"] {
+        let line = format!("{}{{status=\"{status}\",", reload::RELOADS);
+        let told = text.lines().find(|told| told.starts_with(&line)).unwrap();
+        assert!(told.ends_with("} 1"), "{told}");
+        let line = format!("{}{{status=\"{status}\",", reload::LAST_RELOAD);
+        assert!(text.contains(&line), "{text}");
+    }
+}
+
+#[test]
 fn what_is_transformed_is_counted_by_prefix_and_outcome_me_40_me_41_me_71() {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     metrics::with_local_recorder(&recorder, || {
