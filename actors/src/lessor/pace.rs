@@ -7,7 +7,8 @@ use crate::engine::Expiry;
 /// After a step that left some over, the pause is so many times as long as it took: writers, and
 /// who is told of the deletions, have most of the time for themselves.
 const PAUSE_TIMES: u32 = 3;
-/// After so long without an end there are too many for that: more expires than that pace can take.
+/// After so long without an end there are too many for that: more expires than that pace can take,
+/// and what is never deleted would be worse than what waits for a step.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The shortest pause, however short the step.
 const PAUSE_MIN: Duration = Duration::from_millis(2);
@@ -54,7 +55,7 @@ impl Pace {
         let since = *self.behind_since.get_or_insert(began);
         let times = match now.saturating_duration_since(since) < PATIENCE {
             true => PAUSE_TIMES,
-            false => 1,
+            false => 0,
         };
         let took = now.saturating_duration_since(began);
         self.wake = now + (took * times).clamp(PAUSE_MIN, PAUSE_MAX);
@@ -113,7 +114,7 @@ mod tests {
         pace.stepped(left_over(), begin, begin + millis(10));
         let late = begin + PATIENCE;
         pace.stepped(left_over(), late, late + millis(10));
-        assert_eq!(pace.wake(), late + millis(20));
+        assert_eq!(pace.wake(), late + millis(10) + PAUSE_MIN);
         pace.stepped(Expiry::default(), late, late);
         pace.stepped(left_over(), late, late + millis(10));
         assert_eq!(pace.wake(), late + millis(40), "it had caught up");

@@ -15,8 +15,8 @@ use crate::storage::embedded::shared::Shared;
 use crate::storage::embedded::store::Opened;
 use crate::storage::live::Leases;
 
-/// Keys deleted in one step at most: what watchers get in one go.
-const STEP_KEYS: usize = 64;
+/// Keys deleted in one step at most, however fast that goes: what watchers get in one go.
+const STEP_KEYS: usize = 128;
 
 /// What the writer may be asked to do about leases.
 pub(in crate::storage::embedded) enum LeaseOrder {
