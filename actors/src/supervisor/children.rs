@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::child::Child;
-use super::house::StoreSpec;
+use super::config::StoreSpec;
 use super::policy::Deaths;
 use crate::cacher::{self, Cacher, Shared};
 use crate::compactor::{self, Compactor};

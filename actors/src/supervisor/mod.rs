@@ -9,6 +9,7 @@
 mod board;
 mod child;
 mod children;
+mod config;
 mod handlers;
 mod house;
 mod messages;
@@ -24,7 +25,8 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::poll_fn;
 use tokio::sync::{mpsc, watch};
 
-pub use house::{CacherSpec, House, HouseConfig, HouseError, HouseState, PartState, StoreSpec};
+pub use config::{CacherSpec, HouseConfig, StoreSpec};
+pub use house::{House, HouseError, HouseState, PartState};
 pub use metrics::describe_metrics;
 pub use policy::RestartBudget;
 
