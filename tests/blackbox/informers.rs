@@ -77,7 +77,17 @@ impl Informers {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn informers_of_client_go_end_equal_to_a_list_whatever_cuts_them_off() {
-    let mut daemon = Daemon::start().await;
+    informers_end_equal_to_a_list(Daemon::start().await, 4).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn informers_of_client_go_end_equal_to_a_list_without_a_watch_cache_too() {
+    let daemon = Daemon::with(&["--watch-cache=false"]).await;
+    informers_end_equal_to_a_list(daemon, 2).await;
+}
+
+/// Two informers, one with the streaming list, while others write and the daemon is killed.
+async fn informers_end_equal_to_a_list(mut daemon: Daemon, kills: usize) {
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let writers: Vec<_> = (0..4)
         .map(|writer| tokio::spawn(churn(daemon.client(), writer, stopped.clone())))
@@ -90,7 +100,7 @@ async fn informers_of_client_go_end_equal_to_a_list_whatever_cuts_them_off() {
     for informer in &mut informers {
         assert_eq!(informer.line().await.as_deref(), Some("synced"));
     }
-    for _ in 0..4 {
+    for _ in 0..kills {
         tokio::time::sleep(Duration::from_millis(700)).await;
         daemon.kill().await;
         daemon.relaunch().await;

@@ -99,6 +99,22 @@ for_each_version! {
     follows_over_a_restart: restarts_1_20, restarts_1_32, restarts_1_36;
 }
 
+/// What needs lists and watches most, by each version in turn, without a watch cache.
+#[tokio::test]
+async fn lists_and_watches_without_a_watch_cache() {
+    for version in VERSIONS {
+        let daemon = || Daemon::with(&["--watch-cache=false"]);
+        let first = daemon().await;
+        let Some(kubectl) = Kubectl::find(version, &first) else {
+            continue;
+        };
+        follows(first, kubectl).await;
+        let second = daemon().await;
+        let kubectl = Kubectl::find(version, &second).unwrap();
+        waits(second, kubectl).await;
+    }
+}
+
 /// The first column of each line.
 fn names(table: &str) -> Vec<&str> {
     table

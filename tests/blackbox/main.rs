@@ -28,5 +28,7 @@ mod restart;
 mod retention;
 mod security;
 mod stalled;
+mod stored;
+mod uncached;
 mod unread_bodies;
 mod watch;

@@ -1,10 +1,11 @@
 //! All desks of one thread.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::DispatcherConfig;
@@ -21,7 +22,7 @@ pub(super) struct Hall {
     pub(super) link: Arc<Link>,
     pub(super) shelf: Rc<Shelf>,
     desks: RefCell<Desks>,
-    is_draining: Cell<bool>,
+    draining: watch::Sender<bool>,
 }
 
 #[derive(Default)]
@@ -38,13 +39,13 @@ impl Hall {
             link: Arc::default(),
             shelf: Rc::default(),
             desks: RefCell::default(),
-            is_draining: Cell::new(false),
+            draining: watch::Sender::new(false),
         }
     }
 
     /// Registers a watch.
     pub(super) fn watch(self: &Rc<Hall>, start: WatchStart) -> Watcher {
-        if self.is_draining.get() {
+        if *self.draining.borrow() {
             return Watcher::ended();
         }
         let desk = self.desk_for(&start);
@@ -100,8 +101,17 @@ impl Hall {
     }
 
     pub(super) fn drain(&self) {
-        self.is_draining.set(true);
+        self.draining.send_replace(true);
         self.for_each(Desk::drain);
+    }
+
+    /// Comes back once the thread drains.
+    pub(super) fn drained(&self) -> impl Future<Output = ()> + use<> {
+        let mut draining = self.draining.subscribe();
+        async move {
+            // A hall that is gone has no streams any more.
+            let _ = draining.wait_for(|draining| *draining).await;
+        }
     }
 
     pub(super) fn end_all(&self) {

@@ -154,6 +154,11 @@ impl LocalDispatcher {
         self.hall.drain();
     }
 
+    /// Comes back when watches are to end politely, for those of the thread that nobody here serves.
+    pub fn drained(&self) -> impl Future<Output = ()> + use<> {
+        self.hall.drained()
+    }
+
     /// How many watches there are on this thread.
     pub fn watchers(&self) -> usize {
         self.hall.watchers()

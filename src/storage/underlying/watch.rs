@@ -87,7 +87,14 @@ impl Underlying {
         let frames = stream::unfold(follower, |mut follower| async move {
             follower.next().await.map(|frame| (frame, follower))
         });
-        let end = tokio::time::sleep_until(request.deadline);
+        let deadline = tokio::time::sleep_until(request.deadline);
+        let drained = request.dispatcher.drained();
+        let end = async move {
+            tokio::select! {
+                () = deadline => {}
+                () = drained => {}
+            }
+        };
         Ok(RunningWatch::other(EngineWatch {
             frames: frames.take_until(end).boxed_local(),
         }))

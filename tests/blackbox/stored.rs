@@ -1,0 +1,199 @@
+//! What lies in the store: in the form that is configured, in another one, or in none that is known.
+
+use std::sync::Arc;
+
+use actors::engine::{At, Change, Engine, Expect, Key, LeaseId, Mutation, Origin, Outcome};
+use bytes::Bytes;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
+
+use crate::harness::{CONFIGMAPS, Call, Daemon, Options, body, configmap, version};
+
+/// Stops the daemon and opens its store in its place.
+async fn opened(daemon: &mut Daemon) -> Arc<dyn Engine> {
+    daemon.stop(Signal::TERM).await;
+    EmbeddedEngine::open(EmbeddedOptions::new(&daemon.data())).unwrap()
+}
+
+fn key(name: &str) -> Key {
+    Key::new(format!("/registry/configmaps/default/{name}"))
+}
+
+async fn raw(engine: &dyn Engine, name: &str) -> Bytes {
+    let answer = engine.get(key(name), At::Latest).await.unwrap();
+    answer.item.unwrap().value
+}
+
+async fn put(engine: &dyn Engine, name: &str, value: &[u8]) {
+    let current = engine.get(key(name), At::Latest).await.unwrap().item;
+    let mutation = Mutation {
+        key: key(name),
+        expect: current.map_or(Expect::Absent, |item| Expect::Unchanged(item.revision)),
+        change: Change::Put {
+            value: Bytes::copy_from_slice(value),
+            lease: LeaseId::default(),
+        },
+        origin: Origin::default(),
+    };
+    let outcome = engine.commit(mutation).await.unwrap();
+    assert!(matches!(outcome, Outcome::Committed(_)), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_store_of_one_form_is_served_in_another_and_moves_over_by_writes_kv_23_st_60() {
+    let mut daemon = Daemon::with(&["--storage-media-type=application/yaml"]).await;
+    let client = daemon.client();
+    let mut versions = Vec::new();
+    for name in ["a", "b", "c"] {
+        let created = client
+            .call(Call::post(CONFIGMAPS, &body(name, "yes")))
+            .await;
+        versions.push(version(&created.expect(201)));
+    }
+    let engine = opened(&mut daemon).await;
+    let yaml = String::from_utf8(raw(&*engine, "a").await.to_vec()).unwrap();
+    assert!(
+        yaml.starts_with("apiVersion: v1\n") && !yaml.contains("resourceVersion"),
+        "{yaml}"
+    );
+    engine.close().await;
+    drop(engine);
+
+    let mut daemon = Options::default().over(daemon.folder()).start().await;
+    let client = daemon.client();
+    let list = client.call(Call::get(CONFIGMAPS)).await.expect(200);
+    let items = list["items"].as_array().unwrap();
+    assert_eq!(items.iter().map(version).collect::<Vec<_>>(), versions);
+    assert_eq!(items[0]["data"]["k"], "yes");
+    let path = format!("{CONFIGMAPS}?watch=true&resourceVersion={}", version(&list));
+    let mut watch = client.watch(&path).await;
+    // A PUT of what is there already, and no more than one of them writes.
+    let mut same = items[0].clone();
+    same["metadata"]
+        .as_object_mut()
+        .unwrap()
+        .remove("resourceVersion");
+    let first = client
+        .call(Call::put(&configmap("a"), &same))
+        .await
+        .expect(200);
+    let second = client
+        .call(Call::put(&configmap("a"), &same))
+        .await
+        .expect(200);
+    assert!(version(&first) > versions[0]);
+    assert_eq!(version(&second), version(&first));
+    let event = watch.event().await;
+    assert_eq!(
+        (&event["type"], version(&event["object"])),
+        (&json!("MODIFIED"), version(&first))
+    );
+    let patch = json!({ "data": { "k": "no" } });
+    let patched = client
+        .call(Call::merge_patch(&configmap("b"), &patch))
+        .await;
+    assert_eq!(patched.expect(200)["data"]["k"], "no");
+    let engine = opened(&mut daemon).await;
+    for (name, is_json) in [("a", true), ("b", true), ("c", false)] {
+        assert_eq!(
+            raw(&*engine, name).await.starts_with(b"{"),
+            is_json,
+            "{name}"
+        );
+    }
+    engine.close().await;
+}
+
+/// The start of what kube-apiserver stores unless it is told otherwise.
+const PROTOBUF: &[u8] = b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x00\x1a\x00\x22\x00";
+
+/// KV-21, PF-20, RG-15, ME-8.
+#[tokio::test]
+async fn values_of_others_are_counted_and_deleted_by_name_and_never_lost_or_overwritten() {
+    let mut daemon = Daemon::start().await;
+    let client = daemon.client();
+    let created = client.call(Call::post(CONFIGMAPS, &body("a", "1"))).await;
+    created.expect(201);
+    let engine = opened(&mut daemon).await;
+    put(&*engine, "b", PROTOBUF).await;
+    put(&*engine, "c", b"no object").await;
+    engine.close().await;
+    drop(engine);
+
+    daemon.restart().await;
+    let client = daemon.client();
+    let objects = client.call(Call::get("/metrics")).await.text();
+    let counted = "apiserver_storage_objects{resource=\"configmaps\"} 3";
+    assert!(objects.contains(counted), "{objects}");
+    let unread = "taffrail_unreadable_values{group=\"\",resource=\"configmaps\"} 2";
+    assert!(objects.contains(unread), "{objects}");
+    assert!(daemon.stderr().contains("/registry/configmaps/default/b"));
+
+    let says = |refusal: &Value, name: &str| {
+        let message = refusal["message"].as_str().unwrap().to_owned();
+        assert!(
+            message.contains(&format!("/configmaps/default/{name}")),
+            "{message}"
+        );
+        message
+    };
+    let list = client.call(Call::get(CONFIGMAPS)).await;
+    says(&list.refusal(500, "InternalError"), "b");
+    let protobuf = client.call(Call::get(&configmap("b"))).await;
+    let message = says(&protobuf.refusal(500, "InternalError"), "b");
+    assert!(
+        message.contains("protobuf") && message.contains("application/json"),
+        "{message}"
+    );
+    for call in [
+        Call::get(&configmap("c")),
+        Call::put(&configmap("c"), &body("c", "1")),
+        Call::merge_patch(&configmap("c"), &json!({ "data": {} })),
+    ] {
+        let refusal = client.call(call).await.refusal(500, "InternalError");
+        says(&refusal, "c");
+    }
+    let taken = client.call(Call::post(CONFIGMAPS, &body("c", "1"))).await;
+    taken.refusal(409, "AlreadyExists");
+    client.call(Call::get(&configmap("a"))).await.expect(200);
+    let mut watch = client.watch(&format!("{CONFIGMAPS}?watch=true")).await;
+    let event = watch.event().await;
+    assert_eq!(event["type"], "ERROR");
+    says(&event["object"], "b");
+    assert_eq!(watch.rest().await, Vec::<Value>::new());
+
+    let list = client.call(Call::get(CONFIGMAPS)).await;
+    let at = version(&client.call(Call::get(&configmap("a"))).await.expect(200)) + 2;
+    list.refusal(500, "InternalError");
+    let mut watch = client
+        .watch(&format!(
+            "{CONFIGMAPS}?watch=true&fieldSelector=metadata.name=a&resourceVersion={at}"
+        ))
+        .await;
+    for name in ["b", "c"] {
+        let gone = client
+            .call(Call::delete(&configmap(name)))
+            .await
+            .expect(200);
+        assert_eq!(
+            (&gone["status"], &gone["details"]["name"]),
+            (&json!("Success"), &json!(name))
+        );
+    }
+    let list = client.call(Call::get(CONFIGMAPS)).await.expect(200);
+    assert_eq!(list["items"].as_array().unwrap().len(), 1);
+    let created = client.call(Call::post(CONFIGMAPS, &body("c", "1"))).await;
+    created.expect(201);
+    // A watch of another object did not notice.
+    let patch = json!({ "data": { "k": "2" } });
+    let patched = client
+        .call(Call::merge_patch(&configmap("a"), &patch))
+        .await;
+    let patched = patched.expect(200);
+    let event = watch.event().await;
+    assert_eq!(
+        (&event["type"], version(&event["object"])),
+        (&json!("MODIFIED"), version(&patched))
+    );
+}
