@@ -1,4 +1,4 @@
-//! What lies in the store: in the form that is configured, in another one, or in none that is known.
+//! What lies in the store: in the form that is configured, in another one, or in none we know.
 
 use std::sync::Arc;
 

@@ -154,7 +154,7 @@ impl LocalDispatcher {
         self.hall.drain();
     }
 
-    /// Comes back when watches are to end politely, for those of the thread that nobody here serves.
+    /// Comes back when watches are to end politely, for those that nobody here serves.
     pub fn drained(&self) -> impl Future<Output = ()> + use<> {
         self.hall.drained()
     }
