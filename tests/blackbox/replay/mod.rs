@@ -15,23 +15,45 @@ use serde_json::Value;
 
 use self::scenario::Scenario;
 use crate::harness::{Daemon, Target};
+use crate::servers::etcd::Cluster;
 
 const DEVIATIONS: &str = include_str!("../../deviations.md");
 
-async fn agrees(name: &str) {
+/// What the daemon keeps its objects in; clients see no difference.
+#[derive(Clone, Copy)]
+enum Below {
+    Embedded,
+    Etcd,
+}
+
+impl Below {
+    /// A daemon, and what must outlive it.
+    async fn start(self) -> (Daemon, Option<Cluster>) {
+        match self {
+            Below::Embedded => (Daemon::start().await, None),
+            Below::Etcd => {
+                let started = tokio::task::spawn_blocking(|| Cluster::single("3.5"));
+                let cluster = started.await.unwrap();
+                let servers = format!("--etcd-servers={}", cluster.urls().join(","));
+                (Daemon::with(&[&servers]).await, Some(cluster))
+            }
+        }
+    }
+}
+
+async fn agrees(name: &str, below: Below) {
     let scenario = Scenario::read(name);
     let other = std::env::var("TAFFRAIL_REPLAY_SERVER").ok().map(|address| {
         let token = std::env::var("TAFFRAIL_REPLAY_TOKEN").unwrap();
         Target::new(address.parse().unwrap(), Some(token), None)
     });
-    let daemon = if other.is_none() {
-        Some(Daemon::start().await)
-    } else {
-        None
+    let daemon = match other {
+        None => Some(below.start().await),
+        Some(_) => None,
     };
     let target = other
         .clone()
-        .unwrap_or_else(|| daemon.as_ref().unwrap().target());
+        .unwrap_or_else(|| daemon.as_ref().unwrap().0.target());
     let mut report = String::new();
     for played in play::play(&target, &scenario).await {
         let step = &scenario.steps[played.step];
@@ -87,9 +109,17 @@ macro_rules! scenarios {
         $(
             #[tokio::test]
             async fn $test() {
-                agrees($name).await;
+                agrees($name, Below::Embedded).await;
             }
         )*
+        mod over_etcd {
+            $(
+                #[tokio::test]
+                async fn $test() {
+                    super::agrees($name, super::Below::Etcd).await;
+                }
+            )*
+        }
     };
 }
 
