@@ -54,74 +54,131 @@ type Samples = Vec<(Duration, Duration)>;
 /// Creates so many events, waits until they expire, and compares that time with the quiet one
 /// before.
 pub async fn measure(count: u64) {
-    let ttl = 30 + count / CREATED_A_SECOND;
+    let ttl = time_to_live(count);
     part(&format!(
         "{count} events that expire after {ttl} s, {WATCHERS} watchers of them, and of an object \
          that is written {RATE} times a second"
     ));
     let daemon = Daemon::with(&["--event-ttl", &format!("{ttl}s")]).await;
-    load::namespace(&daemon).await;
-    let object = Call::post(&load::collection(), &load::object(0, "0"));
-    let from = version(&daemon.client().call(object).await.expect(201));
-    let origin = Instant::now();
-    let stop = Arc::new(AtomicBool::new(false));
-    let deliveries = watch_object(&daemon, from, origin).await;
-    let writes = tokio::spawn(write_object(daemon.client(), origin, stop.clone()));
+    let from = prepare(&daemon).await;
+    let probe = Probe::start(&daemon, from).await;
     let created = create(&daemon, count).await;
     figure("events created a second", count as f64 / created, "/s", "");
-    let deletions = watch_events(&daemon, count, origin).await;
-    let quiet_from = origin.elapsed();
+    let from = newest(&daemon).await;
+    let deletions = watch_events(&daemon, count, from, probe.origin).await;
+    let quiet_from = probe.origin.elapsed();
     tokio::time::sleep(QUIET).await;
-    let quiet = (quiet_from, origin.elapsed());
-
-    let start = Sample::take(daemon.pid());
-    let resident = daemon.resident();
-    let seen: Vec<Deletions> = join_all(deletions)
-        .await
-        .into_iter()
-        .map(Result::unwrap)
-        .collect();
-    let used = start.until(&Sample::take(daemon.pid()));
-    stop.store(true, Ordering::Relaxed);
-    let writes = writes.await.unwrap();
-    figure(
-        "more memory than before",
-        daemon.resident() - resident,
-        "MiB",
-        "",
-    );
-    drop(daemon);
-    let mut delivered = Vec::new();
-    for watcher in deliveries {
-        delivered.extend(watcher.await.unwrap());
-    }
-
-    let first = seen.iter().map(|seen| seen.first).min().unwrap();
-    let last = seen.iter().map(|seen| seen.last).max().unwrap();
+    let quiet = (quiet_from, probe.origin.elapsed());
+    let busy = expire(&daemon, count, deletions).await;
     assert!(
-        first >= quiet.1,
+        busy.0 >= quiet.1,
         "creating took too long for this time to live"
     );
-    figure("the first expires after", first.as_secs_f64(), "s", "");
-    figure(
-        "all expire within",
-        (last - first).as_secs_f64(),
-        "s",
-        "< 60",
-    );
-    figure(
-        "CPU of the daemon for 1,000 of them",
-        used.daemon / count as f64 * 1e3,
-        "s",
-        "",
-    );
+    probe.end(daemon, quiet, busy).await;
+}
+
+/// Creates so many events, kills the daemon, and starts it again when all of them are overdue;
+/// compares the time in which they go with the quiet one after.
+pub async fn after_down_time(count: u64) {
+    let ttl = time_to_live(count);
+    part(&format!(
+        "{count} events that expired while no daemon ran, the same watchers and writes"
+    ));
+    let mut daemon = Daemon::with(&["--event-ttl", &format!("{ttl}s")]).await;
+    let from = prepare(&daemon).await;
+    create(&daemon, count).await;
+    let last = newest(&daemon).await;
+    daemon.kill().await;
+    tokio::time::sleep(Duration::from_secs(ttl + ttl / 20 + 1)).await;
+    daemon.restart().await;
+    let probe = Probe::start(&daemon, from).await;
+    let deletions = watch_events(&daemon, count, last, probe.origin).await;
+    let busy = expire(&daemon, count, deletions).await;
+    let quiet_from = probe.origin.elapsed();
+    tokio::time::sleep(QUIET).await;
+    let quiet = (quiet_from, probe.origin.elapsed());
+    probe.end(daemon, quiet, busy).await;
+}
+
+/// Seconds enough to create them all, and for a quiet time.
+fn time_to_live(count: u64) -> u64 {
+    30 + count / CREATED_A_SECOND
+}
+
+/// Makes the object that is written; says its version.
+async fn prepare(daemon: &Daemon) -> u64 {
+    load::namespace(daemon).await;
+    let object = Call::post(&load::collection(), &load::object(0, "0"));
+    version(&daemon.client().call(object).await.expect(201))
+}
+
+/// The version that a watch of what comes now starts at.
+async fn newest(daemon: &Daemon) -> u64 {
+    let client = daemon.client();
+    let list = client.call(Call::get(&format!("{}?limit=1", events())));
+    version(&list.await.expect(200))
+}
+
+/// Waits until all events are gone, and says when the first and the last one went.
+async fn expire(
+    daemon: &Daemon,
+    count: u64,
+    deletions: Vec<JoinHandle<Deletions>>,
+) -> (Duration, Duration) {
+    let start = Sample::take(daemon.pid());
+    let resident = daemon.resident();
+    let seen = join_all(deletions).await.into_iter();
+    let seen: Vec<Deletions> = seen.map(Result::unwrap).collect();
+    let used = start.until(&Sample::take(daemon.pid()));
+    let first = seen.iter().map(|seen| seen.first).min().unwrap();
+    let last = seen.iter().map(|seen| seen.last).max().unwrap();
     let lost: u64 = seen.iter().map(|seen| seen.lost).sum();
+    figure("all go within", (last - first).as_secs_f64(), "s", "< 60");
+    let each = used.daemon / count as f64 * 1e3;
+    figure("CPU of the daemon for 1,000 of them", each, "s", "");
+    let more = daemon.resident() - resident;
+    figure("more memory than before", more, "MiB", "");
     figure("deletions lost or repeated", lost as f64, "", "0");
-    let mut quiet = felt(&writes, &delivered, quiet);
-    let mut busy = felt(&writes, &delivered, (first, last));
-    compare("write", &mut quiet.writes, &mut busy.writes);
-    compare("delivery", &mut quiet.deliveries, &mut busy.deliveries);
     noise(used.other_cores);
+    (first, last)
+}
+
+/// Writes and watches of an object, for as long as something else happens.
+struct Probe {
+    origin: Instant,
+    stop: Arc<AtomicBool>,
+    writes: JoinHandle<Samples>,
+    deliveries: Vec<JoinHandle<Samples>>,
+}
+
+impl Probe {
+    async fn start(daemon: &Daemon, from: u64) -> Probe {
+        let origin = Instant::now();
+        let stop = Arc::new(AtomicBool::new(false));
+        let deliveries = watch_object(daemon, from, origin).await;
+        let writes = tokio::spawn(write_object(daemon.client(), origin, stop.clone()));
+        Probe {
+            origin,
+            stop,
+            writes,
+            deliveries,
+        }
+    }
+
+    /// Ends the daemon, and prints what was felt between these moments.
+    async fn end(self, daemon: Daemon, quiet: (Duration, Duration), busy: (Duration, Duration)) {
+        self.stop.store(true, Ordering::Relaxed);
+        let writes = self.writes.await.unwrap();
+        drop(daemon);
+        let mut delivered = Samples::new();
+        for watcher in self.deliveries {
+            delivered.extend(watcher.await.unwrap());
+        }
+        let mut quiet = felt(&writes, &delivered, quiet);
+        let mut busy = felt(&writes, &delivered, busy);
+        compare("write", &mut quiet.writes, &mut busy.writes);
+        compare("delivery", &mut quiet.deliveries, &mut busy.deliveries);
+    }
 }
 
 fn compare(what: &str, quiet: &mut Durations, busy: &mut Durations) {
@@ -221,10 +278,12 @@ struct Deletions {
 }
 
 /// Follows the events until all are gone, or nothing more happens.
-async fn watch_events(daemon: &Daemon, count: u64, origin: Instant) -> Vec<JoinHandle<Deletions>> {
-    let client = daemon.client();
-    let list = client.call(Call::get(&format!("{}?limit=1", events())));
-    let from = version(&list.await.expect(200));
+async fn watch_events(
+    daemon: &Daemon,
+    count: u64,
+    from: u64,
+    origin: Instant,
+) -> Vec<JoinHandle<Deletions>> {
     let path = format!("{}?watch=1&resourceVersion={from}", events());
     let mut following = Vec::new();
     for _ in 0..WATCHERS {

@@ -46,7 +46,8 @@ cargo bench [-- PART...]      all parts, or these:
   latency          write to delivery, one watcher
   fanout           5,000 watchers over HTTP/2
   resume           5,000 watches resumed after kill -9
-  expiry           100,000 events (or BENCH_EVENTS) whose leases run out, beside writes and watches
+  expiry           100,000 events (or BENCH_EVENTS) that expire beside writes and watches, also at a
+                   start after they were due
 
 Only when asked for by name, with a table at the end, and with watchload, the load generator of
 its own that WATCHLOAD or the PATH leads to (see README.md):
@@ -112,7 +113,9 @@ async fn main() {
     if wants("expiry") {
         let events = std::env::var("BENCH_EVENTS").ok();
         let events = events.and_then(|text| text.parse().ok());
-        expiry::measure(events.unwrap_or(100_000)).await;
+        let events = events.unwrap_or(100_000);
+        expiry::measure(events).await;
+        expiry::after_down_time(events).await;
     }
     let whole = asked.iter().any(|word| word == SET);
     let parts: Vec<_> = watchload::PARTS
