@@ -164,10 +164,15 @@ impl Rewriter {
         let (steps, told) = mpsc::channel(STEPS_AHEAD);
         tokio::spawn(async move {
             let last = match self.run(&origin, &steps).await {
-                Ok(done) => done,
-                Err(Failure { reason, unreadable }) => Step::Failed { reason, unreadable },
+                Ok(done) => {
+                    tracing::info!(?done, "what is stored is rewritten");
+                    done
+                }
+                Err(Failure { reason, unreadable }) => {
+                    tracing::warn!(reason, ?unreadable, "what is stored is not all rewritten");
+                    Step::Failed { reason, unreadable }
+                }
             };
-            tracing::info!(outcome = ?last, "rewriting what is stored");
             // Whoever has gone away finds it in the log.
             let _ = steps.send(last).await;
         });
@@ -240,7 +245,9 @@ impl Rewriter {
                     total: pass.total.max(pass.seen),
                     rewritten: *rewritten,
                 };
-                steps.send(step).await.map_err(|_| Failure::unheard())?;
+                if page.seen > 0 {
+                    steps.send(step).await.map_err(|_| Failure::unheard())?;
+                }
                 start = page.next;
                 if start.is_none() {
                     break;

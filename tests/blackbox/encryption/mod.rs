@@ -86,7 +86,7 @@ async fn what_is_encrypted_from_its_first_write_on_is_nowhere_in_clear_en_5() {
     let flags = [&keys.flag(), "--log-level=debug"];
     let mut daemon = Daemon::with(&flags).await;
     let client = daemon.client();
-    create(&client, SECRETS, &secret("a", TEXT)).await;
+    let created = create(&client, SECRETS, &secret("a", TEXT)).await;
     create(&client, CONFIGMAPS, &body("b", TEXT)).await;
     for number in 0..50 {
         let patch = json!({"metadata": {"labels": {"count": number.to_string()}}});
@@ -123,6 +123,19 @@ async fn what_is_encrypted_from_its_first_write_on_is_nowhere_in_clear_en_5() {
         .await
         .expect(200);
     assert_eq!(read["data"]["k"], TEXT);
+    // What happened before the restart is read from history.
+    let watch = format!("{SECRETS}?watch=1&resourceVersion={}", version(&created));
+    let mut watch = daemon.client().watch(&watch).await;
+    for number in 0..50 {
+        let event = watch.event().await;
+        let label = &event["object"]["metadata"]["labels"]["count"];
+        assert_eq!(
+            (&event["type"], label),
+            (&json!("MODIFIED"), &json!(number.to_string()))
+        );
+        assert_eq!(event["object"]["data"], created["data"]);
+    }
+    drop(watch);
     daemon.stop(Signal::TERM).await;
 
     let folder = daemon.folder();
