@@ -23,6 +23,7 @@ mod kubectl;
 mod model;
 mod namespaces;
 mod observation;
+mod overrides;
 mod replay;
 mod restart;
 mod retention;

@@ -1,0 +1,198 @@
+//! Resources that a real etcd keeps, beside the rest, which the daemon keeps itself; and values that
+//! others write there while it runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::engine::{At, Change, Engine, Expect, Key, LeaseId, Mutation, Origin, Outcome};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use taffrail::storage::etcd::{EtcdEngine, EtcdOptions};
+
+use crate::harness::{CONFIGMAPS, Call, Client, Daemon, body, configmap, version};
+use crate::servers::etcd::Cluster;
+
+const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn cluster() -> Cluster {
+    let starting = tokio::task::spawn_blocking(|| Cluster::single("3.5"));
+    starting.await.unwrap()
+}
+
+/// A program of somebody else's on the same etcd.
+fn other(cluster: &Cluster) -> Arc<EtcdEngine> {
+    EtcdEngine::open(EtcdOptions::new(cluster.urls())).unwrap()
+}
+
+fn key(path: &str) -> Key {
+    Key::new(format!("/registry/{path}"))
+}
+
+async fn exists(engine: &EtcdEngine, path: &str) -> bool {
+    let answer = engine.get(key(path), At::Latest).await.unwrap();
+    answer.item.is_some()
+}
+
+async fn put(engine: &EtcdEngine, path: &str, value: &[u8]) {
+    let current = engine.get(key(path), At::Latest).await.unwrap().item;
+    let mutation = Mutation {
+        key: key(path),
+        expect: current.map_or(Expect::Absent, |item| Expect::Unchanged(item.revision)),
+        change: Change::Put {
+            value: Bytes::copy_from_slice(value),
+            lease: LeaseId::default(),
+        },
+        origin: Origin::default(),
+    };
+    let outcome = engine.commit(mutation).await.unwrap();
+    assert!(matches!(outcome, Outcome::Committed(_)), "{outcome:?}");
+}
+
+/// Asks until the answer is this one.
+async fn until(client: &Client, path: &str, status: u16) -> Value {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let answer = client.call(Call::get(path)).await;
+        if answer.status == status {
+            return serde_json::from_str(&answer.text()).unwrap_or_default();
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{}", answer.text());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_resource_is_kept_by_servers_of_its_own_sf_2_sf_40_op_23() {
+    let mut cluster = cluster().await;
+    let url = cluster.urls().remove(0);
+    let overrides = format!("--etcd-servers-overrides=/configmaps#{url},/events#{url}");
+    let mut daemon = Daemon::with(&[&overrides]).await;
+    let client = daemon.client();
+    let created = client.call(Call::post(CONFIGMAPS, &body("a", "1"))).await;
+    let created = created.expect(201);
+    let secret = json!({ "metadata": { "name": "a" } });
+    client.call(Call::post(SECRETS, &secret)).await.expect(201);
+    let etcd = other(&cluster);
+    assert!(exists(&etcd, "configmaps/default/a").await);
+    assert!(!exists(&etcd, "secrets/default/a").await);
+    assert!(!exists(&etcd, "namespaces/default").await);
+
+    // Each has versions of its own store, and is watched by them.
+    let path = |path: &str, after| format!("{path}?watch=true&resourceVersion={after}");
+    let mut watch = client.watch(&path(CONFIGMAPS, version(&created))).await;
+    for number in 2..5 {
+        let patch = json!({ "data": { "k": number.to_string() } });
+        let patched = client
+            .call(Call::merge_patch(&configmap("a"), &patch))
+            .await;
+        let patched = patched.expect(200);
+        assert_eq!(version(&watch.event().await["object"]), version(&patched));
+    }
+    let ready = client.call(Call::get("/readyz?verbose")).await.text();
+    for check in ["storage", "etcd-override-0", "etcd-override-readiness-0"] {
+        assert!(ready.contains(&format!("[+]{check} ok")), "{ready}");
+    }
+
+    daemon.kill().await;
+    daemon.restart().await;
+    let client = daemon.client();
+    let read = client.call(Call::get(&configmap("a"))).await.expect(200);
+    assert_eq!(read["data"]["k"], "4");
+    client
+        .call(Call::get(&format!("{SECRETS}/a")))
+        .await
+        .expect(200);
+
+    // Without its servers it can't be written, and everything else can.
+    cluster.members[0].kill();
+    let patch = json!({ "metadata": { "labels": { "a": "b" } } });
+    let patched = client
+        .call(Call::merge_patch(&configmap("a"), &patch))
+        .await;
+    assert!(patched.status.is_server_error(), "{}", patched.text());
+    let patched = client
+        .call(Call::merge_patch(&format!("{SECRETS}/a"), &patch))
+        .await;
+    patched.expect(200);
+    until(&client, "/readyz", 500).await;
+    cluster.members[0].restart();
+    until(&client, "/readyz", 200).await;
+    let patched = client
+        .call(Call::merge_patch(&configmap("a"), &patch))
+        .await;
+    patched.expect(200);
+    etcd.close().await;
+}
+
+/// KV-21, PF-20, WA-33.
+async fn values_of_others_come_and_go(further: &[&str]) {
+    let cluster = cluster().await;
+    let servers = format!("--etcd-servers={}", cluster.urls().join(","));
+    let daemon = Daemon::with(&[&[servers.as_str()], further].concat()).await;
+    let client = daemon.client();
+    let created = client.call(Call::post(CONFIGMAPS, &body("a", "1"))).await;
+    let created = created.expect(201);
+    let etcd = other(&cluster);
+    let recorded: Value =
+        serde_json::from_str(include_str!("../storage_suite/stored/json.json")).unwrap();
+    let readable = recorded["configmaps"]["value"].as_str().unwrap();
+
+    let path = format!(
+        "{CONFIGMAPS}?watch=true&resourceVersion={}",
+        version(&created)
+    );
+    let mut watch = client.watch(&path).await;
+    let mut elsewhere = client
+        .watch(&path.replace("/default/", "/kube-system/"))
+        .await;
+    put(&etcd, "configmaps/default/c", b"k8s\0\x0a\x00").await;
+    let event = watch.event().await;
+    assert_eq!(event["type"], "ERROR");
+    let message = event["object"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("/registry/configmaps/default/c"),
+        "{message}"
+    );
+    assert_eq!(watch.rest().await, Vec::<Value>::new());
+    let refusal = client
+        .call(Call::get(CONFIGMAPS))
+        .await
+        .refusal(500, "InternalError");
+    let message = refusal["message"].as_str().unwrap();
+    assert!(
+        message.contains("/registry/configmaps/default/c"),
+        "{message}"
+    );
+    client.call(Call::get(&configmap("a"))).await.expect(200);
+    let own = client
+        .call(Call::put(&configmap("a"), &body("a", "2")))
+        .await;
+    own.expect(200);
+
+    // Whoever can read it writes it anew: with that everything is as it was.
+    put(&etcd, "configmaps/default/c", readable.as_bytes()).await;
+    let list = client.call(Call::get(CONFIGMAPS)).await.expect(200);
+    assert_eq!(list["items"].as_array().unwrap().len(), 2);
+    let path = format!("{CONFIGMAPS}?watch=true&resourceVersion={}", version(&list));
+    let mut watch = client.watch(&path).await;
+    let gone = client.call(Call::delete(&configmap("c"))).await;
+    gone.expect(200);
+    assert_eq!(watch.event().await["type"], "DELETED");
+    // Nobody who watches another namespace was concerned.
+    let path = CONFIGMAPS.replace("/default/", "/kube-system/");
+    let created = client.call(Call::post(&path, &body("x", "1"))).await;
+    created.expect(201);
+    assert_eq!(elsewhere.event().await["object"]["metadata"]["name"], "x");
+    etcd.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_of_others_come_and_go_beside_a_cache() {
+    values_of_others_come_and_go(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_of_others_come_and_go_without_a_cache() {
+    values_of_others_come_and_go(&["--watch-cache=false"]).await;
+}
