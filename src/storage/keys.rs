@@ -167,6 +167,19 @@ mod tests {
     }
 
     #[test]
+    fn names_are_kept_as_they_are_and_namespaces_end_at_a_slash_kv_6_kv_7() {
+        let keys = Keys::new("/registry", "clusterroles").unwrap();
+        for name in ["system:node", "example.com:signer:abc"] {
+            let key = keys.object(&format!("/clusterroles/{name}")).unwrap();
+            assert_eq!(key, Key::new(format!("/registry/clusterroles/{name}")));
+        }
+        let pods = Keys::new("/registry", "pods").unwrap();
+        let below = pods.below("/pods/ns1").unwrap();
+        assert!(below.covers(&pods.object("/pods/ns1/a").unwrap()));
+        assert!(!below.covers(&pods.object("/pods/ns10/a").unwrap()));
+    }
+
+    #[test]
     fn nested_places_keep_their_path_kv_2_pf_18() {
         let keys = Keys::new("/registry", "services/specs").unwrap();
         assert_eq!(

@@ -1,5 +1,5 @@
-//! Resources that a real etcd keeps, beside the rest, which the daemon keeps itself; and values that
-//! others write there while it runs.
+//! Resources that a real etcd keeps, beside the rest, which the daemon keeps itself; and values
+//! that others write there while it runs.
 
 use std::sync::Arc;
 use std::time::Duration;

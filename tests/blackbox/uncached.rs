@@ -71,8 +71,12 @@ async fn lists_and_watches_come_from_the_store_sf_7_li_10_wa_19() {
 }
 
 #[tokio::test]
-async fn one_resource_may_do_without_and_the_others_keep_theirs_sf_8() {
-    let daemon = Daemon::with(&["--watch-cache-sizes=configmaps#0,pods#100"]).await;
+async fn one_resource_may_do_without_and_the_others_keep_theirs_sf_8_sf_9() {
+    let daemon = Daemon::with(&[
+        "--watch-cache-sizes=configmaps#0,pods#100",
+        "--default-watch-cache-size=0",
+    ])
+    .await;
     let client = daemon.client();
     let lists = async |path: &str| {
         let before = daemon.count("apiserver_cache_list_total").await;
@@ -84,6 +88,8 @@ async fn one_resource_may_do_without_and_the_others_keep_theirs_sf_8() {
     assert_eq!(lists("/api/v1/namespaces").await, 1);
     let log = daemon.stderr();
     assert!(log.contains("pods#100: caches have no fixed size"), "{log}");
+    let unused = "default-watch-cache-size is accepted and not consulted";
+    assert!(log.contains(unused), "{log}");
 }
 
 #[tokio::test]
