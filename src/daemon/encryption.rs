@@ -17,17 +17,6 @@ pub(super) fn load(config: &Config) -> Result<Encryption, EncryptionError> {
     }
 }
 
-/// Says what is configured and has no effect. To be called once all resources have their
-/// transformers.
-pub(super) fn warn(encryption: &Encryption) {
-    for resource in encryption.unknown_resources() {
-        tracing::warn!(
-            resource,
-            "encryption-provider-config: no such resource is served; is it misspelt?"
-        );
-    }
-}
-
 /// Follows the file, where that is asked for (EN-17).
 pub(super) fn follow(
     config: &Config,

@@ -147,7 +147,7 @@ impl Daemon {
         let kubeconfig = write_kubeconfig(data_dir, address, tls.trust_pem(), &token)?;
 
         let plans = factory.plans(&engines, &encryption)?;
-        encryption::warn(&encryption);
+        encryption.warn_of_unknown_resources();
         let house = House::start(house_config(&config, &engines), cached(&plans))?;
         let catalog = Arc::new(assemble(&config, &plans, &house));
         let parts = house.clone();

@@ -123,9 +123,15 @@ impl Encryption {
         names.map(ToString::to_string).collect()
     }
 
-    /// Whether there is a configuration.
-    pub fn is_configured(&self) -> bool {
-        self.shared.path.is_some()
+    /// Says which resources the configuration names for nothing. To be called once all resources
+    /// have their transformers; a reload does it by itself.
+    pub fn warn_of_unknown_resources(&self) {
+        for resource in self.unknown_resources() {
+            tracing::warn!(
+                resource,
+                "{SETTING}: no such resource is served; is it misspelt?"
+            );
+        }
     }
 }
 

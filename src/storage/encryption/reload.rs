@@ -73,7 +73,9 @@ impl Encryption {
         tell_config(&digest, 1.0);
         state.rules = rules;
         state.digest = digest;
+        drop(state);
         count("success");
+        self.warn_of_unknown_resources();
         Ok(Reload::Reloaded)
     }
 }

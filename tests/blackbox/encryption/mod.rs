@@ -1,7 +1,7 @@
 //! Encryption at rest, with a real daemon and its files.
 
 mod etcd;
-mod keys;
+pub mod keys;
 mod rotation;
 
 use std::path::Path;

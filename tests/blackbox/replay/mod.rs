@@ -14,6 +14,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use self::scenario::Scenario;
+use crate::encryption::keys::Keys;
 use crate::harness::{Daemon, Target};
 use crate::servers::etcd::Cluster;
 
@@ -24,18 +25,31 @@ const DEVIATIONS: &str = include_str!("../../deviations.md");
 enum Below {
     Embedded,
     Etcd,
+    /// The embedded engine, every value encrypted.
+    Encrypted,
+}
+
+/// What must outlive a daemon.
+enum Kept {
+    Nothing,
+    Cluster(#[allow(dead_code)] Cluster),
+    Keys(#[allow(dead_code)] Keys),
 }
 
 impl Below {
     /// A daemon, and what must outlive it.
-    async fn start(self) -> (Daemon, Option<Cluster>) {
+    async fn start(self) -> (Daemon, Kept) {
         match self {
-            Below::Embedded => (Daemon::start().await, None),
+            Below::Embedded => (Daemon::start().await, Kept::Nothing),
+            Below::Encrypted => {
+                let keys = Keys::new(&[("'*.*'", &["aesgcm:k=1", "identity"])]);
+                (Daemon::with(&[&keys.flag()]).await, Kept::Keys(keys))
+            }
             Below::Etcd => {
                 let started = tokio::task::spawn_blocking(|| Cluster::single("3.5"));
                 let cluster = started.await.unwrap();
                 let servers = format!("--etcd-servers={}", cluster.urls().join(","));
-                (Daemon::with(&[&servers]).await, Some(cluster))
+                (Daemon::with(&[&servers]).await, Kept::Cluster(cluster))
             }
         }
     }
@@ -112,6 +126,14 @@ macro_rules! scenarios {
                 agrees($name, Below::Embedded).await;
             }
         )*
+        mod encrypted_en_1 {
+            $(
+                #[tokio::test]
+                async fn $test() {
+                    super::agrees($name, super::Below::Encrypted).await;
+                }
+            )*
+        }
         mod over_etcd {
             $(
                 #[tokio::test]
