@@ -112,7 +112,12 @@ impl World {
         let interest = self.some_interest();
         let newest = self.others.stage.engine.revision();
         let snapshot = (self.chance.below(3) == 0).then(|| self.others.stage.cacher.snapshot());
-        let start = match snapshot.flatten() {
+        // What can't be shown as a whole is refused to clients.
+        let snapshot = snapshot.flatten().filter(|snapshot| {
+            let mut unreadable = snapshot.unreadable.keys();
+            !unreadable.any(|key| interest.scope.covers(key))
+        });
+        let start = match snapshot {
             Some(snapshot) => {
                 let known = self
                     .others

@@ -30,6 +30,8 @@ pub(super) struct Others {
     chance: Chance,
     /// They get in between once in so many times, or never.
     meets_once_in: Option<usize>,
+    /// Whether values are written that can't be read.
+    writes_unreadable: bool,
     compacted: Cell<u64>,
     /// How often the content of the cache was lost or replaced.
     lives: Cell<u64>,
@@ -44,6 +46,7 @@ impl Others {
             stage: Stage::new(ring_bytes),
             meets_once_in: [None, Some(40), Some(6)][chance.below(3)],
             chance: Chance::new(chance.below(usize::MAX) as u64),
+            writes_unreadable: chance.below(4) == 0,
             compacted: Cell::new(0),
             lives: Cell::new(0),
             is_dead: Cell::new(false),
@@ -78,6 +81,9 @@ impl Others {
                 0..2 if engine.exists(&name) => _ = engine.delete(&name),
                 0..2 => {}
                 2 => _ = engine.put(&Key::new("/registry/others/x"), "red"),
+                3 if self.writes_unreadable && self.chance.below(6) == 0 => {
+                    engine.put(&name, "undecodable");
+                }
                 _ => _ = engine.put(&name, color),
             }
         }

@@ -11,7 +11,7 @@ use super::Thread;
 use super::others::Others;
 use crate::dispatcher::hall::Hall;
 use crate::dispatcher::{Caller, ReadyList, StartPoint, Watcher};
-use crate::engine::{Event, EventKind, Revision};
+use crate::engine::{Event, EventKind, Key, Revision};
 use crate::object::{CachedObject, Decode};
 use crate::snapshot::Snapshot;
 use crate::testing::{Called, Lines, OneLiners, prefix};
@@ -41,6 +41,8 @@ pub(super) struct Subject {
     pub(super) is_sent_away: bool,
     /// It does not come again.
     pub(super) is_over: bool,
+    /// It was told of a value that can't be read: its stream has nothing more to say.
+    has_failed: bool,
     interest: WatchInterest,
     start: Start,
     wants_bookmarks: bool,
@@ -74,6 +76,7 @@ impl Subject {
             thread: None,
             is_sent_away: false,
             is_over: false,
+            has_failed: false,
             at: match start {
                 Start::After(revision) => Some(revision),
                 Start::Initial(..) => None,
@@ -111,7 +114,7 @@ impl Subject {
     /// One watch more, after what it saw last; none where it would be told that this is gone, or
     /// that it has to begin anew, or to wait.
     pub(super) fn resume(&mut self, thread: &Thread, others: &Others, seconds: u64) {
-        let Some(at) = self.at else {
+        let Some(at) = self.at.filter(|_| !self.has_failed) else {
             self.is_over = true;
             return;
         };
@@ -180,6 +183,13 @@ impl Subject {
     /// Takes a frame, and judges what is not an event. The first one alone has the header (API-74).
     fn take(&mut self, frame: &str, others: &Others) {
         self.frames += 1;
+        assert!(!self.has_failed, "after an error: {frame}");
+        if frame.starts_with("ERROR ") {
+            self.has_failed = true;
+            self.is_over = true;
+            self.heard.push(ERROR.to_owned());
+            return;
+        }
         let (header, line) = match frame.strip_prefix("HEADER ") {
             Some(line) => (true, line),
             None => (false, frame),
@@ -238,7 +248,8 @@ impl Subject {
         let at = self.at.unwrap_or(self.from());
         let is_forgotten = others.compacted() > at;
         assert!(
-            self.life != others.lives()
+            self.has_failed
+                || self.life != others.lives()
                 || Instant::now() >= self.deadline
                 || self.is_sent_away
                 || is_forgotten,
@@ -278,16 +289,16 @@ impl Subject {
         let WatchInterest {
             scope, predicate, ..
         } = &self.interest;
-        let mut state: Vec<CachedObject> = Vec::new();
+        let mut state = State::default();
         let mut lines = Vec::new();
         let (before, after) = log.split_at(log.partition_point(|e| e.revision <= self.from()));
         for event in before {
-            apply(&mut state, event);
+            state.apply(event);
         }
         if let Start::Initial(..) = self.start {
             let selected =
                 |object: &&CachedObject| scope.covers(&object.key) && predicate.matches(object);
-            let mut initial: Vec<&CachedObject> = state.iter().filter(selected).collect();
+            let mut initial: Vec<&CachedObject> = state.objects.iter().filter(selected).collect();
             initial.sort_by(|one, other| one.key.cmp(&other.key));
             lines.extend(initial.into_iter().map(|object| {
                 let line = line(WatchEventKind::Added, object, object.revision);
@@ -295,7 +306,27 @@ impl Subject {
             }));
         }
         for event in after {
-            let (current, previous) = apply(&mut state, event);
+            let Applied {
+                current,
+                previous,
+                is_unreadable,
+                was_unreadable,
+            } = state.apply(event);
+            let selects_all = predicate.identity().is_empty();
+            let needs_previous = !selects_all || current.is_none();
+            let fails = is_unreadable || (was_unreadable && needs_previous);
+            if fails && scope.covers(&event.key) {
+                lines.push((event.revision, ERROR.to_owned()));
+                return lines;
+            }
+            if let Some(object) = current.as_ref().filter(|_| was_unreadable)
+                && scope.covers(&event.key)
+            {
+                // That something was there is all that is known, and enough.
+                let line = line(WatchEventKind::Modified, object, event.revision);
+                lines.push((event.revision, line));
+                continue;
+            }
             let judged = transition(scope, &**predicate, current.as_ref(), previous.as_ref());
             if let Some((kind, object)) = judged {
                 lines.push((event.revision, line(kind, object, event.revision)));
@@ -312,19 +343,50 @@ fn revision_of(line: &str) -> Revision {
     Revision(number.parse().unwrap())
 }
 
-/// Folds an event into a state; says what the object was and is.
-fn apply(
-    state: &mut Vec<CachedObject>,
-    event: &Event,
-) -> (Option<CachedObject>, Option<CachedObject>) {
-    let at = state.iter().position(|object| object.key == event.key);
-    let previous = at.map(|at| state.swap_remove(at));
-    let current = (event.kind == EventKind::Put && prefix().covers(&event.key)).then(|| {
-        let decoded = OneLiners.decode(&event.key, event.revision, &event.value);
-        decoded.unwrap()
-    });
-    state.extend(current.clone());
-    (current, previous)
+/// What stands for any error in what was heard.
+const ERROR: &str = "ERROR";
+
+/// What is stored at some revision.
+#[derive(Default)]
+struct State {
+    objects: Vec<CachedObject>,
+    unreadable: Vec<Key>,
+}
+
+/// What an event did.
+struct Applied {
+    current: Option<CachedObject>,
+    previous: Option<CachedObject>,
+    is_unreadable: bool,
+    was_unreadable: bool,
+}
+
+impl State {
+    /// Takes in an event; says what the object was and is.
+    fn apply(&mut self, event: &Event) -> Applied {
+        let at = self
+            .objects
+            .iter()
+            .position(|object| object.key == event.key);
+        let previous = at.map(|at| self.objects.swap_remove(at));
+        let unreadable = self.unreadable.len();
+        self.unreadable.retain(|key| *key != event.key);
+        let was_unreadable = self.unreadable.len() < unreadable;
+        let is_put = event.kind == EventKind::Put && prefix().covers(&event.key);
+        let decoded = is_put.then(|| OneLiners.decode(&event.key, event.revision, &event.value));
+        let is_unreadable = matches!(decoded, Some(Err(_)));
+        if is_unreadable {
+            self.unreadable.push(event.key.clone());
+        }
+        let current = decoded.and_then(Result::ok);
+        self.objects.extend(current.clone());
+        Applied {
+            current,
+            previous,
+            is_unreadable,
+            was_unreadable,
+        }
+    }
 }
 
 fn line(kind: WatchEventKind, object: &CachedObject, revision: Revision) -> String {
