@@ -38,8 +38,11 @@ pub fn run(
 fn text(factory: &StorageFactory) -> Result<String, FactoryError> {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
     rows.extend(factory.table()?.iter().map(row));
-    let overrides: String = factory.back_ends().iter().skip(1).map(servers).collect();
-    Ok(aligned(&rows) + &overrides)
+    // What the daemon keeps itself has none.
+    let back_ends = factory.back_ends().into_iter();
+    let served = back_ends.filter(|back_end| !back_end.servers.is_empty());
+    let servers: String = served.map(|back_end| servers(&back_end)).collect();
+    Ok(aligned(&rows) + &servers)
 }
 
 fn row(destination: &Destination) -> [String; 7] {
@@ -120,7 +123,8 @@ mod tests {
     fn what_is_configured_shows() {
         let table = table(Settings {
             etcd_prefix: Some("/else".to_owned()),
-            etcd_servers_overrides: Some("/events#http://b;http://a".parse().unwrap()),
+            etcd_servers: Some("http://c:1".parse().unwrap()),
+            etcd_servers_overrides: Some("/events#http://b:1;http://a:1".parse().unwrap()),
             storage_media_type: Some("application/yaml".parse().unwrap()),
             watch_cache_sizes: Some("pods#0".parse().unwrap()),
             ..Settings::default()
@@ -129,9 +133,7 @@ mod tests {
         assert!(line("events").contains(" override-0 "), "{table}");
         assert!(line("pods").contains(" /else/pods/ "), "{table}");
         assert!(line("pods").ends_with(" application/yaml   no"), "{table}");
-        assert!(
-            table.ends_with("override-0: http://a;http://b\n"),
-            "{table}"
-        );
+        let servers = "\nbase: http://c:1\noverride-0: http://a:1;http://b:1\n";
+        assert!(table.ends_with(servers), "{table}");
     }
 }
