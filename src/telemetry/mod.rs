@@ -107,10 +107,13 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
     const FINE_SECONDS: &[f64] = &[
         0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
     ];
-    const CIPHER_SECONDS: &[f64] = &[
-        0.000_005, 0.000_01, 0.000_02, 0.000_04, 0.000_08, 0.000_16, 0.000_64, 0.002_56, 0.010_24,
-        0.163_84,
+    // ME-1.
+    const STORE_SECONDS: &[f64] = &[
+        0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0,
+        10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
     ];
+    // ME-40.
+    const CIPHER_SECONDS: &[f64] = &doubling::<25>(0.000_005);
     const RESPONSE_BYTES: &[f64] = &[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
     const EVENT_BYTES: &[f64] = &[
         1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0,
@@ -126,7 +129,7 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
             REQUEST_SECONDS,
         ),
         (full("etcd_lease_object_counts"), LEASE_OBJECTS),
-        (full("etcd_request_duration_seconds"), REQUEST_SECONDS),
+        (full("etcd_request_duration_seconds"), STORE_SECONDS),
         (
             full("apiserver_storage_transformation_duration_seconds"),
             CIPHER_SECONDS,
@@ -141,6 +144,17 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
         (Matcher::Suffix("_bytes".to_owned()), RESPONSE_BYTES),
         (Matcher::Suffix("_count".to_owned()), COUNTS),
     ]
+}
+
+/// Bounds that begin with the first and double.
+const fn doubling<const N: usize>(first: f64) -> [f64; N] {
+    let mut bounds = [first; N];
+    let mut at = 1;
+    while at < N {
+        bounds[at] = bounds[at - 1] * 2.0;
+        at += 1;
+    }
+    bounds
 }
 
 #[cfg(test)]

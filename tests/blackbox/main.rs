@@ -29,6 +29,7 @@ mod restart;
 mod retention;
 mod security;
 mod stalled;
+mod storage_metrics;
 mod stored;
 mod uncached;
 mod unread_bodies;

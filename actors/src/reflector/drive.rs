@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use super::Observed;
 use super::machine::{Failure, Machine, Outcome, State, Step};
+use super::metrics::ReflectorMetrics;
 use super::unread::{Page, updates};
 use super::waiting::Waiting;
 use crate::backoff::random_unit;
@@ -45,6 +46,7 @@ struct Work {
     decoding: VecDeque<JoinHandle<Page>>,
     feed: Option<Box<dyn Feed>>,
     unread: Waiting,
+    metrics: ReflectorMetrics,
 }
 
 /// Runs for as long as the actor lives.
@@ -55,6 +57,7 @@ pub(super) async fn run(source: Source) {
         decoding: VecDeque::new(),
         feed: None,
         unread: Waiting::default(),
+        metrics: ReflectorMetrics::new(&source.resource),
     };
     let place = source.cacher.ask_patiently(WhereToResume).await;
     let mut machine = Machine::new(place.unwrap_or(None));
@@ -180,6 +183,7 @@ impl Source {
             () = work.unread.readable(&*self.decode) => return Ok(Outcome::Readable),
             item = feed.next() => item?,
         };
+        work.metrics.fed(&item);
         let (updates, up_to) = match item {
             FeedItem::Progress(revision) => (Vec::new(), revision),
             FeedItem::Events(events) => {

@@ -14,6 +14,7 @@ mod drive;
 mod handlers;
 pub(crate) mod machine;
 pub(crate) mod messages;
+mod metrics;
 #[cfg(test)]
 mod tests;
 mod unread;
@@ -26,6 +27,7 @@ use actix::{Actor, AsyncContext, Context};
 use parking_lot::Mutex;
 
 pub(crate) use drive::Source;
+pub(crate) use metrics::describe as describe_metrics;
 
 use crate::exit::ExitGuard;
 use crate::mailbox;

@@ -18,6 +18,7 @@ pub fn describe_metrics() {
     crate::cacher::describe_metrics();
     crate::dispatcher::describe_metrics();
     crate::lessor::describe_metrics();
+    crate::reflector::describe_metrics();
     describe_counter!("taffrail_actor_deaths_total", "Actors that died, by reason");
     describe_histogram!(
         "taffrail_mailbox_blocked_seconds",

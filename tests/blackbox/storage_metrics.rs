@@ -1,0 +1,284 @@
+//! What storage measures, under the names and with the labels of storage.md 5.4, over both engines.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::harness::{CONFIGMAPS, Call, Daemon, body, version};
+use crate::servers::etcd::Cluster;
+
+/// A sample of a page: its name, labels and value.
+#[derive(Debug)]
+struct Sample<'p> {
+    name: &'p str,
+    labels: &'p str,
+    value: f64,
+}
+
+fn samples(page: &str) -> Vec<Sample<'_>> {
+    let lines = page
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines
+        .map(|line| {
+            let (key, value) = line.rsplit_once(' ').unwrap();
+            let (name, labels) = key.split_once('{').unwrap_or((key, ""));
+            Sample {
+                name,
+                labels: labels.trim_end_matches('}'),
+                value: value.parse().unwrap_or(f64::NAN),
+            }
+        })
+        .collect()
+}
+
+/// The value of the sample with this name and these labels.
+#[track_caller]
+fn value(page: &str, name: &str, labels: &[&str]) -> f64 {
+    let all = samples(page);
+    let mut found = all.iter().filter(|sample| {
+        sample.name == name && labels.iter().all(|label| sample.labels.contains(label))
+    });
+    let sample = found
+        .next()
+        .unwrap_or_else(|| panic!("no {name}{labels:?} in\n{page}"));
+    sample.value
+}
+
+async fn page(daemon: &Daemon) -> String {
+    daemon.client().call(Call::get("/metrics")).await.text()
+}
+
+/// Waits until what is counted now and then has been.
+async fn counted(daemon: &Daemon, objects: f64) -> String {
+    let begun = Instant::now();
+    loop {
+        let page = page(daemon).await;
+        let resource = r#"resource="configmaps""#;
+        let count = samples(&page).into_iter().find(|sample| {
+            sample.name == "apiserver_storage_objects" && sample.labels.contains(resource)
+        });
+        let size = page.contains("apiserver_storage_size_bytes{");
+        if size && count.is_some_and(|sample| sample.value == objects) {
+            return page;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "never counted:\n{page}"
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// One of everything that is measured.
+async fn use_storage(daemon: &Daemon) {
+    let client = daemon.client();
+    for name in ["a", "b", "c"] {
+        client
+            .call(Call::post(CONFIGMAPS, &body(name, "1")))
+            .await
+            .expect(201);
+    }
+    let list = client.call(Call::get(CONFIGMAPS)).await.expect(200);
+    let any = format!("{CONFIGMAPS}?resourceVersion=0&labelSelector=x%3Dy");
+    client.call(Call::get(&any)).await.expect(200);
+    let path = format!("{CONFIGMAPS}/a");
+    client.call(Call::get(&path)).await.expect(200);
+    client
+        .call(Call::merge_patch(&path, &json!({ "data": { "k": "2" } })))
+        .await
+        .expect(200);
+    client
+        .call(Call::delete(&format!("{CONFIGMAPS}/b")))
+        .await
+        .expect(200);
+    let exact = format!(
+        "{CONFIGMAPS}/c?resourceVersionMatch=Exact&resourceVersion={}",
+        version(&list)
+    );
+    client.call(Call::get(&exact)).await;
+    let one = format!(
+        "{CONFIGMAPS}?fieldSelector=metadata.name%3Da&resourceVersionMatch=Exact&resourceVersion={}",
+        version(&list)
+    );
+    client.call(Call::get(&one)).await.expect(200);
+    let initial = format!(
+        "{CONFIGMAPS}?watch=true&sendInitialEvents=true&allowWatchBookmarks=true\
+         &resourceVersionMatch=NotOlderThan"
+    );
+    let mut watch = client.watch(&initial).await;
+    watch.event().await;
+    let event = json!({
+        "metadata": { "name": "e" },
+        "involvedObject": { "namespace": "default" },
+    });
+    client
+        .call(Call::post("/api/v1/namespaces/default/events", &event))
+        .await
+        .expect(201);
+}
+
+async fn measures_everything(daemon: &Daemon, cluster: &str) {
+    use_storage(daemon).await;
+    let page = counted(daemon, 2.0).await;
+    let configmaps = [r#"group="""#, r#"resource="configmaps""#];
+    let of = |more: &'static str| [configmaps[0], configmaps[1], more];
+
+    // ME-1, ME-2, ME-70: every call to the store, by what it was.
+    for label in [
+        r#"operation="create""#,
+        r#"operation="update""#,
+        r#"operation="delete""#,
+    ] {
+        assert!(value(&page, "etcd_requests_total", &of(label)) >= 1.0);
+        assert!(value(&page, "etcd_request_duration_seconds_count", &of(label)) >= 1.0);
+        // ME-1: the bounds of its buckets.
+        for bound in ["0.005", "0.1", "1.25", "60", "+Inf"] {
+            let le = format!("le=\"{bound}\"");
+            value(&page, "etcd_request_duration_seconds_bucket", &[label, &le]);
+        }
+    }
+    // ME-6: what a lease was used for is told when the next one is granted.
+    assert!(page.contains("# HELP etcd_lease_object_counts "), "{page}");
+    // ME-8, ME-9, ME-10: what is stored.
+    assert_eq!(
+        value(&page, "apiserver_storage_objects", &[configmaps[1]]),
+        2.0
+    );
+    assert_eq!(value(&page, "apiserver_resource_objects", &configmaps), 2.0);
+    assert!(value(&page, "apiserver_resource_size_estimate_bytes", &configmaps) > 100.0);
+    // ME-11: by the store's name.
+    let store = format!("storage_cluster_id=\"{cluster}\"");
+    assert!(value(&page, "apiserver_storage_size_bytes", &[&store]) > 1000.0);
+    // ME-14, ME-15, ME-16, ME-17: lists that the store served.
+    assert!(value(&page, "apiserver_storage_list_total", &configmaps) >= 1.0);
+    for name in ["fetched", "evaluated", "returned"] {
+        let name = format!("apiserver_storage_list_{name}_objects_total");
+        assert!(value(&page, &name, &configmaps) >= 1.0, "{name}");
+    }
+    // ME-18: nothing was unreadable, and nothing has been counted so.
+    assert!(
+        page.contains("# HELP apiserver_storage_decode_errors_total "),
+        "{page}"
+    );
+    // ME-20, ME-21, ME-22: lists that the cache served.
+    assert!(value(&page, "apiserver_cache_list_total", &of(r#"index="""#)) >= 2.0);
+    assert!(
+        value(
+            &page,
+            "apiserver_cache_list_fetched_objects_total",
+            &configmaps
+        ) >= 3.0
+    );
+    assert!(
+        value(
+            &page,
+            "apiserver_cache_list_returned_objects_total",
+            &configmaps
+        ) >= 3.0
+    );
+    // ME-23: objects that a watch began with.
+    assert!(value(&page, "apiserver_init_events_total", &configmaps) >= 2.0);
+    // ME-13, ME-24, ME-25: five events came from the store, into the cache and out of it.
+    assert!(
+        value(
+            &page,
+            "apiserver_storage_events_received_total",
+            &configmaps
+        ) >= 5.0
+    );
+    assert!(
+        value(
+            &page,
+            "apiserver_watch_cache_events_received_total",
+            &configmaps
+        ) >= 5.0
+    );
+    assert!(
+        value(
+            &page,
+            "apiserver_watch_cache_events_dispatched_total",
+            &configmaps
+        ) >= 5.0
+    );
+    // ME-4: the store has told how far it is.
+    assert!(page.contains("# HELP etcd_bookmark_total "), "{page}");
+    // ME-27, ME-31.
+    assert!(value(&page, "apiserver_watch_cache_resource_version", &configmaps) >= 5.0);
+    assert_eq!(
+        value(
+            &page,
+            "apiserver_watch_cache_initializations_total",
+            &configmaps
+        ),
+        1.0
+    );
+    // ME-32, ME-33: a consistent list waited for the cache, and was served by it.
+    let bounds = ["0.005", "1", "3"].map(|bound| format!("le=\"{bound}\""));
+    for bound in &bounds {
+        value(
+            &page,
+            "apiserver_watch_cache_read_wait_seconds_bucket",
+            &[bound],
+        );
+    }
+    let served = [r#"success="true""#, r#"fallback="false""#];
+    assert!(
+        value(
+            &page,
+            "apiserver_watch_cache_consistent_read_total",
+            &served
+        ) >= 1.0
+    );
+}
+
+#[tokio::test]
+async fn everything_is_measured_over_the_embedded_engine() {
+    let daemon = Daemon::with(&["--etcd-count-metric-poll-period=1s"]).await;
+    measures_everything(&daemon, "embedded").await;
+}
+
+#[tokio::test]
+async fn everything_is_measured_over_etcd() {
+    let started = tokio::task::spawn_blocking(|| Cluster::single("3.5"));
+    let cluster = started.await.unwrap();
+    let servers = format!("--etcd-servers={}", cluster.urls().join(","));
+    let daemon = Daemon::with(&[&servers, "--etcd-count-metric-poll-period=1s"]).await;
+    measures_everything(&daemon, "etcd-0").await;
+    // ME-3, OP-20: nothing answers any more; reads of any state go on meanwhile.
+    drop(cluster);
+    let client = daemon.client();
+    let refused = client.call(Call::post(CONFIGMAPS, &body("d", "1"))).await;
+    assert_eq!(refused.header("retry-after"), Some("2"));
+    refused.refusal(503, "ServiceUnavailable");
+    let any = format!("{CONFIGMAPS}?resourceVersion=0");
+    client.call(Call::get(&any)).await.expect(200);
+    let page = page(&daemon).await;
+    assert!(
+        value(
+            &page,
+            "etcd_request_errors_total",
+            &[r#"operation="create""#]
+        ) >= 1.0
+    );
+    let begun = Instant::now();
+    for path in ["/readyz", "/healthz"] {
+        while client.call(Call::get(path)).await.status != 500 {
+            assert!(
+                begun.elapsed() < Duration::from_secs(20),
+                "{path} says that all is well"
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+    assert_eq!(
+        client.call(Call::get("/livez")).await.status,
+        200,
+        "a restart mends nothing"
+    );
+    let why = client
+        .call(Call::get("/readyz/etcd-readiness"))
+        .await
+        .text();
+    assert!(why.contains("Connection refused"), "{why}");
+}
