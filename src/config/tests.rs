@@ -255,3 +255,49 @@ fn metrics_can_be_switched_off() {
     let clash = flags(&["--metrics-bind-address=127.0.0.1:6443"]).unwrap();
     assert!(Config::load(clash, None).is_err());
 }
+
+/// SF-4, SF-9 to SF-13: the flags of kube-apiserver that are about etcd, with its defaults.
+#[test]
+fn the_flags_about_etcd_are_kube_apiservers_sf_4() {
+    let config = Config::load(Settings::default(), None).unwrap();
+    let text = config.to_yaml();
+    for line in [
+        "etcd-servers: \"\"",
+        "etcd-cafile: \"\"",
+        "etcd-compaction-interval: 5m",
+        "etcd-count-metric-poll-period: 1m",
+        "etcd-db-metric-poll-interval: 30s",
+        "etcd-healthcheck-timeout: 2s",
+        "etcd-readycheck-timeout: 2s",
+        "default-watch-cache-size: 100",
+    ] {
+        assert!(text.lines().any(|one| one == line), "no {line} in {text}");
+    }
+    let all = [
+        "--etcd-servers=https://a:2379,https://b:2379",
+        "--etcd-cafile=/ca",
+        "--etcd-certfile=/cert",
+        "--etcd-keyfile=/key",
+        "--etcd-compaction-interval=0",
+        "--etcd-count-metric-poll-period=0",
+        "--etcd-db-metric-poll-interval=0",
+        "--etcd-healthcheck-timeout=0",
+        "--etcd-readycheck-timeout=5s",
+        "--default-watch-cache-size=7",
+    ];
+    let config = Config::load(flags(&all).unwrap(), None).unwrap();
+    assert_eq!(config.backend(), StorageBackend::Etcd3);
+    assert_eq!(config.etcd_servers.0.len(), 2);
+    let refused = |arguments: &[&str]| {
+        let settings = flags(arguments).unwrap();
+        Config::load(settings, None).unwrap_err().to_string()
+    };
+    assert_eq!(
+        refused(&["--storage-backend=etcd3"]),
+        "--etcd-servers must be specified with --storage-backend=etcd3"
+    );
+    assert_eq!(
+        refused(&["--etcd-certfile=/cert"]),
+        "--etcd-certfile and --etcd-keyfile are set together or not at all"
+    );
+}

@@ -121,7 +121,9 @@ async fn page_through(daemon: &Daemon, etcd: &mut Client) {
     assert_eq!(names.collect::<Vec<_>>(), ["c2", "c3", "c4", "c5"]);
 }
 
-/// However many daemons there are, history is compacted once in an interval (OP-14).
+/// However many daemons there are, history is compacted once in an interval (OP-14), by a key
+/// outside of every prefix that all of them follow (OP-15, PF-24) and that moves the store itself
+/// (OP-16).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn daemons_agree_on_one_compaction_an_interval_op_13_op_14() {
     let _turn = turn().await;
@@ -162,6 +164,10 @@ async fn daemons_agree_on_one_compaction_an_interval_op_13_op_14() {
         "{version} compactions in {intervals} intervals"
     );
     assert!(revision > 0, "nothing was compacted yet");
+    let idle = version;
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    let (version, _) = key().await.unwrap();
+    assert!(version > idle, "nobody writes, and the store moves");
     // What is compacted is known to all, and refused by all.
     let expired = format!("{PATH}?resourceVersion={}&resourceVersionMatch=Exact", 2);
     for daemon in &fleet.daemons {

@@ -18,10 +18,12 @@ mod compaction;
 mod fleet;
 mod lineage;
 mod matrix;
+mod overrides;
 mod planted;
 mod registers;
 mod space;
 mod story;
+mod tls;
 mod upkeep;
 mod witness;
 

@@ -101,6 +101,7 @@ async fn one_of_three_is_dead_for_good() {
     story.end(&fleet).await;
 }
 
+/// A watch of a member without a leader is ended by etcd, as it is asked to (WC-45).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_quorum_is_lost_and_regained() {
     let _turn = turn().await;

@@ -24,12 +24,24 @@ pub struct Cluster {
     _directory: TempDir,
 }
 
+/// Files of a cluster that speaks TLS and demands certificates of its clients.
+#[derive(Clone)]
+pub struct Tls {
+    pub authority: PathBuf,
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
 /// One member; its data outlives its process.
 pub struct Member {
     binary: PathBuf,
     arguments: Vec<String>,
     data: PathBuf,
     client: SocketAddr,
+    /// `http` or `https`.
+    scheme: &'static str,
+    /// Where it says how it is.
+    health: SocketAddr,
     log: PathBuf,
     running: Option<Running>,
 }
@@ -71,10 +83,19 @@ fn cache() -> PathBuf {
 impl Cluster {
     /// So many members that serve, each with further arguments of its own.
     pub fn start(version: &str, count: usize, further: &[&str]) -> Cluster {
+        Cluster::start_with(version, count, further, None)
+    }
+
+    /// One member that speaks TLS.
+    pub fn with_tls(version: &str, tls: &Tls) -> Cluster {
+        Cluster::start_with(version, 1, &[], Some(tls))
+    }
+
+    fn start_with(version: &str, count: usize, further: &[&str], tls: Option<&Tls>) -> Cluster {
         let binary = find(version).expect("an etcd of this version");
         // A port that was free a moment ago may be gone: then all begin anew.
         for _ in 0..5 {
-            let mut cluster = Cluster::prepare(&binary, count, further);
+            let mut cluster = Cluster::prepare(&binary, count, further, tls);
             for member in &mut cluster.members {
                 member.spawn();
             }
@@ -112,7 +133,7 @@ impl Cluster {
         }
     }
 
-    fn prepare(binary: &Path, count: usize, further: &[&str]) -> Cluster {
+    fn prepare(binary: &Path, count: usize, further: &[&str], tls: Option<&Tls>) -> Cluster {
         let directory = tempfile::tempdir().unwrap();
         let ports: Vec<(u16, u16)> = (0..count).map(|_| (free_port(), free_port())).collect();
         let peers: Vec<String> = ports
@@ -121,7 +142,8 @@ impl Cluster {
             .map(|(number, (_, peer))| format!("m{number}=http://127.0.0.1:{peer}"))
             .collect();
         let members = ports.iter().enumerate().map(|(number, (client, peer))| {
-            let (client_url, peer_url) = (url(*client), url(*peer));
+            let scheme = if tls.is_some() { "https" } else { "http" };
+            let (client_url, peer_url) = (url(scheme, *client), url("http", *peer));
             let data = directory.path().join(format!("m{number}"));
             let mut arguments: Vec<String> = [
                 "--name".to_owned(),
@@ -144,12 +166,25 @@ impl Cluster {
                     ["--heartbeat-interval=10", "--election-timeout=60"].map(str::to_owned),
                 );
             }
+            let mut health = *client;
+            if let Some(tls) = tls {
+                health = free_port();
+                arguments.extend([
+                    format!("--trusted-ca-file={}", tls.authority.display()),
+                    format!("--cert-file={}", tls.certificate.display()),
+                    format!("--key-file={}", tls.key.display()),
+                    "--client-cert-auth".to_owned(),
+                    format!("--listen-metrics-urls={}", url("http", health)),
+                ]);
+            }
             arguments.extend(further.iter().map(|argument| (*argument).to_owned()));
             Member {
                 binary: binary.to_owned(),
                 arguments,
                 data,
                 client: SocketAddr::from(([127, 0, 0, 1], *client)),
+                scheme,
+                health: SocketAddr::from(([127, 0, 0, 1], health)),
                 log: directory.path().join(format!("m{number}.log")),
                 running: None,
             }
@@ -164,7 +199,7 @@ impl Cluster {
 impl Member {
     /// Where clients reach it.
     pub fn url(&self) -> String {
-        format!("http://{}", self.client)
+        format!("{}://{}", self.scheme, self.client)
     }
 
     /// Its client address.
@@ -266,7 +301,7 @@ impl Member {
     fn serves(&mut self) -> bool {
         let deadline = Instant::now() + START_WITHIN;
         while Instant::now() < deadline {
-            if healthy(self.client) {
+            if healthy(self.health) {
                 return true;
             }
             let Some(running) = &mut self.running else {
@@ -312,8 +347,8 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-fn url(port: u16) -> String {
-    format!("http://127.0.0.1:{port}")
+fn url(scheme: &str, port: u16) -> String {
+    format!("{scheme}://127.0.0.1:{port}")
 }
 
 async fn is_leader(url: &str) -> Option<bool> {

@@ -5,7 +5,8 @@ use std::rc::Rc;
 use actors::engine::Revision;
 use taffrail::storage::codec::object_of;
 use taffrail::storage::{
-    Asked, DeleteRequest, Preconditions, StorageErrorKind, UpdateRequest, ValidateDeletion,
+    Asked, DeleteRequest, GetRequest, Preconditions, StorageErrorKind, UpdateRequest,
+    ValidateDeletion,
 };
 
 use crate::harness::*;
@@ -100,4 +101,17 @@ pub async fn st_82_update(h: Rc<Harness>) {
         h.get("/pods/ns/a", Asked::Unset).await.unwrap().unwrap(),
         created
     );
+}
+
+pub async fn st_83_reads_are_what_they_are(h: Rc<Harness>) {
+    let created = h.create(&pod("ns", "a")).await;
+    let got = h.dry.get(GetRequest {
+        key: "/pods/ns/a".to_owned(),
+        asked: Asked::Unset,
+    });
+    assert_eq!(got.await.unwrap(), Some(created.clone()));
+    let list = h.dry.get_list(List::below("/pods").0).await.unwrap();
+    assert_eq!(list.items, [created]);
+    assert_eq!(h.dry.stats().await.unwrap().object_count, 1);
+    assert_eq!(h.dry.current_revision().await.unwrap(), h.revision().await);
 }

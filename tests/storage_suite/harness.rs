@@ -130,7 +130,13 @@ impl Transformer for Faulty {
         Ok((stored.clone(), *self.stale.lock().unwrap()))
     }
 
-    fn transform_to_storage(&self, _: &Key, plain: Vec<u8>) -> Result<Bytes, TransformError> {
+    fn transform_to_storage(&self, key: &Key, plain: Vec<u8>) -> Result<Bytes, TransformError> {
+        if *self.fails.lock().unwrap() {
+            return Err(TransformError {
+                key: key.to_string(),
+                reason: "told to fail".to_owned(),
+            });
+        }
         Ok(Bytes::from(plain))
     }
 }

@@ -323,6 +323,7 @@ pub async fn ts_15j_not_older_than_honours_the_limit(h: Rc<Harness>) {
     assert!(page.revision >= r[8]);
 }
 
+/// However seldom the store tells of progress by itself (WC-31: etcd does every ten minutes).
 pub async fn ts_16_consistent_lists_have_the_stores_revision(h: Rc<Harness>) {
     let created = h.create(&pod("ns", "a")).await;
     let moved = elsewhere(&h).await;

@@ -3,9 +3,10 @@
 //!
 //! Another engine joins by a variant of `harness::Below`; no check changes for it.
 //!
-//! Rules that no check cites, as there is nothing to get wrong: ST-32 and ST-50 (objects are moved
-//! in, answers are returned), ST-76 (the port's `compacted`, in the engine suite). Those of lists
-//! and watches stand in `tests/deviations.md`.
+//! Rules that no check cites, as there is nothing to get wrong: ST-1 (the trait), ST-32, ST-40 and
+//! ST-50 (objects are moved in, answers are returned), ST-76 (the port's `compacted`, in the engine
+//! suite), ST-77 (the engine suite runs on etcd) and KV-7 (an object has one key, whatever part of
+//! it is written). Those of lists and watches stand in `tests/deviations.md`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -77,6 +78,7 @@ on_every_layer! {
         ts_27_the_loser_of_a_race_is_called_twice,
         ts_28_errors_on_stale_suggestions_are_hidden,
         ts_29_transformation_failures,
+        st_52_a_precondition_that_fails_on_a_suggestion_is_checked_on_the_state,
         ts_30_stats_follow_creates_and_deletes,
         ts_34_keys_are_checked_by_every_method,
         st_64_many_writers_of_one_key_lose_nothing,
@@ -159,5 +161,6 @@ on_every_layer! {
         st_80_create,
         st_81_delete,
         st_82_update,
+        st_83_reads_are_what_they_are,
     },
 }

@@ -403,6 +403,37 @@ pub async fn ts_28_errors_on_stale_suggestions_are_hidden(h: Rc<Harness>) {
     assert!(calls.load(Ordering::SeqCst) <= 2, "ST-53");
 }
 
+/// ST-52: of an object that was deleted and came again with another uid. Behind a cache the
+/// caller's suggestion counts for nothing, the cache's own does (ST-44, ST-63).
+pub async fn st_52_a_precondition_that_fails_on_a_suggestion_is_checked_on_the_state(
+    h: Rc<Harness>,
+) {
+    let old = h.create(&pod("ns", "a")).await;
+    h.delete(A).await.unwrap();
+    let mut again = pod("ns", "a");
+    again.set_meta("uid", "uid-other");
+    h.create(&again).await;
+    let wished = |uid: &str| UpdateRequest {
+        suggestion: Some(old.clone()),
+        preconditions: Preconditions {
+            uid: Some(uid.to_owned()),
+            ..Preconditions::default()
+        },
+        ..update_of(A)
+    };
+    let updated = h
+        .update_with(wished("uid-other"), |current| {
+            Ok(with_node(current.unwrap(), "n"))
+        })
+        .await
+        .unwrap();
+    assert_eq!(object_of(&updated).unwrap().uid(), "uid-other");
+    let refused = h
+        .update_with(wished("uid-a"), |current| Ok(current.unwrap()))
+        .await;
+    assert!(matches!(kind(refused), StorageErrorKind::InvalidObject(_)));
+}
+
 pub async fn ts_29_transformation_failures(h: Rc<Harness>) {
     let created = h.create(&pod("ns", "a")).await;
     // The cache, where there is one, has seen it; from now on nothing can be read from below.
@@ -418,6 +449,14 @@ pub async fn ts_29_transformation_failures(h: Rc<Harness>) {
     assert!(
         matches!(kind(same), StorageErrorKind::Internal(_)),
         "a no-op reads anew (ST-55)"
+    );
+    let created = h
+        .storage
+        .create("/pods/ns/b", pod("ns", "b"), None, origin())
+        .await;
+    assert!(
+        matches!(kind(created), StorageErrorKind::Internal(_)),
+        "ST-33"
     );
     if !h.layer.is_cached() {
         let got = h.get(A, Asked::Unset).await;

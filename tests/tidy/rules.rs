@@ -164,7 +164,10 @@ fn each_rule_is_cited_by_a_test_or_a_deviation() {
 fn citations_are_read() {
     let text = "LI-2, (WA-25): xWA-3 wa-4 WC-6 to WC-8, PF-1 to WA-2; ST-5 to be TS-15 b";
     let found = list(in_prose(text).into_iter());
-    assert_eq!(found, "LI-2, PF-1, TS-15, WA-2, WA-25, WC-6, WC-7, WC-8");
+    assert_eq!(
+        found,
+        "LI-2, PF-1, ST-5, TS-15, WA-2, WA-25, WC-6, WC-7, WC-8"
+    );
     let names = "fn ts_62_63_x() { } pub async fn of_li_3_wa_42b_and_7(a: u8) wc_5 fn pf() {}";
     let found = list(in_names(names).into_iter());
     assert_eq!(found, "LI-3, TS-62, TS-63, WA-42");

@@ -84,7 +84,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn the_first_round_compacts_nothing_and_each_later_one_what_the_one_before_saw_op_17() {
+    fn the_first_round_compacts_nothing_and_each_later_one_what_the_one_before_saw_op_12_op_17() {
         let start = Instant::now();
         let mut agreement = Agreement::new(MINUTE, start);
         assert_eq!(agreement.bid(start), None, "only after a full interval");

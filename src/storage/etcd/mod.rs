@@ -424,3 +424,71 @@ fn everywhere(revision: Revision) -> Position {
         prefix_revision: revision,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(url: &str, tls: TlsFiles) -> String {
+        let options = EtcdOptions {
+            tls,
+            ..EtcdOptions::new(vec![url.to_owned()])
+        };
+        match EtcdEngine::open(options) {
+            Ok(_) => panic!("{url} is taken"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn what_can_never_work_is_refused_in_one_line_sf_4() {
+        for (url, said) in [
+            ("127.0.0.1:2379", "it begins with neither"),
+            ("https://127.0.0.1:2379", "needs --etcd-cafile"),
+            ("not a url", "is not a URL"),
+        ] {
+            let line = refused(url, TlsFiles::default());
+            assert!(line.contains(said) && line.lines().count() == 1, "{line}");
+        }
+        let absent = TlsFiles {
+            authority: Some("/does/not/exist".into()),
+            identity: None,
+        };
+        let line = refused("https://127.0.0.1:2379", absent);
+        assert!(
+            line.starts_with("--etcd-cafile=/does/not/exist: "),
+            "{line}"
+        );
+        let none = EtcdEngine::open(EtcdOptions::new(Vec::new())).map(|_| ());
+        assert!(matches!(none, Err(ConnectError::NoServers)));
+    }
+
+    /// OP-21: an engine is there before its servers are, and says so until it is closed.
+    #[tokio::test]
+    async fn an_engine_without_servers_is_down_and_answers_in_time_op_21() {
+        // Nobody listens on a port that was just given back.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        drop(listener);
+        let engine = EtcdEngine::open(EtcdOptions::new(vec![url])).unwrap();
+        let Health::Down(why) = engine.health() else {
+            panic!("it serves");
+        };
+        assert!(
+            why.contains("not established yet") || why.contains("refused"),
+            "{why}"
+        );
+        let started = Instant::now();
+        let read = engine.get(Key::new("/registry/a"), At::Latest).await;
+        let Err(EngineError::Unavailable(why)) = read else {
+            panic!("{read:?}");
+        };
+        assert!(why.contains("refused"), "{why}");
+        assert!(started.elapsed() < Duration::from_secs(10));
+        engine.close().await;
+        assert_eq!(
+            engine.health(),
+            Health::Down(EngineError::Closed.to_string())
+        );
+    }
+}
