@@ -9,7 +9,7 @@
 //!                                           │
 //!                                         storage     objects: Cached, else Underlying; dry run
 //!                                        ╱       ╲
-//!     snapshots, rings  <── actors ──>  Cacher    Engine   bytes and revisions: embedded, memory
+//!     snapshots, rings  <── actors ──>  Cacher    Engine   bytes and revisions: embedded, etcd
 //! ```
 //!
 //! - A **write** goes down through [`registry`] to [`storage::underlying`], which commits it to the

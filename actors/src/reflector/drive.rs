@@ -14,7 +14,9 @@ use super::waiting::Waiting;
 use crate::backoff::random_unit;
 use crate::cacher::messages::{Apply, FillFailed, Place, Replace, WhereToResume};
 use crate::cacher::{Cacher, Content, Update};
-use crate::engine::{At, Engine, Event, Feed, FeedItem, KeyValue, Prefix, RangeRequest, Revision};
+use crate::engine::{
+    At, Engine, Event, Feed, FeedItem, Health, KeyValue, Prefix, RangeRequest, Revision,
+};
 use crate::object::{Decode, DecodeError};
 use crate::slot::Slot;
 use crate::snapshot::Snapshot;
@@ -239,10 +241,15 @@ impl Source {
     /// Writes a failure down, and tells the Cacher, so that refused clients learn the reason.
     async fn report(&self, failure: Failure) -> Outcome {
         let error = failure.to_string();
-        let goes_on = matches!(failure, Failure::Engine(_)) && self.is_watching();
-        if goes_on {
-            // Nobody notices: the next feed goes on where this one broke.
-            tracing::debug!(resource = self.resource, error, "a feed broke");
+        // Nobody notices a feed that broke, the next one goes on where it was; and that the whole
+        // store is away the engine tells once for all resources.
+        let is_away = self.engine.health() != Health::Serving;
+        if matches!(failure, Failure::Engine(_)) && (is_away || self.is_watching()) {
+            tracing::debug!(
+                resource = self.resource,
+                error,
+                "the cache waits for the store"
+            );
         } else {
             tracing::warn!(
                 resource = self.resource,

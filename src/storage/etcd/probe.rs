@@ -54,23 +54,33 @@ impl Probe {
 
     async fn run(self, shared: Arc<Shared>, timeout: Duration) {
         let mut closed = shared.closed.subscribe();
+        let mut is_first = true;
         loop {
             let started = Instant::now();
             let outcome = probe(&shared, timeout).await;
-            self.tell(outcome);
+            self.tell(outcome, std::mem::take(&mut is_first));
             tokio::select! {
                 _ = closed.changed() => break,
                 () = tokio::time::sleep_until(started + timeout / 2) => {}
             }
         }
-        self.tell(Err("the daemon is shutting down".to_owned()));
+        *self.outcome.lock() = Err("the daemon is shutting down".to_owned());
     }
 
-    fn tell(&self, outcome: Result<(), String>) {
+    fn tell(&self, outcome: Result<(), String>, is_first: bool) {
         let before = std::mem::replace(&mut *self.outcome.lock(), outcome.clone());
         match (before, outcome) {
             _ if !self.is_loud => {}
-            (Ok(()), Err(why)) => tracing::warn!(why, "etcd does not answer"),
+            (Err(_), Err(why)) if is_first => {
+                tracing::warn!(
+                    why,
+                    "etcd does not answer yet; its objects are served once it does"
+                );
+            }
+            (Ok(()), Err(why)) => tracing::warn!(
+                why,
+                "etcd does not answer: writes are refused, and reads that need the newest state"
+            ),
             (Err(_), Ok(())) => tracing::info!("etcd answers"),
             _ => {}
         }
