@@ -4,6 +4,7 @@
 //! where: on a disk, not in memory, or durability costs nothing).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod etcd;
 mod expiry;
 mod fanout;
 #[allow(dead_code, unused_imports)]
@@ -14,6 +15,8 @@ mod memory;
 mod meter;
 mod report;
 mod resume;
+#[path = "../servers/mod.rs"]
+mod servers;
 mod startup;
 mod watchload;
 mod write;
@@ -22,7 +25,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 11] = [
     "size",
     "startup",
     "startup-full",
@@ -33,6 +36,7 @@ const PARTS: [&str; 10] = [
     "fanout",
     "resume",
     "expiry",
+    "etcd",
 ];
 
 const HELP: &str = "\
@@ -46,6 +50,7 @@ cargo bench [-- PART...]      all parts, or these:
   latency          write to delivery, one watcher
   fanout           5,000 watchers over HTTP/2
   resume           5,000 watches resumed after kill -9
+  etcd             writes, lists and filling over an etcd (tests/run.sh fetches it) beside it
   expiry           100,000 events (or BENCH_EVENTS) that expire beside writes and watches, also at a
                    start after they were due
 
@@ -116,6 +121,9 @@ async fn main() {
         let events = events.unwrap_or(100_000);
         expiry::measure(events).await;
         expiry::after_down_time(events).await;
+    }
+    if wants("etcd") {
+        etcd::measure(Duration::from_secs(20)).await;
     }
     let whole = asked.iter().any(|word| word == SET);
     let parts: Vec<_> = watchload::PARTS

@@ -21,9 +21,9 @@ use parking_lot::Mutex;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::harness::proxy::Proxy;
 use crate::harness::{CONFIGMAPS, Call, Daemon, version};
 use crate::load::churn::{Versions, churn, versions};
+use crate::servers::proxy::Proxy;
 
 async fn client(daemon: &Daemon) -> Client {
     client_over(daemon, None).await

@@ -123,9 +123,17 @@ async fn values_of_others_are_counted_and_deleted_by_name_and_never_lost_or_over
 
     daemon.restart().await;
     let client = daemon.client();
-    let objects = client.call(Call::get("/metrics")).await.text();
     let counted = "apiserver_storage_objects{resource=\"configmaps\"} 3";
-    assert!(objects.contains(counted), "{objects}");
+    let begun = std::time::Instant::now();
+    let objects = loop {
+        // They are counted now and then, for the first time soon after the start.
+        let page = client.call(Call::get("/metrics")).await.text();
+        if page.contains(counted) {
+            break page;
+        }
+        assert!(begun.elapsed().as_secs() < 30, "{page}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    };
     let unread = "taffrail_unreadable_values{group=\"\",resource=\"configmaps\"} 2";
     assert!(objects.contains(unread), "{objects}");
     assert!(daemon.stderr().contains("/registry/configmaps/default/b"));

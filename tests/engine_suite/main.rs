@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod checks;
+mod over_etcd;
 #[path = "../servers/mod.rs"]
 mod servers;
 mod subjects;

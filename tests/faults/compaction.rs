@@ -164,6 +164,11 @@ async fn daemons_agree_on_one_compaction_an_interval_op_13_op_14() {
         "{version} compactions in {intervals} intervals"
     );
     assert!(revision > 0, "nothing was compacted yet");
+    // Not only said: etcd refuses what lies before it.
+    let past = etcd_client::GetOptions::new().with_revision(revision.cast_signed() - 1);
+    let mut asking = Client::connect(fleet.cluster.urls(), None).await.unwrap();
+    let refused = asking.get("now", Some(past)).await.unwrap_err().to_string();
+    assert!(refused.contains("has been compacted"), "{refused}");
     let idle = version;
     tokio::time::sleep(Duration::from_millis(2500)).await;
     let (version, _) = key().await.unwrap();

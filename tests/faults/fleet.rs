@@ -1,8 +1,8 @@
 //! Daemons on a cluster of real etcds, with ways between them that can be cut.
 
-use crate::harness::proxy::Proxy;
 use crate::harness::{Daemon, Options};
 use crate::servers::etcd::Cluster;
+use crate::servers::proxy::Proxy;
 
 /// How a fleet is made.
 #[derive(Clone, Copy, Debug)]

@@ -91,6 +91,11 @@ impl Cluster {
         Cluster::start_with(version, 1, &[], Some(tls))
     }
 
+    /// One member whose writes are as durable as those of any etcd, and as slow: for figures.
+    pub fn durable(version: &str) -> Cluster {
+        Cluster::start_with(version, 1, &["--unsafe-no-fsync=false"], None)
+    }
+
     fn start_with(version: &str, count: usize, further: &[&str], tls: Option<&Tls>) -> Cluster {
         let binary = find(version).expect("an etcd of this version");
         // A port that was free a moment ago may be gone: then all begin anew.

@@ -10,13 +10,13 @@ use etcd_client::proto::PbTxnOpResponse;
 use etcd_client::{Compare, CompareOp, Txn, TxnOp};
 use tokio::runtime::Handle;
 
+use super::Shared;
 use super::agreement::{self, Bid};
 use super::fault::Fault;
 use super::seen::{Floor, Header, number};
 use super::servers::{Manner, Member};
 use super::stream::Message;
 use super::version::believes_progress;
-use super::{BELIEVED, NOT_BELIEVED, Shared};
 
 /// Pauses between attempts to learn a server's version (ST-72).
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -27,39 +27,44 @@ const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
 const STATUS_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) fn start(shared: &Arc<Shared>, handle: &Handle, size_every: Duration) {
-    handle.spawn(learn_versions(Arc::clone(shared)));
+    for number in 0..shared.servers.all().len() {
+        handle.spawn(learn_version(Arc::clone(shared), number));
+    }
     handle.spawn(follow_compactions(Arc::clone(shared)));
     if !size_every.is_zero() {
         handle.spawn(watch_size(Arc::clone(shared), size_every));
     }
 }
 
-/// Asks every server for its version; one that can't be believed is enough to believe none
-/// (ST-72). Until all have answered nothing is believed.
-async fn learn_versions(shared: Arc<Shared>) {
-    for member in shared.servers.all() {
-        let mut pause = FIRST_PAUSE;
-        let version = loop {
-            match version_of(member).await {
-                Ok(version) => break version,
-                Err(why) => tracing::debug!(server = %member.url, why, "its version is not known"),
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        };
-        if !believes_progress(&version) {
-            tracing::warn!(
-                server = %member.url,
-                version,
-                "this etcd can't be relied on to say how far a watch is: consistent reads go to \
-                 etcd; versions from 3.4.31 and 3.5.13 on serve them from the cache"
-            );
-            shared.progress.store(NOT_BELIEVED, Ordering::Relaxed);
-            return;
+/// Asks a server for its version until it has said it (ST-72).
+async fn learn_version(shared: Arc<Shared>, number: usize) {
+    let mut closed = shared.closed.subscribe();
+    let mut pause = FIRST_PAUSE;
+    while let Some(member) = shared.servers.all().get(number) {
+        match version_of(member).await {
+            Ok(version) => return judge(member, &version),
+            Err(why) => tracing::debug!(server = %member.url, why, "its version is not known"),
         }
-        tracing::debug!(server = %member.url, version, "its version is known");
+        tokio::select! {
+            _ = closed.changed() => return,
+            () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+        }
     }
-    shared.progress.store(BELIEVED, Ordering::Relaxed);
+}
+
+fn judge(member: &Member, version: &str) {
+    let truthful = believes_progress(version);
+    if truthful {
+        tracing::debug!(server = %member.url, version, "its version is known");
+    } else {
+        tracing::warn!(
+            server = %member.url,
+            version,
+            "this etcd can't be relied on to say how far a watch is: consistent reads go to etcd; \
+             versions from 3.4.31 and 3.5.13 on serve them from the cache"
+        );
+    }
+    member.truthful.learn(truthful);
 }
 
 async fn version_of(member: &Member) -> Result<String, String> {
@@ -141,15 +146,17 @@ async fn size_of(member: &Member) -> Option<i64> {
 }
 
 impl Shared {
-    /// A round of the agreement if one is due: what this daemon may compact to now.
+    /// A round of the agreement if one is due, and the compaction if it is this daemon's to do:
+    /// what is compacted now. It is done here and at once: who follows the key takes it for done,
+    /// this daemon too.
     pub(super) async fn agree(&self) -> Result<Revision, EngineError> {
         let bid = self.agreement.lock().bid(Instant::now());
-        let Some(bid) = bid else {
-            return Ok(self.seen.compacted());
-        };
-        let floor = self.seen.floor();
-        let wins = self.offer(bid, floor).await?;
-        Ok(wins.unwrap_or_else(|| self.seen.compacted()))
+        if let Some(bid) = bid
+            && let Some(up_to) = self.offer(bid, self.seen.floor()).await?
+        {
+            self.compact(up_to).await?;
+        }
+        Ok(self.seen.compacted())
     }
 
     async fn offer(&self, bid: Bid, floor: Floor) -> Result<Option<Revision>, EngineError> {
@@ -163,9 +170,9 @@ impl Shared {
             .or_else([TxnOp::get(agreement::KEY, None)]);
         let answer = self
             .servers
-            .call(Manner::CHANGE, |mut member| {
-                let transaction = transaction.clone();
-                async move { member.kv.txn(transaction).await }
+            .call(Manner::CHANGE, |member| {
+                let (mut kv, transaction) = (member.kv.clone(), transaction.clone());
+                async move { kv.txn(transaction).await }
             })
             .await
             .map_err(Fault::of_effect)?;
@@ -197,8 +204,9 @@ impl Shared {
         let lineage = self.seen.lineage();
         let compacted = self
             .servers
-            .call(Manner::PAGE, |mut member| async move {
-                member.kv.compact(number(up_to), None).await
+            .call(Manner::PAGE, |member| {
+                let mut kv = member.kv.clone();
+                async move { kv.compact(number(up_to), None).await }
             })
             .await;
         match compacted {

@@ -43,9 +43,9 @@ impl Shared {
         let transaction = transaction(&mutation);
         let answer = self
             .servers
-            .call(Manner::CHANGE, |mut member| {
-                let transaction = transaction.clone();
-                async move { member.kv.txn(transaction).await }
+            .call(Manner::CHANGE, |member| {
+                let (mut kv, transaction) = (member.kv.clone(), transaction.clone());
+                async move { kv.txn(transaction).await }
             })
             .await
             .map_err(|fault| of_commit(fault, &mutation))?;
@@ -60,8 +60,9 @@ impl Shared {
         let answer = self
             .servers
             // One that was granted and not heard of runs out by itself.
-            .call(Manner::READ, |mut member| async move {
-                member.lease.grant(seconds, None).await
+            .call(Manner::READ, |member| {
+                let mut leases = member.lease.clone();
+                async move { leases.grant(seconds, None).await }
             })
             .await
             .map_err(Fault::into_error)?;
@@ -76,8 +77,9 @@ impl Shared {
         let id = lease.0 as i64;
         let answer = self
             .servers
-            .call(Manner::CHANGE, |mut member| async move {
-                member.lease.revoke(id).await
+            .call(Manner::CHANGE, |member| {
+                let mut leases = member.lease.clone();
+                async move { leases.revoke(id).await }
             })
             .await;
         match answer {

@@ -165,7 +165,7 @@ impl Listener {
 
     /// Whether to ask for progress now. While an answer is under way it may do for everybody.
     fn is_due(&self, now: Instant) -> bool {
-        if !self.shared.believes_progress() {
+        if !self.stream.believes() {
             return false;
         }
         let again = |wait: Duration| {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::Shared;
-use super::stream::Message;
+use super::stream::{Message, Stream};
 
 /// How often etcd is asked whether it has sent everything; it does not answer before.
 const ASK_EVERY: Duration = Duration::from_millis(20);
@@ -32,14 +32,7 @@ impl Shared {
                 reached: until,
             });
         }
-        let believes = self.believes_progress();
-        // Where etcd can't be asked how far it is, only an event behind the last one wanted tells;
-        // every revision has one, somewhere in the store.
-        let watched = match believes {
-            true => request.prefix.clone(),
-            false => Prefix::new(""),
-        };
-        let mut stream = self.open_stream(&watched, request.after).await?;
+        let (mut stream, believes) = self.open_past(&request).await?;
         let deadline = Instant::now() + WITHIN;
         let mut piece = Piece::new(&request, until);
         loop {
@@ -60,6 +53,27 @@ impl Shared {
             if Instant::now() >= deadline {
                 let text = "etcd did not deliver the past in time".to_owned();
                 return Err(EngineError::Unavailable(text));
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// A watch of what is asked for, and whether it can be asked how far it is. Where it can't,
+    /// only an event behind the last one wanted tells: every revision has one, somewhere in the
+    /// store.
+    async fn open_past(&self, request: &HistoryRequest) -> Result<(Stream, bool), EngineError> {
+        loop {
+            let current = self.servers.current();
+            let believes = current.is_some_and(|(_, member)| member.truthful.get() == Some(true));
+            let watched = match believes {
+                true => request.prefix.clone(),
+                false => Prefix::new(""),
+            };
+            let stream = self.open_stream(&watched, request.after).await?;
+            // Another member may have been chosen meanwhile.
+            if stream.believes() == believes {
+                return Ok((stream, believes));
             }
         }
     }

@@ -34,7 +34,7 @@ mod version;
 mod wishes;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use actors::engine::{
@@ -81,16 +81,10 @@ struct Shared {
     pages: Pages,
     wishes: Wishes,
     agreement: Mutex<Agreement>,
-    progress: AtomicU8,
     database_bytes: AtomicI64,
     lineages: watch::Sender<u64>,
     closed: watch::Sender<bool>,
 }
-
-/// What is known of requests for progress.
-const UNKNOWN: u8 = 0;
-const BELIEVED: u8 = 1;
-const NOT_BELIEVED: u8 = 2;
 
 /// A task that ends with whoever holds it.
 struct Task(JoinHandle<()>);
@@ -132,7 +126,6 @@ impl EtcdEngine {
                 pages: Pages::default(),
                 wishes: Wishes::default(),
                 agreement: Mutex::new(Agreement::new(options.compaction_interval, Instant::now())),
-                progress: AtomicU8::new(UNKNOWN),
                 database_bytes: AtomicI64::new(0),
                 lineages: watch::Sender::new(0),
                 closed: watch::Sender::new(false),
@@ -245,7 +238,7 @@ impl Shared {
 
     /// Whether answers to requests for progress can be believed; not as long as it is unknown.
     fn believes_progress(&self) -> bool {
-        self.progress.load(Ordering::Relaxed) == BELIEVED
+        self.servers.believe_progress()
     }
 
     /// The newest revision, linearizable.
@@ -292,9 +285,9 @@ async fn read_newest(shared: Option<Arc<Shared>>) -> Result<Revision, EngineErro
     let key = shared.probe_key();
     let answer = shared
         .servers
-        .call(Manner::READ, |mut member| {
-            let key = key.clone();
-            async move { member.kv.get(key, None).await }
+        .call(Manner::READ, |member| {
+            let (mut kv, key) = (member.kv.clone(), key.clone());
+            async move { kv.get(key, None).await }
         })
         .await
         .map_err(Fault::into_error)?;
@@ -360,7 +353,8 @@ impl Engine for EtcdEngine {
         self.shared.seen.lineage()
     }
 
-    /// What all daemons of the cluster have agreed to forget; the retention of one is none of it.
+    /// What all daemons of the cluster have agreed to forget, and have forgotten; the retention of
+    /// one is none of it.
     fn horizon(&self, _: Retention, _: SystemTime) -> BoxFuture<'_, Result<Revision, EngineError>> {
         let shared = Arc::clone(&self.shared);
         self.ask(async move { shared.agree().await })

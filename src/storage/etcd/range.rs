@@ -100,9 +100,10 @@ impl Shared {
         let is_past = serializable(at);
         let ask = |serializable: bool| {
             let options = shape(options(at, serializable));
-            self.servers.call(manner, move |mut member| {
-                let (key, options) = (key.to_vec(), options.clone());
-                async move { member.kv.get(key, Some(options)).await }
+            self.servers.call(manner, move |member| {
+                let (mut kv, key) = (member.kv.clone(), key.to_vec());
+                let options = options.clone();
+                async move { kv.get(key, Some(options)).await }
             })
         };
         let floor = self.seen.floor();

@@ -4,8 +4,8 @@
 //! watches nobody reads never hold up a transaction. All calls go to one member until it fails
 //! them; then to the next one. What has an effect is sent again only when it certainly had none.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use etcd_client::{
@@ -41,8 +41,24 @@ const TRY_FOR: Duration = Duration::from_secs(3);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
+/// Whether a member answers requests for progress truthfully (ST-72), once that is known.
+#[derive(Debug, Default)]
+pub(super) struct Truthful(OnceLock<bool>);
+
+impl Truthful {
+    /// What its version says.
+    pub(super) fn learn(&self, truthful: bool) {
+        // The first answer stands: a member that is upgraded is believed after a restart.
+        let _ = self.0.set(truthful);
+    }
+
+    /// `None` while its version is unknown.
+    pub(super) fn get(&self) -> Option<bool> {
+        self.0.get().copied()
+    }
+}
+
 /// One member.
-#[derive(Clone)]
 pub(super) struct Member {
     /// Its URL, as configured.
     pub(super) url: Arc<str>,
@@ -50,6 +66,7 @@ pub(super) struct Member {
     pub(super) watch: WatchClient,
     pub(super) lease: LeaseClient,
     pub(super) maintenance: MaintenanceClient,
+    pub(super) truthful: Truthful,
 }
 
 /// All members.
@@ -107,6 +124,17 @@ impl Servers {
         &self.members
     }
 
+    /// Whether requests for progress can be relied on: some member is known to answer them
+    /// truthfully, and none not to. One that never answered says nothing.
+    pub(super) fn believe_progress(&self) -> bool {
+        let known = || {
+            self.members
+                .iter()
+                .filter_map(|member| member.truthful.get())
+        };
+        known().any(|truthful| truthful) && known().all(|truthful| truthful)
+    }
+
     /// The member that calls go to now, and its number.
     pub(super) fn current(&self) -> Option<(usize, &Member)> {
         let number = self.current.load(Ordering::Relaxed) % self.members.len().max(1);
@@ -131,7 +159,7 @@ impl Servers {
     /// What the last one said, with its URL.
     pub(super) async fn call<T, C, F>(&self, manner: Manner, call: C) -> Result<T, Fault>
     where
-        C: Fn(Member) -> F,
+        C: Fn(&Member) -> F,
         F: Future<Output = Result<T, Error>>,
     {
         let try_until = Instant::now() + TRY_FOR;
@@ -141,7 +169,7 @@ impl Servers {
             let Some((number, member)) = self.current() else {
                 return Err(Fault::NotDone("there is no server".to_owned()));
             };
-            let attempt = tokio::time::timeout(manner.attempt, call(member.clone()));
+            let attempt = tokio::time::timeout(manner.attempt, call(member));
             let fault = match attempt.await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(error)) => Fault::of(&error),
@@ -206,6 +234,7 @@ fn member(url: &str, options: &EtcdOptions) -> Result<Member, ConnectError> {
             .max_decoding_message_size(MESSAGE_BYTES_MAX),
         lease: rest.lease_client(),
         maintenance: rest.maintenance_client(),
+        truthful: Truthful::default(),
     })
 }
 

@@ -87,7 +87,7 @@ impl Shared {
             responses,
             assembler: Assembler::default(),
             after,
-            believes: self.believes_progress(),
+            believes: member.truthful.get() == Some(true),
             floor,
             member: number_of_member,
         })
@@ -98,6 +98,11 @@ impl Stream {
     /// The lineage that it was opened in.
     pub(super) fn lineage(&self) -> u64 {
         self.floor.lineage()
+    }
+
+    /// Whether its answers to requests for progress may be believed.
+    pub(super) fn believes(&self) -> bool {
+        self.believes
     }
 
     /// Asks etcd to say how far it is; it answers once it has sent everything, or not at all.

@@ -3,7 +3,6 @@
 pub mod client;
 pub mod daemon;
 pub mod kubectl;
-pub mod proxy;
 pub mod streams;
 
 use serde_json::{Value, json};

@@ -1,0 +1,291 @@
+//! With etcd below: what the daemon costs and adds, beside an etcd on the same machine.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use etcd_client::{Client as Etcd, Compare, CompareOp, Txn, TxnOp};
+use futures_util::future::join_all;
+
+use crate::harness::{Call, Daemon, Options, Protocol};
+use crate::load::{self, Until, Verb};
+use crate::meter::Sample;
+use crate::report::{Durations, figure, noise, part};
+use crate::servers::etcd::Cluster;
+
+/// The version that is measured.
+const VERSION: &str = "3.5";
+/// Clients whose writes keep a daemon busy without queues of their own.
+const CLIENTS: u64 = 8;
+/// Objects that a cache is filled with.
+const OBJECTS: u64 = 100_000;
+
+async fn cluster() -> Cluster {
+    let started = tokio::task::spawn_blocking(|| Cluster::durable(VERSION));
+    started.await.unwrap()
+}
+
+async fn daemon(cluster: &Cluster) -> Daemon {
+    let servers = format!("--etcd-servers={}", cluster.urls().join(","));
+    Options::default().arguments(&[&servers]).start().await
+}
+
+/// All of it.
+pub async fn measure(time: Duration) {
+    costs(time).await;
+    latency(time).await;
+    consistent_lists(time).await;
+    filling().await;
+}
+
+/// The daemon's own CPU for a write.
+async fn costs(time: Duration) {
+    part(&format!(
+        "writes of 1 KiB over etcd {VERSION}, {CLIENTS} clients"
+    ));
+    let cluster = cluster().await;
+    let daemon = daemon(&cluster).await;
+    load::namespace(&daemon).await;
+    let mut objects = 0;
+    for verb in [Verb::Create, Verb::Update] {
+        let before = cluster.members[0].cpu_seconds();
+        let written = load::write(&daemon, verb, CLIENTS, objects, Until::Time(time)).await;
+        objects = objects.max(written.count);
+        let name = if verb == Verb::Create {
+            "create"
+        } else {
+            "update"
+        };
+        let each = |seconds: f64| seconds / written.count as f64 * 1e3;
+        let rate = written.count as f64 / written.used.elapsed.as_secs_f64();
+        figure(&format!("{name}s a second"), rate, "/s", "");
+        figure(
+            &format!("CPU of the daemon for one {name}"),
+            each(written.used.daemon),
+            "ms",
+            "<= 0.2",
+        );
+        let etcds = cluster.members[0].cpu_seconds() - before;
+        figure(
+            &format!("CPU of etcd for one {name}"),
+            each(etcds),
+            "ms",
+            "",
+        );
+        noise((written.used.other_cores - etcds / written.used.elapsed.as_secs_f64()).max(0.0));
+    }
+}
+
+/// A write as etcd's own clients make it: the value if the key is absent.
+fn transaction(key: &str, value: &str) -> Txn {
+    Txn::new()
+        .when([Compare::mod_revision(key, CompareOp::Equal, 0)])
+        .and_then([TxnOp::put(key, value, None)])
+        .or_else([TxnOp::get(key, None)])
+}
+
+/// How many writes a second etcd takes at most.
+async fn saturated(cluster: &Cluster, time: Duration) -> f64 {
+    let start = Instant::now();
+    let next = Arc::new(AtomicU64::new(0));
+    let value = load::object(0, "0").to_string();
+    let writers = (0..64).map(|_| {
+        let (next, value, urls) = (next.clone(), value.clone(), cluster.urls());
+        tokio::spawn(async move {
+            let mut etcd = Etcd::connect(urls, None).await.unwrap();
+            while start.elapsed() < time {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let key = format!("/load/{number}");
+                etcd.txn(transaction(&key, &value)).await.unwrap();
+            }
+        })
+    });
+    for writer in join_all(writers).await {
+        writer.unwrap();
+    }
+    next.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64()
+}
+
+/// Writes at a rate, each in time whatever became of the one before, and how long each took.
+async fn paced<F, W>(rate: f64, time: Duration, write: W) -> Durations
+where
+    W: Fn(u64) -> F,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let start = Instant::now();
+    let count = (rate * time.as_secs_f64()) as u64;
+    let mut running = Vec::new();
+    for number in 0..count {
+        let due = start + Duration::from_secs_f64(number as f64 / rate);
+        tokio::time::sleep_until(due.into()).await;
+        let write = write(number);
+        running.push(tokio::spawn(async move {
+            let sent = Instant::now();
+            write.await;
+            sent.elapsed()
+        }));
+    }
+    let mut all = Durations::default();
+    for each in join_all(running).await {
+        all.add(each.unwrap());
+    }
+    all
+}
+
+/// What the daemon adds to a write, with etcd at half of what it can do.
+async fn latency(time: Duration) {
+    part("added latency with etcd at half its saturated write rate");
+    let cluster = cluster().await;
+    let daemon = daemon(&cluster).await;
+    load::namespace(&daemon).await;
+    let most = saturated(&cluster, time / 2).await;
+    figure("etcd's saturated write rate", most, "/s", "");
+    let rate = most / 2.0;
+    let (mut direct, mut through) = (Durations::default(), Durations::default());
+    let clients: Arc<Vec<_>> = Arc::new(
+        (0..CLIENTS)
+            .map(|_| daemon.target().client_over(Protocol::Http2))
+            .collect(),
+    );
+    let mut connections = Vec::new();
+    for _ in 0..CLIENTS {
+        connections.push(
+            Etcd::connect(cluster.urls(), None)
+                .await
+                .unwrap()
+                .kv_client(),
+        );
+    }
+    // In turns, so that both meet the same machine.
+    const TURNS: u64 = 5;
+    for turn in 0..TURNS {
+        let connections = connections.clone();
+        direct.extend(
+            paced(rate, time / (2 * TURNS as u32), |number| {
+                let mut kv = connections[(number % CLIENTS) as usize].clone();
+                let value = load::object(number, "0").to_string();
+                async move {
+                    let key = format!("/direct/{turn}/{number}");
+                    kv.txn(transaction(&key, &value)).await.unwrap();
+                }
+            })
+            .await,
+        );
+        let clients = clients.clone();
+        through.extend(
+            paced(rate, time / (2 * TURNS as u32), |number| {
+                let clients = clients.clone();
+                let object = load::object(turn * 10_000_000 + number, "0");
+                async move {
+                    let client = &clients[(number % CLIENTS) as usize];
+                    client
+                        .call(Call::post(&load::collection(), &object))
+                        .await
+                        .expect(201);
+                }
+            })
+            .await,
+        );
+    }
+    for (share, name, wanted) in [(0.5, "p50", "< 0.3"), (0.99, "p99", "")] {
+        let (etcds, ours) = (direct.percentile(share), through.percentile(share));
+        figure(&format!("{name} of etcd alone"), etcds, "ms", "");
+        figure(&format!("{name} through the daemon"), ours, "ms", "");
+        figure(&format!("{name} added"), ours - etcds, "ms", wanted);
+    }
+}
+
+/// The sum of a counter of etcd's, by its labels.
+async fn counted(cluster: &Cluster, labels: &str) -> f64 {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let address = cluster.members[0].address();
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let request = b"GET /metrics HTTP/1.0\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).await.unwrap();
+    let lines = page
+        .lines()
+        .filter(|line| line.contains(labels) && !line.starts_with('#'));
+    lines
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+        .sum()
+}
+
+/// Reads of etcd for a thousand consistent lists a second, beside writes that keep the cache busy.
+async fn consistent_lists(time: Duration) {
+    part("1,000 consistent lists a second beside 100 writes a second");
+    let cluster = cluster().await;
+    let daemon = daemon(&cluster).await;
+    load::namespace(&daemon).await;
+    load::write(&daemon, Verb::Create, CLIENTS, 0, Until::Count(100)).await;
+    let ranges = r#"grpc_server_handled_total{grpc_code="OK",grpc_method="Range""#;
+    let idle = {
+        let before = counted(&cluster, ranges).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        (counted(&cluster, ranges).await - before) / 5.0
+    };
+    let before = counted(&cluster, ranges).await;
+    let start = Sample::take(daemon.pid());
+    let client = Arc::new(daemon.client());
+    let path = format!("{}?limit=500", load::collection());
+    let writing = {
+        let client = daemon.client();
+        let deadline = Instant::now() + time;
+        tokio::spawn(async move {
+            let mut number = 0_u64;
+            while Instant::now() < deadline {
+                number += 1;
+                let path = format!("{}/{}", load::collection(), load::name(number % 100));
+                let object = load::object(number % 100, &number.to_string());
+                client.call(Call::put(&path, &object)).await.expect(200);
+                tokio::time::sleep(Duration::from_millis(9)).await;
+            }
+        })
+    };
+    let mut listed = paced(1000.0, time, |_| {
+        let (client, path) = (client.clone(), path.clone());
+        async move {
+            client.call(Call::get(&path)).await.expect(200);
+        }
+    })
+    .await;
+    let used = start.until(&Sample::take(daemon.pid()));
+    writing.await.unwrap();
+    let reads = (counted(&cluster, ranges).await - before) / used.elapsed.as_secs_f64() - idle;
+    figure(
+        "lists a second",
+        listed.len() as f64 / used.elapsed.as_secs_f64(),
+        "/s",
+        "",
+    );
+    figure("reads of etcd a second for them", reads, "/s", "<= 200");
+    figure("list p50", listed.percentile(0.5), "ms", "");
+    figure("list p99", listed.percentile(0.99), "ms", "");
+}
+
+/// From exec to full caches, over a cluster that holds many objects.
+async fn filling() {
+    part(&format!(
+        "filling a cache with {OBJECTS} objects of 1 KiB from etcd"
+    ));
+    let cluster = cluster().await;
+    let first = daemon(&cluster).await;
+    load::namespace(&first).await;
+    load::write(&first, Verb::Create, 64, 0, Until::Count(OBJECTS)).await;
+    drop(first);
+    let mut all = Durations::default();
+    for _ in 0..3 {
+        let start = Instant::now();
+        let daemon = daemon(&cluster).await;
+        all.add(start.elapsed());
+        let path = format!("{}?resourceVersion=0&limit=1", load::collection());
+        daemon.client().call(Call::get(&path)).await.expect(200);
+    }
+    figure(
+        "exec to every cache filled, median of 3",
+        all.percentile(0.5),
+        "ms",
+        "< 3000",
+    );
+}
