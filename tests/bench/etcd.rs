@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use etcd_client::{Client as Etcd, Compare, CompareOp, Txn, TxnOp};
 use futures_util::future::join_all;
 
-use crate::harness::{Call, Daemon, Options, Protocol};
+use crate::below;
+use crate::harness::{Call, Daemon, Protocol};
 use crate::load::{self, Until, Verb};
 use crate::meter::Sample;
 use crate::report::{Durations, figure, noise, part};
@@ -21,18 +22,18 @@ const CLIENTS: u64 = 8;
 const OBJECTS: u64 = 100_000;
 
 async fn cluster() -> Cluster {
-    let started = tokio::task::spawn_blocking(|| Cluster::durable(VERSION));
-    started.await.unwrap()
+    below::cluster(VERSION).await
 }
 
 async fn daemon(cluster: &Cluster) -> Daemon {
-    let servers = format!("--etcd-servers={}", cluster.urls().join(","));
-    Options::default().arguments(&[&servers]).start().await
+    below::beside(cluster, &[]).await
 }
 
 /// All of it.
 pub async fn measure(time: Duration) {
-    costs(time).await;
+    if std::env::var_os("BENCH_RATES").is_none() {
+        costs(time).await;
+    }
     latency(time).await;
     consistent_lists(time).await;
     filling().await;
@@ -132,15 +133,33 @@ where
     all
 }
 
-/// What the daemon adds to a write, with etcd at half of what it can do.
+/// What the daemon adds to a write, at rates that BENCH_RATES names (`500,1000`), else with etcd
+/// at half of what it takes at most: beside daemon and load, which need the machine's cores too,
+/// and with those cores to itself.
 async fn latency(time: Duration) {
-    part("added latency with etcd at half its saturated write rate");
+    part("latency that the daemon adds to a write of etcd's");
     let cluster = cluster().await;
     let daemon = daemon(&cluster).await;
     load::namespace(&daemon).await;
-    let most = saturated(&cluster, time / 2).await;
-    figure("etcd's saturated write rate", most, "/s", "");
-    let rate = most / 2.0;
+    let rates = match std::env::var("BENCH_RATES") {
+        Ok(rates) => rates.split(',').map(|rate| rate.parse().unwrap()).collect(),
+        Err(_) => {
+            let written = load::write(&daemon, Verb::Create, 64, 0, Until::Time(time / 2)).await;
+            let shared = written.count as f64 / written.used.elapsed.as_secs_f64();
+            let what = "etcd's saturated write rate, the daemon before it";
+            figure(what, shared, "/s", "");
+            let alone = saturated(&cluster, time / 2).await;
+            figure("etcd's saturated write rate, alone", alone, "/s", "");
+            vec![shared / 2.0, alone / 2.0]
+        }
+    };
+    for rate in rates {
+        added(&cluster, &daemon, rate, time).await;
+    }
+}
+
+/// Writes at a rate straight to etcd and through the daemon.
+async fn added(cluster: &Cluster, daemon: &Daemon, rate: f64, time: Duration) {
     let (mut direct, mut through) = (Durations::default(), Durations::default());
     let clients: Arc<Vec<_>> = Arc::new(
         (0..CLIENTS)
@@ -149,44 +168,36 @@ async fn latency(time: Duration) {
     );
     let mut connections = Vec::new();
     for _ in 0..CLIENTS {
-        connections.push(
-            Etcd::connect(cluster.urls(), None)
-                .await
-                .unwrap()
-                .kv_client(),
-        );
+        let connection = Etcd::connect(cluster.urls(), None).await.unwrap();
+        connections.push(connection.kv_client());
     }
     // In turns, so that both meet the same machine.
     const TURNS: u64 = 5;
-    for turn in 0..TURNS {
-        let connections = connections.clone();
-        direct.extend(
-            paced(rate, time / (2 * TURNS as u32), |number| {
-                let mut kv = connections[(number % CLIENTS) as usize].clone();
-                let value = load::object(number, "0").to_string();
-                async move {
-                    let key = format!("/direct/{turn}/{number}");
-                    kv.txn(transaction(&key, &value)).await.unwrap();
-                }
-            })
-            .await,
-        );
+    for _ in 0..TURNS {
+        let run = uuid::Uuid::new_v4();
+        let writing = paced(rate, time / (2 * TURNS as u32), |number| {
+            let mut kv = connections[(number % CLIENTS) as usize].clone();
+            let value = load::object(number, "0").to_string();
+            async move {
+                let key = format!("/direct/{run}/{number}");
+                kv.txn(transaction(&key, &value)).await.unwrap();
+            }
+        });
+        direct.extend(writing.await);
         let clients = clients.clone();
-        through.extend(
-            paced(rate, time / (2 * TURNS as u32), |number| {
-                let clients = clients.clone();
-                let object = load::object(turn * 10_000_000 + number, "0");
-                async move {
-                    let client = &clients[(number % CLIENTS) as usize];
-                    client
-                        .call(Call::post(&load::collection(), &object))
-                        .await
-                        .expect(201);
-                }
-            })
-            .await,
-        );
+        let writing = paced(rate, time / (2 * TURNS as u32), |number| {
+            let clients = clients.clone();
+            let mut object = load::object(number, "0");
+            object["metadata"]["name"] = format!("{run}-{number}").into();
+            async move {
+                let client = &clients[(number % CLIENTS) as usize];
+                let call = Call::post(&load::collection(), &object);
+                client.call(call).await.expect(201);
+            }
+        });
+        through.extend(writing.await);
     }
+    println!("  at {rate:.0} writes a second, {CLIENTS} clients:");
     for (share, name, wanted) in [(0.5, "p50", "< 0.3"), (0.99, "p99", "")] {
         let (etcds, ours) = (direct.percentile(share), through.percentile(share));
         figure(&format!("{name} of etcd alone"), etcds, "ms", "");

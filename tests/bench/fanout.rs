@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 
+use crate::below;
 use crate::harness::{Call, Client, Daemon, version};
 use crate::load::{self, STREAMS};
 use crate::meter::Sample;
@@ -23,7 +24,7 @@ pub async fn measure(watchers: usize, rate: f64, time: Duration) {
     part(&format!(
         "{watchers} watchers over HTTP/2 of one object of 1 KiB, {rate} updates/s"
     ));
-    let daemon = Daemon::start().await;
+    let daemon = below::daemon().await;
     load::namespace(&daemon).await;
     let client = daemon.client();
     let created = client

@@ -4,6 +4,7 @@
 //! where: on a disk, not in memory, or durability costs nothing).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod below;
 mod etcd;
 mod expiry;
 mod fanout;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use serde_json::json;
 
+use crate::below;
 use crate::harness::{Call, Client, Daemon, Protocol, version};
 use crate::load::{self, STREAMS};
 use crate::meter::Sample;
@@ -31,7 +32,7 @@ pub async fn measure(watchers: usize, time: Duration) {
     part(&format!(
         "{watchers} watches over HTTP/2, resumed after kill -9 beside writes to another resource"
     ));
-    let mut daemon = Daemon::start().await;
+    let mut daemon = below::daemon().await;
     load::namespace(&daemon).await;
     let created = daemon
         .client()

@@ -1,6 +1,6 @@
 //! Watches and updates, by the tool alone.
 
-use crate::harness::Daemon;
+use crate::below;
 
 use super::goals::{self, Goal};
 use super::{Set, median};
@@ -12,7 +12,7 @@ pub async fn http2(set: &Set) {
     ];
     for (watchers, cpu, memory) in steps {
         let of = format!("{watchers} over HTTP/2, 20/s");
-        let daemon = Daemon::start().await;
+        let daemon = below::daemon().await;
         let arguments = format!("--watchers {watchers} --rate 20");
         let report = set.run(&daemon, "fanout", &arguments).await;
         let other = report.get("other_cores");
@@ -46,7 +46,7 @@ pub async fn http1(set: &Set) {
 
 /// Watches with a connection each.
 async fn alone(set: &Set, of: &str, flags: &str, [cpu, memory, rate]: [Goal; 3]) {
-    let daemon = Daemon::start().await;
+    let daemon = below::daemon().await;
     let arguments = format!("--watchers 5000 --rate 20 {flags}");
     let report = set.run(&daemon, "fanout", &arguments).await;
     let other = report.get("other_cores");
@@ -61,7 +61,7 @@ async fn alone(set: &Set, of: &str, flags: &str, [cpu, memory, rate]: [Goal; 3])
 /// With a rate that nothing reaches: each writer goes on as soon as it has its answer.
 pub async fn saturation(set: &Set) {
     let of = "5000 over HTTP/2, as fast as it goes";
-    let daemon = Daemon::start().await;
+    let daemon = below::daemon().await;
     let load = "--watchers 5000 --threads 2 --objects 20 --writers 20 --rate 100000";
     let report = set.run(&daemon, "fanout", load).await;
     let rate = report.get("deliveries_per_s");
@@ -80,7 +80,7 @@ pub async fn selective(set: &Set) {
         for _ in 0..set.rounds.min(3) {
             for (watchers, cost) in [1_000, 10_000].into_iter().zip(&mut cost) {
                 let of = format!("{watchers} selective, {rate}/s");
-                let daemon = Daemon::start().await;
+                let daemon = below::daemon().await;
                 let load = format!(
                     "--watchers {watchers} --pods 10000 --nodes {watchers} --rate {rate} \
                      --writers 16"
@@ -103,7 +103,7 @@ pub async fn selective(set: &Set) {
 
 pub async fn idle(set: &Set) {
     let of = "50000 over HTTP/2, 1/s";
-    let daemon = Daemon::start().await;
+    let daemon = below::daemon().await;
     let load = "--watchers 50000 --threads 2 --rate 1";
     let report = set.run(&daemon, "fanout", load).await;
     let other = report.get("other_cores");

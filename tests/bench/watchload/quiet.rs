@@ -3,6 +3,7 @@
 use futures_util::FutureExt;
 use serde_json::json;
 
+use crate::below::{self, Measured};
 use crate::harness::streams::{Connection, Stream};
 use crate::harness::{Call, Daemon};
 
@@ -50,8 +51,8 @@ pub async fn measure(set: &Set) {
     set.table.add(of, goals::QUIET_CPU, ratio, other);
 }
 
-async fn start() -> Daemon {
-    Daemon::with(&["--watch-ring-bytes", &RING_BYTES.to_string()]).await
+async fn start() -> Measured {
+    below::with(&["--watch-ring-bytes", &RING_BYTES.to_string()]).await
 }
 
 /// Updates of pods that no quiet watcher sees.

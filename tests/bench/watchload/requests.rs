@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use tokio::sync::watch;
 
-use crate::harness::{Call, Client, Daemon};
+use crate::below;
+use crate::harness::{Call, Client};
 
 use super::{Set, goals, median};
 
@@ -16,7 +17,7 @@ const LISTERS: usize = 4;
 
 pub async fn lists(set: &Set) {
     let of = "lists of 5000 x 2 KiB, 4 clients";
-    let daemon = Daemon::start().await;
+    let daemon = below::daemon().await;
     let load = format!("{LIST_OBJECTS} --modes rv0,rvunset");
     let report = set.run(&daemon, "list", &load).await;
     let modes = [("rv0", goals::LIST_RV0), ("rvunset", goals::LIST_NEWEST)];
@@ -26,7 +27,7 @@ pub async fn lists(set: &Set) {
         set.table.add(&format!("{of}, {mode}"), goal, each, other);
     }
     // A daemon of their own: what earlier lists left would count as resident before.
-    let daemon = Daemon::start().await;
+    let daemon = below::daemon().await;
     let load = format!("{LIST_OBJECTS} --modes rv0 --listers 10");
     let report = set.run(&daemon, "list", &load).await;
     let growth = report.get("rv0.rss_peak_mib") - report.get("rv0.before.rss_mib");
@@ -39,7 +40,7 @@ pub async fn lists(set: &Set) {
 
 async fn beside_fanout(set: &Set) {
     let of = "5000 over HTTP/2 beside 20 such lists/s";
-    let daemon = Daemon::start().await;
+    let daemon = below::daemon().await;
     let once = format!("{LIST_OBJECTS} --modes rv0 --duration 0.1 --namespace listed --keep");
     set.tool.run(&daemon, "list", &once).await;
     let (mut without, mut with) = (Vec::new(), Vec::new());
@@ -104,7 +105,7 @@ pub async fn informers(set: &Set) {
         ("relist", goals::RELIST_CPU, goals::RELIST_MEMORY),
     ];
     for (scenario, cpu, memory) in scenarios {
-        let daemon = Daemon::start().await;
+        let daemon = below::daemon().await;
         let load = "--clients 200 --objects 2000 --payload 1024";
         let report = set.tool.run(&daemon, scenario, load).await;
         let of = format!("{of}, {scenario}");
@@ -123,7 +124,7 @@ pub async fn informers(set: &Set) {
 
 pub async fn contended(set: &Set) {
     let of = "16 writers of one object";
-    let daemon = Daemon::start().await;
+    let daemon = below::daemon().await;
     let report = set
         .run(&daemon, "write", "--ops contended --writers 16")
         .await;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::below;
 use crate::harness::streams::{Connection, Stream};
 use crate::harness::{Call, Daemon};
 use crate::load::{NAMESPACE, collection};
@@ -110,7 +111,7 @@ pub async fn measure(set: &Set) {
 
 /// One run on a daemon of its own; those who were stopped go on in the last one.
 async fn run(set: &Set, stopped: Stopped, last: bool) -> Outcome {
-    let daemon = Daemon::with(&["--watch-ring-bytes", RING]).await;
+    let daemon = below::with(&["--watch-ring-bytes", RING]).await;
     let stop = match stopped {
         Stopped::Process if last => set.time * STOP_RUNS,
         _ => set.time,

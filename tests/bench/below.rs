@@ -1,0 +1,92 @@
+//! Daemons to be measured, over the store that the environment names.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::harness::{Daemon, Options};
+use crate::servers::etcd::Cluster;
+
+/// Names a version of etcd (`3.5`) that the daemons are to be measured over, each with one of its
+/// own whose writes are durable; without it they are measured over the embedded store.
+const VARIABLE: &str = "BENCH_ETCD";
+
+/// A daemon, and what is below it.
+pub struct Measured {
+    daemon: Daemon,
+    cluster: Option<Cluster>,
+}
+
+/// Which etcd the environment asks for.
+pub fn version() -> Option<String> {
+    std::env::var(VARIABLE)
+        .ok()
+        .filter(|version| !version.is_empty())
+}
+
+/// A daemon with nothing special about it.
+pub async fn daemon() -> Measured {
+    with(&[]).await
+}
+
+/// A daemon with more flags.
+pub async fn with(arguments: &[&str]) -> Measured {
+    match version() {
+        Some(version) => over(cluster(&version).await, arguments).await,
+        None => Measured {
+            daemon: Daemon::with(arguments).await,
+            cluster: None,
+        },
+    }
+}
+
+/// An etcd that syncs each write.
+pub async fn cluster(version: &str) -> Cluster {
+    let version = version.to_owned();
+    let started = tokio::task::spawn_blocking(move || Cluster::durable(&version));
+    started.await.unwrap()
+}
+
+/// One more daemon over a cluster, which it doesn't own.
+pub async fn beside(cluster: &Cluster, arguments: &[&str]) -> Daemon {
+    let servers = format!("--etcd-servers={}", cluster.urls().join(","));
+    Options::default()
+        .arguments(&[&servers])
+        .arguments(arguments)
+        .start()
+        .await
+}
+
+/// A daemon over a cluster.
+pub async fn over(cluster: Cluster, arguments: &[&str]) -> Measured {
+    let daemon = beside(&cluster, arguments).await;
+    Measured {
+        daemon,
+        cluster: Some(cluster),
+    }
+}
+
+impl Measured {
+    /// CPU that the store below has used, which is no noise; zero where it is the daemon itself.
+    pub fn store_seconds(&self) -> f64 {
+        let members = self.cluster.iter().flat_map(|cluster| &cluster.members);
+        members.map(|member| member.cpu_seconds()).sum()
+    }
+
+    /// The etcd below.
+    pub fn cluster(&self) -> &Cluster {
+        self.cluster.as_ref().expect("a daemon over etcd")
+    }
+}
+
+impl Deref for Measured {
+    type Target = Daemon;
+
+    fn deref(&self) -> &Daemon {
+        &self.daemon
+    }
+}
+
+impl DerefMut for Measured {
+    fn deref_mut(&mut self) -> &mut Daemon {
+        &mut self.daemon
+    }
+}
