@@ -70,11 +70,6 @@ impl Measured {
         let members = self.cluster.iter().flat_map(|cluster| &cluster.members);
         members.map(|member| member.cpu_seconds()).sum()
     }
-
-    /// The etcd below.
-    pub fn cluster(&self) -> &Cluster {
-        self.cluster.as_ref().expect("a daemon over etcd")
-    }
 }
 
 impl Deref for Measured {

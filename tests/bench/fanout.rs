@@ -44,6 +44,7 @@ pub async fn measure(watchers: usize, rate: f64, time: Duration) {
     }
 
     let start = Sample::take(daemon.pid());
+    let store_before = daemon.store_seconds();
     let sent = update(&client, updates, rate, origin).await;
     let wanted = updates * watchers as u64;
     let patience = Instant::now() + Duration::from_secs(30);
@@ -51,6 +52,7 @@ pub async fn measure(watchers: usize, rate: f64, time: Duration) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let used = start.until(&Sample::take(daemon.pid()));
+    let store = (daemon.store_seconds() - store_before) / used.elapsed.as_secs_f64();
     let mut latency = Durations::default();
     let mut wrong = 0;
     let arrived = delivered.load(Ordering::Relaxed);
@@ -83,7 +85,7 @@ pub async fn measure(watchers: usize, rate: f64, time: Duration) {
         "ms",
         wanted,
     );
-    noise(used.other_cores);
+    noise((used.other_cores - store).max(0.0));
 }
 
 /// Opens all watches, [`STREAMS`] to a connection.

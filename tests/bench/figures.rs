@@ -55,6 +55,9 @@ cargo bench [-- PART...]      all parts, or these:
   expiry           100,000 events (or BENCH_EVENTS) that expire beside writes and watches, also at a
                    start after they were due
 
+BENCH_ETCD=3.5 measures latency, fanout and watchload's parts over an etcd of that version beside
+the daemon. BENCH_RATES=500,1000 are the writes a second at which etcd tells the added latency.
+
 Only when asked for by name, with a table at the end, and with watchload, the load generator of
 its own that WATCHLOAD or the PATH leads to (see README.md):
   watchload        all of these, for about an hour
@@ -62,6 +65,19 @@ its own that WATCHLOAD or the PATH leads to (see README.md):
 
 /// All parts that need watchload.
 const SET: &str = "watchload";
+
+/// Parts that measure what only the embedded store does: opening its file, its history.
+const EMBEDDED: [&str; 9] = [
+    "startup",
+    "startup-full",
+    "startup-history",
+    "memory",
+    "write",
+    "resume",
+    "expiry",
+    "cache-fill",
+    "etcd",
+];
 
 #[tokio::main]
 async fn main() {
@@ -80,7 +96,14 @@ async fn main() {
         let help = asked.iter().any(|word| word == "--help" || word == "-h");
         std::process::exit(if help { 0 } else { 2 });
     }
-    let wants = |name: &str| asked.is_empty() || asked.iter().any(|word| word == name);
+    let over_etcd = below::version().is_some();
+    let embedded = |name: &str| over_etcd && EMBEDDED.contains(&name);
+    if let Some(name) = asked.iter().find(|word| embedded(word)) {
+        println!("{name} chooses the store itself, which BENCH_ETCD can't replace: unset it");
+        std::process::exit(2);
+    }
+    let wants =
+        |name: &str| (asked.is_empty() && !embedded(name)) || asked.iter().any(|word| word == name);
     let cores = std::thread::available_parallelism().unwrap();
     println!("{cores} cores, shared by the daemon and the load");
     if wants("size") {
@@ -130,7 +153,7 @@ async fn main() {
     let parts: Vec<_> = watchload::PARTS
         .iter()
         .map(|(name, _)| *name)
-        .filter(|name| whole || asked.iter().any(|word| word == name))
+        .filter(|name| (whole && !embedded(name)) || asked.iter().any(|word| word == name))
         .collect();
     if !parts.is_empty() && !watchload::measure(&parts).await {
         std::process::exit(1);

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::below;
 use crate::harness::{Call, Daemon};
 use crate::load::{self, Until, Verb};
 use crate::report::{figure, part};
@@ -20,7 +19,7 @@ pub async fn measure(objects: u64) {
     part(&format!(
         "resident memory, with {objects} ConfigMaps of 1 KiB"
     ));
-    let mut daemon = below::daemon().await;
+    let mut daemon = Daemon::start().await;
     let empty = settled(&daemon).await;
     figure("idle and empty", empty, "MiB", "< 20");
     load::namespace(&daemon).await;

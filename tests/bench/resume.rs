@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::below;
 use crate::harness::{Call, Client, Daemon, Protocol, version};
 use crate::load::{self, STREAMS};
 use crate::meter::Sample;
@@ -32,7 +31,7 @@ pub async fn measure(watchers: usize, time: Duration) {
     part(&format!(
         "{watchers} watches over HTTP/2, resumed after kill -9 beside writes to another resource"
     ));
-    let mut daemon = below::daemon().await;
+    let mut daemon = Daemon::start().await;
     load::namespace(&daemon).await;
     let created = daemon
         .client()

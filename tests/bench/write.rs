@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::below;
+use crate::harness::Daemon;
 use crate::load::{self, Until, Verb, Written};
 use crate::report::{figure, noise, part};
 
@@ -37,7 +37,7 @@ pub async fn measure(clients: u64, time: Duration) {
     part(&format!(
         "writes of 1 KiB, each durable, {clients} clients on connections of their own"
     ));
-    let daemon = below::daemon().await;
+    let daemon = Daemon::start().await;
     load::namespace(&daemon).await;
     let created = load::write(&daemon, Verb::Create, clients, 0, Until::Time(time)).await;
     let objects = created.count.min(10_000);
@@ -49,7 +49,7 @@ pub async fn measure(clients: u64, time: Duration) {
 /// Updates while retention deletes as fast as they come.
 pub async fn under_retention(clients: u64, time: Duration) {
     part("the same updates while retention deletes what is older than 10 s");
-    let daemon = below::with(&["--retention-age", "10s"]).await;
+    let daemon = Daemon::with(&["--retention-age", "10s"]).await;
     load::namespace(&daemon).await;
     load::write(&daemon, Verb::Create, clients, 0, Until::Count(1_000)).await;
     // Until retention has something to delete, and goes on.

@@ -2,6 +2,8 @@
 
 use parking_lot::Mutex;
 
+use crate::below;
+
 use super::goals::{Goal, Limit};
 
 /// More cores than this busy with something else and a figure is noise.
@@ -91,6 +93,9 @@ impl Table {
             println!("{}", line(row));
         }
         let met = rows.iter().filter(|row| row.met()).count();
+        if let Some(version) = below::version() {
+            println!("\n  Over etcd {version}, which is what is busy elsewhere.");
+        }
         println!(
             "\n  {met} of {} met. kube-apiserver 1.36.2 on etcd 3.5, measured with the same tool.",
             rows.len()
