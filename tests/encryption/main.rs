@@ -58,6 +58,13 @@ impl Sample {
         encryption.transformer_for("", "secrets")
     }
 
+    /// Whether it shows that it was read by the key that wrote it: aescbc authenticates nothing,
+    /// so that what it reads must be an object.
+    fn is_certain(&self) -> bool {
+        let is_object = |member| self.bytes(member).starts_with(b"{");
+        self.text("provider") != "aescbc" || self.0.get("plain").is_none() || is_object("plain")
+    }
+
     fn read(&self, key: &Key) -> Result<Bytes, String> {
         let stored = self.bytes("stored");
         match self.transformer().transform_from_storage(key, &stored) {
@@ -91,12 +98,12 @@ fn values_of_kube_apiserver_are_read_en_1_en_2_en_7() {
 #[test]
 fn values_of_other_libraries_are_read_en_7() {
     for sample in samples(PYTHON) {
-        assert_eq!(
-            sample.read(&sample.key()),
-            Ok(sample.bytes("plain")),
-            "{}",
-            sample.0
-        );
+        let (read, plain) = (sample.read(&sample.key()), sample.bytes("plain"));
+        match sample.is_certain() {
+            true => assert_eq!(read, Ok(plain), "{}", sample.0),
+            // It might be what a wrong key makes of any value.
+            false => assert!(read.unwrap_err().contains("the key is not the one")),
+        }
     }
 }
 
@@ -115,7 +122,8 @@ fn a_value_under_another_key_is_read_unless_the_key_is_authenticated_en_1_pf_20(
 #[test]
 fn values_are_written_for_others_and_read_back_en_5_en_7() {
     let mut written = Vec::new();
-    for sample in samples(KUBE_APISERVER).iter().chain(&samples(PYTHON)) {
+    let (theirs, others) = (samples(KUBE_APISERVER), samples(PYTHON));
+    for sample in theirs.iter().chain(&others).filter(|one| one.is_certain()) {
         let mut plain = sample.read(&sample.key()).unwrap();
         let mut key = sample.key();
         if sample.0.get("plain").is_none() {

@@ -32,6 +32,7 @@ mod yaml;
 pub use decorator::Decorator;
 pub use form::{StoredForm, TypeName};
 pub use media_type::MediaType;
+pub(in crate::storage) use recognise::is_stored_form;
 
 /// Members of `metadata` that are never stored.
 const NEVER_STORED: [&str; 2] = ["resourceVersion", "selfLink"];

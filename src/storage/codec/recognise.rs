@@ -5,6 +5,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::MediaType;
@@ -29,6 +30,23 @@ pub(super) fn recognise(value: &[u8], configured: MediaType) -> Result<Map<Strin
         Some(Err(refused)) => Err(format!("it is base64, and in there {refused}")),
         None => Err(refused),
     }
+}
+
+/// Whether bytes are what somebody has stored, in any form there is, be it one that can't be read
+/// yet. Cheap for JSON.
+pub(in crate::storage) fn is_stored_form(value: &[u8]) -> bool {
+    let is_json = value.trim_ascii_start().starts_with(b"{")
+        && std::str::from_utf8(value)
+            .is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok());
+    is_json || is_protobuf(value) || recognise(value, MediaType::Yaml).is_ok()
+}
+
+/// Whether bytes are protobuf as Kubernetes stores it, or base64 around it.
+fn is_protobuf(value: &[u8]) -> bool {
+    value.starts_with(PROTOBUF)
+        || STANDARD
+            .decode(value.trim_ascii())
+            .is_ok_and(|inner| inner.starts_with(PROTOBUF))
 }
 
 fn plain(value: &[u8], configured: MediaType) -> Result<Map<String, Value>, String> {
@@ -113,6 +131,28 @@ mod tests {
                 refused.starts_with("it is base64, and in there it is"),
                 "{refused}"
             );
+        }
+    }
+
+    #[test]
+    fn every_stored_form_is_told_from_what_nobody_stores_kv_23() {
+        for value in [
+            &br#" {"kind":"Thing","data":{"a":"1"}}"#[..],
+            b"kind: Thing\n",
+            b"k8s\0\x0a\x0c",
+        ] {
+            assert!(is_stored_form(value), "{value:?}");
+            assert!(is_stored_form(STANDARD.encode(value).as_bytes()));
+        }
+        for value in [
+            &b""[..],
+            b"{",
+            b"[]",
+            b"text",
+            b"{\"a\":\"\xff\"}",
+            b"\x80garbage",
+        ] {
+            assert!(!is_stored_form(value), "{value:?}");
         }
     }
 

@@ -9,9 +9,10 @@ use std::time::Instant;
 use actors::engine::Key;
 use bytes::Bytes;
 
-use super::ciphers::{Algorithm, Cipher};
+use super::ciphers::{Algorithm, Cipher, CipherError};
 use super::config::NamedSecret;
 use super::measures::Measures;
+use crate::storage::codec::is_stored_form;
 use crate::storage::transformer::ENCRYPTED;
 
 /// A way to transform values, without the prefix it stands behind.
@@ -105,6 +106,14 @@ struct Ciphered(Arc<dyn Cipher>);
 impl Way for Ciphered {
     fn read(&self, key: &Key, payload: &Bytes) -> Result<(Bytes, bool), Fault> {
         let plain = self.0.decrypt(key.as_bytes(), payload);
+        let plain = plain.and_then(|plain| {
+            // What a wrong key makes of a value must not be taken for a damaged object: that may
+            // be deleted, and written anew under another key it could never be read again.
+            match self.0.authenticates() || is_stored_form(&plain) {
+                true => Ok(plain),
+                false => Err(CipherError::Unauthentic("changed")),
+            }
+        });
         let plain = plain.map_err(|error| Fault(format!(" {error}")))?;
         Ok((Bytes::from(plain), false))
     }

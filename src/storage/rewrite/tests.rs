@@ -20,6 +20,8 @@ use crate::storage::underlying::StoredDecoder;
 /// More than two pages.
 const VALUES: u64 = 1100;
 
+const VALUE: &[u8] = br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c"}}"#;
+
 /// A store of values that one key has written, and a file of keys.
 struct Stage {
     engine: Arc<MemoryEngine>,
@@ -40,11 +42,29 @@ fn file(keys: &[u8]) -> String {
     text
 }
 
+/// The same with providers as they are written, such as `aescbc: {keys: [..]}`.
+fn providers(providers: &[String]) -> String {
+    let head = file(&[]);
+    providers
+        .iter()
+        .fold(head, |text, one| format!("{text}  - {one}\n"))
+}
+
+fn aescbc(name: &str, key: u8) -> String {
+    let secret = STANDARD.encode([key; 32]);
+    format!("aescbc: {{keys: [{{name: '{name}', secret: '{secret}'}}]}}")
+}
+
 impl Stage {
     async fn start() -> Stage {
+        Stage::by(&file(&[1])).await
+    }
+
+    /// Values that a configuration has written.
+    async fn by(text: &str) -> Stage {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("encryption.yaml");
-        std::fs::write(&path, file(&[1])).unwrap();
+        std::fs::write(&path, text).unwrap();
         let stage = Stage {
             engine: MemoryEngine::new(),
             encryption: Encryption::load(&path).unwrap(),
@@ -57,10 +77,21 @@ impl Stage {
         stage
     }
 
+    fn store(&self) -> Underlying {
+        let decoder = StoredDecoder {
+            codec: Codec::new(&CONFIGMAPS),
+            transformer: self.encryption.transformer_for("", "configmaps"),
+        };
+        let keys = Keys::new("/registry", "configmaps").unwrap();
+        let engine: Arc<dyn Engine> = self.engine.clone();
+        let lessor = LessorHandle::new(engine.clone(), LeaseReuse::default());
+        Underlying::new(engine, keys, Arc::new(decoder), lessor, None)
+    }
+
     async fn put(&self, name: &str, expect: Expect) -> Outcome {
         let key = Key::new(format!("/registry/configmaps/ns/{name}"));
         let transformer = self.encryption.transformer_for("", "configmaps");
-        let value = transformer.transform_to_storage(&key, b"value".to_vec());
+        let value = transformer.transform_to_storage(&key, VALUE.to_vec());
         let change = Change::Put {
             value: value.unwrap(),
             lease: LeaseId::default(),
@@ -75,17 +106,10 @@ impl Stage {
     }
 
     fn rewriter(&self) -> Arc<Rewriter> {
-        let decoder = StoredDecoder {
-            codec: Codec::new(&CONFIGMAPS),
-            transformer: self.encryption.transformer_for("", "configmaps"),
-        };
-        let keys = Keys::new("/registry", "configmaps").unwrap();
-        let engine: Arc<dyn Engine> = self.engine.clone();
-        let lessor = LessorHandle::new(engine.clone(), LeaseReuse::default());
         let stores = vec![RewrittenStore {
             resource: "configmaps".to_owned(),
             back_end: "base".to_owned(),
-            store: Underlying::new(engine, keys, Arc::new(decoder), lessor, None),
+            store: self.store(),
         }];
         let rewriter = Rewriter::new(self.encryption.clone(), stores, BTreeMap::new());
         Arc::new(rewriter)
@@ -194,6 +218,45 @@ async fn what_can_not_be_read_keeps_the_old_keys_and_all_else_is_rewritten() {
         "{unreadable:?}"
     );
     assert_eq!(stage.newest(), Revision(2 * VALUES + 1));
+}
+
+fn is_internal(error: &StorageError) -> bool {
+    matches!(error.kind, StorageErrorKind::Internal(_))
+}
+
+/// Of 256 wrong keys of aescbc one decrypts to something.
+#[tokio::test]
+async fn wrong_keys_of_aescbc_lose_certify_and_delete_nothing_en_7_st_46() {
+    let stage = Stage::by(&providers(&[aescbc("k1", 1)])).await;
+    let newest = stage.newest();
+    for wrong in [
+        // A new key in front of one with a wrong secret, and a wrong secret alone.
+        providers(&[aescbc("k2", 2), aescbc("k1", 3)]),
+        providers(&[aescbc("k1", 4)]),
+    ] {
+        std::fs::write(&stage.path, wrong).unwrap();
+        let told = last(stage.rewriter().start(Origin::default())).await;
+        let Step::Failed { reason, .. } = told else {
+            panic!("it is not done: {told:?}");
+        };
+        let expected = format!("{VALUES} values can't be read by any key");
+        assert!(reason.starts_with(&expected), "{reason}");
+        let store = stage.store();
+        for number in 0..VALUES {
+            let key = format!("/configmaps/ns/c{number:05}");
+            let deleted = store.delete_unreadable(&key, Origin::default()).await;
+            let refused = deleted.unwrap_err();
+            assert!(is_internal(&refused), "{refused:?}");
+        }
+        assert_eq!(stage.newest(), newest);
+    }
+    // A wrong secret before the right one of the same name.
+    let both = [aescbc("k2", 2), aescbc("k1", 3), aescbc("k1", 1)];
+    std::fs::write(&stage.path, providers(&both)).unwrap();
+    assert_eq!(
+        last(stage.rewriter().start(Origin::default())).await,
+        done(VALUES)
+    );
 }
 
 #[tokio::test]

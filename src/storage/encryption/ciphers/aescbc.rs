@@ -1,7 +1,7 @@
 //! aescbc: a random IV of 16 bytes, then blocks with PKCS#7 padding (EN-7).
 //!
-//! Nothing is authenticated: a wrong key shows in the padding, or else in a text that is no
-//! object.
+//! Nothing is authenticated: a wrong key mostly shows in the padding. Of 256 wrong keys one finds
+//! a padding that is right, and decrypts to a text that is no object.
 
 use aws_lc_rs::cipher::{
     AES_128, AES_192, AES_256, DecryptionContext, PaddedBlockDecryptingKey,
@@ -66,5 +66,9 @@ impl Cipher for AesCbc {
             .len();
         text.truncate(length);
         Ok(text)
+    }
+
+    fn authenticates(&self) -> bool {
+        false
     }
 }

@@ -64,4 +64,8 @@ impl Cipher for AesGcm {
         text.truncate(length);
         Ok(text)
     }
+
+    fn authenticates(&self) -> bool {
+        true
+    }
 }

@@ -33,6 +33,10 @@ pub(super) trait Cipher: Send + Sync {
     /// [`CipherError`] when the payload was not written with this key, or not for this place, or
     /// was damaged.
     fn decrypt(&self, authenticated: &[u8], payload: &[u8]) -> Result<Vec<u8>, CipherError>;
+
+    /// Whether [`Cipher::decrypt`] proves that this key wrote what it returns. Where it does not,
+    /// that may be anything: whoever reads must see from it whether it is what was stored.
+    fn authenticates(&self) -> bool;
 }
 
 /// Why a payload can't be read or written.

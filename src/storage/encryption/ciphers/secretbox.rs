@@ -56,4 +56,8 @@ impl Cipher for Secretbox {
             .map_err(|_| CipherError::Unauthentic("changed"))?;
         Ok(text)
     }
+
+    fn authenticates(&self) -> bool {
+        true
+    }
 }
