@@ -193,12 +193,15 @@ async fn a_store_of_format_1_is_one_of_format_2_from_its_first_lease_on() {
     let engine = clocks.open(directory.path());
     engine.commit(put("a", Expect::Absent, "1")).await.unwrap();
     assert_eq!(engine.expire().await.unwrap().next, None);
+    // A log that is rebuilt stays what it is.
+    while engine.purge().await.unwrap().more {}
     engine.close().await;
     drop(engine);
     assert_eq!(format(), [1, 0, 0, 0]);
     let engine = clocks.open(directory.path());
     let first = lease(&engine, 60).await;
     attach(&engine, "leased", first).await.unwrap();
+    while engine.purge().await.unwrap().more {}
     engine.close().await;
     drop(engine);
     assert_eq!(format(), [2, 0, 0, 0]);

@@ -154,7 +154,7 @@ impl EmbeddedEngine {
                 None if !all && !rebuild::is_worthwhile(shared, upkeep.rebuilt_bytes) => {
                     return Ok(None);
                 }
-                None => start_rebuild(shared)?,
+                None => start_rebuild(shared, store)?,
             };
             let progress = rebuild.step(store).map_err(copy_error)?;
             Ok(Some((rebuild, progress, upkeep)))
@@ -248,8 +248,8 @@ fn open_store(
     open()
 }
 
-fn start_rebuild(shared: &Shared) -> Result<Box<Rebuild>, ReadError> {
-    let rebuild = Rebuild::start(Arc::clone(&shared.disk), &shared.options);
+fn start_rebuild(shared: &Shared, log: &Store) -> Result<Box<Rebuild>, ReadError> {
+    let rebuild = Rebuild::start(Arc::clone(&shared.disk), &shared.options, log);
     rebuild.map(Box::new).map_err(copy_error)
 }
 

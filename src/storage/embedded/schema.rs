@@ -262,15 +262,16 @@ impl Meta {
         transaction.open_table(LIVE)?;
         transaction.open_table(SUPERSEDED)?;
         transaction.open_table(TIMELINE)?;
-        transaction.open_table(LEASES)?;
-        transaction.open_table(ATTACHED)?;
         let mut table = transaction.open_table(META)?;
-        write_format(&mut table)?;
+        write_format(&mut table, 1)?;
         write_totals(&mut table, self.totals)?;
+        if has_leases(self.format) {
+            upgrade(transaction, &mut table)?;
+        }
         self.write_names(&mut table)
     }
 
-    /// Writes everything but format and counts.
+    /// Writes everything but format and counts, as far as this format has it.
     ///
     /// # Errors
     /// When the database can't be written.
@@ -278,8 +279,30 @@ impl Meta {
         table.insert(name::STORE, self.store.as_slice())?;
         write_compacted(table, self.compacted)?;
         write_scrubbed(table, self.scrubbed)?;
-        write_lease_totals(table, self.leases)
+        match has_leases(self.format) {
+            true => write_lease_totals(table, self.leases),
+            false => Ok(()),
+        }
     }
+}
+
+/// Whether a store of this format has tables of leases.
+pub fn has_leases(format: u32) -> bool {
+    format > 1
+}
+
+/// Makes a store of format 1 one of the newest format, which is what its first lease needs; the
+/// only place where a format changes. Nothing happens to one that is of that format.
+///
+/// # Errors
+/// When the database fails or says no format.
+pub fn upgrade(transaction: &WriteTransaction, meta: &mut MetaTable<'_>) -> Result<(), Failure> {
+    if has_leases(u32::from_le_bytes(row(meta, name::FORMAT)?)) {
+        return Ok(());
+    }
+    transaction.open_table(LEASES)?;
+    transaction.open_table(ATTACHED)?;
+    write_format(meta, FORMAT)
 }
 
 /// Table `meta` inside a write transaction.
@@ -321,12 +344,8 @@ pub fn write_totals(table: &mut MetaTable<'_>, totals: Totals) -> Result<(), Fai
     Ok(())
 }
 
-/// Says that everything is of the newest format.
-///
-/// # Errors
-/// When the database can't be written.
-pub fn write_format(table: &mut MetaTable<'_>) -> Result<(), Failure> {
-    table.insert(name::FORMAT, FORMAT.to_le_bytes().as_slice())?;
+fn write_format(table: &mut MetaTable<'_>, format: u32) -> Result<(), Failure> {
+    table.insert(name::FORMAT, format.to_le_bytes().as_slice())?;
     Ok(())
 }
 
@@ -335,7 +354,7 @@ fn read_lease_totals(
     table: &impl ReadableTable<&'static str, &'static [u8]>,
     format: u32,
 ) -> Result<LeaseTotals, Failure> {
-    if format == 1 {
+    if !has_leases(format) {
         return Ok(LeaseTotals::default());
     }
     let columns = u128::from_le_bytes(row(table, name::LEASES)?);

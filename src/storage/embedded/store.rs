@@ -17,7 +17,7 @@ use super::fence::{Fence, Fenced};
 use super::identity::{self, StoreName};
 use super::ledger::{LastMark, decode, missing};
 use super::record::LeaseRecord;
-use super::schema::{ATTACHED, EVENTS, LEASES, LIVE, Live, Meta, SUPERSEDED, TIMELINE};
+use super::schema::{ATTACHED, EVENTS, LEASES, LIVE, Live, Meta, SUPERSEDED, TIMELINE, has_leases};
 use crate::storage::live::Leases;
 
 /// Records at the end of the log that opening reads, to see that they are there and whole.
@@ -64,28 +64,10 @@ impl Store {
         cache_bytes: usize,
         expected: Option<StoreName>,
     ) -> Result<(Store, Opened), Failure> {
-        let fence = Arc::new(Fence::default());
         if let Some(name) = &expected {
             identity::check_log(disk, file, name)?;
         }
-        let inner = disk.open(file)?;
-        // Also of a file that was there: a rename may have taken place and its sync failed, and
-        // what is acknowledged in this file must not go with a power cut that undoes it.
-        disk.sync_names()?;
-        if expected.is_none() && identity::is_unfinished(&*inner)? {
-            tracing::info!(file = %disk.path(file), "the making of the store was cut off: again");
-            inner.set_len(0)?;
-        }
-        let backend = Fenced::new(inner, Arc::clone(&fence));
-        let database = Database::builder()
-            .set_cache_size(cache_bytes)
-            .create_with_backend(backend)?;
-        let store = Store {
-            database,
-            fence,
-            alarmed: AtomicBool::new(false),
-            file: RwLock::new(disk.path(file)),
-        };
+        let store = Store::connect(disk, file, cache_bytes, expected.is_none())?;
         let meta = match (Meta::read(&store.read()?)?, expected) {
             (Some(meta), Some(name)) if meta.store != name => {
                 let what = format!("it is store {}", identity::to_hex(&meta.store));
@@ -93,7 +75,7 @@ impl Store {
             }
             (Some(meta), _) => meta,
             (None, Some(name)) => return Err(identity::gone("it has no tables", &name)),
-            (None, None) => store.create()?,
+            (None, None) => store.create(Meta::new(uuid::Uuid::new_v4().into_bytes()))?,
         };
         let last_mark = store.verify(&meta)?;
         let opened = Opened {
@@ -102,6 +84,52 @@ impl Store {
             leases: store.leases()?,
         };
         Ok((store, opened))
+    }
+
+    /// Makes an empty store in a file that is not there, for a copy of the one that `original` is
+    /// of: in its format.
+    ///
+    /// # Errors
+    /// When the file can't be made.
+    pub fn make(
+        disk: &dyn Disk,
+        file: DataFile,
+        cache_bytes: usize,
+        original: &Meta,
+    ) -> Result<Store, Failure> {
+        let store = Store::connect(disk, file, cache_bytes, true)?;
+        store.create(Meta {
+            format: original.format,
+            ..Meta::new(original.store)
+        })?;
+        Ok(store)
+    }
+
+    fn connect(
+        disk: &dyn Disk,
+        file: DataFile,
+        cache_bytes: usize,
+        may_be_new: bool,
+    ) -> Result<Store, Failure> {
+        let fence = Arc::new(Fence::default());
+        let inner = disk.open(file)?;
+        // Also of a file that was there: a rename may have taken place and its sync failed, and
+        // what is acknowledged in this file must not go with a power cut that undoes it.
+        disk.sync_names()?;
+        if may_be_new && identity::is_unfinished(&*inner)? {
+            tracing::info!(file = %disk.path(file), "the making of the store was cut off: again");
+            inner.set_len(0)?;
+        }
+        let backend = Fenced::new(inner, Arc::clone(&fence));
+        let database = Database::builder()
+            .set_cache_size(cache_bytes)
+            .create_with_backend(backend)?;
+        Ok(Store {
+            database,
+            fence,
+            alarmed: AtomicBool::new(false),
+            file: RwLock::new(disk.path(file)),
+        })
     }
 
     /// The leases there are: few, as many objects share one.
@@ -128,8 +156,7 @@ impl Store {
         Ok(leases)
     }
 
-    fn create(&self) -> Result<Meta, Failure> {
-        let meta = Meta::new(uuid::Uuid::new_v4().into_bytes());
+    fn create(&self, meta: Meta) -> Result<Meta, Failure> {
         let transaction = self.write()?;
         meta.create(&transaction)?;
         self.commit(transaction)?;
@@ -205,7 +232,7 @@ impl Store {
         verify_tail(&transaction, meta)?;
         verify_live(&transaction, meta)?;
         transaction.open_table(SUPERSEDED)?;
-        if meta.format > 1 {
+        if has_leases(meta.format) {
             transaction.open_table(LEASES)?;
             transaction.open_table(ATTACHED)?;
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use actors::engine::LeaseId;
 
 /// The leases of a store, by number and by the time they run out.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leases {
     deadlines: HashMap<LeaseId, Duration>,
     order: BTreeSet<(Duration, LeaseId)>,

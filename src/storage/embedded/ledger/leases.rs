@@ -30,7 +30,7 @@ impl<'t> Ledger<'t> {
         let opened = match self.leases.take() {
             Some(opened) => opened,
             None => {
-                schema::write_format(&mut self.meta)?;
+                schema::upgrade(self.transaction, &mut self.meta)?;
                 LeaseTables {
                     leases: self.transaction.open_table(LEASES)?,
                     attached: self.transaction.open_table(ATTACHED)?,

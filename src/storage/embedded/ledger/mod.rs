@@ -221,6 +221,10 @@ impl<'t> Ledger<'t> {
         self.totals.superseded_bytes = original.totals.superseded_bytes;
         self.totals.time_nanos = original.totals.time_nanos;
         self.totals.revision = original.totals.revision;
+        if schema::has_leases(original.format) {
+            // It may have become what it is while it was replayed.
+            schema::upgrade(self.transaction, &mut self.meta)?;
+        }
         original.write_names(&mut self.meta)
     }
 

@@ -25,6 +25,7 @@ use super::record::LeaseRecord;
 use super::schema::{EVENTS, LIVE, Live, Meta, TIMELINE};
 use super::shared::Shared;
 use super::store::{Store, open_leases};
+use crate::storage::live::Leases;
 pub use pursuit::Progress;
 use pursuit::{Amount, Pursuit};
 
@@ -50,10 +51,11 @@ pub struct Rebuild {
 }
 
 /// Whether a copy can take the log's place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seal {
-    /// It holds everything.
-    Whole,
+    /// It holds everything, and can be read: these are its leases. Those that ended while it was
+    /// made may be among them once more.
+    Whole(Leases),
     /// Too much is missing to copy it while writers wait.
     Behind,
     /// It disagrees with the log, which has been reopened or cleaned meanwhile.
@@ -61,11 +63,15 @@ pub enum Seal {
 }
 
 impl Rebuild {
-    /// Begins with an empty file.
+    /// Begins with an empty file, for a copy of this log.
     ///
     /// # Errors
     /// When the file can't be made.
-    pub fn start(disk: Arc<dyn Disk>, options: &EmbeddedOptions) -> Result<Rebuild, Failure> {
+    pub fn start(
+        disk: Arc<dyn Disk>,
+        options: &EmbeddedOptions,
+        log: &Store,
+    ) -> Result<Rebuild, Failure> {
         disk.remove(DataFile::Rebuilt)?;
         let mut rebuild = Rebuild {
             disk,
@@ -81,7 +87,8 @@ impl Rebuild {
             pursuit: Pursuit::default(),
         };
         let cache_bytes = options.cache_bytes;
-        let (store, _) = Store::open(&*rebuild.disk, DataFile::Rebuilt, cache_bytes, None)?;
+        let original = read_meta(&log.read()?)?;
+        let store = Store::make(&*rebuild.disk, DataFile::Rebuilt, cache_bytes, &original)?;
         rebuild.store = Some(store);
         Ok(rebuild)
     }
@@ -132,7 +139,7 @@ impl Rebuild {
             return Ok(Seal::Different);
         }
         store.commit(transaction)?;
-        Ok(Seal::Whole)
+        Ok(Seal::Whole(store.leases()?))
     }
 
     /// Copies the leases. One that has ended since a key was copied with it is one that was

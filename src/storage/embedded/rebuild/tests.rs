@@ -43,7 +43,8 @@ fn begin(directory: &std::path::Path) -> (Store, Rebuild) {
     options.batch_count_max = BATCH as usize;
     let (log, _) = Store::open(&*disk, DataFile::Log, 1 << 20, None).unwrap();
     write(&log, 3 * BATCH);
-    (log, Rebuild::start(disk, &options).unwrap())
+    let rebuild = Rebuild::start(disk, &options, &log).unwrap();
+    (log, rebuild)
 }
 
 fn catch_up(rebuild: &mut Rebuild, log: &Store) -> Progress {
@@ -61,7 +62,7 @@ fn a_full_batch_on_top_of_a_step_does_not_keep_a_copy_from_being_sealed() {
     let (log, mut rebuild) = begin(directory.path());
     assert_eq!(catch_up(&mut rebuild, &log), Progress::CaughtUp);
     write(&log, BATCH);
-    assert_eq!(rebuild.seal(&log), Ok(Seal::Whole));
+    assert_eq!(rebuild.seal(&log), Ok(Seal::Whole(Leases::default())));
 }
 
 #[test]
@@ -75,4 +76,22 @@ fn a_copy_that_is_always_too_late_is_given_up() {
         refusals += 1;
     }
     assert_eq!(refusals, REFUSALS_MAX);
+}
+
+#[test]
+fn a_copy_whose_leases_can_not_be_read_does_not_take_the_logs_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let (log, mut rebuild) = begin(directory.path());
+    assert_eq!(catch_up(&mut rebuild, &log), Progress::CaughtUp);
+    let transaction = log.write().unwrap();
+    let mut ledger = Ledger::open(&transaction).unwrap();
+    ledger.put_lease_bytes(LeaseId(7), b"rotten").unwrap();
+    ledger.finish().unwrap();
+    log.commit(transaction).unwrap();
+    let refused = rebuild.seal(&log);
+    let expected = "table leases, lease 7";
+    assert!(
+        matches!(&refused, Err(Failure::Corrupt(what)) if what.starts_with(expected)),
+        "{refused:?}"
+    );
 }

@@ -117,23 +117,24 @@ impl Desk {
         }
         let outcome = self.guarded(|desk| {
             let store = desk.store()?;
-            match rebuild.seal(&store) {
+            let leases = match rebuild.seal(&store) {
                 Ok(Seal::Behind) => return Ok(Promotion::Later(rebuild)),
-                Ok(Seal::Whole) => {}
+                Ok(Seal::Whole(leases)) => leases,
                 // The copy's own trouble is none of the log's.
                 Ok(Seal::Different) => return Ok(Promotion::Useless),
                 Err(failure) => {
                     tracing::warn!(%failure, "the rebuilt log is of no use");
                     return Ok(Promotion::Useless);
                 }
-            }
+            };
+            // From here on every failure must be one that opens the store anew: the old file may
+            // have no name any more. All that was to be read of the new one has been read.
             desk.shared.disk.promote()?;
             let fresh = rebuild
                 .into_store(desk.shared.file())
                 .ok_or(Failure::Closed)?;
             let fresh = Arc::new(fresh);
-            // Those that ended meanwhile may be among them once more.
-            desk.leases.set(fresh.leases()?);
+            desk.leases.set(leases);
             store.fence().supersede();
             desk.store = Some(Arc::clone(&fresh));
             drop(store);
