@@ -5,6 +5,7 @@
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
+use std::iter;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -42,6 +43,10 @@ impl Ord for Filed {
         self.0.key.cmp(&other.0.key)
     }
 }
+
+/// What is stored under a key: an object, or why it can't be read. Whoever lists decides about
+/// both.
+pub type Stored<'a> = Result<&'a Arc<CachedObject>, &'a Arc<DecodeError>>;
 
 /// The objects of one resource at one revision; cheap to hold, never changes (LI-37, WC-20).
 #[derive(Clone, Debug, Default)]
@@ -102,28 +107,30 @@ impl Snapshot {
         self.unreadable.get(key)
     }
 
-    /// The first value under a prefix that can't be read, from `start` on (inclusive) and up to
-    /// `last` (inclusive), where given.
-    pub fn first_unreadable(
-        &self,
-        prefix: &Prefix,
-        start: Option<&[u8]>,
-        last: Option<&Key>,
-    ) -> Option<&Arc<DecodeError>> {
-        if self.unreadable.is_empty() {
-            return None;
-        }
-        let from = start.map_or(prefix.as_bytes(), |start| start.max(prefix.as_bytes()));
-        let mut rest = self
-            .unreadable
-            .range::<_, [u8]>((Bound::Included(from), Bound::Unbounded));
-        let (key, error) = rest.next()?;
-        (prefix.covers(key) && last.is_none_or(|last| key <= last)).then_some(error)
+    /// The first value under a prefix that can't be read.
+    pub fn first_unreadable<'a>(&'a self, prefix: &'a Prefix) -> Option<&'a Arc<DecodeError>> {
+        let mut unreadable = self.unreadable_from(prefix, prefix.as_bytes());
+        unreadable.next().map(|(_, error)| error)
+    }
+
+    fn unreadable_from<'a>(
+        &'a self,
+        prefix: &'a Prefix,
+        from: &[u8],
+    ) -> impl Iterator<Item = (&'a Key, &'a Arc<DecodeError>)> + use<'a> {
+        self.unreadable
+            .range::<_, [u8]>((Bound::Included(from), Bound::Unbounded))
+            .take_while(|(key, _)| prefix.covers(key))
     }
 
     /// How many values can't be read.
     pub fn unreadable_count(&self) -> usize {
         self.unreadable.len()
+    }
+
+    /// How many values are stored, whether or not they can be read.
+    pub fn stored(&self) -> usize {
+        self.objects.len() + self.unreadable.len()
     }
 
     /// How many objects there are.
@@ -136,20 +143,31 @@ impl Snapshot {
         self.objects.is_empty()
     }
 
-    /// The objects under a prefix in order of their keys, from `start` on (inclusive) if given.
+    /// What is stored under a prefix in order of the keys, from `start` on (inclusive) if given.
     pub fn range<'a>(
         &'a self,
         prefix: &'a Prefix,
         start: Option<&'a [u8]>,
-    ) -> impl Iterator<Item = &'a Arc<CachedObject>> + 'a {
+    ) -> impl Iterator<Item = Stored<'a>> + 'a {
         let from = start.map_or(prefix.as_bytes(), |start| start.max(prefix.as_bytes()));
-        self.objects
+        let mut objects = self
+            .objects
             .range::<_, [u8]>((Bound::Included(from), Bound::Unbounded))
             .map(|filed| &filed.0)
             .take_while(move |object| prefix.covers(&object.key))
+            .peekable();
+        let mut unreadable = self.unreadable_from(prefix, from).peekable();
+        iter::from_fn(move || {
+            let object = objects.peek();
+            let is_next = |unreadable: &(&Key, _)| object.is_none_or(|o| *unreadable.0 < o.key);
+            match unreadable.next_if(is_next) {
+                Some((_, error)) => Some(Err(error)),
+                None => objects.next().map(Ok),
+            }
+        })
     }
 
-    /// How many objects [`Snapshot::range`] would give (`remainingItemCount`, LI-40).
+    /// How many values [`Snapshot::range`] would give (`remainingItemCount`, LI-40).
     pub fn count(&self, prefix: &Prefix, start: Option<&[u8]>) -> usize {
         self.range(prefix, start).count()
     }

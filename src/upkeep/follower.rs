@@ -116,7 +116,8 @@ impl Follower {
         self.seen = snapshot.last_event();
         self.again = Instant::now() + LONGEST_PAUSE;
         let mut missing = SYSTEM_NAMESPACES.len();
-        for namespace in snapshot.range(self.namespaces.prefix(), None) {
+        // What can't be read is told by the house, and left alone here.
+        for namespace in snapshot.range(self.namespaces.prefix(), None).flatten() {
             if SYSTEM_NAMESPACES.contains(&namespace.attributes.name.as_str()) {
                 missing = missing.saturating_sub(1);
             }

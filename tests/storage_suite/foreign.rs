@@ -103,6 +103,29 @@ pub async fn pf_20_a_value_that_cannot_be_read_fails_what_shows_it_and_nothing_e
     assert!(h.get("/pods/ns/b", Asked::Unset).await.unwrap().is_some());
 }
 
+pub async fn li_40_a_page_ends_before_a_value_that_cannot_be_read_and_counts_it(h: Rc<Harness>) {
+    h.create(&pod("ns", "a")).await;
+    put(&h, "ns/b", PROTOBUF).await;
+    names_it(h.list(List::below("/pods")).await, "ns/b");
+    // The limit is the number of what can be read: what can't be is still behind it.
+    let page = h.list(List::below("/pods").limit(1)).await.unwrap();
+    assert_eq!(
+        (names(&page), page.remaining_item_count),
+        (vec!["ns/a".to_owned()], Some(1))
+    );
+    let rest = List::below("/pods")
+        .limit(1)
+        .token(page.continue_token.unwrap());
+    names_it(h.list(rest).await, "ns/b");
+    h.create(&pod("other", "c")).await;
+    put(&h, "other/d", GARBAGE).await;
+    for (list, remaining) in [(List::below("/pods"), 3), (List::below("/pods/ns"), 1)] {
+        let page = h.list(list.limit(1)).await.unwrap();
+        assert_eq!(names(&page), ["ns/a"]);
+        assert_eq!(page.remaining_item_count, Some(remaining));
+    }
+}
+
 pub async fn kv_21_a_value_that_cannot_be_read_is_never_lost_nor_overwritten(h: Rc<Harness>) {
     for (name, value) in [("ns/b", PROTOBUF), ("ns/c", GARBAGE)] {
         put(&h, name, value).await;

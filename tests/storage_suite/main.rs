@@ -147,6 +147,7 @@ on_every_layer! {
         op_1_objects_share_a_lease_and_take_another_when_it_is_gone,
     },
     foreign::{
+        li_40_a_page_ends_before_a_value_that_cannot_be_read_and_counts_it,
         pf_20_a_value_that_cannot_be_read_fails_what_shows_it_and_nothing_else,
         kv_21_a_value_that_cannot_be_read_is_never_lost_nor_overwritten,
         rg_15_a_value_that_cannot_be_read_is_deleted_by_its_name,

@@ -99,6 +99,7 @@ fn a_snapshot_is_read_by_prefix_in_order_of_keys_and_never_changes_li_37_pf_18()
     let list = |start: Option<&[u8]>| {
         let range = snapshot.range(&ns, start);
         range
+            .flatten()
             .map(|object| object.attributes.name.to_string())
             .collect::<Vec<_>>()
     };
@@ -254,6 +255,7 @@ async fn earlier_states_are_the_newest_one_with_the_ring_s_events_undone_li_27()
         let everything = prefix();
         let objects = snapshot.range(&everything, None);
         let found: std::collections::BTreeMap<String, String> = objects
+            .flatten()
             .map(|object| {
                 let value = String::from_utf8_lossy(&object.wire).into_owned();
                 let name = format!("{}/{}", object.attributes.namespace, object.attributes.name);
@@ -367,7 +369,7 @@ async fn what_is_read_into_the_ring_is_what_it_would_have_seen_wa_20_li_27() {
         for (revision, state) in states.iter().filter(|(revision, _)| *revision >= floor) {
             let snapshot = stage.cacher.snapshot_at(*revision).await.unwrap();
             let everything = prefix();
-            let objects = snapshot.range(&everything, None).map(|object| {
+            let objects = snapshot.range(&everything, None).flatten().map(|object| {
                 let name = format!("{}/{}", object.attributes.namespace, object.attributes.name);
                 (name, shown(object))
             });

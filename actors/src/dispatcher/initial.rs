@@ -92,6 +92,8 @@ impl Initial {
         let piece: Vec<&Arc<CachedObject>> = self
             .snapshot
             .range(&self.prefix, Some(from))
+            // Whoever opened the watch has refused a state that can't be read where it is watched.
+            .flatten()
             .take(PIECE)
             .collect();
         if let (PIECE, Some(last)) = (piece.len(), piece.last()) {

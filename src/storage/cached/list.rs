@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use actors::engine::{Prefix, Revision};
-use actors::object::CachedObject;
-use actors::snapshot::Snapshot;
+use actors::snapshot::{Snapshot, Stored};
 
 use super::delegator::{Question, Route, route, served_by_store_while_filling};
 use super::{Cached, Fresh};
@@ -140,7 +139,9 @@ impl Cached {
         let mut fetched = 0;
         let mut last = None;
         let mut objects = snapshot.range(prefix, start);
-        for object in objects.by_ref() {
+        for stored in objects.by_ref() {
+            // A page that a value would be in ends with it; one before it does not (PF-20).
+            let object = stored.map_err(|error| self.unreadable(error))?;
             fetched += 1;
             if request.predicate.matches(object) {
                 items.push(Arc::clone(object));
@@ -152,10 +153,6 @@ impl Cached {
             if fetched % TURN_OBJECTS == 0 {
                 tokio::task::yield_now().await;
             }
-        }
-        let unreadable = snapshot.first_unreadable(prefix, start, last.as_ref());
-        if let Some(error) = unreadable {
-            return Err(self.unreadable(error));
         }
         let behind = last.filter(|_| objects.next().is_some());
         self.store.metrics.cache_list(fetched, items.len());
@@ -171,7 +168,7 @@ impl Cached {
         let remaining = match start {
             _ if !counts => None,
             // The first page of all there are.
-            None if *prefix == self.prefix() => snapshot.len().checked_sub(fetched),
+            None if *prefix == self.prefix() => snapshot.stored().checked_sub(fetched),
             _ => Some(1 + counted(objects).await),
         };
         self.kept.keep(revision, &snapshot, self.bounds());
@@ -212,10 +209,10 @@ impl Cached {
     }
 }
 
-/// How many objects there are, with turns for others in between.
-async fn counted(objects: impl Iterator<Item = &Arc<CachedObject>>) -> usize {
+/// How many values there are, with turns for others in between.
+async fn counted(stored: impl Iterator<Item = Stored<'_>>) -> usize {
     let mut count = 0;
-    for _ in objects {
+    for _ in stored {
         count += 1;
         // Counting is a good deal cheaper than selecting.
         if count % (8 * TURN_OBJECTS) == 0 {

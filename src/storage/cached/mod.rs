@@ -306,7 +306,7 @@ impl Cached {
     ) -> Result<(), StorageError> {
         let unreadable = match is_one {
             true => snapshot.unreadable(&Key::new(prefix.as_bytes())),
-            false => snapshot.first_unreadable(prefix, None, None),
+            false => snapshot.first_unreadable(prefix),
         };
         unreadable.map_or(Ok(()), |error| Err(self.unreadable(error)))
     }
@@ -421,9 +421,8 @@ impl Storage for Cached {
                 return self.store.stats().await;
             }
             let fresh = self.consistent().await?;
-            let objects = fresh.snapshot.len() + fresh.snapshot.unreadable_count();
             Ok(Stats {
-                object_count: objects as u64,
+                object_count: fresh.snapshot.stored() as u64,
                 average_object_bytes: fresh.snapshot.average_bytes(),
             })
         }

@@ -10,6 +10,7 @@ use super::*;
 use crate::cacher::{CacherHandle, NotFresh, Readiness};
 use crate::engine::{EngineError, Key, Retention, Revision};
 use crate::object::{CachedObject, Decode, DecodeError};
+use crate::snapshot::Snapshot;
 use crate::testing::{FakeEngine, OneLiners, key, prefix};
 
 const SOON: Duration = Duration::from_secs(10);
@@ -50,6 +51,7 @@ fn names(cacher: &CacherHandle) -> Vec<String> {
     let all = prefix();
     let names = snapshot.range(&all, None);
     names
+        .flatten()
         .map(|object| object.attributes.name.to_string())
         .collect()
 }
@@ -253,12 +255,25 @@ fn a_value_that_cannot_be_read_is_told_from_what_is_not_there_pf_20() {
         let snapshot = cacher.fresh(unread, SOON).await.unwrap();
         assert_eq!(names(&cacher), ["a"]);
         let all = prefix();
-        let [a, b, c] = ["a", "b", "c"].map(|name| key(&format!("default/{name}")));
-        let first = |start, last| snapshot.first_unreadable(&all, start, last).is_some();
-        assert!(first(None, None));
-        assert!(first(Some(b.as_bytes()), Some(&b)));
-        assert!(!first(None, Some(&a)));
-        assert!(!first(Some(c.as_bytes()), None));
+        let last = engine.put(&key("default/c"), "red");
+        let snapshot_with_more = cacher.fresh(last, SOON).await.unwrap();
+        let readable = |snapshot: &Snapshot, start: Option<&[u8]>| -> Vec<bool> {
+            let stored = snapshot.range(&all, start);
+            stored.map(|stored| stored.is_ok()).collect()
+        };
+        assert_eq!(
+            readable(&snapshot, None),
+            [true, false],
+            "it is the last one"
+        );
+        assert_eq!(readable(&snapshot_with_more, None), [true, false, true]);
+        let [b, c] = ["b", "c"].map(|name| key(&format!("default/{name}")));
+        let from = |key: &Key| readable(&snapshot_with_more, Some(key.as_bytes()));
+        assert_eq!((from(&b), from(&c)), (vec![false, true], vec![true]));
+        let counted = snapshot_with_more.count(&all, None);
+        assert_eq!((counted, snapshot_with_more.stored()), (3, 3));
+        assert!(snapshot.first_unreadable(&all).is_some());
+        engine.delete(&key("default/c"));
         let gone = engine.delete(&key("default/b"));
         let snapshot = cacher.fresh(gone, SOON).await.unwrap();
         assert_eq!(snapshot.unreadable_count(), 0);
