@@ -119,6 +119,25 @@ pub fn is_released(strategy: &Strategy, object: &Object, stored: &Object) -> boo
             .is_some_and(|is_held| is_held(object))
 }
 
+/// Why an object can't be deleted without being read, and the way out; `None` where its name is
+/// enough (RG-15).
+pub fn needs_content(strategy: &Strategy, options: &DeleteOptions) -> Option<String> {
+    let hooks = &strategy.hooks;
+    if hooks.mark.is_some() || hooks.is_held.is_some() {
+        return Some(
+            "what is in it decides how it is deleted: have whoever wrote it store it anew as \
+             application/json, then delete it"
+                .to_owned(),
+        );
+    }
+    let is_forced = options.grace_period_seconds == Some(0);
+    (hooks.grace.is_some() && !is_forced).then(|| {
+        "what is in it decides how much time it has to end: have whoever wrote it store it anew \
+         as application/json, or delete it with --grace-period=0 --force"
+            .to_owned()
+    })
+}
+
 fn check_preconditions(
     strategy: &Strategy,
     stored: &Object,

@@ -13,7 +13,7 @@ use crate::api::object::Object;
 use crate::api::options::DeleteOptions;
 use crate::api::status::{Status, StatusDetails};
 use crate::registry::context::RequestContext;
-use crate::registry::deletion::{Verdict, judge};
+use crate::registry::deletion::{Verdict, judge, needs_content};
 use crate::registry::errors::Verb;
 use crate::registry::strategy::Endpoint;
 use crate::storage::{
@@ -127,9 +127,9 @@ impl Deleting<'_> {
         }
     }
 
-    /// Removes what nobody can read by its name alone: finalizers, owners and whatever else might
-    /// hold it are as unreadable as the rest. Not where the client wants something of it to be
-    /// checked first.
+    /// Removes what nobody can read by its name alone, once admission lets that name go:
+    /// finalizers and owners are as unreadable as the rest. Not where the client wants something
+    /// of it to be checked first, nor where its kind does.
     async fn try_remove_unread(&self, unread: StorageError) -> Result<Step, Box<Status>> {
         let fault = |error| self.store.fault(error, Verb::Delete, self.name);
         let Preconditions {
@@ -139,25 +139,37 @@ impl Deleting<'_> {
         if uid.is_some() || resource_version.is_some() {
             return Err(fault(unread));
         }
+        let stub = self.stub();
+        self.store.review_deletion(&self.request, &stub).await?;
+        if let Some(why) = needs_content(&self.store.strategy, self.options) {
+            let why = format!("{unread}; {why}");
+            let definition = self.store.definition();
+            return Err(Box::new(Status::conflict(definition, self.name, &why)));
+        }
         let target = self.store.target(self.request.dry_run);
         let origin = self.request.context.origin();
         let removing = target.delete_unreadable(self.key, origin);
         if !removing.await.map_err(fault)? {
             return Ok(Step::Other);
         }
-        let definition = self.store.definition();
-        let mut shown = Object::default();
-        shown.set_type(definition.kind, &definition.api_version());
-        shown.set_meta("name", self.name);
-        shown.set_meta("namespace", self.request.namespace.unwrap_or_default());
         let key = Key::new(&unread.key);
-        let object = self.store.codec.wire(&key, &shown, Revision::ZERO);
+        let object = self.store.codec.wire(&key, &stub, Revision::ZERO);
         let object = object.map_err(|error| Box::new(Status::internal(error)))?;
         let removed = self.removed(Arc::new(object))?;
         Ok(Step::Done(Deletion {
             answer: Answer::Status(Box::new(self.success(""))),
             ..removed
         }))
+    }
+
+    /// What is known of an object that can't be read.
+    fn stub(&self) -> Object {
+        let definition = self.store.definition();
+        let mut stub = Object::default();
+        stub.set_type(definition.kind, &definition.api_version());
+        stub.set_meta("name", self.name);
+        stub.set_meta("namespace", self.request.namespace.unwrap_or_default());
+        stub
     }
 
     /// Marks the object if that is the verdict on it, and removes it if the mark was all.

@@ -1,3 +1,4 @@
+use actors::engine::{At, Change, Engine, Expect, Key, LeaseId, Mutation, Origin, Outcome};
 use serde_json::{Value, json};
 
 use crate::api::options::{DeleteOptions, Propagation};
@@ -297,4 +298,77 @@ async fn every_policy_means_background_while_nobody_collects() {
             .expect("deleted");
         assert!(fixture.names("configmaps", Some("d")).await.is_empty());
     }
+}
+
+const PROTOBUF: &[u8] = b"k8s\0\x0a\x09\x0a\x02v1";
+
+/// A value that a kube-apiserver beside this daemon stored.
+async fn with_protobuf(key: &str) -> Fixture {
+    let fixture = Fixture::new().await;
+    let mutation = Mutation {
+        key: Key::new(format!("/registry/{key}")),
+        expect: Expect::Absent,
+        change: Change::Put {
+            value: PROTOBUF.into(),
+            lease: LeaseId::default(),
+        },
+        origin: Origin::default(),
+    };
+    let outcome = fixture.engine.commit(mutation).await.expect("a commit");
+    assert!(matches!(outcome, Outcome::Committed(_)));
+    fixture
+}
+
+async fn is_stored(fixture: &Fixture, key: &str) -> bool {
+    let key = Key::new(format!("/registry/{key}"));
+    let answer = fixture.engine.get(key, At::Latest).await.expect("a read");
+    answer.item.is_some()
+}
+
+#[tokio::test]
+async fn admission_is_asked_about_what_can_not_be_read_api_261_rg_15() {
+    let fixture = with_protobuf("namespaces/kube-system").await;
+    for dry_run in [false, true] {
+        let options = DeleteOptions {
+            dry_run,
+            ..options()
+        };
+        let refused = fixture
+            .delete("namespaces", None, "kube-system", &options)
+            .await;
+        let text = "namespaces \"kube-system\" is forbidden: this namespace may not be deleted";
+        assert_eq!(refusal(refused), (403, "Forbidden", text.to_owned()));
+    }
+    assert!(is_stored(&fixture, "namespaces/kube-system").await);
+}
+
+#[tokio::test]
+async fn what_its_content_keeps_is_not_deleted_unread_rg_15() {
+    let fixture = with_protobuf("namespaces/prod").await;
+    let refused = fixture.delete("namespaces", None, "prod", &options()).await;
+    let (code, reason, text) = refusal(refused);
+    assert_eq!((code, reason), (409, "Conflict"));
+    for part in [
+        "namespaces \"prod\"",
+        "/registry/namespaces/prod",
+        "it is protobuf",
+        "store it anew as application/json",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(is_stored(&fixture, "namespaces/prod").await);
+
+    let fixture = with_protobuf("pods/d/a").await;
+    let refused = fixture.delete("pods", Some("d"), "a", &options()).await;
+    let (code, _, text) = refusal(refused);
+    assert_eq!(code, 409);
+    assert!(text.contains("--grace-period=0 --force"), "{text}");
+    assert!(is_stored(&fixture, "pods/d/a").await);
+    let forced = DeleteOptions {
+        grace_period_seconds: Some(0),
+        ..options()
+    };
+    let deleted = fixture.delete("pods", Some("d"), "a", &forced).await;
+    assert_eq!(deleted.expect("deleted").0, 200);
+    assert!(!is_stored(&fixture, "pods/d/a").await);
 }
