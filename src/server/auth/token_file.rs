@@ -31,7 +31,14 @@ pub(super) fn read(path: &Path) -> Result<Vec<(Token, User)>, TokenFileError> {
     };
     let file = std::fs::File::open(path).map_err(|error| refuse(error.to_string()))?;
     let metadata = file.metadata().map_err(|error| refuse(error.to_string()))?;
-    if metadata.permissions().mode() & 0o044 != 0 {
+    let mode = metadata.permissions().mode();
+    if mode & 0o022 != 0 {
+        return Err(refuse(
+            "others than its owner can write it, and so make themselves anybody; chmod 600 it"
+                .to_owned(),
+        ));
+    }
+    if mode & 0o044 != 0 {
         let path = path.display();
         tracing::warn!(%path, "others than its owner can read the file of tokens; chmod 600 it");
     }
@@ -48,19 +55,11 @@ pub(super) fn read(path: &Path) -> Result<Vec<(Token, User)>, TokenFileError> {
 }
 
 fn users(text: &str) -> Result<Vec<(Token, User)>, String> {
-    let mut lines = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .trim(csv::Trim::All)
-        .from_reader(text.as_bytes());
     let mut users = Vec::new();
-    for line in lines.records() {
-        let line = line.map_err(|error| match error.position() {
-            Some(position) => format!("line {} is not comma-separated values", position.line()),
-            None => "it is not comma-separated values".to_owned(),
-        })?;
-        let number = line.position().map_or(0, csv::Position::line);
-        let [token, name, uid] = [0, 1, 2].map(|column| line.get(column));
+    let lines = text.trim_start_matches('\u{feff}').lines();
+    for (number, line) in (1..).zip(lines).filter(|(_, line)| !line.is_empty()) {
+        let line = columns(line).map_err(|why| format!("line {number} {why}"))?;
+        let [token, name, uid] = [0, 1, 2].map(|column| line.get(column).map(|text| text.trim()));
         let (Some(token), Some(name), Some(_)) = (token, name, uid) else {
             return Err(format!(
                 "line {number} must have at least 3 columns (token, user name, user uid), it has {}",
@@ -75,15 +74,68 @@ fn users(text: &str) -> Result<Vec<(Token, User)>, String> {
         if name.is_empty() {
             return Err(format!("line {number} names no user"));
         }
-        let groups = line.get(3).unwrap_or_default().split(',');
+        let groups = line.get(3).map(String::as_str).unwrap_or_default();
+        let groups = groups.split(',');
         let groups = groups.map(str::trim).filter(|group| !group.is_empty());
         users.push((token, User::authenticated(name, groups)));
     }
     Ok(users)
 }
 
+/// The columns of a line, by the strict rules of Go's `encoding/csv`: a column is quoted as a
+/// whole or not at all, and two quotes inside are one. None goes on in the next line, or a quote
+/// that is missing would make one user of two.
+fn columns(line: &str) -> Result<Vec<String>, &'static str> {
+    let mut columns = Vec::new();
+    let mut rest = line;
+    loop {
+        let behind = match rest.strip_prefix('"') {
+            Some(quoted) => {
+                let (column, behind) = unquoted(quoted)?;
+                columns.push(column);
+                behind
+            }
+            None => {
+                let (column, behind) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
+                if column.contains('"') {
+                    return Err("has a quote inside a column that does not begin with one");
+                }
+                columns.push(column.to_owned());
+                behind
+            }
+        };
+        rest = match behind.strip_prefix(',') {
+            Some(next) => next,
+            None if behind.is_empty() => return Ok(columns),
+            None => return Err("has text behind the quote that ends a column"),
+        };
+    }
+}
+
+/// What stands before the quote that ends a column, and what comes behind it.
+fn unquoted(quoted: &str) -> Result<(String, &str), &'static str> {
+    let mut column = String::new();
+    let mut rest = quoted;
+    loop {
+        let Some((text, behind)) = rest.split_once('"') else {
+            return Err("has a quote without another one that ends its column");
+        };
+        column.push_str(text);
+        match behind.strip_prefix('"') {
+            Some(behind) => {
+                column.push('"');
+                rest = behind;
+            }
+            None => return Ok((column, behind)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use http::header::{AUTHORIZATION, HeaderValue};
+
+    use super::super::authenticator::Authenticator;
     use super::*;
 
     fn names(text: &str) -> Result<Vec<(String, bool)>, String> {
@@ -104,12 +156,73 @@ mod tests {
     }
 
     #[test]
+    fn quoted_columns_hold_commas_and_quotes() {
+        let text = "\u{feff}t1,\"a\"\"d,a\",\"\",\"system:masters\"\r\n\r\nt2,bob,\n";
+        let expected = [("a\"d,a", true), ("bob", false)];
+        let expected = expected.map(|(name, admin)| (name.to_owned(), admin));
+        assert_eq!(names(text), Ok(expected.to_vec()));
+    }
+
+    #[test]
+    fn a_file_that_others_can_write_is_refused_and_one_read_again_leaves_the_users_as_they_were() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path();
+        let write = |text: &str, mode: u32| {
+            std::fs::write(path, text).unwrap();
+            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        };
+        for mode in [0o620, 0o602] {
+            write("t1,ada,u1\n", mode);
+            let said = read(path).unwrap_err().to_string();
+            assert!(said.contains("others than its owner can write"), "{said}");
+        }
+        for mode in [0o600, 0o644, 0o400] {
+            write("t1,ada,u1\n", mode | 0o200);
+            assert_eq!(read(path).unwrap().len(), 1);
+        }
+        let admin = Token::new("admin").unwrap();
+        let authenticator = Authenticator::new(admin).with_file(path).unwrap();
+        let is_known = || {
+            let headers = [(AUTHORIZATION, HeaderValue::from_static("Bearer t1"))];
+            let user = authenticator.authenticate(&headers.into_iter().collect());
+            user.is_ok_and(|user| &*user.name == "ada")
+        };
+        assert!(is_known());
+        for (text, mode) in [("t2,bob,\"u2\nt3,eve,u3\n", 0o600), ("t2,bob,u2\n", 0o666)] {
+            write(text, mode);
+            authenticator.reload().unwrap_err();
+            assert!(is_known());
+        }
+        write("t2,bob,u2\n", 0o600);
+        authenticator.reload().unwrap();
+        assert!(!is_known());
+    }
+
+    #[test]
     fn a_line_that_is_no_users_is_named_and_not_shown() {
         for (text, problem) in [
             ("t1,ada,u1\nt2,bob\n", "line 2 must have at least 3 columns"),
             (",ada,u1\n", "line 1 has no token"),
             ("se cret,ada,u1\n", "line 1 has no token"),
             ("secret,,u1\n", "line 1 names no user"),
+            // A missing quote must not make one user of two, nor a rights-less one of an admin.
+            (
+                "secret,ada,\"u1\nt2,bob,\"u2\",system:masters\n",
+                "line 1 has a quote without another one",
+            ),
+            (
+                "t0,eve,u0\nsecret,ada,u1,\"crew\n",
+                "line 2 has a quote without another one",
+            ),
+            (
+                "secret,ada,u1, \"system:masters,crew\"\n",
+                "line 1 has a quote inside a column",
+            ),
+            ("secret,a\"d\"a,u1\n", "line 1 has a quote inside a column"),
+            (
+                "secret,ada,\"u1\" ,crew\n",
+                "line 1 has text behind the quote",
+            ),
         ] {
             let said = names(text).unwrap_err();
             assert!(said.starts_with(problem), "{said}");
