@@ -209,8 +209,7 @@ const MAX_ALIASED_EVENTS: usize = 200_000;
 /// the stack of an ordinary thread has no room for at [`MAX_DEPTH`].
 const YAML_STACK_BYTES: usize = 8 * 1024 * 1024;
 
-/// Reads YAML on a thread of its own, for the sake of its stack. Clients send YAML by hand and
-/// rarely, so a thread for each body is cheap enough, and its stack takes only what is touched.
+/// Reads YAML on a stack of its own, which takes only what is touched of it.
 fn read_yaml(body: &[u8]) -> Result<tree::Document, String> {
     let text = std::str::from_utf8(body).map_err(|_| "yaml: not UTF-8 text".to_owned())?;
     let text = first_document(text);
@@ -221,14 +220,9 @@ fn read_yaml(body: &[u8]) -> Result<tree::Document, String> {
     {
         return Err("yaml: found a tab where a document begins".to_owned());
     }
-    std::thread::scope(|scope| {
-        let reader = std::thread::Builder::new()
-            .name("yaml".to_owned())
-            .stack_size(YAML_STACK_BYTES)
-            .spawn_scoped(scope, || parse_yaml(text))
-            .map_err(|error| format!("yaml: no thread to read it on: {error}"))?;
-        reader
-            .join()
+    stacker::grow(YAML_STACK_BYTES, || {
+        // A document that the parser stumbles over is refused, and nothing else fails with it.
+        std::panic::catch_unwind(|| parse_yaml(text))
             .unwrap_or_else(|_| Err("yaml: the parser failed".to_owned()))
     })
 }

@@ -346,6 +346,14 @@ fn numbers_keep_their_value() {
 
 /// What Kubernetes' YAML reader makes of the words of YAML 1.1, seen on the reference.
 #[test]
+fn deep_yaml_is_read_in_place_on_a_small_stack() {
+    let deep = format!("a: {}{}", "[".repeat(90), "]".repeat(90));
+    let reading = std::thread::Builder::new().stack_size(128 * 1024);
+    let reader = reading.spawn(move || yaml(&deep).map(|_| ())).unwrap();
+    assert_eq!(reader.join().unwrap(), Ok(()));
+}
+
+#[test]
 fn yaml_is_read_as_kubernetes_reads_it() {
     let cases = [
         ("a: 0644", json!({"a": 420})),

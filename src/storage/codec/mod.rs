@@ -37,6 +37,25 @@ pub(in crate::storage) use recognise::is_stored_form;
 /// Members of `metadata` that are never stored.
 const NEVER_STORED: [&str; 2] = ["resourceVersion", "selfLink"];
 
+/// Why stored bytes give no object that could be served.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Undecoded {
+    /// They are no object of the resource, and never become one by looking again.
+    #[error(transparent)]
+    Unreadable(DecodeError),
+    /// They are one, which could not be turned into what is served.
+    #[error(transparent)]
+    Unserved(DecodeError),
+}
+
+impl From<Undecoded> for DecodeError {
+    fn from(undecoded: Undecoded) -> DecodeError {
+        match undecoded {
+            Undecoded::Unreadable(error) | Undecoded::Unserved(error) => error,
+        }
+    }
+}
+
 /// Encodes and decodes the objects of one resource.
 #[derive(Clone, Debug)]
 pub struct Codec {
@@ -135,8 +154,33 @@ impl Codec {
             .ok_or_else(|| "its metadata is not that of an object".to_owned())
     }
 
-    /// The object that stored bytes of any form mean, in the version served.
-    fn read(&self, value: &[u8]) -> Result<Object, String> {
+    /// The object that stored bytes mean, and whether it is one at all.
+    ///
+    /// # Errors
+    /// [`Undecoded`]
+    pub fn decode_stored(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &[u8],
+    ) -> Result<CachedObject, Undecoded> {
+        let is_decorated = self.form.as_ref().is_some_and(|form| form.is_decorated());
+        if !is_decorated && let Some(object) = self.canonical(key, revision, value) {
+            return Ok(object);
+        }
+        let unreadable = |reason| Undecoded::Unreadable(fault(key, revision, reason));
+        let object = self.recognise(value).map_err(unreadable)?;
+        let object = match self.form.as_deref() {
+            None => object,
+            Some(form) => form
+                .after_decode(object)
+                .map_err(|reason| Undecoded::Unserved(fault(key, revision, reason)))?,
+        };
+        self.served(key, revision, &object).map_err(unreadable)
+    }
+
+    /// The object in stored bytes of any form, in the version that they are stored in.
+    fn recognise(&self, value: &[u8]) -> Result<Object, String> {
         let form = self.form.as_deref();
         let media_type = form.map_or(MediaType::Json, |form| form.media_type);
         let object = Object(recognise::recognise(value, media_type)?);
@@ -146,12 +190,9 @@ impl Codec {
         };
         let served = TypeName::of(self.definition);
         let is_known = found == served || form.is_some_and(|form| form.reads(&found));
-        if !is_known {
-            return Err(format!("it is a {found}, not a {served}"));
-        }
-        match form {
-            None => Ok(object),
-            Some(form) => form.after_decode(object),
+        match is_known {
+            true => Ok(object),
+            false => Err(format!("it is a {found}, not a {served}")),
         }
     }
 
@@ -213,13 +254,7 @@ impl Decode for Codec {
         revision: Revision,
         value: &Bytes,
     ) -> Result<CachedObject, DecodeError> {
-        let is_decorated = self.form.as_ref().is_some_and(|form| form.is_decorated());
-        if !is_decorated && let Some(object) = self.canonical(key, revision, value) {
-            return Ok(object);
-        }
-        self.read(value)
-            .and_then(|object| self.served(key, revision, &object))
-            .map_err(|reason| fault(key, revision, reason))
+        Ok(self.decode_stored(key, revision, value)?)
     }
 }
 

@@ -245,8 +245,12 @@ fn a_decorator_stands_between_what_is_stored_and_what_is_served_sf_40() {
         assert_eq!(cached.stored_form(), STORED.as_bytes());
         assert_eq!(codec.stored_form(&cached), stored);
         assert_eq!(codec.wire(&key(), &thing(), Revision(7)).unwrap(), cached);
-        let refused = codec.decode(&key(), Revision(7), &Bytes::from_static(STORED.as_bytes()));
-        assert_eq!(refused.unwrap_err().reason, "it has no oldZeta");
+        let refused = codec.decode_stored(&key(), Revision(7), STORED.as_bytes());
+        match refused.unwrap_err() {
+            // It is an object: nobody may delete it as if it were none.
+            Undecoded::Unserved(error) => assert_eq!(error.reason, "it has no oldZeta"),
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -256,8 +260,9 @@ fn what_is_no_object_of_the_resource_is_refused_by_name_li_16() {
     let wrong_kind = STORED.replace("Thing", "Other");
     for bad in ["", "[]", "{}", "{\"kind\":\"Thing\"", wrong_kind.as_str()] {
         let error = codec
-            .decode(&key(), Revision(7), &Bytes::copy_from_slice(bad.as_bytes()))
+            .decode_stored(&key(), Revision(7), bad.as_bytes())
             .expect_err(bad);
+        assert!(matches!(error, Undecoded::Unreadable(_)), "{error:?}");
         assert!(
             error.to_string().contains("/registry/things/d/a"),
             "{error}"

@@ -15,7 +15,7 @@ use actors::writer::WriterHandle;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
-use super::codec::Codec;
+use super::codec::{Codec, Undecoded};
 use super::keys::Keys;
 use super::metrics::Metrics;
 use super::transformer::Transformer;
@@ -179,24 +179,32 @@ impl Underlying {
         self.fault(key, kind)
     }
 
-    fn decode_fault(&self, error: DecodeError) -> StorageError {
-        self.metrics.decode_error();
-        self.fault(
-            &error.key.clone(),
-            StorageErrorKind::Unreadable(error.to_string()),
-        )
+    /// An object from the plain bytes of its value. Only what the codec recognises as no object
+    /// is unreadable: that may be deleted by its name.
+    fn decode(
+        &self,
+        key: &Key,
+        revision: Revision,
+        plain: &Bytes,
+    ) -> Result<Arc<CachedObject>, StorageError> {
+        let decoded = self.decoder.codec.decode_stored(key, revision, plain);
+        decoded.map(Arc::new).map_err(|undecoded| {
+            self.metrics.decode_error();
+            let text = undecoded.to_string();
+            let kind = match undecoded {
+                Undecoded::Unreadable(_) => StorageErrorKind::Unreadable(text),
+                Undecoded::Unserved(_) => StorageErrorKind::Internal(text),
+            };
+            self.fault(&key.to_text(), kind)
+        })
     }
 
     /// A stored value as an object with its plain bytes, as it was when the store was at `seen`.
     fn state_of(&self, item: &KeyValue, seen: Revision) -> Result<State, StorageError> {
         let (plain, stale) = self.plain_of(item)?;
-        let object = self
-            .decoder
-            .codec
-            .decode(&item.key, item.revision, &plain)
-            .map_err(|error| self.decode_fault(error))?;
+        let object = self.decode(&item.key, item.revision, &plain)?;
         Ok(State {
-            object: Some(Arc::new(object)),
+            object: Some(object),
             plain,
             stale,
             current: true,
@@ -206,11 +214,7 @@ impl Underlying {
 
     pub(super) fn object_of(&self, item: &KeyValue) -> Result<Arc<CachedObject>, StorageError> {
         let plain = self.plain_of(item)?.0;
-        self.decoder
-            .codec
-            .decode(&item.key, item.revision, &plain)
-            .map(Arc::new)
-            .map_err(|error| self.decode_fault(error))
+        self.decode(&item.key, item.revision, &plain)
     }
 
     /// The plain bytes of a stored value, and whether they should be written anew.
@@ -356,11 +360,11 @@ impl Underlying {
         revision: Revision,
         plain: Bytes,
     ) -> Result<Arc<CachedObject>, StorageError> {
-        self.decoder
-            .codec
-            .decode(key, revision, &plain)
-            .map(Arc::new)
-            .map_err(|error| self.decode_fault(error))
+        let decoded = self.decoder.codec.decode(key, revision, &plain);
+        decoded.map(Arc::new).map_err(|error| {
+            let kind = StorageErrorKind::Internal(error.to_string());
+            self.fault(&key.to_text(), kind)
+        })
     }
 
     async fn create_object(
