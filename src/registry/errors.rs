@@ -1,11 +1,14 @@
 //! The one place where a storage error becomes a Status (storage.md 1.2, ST-10 to ST-17).
 
 use crate::api::resource::ResourceDefinition;
-use crate::api::status::Status;
+use crate::api::status::{Status, StatusCause};
 use crate::storage::{Expired, StorageError, StorageErrorKind};
 
 /// Seconds after which a request whose fate at the store was not to be learnt may be repeated.
 const RETRY_AFTER_SECONDS: u32 = 1;
+
+/// The same where the store can't be reached (ST-11).
+const UNREACHABLE_RETRY_SECONDS: u32 = 2;
 
 /// What was being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,10 +65,30 @@ pub fn interpret(
         StorageErrorKind::Unavailable(text, retry_after) => {
             Status::unavailable(text, retry_after.max(RETRY_AFTER_SECONDS))
         }
+        StorageErrorKind::Unreachable(message) => {
+            let cause = StatusCause {
+                message,
+                ..StatusCause::default()
+            };
+            let seconds = UNREACHABLE_RETRY_SECONDS;
+            Status::server_timeout(definition, operation(verb), seconds).because(cause)
+        }
         StorageErrorKind::Unreadable(text) | StorageErrorKind::Internal(text) => {
             Status::internal(text)
         }
     })
+}
+
+/// The operation as a Status names it.
+fn operation(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Get => "get",
+        Verb::List => "list",
+        Verb::Watch => "watch",
+        Verb::Create => "create",
+        Verb::Update => "update",
+        Verb::Delete => "delete",
+    }
 }
 
 fn not_found(verb: Verb, definition: &ResourceDefinition, name: &str, key: &str) -> Status {
@@ -107,6 +130,7 @@ pub fn goes_in_stream(kind: &StorageErrorKind) -> bool {
         StorageErrorKind::Expired { .. }
         | StorageErrorKind::TooLarge { .. }
         | StorageErrorKind::OutcomeUnknown(_)
+        | StorageErrorKind::Unreachable(_)
         | StorageErrorKind::Unavailable(..)
         | StorageErrorKind::Unreadable(_)
         | StorageErrorKind::Internal(_) => true,
@@ -237,6 +261,29 @@ mod tests {
         assert_eq!((status.code, status.retry_after_seconds()), (503, 5));
         let kind = StorageErrorKind::OutcomeUnknown("late".to_owned());
         assert_eq!(parts(kind, Verb::Create).0, 504);
+    }
+
+    #[test]
+    fn a_store_that_can_not_be_reached_is_a_server_timeout_st_11_pf_21() {
+        let verbs = [
+            (Verb::Get, "get"),
+            (Verb::List, "list"),
+            (Verb::Create, "create"),
+            (Verb::Update, "update"),
+            (Verb::Delete, "delete"),
+        ];
+        for (verb, operation) in verbs {
+            let why = "no etcd answers".to_owned();
+            let status = self::status(StorageErrorKind::Unreachable(why.clone()), verb);
+            let text = format!(
+                "The {operation} operation against configmaps could not be completed at this time, \
+                 please try again."
+            );
+            assert_eq!((status.code, status.reason), (500, "ServerTimeout"));
+            assert_eq!((&status.message, status.retry_after_seconds()), (&text, 2));
+            let causes = status.details.map(|details| details.causes);
+            assert_eq!(causes.unwrap()[0].message, why);
+        }
     }
 
     /// WA-6.

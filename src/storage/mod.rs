@@ -381,6 +381,9 @@ pub enum StorageErrorKind {
     /// The write may or may not have taken place (504, never a false failure).
     #[error("the outcome of the write is unknown: {0}")]
     OutcomeUnknown(String),
+    /// The engine can't be reached, or can't answer; nothing was done (ST-11).
+    #[error("{0}")]
+    Unreachable(String),
     /// Nothing was done and the same request may work soon; text and seconds to wait.
     #[error("{0}")]
     Unavailable(String, u32),

@@ -250,7 +250,7 @@ async fn everything_is_measured_over_etcd() {
     let client = daemon.client();
     let refused = client.call(Call::post(CONFIGMAPS, &body("d", "1"))).await;
     assert_eq!(refused.header("retry-after"), Some("2"));
-    refused.refusal(503, "ServiceUnavailable");
+    refused.refusal(500, "ServerTimeout");
     let any = format!("{CONFIGMAPS}?resourceVersion=0");
     client.call(Call::get(&any)).await.expect(200);
     let page = page(&daemon).await;

@@ -99,7 +99,7 @@ async fn etcd_is_spoken_to_over_tls_by_who_has_a_certificate_sf_4() {
     ] {
         let daemon = launch(&arguments).await;
         let answer = daemon.client().call(Call::post(path, &object)).await;
-        answer.refusal(503, "ServiceUnavailable");
+        answer.refusal(500, "ServerTimeout");
         assert_eq!(daemon.client().call(Call::get("/readyz")).await.status, 500);
     }
 }

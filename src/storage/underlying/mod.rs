@@ -169,9 +169,10 @@ impl Underlying {
                 retry_after: 0,
             },
             EngineError::OutcomeUnknown(text) => StorageErrorKind::OutcomeUnknown(text),
-            EngineError::Unavailable(_)
-            | EngineError::OutOfSpace(_)
-            | EngineError::LeaseNotFound(_) => StorageErrorKind::Unavailable(error.to_string(), 2),
+            EngineError::Unavailable(_) => StorageErrorKind::Unreachable(error.to_string()),
+            EngineError::OutOfSpace(_) | EngineError::LeaseNotFound(_) => {
+                StorageErrorKind::Unavailable(error.to_string(), 2)
+            }
             EngineError::Closed => StorageErrorKind::Unavailable(error.to_string(), 1),
             EngineError::TooLarge(_) => StorageErrorKind::BadRequest(error.to_string()),
             EngineError::Corrupt(_) => StorageErrorKind::Internal(error.to_string()),

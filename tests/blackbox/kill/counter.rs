@@ -53,6 +53,7 @@ pub async fn run(client: Client, ledger: Arc<Ledger>, count: Arc<Count>) {
                     count.acknowledged.fetch_add(1, Ordering::SeqCst);
                 }
                 409 | 429 | 503 => {}
+                500 if answer.json()["reason"] == "ServerTimeout" => {}
                 504 => _ = count.unknown.fetch_add(1, Ordering::SeqCst),
                 other => panic!("{other} {}", answer.text()),
             },
