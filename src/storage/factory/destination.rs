@@ -1,6 +1,7 @@
 //! Where and how each resource is stored. Pure: options and the table of resources in, one row for
 //! each resource out.
 
+use std::ptr;
 use std::sync::Arc;
 
 use super::back_ends::{BASE, BackEnd, back_ends, name_of};
@@ -57,13 +58,30 @@ pub(super) struct Decision<'d> {
 }
 
 impl Decision<'_> {
-    /// All back ends, the base one first.
+    /// The base back end, and those that keep some resource.
     pub(super) fn back_ends(&self) -> Vec<BackEnd> {
+        let deciding = self.deciding();
         let overrides = self.options.overrides.iter();
+        let overrides = overrides.filter(|one| deciding.iter().any(|other| ptr::eq(*other, *one)));
         back_ends(
             &self.options.servers,
             overrides.filter_map(|one| one.servers.as_deref()),
         )
+    }
+
+    /// The overrides that say which servers keep some resource.
+    pub(super) fn deciding(&self) -> Vec<&ResourceOverride> {
+        let rows = self.definitions.iter();
+        let resources = rows.map(|row| GroupResource::new(row.group, row.plural));
+        resources
+            .filter_map(|resource| self.servers_of(&self.chosen(&resource)))
+            .collect()
+    }
+
+    /// The override that says which servers keep a resource, if any does.
+    fn servers_of(&self, chosen: &GroupResource) -> Option<&ResourceOverride> {
+        let own = self.overrides_of(chosen).into_iter();
+        own.rev().find(|one| one.servers.is_some())
     }
 
     /// Where a resource is stored.
@@ -80,7 +98,8 @@ impl Decision<'_> {
         let requested = requested(resource);
         let chosen = self.chosen(resource);
         let own = self.overrides_of(&chosen);
-        let servers = own.iter().rev().find_map(|one| one.servers.as_deref());
+        let kept_by = self.servers_of(&chosen);
+        let servers = kept_by.and_then(|one| one.servers.as_deref());
         let prefix = own.iter().rev().find_map(|one| one.prefix.as_deref());
         let media_type = own.iter().rev().find_map(|one| one.media_type);
         let decorator = own.iter().rev().find_map(|one| one.decorator.clone());
@@ -164,7 +183,7 @@ impl Decision<'_> {
     }
 
     /// Which of the groups that share a place decides (SF-41).
-    fn chosen(&self, resource: &GroupResource) -> GroupResource {
+    pub(super) fn chosen(&self, resource: &GroupResource) -> GroupResource {
         let mut cohabitants = self.cohabitants(resource).into_iter();
         let served = cohabitants.find(|one| self.has_group(&one.group));
         served.unwrap_or_else(|| resource.clone())

@@ -12,6 +12,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 mod versions;
+mod warnings;
 
 use std::sync::Arc;
 
@@ -84,7 +85,7 @@ impl StorageFactory {
         }
     }
 
-    /// All back ends, the base one first.
+    /// The base back end, and those that keep some resource, in the order of the configuration.
     pub fn back_ends(&self) -> Vec<BackEnd> {
         self.decision().back_ends()
     }
@@ -149,29 +150,6 @@ impl StorageFactory {
 
     /// What is configured and has no effect, a line for each.
     pub fn warnings(&self) -> Vec<String> {
-        let sizes = self.options.watch_cache_sizes.iter();
-        let sized = sizes
-            .filter(|(_, size)| **size > 0)
-            .map(|(resource, size)| {
-                format!(
-                    "watch-cache-sizes: {resource}#{size}: caches have no fixed size, only 0 counts"
-                )
-            });
-        let is_known = |wanted: &GroupResource| match wanted.resource.as_str() {
-            options::ALL_OF_GROUP => self.decision().has_group(&wanted.group),
-            _ => self.decision().row(wanted).is_some(),
-        };
-        let overrides = self.options.overrides.iter();
-        let unknown = overrides
-            .map(|one| &one.resource)
-            .filter(|one| !is_known(one));
-        let unknown =
-            unknown.map(|one| format!("etcd-servers-overrides: {one}: no such resource is served"));
-        let names = self.options.watch_cache_sizes.keys();
-        let rows = || self.definitions.iter();
-        let unsized_names = names
-            .filter(|name| !rows().any(|row| row.qualified() == **name))
-            .map(|name| format!("watch-cache-sizes: {name}: no such resource is served"));
-        sized.chain(unknown).chain(unsized_names).collect()
+        warnings::of(&self.decision())
     }
 }

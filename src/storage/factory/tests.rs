@@ -328,19 +328,41 @@ fn a_size_of_0_or_the_switch_for_all_switches_caches_off_sf_7_sf_8_sf_49() {
 }
 
 #[test]
-fn servers_of_a_resource_that_is_not_served_are_warned_of() {
+fn servers_that_keep_nothing_are_warned_of_and_are_no_back_end_op_23() {
     let options = StorageOptions {
         overrides: vec![
-            kept_by("", "events", &["http://e"]),
-            kept_by("batch", "jobs", &["http://e"]),
+            kept_by("batch", "jobs", &["http://jobs"]),
+            kept_by("", "events", &["http://first"]),
+            kept_by("events.k8s.io", "events", &["http://other"]),
+            kept_by("autoscaling", "*", &["http://group"]),
+            kept_by("", "events", &["http://last"]),
+            kept_by("autoscaling", "horizontalpodautoscalers", &["http://own"]),
         ],
         ..StorageOptions::default()
     };
-    let warnings = factory(options).warnings();
+    let factory = factory(options);
     assert_eq!(
-        warnings,
-        ["etcd-servers-overrides: jobs.batch: no such resource is served"]
+        factory.warnings(),
+        [
+            "etcd-servers-overrides: jobs.batch: no such resource is served",
+            "etcd-servers-overrides: events: it is given more than once; the last one counts",
+            "etcd-servers-overrides: events.events.k8s.io: it is kept with /events; name that one",
+            "etcd-servers-overrides: *.autoscaling: every resource of the group has others of its own",
+        ]
     );
+    let back_ends = factory.back_ends().into_iter();
+    let named = back_ends.map(|one| (one.name, one.servers.join(";")));
+    assert_eq!(
+        named.collect::<Vec<_>>(),
+        [
+            ("base".to_owned(), String::new()),
+            ("override-0".to_owned(), "http://last".to_owned()),
+            ("override-1".to_owned(), "http://own".to_owned()),
+        ]
+    );
+    let table = factory.table().unwrap();
+    let known = |one: &Destination| factory.back_ends().iter().any(|b| b.name == one.back_end);
+    assert!(table.iter().all(known));
 }
 
 /// Tells what it was asked for by failing with it.

@@ -1,0 +1,70 @@
+//! What is configured and has no effect.
+
+use std::ptr;
+
+use super::destination::Decision;
+use super::options::{ALL_OF_GROUP, GroupResource, ResourceOverride};
+
+/// A line for each.
+pub(super) fn of(decision: &Decision<'_>) -> Vec<String> {
+    let sizes = decision.options.watch_cache_sizes.iter();
+    let sized = sizes
+        .filter(|(_, size)| **size > 0)
+        .map(|(resource, size)| {
+            format!(
+                "watch-cache-sizes: {resource}#{size}: caches have no fixed size, only 0 counts"
+            )
+        });
+    let names = decision.options.watch_cache_sizes.keys();
+    let rows = || decision.definitions.iter();
+    let unsized_names = names
+        .filter(|name| !rows().any(|row| row.qualified() == **name))
+        .map(|name| format!("watch-cache-sizes: {name}: no such resource is served"));
+    sized
+        .chain(overrides(decision))
+        .chain(unsized_names)
+        .collect()
+}
+
+/// Overrides of servers that keep nothing there.
+fn overrides(decision: &Decision<'_>) -> Vec<String> {
+    let deciding = decision.deciding();
+    let all = decision.options.overrides.iter().enumerate();
+    all.filter(|(_, one)| one.servers.is_some())
+        .filter(|(_, one)| !deciding.iter().any(|other| ptr::eq(*other, *one)))
+        .map(|(number, one)| {
+            let later = decision.options.overrides.get(number + 1..);
+            let (resource, why) = (
+                &one.resource,
+                idle(decision, one, later.unwrap_or_default()),
+            );
+            format!("etcd-servers-overrides: {resource}: {why}")
+        })
+        .collect()
+}
+
+/// Why an override decides nothing.
+fn idle(decision: &Decision<'_>, one: &ResourceOverride, later: &[ResourceOverride]) -> String {
+    let resource = &one.resource;
+    let is_all = resource.resource == ALL_OF_GROUP;
+    let is_known = match is_all {
+        true => decision.has_group(&resource.group),
+        false => decision.row(resource).is_some(),
+    };
+    if !is_known {
+        return "no such resource is served".to_owned();
+    }
+    if later.iter().any(|other| other.resource == *resource) {
+        return "it is given more than once; the last one counts".to_owned();
+    }
+    let chosen = decision.chosen(resource);
+    match is_all {
+        true => "every resource of the group has others of its own".to_owned(),
+        false => format!("it is kept with {}; name that one", named(&chosen)),
+    }
+}
+
+/// A resource as the flag has it.
+fn named(resource: &GroupResource) -> String {
+    format!("{}/{}", resource.group, resource.resource)
+}
