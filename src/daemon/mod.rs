@@ -4,6 +4,7 @@
 
 mod encryption;
 mod factory;
+mod sharing;
 mod stores;
 
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ use actors::supervisor::{CacherSpec, House, HouseConfig, HouseError, StoreSpec};
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::cli::Announcement;
-use crate::config::{Config, StorageBackend};
+use crate::config::Config;
 use crate::registry::Catalog;
 use crate::server::auth::{
     AdminError, Authenticator, Token, TokenFileError, load_or_create_token, write_kubeconfig,
@@ -36,7 +37,7 @@ use crate::storage::encryption::{self as at_rest, Encryption, EncryptionError};
 use crate::storage::etcd::ConnectError;
 use crate::storage::factory::{Engines, FactoryError, StoragePlan};
 use crate::telemetry;
-use crate::upkeep::{self, Sharing, Upkeep, ensure_system_namespaces};
+use crate::upkeep::{self, Upkeep, ensure_system_namespaces};
 
 pub use factory::storage_factory;
 use stores::Stores;
@@ -80,6 +81,13 @@ pub enum StartError {
         "no threads for large requests: {0}; raise the limit of processes of the daemon's user"
     )]
     Threads(std::io::Error),
+    /// Daemons could not agree on who works on the namespaces that they share.
+    #[error(
+        "--etcd-servers-overrides: namespaces are kept by servers that other daemons share, leases \
+         by this daemon alone; daemons agree by a lease on who empties deleted namespaces: give \
+         coordination.k8s.io/leases servers, too"
+    )]
+    NoAgreement,
     /// The table of resources has no namespaces.
     #[error("the table of resources lacks namespaces")]
     NoNamespaces,
@@ -94,6 +102,7 @@ impl StartError {
                 | StartError::Encryption(_)
                 | StartError::Etcd(_)
                 | StartError::Users(_)
+                | StartError::NoAgreement
         )
     }
 }
@@ -129,6 +138,7 @@ impl Daemon {
         // What is refused is refused before anything else is said.
         let encryption = encryption::load(&config)?;
         let factory = storage_factory(&config)?;
+        let sharing = sharing::of(&factory)?;
         let server = Server::bind(&config)?;
         let metrics_listener = config
             .metrics_bind_address
@@ -154,7 +164,7 @@ impl Daemon {
         let health = Health::new(checks(&stores, &config)).telling(move || not_at_work(&parts));
         let health = Arc::new(health);
         let namespaces = house.cacher(NAMESPACES).ok_or(StartError::NoNamespaces)?;
-        let upkeep = Upkeep::start(catalog.clone(), namespaces, sharing(&config));
+        let upkeep = Upkeep::start(catalog.clone(), namespaces, sharing);
 
         describe_metrics();
         let mut background = vec![
@@ -316,18 +326,6 @@ fn house_config(config: &Config, engines: &Engines) -> HouseConfig {
             total_bytes: config.watch_ring_total_bytes.0 as usize,
         },
         ..HouseConfig::new(engines.iter().map(store).collect())
-    }
-}
-
-/// Whether other daemons may be at work on the same objects.
-fn sharing(config: &Config) -> Sharing {
-    if config.backend() != StorageBackend::Etcd3 {
-        return Sharing::Alone;
-    }
-    let host = rustix::system::uname();
-    let host = host.nodename().to_string_lossy();
-    Sharing::WithOthers {
-        identity: format!("{host}_{}", uuid::Uuid::new_v4()),
     }
 }
 

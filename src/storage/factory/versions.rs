@@ -32,13 +32,9 @@ const STORED_IN: &[(&str, &str, &str)] = &[
 ];
 
 /// The version that a resource is stored in, whoever of those that share its place asks; `chosen`
-/// is the one among them that decides.
+/// is the one among them that decides, and decides alone (SF-41, SF-42).
 pub(super) fn of(decision: &Decision<'_>, chosen: &GroupResource) -> Option<GroupVersion> {
-    let mut cohabitants = decision.cohabitants(chosen);
-    cohabitants.sort_by_key(|one| one != chosen);
-    cohabitants
-        .iter()
-        .find_map(|one| configured(decision, one))
+    configured(decision, chosen)
         .or_else(|| usual(decision, chosen))
         .or_else(|| versions_of(decision, chosen).into_iter().next())
 }
