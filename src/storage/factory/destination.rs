@@ -147,6 +147,23 @@ impl Decision<'_> {
         rows.map(TypeName::of).collect()
     }
 
+    /// What of that can be read as what a row serves.
+    pub(super) fn read_types(
+        &self,
+        chosen: &GroupResource,
+        definition: &ResourceDefinition,
+    ) -> Vec<TypeName> {
+        let served = TypeName::of(definition);
+        let mut known = self.known_types(chosen);
+        known.retain(|stored| self.converts(stored, &served));
+        known
+    }
+
+    /// Whether a value of one type can be taken for one of the other.
+    pub(super) fn converts(&self, stored: &TypeName, served: &TypeName) -> bool {
+        stored == served || (self.options.differ_in_name_alone)(stored, served)
+    }
+
     /// What the objects of a resource are stored as.
     pub(super) fn stored_type(
         &self,

@@ -47,6 +47,19 @@ pub enum FactoryError {
         /// What is wrong with it, and what there is.
         problem: String,
     },
+    /// Values would be called what they are not.
+    #[error(
+        "{resource}: it is served as {served} and would be stored as {stored}, and nothing turns \
+         one into the other; storage.versions must leave it as it is served"
+    )]
+    NoConversion {
+        /// The resource.
+        resource: String,
+        /// What it is served as.
+        served: TypeName,
+        /// What it would be stored as.
+        stored: TypeName,
+    },
     /// No engine was given for a back end.
     #[error("there is no engine for the back end {0}")]
     NoEngine(String),
@@ -65,7 +78,7 @@ impl StorageFactory {
     /// A factory for the resources of a table.
     ///
     /// # Errors
-    /// [`FactoryError`] for storage versions that nothing has.
+    /// [`FactoryError`] for storage versions that nothing has, or that nothing converts into.
     pub fn new(
         options: StorageOptions,
         definitions: &[&'static ResourceDefinition],
@@ -74,7 +87,11 @@ impl StorageFactory {
             options,
             definitions: definitions.to_vec(),
         };
-        versions::check(&factory.decision())?;
+        let decision = factory.decision();
+        versions::check(&decision)?;
+        for definition in definitions {
+            versions::check_conversion(&decision, definition)?;
+        }
         Ok(factory)
     }
 
@@ -130,7 +147,7 @@ impl StorageFactory {
                 media_type: destination.media_type,
                 stored: self.decision().stored_type(&destination, definition),
                 served: TypeName::of(definition),
-                read: self.decision().known_types(&destination.chosen),
+                read: self.decision().read_types(&destination.chosen, definition),
                 decorator: destination.decorator.clone(),
             };
             let GroupResource { group, resource } = &destination.requested;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::storage::codec::{Decorator, MediaType};
+use crate::storage::codec::{Decorator, MediaType, TypeName};
 
 /// Where everything below is kept unless configured otherwise (KV-1, SF-3).
 pub const DEFAULT_ROOT: &str = "/registry";
@@ -140,6 +140,9 @@ pub struct StorageOptions {
     pub overrides: Vec<ResourceOverride>,
     /// What is stored in another version than the first one served.
     pub versions: Vec<VersionOverride>,
+    /// Whether two types of the same objects differ in their name alone, so that a value of one is
+    /// one of the other. As long as nothing converts values no others are stored or read.
+    pub differ_in_name_alone: fn(&TypeName, &TypeName) -> bool,
 }
 
 impl Default for StorageOptions {
@@ -152,6 +155,7 @@ impl Default for StorageOptions {
             watch_cache_sizes: BTreeMap::new(),
             overrides: Vec::new(),
             versions: Vec::new(),
+            differ_in_name_alone: |_, _| false,
         }
     }
 }

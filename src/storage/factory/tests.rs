@@ -53,7 +53,15 @@ fn table() -> Vec<&'static ResourceDefinition> {
 }
 
 fn factory(options: StorageOptions) -> StorageFactory {
-    StorageFactory::new(options, &table()).unwrap()
+    StorageFactory::new(convertible(options), &table()).unwrap()
+}
+
+/// As if whatever is of one kind were the same in all versions.
+fn convertible(options: StorageOptions) -> StorageOptions {
+    StorageOptions {
+        differ_in_name_alone: |_, _| true,
+        ..options
+    }
 }
 
 fn destination(options: StorageOptions, group: &str, resource: &str) -> Destination {
@@ -250,6 +258,66 @@ fn a_group_may_be_stored_in_another_one_that_shares_its_places_sf_43_sf_45() {
 }
 
 #[test]
+fn the_group_chosen_alone_says_what_it_is_stored_as_sf_41_sf_42() {
+    let options = StorageOptions {
+        versions: vec![
+            stored_as("events.k8s.io", None, version("events.k8s.io", "v1")),
+            stored_as("extensions", None, version("extensions", "v1beta1")),
+        ],
+        ..StorageOptions::default()
+    };
+    let stored = |group, resource| {
+        let found = destination(options.clone(), group, resource);
+        found.storage_version.to_string()
+    };
+    for group in ["", "events.k8s.io"] {
+        assert_eq!(stored(group, "events"), "v1");
+    }
+    for group in ["apps", "extensions"] {
+        assert_eq!(stored(group, "deployments"), "apps/v1");
+    }
+    assert_eq!(stored("extensions", "ingresses"), "extensions/v1beta1");
+}
+
+#[test]
+fn nothing_is_stored_nor_read_under_the_name_of_another_version_kv_24() {
+    let table = rows(&[
+        ("apps", "v1", "deployments"),
+        ("apps", "v1beta2", "deployments"),
+    ]);
+    let options = |stored: &str| StorageOptions {
+        versions: vec![stored_as("apps", None, version("apps", stored))],
+        ..StorageOptions::default()
+    };
+    let refused = |options| {
+        let refused = StorageFactory::new(options, &table).err().unwrap();
+        refused.to_string()
+    };
+    assert_eq!(
+        refused(options("v1beta2")),
+        "deployments.apps: it is served as Thing of apps/v1 and would be stored as Thing of \
+         apps/v1beta2, and nothing turns one into the other; storage.versions must leave it as it \
+         is served"
+    );
+    // A second version that is served can't be stored as the first one, either.
+    assert!(refused(options("v1")).contains("served as Thing of apps/v1beta2"));
+    let same = StorageOptions {
+        differ_in_name_alone: |one, other| {
+            [one, other]
+                .iter()
+                .all(|name| name.api_version.starts_with("apps/"))
+        },
+        ..options("v1beta2")
+    };
+    let factory = StorageFactory::new(same, &table).unwrap();
+    let deployments = factory.destination(&GroupResource::new("apps", "deployments"));
+    assert_eq!(
+        deployments.unwrap().storage_version,
+        version("apps", "v1beta2")
+    );
+}
+
+#[test]
 fn a_version_that_nothing_has_is_refused_and_what_there_is_named_sf_43() {
     for (one, words) in [
         (
@@ -273,7 +341,8 @@ fn a_version_that_nothing_has_is_refused_and_what_there_is_named_sf_43() {
             versions: vec![one.clone()],
             ..StorageOptions::default()
         };
-        let refused = StorageFactory::new(options, &table()).err().unwrap();
+        let refused = StorageFactory::new(convertible(options), &table());
+        let refused = refused.err().unwrap();
         let refused = refused.to_string();
         assert!(
             refused.starts_with(&format!("storage.versions: {one}: ")),
@@ -446,6 +515,9 @@ fn a_resource_without_a_place_is_refused_st_5() {
         }],
         ..StorageOptions::default()
     };
-    let refused = factory(options).table().err().unwrap().to_string();
+    let refused = StorageFactory::new(options, &table())
+        .err()
+        .unwrap()
+        .to_string();
     assert!(refused.contains("key prefix is empty"), "{refused}");
 }

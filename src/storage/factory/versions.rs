@@ -4,6 +4,8 @@
 use super::FactoryError;
 use super::destination::Decision;
 use super::options::{GroupResource, GroupVersion, VersionOverride, named};
+use crate::api::resource::ResourceDefinition;
+use crate::storage::codec::TypeName;
 
 /// What Kubernetes 1.36 stores in another version than the first one served.
 const STORED_IN: &[(&str, &str, &str)] = &[
@@ -88,6 +90,26 @@ pub(super) fn check(decision: &Decision<'_>) -> Result<(), FactoryError> {
         .versions
         .iter()
         .try_for_each(|one| check_one(decision, one))
+}
+
+/// Refuses to store what a row serves under the name of something else.
+pub(super) fn check_conversion(
+    decision: &Decision<'_>,
+    definition: &'static ResourceDefinition,
+) -> Result<(), FactoryError> {
+    let resource = GroupResource::new(definition.group, definition.plural);
+    let destination = decision.destination(&resource)?;
+    let stored = decision.stored_type(&destination, definition);
+    // Of several versions each row has its own name.
+    let served = TypeName::of(definition);
+    match decision.converts(&stored, &served) {
+        true => Ok(()),
+        false => Err(FactoryError::NoConversion {
+            resource: definition.qualified(),
+            served,
+            stored,
+        }),
+    }
 }
 
 fn check_one(decision: &Decision<'_>, one: &VersionOverride) -> Result<(), FactoryError> {
