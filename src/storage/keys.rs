@@ -42,6 +42,11 @@ impl Keys {
         })
     }
 
+    /// The physical prefix of everything in the store.
+    pub fn root_prefix(&self) -> Prefix {
+        Prefix::new(&self.root)
+    }
+
     /// The physical prefix of all the resource's objects.
     pub fn resource_prefix(&self) -> Prefix {
         Prefix::new(format!(

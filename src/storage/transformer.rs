@@ -5,6 +5,8 @@ use std::sync::Arc;
 use actors::engine::Key;
 use bytes::Bytes;
 
+use super::Hold;
+
 /// Transforms values on their way to and from the engine. The physical key is authenticated data:
 /// a value moved to another key may become unreadable (EN-1).
 pub trait Transformer: Send + Sync + 'static {
@@ -24,6 +26,12 @@ pub trait Transformer: Send + Sync + 'static {
     /// # Errors
     /// [`TransformError`] when the value can't be transformed.
     fn transform_to_storage(&self, key: &Key, plain: Vec<u8>) -> Result<Bytes, TransformError>;
+
+    /// To be taken before [`Transformer::transform_to_storage`], and kept until it is certain
+    /// what became of the write, by whoever writes: keys must not be parted with before.
+    fn hold(&self) -> Option<Hold> {
+        None
+    }
 }
 
 /// Knows which transformer each resource's values go through.

@@ -10,6 +10,7 @@ mod chooser;
 mod ciphers;
 mod config;
 mod file;
+mod generations;
 mod measures;
 mod reload;
 mod rules;
@@ -30,7 +31,9 @@ use parking_lot::Mutex;
 use self::chooser::{Chooser, Fault, Way};
 use self::config::Configuration;
 use self::file::Contents;
+use self::generations::Generations;
 use self::rules::Rules;
+use super::Hold;
 use super::transformer::{Identity, TransformError, Transformer, TransformerSource};
 
 pub use measures::describe;
@@ -50,6 +53,7 @@ struct Shared {
     /// None when nothing is configured.
     path: Option<PathBuf>,
     state: Mutex<State>,
+    generations: Arc<Generations>,
 }
 
 #[derive(Default)]
@@ -108,8 +112,20 @@ impl Encryption {
             shared: Arc::new(Shared {
                 path: Some(path.to_owned()),
                 state: Mutex::new(state),
+                generations: Arc::default(),
             }),
         })
+    }
+
+    /// Counts the configurations that have been in force.
+    pub fn generation(&self) -> u64 {
+        self.shared.generations.number()
+    }
+
+    /// Waits until the outcome of every write is known that another configuration than the
+    /// present one has encrypted; the answer is that one's generation.
+    pub async fn settled(&self) -> u64 {
+        self.shared.generations.settled().await
     }
 
     /// Resources that the configuration names and nobody has asked for: misspelt, perhaps.
@@ -144,10 +160,10 @@ impl TransformerSource for Encryption {
         let mut state = self.shared.state.lock();
         let chooser = state.rules.chooser_for(group, plural);
         let place = (group.to_owned(), plural.to_owned());
-        let transformer = state
-            .handed_out
-            .entry(place)
-            .or_insert_with(|| Arc::new(ResourceTransformer::new(chooser)));
+        let transformer = state.handed_out.entry(place).or_insert_with(|| {
+            let generations = self.shared.generations.clone();
+            Arc::new(ResourceTransformer::new(chooser, generations))
+        });
         transformer.clone()
     }
 }
@@ -184,17 +200,23 @@ fn rules_of(path: &Path, contents: &Contents) -> Result<Rules, EncryptionError> 
 struct ResourceTransformer {
     /// `None`: no rule is about it.
     chooser: ArcSwap<Option<Chooser>>,
+    generations: Arc<Generations>,
 }
 
 impl ResourceTransformer {
-    fn new(chooser: Option<Chooser>) -> ResourceTransformer {
+    fn new(chooser: Option<Chooser>, generations: Arc<Generations>) -> ResourceTransformer {
         ResourceTransformer {
             chooser: ArcSwap::from_pointee(chooser),
+            generations,
         }
     }
 }
 
 impl Transformer for ResourceTransformer {
+    fn hold(&self) -> Option<Hold> {
+        Some(self.generations.hold())
+    }
+
     fn transform_from_storage(
         &self,
         key: &Key,

@@ -69,6 +69,8 @@ impl Encryption {
             let chooser = rules.chooser_for(group, plural);
             transformer.chooser.store(Arc::new(chooser));
         }
+        // Only now: whoever holds the new one has none of the old keys to write with.
+        self.shared.generations.begin();
         tell_config(&state.digest, 0.0);
         tell_config(&digest, 1.0);
         state.rules = rules;

@@ -2,25 +2,33 @@
 //! so that the key may go.
 //!
 //! The values of each resource are looked at in passes, each at one revision, until a pass finds
-//! nothing that another than today's first key wrote. History holds what the old key wrote until
+//! nothing that another than today's first key wrote. A pass begins once no write is on its way
+//! any more that an earlier configuration has encrypted, and counts only if none has come since.
+//! What lies beside all resources that are served is looked at too: what is encrypted there needs
+//! its keys. History holds what the old key wrote until
 //! it is compacted: where the daemon keeps history itself, it is compacted up to the revision of
 //! that last pass, and purged from the files. Nothing is remembered between two runs: what one
 //! that was cut off has done, the next one finds done.
 
+mod pass;
+mod step;
+mod strangers;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actors::compactor::CompactorHandle;
-use actors::engine::{Origin, Revision};
-use serde::{Deserialize, Serialize};
+use actors::engine::Origin;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
+use self::pass::Pass;
+pub use self::step::{Covered, Step};
+use self::strangers::Strangers;
 use super::encryption::Encryption;
-use super::underlying::{RewrittenPage, Underlying};
-use super::{Storage, StorageError, StorageErrorKind};
+use super::underlying::Underlying;
 
 /// Steps that the one who is told may lag behind.
 const STEPS_AHEAD: usize = 16;
@@ -28,56 +36,16 @@ const STEPS_AHEAD: usize = 16;
 /// Passes after which somebody else must be writing with an old key.
 const PASSES_MAX: u32 = 20;
 
+/// How long is waited for writes that an earlier configuration has encrypted: longer than any of
+/// them can take.
+const SETTLE_MAX: Duration = Duration::from_secs(120);
+
+/// The pause before the next pass while values are there whose lease has run out: the first one,
+/// and the longest, as each is twice as long as the one before.
+const EXPIRY_PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(15)];
+
 /// So many values that can't be read are named.
 const NAMED_MAX: usize = 20;
-
-/// How far it has come; each a line of JSON of the endpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(
-    tag = "step",
-    rename_all = "camelCase",
-    rename_all_fields = "camelCase"
-)]
-pub enum Step {
-    /// Values are being looked at.
-    Looking {
-        /// The number of the pass, from 1.
-        pass: u32,
-        /// Whose values.
-        resource: String,
-        /// Values looked at in this pass, of all resources.
-        seen: u64,
-        /// Values there are, about.
-        total: u64,
-        /// Values written anew so far.
-        rewritten: u64,
-    },
-    /// Everything is fresh; history is being forgotten and purged from the files.
-    Purging {
-        /// Up to here.
-        revision: u64,
-    },
-    /// It is done: nothing that is stored needs a key that does not write.
-    Done {
-        /// Values looked at in the last pass.
-        seen: u64,
-        /// Values written anew.
-        rewritten: u64,
-        /// How far the history of the daemon's own store is forgotten now, where it has one.
-        compacted_revision: Option<u64>,
-        /// Bytes given back to the file system.
-        reclaimed_bytes: u64,
-        /// Back ends that forget history by themselves, which holds old values until then.
-        histories: Vec<String>,
-    },
-    /// It ended before everything was done. Run again, it goes on.
-    Failed {
-        /// Why.
-        reason: String,
-        /// Some of the values that can't be read.
-        unreadable: Vec<String>,
-    },
-}
 
 /// A store whose values are rewritten.
 pub struct RewrittenStore {
@@ -115,31 +83,6 @@ impl Failure {
     /// Whoever was told has gone away: there is nobody to tell that, either.
     fn unheard() -> Failure {
         Failure::of("nobody listens any more")
-    }
-}
-
-/// One pass over everything.
-#[derive(Default)]
-struct Pass {
-    number: u32,
-    total: u64,
-    seen: u64,
-    stale: u64,
-    unreadable: Vec<String>,
-    /// The state that is looked at, of each back end.
-    revisions: BTreeMap<String, Revision>,
-}
-
-impl Pass {
-    fn add(&mut self, page: &mut RewrittenPage) {
-        self.seen += page.seen;
-        self.stale += page.stale;
-        self.unreadable.append(&mut page.unreadable);
-    }
-
-    /// Nothing is left that another than today's key wrote and today's configuration reads.
-    fn is_clean(&self) -> bool {
-        self.stale == 0
     }
 }
 
@@ -181,21 +124,66 @@ impl Rewriter {
 
     async fn run(&self, origin: &Origin, steps: &Sender<Step>) -> Result<Step, Failure> {
         self.reload().await?;
-        let mut rewritten = 0;
+        let (mut rewritten, mut dying) = (0, 0);
+        let [mut pause, pause_max] = EXPIRY_PAUSES;
         for number in 1..=PASSES_MAX {
+            let generation = self.settled().await?;
             let pass = self.pass(number, &mut rewritten, origin, steps).await?;
-            if !pass.is_clean() {
+            dying = pass.dying;
+            if dying > 0 {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(pause_max);
+            }
+            if !pass.is_clean() || self.encryption.generation() != generation {
                 continue;
             }
-            if !pass.unreadable.is_empty() {
-                return Err(unreadable(pass.unreadable));
+            self.check_rest(&pass).await?;
+            let done = self.purge(pass, rewritten, steps).await?;
+            if self.encryption.generation() == generation {
+                return Ok(done);
             }
-            return self.purge(pass, rewritten, steps).await;
         }
-        Err(Failure::of(
-            "values are still being written with old keys: every daemon on these servers must \
-             have today's encryption configuration first",
-        ))
+        Err(match dying {
+            0 => Failure::of(
+                "values are still being written with old keys: every daemon on these servers must \
+                 have today's encryption configuration first",
+            ),
+            _ => Failure::of(format!(
+                "{dying} values have outlived their lease and are yet to be deleted, and need the \
+                 keys that wrote them until then: run this again later"
+            )),
+        })
+    }
+
+    /// Waits until no write is on its way any more that another configuration than the present
+    /// one has encrypted; the answer is that one's generation.
+    async fn settled(&self) -> Result<u64, Failure> {
+        let settled = tokio::time::timeout(SETTLE_MAX, self.encryption.settled()).await;
+        settled.map_err(|_| {
+            Failure::of("writes that began under an earlier encryption configuration do not end")
+        })
+    }
+
+    /// What a clean pass has no power over: values that can't be read, and encrypted ones that no
+    /// resource has which is served.
+    async fn check_rest(&self, pass: &Pass) -> Result<(), Failure> {
+        let strangers = strangers::of(&self.stores).await.map_err(Failure::of)?;
+        let unreadable = unreadable(&pass.unreadable);
+        let reasons: Vec<String> = unreadable
+            .into_iter()
+            .chain(strangers.map(told_of))
+            .collect();
+        if reasons.is_empty() {
+            return Ok(());
+        }
+        let named = pass.unreadable.iter().take(NAMED_MAX);
+        Err(Failure {
+            reason: format!(
+                "{}; everything else is under today's keys",
+                reasons.join("; ")
+            ),
+            unreadable: named.cloned().collect(),
+        })
     }
 
     /// What the file says now is what counts: whoever has changed it may have forgotten to have it
@@ -208,65 +196,6 @@ impl Rewriter {
         Ok(())
     }
 
-    async fn pass(
-        &self,
-        number: u32,
-        rewritten: &mut u64,
-        origin: &Origin,
-        steps: &Sender<Step>,
-    ) -> Result<Pass, Failure> {
-        let mut pass = Pass {
-            number,
-            ..Pass::default()
-        };
-        for one in &self.stores {
-            pass.total += one.store.stats().await.map_err(Failure::of)?.object_count;
-        }
-        for one in &self.stores {
-            let mut start = None;
-            loop {
-                let at = self.revision(one, &mut pass).await?;
-                let page = one.store.rewrite_page(at, start.clone(), origin).await;
-                let mut page = match page {
-                    Ok(page) => page,
-                    Err(error) if is_expired(&error) => {
-                        // History was compacted meanwhile: the rest is looked at as it is now.
-                        pass.revisions.remove(&one.back_end);
-                        continue;
-                    }
-                    Err(error) => return Err(Failure::of(error)),
-                };
-                pass.add(&mut page);
-                *rewritten += page.written;
-                let step = Step::Looking {
-                    pass: pass.number,
-                    resource: one.resource.clone(),
-                    seen: pass.seen,
-                    total: pass.total.max(pass.seen),
-                    rewritten: *rewritten,
-                };
-                if page.seen > 0 {
-                    steps.send(step).await.map_err(|_| Failure::unheard())?;
-                }
-                start = page.next;
-                if start.is_none() {
-                    break;
-                }
-            }
-        }
-        Ok(pass)
-    }
-
-    /// The revision at which a store is looked at in this pass: one for all of a back end.
-    async fn revision(&self, one: &RewrittenStore, pass: &mut Pass) -> Result<Revision, Failure> {
-        if let Some(revision) = pass.revisions.get(&one.back_end) {
-            return Ok(*revision);
-        }
-        let revision = one.store.current_revision().await.map_err(Failure::of)?;
-        pass.revisions.insert(one.back_end.clone(), revision);
-        Ok(revision)
-    }
-
     async fn purge(
         &self,
         pass: Pass,
@@ -274,10 +203,17 @@ impl Rewriter {
         steps: &Sender<Step>,
     ) -> Result<Step, Failure> {
         let (mut compacted, mut reclaimed_bytes) = (None, 0);
-        let mut histories = Vec::new();
+        let mut covered = Vec::new();
         for (back_end, revision) in pass.revisions {
-            let Some(compactor) = self.compactors.get(&back_end) else {
-                histories.push(back_end);
+            let compactor = self.compactors.get(&back_end);
+            let kept = self.stores.iter().filter(|one| one.back_end == back_end);
+            covered.push(Covered {
+                resources: kept.count() as u64,
+                revision: revision.0,
+                is_shared: compactor.is_none(),
+                back_end,
+            });
+            let Some(compactor) = compactor else {
                 continue;
             };
             let step = Step::Purging {
@@ -296,25 +232,27 @@ impl Rewriter {
         Ok(Step::Done {
             seen: pass.seen,
             rewritten,
+            covered,
             compacted_revision: compacted,
             reclaimed_bytes,
-            histories,
         })
     }
 }
 
-fn is_expired(error: &StorageError) -> bool {
-    matches!(error.kind, StorageErrorKind::Expired { .. })
+fn unreadable(values: &[String]) -> Option<String> {
+    let count = values.len();
+    (count > 0).then(|| {
+        format!(
+            "{count} values can't be read by any key: put the keys back that wrote them, or \
+             restore or delete them, and run this again"
+        )
+    })
 }
 
-fn unreadable(mut values: Vec<String>) -> Failure {
-    let count = values.len();
-    values.truncate(NAMED_MAX);
-    Failure {
-        reason: format!(
-            "{count} values can't be read by any key; everything else is under today's keys. Put \
-             the keys back that wrote them, or restore or delete them, and run this again"
-        ),
-        unreadable: values,
-    }
+fn told_of(Strangers { count, example }: Strangers) -> String {
+    format!(
+        "{count} encrypted values belong to no resource that is served, such as {example}: they \
+         still need the keys that wrote them, until whoever serves them has written them anew or \
+         they are deleted"
+    )
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use actors::engine::{Change, Engine, Expect, Key, LeaseId, Mutation, Outcome, Prefix};
+use actors::engine::{Change, Engine, Expect, Key, LeaseId, Mutation, Outcome, Prefix, Revision};
 use actors::lessor::{LeaseReuse, LessorHandle};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,6 +16,7 @@ use crate::storage::keys::Keys;
 use crate::storage::memory::MemoryEngine;
 use crate::storage::transformer::TransformerSource;
 use crate::storage::underlying::StoredDecoder;
+use crate::storage::{Storage, StorageError, StorageErrorKind};
 
 /// More than two pages.
 const VALUES: u64 = 1100;
@@ -88,14 +89,31 @@ impl Stage {
         Underlying::new(engine, keys, Arc::new(decoder), lessor, None)
     }
 
-    async fn put(&self, name: &str, expect: Expect) -> Outcome {
+    fn encrypted(&self, name: &str) -> Bytes {
         let key = Key::new(format!("/registry/configmaps/ns/{name}"));
         let transformer = self.encryption.transformer_for("", "configmaps");
         let value = transformer.transform_to_storage(&key, VALUE.to_vec());
+        value.unwrap()
+    }
+
+    async fn put(&self, name: &str, expect: Expect) -> Outcome {
         let change = Change::Put {
-            value: value.unwrap(),
+            value: self.encrypted(name),
             lease: LeaseId::default(),
         };
+        let key = Key::new(format!("/registry/configmaps/ns/{name}"));
+        self.commit(key, expect, change).await
+    }
+
+    async fn put_value(&self, key: &str, value: Bytes) {
+        let change = Change::Put {
+            value,
+            lease: LeaseId::default(),
+        };
+        self.commit(Key::new(key), Expect::Absent, change).await;
+    }
+
+    async fn commit(&self, key: Key, expect: Expect, change: Change) -> Outcome {
         let mutation = Mutation {
             key,
             expect,
@@ -132,32 +150,36 @@ async fn last(mut steps: Receiver<Step>) -> Step {
     last.unwrap()
 }
 
-fn done(rewritten: u64) -> Step {
-    Step::Done {
-        seen: VALUES,
-        rewritten,
+/// It has looked at everything, and written so many values anew.
+fn assert_done(told: Step, rewritten: u64) {
+    let Step::Done {
+        seen,
+        rewritten: told_rewritten,
+        covered,
         compacted_revision: None,
         reclaimed_bytes: 0,
-        histories: vec!["base".to_owned()],
-    }
+    } = told
+    else {
+        panic!("it is not done: {told:?}");
+    };
+    assert_eq!((seen, told_rewritten), (VALUES, rewritten));
+    let [base] = covered.as_slice() else {
+        panic!("{covered:?}");
+    };
+    assert!(base.revision >= VALUES && base.is_shared, "{base:?}");
+    assert_eq!((base.back_end.as_str(), base.resources), ("base", 1));
 }
 
 #[tokio::test]
 async fn passes_end_with_one_that_finds_nothing_and_the_file_is_read_first_st_56() {
     let stage = Stage::start().await;
-    assert_eq!(
-        last(stage.rewriter().start(Origin::default())).await,
-        done(0)
-    );
+    assert_done(last(stage.rewriter().start(Origin::default())).await, 0);
     std::fs::write(&stage.path, file(&[2, 1])).unwrap();
-    assert_eq!(
+    assert_done(
         last(stage.rewriter().start(Origin::default())).await,
-        done(VALUES)
+        VALUES,
     );
-    assert_eq!(
-        last(stage.rewriter().start(Origin::default())).await,
-        done(0)
-    );
+    assert_done(last(stage.rewriter().start(Origin::default())).await, 0);
 }
 
 #[tokio::test]
@@ -183,26 +205,14 @@ async fn others_may_compact_and_write_meanwhile() {
     let told = last(stage.rewriter().start(Origin::default())).await;
     meddling.abort();
     assert!(matches!(told, Step::Done { seen: VALUES, .. }), "{told:?}");
-    assert_eq!(
-        last(stage.rewriter().start(Origin::default())).await,
-        done(0)
-    );
+    assert_done(last(stage.rewriter().start(Origin::default())).await, 0);
 }
 
 #[tokio::test]
 async fn what_can_not_be_read_keeps_the_old_keys_and_all_else_is_rewritten() {
     let stage = Stage::start().await;
-    let change = Change::Put {
-        value: Bytes::from_static(b"k8s:enc:secretbox:v1:lost:payload"),
-        lease: LeaseId::default(),
-    };
-    let mutation = Mutation {
-        key: Key::new("/registry/configmaps/ns/lost"),
-        expect: Expect::Absent,
-        change,
-        origin: Origin::default(),
-    };
-    stage.engine.commit(mutation).await.unwrap();
+    let lost = Bytes::from_static(b"k8s:enc:secretbox:v1:lost:payload");
+    stage.put_value("/registry/configmaps/ns/lost", lost).await;
     std::fs::write(&stage.path, file(&[2, 1])).unwrap();
     let Step::Failed { reason, unreadable } = last(stage.rewriter().start(Origin::default())).await
     else {
@@ -253,10 +263,80 @@ async fn wrong_keys_of_aescbc_lose_certify_and_delete_nothing_en_7_st_46() {
     // A wrong secret before the right one of the same name.
     let both = [aescbc("k2", 2), aescbc("k1", 3), aescbc("k1", 1)];
     std::fs::write(&stage.path, providers(&both)).unwrap();
-    assert_eq!(
+    assert_done(
         last(stage.rewriter().start(Origin::default())).await,
-        done(VALUES)
+        VALUES,
     );
+}
+
+#[tokio::test]
+async fn what_no_served_resource_has_keeps_its_keys() {
+    let stage = Stage::start().await;
+    let values = [
+        ("/registry/a", "k8s:enc:secretbox:v1:k1:payload"),
+        (
+            "/registry/configmapsets/ns/a",
+            "k8s:enc:aesgcm:v1:k1:payload",
+        ),
+        ("/registry/zebras/a", "{}"),
+        ("/elsewhere/a", "k8s:enc:secretbox:v1:k1:payload"),
+    ];
+    for (key, value) in values {
+        stage
+            .put_value(key, Bytes::from_static(value.as_bytes()))
+            .await;
+    }
+    let told = last(stage.rewriter().start(Origin::default())).await;
+    let Step::Failed { reason, unreadable } = told else {
+        panic!("it is not done: {told:?}");
+    };
+    let expected = "2 encrypted values belong to no resource that is served, such as /registry/a: ";
+    assert!(reason.starts_with(expected), "{reason}");
+    assert!(unreadable.is_empty());
+}
+
+#[tokio::test]
+async fn what_an_old_key_encrypted_and_is_still_on_its_way_is_waited_for_st_56() {
+    let stage = Stage::start().await;
+    let transformer = stage.encryption.transformer_for("", "configmaps");
+    let hold = transformer.hold();
+    let key = "/registry/configmaps/ns/late";
+    let value = transformer.transform_to_storage(&Key::new(key), VALUE.to_vec());
+    std::fs::write(&stage.path, file(&[2, 1])).unwrap();
+    let mut steps = stage.rewriter().start(Origin::default());
+    let told = tokio::time::timeout(Duration::from_millis(300), steps.recv()).await;
+    assert!(told.is_err(), "it has begun too early: {told:?}");
+    stage.put_value(key, value.unwrap()).await;
+    drop(hold);
+    let told = last(steps).await;
+    assert!(
+        matches!(told, Step::Done { rewritten, .. } if rewritten == VALUES + 1),
+        "{told:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_has_outlived_its_lease_is_waited_for_until_it_is_deleted_st_57() {
+    let stage = Stage::start().await;
+    let lease = stage.engine.grant(Duration::from_millis(5)).await.unwrap();
+    let (key, old) = (
+        Key::new("/registry/configmaps/ns/dying"),
+        stage.encrypted("dying"),
+    );
+    let change = Change::Put {
+        value: old,
+        lease: lease.id,
+    };
+    stage.commit(key, Expect::Absent, change).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    std::fs::write(&stage.path, file(&[2, 1])).unwrap();
+    let steps = stage.rewriter().start(Origin::default());
+    let engine = stage.engine.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        engine.expire().await.unwrap();
+    });
+    assert_done(last(steps).await, VALUES);
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ use actors::writer::WriterHandle;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
+use self::outstanding::Outstanding;
 use super::codec::{Codec, Undecoded};
 use super::keys::Keys;
 use super::metrics::Metrics;
@@ -28,6 +29,7 @@ use crate::api::object::Object;
 
 mod delete;
 mod list;
+mod outstanding;
 mod rewrite;
 mod update;
 mod watch;
@@ -309,9 +311,9 @@ impl Underlying {
         origin: &Origin,
     ) -> Result<Outcome, StorageError> {
         let Wish { expect, plain, ttl } = wish;
-        let value = self
-            .decoder
-            .transformer
+        let transformer = &self.decoder.transformer;
+        let hold = transformer.hold();
+        let value = transformer
             .transform_to_storage(key, plain)
             .map_err(|error| {
                 self.fault(
@@ -332,7 +334,10 @@ impl Underlying {
                 change,
                 origin: origin.clone(),
             };
-            match self.submit(operation, mutation).await {
+            let outstanding = Outstanding::new(hold.clone());
+            let answer = self.submit(operation, mutation).await;
+            outstanding.answered(&answer);
+            match answer {
                 // It ran out while it was on its way, or a failure took it.
                 Err(EngineError::LeaseNotFound(_)) if leases_left > 1 => {
                     leases_left -= 1;

@@ -1,7 +1,7 @@
 //! Writing anew what another key or provider than today's wrote: the empty update of ST-56,
 //! for many values. Only the encryption changes, so that objects need not be understood.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use actors::engine::{
     At, Change, EngineError, Expect, KeyValue, Mutation, Origin, Outcome, RangeRequest, Revision,
@@ -9,6 +9,7 @@ use actors::engine::{
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 
 use super::Underlying;
+use super::outstanding::Outstanding;
 use crate::storage::transformer::TransformError;
 use crate::storage::{StorageError, StorageErrorKind};
 
@@ -27,8 +28,11 @@ const ATTEMPTS: usize = 100;
 pub struct RewrittenPage {
     /// Values looked at.
     pub seen: u64,
-    /// Those of them that another than today's key had written. None is any more.
+    /// Those of them that another than today's key had written. None is any more, but for those
+    /// that are dying.
     pub stale: u64,
+    /// Those of the stale ones that have outlived their lease and are not deleted yet.
+    pub dying: u64,
     /// Those of them that were written anew here, and not by somebody else meanwhile.
     pub written: u64,
     /// Those that can't be read by any key, each in a line for the operator.
@@ -37,13 +41,14 @@ pub struct RewrittenPage {
     pub next: Option<Vec<u8>>,
 }
 
-/// How long is waited for a value to expire whose lease is gone.
-const EXPIRY_WAIT: Duration = Duration::from_millis(100);
-
 /// What became of a value.
 enum Looked {
     Fresh,
-    Stale { written: bool },
+    Stale {
+        written: bool,
+    },
+    /// Stale, and nothing can be done about it but wait until it is deleted.
+    Dying,
     Unreadable(TransformError),
 }
 
@@ -54,6 +59,8 @@ enum Committed {
     Gone,
     /// This has taken the value's place.
     Beaten(KeyValue),
+    /// Its lease has run out, and it will be deleted.
+    Dying,
 }
 
 impl From<Option<KeyValue>> for Committed {
@@ -106,6 +113,10 @@ impl Underlying {
                     page.stale += 1;
                     page.written += u64::from(written);
                 }
+                Looked::Dying => {
+                    page.stale += 1;
+                    page.dying += 1;
+                }
                 Looked::Unreadable(error) => page.unreadable.push(error.to_string()),
             }
         }
@@ -122,6 +133,7 @@ impl Underlying {
         let mut looked = Looked::Fresh;
         for _ in 0..ATTEMPTS {
             let transformer = &self.decoder.transformer;
+            let hold = transformer.hold();
             let plain = match transformer.transform_from_storage(&item.key, &item.value) {
                 Ok((_, false)) => return Ok(looked),
                 Ok((plain, true)) => plain,
@@ -140,10 +152,15 @@ impl Underlying {
                 value,
                 lease: item.lease,
             };
-            match self.commit_value(&item, change, origin).await? {
+            let outstanding = Outstanding::new(hold);
+            match self
+                .commit_value(&item, change, origin, outstanding)
+                .await?
+            {
                 Committed::Yes => return Ok(Looked::Stale { written: true }),
                 Committed::Gone => return Ok(looked),
                 Committed::Beaten(newer) => item = newer,
+                Committed::Dying => return Ok(Looked::Dying),
             }
         }
         let text = "others write this key too fast for it to be rewritten".to_owned();
@@ -156,6 +173,7 @@ impl Underlying {
         item: &KeyValue,
         change: Change,
         origin: &Origin,
+        outstanding: Outstanding,
     ) -> Result<Committed, StorageError> {
         let started = Instant::now();
         let answer = self
@@ -168,15 +186,18 @@ impl Underlying {
             })
             .await;
         self.metrics.request("update", started, answer.is_ok());
+        outstanding.answered(&answer);
         match answer {
             Ok(Outcome::Committed(_)) => Ok(Committed::Yes),
             Ok(Outcome::Refused { current, .. }) => Ok(current.into()),
             // It is about to expire, or has just done so.
             Err(EngineError::LeaseNotFound(_)) => {
-                tokio::time::sleep(EXPIRY_WAIT).await;
                 let found = self.engine.get(item.key.clone(), At::Latest).await;
                 let found = found.map_err(|error| self.engine_fault(&item.key.to_text(), error))?;
-                Ok(found.item.into())
+                Ok(match found.item {
+                    Some(same) if same.revision == item.revision => Committed::Dying,
+                    other => other.into(),
+                })
             }
             Err(error) => {
                 if let (EngineError::OutcomeUnknown(_), Some(writers)) = (&error, &self.writers) {
@@ -191,6 +212,7 @@ impl Underlying {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use actors::engine::{Engine, Key, LeaseId};
     use actors::lessor::{LeaseReuse, LessorHandle};
@@ -309,6 +331,24 @@ mod tests {
         let newest = Revision(6);
         let page = store.rewrite_page(newest, None, &origin).await.unwrap();
         assert_eq!((page.stale, page.written), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn what_has_outlived_its_lease_is_left_to_die_st_57() {
+        let engine = MemoryEngine::new();
+        let lease = engine.grant(Duration::from_millis(5)).await.unwrap().id;
+        put(&engine, "a/a", "old:dying", lease).await;
+        put(&engine, "a/b", "old:alive", LeaseId::default()).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let store = store(&engine);
+        let origin = Origin::default();
+        let page = store.rewrite_page(Revision(2), None, &origin).await;
+        let page = page.unwrap();
+        assert_eq!((page.stale, page.dying, page.written), (2, 1, 1));
+        assert_eq!(engine.expire().await.unwrap().expired, 1);
+        let page = store.rewrite_page(Revision(4), None, &origin).await;
+        let page = page.unwrap();
+        assert_eq!((page.seen, page.stale, page.dying), (1, 0, 0));
     }
 
     #[tokio::test]

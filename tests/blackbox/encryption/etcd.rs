@@ -73,10 +73,10 @@ async fn daemons_on_one_etcd_share_keys_and_change_them_together_en_1_st_56() {
     let stdout = String::from_utf8(output.stdout).unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{stdout}{stderr}");
-    assert!(stdout.contains(" values, rewrote 30\n"), "{stdout}");
+    assert!(stdout.contains(" resources, rewrote 30\n"), "{stdout}");
     // Etcd's history is not one daemon's to forget.
     assert!(
-        stdout.contains("the history of base does until its servers have"),
+        stdout.contains("The history of base needs the old keys until its servers have"),
         "{stdout}"
     );
     for value in stored(&cluster).await {

@@ -61,7 +61,7 @@ async fn rewrite(daemon: &Daemon) -> usize {
     assert!(output.status.success(), "{stdout}{stderr}");
     assert!(stdout.contains(DONE), "{stdout}");
     assert!(stderr.contains("pass 1: secrets: "), "{stderr}");
-    let (_, rewritten) = stdout.split_once(" values, rewrote ").unwrap();
+    let (_, rewritten) = stdout.split_once(" resources, rewrote ").unwrap();
     rewritten.lines().next().unwrap().parse().unwrap()
 }
 

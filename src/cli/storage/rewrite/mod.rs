@@ -14,6 +14,9 @@ use crate::config::Config;
 use crate::server::auth::read_kubeconfig;
 use crate::storage::rewrite::Step;
 
+mod report;
+use report::report;
+
 const PATH: &str = "/taffrail/v1/storage/rewrite";
 
 /// The longest line that is read.
@@ -73,48 +76,6 @@ fn rewrite(config: &Config) -> Result<String, String> {
 }
 
 const GOES_ON: &str = "run this again, and it goes on";
-
-/// What is told at the end.
-fn report(last: Step) -> Result<String, String> {
-    let (seen, rewritten, compacted, reclaimed, histories) = match last {
-        Step::Done {
-            seen,
-            rewritten,
-            compacted_revision,
-            reclaimed_bytes,
-            histories,
-        } => (
-            seen,
-            rewritten,
-            compacted_revision,
-            reclaimed_bytes,
-            histories,
-        ),
-        Step::Failed { reason, unreadable } => {
-            let values: String = unreadable
-                .iter()
-                .map(|text| format!("\n  {text}"))
-                .collect();
-            return Err(reason + &values);
-        }
-        step => return Err(format!("it ended with {step:?}; {GOES_ON}")),
-    };
-    let mut text = format!("looked at {seen} values, rewrote {rewritten}\n");
-    if let Some(revision) = compacted {
-        text += &format!("forgot history up to revision {revision}, gave back {reclaimed} bytes\n");
-    }
-    text += &match histories.is_empty() {
-        true => "nothing that is stored needs an old key any more: every key that does not write \
-                 may be taken out of the file\n"
-            .to_owned(),
-        false => format!(
-            "no value needs an old key any more; the history of {} does until its servers have \
-             compacted it: then every key that does not write may be taken out of the file\n",
-            histories.join(", ")
-        ),
-    };
-    Ok(text)
-}
 
 /// Lines out of pieces.
 #[derive(Default)]
@@ -274,41 +235,6 @@ mod tests {
             "pass 2: pods: 500 of 1000 values looked at, 3 rewritten"
         );
         assert!(is_news(&Step::Purging { revision: 7 }, &mut before, now));
-    }
-
-    #[test]
-    fn only_what_holds_no_history_of_old_keys_lets_them_go() {
-        let done = |histories: &[&str]| Step::Done {
-            seen: 10,
-            rewritten: 4,
-            compacted_revision: Some(77),
-            reclaimed_bytes: 4096,
-            histories: histories.iter().map(|name| (*name).to_owned()).collect(),
-        };
-        let text = report(done(&[])).unwrap();
-        assert!(
-            text.starts_with("looked at 10 values, rewrote 4\n"),
-            "{text}"
-        );
-        assert!(
-            text.contains("up to revision 77, gave back 4096 bytes\n"),
-            "{text}"
-        );
-        assert!(
-            text.contains("nothing that is stored needs an old key any more"),
-            "{text}"
-        );
-        let text = report(done(&["base"])).unwrap();
-        assert!(text.contains("the history of base does until"), "{text}");
-        let failed = Step::Failed {
-            reason: "2 values can't be read".to_owned(),
-            unreadable: vec!["one".to_owned(), "two".to_owned()],
-        };
-        assert_eq!(
-            report(failed).unwrap_err(),
-            "2 values can't be read\n  one\n  two"
-        );
-        assert!(report(looking(1, "pods")).is_err());
     }
 
     #[test]
