@@ -182,6 +182,39 @@ async fn a_clock_that_is_set_while_the_daemon_runs_changes_nothing() {
 }
 
 #[tokio::test]
+async fn what_is_granted_after_a_clock_was_set_forward_is_not_over_at_the_next_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let clocks = Clocks::new();
+    let engine = clocks.open(directory.path());
+    // The machine slept, or its clock was wrong until it was asked for the time.
+    clocks.set(86_400);
+    let fresh = lease(&engine, 60).await;
+    attach(&engine, "fresh", fresh).await.unwrap();
+    clocks.pass(20);
+    engine.close().await;
+    drop(engine);
+    let engine = clocks.open(directory.path());
+    assert_eq!(expire(&engine).await, 0);
+    attach(&engine, "more", fresh).await.unwrap();
+    clocks.pass(39);
+    assert_eq!(expire(&engine).await, 0);
+    clocks.pass(1);
+    assert_eq!(expire(&engine).await, 2);
+    // A clock that was wrong for a while makes nothing live longer than it was to.
+    clocks.set(86_400);
+    let other = lease(&engine, 60).await;
+    attach(&engine, "other", other).await.unwrap();
+    engine.close().await;
+    drop(engine);
+    clocks.set(-86_400);
+    let engine = clocks.open(directory.path());
+    clocks.pass(59);
+    assert_eq!(expire(&engine).await, 0);
+    clocks.pass(1);
+    assert_eq!(expire(&engine).await, 1);
+}
+
+#[tokio::test]
 async fn a_store_of_format_1_is_one_of_format_2_from_its_first_lease_on() {
     let directory = unpack("store-format-1");
     let clocks = Clocks::new();

@@ -2,11 +2,15 @@
 //!
 //! Deadlines lie on disk as wall-clock times, so that time passes while no daemon runs. While one
 //! runs, the time is where it began plus how long the process has been up: a wall clock that is
-//! set back or forward changes nothing. It begins at the wall clock's, or at the newest time that
+//! set back or forward changes nothing; what is granted meanwhile gets a deadline on disk by the
+//! wall clock as it is then, so that it is not over at the next start. It begins at the wall clock's, or at the newest time that
 //! is on disk if that is later: what was due stays due, whatever the clock says after a restart.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
+
+use super::record::LeaseRecord;
+use crate::storage::live::LeaseTime;
 
 /// A wall clock that drifts less than this is being adjusted, not set.
 const JUMP: Duration = Duration::from_secs(10);
@@ -65,10 +69,24 @@ impl LeaseClock {
         }
     }
 
-    /// The time since 1970, when the process has been up so long.
-    pub fn now(&self, uptime: Duration) -> Duration {
-        self.begun_at
-            .saturating_add(uptime.saturating_sub(self.up_at))
+    /// The time when the process has been up so long.
+    pub fn now(&self, uptime: Duration) -> LeaseTime {
+        let passed = uptime.saturating_sub(self.up_at);
+        LeaseTime(self.begun_at).after(passed)
+    }
+
+    /// The deadline on disk of a lease that is granted now: by the wall clock, and never earlier
+    /// than by this one.
+    pub fn stored_deadline(&self, wall: SystemTime, uptime: Duration, ttl: Duration) -> Duration {
+        let now = since_1970(wall).max(self.now(uptime).0);
+        now.saturating_add(ttl)
+    }
+
+    /// The deadline by this clock of a lease on disk: nothing lives longer from now on than it
+    /// would if it were granted now.
+    pub fn deadline(&self, record: &LeaseRecord, uptime: Duration) -> LeaseTime {
+        let longest = self.now(uptime).after(record.ttl);
+        LeaseTime(record.deadline).min(longest)
     }
 
     /// How far behind the newest time seen the wall clock was at the beginning, if that is more
@@ -98,6 +116,10 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
+    const fn at(seconds: u64) -> LeaseTime {
+        LeaseTime(Duration::from_secs(seconds))
+    }
+
     fn wall(seconds: u64) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
     }
@@ -105,14 +127,10 @@ mod tests {
     #[test]
     fn it_begins_at_the_later_of_the_wall_clock_and_the_newest_time_seen() {
         let clock = LeaseClock::new(wall(1000), seconds(7), seconds(600));
-        assert_eq!(
-            clock.now(seconds(7)),
-            seconds(1000),
-            "400 s without a daemon"
-        );
+        assert_eq!(clock.now(seconds(7)), at(1000), "400 s without a daemon");
         assert_eq!(clock.lag(), None);
         let clock = LeaseClock::new(wall(1000), seconds(7), seconds(4600));
-        assert_eq!(clock.now(seconds(9)), seconds(4602), "nothing is revived");
+        assert_eq!(clock.now(seconds(9)), at(4602), "nothing is revived");
         assert_eq!(clock.lag(), Some(seconds(3600)));
     }
 
@@ -123,15 +141,35 @@ mod tests {
         let forward = Some(Jump::Forward(seconds(3600)));
         assert_eq!(clock.look(wall(4640), seconds(40)), forward);
         assert_eq!(clock.look(wall(4650), seconds(50)), None, "told");
-        assert_eq!(clock.now(seconds(50)), seconds(1050));
+        assert_eq!(clock.now(seconds(50)), at(1050));
         let back = Some(Jump::Back(seconds(4000)));
         assert_eq!(clock.look(wall(660), seconds(60)), back);
-        assert_eq!(clock.now(seconds(60)), seconds(1060));
+        assert_eq!(clock.now(seconds(60)), at(1060));
         assert_eq!(clock.look(wall(679), seconds(70)), None, "adjusted");
-        assert_eq!(clock.now(seconds(55)), seconds(1055));
+        assert_eq!(clock.now(seconds(55)), at(1055));
         assert_eq!(
             forward.map(|jump| jump.to_string()).as_deref(),
             Some("3600.0 s forward")
         );
+    }
+
+    #[test]
+    fn deadlines_on_disk_go_by_the_wall_clock_and_never_by_an_earlier_one() {
+        let mut clock = LeaseClock::new(wall(1000), seconds(0), seconds(0));
+        let stored =
+            |clock: &LeaseClock, wall| clock.stored_deadline(wall, seconds(10), seconds(60));
+        assert_eq!(stored(&clock, wall(1010)), seconds(1070));
+        clock.look(wall(4610), seconds(10));
+        assert_eq!(stored(&clock, wall(4610)), seconds(4670), "forward");
+        assert_eq!(stored(&clock, wall(500)), seconds(1070), "back");
+        let record = |deadline| LeaseRecord {
+            revoked: false,
+            ttl: seconds(60),
+            deadline: seconds(deadline),
+        };
+        // The wall clock had been wrong when it was granted.
+        let deadline = |of| clock.deadline(&record(of), seconds(10));
+        assert_eq!(deadline(4670), at(1070));
+        assert_eq!(deadline(1030), at(1030));
     }
 }

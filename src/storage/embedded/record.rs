@@ -195,7 +195,7 @@ pub struct LeaseRecord {
     pub revoked: bool,
     /// The time to live as granted.
     pub ttl: Duration,
-    /// When it runs out, or was revoked, since 1970.
+    /// When it runs out, or was revoked, since 1970 by the wall clock.
     pub deadline: Duration,
 }
 

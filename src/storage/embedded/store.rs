@@ -1,5 +1,6 @@
 //! The database of one opening of the file, and how it is opened.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +19,6 @@ use super::identity::{self, StoreName};
 use super::ledger::{LastMark, decode, missing};
 use super::record::LeaseRecord;
 use super::schema::{ATTACHED, EVENTS, LEASES, LIVE, Live, Meta, SUPERSEDED, TIMELINE, has_leases};
-use crate::storage::live::Leases;
 
 /// Records at the end of the log that opening reads, to see that they are there and whole.
 const TAIL_RECORDS: u64 = 256;
@@ -41,6 +41,9 @@ impl fmt::Debug for Store {
     }
 }
 
+/// The rows of leases, by number.
+pub type LeaseRows = BTreeMap<LeaseId, LeaseRecord>;
+
 /// What opening a store found in it.
 #[derive(Clone, Debug)]
 pub struct Opened {
@@ -49,7 +52,7 @@ pub struct Opened {
     /// Where the timeline ends.
     pub last_mark: LastMark,
     /// The leases there are.
-    pub leases: Leases,
+    pub leases: LeaseRows,
 }
 
 impl Store {
@@ -136,8 +139,8 @@ impl Store {
     ///
     /// # Errors
     /// When the database fails or a row is damaged.
-    pub fn leases(&self) -> Result<Leases, Failure> {
-        let mut leases = Leases::default();
+    pub fn leases(&self) -> Result<LeaseRows, Failure> {
+        let mut leases = LeaseRows::new();
         let transaction = self.read()?;
         let Some(table) = open_leases(&transaction)? else {
             return Ok(leases);
@@ -148,10 +151,7 @@ impl Store {
             let record = LeaseRecord::decode(lease, bytes.value()).map_err(|error| {
                 Failure::Corrupt(format!("table leases, lease {}: {error}", lease.0))
             })?;
-            leases.insert(lease, record.deadline);
-            if record.revoked {
-                leases.revoke(lease);
-            }
+            leases.insert(lease, record);
         }
         Ok(leases)
     }

@@ -1,23 +1,43 @@
 //! Which leases there are, and which have run out. Pure: who asks says what time it is.
 //!
-//! Times are durations since 1970 on a clock that never goes back; see the embedded engine's
-//! `lease_clock`. Memory is that of two small rows for each lease, whatever is attached to it.
+//! Times are those of a clock that never goes back; see the embedded engine's `lease_clock`.
+//! Memory is that of two small rows for each lease, whatever is attached to it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use actors::engine::LeaseId;
 
+/// A time that leases are judged by, since 1970. It is not the wall clock's, which may be set:
+/// what lies on disk is translated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LeaseTime(pub Duration);
+
+impl LeaseTime {
+    /// The beginning of time.
+    pub const ZERO: LeaseTime = LeaseTime(Duration::ZERO);
+
+    /// So much later.
+    pub fn after(self, time: Duration) -> LeaseTime {
+        LeaseTime(self.0.saturating_add(time))
+    }
+
+    /// How long it is from another time to this one; nothing when this has passed then.
+    pub fn since(self, other: LeaseTime) -> Duration {
+        self.0.saturating_sub(other.0)
+    }
+}
+
 /// The leases of a store, by number and by the time they run out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leases {
-    deadlines: HashMap<LeaseId, Duration>,
-    order: BTreeSet<(Duration, LeaseId)>,
+    deadlines: HashMap<LeaseId, LeaseTime>,
+    order: BTreeSet<(LeaseTime, LeaseId)>,
 }
 
 impl Leases {
     /// Takes up a lease that runs out at this time.
-    pub fn insert(&mut self, lease: LeaseId, deadline: Duration) {
+    pub fn insert(&mut self, lease: LeaseId, deadline: LeaseTime) {
         self.remove(lease);
         self.deadlines.insert(lease, deadline);
         self.order.insert((deadline, lease));
@@ -28,7 +48,7 @@ impl Leases {
     pub fn revoke(&mut self, lease: LeaseId) -> bool {
         let may = self.can_be_revoked(lease);
         if may {
-            self.insert(lease, Duration::ZERO);
+            self.insert(lease, LeaseTime::ZERO);
         }
         may
     }
@@ -36,7 +56,12 @@ impl Leases {
     /// Whether a lease is there and has not been revoked.
     pub fn can_be_revoked(&self, lease: LeaseId) -> bool {
         let deadline = self.deadlines.get(&lease);
-        deadline.is_some_and(|deadline| !deadline.is_zero())
+        deadline.is_some_and(|deadline| *deadline > LeaseTime::ZERO)
+    }
+
+    /// When a lease runs out or has run out.
+    pub fn deadline(&self, lease: LeaseId) -> Option<LeaseTime> {
+        self.deadlines.get(&lease).copied()
     }
 
     /// Whether a lease is there, alive or not.
@@ -45,33 +70,33 @@ impl Leases {
     }
 
     /// Forgets a lease, once nothing is attached to it any more; gives back its deadline.
-    pub fn remove(&mut self, lease: LeaseId) -> Option<Duration> {
+    pub fn remove(&mut self, lease: LeaseId) -> Option<LeaseTime> {
         let deadline = self.deadlines.remove(&lease)?;
         self.order.remove(&(deadline, lease));
         Some(deadline)
     }
 
     /// Whether something can be attached to a lease: it is there and has time left.
-    pub fn is_alive(&self, lease: LeaseId, now: Duration) -> bool {
+    pub fn is_alive(&self, lease: LeaseId, now: LeaseTime) -> bool {
         let deadline = self.deadlines.get(&lease);
         deadline.is_some_and(|deadline| now < *deadline)
     }
 
     /// The lease that has been due for longest, if any is.
-    pub fn due(&self, now: Duration) -> Option<LeaseId> {
+    pub fn due(&self, now: LeaseTime) -> Option<LeaseId> {
         let (deadline, lease) = self.order.first()?;
         (*deadline <= now).then_some(*lease)
     }
 
     /// How many leases are due.
-    pub fn count_due(&self, now: Duration) -> usize {
+    pub fn count_due(&self, now: LeaseTime) -> usize {
         self.order.range(..=(now, LeaseId(u64::MAX))).count()
     }
 
     /// Until the next lease runs out; nothing when one has already.
-    pub fn until_next(&self, now: Duration) -> Option<Duration> {
+    pub fn until_next(&self, now: LeaseTime) -> Option<Duration> {
         let (deadline, _) = self.order.first()?;
-        Some(deadline.saturating_sub(now))
+        Some(deadline.since(now))
     }
 
     /// How many there are.
@@ -89,8 +114,8 @@ impl Leases {
 mod tests {
     use super::*;
 
-    fn at(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
+    fn at(seconds: u64) -> LeaseTime {
+        LeaseTime(Duration::from_secs(seconds))
     }
 
     #[test]
@@ -99,7 +124,7 @@ mod tests {
         assert_eq!((leases.due(at(9)), leases.until_next(at(9))), (None, None));
         leases.insert(LeaseId(1), at(30));
         leases.insert(LeaseId(2), at(20));
-        assert_eq!(leases.until_next(at(15)), Some(at(5)));
+        assert_eq!(leases.until_next(at(15)), Some(Duration::from_secs(5)));
         assert_eq!(leases.due(at(19)), None);
         assert!(leases.is_alive(LeaseId(2), at(19)));
         assert!(!leases.is_alive(LeaseId(2), at(20)), "its time is over");

@@ -14,7 +14,7 @@ mod tail;
 mod tests;
 mod timeline;
 
-pub use leases::Leases;
+pub use leases::{LeaseTime, Leases};
 pub use positions::Positions;
 pub use reach::{check_after, check_future, resolve};
 pub use tail::{Backlog, Tail};

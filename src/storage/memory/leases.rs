@@ -7,15 +7,16 @@ use actors::engine::{
 };
 
 use super::state::State;
+use crate::storage::live::LeaseTime;
 
 /// Keys deleted in one step of expiry.
 const STEP_KEYS: usize = 64;
 
 impl State {
     /// The time by which leases are judged: it never goes back.
-    pub(super) fn lease_time(&mut self, now: SystemTime) -> Duration {
+    pub(super) fn lease_time(&mut self, now: SystemTime) -> LeaseTime {
         let now = now.duration_since(SystemTime::UNIX_EPOCH);
-        self.time = self.time.max(now.unwrap_or_default());
+        self.time = self.time.max(LeaseTime(now.unwrap_or_default()));
         self.time
     }
 
@@ -30,7 +31,7 @@ impl State {
     }
 
     pub(super) fn grant(&mut self, ttl: Duration, now: SystemTime) -> Lease {
-        let deadline = self.lease_time(now).saturating_add(ttl);
+        let deadline = self.lease_time(now).after(ttl);
         let id = LeaseId(self.last_lease.0 + 1);
         self.last_lease = id;
         self.leases.insert(id, deadline);

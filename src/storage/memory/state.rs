@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use actors::engine::{
     At, Change, EngineError, EngineStats, Event, EventKind, Expect, GetResponse, HistoryChunk,
@@ -11,7 +11,7 @@ use actors::engine::{
 };
 use bytes::Bytes;
 
-use crate::storage::live::{self, Leases, Mark, horizon};
+use crate::storage::live::{self, LeaseTime, Leases, Mark, horizon};
 
 /// Values up to this size come in one answer to a range without a limit.
 const RANGE_BYTES: usize = 4 * 1024 * 1024;
@@ -36,7 +36,7 @@ pub(super) struct State {
     pub(super) attached: HashMap<LeaseId, BTreeSet<Key>>,
     pub(super) last_lease: LeaseId,
     /// The latest time seen, since 1970: leases know of no clock that goes back.
-    pub(super) time: Duration,
+    pub(super) time: LeaseTime,
 }
 
 impl State {

@@ -3,7 +3,7 @@
 
 mod leases;
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use actors::engine::{
     Change, EngineError, Event, EventKind, Expect, KeyValue, LeaseId, Mutation, Revision,
@@ -16,7 +16,7 @@ use super::record::{self, Record};
 use super::schema::{
     self, EVENTS, LIVE, Live, META, Meta, MetaTable, SUPERSEDED, Superseded, TIMELINE, Totals,
 };
-use crate::storage::live::Leases;
+use crate::storage::live::{LeaseTime, Leases};
 use leases::LeaseTables;
 
 /// Time between two rows of the timeline while there are commits.
@@ -59,7 +59,7 @@ pub struct Moment<'m> {
     /// The leases there are.
     pub leases: &'m Leases,
     /// The time that leases are judged by.
-    pub lease_time: Duration,
+    pub lease_time: LeaseTime,
 }
 
 /// The tables, open for writing.

@@ -24,8 +24,7 @@ use super::options::EmbeddedOptions;
 use super::record::LeaseRecord;
 use super::schema::{EVENTS, LIVE, Live, Meta, TIMELINE};
 use super::shared::Shared;
-use super::store::{Store, open_leases};
-use crate::storage::live::Leases;
+use super::store::{LeaseRows, Store, open_leases};
 pub use pursuit::Progress;
 use pursuit::{Amount, Pursuit};
 
@@ -55,7 +54,7 @@ pub struct Rebuild {
 pub enum Seal {
     /// It holds everything, and can be read: these are its leases. Those that ended while it was
     /// made may be among them once more.
-    Whole(Leases),
+    Whole(LeaseRows),
     /// Too much is missing to copy it while writers wait.
     Behind,
     /// It disagrees with the log, which has been reopened or cleaned meanwhile.

@@ -9,7 +9,7 @@ use super::pursuit::REFUSALS_MAX;
 use super::*;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::embedded::ledger::Moment;
-use crate::storage::live::Leases;
+use crate::storage::live::{LeaseTime, Leases};
 
 const BATCH: u64 = 100;
 
@@ -29,7 +29,7 @@ fn write(log: &Store, events: u64) {
         let moment = Moment {
             time: SystemTime::UNIX_EPOCH,
             leases: &Leases::default(),
-            lease_time: Duration::ZERO,
+            lease_time: LeaseTime::ZERO,
         };
         ledger.apply(&put, moment, &mut Vec::new()).unwrap();
     }
@@ -62,7 +62,7 @@ fn a_full_batch_on_top_of_a_step_does_not_keep_a_copy_from_being_sealed() {
     let (log, mut rebuild) = begin(directory.path());
     assert_eq!(catch_up(&mut rebuild, &log), Progress::CaughtUp);
     write(&log, BATCH);
-    assert_eq!(rebuild.seal(&log), Ok(Seal::Whole(Leases::default())));
+    assert_eq!(rebuild.seal(&log), Ok(Seal::Whole(LeaseRows::new())));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Leases at the writer: granted, revoked, and what has outlived one deleted, a few keys at a time.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use actors::engine::{EngineError, Expiry, Lease, LeaseId};
 
@@ -12,8 +12,8 @@ use crate::storage::embedded::metrics;
 use crate::storage::embedded::record::{LeaseRecord, nanos_of};
 use crate::storage::embedded::schema::LeaseTotals;
 use crate::storage::embedded::shared::Shared;
-use crate::storage::embedded::store::Opened;
-use crate::storage::live::Leases;
+use crate::storage::embedded::store::{LeaseRows, Opened};
+use crate::storage::live::{LeaseTime, Leases};
 
 /// Keys deleted in one step at most, however fast that goes: what watchers get in one go.
 const STEP_KEYS: usize = 128;
@@ -56,18 +56,18 @@ impl LeaseDesk {
         let options = &shared.options;
         let seen = Duration::from_nanos(opened.meta.leases.time_nanos);
         let uptime = (options.uptime)();
-        let clock = LeaseClock::new((options.clock)(), uptime, seen);
-        let desk = LeaseDesk {
-            leases: opened.leases.clone(),
-            clock,
+        let mut desk = LeaseDesk {
+            leases: Leases::default(),
+            clock: LeaseClock::new((options.clock)(), uptime, seen),
             last: opened.meta.leases.last,
         };
-        desk.tell(uptime, seen);
+        desk.set(&opened.leases, uptime);
+        desk.tell(uptime, LeaseTime(seen));
         desk
     }
 
     /// Says what an operator may wonder about when objects vanish at a start, or don't.
-    fn tell(&self, uptime: Duration, seen: Duration) {
+    fn tell(&self, uptime: Duration, seen: LeaseTime) {
         let now = self.clock.now(uptime);
         if let Some(lag) = self.clock.lag() {
             tracing::warn!(
@@ -78,7 +78,7 @@ impl LeaseDesk {
         }
         let due = self.leases.count_due(now);
         if due > 0 {
-            let since = now.saturating_sub(seen).as_secs();
+            let since = now.since(seen).as_secs();
             tracing::info!(
                 leases = due,
                 seconds = since,
@@ -89,14 +89,23 @@ impl LeaseDesk {
     }
 
     /// Takes up what a store that was opened anew holds.
-    pub(super) fn reload(&mut self, opened: &Opened) {
-        self.leases = opened.leases.clone();
+    pub(super) fn reload(&mut self, opened: &Opened, uptime: Duration) {
+        self.set(&opened.leases, uptime);
         self.last = self.last.max(opened.meta.leases.last);
     }
 
-    /// Takes up the leases of another file.
-    pub(super) fn set(&mut self, leases: Leases) {
-        self.leases = leases;
+    /// Takes up the leases of a file. Those that are known live on as granted, whatever the wall
+    /// clock has been set to since.
+    pub(super) fn set(&mut self, rows: &LeaseRows, uptime: Duration) {
+        let known = std::mem::take(&mut self.leases);
+        for (lease, record) in rows {
+            let deadline = known.deadline(*lease);
+            let deadline = deadline.unwrap_or_else(|| self.clock.deadline(record, uptime));
+            self.leases.insert(*lease, deadline);
+            if record.revoked {
+                self.leases.revoke(*lease);
+            }
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -107,10 +116,10 @@ impl LeaseDesk {
         self.leases.is_empty()
     }
 
-    pub(super) fn totals(&self, now: Duration) -> LeaseTotals {
+    pub(super) fn totals(&self, now: LeaseTime) -> LeaseTotals {
         LeaseTotals {
             last: self.last,
-            time_nanos: nanos_of(now),
+            time_nanos: nanos_of(now.0),
         }
     }
 }
@@ -125,8 +134,14 @@ impl Desk {
         }
     }
 
-    fn lease_time(&self) -> Duration {
+    fn lease_time(&self) -> LeaseTime {
         self.leases.clock.now((self.shared.options.uptime)())
+    }
+
+    /// What the wall clock shows, and how long the process has been up.
+    fn times(&self) -> (SystemTime, Duration) {
+        let options = &self.shared.options;
+        ((options.clock)(), (options.uptime)())
     }
 
     /// Now, for who decides mutations.
@@ -141,8 +156,7 @@ impl Desk {
     /// Says when the clock was set. It matters to who reads the times of events; leases go by
     /// how long the daemon has been up.
     pub(super) fn watch_clock(&mut self) {
-        let options = &self.shared.options;
-        let (wall, uptime) = ((options.clock)(), (options.uptime)());
+        let (wall, uptime) = self.times();
         match self.leases.clock.look(wall, uptime) {
             None => {}
             Some(jump @ Jump::Forward(_)) => tracing::warn!(
@@ -163,11 +177,13 @@ impl Desk {
         if let Some(why) = self.watch_space(Instant::now()) {
             return Err(EngineError::OutOfSpace(why));
         }
-        let now = self.lease_time();
+        let (wall, uptime) = self.times();
+        let clock = &self.leases.clock;
+        let now = clock.now(uptime);
         let record = LeaseRecord {
             revoked: false,
             ttl,
-            deadline: now.saturating_add(ttl),
+            deadline: clock.stored_deadline(wall, uptime, ttl),
         };
         // Also of a grant that fails: nobody knows what became of it.
         let id = LeaseId(self.leases.last.0.saturating_add(1));
@@ -181,7 +197,7 @@ impl Desk {
             ledger.finish()?;
             store.commit_lazily(transaction)?;
             desk.unsettled = true;
-            desk.leases.leases.insert(id, record.deadline);
+            desk.leases.leases.insert(id, now.after(ttl));
             Ok(Lease { id, ttl })
         })
     }
@@ -192,10 +208,12 @@ impl Desk {
         if !self.leases.leases.can_be_revoked(lease) {
             return Err(EngineError::LeaseNotFound(lease));
         }
+        let (wall, uptime) = self.times();
+        let clock = &self.leases.clock;
         let revoked = LeaseRecord {
             revoked: true,
             ttl: Duration::ZERO,
-            deadline: self.lease_time(),
+            deadline: clock.stored_deadline(wall, uptime, Duration::ZERO),
         };
         let own = |leases: &Leases| leases.contains(lease).then_some(lease);
         self.end(Some((lease, revoked)), own)?;
@@ -250,7 +268,7 @@ impl Desk {
         &mut self,
         revoked: Option<(LeaseId, LeaseRecord)>,
         next: impl Fn(&Leases) -> Option<LeaseId>,
-        gone: &mut Vec<(LeaseId, Duration)>,
+        gone: &mut Vec<(LeaseId, LeaseTime)>,
     ) -> Result<u64, Failure> {
         let started = Instant::now();
         let budget = self.shared.options.expiry_budget;

@@ -83,7 +83,8 @@ impl Desk {
         let store = Arc::new(store);
         self.last_mark = opened.last_mark;
         self.scrubbed = opened.meta.scrubbed;
-        self.leases.reload(&opened);
+        let uptime = (self.shared.options.uptime)();
+        self.leases.reload(&opened, uptime);
         self.store = Some(Arc::clone(&store));
         self.shared.set_compacted(opened.meta.compacted);
         self.publish(&missed.into(), opened.meta.totals);

@@ -134,7 +134,8 @@ impl Desk {
                 .into_store(desk.shared.file())
                 .ok_or(Failure::Closed)?;
             let fresh = Arc::new(fresh);
-            desk.leases.set(leases);
+            let uptime = (desk.shared.options.uptime)();
+            desk.leases.set(&leases, uptime);
             store.fence().supersede();
             desk.store = Some(Arc::clone(&fresh));
             drop(store);
