@@ -21,10 +21,30 @@ struct Shared {
     reuse: Mutex<Reuse>,
     /// Held by who has a lease granted that others may share: they wait for that one.
     granting: tokio::sync::Mutex<()>,
+    failures: Mutex<Failures>,
     /// When the first of the leases granted since the actor last looked runs out.
     due: Mutex<Option<Moment>>,
     granted: Notify,
     begun: watch::Sender<bool>,
+}
+
+/// Grants that others waited for and that failed.
+#[derive(Default)]
+struct Failures {
+    count: u64,
+    last: Option<EngineError>,
+}
+
+impl Failures {
+    /// Why the grant failed that was waited for since there were so many.
+    fn since(&self, count: u64) -> Option<EngineError> {
+        self.last.clone().filter(|_| self.count > count)
+    }
+
+    fn add(&mut self, error: &EngineError) {
+        self.count += 1;
+        self.last = Some(error.clone());
+    }
 }
 
 impl Shared {
@@ -41,6 +61,7 @@ impl LessorHandle {
                 engine,
                 reuse: Mutex::new(Reuse::new(reuse)),
                 granting: tokio::sync::Mutex::new(()),
+                failures: Mutex::default(),
                 due: Mutex::new(None),
                 granted: Notify::new(),
                 begun: watch::Sender::new(false),
@@ -49,7 +70,8 @@ impl LessorHandle {
     }
 
     /// A lease for one object that is to live at least so many seconds. Mostly it is one that
-    /// others have too, and there is nothing to wait for.
+    /// others have too, and there is nothing to wait for. Who waits while one is granted that all
+    /// of them could share waits no longer than that takes, also if it fails.
     ///
     /// # Errors
     /// Those of [`Engine::grant`].
@@ -57,11 +79,24 @@ impl LessorHandle {
         if let Some(lease) = self.shared.reuse.lock().take(ttl, now()) {
             return Ok(lease);
         }
-        let _turn = match self.shared.is_shared(ttl) {
-            true => Some(self.shared.granting.lock().await),
-            // Nobody else could use it.
-            false => None,
-        };
+        if !self.shared.is_shared(ttl) {
+            return self.granted_lease(ttl).await;
+        }
+        let failures = self.shared.failures.lock().count;
+        let _turn = self.shared.granting.lock().await;
+        // An engine that hangs would keep each who waits as long as all before it together.
+        if let Some(error) = self.shared.failures.lock().since(failures) {
+            return Err(error);
+        }
+        let granted = self.granted_lease(ttl).await;
+        if let Err(error) = &granted {
+            self.shared.failures.lock().add(error);
+        }
+        granted
+    }
+
+    /// The remembered lease if it will do by now, else one that is granted.
+    async fn granted_lease(&self, ttl: u64) -> Result<LeaseId, EngineError> {
         let wanted = match self.shared.reuse.lock().take_or_want(ttl, now()) {
             Ok(lease) => return Ok(lease),
             Err(wanted) => wanted,

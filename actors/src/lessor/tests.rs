@@ -70,6 +70,26 @@ fn a_failed_grant_fails_who_asked_and_the_next_one_asks_again() {
 }
 
 #[test]
+fn nobody_waits_longer_for_a_grant_that_fails_than_it_takes() {
+    actix_rt::System::new().block_on(async {
+        tokio::time::pause();
+        let engine = FakeEngine::new();
+        let lessor = handle(&engine);
+        let down = EngineError::Unavailable("no answer".to_owned());
+        engine.set_down(Some(down.clone()));
+        engine.set_grants_take(3 * SECOND);
+        let begin = tokio::time::Instant::now();
+        let asked = join_all((0..100).map(|_| lessor.lease(3600))).await;
+        assert!(asked.iter().all(|answer| *answer == Err(down.clone())));
+        assert_eq!(begin.elapsed().as_secs(), 3);
+        // Who comes later has it tried again.
+        engine.set_down(None);
+        assert_eq!(lessor.lease(3600).await, Ok(LeaseId(1)));
+        assert_eq!(begin.elapsed().as_secs(), 6);
+    });
+}
+
+#[test]
 fn nothing_expires_before_the_daemon_says_so() {
     actix_rt::System::new().block_on(async {
         tokio::time::pause();

@@ -30,6 +30,8 @@ struct Log {
     compacted: Revision,
     /// All reads and open feeds fail with this.
     down: Option<EngineError>,
+    /// How long a grant takes, one that fails too.
+    grants_take: Duration,
     /// Feeds opened before the newest of these are broken.
     feeds_broken: u64,
     /// Every event older than this has been removed, by whom asked to maintain.
@@ -82,6 +84,11 @@ impl FakeEngine {
     }
 
     /// The times to live of the leases granted so far.
+    /// Lets every grant take so long, failed ones too.
+    pub fn set_grants_take(&self, time: Duration) {
+        self.log.lock().grants_take = time;
+    }
+
     pub fn granted(&self) -> Vec<Duration> {
         self.log.lock().granted.clone()
     }
@@ -426,6 +433,10 @@ impl Engine for Shared {
         async move {
             // As a real engine does, let others run before the answer.
             tokio::task::yield_now().await;
+            let takes = self.0.log.lock().grants_take;
+            if !takes.is_zero() {
+                tokio::time::sleep(takes).await;
+            }
             let mut log = self.0.log.lock();
             log.check(At::Latest)?;
             log.granted.push(ttl);
