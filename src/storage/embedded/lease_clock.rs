@@ -2,9 +2,11 @@
 //!
 //! Deadlines lie on disk as wall-clock times, so that time passes while no daemon runs. While one
 //! runs, the time is where it began plus how long the process has been up: a wall clock that is
-//! set back or forward changes nothing; what is granted meanwhile gets a deadline on disk by the
-//! wall clock as it is then, so that it is not over at the next start. It begins at the wall clock's, or at the newest time that
-//! is on disk if that is later: what was due stays due, whatever the clock says after a restart.
+//! set back or forward changes nothing. What is granted meanwhile has a deadline on disk by the
+//! wall clock as it is then, so that it is not over at the next start.
+//!
+//! The time begins at the wall clock's, or at the newest time that is on disk if that is later:
+//! what was due stays due, whatever the clock says after a restart.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
