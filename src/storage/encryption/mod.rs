@@ -53,6 +53,8 @@ struct Shared {
     /// None when nothing is configured.
     path: Option<PathBuf>,
     state: Mutex<State>,
+    /// Held by who looks whether the file has changed.
+    looking: Mutex<()>,
     generations: Arc<Generations>,
 }
 
@@ -112,6 +114,7 @@ impl Encryption {
             shared: Arc::new(Shared {
                 path: Some(path.to_owned()),
                 state: Mutex::new(state),
+                looking: Mutex::default(),
                 generations: Arc::default(),
             }),
         })

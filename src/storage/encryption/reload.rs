@@ -2,15 +2,22 @@
 //! when all of it is right.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use metrics::{counter, gauge};
 
-use super::{Encryption, EncryptionError, contents_of, file, rules_of};
+use super::{Contents, Encryption, EncryptionError, Phase, contents_of, file, rules_of};
 
 /// How often the file is looked at (EN-17).
 pub const POLL_PERIOD: Duration = Duration::from_secs(60);
+
+/// How long a file must stay the same that has changed.
+const SETTLE: Duration = Duration::from_millis(200);
+
+/// So often is looked at a file that changes from look to look.
+const LOOKS_MAX: usize = 50;
 
 pub(super) const RELOADS: &str = "apiserver_encryption_config_controller_automatic_reloads_total";
 pub(super) const LAST_RELOAD: &str =
@@ -49,11 +56,16 @@ impl Encryption {
             return Ok(Reload::NotConfigured);
         };
         // Held all the while: of two that look at once, the later look has the last word.
-        let mut state = self.shared.state.lock();
+        let _looking = self.shared.looking.lock();
+        let known = self.shared.state.lock().digest.clone();
         let loaded = contents_of(path).and_then(|contents| {
-            if contents.digest == state.digest {
+            let look = || {
+                std::thread::sleep(SETTLE);
+                contents_of(path)
+            };
+            let Some(contents) = changed(path, &known, contents, look)? else {
                 return Ok(None);
-            }
+            };
             let rules = rules_of(path, &contents)?;
             Ok(Some((rules, contents.digest)))
         });
@@ -65,6 +77,7 @@ impl Encryption {
                 return Err(error);
             }
         };
+        let mut state = self.shared.state.lock();
         for ((group, plural), transformer) in &state.handed_out {
             let chooser = rules.chooser_for(group, plural);
             transformer.chooser.store(Arc::new(chooser));
@@ -80,6 +93,28 @@ impl Encryption {
         self.warn_of_unknown_resources();
         Ok(Reload::Reloaded)
     }
+}
+
+/// What a file says that did not say it before, once it says the same at two looks: one that is
+/// being written may be cut off where it looks whole, and lack keys.
+fn changed(
+    path: &Path,
+    known: &str,
+    mut contents: Contents,
+    mut look: impl FnMut() -> Result<Contents, EncryptionError>,
+) -> Result<Option<Contents>, EncryptionError> {
+    for _ in 0..LOOKS_MAX {
+        if contents.digest == known {
+            return Ok(None);
+        }
+        let next = look()?;
+        if next.digest == contents.digest {
+            return Ok(Some(next));
+        }
+        contents = next;
+    }
+    let problem = "it keeps changing; once it stays as it is, have it reloaded".to_owned();
+    Err(EncryptionError::new(path, Phase::Parsing, problem))
 }
 
 /// Looks at the file again and again; never returns. A failure is tried again at the next look.
@@ -122,4 +157,51 @@ pub(super) fn tell_config(digest: &str, used: f64) {
 fn server() -> (&'static str, String) {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     ("apiserver_id_hash", file::digest(host.trim().as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents(text: &str) -> Contents {
+        Contents {
+            text: text.to_owned().into(),
+            digest: file::digest(text.as_bytes()),
+            open_mode: None,
+        }
+    }
+
+    /// Looks at texts one after the other; tells what was taken, and how many were looked at.
+    fn taken(texts: &[&str]) -> (Option<String>, usize) {
+        let mut looks = texts.iter().map(|text| contents(text));
+        let mut count = 1;
+        let known = file::digest(b"old");
+        let first = looks.next().unwrap();
+        let taken = changed(Path::new("keys"), &known, first, || {
+            count += 1;
+            Ok(looks.next().unwrap())
+        });
+        let text = taken.unwrap().map(|contents| contents.text.to_string());
+        (text, count)
+    }
+
+    #[test]
+    fn a_file_that_is_being_written_is_looked_at_until_it_stays_the_same_en_17() {
+        let whole = |count| (Some("new\nwhole".to_owned()), count);
+        assert_eq!(taken(&["old"]), (None, 1));
+        assert_eq!(taken(&["new\nwhole", "new\nwhole"]), whole(2));
+        let written = ["new", "new\nwh", "new\nwhole", "new\nwhole"];
+        assert_eq!(taken(&written), whole(4));
+        assert_eq!(taken(&["new", "old"]), (None, 2), "taken back");
+        let mut number = 0;
+        let endless = changed(Path::new("keys"), "", contents("a"), || {
+            number += 1;
+            Ok(contents(&number.to_string()))
+        });
+        let told = endless.err().map(|error| error.to_string());
+        assert!(
+            told.unwrap()
+                .contains("keys: error while parsing the file: it keeps")
+        );
+    }
 }
