@@ -289,6 +289,70 @@ async fn one_damaged_record_keeps_no_other_key_alive() {
     assert_eq!(engine.stats().live_keys, 301);
 }
 
+/// Overwrites the page of the file that holds a record with this key and this value: one that
+/// opening does not look at.
+fn wipe_record(clocks: &Clocks, directory: &Path, key: &[u8], value: &[u8]) {
+    const PAGE: usize = 4096;
+    let path = directory.join("events.redb");
+    let holds = |page: &[u8]| {
+        let at = page.windows(key.len()).position(|text| text == key);
+        let record = at.map(|at| &page[at..PAGE.min(at + key.len() + 100)]);
+        record.is_some_and(|record| record.windows(value.len()).any(|text| text == value))
+    };
+    let whole = std::fs::read(&path).unwrap();
+    let mut wiped = whole.clone();
+    for (number, page) in whole.chunks_exact(PAGE).enumerate() {
+        if !holds(page) {
+            continue;
+        }
+        let before = wiped.clone();
+        // But for its first byte, which says what kind of page it is: opening looks at that.
+        wiped[number * PAGE + 1..(number + 1) * PAGE].fill(0xee);
+        std::fs::write(&path, &wiped).unwrap();
+        // Others hold it too, left behind where something else is now.
+        if EmbeddedEngine::open(clocks.options(directory)).is_err() {
+            wiped = before;
+        }
+    }
+    assert!(wiped != whole);
+    std::fs::write(&path, wiped).unwrap();
+}
+
+#[tokio::test]
+async fn a_lease_that_can_not_be_ended_keeps_no_other_from_ending() {
+    let directory = tempfile::tempdir().unwrap();
+    let clocks = Clocks::new();
+    let engine = clocks.open(directory.path());
+    let (first, second) = (lease(&engine, 60).await, lease(&engine, 61).await);
+    attach(&engine, "damaged-beyond-all-reading", first)
+        .await
+        .unwrap();
+    // Records of the newest are looked at when a store is opened.
+    for count in 0..1000 {
+        let name = format!("other-{count}");
+        engine.commit(put(&name, Expect::Absent, "")).await.unwrap();
+    }
+    attach(&engine, "whole", second).await.unwrap();
+    engine.close().await;
+    drop(engine);
+    wipe_record(
+        &clocks,
+        directory.path(),
+        b"damaged-beyond-all-reading",
+        b"leased",
+    );
+    clocks.pass(70);
+    let engine = clocks.open(directory.path());
+    let mut expired = 0;
+    for _ in 0..5 {
+        expired += engine.expire().await.map_or(0, |step| step.expired);
+        crate::restart::serving(&engine).await;
+    }
+    assert_eq!(expired, 1);
+    let gone = attach(&engine, "late", first).await;
+    assert_eq!(gone, Err(EngineError::LeaseNotFound(first)));
+}
+
 #[tokio::test]
 async fn space_given_back_takes_no_lease_and_revives_none() {
     let directory = tempfile::tempdir().unwrap();

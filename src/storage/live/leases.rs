@@ -3,7 +3,7 @@
 //! Times are those of a clock that never goes back; see the embedded engine's `lease_clock`.
 //! Memory is that of two small rows for each lease, whatever is attached to it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use actors::engine::LeaseId;
@@ -33,6 +33,8 @@ impl LeaseTime {
 pub struct Leases {
     deadlines: HashMap<LeaseId, LeaseTime>,
     order: BTreeSet<(LeaseTime, LeaseId)>,
+    /// Those that could not be ended, with when they are in turn again.
+    aside: BTreeMap<LeaseId, LeaseTime>,
 }
 
 impl Leases {
@@ -72,8 +74,26 @@ impl Leases {
     /// Forgets a lease, once nothing is attached to it any more; gives back its deadline.
     pub fn remove(&mut self, lease: LeaseId) -> Option<LeaseTime> {
         let deadline = self.deadlines.remove(&lease)?;
-        self.order.remove(&(deadline, lease));
+        let in_turn = self.aside.remove(&lease).unwrap_or(deadline);
+        self.order.remove(&(in_turn, lease));
         Some(deadline)
+    }
+
+    /// Lets a lease that can't be ended step aside, so that others are due before this time. It is
+    /// no more alive for that. Says whether it is the first time.
+    pub fn put_aside(&mut self, lease: LeaseId, until: LeaseTime) -> bool {
+        let Some(deadline) = self.deadlines.get(&lease) else {
+            return false;
+        };
+        let before = self.aside.insert(lease, until);
+        self.order.remove(&(before.unwrap_or(*deadline), lease));
+        self.order.insert((until, lease));
+        before.is_none()
+    }
+
+    /// Those that have stepped aside, and until when.
+    pub fn aside(&self) -> impl Iterator<Item = (LeaseId, LeaseTime)> {
+        self.aside.iter().map(|(lease, until)| (*lease, *until))
     }
 
     /// Whether something can be attached to a lease: it is there and has time left.
@@ -153,5 +173,29 @@ mod tests {
         assert!(!leases.revoke(LeaseId(3)), "never granted");
         leases.remove(LeaseId(2));
         assert_eq!((leases.due(at(0)), leases.len()), (None, 1));
+    }
+
+    #[test]
+    fn a_lease_that_steps_aside_is_in_turn_later_and_not_alive_again() {
+        let mut leases = Leases::default();
+        leases.insert(LeaseId(1), at(10));
+        leases.insert(LeaseId(2), at(20));
+        assert!(leases.put_aside(LeaseId(1), at(100)));
+        assert_eq!(leases.due(at(30)), Some(LeaseId(2)));
+        assert_eq!(leases.count_due(at(30)), 1);
+        assert!(!leases.is_alive(LeaseId(1), at(10)));
+        assert_eq!(leases.deadline(LeaseId(1)), Some(at(10)));
+        leases.remove(LeaseId(2));
+        assert_eq!(leases.due(at(99)), None);
+        assert_eq!(leases.until_next(at(99)), Some(Duration::from_secs(1)));
+        assert_eq!(leases.due(at(100)), Some(LeaseId(1)));
+        assert!(!leases.put_aside(LeaseId(1), at(200)), "not the first time");
+        let aside: Vec<_> = leases.aside().collect();
+        assert_eq!(aside, [(LeaseId(1), at(200))]);
+        assert!(!leases.put_aside(LeaseId(2), at(200)), "it is gone");
+        leases.revoke(LeaseId(1));
+        assert_eq!(leases.due(at(0)), Some(LeaseId(1)), "tried again");
+        leases.remove(LeaseId(1));
+        assert_eq!((leases.due(at(900)), leases.aside().count()), (None, 0));
     }
 }

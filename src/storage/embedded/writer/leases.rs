@@ -18,6 +18,10 @@ use crate::storage::live::{LeaseTime, Leases};
 /// Keys deleted in one step at most, however fast that goes: what watchers get in one go.
 const STEP_KEYS: usize = 128;
 
+/// How long a lease that can't be ended, as something about it is damaged, lets others go before
+/// it.
+const ASIDE: Duration = Duration::from_secs(3600);
+
 /// What the writer may be asked to do about leases.
 pub(in crate::storage::embedded) enum LeaseOrder {
     /// Grant one that lives so long.
@@ -105,6 +109,9 @@ impl LeaseDesk {
             if record.revoked {
                 self.leases.revoke(*lease);
             }
+        }
+        for (lease, until) in known.aside() {
+            self.leases.put_aside(lease, until);
         }
     }
 
@@ -216,7 +223,7 @@ impl Desk {
             deadline: clock.stored_deadline(wall, uptime, Duration::ZERO),
         };
         let own = |leases: &Leases| leases.contains(lease).then_some(lease);
-        self.end(Some((lease, revoked)), own)?;
+        self.end(Some((lease, revoked)), own).0?;
         self.leases.leases.revoke(lease);
         Ok(self.leases.leases.contains(lease))
     }
@@ -225,7 +232,8 @@ impl Desk {
     fn go_on_revoking(&mut self, lease: LeaseId) -> Result<bool, EngineError> {
         // Expiry may have been faster.
         if self.leases.leases.contains(lease) {
-            self.end(None, |leases| leases.contains(lease).then_some(lease))?;
+            let own = |leases: &Leases| leases.contains(lease).then_some(lease);
+            self.end(None, own).0?;
         }
         Ok(self.leases.leases.contains(lease))
     }
@@ -235,7 +243,11 @@ impl Desk {
         self.watch_clock();
         let now = self.lease_time();
         let expired = match self.leases.leases.due(now) {
-            Some(_) => self.end(None, |leases| leases.due(now))?,
+            Some(_) => match self.end(None, |leases| leases.due(now)) {
+                // The others are in turn now.
+                (Err(_), Some(_)) => 0,
+                (ended, _) => ended?,
+            },
             None => 0,
         };
         let now = self.lease_time();
@@ -247,21 +259,35 @@ impl Desk {
     }
 
     /// One step: ends the leases that `next` names one after the other, for as long as a step may
-    /// take; says how many keys it deleted. Works on a full disk, as deletes do.
+    /// take; says how many keys it deleted, and which lease has stepped aside as it can't be
+    /// ended. Works on a full disk, as deletes do.
     fn end(
         &mut self,
         revoked: Option<(LeaseId, LeaseRecord)>,
         next: impl Fn(&Leases) -> Option<LeaseId>,
-    ) -> Result<u64, EngineError> {
-        let mut gone = Vec::new();
-        let ended = self.guarded(|desk| desk.end_some(revoked, next, &mut gone));
-        if ended.is_err() {
-            // They are still there, unless the database says otherwise when it is opened again.
-            for (lease, deadline) in gone {
-                self.leases.leases.insert(lease, deadline);
+    ) -> (Result<u64, EngineError>, Option<LeaseId>) {
+        let (mut gone, mut ending) = (Vec::new(), None);
+        let ended = self.guarded(|desk| desk.end_some(revoked, next, &mut gone, &mut ending));
+        let Err(error) = &ended else {
+            return (ended, None);
+        };
+        // They are still there, unless the database says otherwise when it is opened again.
+        for (lease, deadline) in gone {
+            self.leases.leases.insert(lease, deadline);
+        }
+        let damaged = ending.filter(|_| matches!(error, EngineError::Corrupt(_)));
+        if let Some(lease) = damaged {
+            let until = self.lease_time().after(ASIDE);
+            if self.leases.leases.put_aside(lease, until) {
+                tracing::error!(
+                    lease = lease.0,
+                    %error,
+                    "a lease can't be ended, and its keys outlive it: it is tried again now and \
+                     then, after others"
+                );
             }
         }
-        ended
+        (ended, damaged)
     }
 
     fn end_some(
@@ -269,6 +295,7 @@ impl Desk {
         revoked: Option<(LeaseId, LeaseRecord)>,
         next: impl Fn(&Leases) -> Option<LeaseId>,
         gone: &mut Vec<(LeaseId, LeaseTime)>,
+        ending: &mut Option<LeaseId>,
     ) -> Result<u64, Failure> {
         let started = Instant::now();
         let budget = self.shared.options.expiry_budget;
@@ -283,10 +310,12 @@ impl Desk {
         let mut events = Vec::new();
         let mut looked_at = 0;
         while let Some(lease) = next(&self.leases.leases) {
+            *ending = Some(lease);
             let through = ledger.end_lease(lease, time, &mut events, |events| {
                 looked_at += 1;
                 looked_at == 1 || (events.len() < STEP_KEYS && started.elapsed() < budget)
             })?;
+            *ending = None;
             if !through {
                 break;
             }
