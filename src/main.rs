@@ -23,7 +23,10 @@ fn main() -> ExitCode {
             daemon::open_local(config).map_err(|error| error.to_string())
         }),
         Wish::StorageRewrite(config) => cli::storage::rewrite::run(&config),
-        Wish::StorageTable(config) => cli::storage::table::run(&config, daemon::storage_factory),
+        Wish::StorageTable(config) => {
+            let warnings = daemon::storage_warnings;
+            cli::storage::table::run(&config, daemon::storage_factory, warnings)
+        }
     }
 }
 

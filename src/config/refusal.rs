@@ -1,11 +1,11 @@
-//! Why a configuration was refused: one line that names the setting and the value.
+//! Why a configuration was refused: a line for each setting at fault, which names it and its value.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// One line for the operator; the process ends with exit code 2.
+/// Some lines for the operator, mostly one; the process ends with exit code 2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     file: Option<PathBuf>,
@@ -44,6 +44,22 @@ impl ConfigError {
             file: None,
             problem,
         }
+    }
+
+    /// Everything that is wrong, a line each.
+    ///
+    /// # Errors
+    /// When anything is.
+    pub(super) fn all(refusals: Vec<ConfigError>) -> Result<(), ConfigError> {
+        if refusals.is_empty() {
+            return Ok(());
+        }
+        let problems: Vec<String> = refusals.into_iter().map(|one| one.problem).collect();
+        Err(ConfigError::of_settings(problems.join("\n")))
+    }
+
+    pub(super) fn of_setting(name: &str, problem: &str) -> ConfigError {
+        ConfigError::of_settings(format!("--{name}: {problem}"))
     }
 
     pub(super) fn together(one: &str, other: &str) -> ConfigError {

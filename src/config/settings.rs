@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::connections::ConnectionLimit;
 use super::storage::{
-    ServersOverrides, StorageMediaType, StorageVersions, Switch, WatchCacheSizes,
+    ServersOverrides, StorageMediaType, StorageVersions, Switch, UnusedSize, WatchCacheSizes,
 };
 use super::values::{
     ByteSize, FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port, StorageBackend,
@@ -195,8 +195,9 @@ settings! {
     storage_versions["storage.versions"]: StorageVersions ["VERSIONS"] =
         StorageVersions::default();
 
-    /// Whether resources have caches that serve lists and watches. Without one each is read from
-    /// the store, which costs more and changes nothing else.
+    /// Whether resources have caches that serve lists and watches. Without them everything is read
+    /// from the store, which costs more; watches get no bookmark but the one that ends their initial
+    /// events, and lists at resourceVersion=0 heed their limit.
     /// [default: true]
     watch_cache: Switch ["BOOL"]
         {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
@@ -207,8 +208,8 @@ settings! {
     watch_cache_sizes: WatchCacheSizes ["SIZES"] = WatchCacheSizes::default();
 
     /// Accepted for the sake of scripts, and not consulted: caches have no fixed size.
-    /// [default: 100]
-    default_watch_cache_size: i64 ["COUNT"] = 100;
+    /// [default: none]
+    default_watch_cache_size: UnusedSize ["COUNT"] = UnusedSize(None);
 
     /// File that says which resources are encrypted in the store, by which ciphers and keys, in the
     /// form of Kubernetes' EncryptionConfiguration. Keep it readable by its owner alone.

@@ -121,6 +121,28 @@ impl fmt::Display for WatchCacheSizes {
     }
 }
 
+/// A number that is taken and says nothing; whoever gives it is told so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnusedSize(pub Option<i64>);
+
+impl FromStr for UnusedSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<UnusedSize, String> {
+        if text.is_empty() {
+            return Ok(UnusedSize(None));
+        }
+        let size = text.parse().map_err(|_| "not a number".to_owned())?;
+        Ok(UnusedSize(Some(size)))
+    }
+}
+
+impl fmt::Display for UnusedSize {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |size| size.fmt(formatter))
+    }
+}
+
 /// Which version a group or a resource is stored in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageVersion {

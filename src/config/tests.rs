@@ -269,7 +269,7 @@ fn the_flags_about_etcd_are_kube_apiservers_sf_4() {
         "etcd-db-metric-poll-interval: 30s",
         "etcd-healthcheck-timeout: 2s",
         "etcd-readycheck-timeout: 2s",
-        "default-watch-cache-size: 100",
+        "default-watch-cache-size: \"\"",
     ] {
         assert!(text.lines().any(|one| one == line), "no {line} in {text}");
     }
@@ -300,4 +300,67 @@ fn the_flags_about_etcd_are_kube_apiservers_sf_4() {
         refused(&["--etcd-certfile=/cert"]),
         "--etcd-certfile and --etcd-keyfile are set together or not at all"
     );
+}
+
+#[test]
+fn all_that_is_wrong_is_told_at_once_each_by_its_name_sf_30() {
+    let settings = flags(&[
+        "--storage-backend=etcd3",
+        "--etcd-certfile=/cert",
+        "--encryption-provider-config-automatic-reload",
+        "--etcd-servers-overrides=/events#http://a:1;b:2,/pods#https://c:2379",
+        "--data-threads=0",
+    ]);
+    let refusal = Config::load(settings.unwrap(), None).unwrap_err();
+    let refusal = refusal.to_string();
+    let lines: Vec<&str> = refusal.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "--etcd-certfile and --etcd-keyfile are set together or not at all",
+            "--etcd-servers must be specified with --storage-backend=etcd3",
+            "--encryption-provider-config-automatic-reload has no effect without \
+             --encryption-provider-config; set both",
+            "--etcd-servers-overrides: \"b:2\" is not a URL such as http://127.0.0.1:2379: it begins \
+             with neither http:// nor https://",
+            "--etcd-servers-overrides: \"https://c:2379\" needs --etcd-cafile, the authority that \
+             signed its certificate",
+            "--data-threads=0: at least 1 is needed",
+        ]
+    );
+    for (url, words) in [
+        ("a b", "is not a URL"),
+        ("http://", "is not a URL"),
+        (
+            "127.0.0.1:2379",
+            "it begins with neither http:// nor https://",
+        ),
+        ("ftp://a", "it begins with neither"),
+        ("https://a", "needs --etcd-cafile"),
+    ] {
+        let settings = flags(&[&format!("--etcd-servers={url}")]).unwrap();
+        let refusal = Config::load(settings, None).unwrap_err().to_string();
+        let named = format!("--etcd-servers: {url:?} ");
+        assert!(
+            refusal.starts_with(&named) && refusal.contains(words),
+            "{refusal}"
+        );
+    }
+}
+
+#[test]
+fn a_size_that_nothing_consults_is_known_to_have_been_given_sf_9() {
+    let size = |arguments: &[&str]| {
+        let settings = flags(arguments).unwrap();
+        Config::load(settings, None)
+            .unwrap()
+            .default_watch_cache_size
+    };
+    assert_eq!(size(&[]), UnusedSize(None));
+    assert_eq!(size(&["--default-watch-cache-size="]), UnusedSize(None));
+    assert_eq!(
+        size(&["--default-watch-cache-size=100"]),
+        UnusedSize(Some(100))
+    );
+    assert!(flags(&["--default-watch-cache-size=x"]).is_err());
 }

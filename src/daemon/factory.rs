@@ -47,17 +47,11 @@ pub fn storage_factory(config: &Config) -> Result<StorageFactory, FactoryError> 
     StorageFactory::new(options, DEFINITIONS)
 }
 
-/// Says what is configured and has no effect.
-pub(super) fn warn(config: &Config, factory: &StorageFactory) {
-    for warning in factory.warnings() {
-        tracing::warn!("{warning}");
-    }
-    let default = Config::default().default_watch_cache_size;
-    if config.default_watch_cache_size != default {
-        let size = config.default_watch_cache_size;
-        tracing::warn!(
-            size,
-            "default-watch-cache-size is accepted and not consulted"
-        );
-    }
+/// What is configured about storage and has no effect, a line for each.
+pub fn storage_warnings(config: &Config, factory: &StorageFactory) -> Vec<String> {
+    let size = config.default_watch_cache_size.0;
+    let unused = size.map(|size| {
+        format!("default-watch-cache-size={size}: caches have no fixed size, nothing consults it")
+    });
+    factory.warnings().into_iter().chain(unused).collect()
 }

@@ -35,11 +35,11 @@ use crate::storage::embedded::OpenError;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::{self as at_rest, Encryption, EncryptionError};
 use crate::storage::etcd::ConnectError;
-use crate::storage::factory::{Engines, FactoryError, StoragePlan};
+use crate::storage::factory::{Engines, FactoryError, StorageFactory, StoragePlan};
 use crate::telemetry;
 use crate::upkeep::{self, Upkeep, ensure_system_namespaces};
 
-pub use factory::storage_factory;
+pub use factory::{storage_factory, storage_warnings};
 use stores::Stores;
 pub use stores::open_local;
 
@@ -81,6 +81,9 @@ pub enum StartError {
         "no threads for large requests: {0}; raise the limit of processes of the daemon's user"
     )]
     Threads(std::io::Error),
+    /// Several of these, all of them refusals.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Several(Vec<StartError>),
     /// Daemons could not agree on who works on the namespaces that they share.
     #[error(
         "--etcd-servers-overrides: namespaces are kept by servers that other daemons share, leases \
@@ -102,6 +105,7 @@ impl StartError {
                 | StartError::Encryption(_)
                 | StartError::Etcd(_)
                 | StartError::Users(_)
+                | StartError::Several(_)
                 | StartError::NoAgreement
         )
     }
@@ -136,8 +140,7 @@ impl Daemon {
         started: Instant,
     ) -> Result<Daemon, StartError> {
         // What is refused is refused before anything else is said.
-        let encryption = encryption::load(&config)?;
-        let factory = storage_factory(&config)?;
+        let (encryption, factory) = understood(&config)?;
         let sharing = sharing::of(&factory)?;
         let server = Server::bind(&config)?;
         let metrics_listener = config
@@ -146,7 +149,9 @@ impl Daemon {
             .map(MetricsListener::bind)
             .transpose()?;
         let directory = stores::hold_directory(&config)?;
-        factory::warn(&config, &factory);
+        for warning in storage_warnings(&config, &factory) {
+            tracing::warn!("{warning}");
+        }
         let stores = Stores::open(&config, &factory.back_ends())?;
         let engines = stores.engines.clone();
         let address = server.local_address();
@@ -282,6 +287,26 @@ impl Daemon {
             .is_err()
         {
             tracing::warn!("not everything stopped in time; what was acknowledged is durable");
+        }
+    }
+}
+
+/// What files and settings ask for; all that is wrong with them is told at once (SF-30).
+fn understood(config: &Config) -> Result<(Encryption, StorageFactory), StartError> {
+    let files = stores::unreadable_files(config).into_iter();
+    let mut refusals: Vec<StartError> = files.map(StartError::Etcd).collect();
+    match (encryption::load(config), storage_factory(config)) {
+        (Ok(encryption), Ok(factory)) if refusals.is_empty() => return Ok((encryption, factory)),
+        (encryption, factory) => {
+            refusals.extend(encryption.err().map(StartError::Encryption));
+            refusals.extend(factory.err().map(StartError::Factory));
+        }
+    }
+    match refusals.pop() {
+        Some(only) if refusals.is_empty() => Err(only),
+        last => {
+            refusals.extend(last);
+            Err(StartError::Several(refusals))
         }
     }
 }

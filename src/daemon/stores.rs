@@ -10,7 +10,7 @@ use crate::config::{Config, StorageBackend};
 use crate::server::health::Check;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
-use crate::storage::etcd::{EtcdEngine, EtcdOptions, Probe, TlsFiles};
+use crate::storage::etcd::{ConnectError, EtcdEngine, EtcdOptions, Probe, TlsFiles};
 use crate::storage::factory::{BASE, BackEnd, Engines};
 use crate::storage::memory::MemoryEngine;
 
@@ -152,14 +152,29 @@ pub(super) fn base_servers(config: &Config) -> Vec<String> {
     }
 }
 
-fn etcd_options(config: &Config, servers: &[String]) -> EtcdOptions {
+/// The files of TLS that can't be read, where etcd is to be spoken to by TLS.
+pub(super) fn unreadable_files(config: &Config) -> Vec<ConnectError> {
+    let overrides = config.etcd_servers_overrides.0.iter();
+    let mut servers = base_servers(config);
+    servers.extend(overrides.flat_map(|one| one.servers.clone()));
+    match servers.iter().any(|url| url.starts_with("https:")) {
+        true => tls_files(config).unreadable(),
+        false => Vec::new(),
+    }
+}
+
+fn tls_files(config: &Config) -> TlsFiles {
     let file = |file: &Path| Some(file.to_owned()).filter(|file| !file.as_os_str().is_empty());
     let certificate = file(config.etcd_certfile.as_path());
+    TlsFiles {
+        authority: file(config.etcd_cafile.as_path()),
+        identity: certificate.zip(file(config.etcd_keyfile.as_path())),
+    }
+}
+
+fn etcd_options(config: &Config, servers: &[String]) -> EtcdOptions {
     EtcdOptions {
-        tls: TlsFiles {
-            authority: file(config.etcd_cafile.as_path()),
-            identity: certificate.zip(file(config.etcd_keyfile.as_path())),
-        },
+        tls: tls_files(config),
         root: crate::storage::keys::root(&config.etcd_prefix),
         compaction_interval: config.etcd_compaction_interval.0,
         size_every: config.etcd_db_metric_poll_interval.0,

@@ -118,6 +118,47 @@ fn the_table_of_storage_says_what_is_stored_where() {
         &["storage", "table", "--storage.versions=apps=v7"],
         &["apps/v1"],
     );
+    let output = run(&[
+        "storage",
+        "table",
+        "--default-watch-cache-size=100",
+        "--etcd-servers-overrides=/evnets#http://127.0.0.1:1",
+    ]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    for words in ["default-watch-cache-size=100: ", "evnets: no such resource"] {
+        assert!(said.contains(words), "{said}");
+    }
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(!table.contains("override-0"), "{table}");
+}
+
+#[test]
+fn files_and_versions_that_can_not_be_used_are_told_together_sf_30() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = format!("--data-dir={}", folder.path().display());
+    let output = run(&[
+        &data,
+        "--secure-port=0",
+        "--metrics-bind-address=0",
+        "--etcd-servers=https://127.0.0.1:1",
+        "--etcd-cafile=/does/not/exist.crt",
+        "--etcd-certfile=/does/not/exist.pem",
+        "--etcd-keyfile=/does/not/exist.key",
+        "--encryption-provider-config=/does/not/exist.yaml",
+        "--storage.versions=apps=v7",
+    ]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said.lines().count(), 5, "{said}");
+    for words in [
+        "--etcd-cafile=/does/not/exist.crt: ",
+        "--etcd-certfile=/does/not/exist.pem: ",
+        "--etcd-keyfile=/does/not/exist.key: ",
+        "--encryption-provider-config=/does/not/exist.yaml: ",
+        "storage.versions: apps=apps/v7: ",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
 }
 
 #[test]

@@ -88,7 +88,7 @@ async fn one_resource_may_do_without_and_the_others_keep_theirs_sf_8_sf_9() {
     assert_eq!(lists("/api/v1/namespaces").await, 1);
     let log = daemon.stderr();
     assert!(log.contains("pods#100: caches have no fixed size"), "{log}");
-    let unused = "default-watch-cache-size is accepted and not consulted";
+    let unused = "default-watch-cache-size=0: caches have no fixed size, nothing consults it";
     assert!(log.contains(unused), "{log}");
 }
 

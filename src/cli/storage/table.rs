@@ -18,14 +18,23 @@ const HEADINGS: [&str; 7] = [
     "WATCH CACHE",
 ];
 
-/// Prints the table of a configuration, from the factory that `factory` makes of it.
+/// Prints the table of a configuration, from the factory that `factory` makes of it, and on stderr
+/// what `warnings` has to say of both.
 pub fn run(
     config: &Config,
     factory: impl FnOnce(&Config) -> Result<StorageFactory, FactoryError>,
+    warnings: impl FnOnce(&Config, &StorageFactory) -> Vec<String>,
 ) -> ExitCode {
-    match factory(config).and_then(|factory| text(&factory)) {
-        Ok(text) => {
+    let told = factory(config).and_then(|factory| {
+        let text = text(&factory)?;
+        Ok((text, warnings(config, &factory)))
+    });
+    match told {
+        Ok((text, warnings)) => {
             print!("{text}");
+            for warning in warnings {
+                eprintln!("taffrail storage table: warning: {warning}");
+            }
             ExitCode::SUCCESS
         }
         Err(refusal) => {

@@ -54,10 +54,10 @@ impl EtcdOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// No server was named.
-    #[error("--etcd-servers names no server")]
+    #[error("no server of etcd is named")]
     NoServers,
     /// Not a URL of a server.
-    #[error("--etcd-servers: {url:?} is not a URL such as http://127.0.0.1:2379: {reason}")]
+    #[error("{url:?} is not a URL of an etcd server such as http://127.0.0.1:2379: {reason}")]
     BadUrl {
         /// What was given.
         url: String,
@@ -75,7 +75,7 @@ pub enum ConnectError {
         reason: String,
     },
     /// HTTPS needs to know whom to trust.
-    #[error("--etcd-servers: {0} needs --etcd-cafile, the authority that signed its certificate")]
+    #[error("{0} needs --etcd-cafile, the authority that signed its certificate")]
     NoAuthority(String),
     /// The engine's thread could not be started.
     #[error("no thread for etcd: {0}; raise the limit of processes of the daemon's user")]
@@ -83,6 +83,19 @@ pub enum ConnectError {
 }
 
 impl TlsFiles {
+    /// Every one of them that can't be read.
+    pub fn unreadable(&self) -> Vec<ConnectError> {
+        let identity = self.identity.iter();
+        let identity = identity
+            .flat_map(|(certificate, key)| [("certfile", certificate.as_path()), ("keyfile", key)]);
+        let authority = self.authority.iter();
+        authority
+            .map(|authority| ("cafile", authority.as_path()))
+            .chain(identity)
+            .filter_map(|(flag, path)| read(flag, path).err())
+            .collect()
+    }
+
     /// The TLS of connections to a server.
     pub(super) fn read(&self, url: &str) -> Result<ClientTlsConfig, ConnectError> {
         let Some(authority) = &self.authority else {

@@ -60,6 +60,9 @@ pub enum FactoryError {
         /// What it would be stored as.
         stored: TypeName,
     },
+    /// Several of these, a line each (SF-30).
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Several(Vec<FactoryError>),
     /// No engine was given for a back end.
     #[error("there is no engine for the back end {0}")]
     NoEngine(String),
@@ -87,12 +90,12 @@ impl StorageFactory {
             options,
             definitions: definitions.to_vec(),
         };
-        let decision = factory.decision();
-        versions::check(&decision)?;
-        for definition in definitions {
-            versions::check_conversion(&decision, definition)?;
+        let mut faults = versions::faults(&factory.decision());
+        match faults.len() {
+            0 => Ok(factory),
+            1 => Err(faults.remove(0)),
+            _ => Err(FactoryError::Several(faults)),
         }
-        Ok(factory)
     }
 
     fn decision(&self) -> Decision<'_> {

@@ -301,6 +301,8 @@ fn nothing_is_stored_nor_read_under_the_name_of_another_version_kv_24() {
     );
     // A second version that is served can't be stored as the first one, either.
     assert!(refused(options("v1")).contains("served as Thing of apps/v1beta2"));
+    let both = refused(options("v3"));
+    assert_eq!(both.lines().count(), 2, "{both}");
     let same = StorageOptions {
         differ_in_name_alone: |one, other| {
             [one, other]

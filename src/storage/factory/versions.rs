@@ -83,17 +83,17 @@ pub(super) fn versions_of(decision: &Decision<'_>, resource: &GroupResource) -> 
     versions.collect()
 }
 
-/// Refuses what names nothing that there is, and says what there is.
-pub(super) fn check(decision: &Decision<'_>) -> Result<(), FactoryError> {
-    decision
-        .options
-        .versions
-        .iter()
-        .try_for_each(|one| check_one(decision, one))
+/// What names nothing that there is, and what would be stored under the name of something else.
+pub(super) fn faults(decision: &Decision<'_>) -> Vec<FactoryError> {
+    let versions = decision.options.versions.iter();
+    let unknown = versions.filter_map(|one| check_one(decision, one).err());
+    let definitions = decision.definitions.iter();
+    let unconverted = definitions.filter_map(|row| check_conversion(decision, row).err());
+    unknown.chain(unconverted).collect()
 }
 
 /// Refuses to store what a row serves under the name of something else.
-pub(super) fn check_conversion(
+fn check_conversion(
     decision: &Decision<'_>,
     definition: &'static ResourceDefinition,
 ) -> Result<(), FactoryError> {
