@@ -172,9 +172,10 @@ impl Daemon {
         let upkeep = Upkeep::start(catalog.clone(), namespaces, sharing);
 
         describe_metrics();
+        let engines_measured = stores.measured;
         let mut background = vec![
             actix_rt::spawn(telemetry::upkeep(recorder.clone())),
-            actix_rt::spawn(census(&config, &catalog, stores).run()),
+            actix_rt::spawn(census(&config, &catalog).run()),
             actix_rt::spawn(complete_start(
                 house.clone(),
                 catalog.clone(),
@@ -193,6 +194,7 @@ impl Daemon {
             house: house.clone(),
             rewriter: encryption::rewriter(&encryption, &plans, &house, &factory),
             metrics: Some(recorder),
+            metrics_lines: Some(Box::new(move || census::sizes(&engines_measured))),
             address: address.to_string(),
             heavy: HeavyWork::start().map_err(StartError::Threads)?,
             limits: InFlightLimits {
@@ -378,13 +380,12 @@ fn not_at_work(house: &House) -> Vec<String> {
 }
 
 /// What is counted for metrics.
-fn census(config: &Config, catalog: &Catalog, stores: Stores) -> Census {
+fn census(config: &Config, catalog: &Catalog) -> Census {
     let resources = catalog.stores().iter();
     Census {
         stores: resources
             .map(|store| (store.definition(), store.storage().clone()))
             .collect(),
-        engines: stores.measured,
         period: config.etcd_count_metric_poll_period.0,
     }
 }

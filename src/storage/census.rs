@@ -24,19 +24,12 @@ pub fn describe() {
         Unit::Bytes,
         "Bytes of the objects stored, -1 when they can't be estimated"
     );
-    describe_gauge!(
-        "apiserver_storage_size_bytes",
-        Unit::Bytes,
-        "Bytes that the store takes on disk: of its file's blocks, or of etcd's database"
-    );
 }
 
 /// What is counted, and how often.
 pub struct Census {
     /// The stores of all resources.
     pub stores: Vec<(&'static ResourceDefinition, Arc<dyn Storage>)>,
-    /// The engines, by the name that metrics give them: `etcd-0` and so on, `embedded` (ME-11).
-    pub engines: Vec<(String, Arc<dyn Engine>)>,
     /// From one count to the next (SF-11); zero is never.
     pub period: Duration,
 }
@@ -54,16 +47,26 @@ impl Census {
             for (definition, storage) in &self.stores {
                 count(definition, &**storage).await;
             }
-            for (name, engine) in &self.engines {
-                let bytes = engine.stats().file_bytes;
-                // Nothing is known of an etcd that has not answered yet (ME-11).
-                if bytes > 0 {
-                    gauge!("apiserver_storage_size_bytes", "storage_cluster_id" => name.clone())
-                        .set(bytes as f64);
-                }
-            }
         }
     }
+}
+
+/// The lines of a page of metrics that say how large the stores are now. The engines have the
+/// names that metrics give them: `etcd-0` and so on, `embedded`; one that does not know its size,
+/// as an etcd that does not answer, has no line (ME-11).
+pub fn sizes(engines: &[(String, Arc<dyn Engine>)]) -> String {
+    const NAME: &str = "apiserver_storage_size_bytes";
+    let mut text = format!(
+        "# HELP {NAME} Bytes that the store takes on disk: of its file's blocks, or of etcd's \
+         database\n# TYPE {NAME} gauge\n"
+    );
+    for (name, engine) in engines {
+        let bytes = engine.stats().file_bytes;
+        if bytes > 0 {
+            text += &format!("{NAME}{{storage_cluster_id=\"{name}\"}} {bytes}\n");
+        }
+    }
+    text
 }
 
 async fn count(definition: &'static ResourceDefinition, storage: &dyn Storage) {
@@ -79,4 +82,30 @@ async fn count(definition: &'static ResourceDefinition, storage: &dyn Storage) {
     gauge!("apiserver_storage_objects", "resource" => definition.qualified()).set(objects);
     gauge!("apiserver_resource_objects", &labels).set(objects);
     gauge!("apiserver_resource_size_estimate_bytes", &labels).set(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
+    use crate::storage::memory::MemoryEngine;
+
+    #[test]
+    fn a_store_that_does_not_know_its_size_has_no_line_me_11() {
+        let directory = tempfile::tempdir().unwrap();
+        let embedded = EmbeddedEngine::open(EmbeddedOptions::new(directory.path())).unwrap();
+        let engines: [(String, Arc<dyn Engine>); 2] = [
+            ("etcd-0".to_owned(), MemoryEngine::new()),
+            ("embedded".to_owned(), embedded),
+        ];
+        let text = sizes(&engines);
+        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let [line] = lines[..] else {
+            panic!("{text}");
+        };
+        let size =
+            line.strip_prefix(r#"apiserver_storage_size_bytes{storage_cluster_id="embedded"} "#);
+        assert!(size.unwrap().parse::<u64>().unwrap() > 1000, "{text}");
+        assert!(text.contains("# TYPE apiserver_storage_size_bytes gauge\n"));
+    }
 }

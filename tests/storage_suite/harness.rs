@@ -207,10 +207,7 @@ impl Harness {
         let engine: Arc<dyn Engine> = observed.clone();
         let faulty = Arc::new(Faulty::default());
         let keys = Keys::new("/registry", pods().key_prefix).unwrap();
-        let decoder = Arc::new(StoredDecoder {
-            codec: codec.clone(),
-            transformer: faulty.clone(),
-        });
+        let decoder = Arc::new(StoredDecoder::new(codec.clone(), faulty.clone()));
         let spec = CacherSpec {
             resource: pods().qualified(),
             engine: engine.clone(),

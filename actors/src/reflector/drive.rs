@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 use actix_rt::task::JoinHandle;
 use tokio::sync::watch;
@@ -115,7 +116,10 @@ impl Source {
             limit: PAGE_ITEMS,
             count_only: false,
         };
-        let page = self.engine.range(request).await?;
+        let started = Instant::now();
+        let page = self.engine.range(request).await;
+        work.metrics.ranged(started, page.is_ok());
+        let page = page?;
         let next = match page.items.last() {
             Some(last) if page.more => Some([last.key.as_bytes(), b"\0"].concat()),
             _ => None,

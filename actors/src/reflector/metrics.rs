@@ -1,6 +1,8 @@
 //! What a Reflector counts, under Kubernetes' names (storage.md 5.4).
 
-use metrics::{Counter, counter, describe_counter};
+use std::time::Instant;
+
+use metrics::{Counter, Histogram, counter, describe_counter, histogram};
 
 use crate::cacher::resource_and_group;
 use crate::engine::FeedItem;
@@ -12,6 +14,9 @@ const BOOKMARKS: &str = "etcd_bookmark_total";
 pub(super) struct ReflectorMetrics {
     events: Counter,
     bookmarks: Counter,
+    seconds: Histogram,
+    requests: Counter,
+    errors: Counter,
 }
 
 /// Gives every metric of this module its unit and help text.
@@ -26,10 +31,28 @@ pub(crate) fn describe() {
 impl ReflectorMetrics {
     pub(super) fn new(resource: &str) -> ReflectorMetrics {
         let (resource, group) = resource_and_group(resource);
-        let labels = [("group", group), ("resource", resource)];
+        let labels = [("group", group.clone()), ("resource", resource.clone())];
+        // Whoever else reads the store describes these.
+        let list = [
+            ("operation", "list".to_owned()),
+            ("group", group),
+            ("resource", resource),
+        ];
         ReflectorMetrics {
             events: counter!(EVENTS, &labels),
             bookmarks: counter!(BOOKMARKS, &labels),
+            seconds: histogram!("etcd_request_duration_seconds", &list),
+            requests: counter!("etcd_requests_total", &list),
+            errors: counter!("etcd_request_errors_total", &list),
+        }
+    }
+
+    /// The store was asked for a page (ME-1, ME-2, ME-3).
+    pub(super) fn ranged(&self, started: Instant, succeeded: bool) {
+        self.seconds.record(started.elapsed().as_secs_f64());
+        self.requests.increment(1);
+        if !succeeded {
+            self.errors.increment(1);
         }
     }
 

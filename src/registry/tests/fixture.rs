@@ -74,10 +74,7 @@ impl Fixture {
             let keys = Keys::new(ROOT, row.key_prefix).expect("it has a prefix");
             let codec = Codec::new(row);
             let transformer = Arc::new(Identity);
-            let decoder = Arc::new(StoredDecoder {
-                codec: codec.clone(),
-                transformer,
-            });
+            let decoder = Arc::new(StoredDecoder::new(codec.clone(), transformer));
             let lessor = lessor.clone();
             let store = Underlying::new(engine.clone(), keys.clone(), decoder, lessor, None);
             let storage = Arc::new(store);

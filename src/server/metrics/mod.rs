@@ -25,7 +25,11 @@ pub struct Measures {
     in_flight: Arc<InFlight>,
     house: Option<House>,
     threads: Mutex<Vec<Arc<WatchMeters>>>,
+    further: Option<FurtherLines>,
 }
+
+/// Lines of the page that others make anew whenever it is asked for.
+pub type FurtherLines = Box<dyn Fn() -> String + Send + Sync>;
 
 impl Measures {
     /// Measures of this daemon. Without a page nothing is shown; without a house, none of its
@@ -41,7 +45,13 @@ impl Measures {
             in_flight,
             house,
             threads: Mutex::new(Vec::new()),
+            further: None,
         }
+    }
+
+    /// The same with further lines.
+    pub fn with_lines(self, further: Option<FurtherLines>) -> Measures {
+        Measures { further, ..self }
     }
 
     /// The watches of one more thread.
@@ -56,7 +66,8 @@ impl Measures {
         self.collect();
         let sizes = watches::collect(&self.threads.lock());
         let page = self.page.as_ref().map(PrometheusHandle::render);
-        page.unwrap_or_default() + &sizes
+        let further = self.further.as_ref().map(|lines| lines());
+        page.unwrap_or_default() + &sizes + &further.unwrap_or_default()
     }
 
     /// Brings everything that is counted elsewhere up to date.

@@ -11,7 +11,7 @@ use crate::server::discovery::Discovery;
 use crate::server::filters::in_flight::{InFlight, InFlightLimits};
 use crate::server::health::Health;
 use crate::server::heavy::HeavyWork;
-use crate::server::metrics::Measures;
+use crate::server::metrics::{FurtherLines, Measures};
 use crate::server::openapi::OpenApi;
 use crate::server::respond::KeptRuns;
 use crate::storage::rewrite::Rewriter;
@@ -52,6 +52,8 @@ pub struct SharedParts {
     pub rewriter: Rewriter,
     /// The metrics' page; without one `/metrics` is empty.
     pub metrics: Option<PrometheusHandle>,
+    /// Further lines of that page.
+    pub metrics_lines: Option<FurtherLines>,
     /// Where clients reach the server, as `host:port` (API-22).
     pub address: String,
     /// Where large bodies and objects are worked on.
@@ -71,7 +73,8 @@ impl Shared {
                 parts.metrics,
                 Arc::clone(&in_flight),
                 Some(parts.house.clone()),
-            ),
+            )
+            .with_lines(parts.metrics_lines),
             catalog: parts.catalog,
             authenticator: parts.authenticator,
             health: parts.health,

@@ -33,6 +33,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
         house: stored.house,
         rewriter: Rewriter::default(),
         metrics: None,
+        metrics_lines: None,
         address: "127.0.0.1:6443".to_owned(),
         heavy: HeavyWork::start().expect("threads"),
         limits,

@@ -114,9 +114,7 @@ impl Cached {
     /// A state that shows every write acknowledged before the call (LI-20, WA-12).
     async fn consistent(&self) -> Result<Fresh, StorageError> {
         let prefix = self.prefix();
-        let position = self.store.engine.current(&prefix).await;
-        let position =
-            position.map_err(|error| self.store.engine_fault(&prefix.to_string(), error))?;
+        let position = self.store.position(&prefix).await?;
         self.reach(position, position.prefix_revision, position.revision)
             .await
     }
@@ -312,7 +310,6 @@ impl Cached {
     }
 
     fn unreadable(&self, error: &DecodeError) -> StorageError {
-        self.store.metrics.decode_error();
         let kind = StorageErrorKind::Internal(error.to_string());
         self.store.fault(&error.key, kind)
     }
@@ -324,12 +321,7 @@ impl Cached {
     ) -> Result<StartPoint, StorageError> {
         let after = match request.asked {
             Asked::At(revision) => revision,
-            Asked::Unset => {
-                let position = self.store.engine.current(&self.prefix()).await;
-                position
-                    .map_err(|error| self.store.engine_fault(&prefix.to_string(), error))?
-                    .revision
-            }
+            Asked::Unset => self.store.position(&self.prefix()).await?.revision,
             Asked::Any => self.any_state()?.revision,
         };
         if after >= self.cacher.ring_floor() {

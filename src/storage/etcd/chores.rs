@@ -126,9 +126,9 @@ async fn watch_size(shared: Arc<Shared>, every: Duration) {
             Some((_, member)) => size_of(member).await,
             None => None,
         };
-        if let Some(bytes) = size {
-            shared.database_bytes.store(bytes, Ordering::Relaxed);
-        }
+        // What it was is no answer to what it is (ME-11).
+        let known = size.unwrap_or_default();
+        shared.database_bytes.store(known, Ordering::Relaxed);
         // A server that does not answer yet will soon.
         let pause = if size.is_some() {
             every

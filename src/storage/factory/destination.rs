@@ -234,10 +234,19 @@ impl Decision<'_> {
 }
 
 fn requested(resource: &GroupResource) -> GroupResource {
-    let named = (resource.group.as_str(), resource.resource.as_str());
-    let renamed = REQUESTED_AS.iter().find(|[from, _]| *from == named);
-    match renamed {
-        Some([_, (group, name)]) => GroupResource::new(group, name),
+    match renamed(&resource.group, &resource.resource) {
+        Some((group, name)) => GroupResource::new(group, name),
         None => resource.clone(),
     }
+}
+
+/// The group and the plural that a row is measured as: of what was requested (SF-42).
+pub(super) fn measured_as(definition: &ResourceDefinition) -> (&'static str, &'static str) {
+    let own = (definition.group, definition.plural);
+    renamed(own.0, own.1).unwrap_or(own)
+}
+
+fn renamed(group: &str, name: &str) -> Option<(&'static str, &'static str)> {
+    let renamed = REQUESTED_AS.iter().find(|[from, _]| *from == (group, name));
+    renamed.map(|[_, to]| *to)
 }

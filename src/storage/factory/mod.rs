@@ -26,7 +26,7 @@ use super::codec::{Codec, StoredForm, TypeName};
 use super::transformer::TransformerSource;
 use super::underlying::StoredDecoder;
 use crate::api::resource::ResourceDefinition;
-use destination::Decision;
+use destination::{Decision, measured_as};
 
 /// Why resources can't be stored as they are configured to be.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -154,10 +154,9 @@ impl StorageFactory {
                 decorator: destination.decorator.clone(),
             };
             let GroupResource { group, resource } = &destination.requested;
-            let decoder = StoredDecoder {
-                codec: Codec::new(definition).stored_as(form),
-                transformer: transformers.transformer_for(group, resource),
-            };
+            let codec = Codec::new(definition).stored_as(form);
+            let transformer = transformers.transformer_for(group, resource);
+            let decoder = StoredDecoder::measured_as(measured_as(definition), codec, transformer);
             Ok(StoragePlan {
                 definition,
                 engine: engines.engine(&destination.back_end)?,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actors::engine::{Key, Revision};
 use actors::object::Decode;
 use bytes::Bytes;
+use metrics_exporter_prometheus::PrometheusBuilder;
 
 use super::options::{ResourceOverride, VersionOverride};
 use super::*;
@@ -461,7 +462,18 @@ fn plans_have_the_engine_of_their_back_end_and_the_transformer_of_whom_they_name
         "there is no engine for the back end override-0"
     );
     let engines = engines.with("override-0", other.clone());
-    for plan in factory.plans(&engines, &Asked).unwrap() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let planning = || factory.plans(&engines, &Asked).unwrap();
+    let plans = metrics::with_local_recorder(&recorder, planning);
+    // Both groups are measured as the one that is named.
+    let page = recorder.handle().render();
+    assert!(page.contains(r#"{group="",resource="events"} 0"#), "{page}");
+    assert!(
+        page.contains(r#"{group="apps",resource="deployments"} 0"#),
+        "{page}"
+    );
+    assert!(!page.contains("events.k8s.io"), "{page}");
+    for plan in plans {
         let is_other = plan.definition().plural == "events";
         let engine: *const () = Arc::as_ptr(&plan.engine).cast();
         let expected: *const () = match is_other {

@@ -79,10 +79,10 @@ impl Stage {
     }
 
     fn store(&self) -> Underlying {
-        let decoder = StoredDecoder {
-            codec: Codec::new(&CONFIGMAPS),
-            transformer: self.encryption.transformer_for("", "configmaps"),
-        };
+        let decoder = StoredDecoder::new(
+            Codec::new(&CONFIGMAPS),
+            self.encryption.transformer_for("", "configmaps"),
+        );
         let keys = Keys::new("/registry", "configmaps").unwrap();
         let engine: Arc<dyn Engine> = self.engine.clone();
         let lessor = LessorHandle::new(engine.clone(), LeaseReuse::default());

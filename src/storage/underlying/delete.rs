@@ -1,6 +1,7 @@
 //! Delete (ST-40..46).
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use actors::engine::{At, Change, Expect, Key, Mutation, Origin, Outcome};
 use actors::object::CachedObject;
@@ -50,7 +51,9 @@ impl Underlying {
     ) -> Result<bool, StorageError> {
         let key = self.keys.object(key)?;
         loop {
+            let started = Instant::now();
             let answer = self.engine.get(key.clone(), At::Latest).await;
+            self.metrics.request("get", started, answer.is_ok());
             let answer = answer.map_err(|error| self.engine_fault(&key.to_text(), error))?;
             let Some(item) = answer.item else {
                 return Ok(false);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use actors::engine::{At, EngineError, Prefix, RangeRequest, RangeResponse, Revision};
+use actors::engine::{At, EngineError, Key, Prefix, RangeRequest, RangeResponse, Revision};
 use actors::object::CachedObject;
 
 use super::Underlying;
@@ -88,6 +88,7 @@ pub(in crate::storage) fn token_after(prefix: &Prefix, key: &[u8], revision: Rev
 }
 
 /// A page while it fills.
+#[derive(Default)]
 struct Page {
     items: Vec<Arc<CachedObject>>,
     fetched: usize,
@@ -107,8 +108,11 @@ impl Underlying {
         }
         let prefix = self.keys.below(&request.key)?;
         let plan = plan(&request, &prefix).map_err(|kind| self.fault(&request.key, kind))?;
-        let page = self.fill(&request, &prefix, &plan).await?;
+        let mut page = Page::default();
+        let filled = self.fill(&mut page, &request, &prefix, &plan).await;
+        // One that failed is counted, too (ME-14).
         self.metrics.store_list(page.fetched, page.items.len());
+        filled?;
         let more = page.remaining > 0;
         let continue_token = more.then(|| token_after(&prefix, &page.last, page.revision));
         let counts = more && request.predicate.identity().is_empty();
@@ -124,17 +128,11 @@ impl Underlying {
     /// keys remain; with selectors pages double in size (LI-12).
     async fn fill(
         &self,
+        page: &mut Page,
         request: &ListRequest,
         prefix: &Prefix,
         plan: &Plan,
-    ) -> Result<Page, StorageError> {
-        let mut page = Page {
-            items: Vec::new(),
-            fetched: 0,
-            last: Vec::new(),
-            remaining: 0,
-            revision: Revision::ZERO,
-        };
+    ) -> Result<(), StorageError> {
         let (mut at, mut start) = (plan.at, plan.start.clone());
         let mut keys = request.limit;
         loop {
@@ -163,11 +161,11 @@ impl Underlying {
                 }
                 if request.limit > 0 && page.items.len() == request.limit {
                     page.remaining = answer.count.saturating_sub(index as u64 + 1);
-                    return Ok(page);
+                    return Ok(());
                 }
             }
             if answer.count <= read {
-                return Ok(page);
+                return Ok(());
             }
             let mut next = page.last.clone();
             next.push(0);
@@ -215,6 +213,29 @@ impl Underlying {
     /// A list of the one object at a key (RG-2); tokens mean nothing here (LI-31).
     async fn list_one(&self, request: ListRequest) -> Result<ObjectList, StorageError> {
         let key = self.keys.object(&request.key)?;
+        let found = self.find(&request, &key).await;
+        let fetched = matches!(found, Ok((Some(_), _)));
+        let mut list = found.map(|(object, revision)| ObjectList {
+            revision,
+            items: object.into_iter().collect(),
+            continue_token: None,
+            remaining_item_count: None,
+        });
+        if let Ok(list) = &mut list {
+            let matches = |object: &Arc<CachedObject>| request.predicate.matches(object);
+            list.items.retain(matches);
+        }
+        let returned = list.as_ref().map_or(0, |list| list.items.len());
+        self.metrics.store_list(usize::from(fetched), returned);
+        list
+    }
+
+    /// The object at a key, and the revision that the state asked for has.
+    async fn find(
+        &self,
+        request: &ListRequest,
+        key: &Key,
+    ) -> Result<(Option<Arc<CachedObject>>, Revision), StorageError> {
         let (at, not_older_than) = match (request.asked, request.version_match) {
             (Asked::At(revision), Some(VersionMatch::Exact)) => {
                 (At::Revision(revision), Some(revision))
@@ -230,21 +251,10 @@ impl Underlying {
             self.check_reached(&key.to_text(), wanted, answer.revision, 0)?;
         }
         let object = answer.item.map(|item| self.object_of(&item)).transpose()?;
-        let fetched = usize::from(object.is_some());
-        let items: Vec<_> = object
-            .into_iter()
-            .filter(|object| request.predicate.matches(object))
-            .collect();
-        self.metrics.store_list(fetched, items.len());
         let revision = match at {
             At::Latest => answer.revision,
             At::Revision(revision) => revision,
         };
-        Ok(ObjectList {
-            revision,
-            items,
-            continue_token: None,
-            remaining_item_count: None,
-        })
+        Ok((object, revision))
     }
 }

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use actors::engine::{At, Change, Engine, Event, Expect, KeyValue, LeaseId, Mutation, Outcome};
-use actors::engine::{EngineError, Key, Origin, RangeRequest, Revision};
+use actors::engine::{
+    EngineError, FeedProgress, Key, Origin, Position, Prefix, RangeRequest, Revision,
+};
 use actors::lessor::LessorHandle;
 use actors::object::{CachedObject, Decode, DecodeError};
 use actors::writer::WriterHandle;
@@ -57,6 +59,40 @@ pub struct StoredDecoder {
     pub codec: Codec,
     /// Its transformer.
     pub transformer: Arc<dyn Transformer>,
+    metrics: Metrics,
+}
+
+impl StoredDecoder {
+    /// The decoder of a resource, which is measured under its own name.
+    pub fn new(codec: Codec, transformer: Arc<dyn Transformer>) -> StoredDecoder {
+        let definition = codec.definition();
+        let measured_as = (definition.group, definition.plural);
+        StoredDecoder::measured_as(measured_as, codec, transformer)
+    }
+
+    /// The same, measured under this group and plural (SF-42).
+    pub fn measured_as(
+        (group, resource): (&'static str, &'static str),
+        codec: Codec,
+        transformer: Arc<dyn Transformer>,
+    ) -> StoredDecoder {
+        StoredDecoder {
+            codec,
+            transformer,
+            metrics: Metrics::new(group, resource),
+        }
+    }
+
+    /// The object of a value's plain bytes; whoever asks, what fails is counted.
+    fn decode_plain(
+        &self,
+        key: &Key,
+        revision: Revision,
+        plain: &[u8],
+    ) -> Result<CachedObject, Undecoded> {
+        let decoded = self.codec.decode_stored(key, revision, plain);
+        decoded.inspect_err(|_| self.metrics.decode_error())
+    }
 }
 
 impl Decode for StoredDecoder {
@@ -74,7 +110,7 @@ impl Decode for StoredDecoder {
                 revision,
                 reason: error.reason,
             })?;
-        self.codec.decode(key, revision, &plain)
+        Ok(self.decode_plain(key, revision, &plain)?)
     }
 }
 
@@ -130,12 +166,11 @@ impl Underlying {
         lessor: LessorHandle,
         writers: Option<WriterHandle>,
     ) -> Underlying {
-        let metrics = Metrics::new(decoder.codec.definition());
         Underlying {
             engine,
             keys,
+            metrics: decoder.metrics.clone(),
             decoder,
-            metrics,
             lessor,
             writers,
             lineage: Arc::default(),
@@ -150,6 +185,17 @@ impl Underlying {
         {
             writers.forget_all().await;
         }
+    }
+
+    /// How far the store is. Where it has to be asked that counts as a read (ST-70, ME-70); an
+    /// engine in this process knows by itself.
+    pub(super) async fn position(&self, prefix: &Prefix) -> Result<Position, StorageError> {
+        let started = Instant::now();
+        let answer = self.engine.current(prefix).await;
+        if self.engine.feed_progress() != FeedProgress::Immediate {
+            self.metrics.request("get", started, answer.is_ok());
+        }
+        answer.map_err(|error| self.engine_fault(&prefix.to_string(), error))
     }
 
     pub(super) fn fault(&self, key: &str, kind: StorageErrorKind) -> StorageError {
@@ -190,9 +236,8 @@ impl Underlying {
         revision: Revision,
         plain: &Bytes,
     ) -> Result<Arc<CachedObject>, StorageError> {
-        let decoded = self.decoder.codec.decode_stored(key, revision, plain);
+        let decoded = self.decoder.decode_plain(key, revision, plain);
         decoded.map(Arc::new).map_err(|undecoded| {
-            self.metrics.decode_error();
             let text = undecoded.to_string();
             let kind = match undecoded {
                 Undecoded::Unreadable(_) => StorageErrorKind::Unreadable(text),

@@ -267,10 +267,7 @@ mod tests {
     }
 
     fn store(engine: &Arc<MemoryEngine>) -> Underlying {
-        let decoder = StoredDecoder {
-            codec: Codec::new(&CONFIGMAPS),
-            transformer: Arc::new(Rotated),
-        };
+        let decoder = StoredDecoder::new(Codec::new(&CONFIGMAPS), Arc::new(Rotated));
         let keys = Keys::new("/registry", "configmaps").unwrap();
         let lessor = LessorHandle::new(engine.clone(), LeaseReuse::default());
         Underlying::new(engine.clone(), keys, Arc::new(decoder), lessor, None)

@@ -158,10 +158,7 @@ impl Underlying {
             Asked::At(revision) => Ok(revision),
             Asked::Unset | Asked::Any => {
                 let prefix = self.keys.resource_prefix();
-                let answer = self.engine.current(&prefix).await;
-                Ok(answer
-                    .map_err(|error| self.engine_fault(&prefix.to_string(), error))?
-                    .revision)
+                Ok(self.position(&prefix).await?.revision)
             }
         }
     }
