@@ -2,6 +2,7 @@
 
 use crate::config::{Config, StorageMediaType};
 use crate::registry::DEFINITIONS;
+use crate::storage::Root;
 use crate::storage::codec::MediaType;
 use crate::storage::factory::options::{ResourceOverride, VersionOverride};
 use crate::storage::factory::{
@@ -32,7 +33,7 @@ pub fn storage_factory(config: &Config) -> Result<StorageFactory, FactoryError> 
         },
     });
     let options = StorageOptions {
-        root: config.etcd_prefix.clone(),
+        root: Root::from(config.etcd_prefix.as_str()),
         servers: super::stores::base_servers(config),
         media_type: match config.storage_media_type {
             StorageMediaType::Json => MediaType::Json,

@@ -30,6 +30,7 @@ use crate::server::heavy::HeavyWork;
 use crate::server::listener::{BindError, MetricsListener, Running, Server};
 use crate::server::service::{Service, Shared, SharedParts};
 use crate::server::tls::{Tls, TlsError};
+use crate::storage::Root;
 use crate::storage::census::{self, Census};
 use crate::storage::embedded::OpenError;
 use crate::storage::embedded::disk::Directory;
@@ -317,7 +318,8 @@ fn understood(config: &Config) -> Result<(Encryption, StorageFactory), StartErro
 fn assemble(config: &Config, plans: &[StoragePlan], house: &House) -> Catalog {
     let plans = plans.iter();
     let storages = plans.map(|plan| (plan.definition(), plan.build(house)));
-    Catalog::assemble(&config.etcd_prefix, config.event_ttl.0, storages.collect())
+    let root = Root::from(config.etcd_prefix.as_str());
+    Catalog::assemble(root, config.event_ttl.0, storages.collect())
 }
 
 /// What the Cachers need of the resources that have one.

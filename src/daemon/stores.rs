@@ -8,6 +8,7 @@ use actors::engine::{Engine, Health as EngineHealth};
 use super::StartError;
 use crate::config::{Config, StorageBackend};
 use crate::server::health::Check;
+use crate::storage::Root;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
 use crate::storage::etcd::{ConnectError, EtcdEngine, EtcdOptions, Probe, TlsFiles};
@@ -175,7 +176,7 @@ fn tls_files(config: &Config) -> TlsFiles {
 fn etcd_options(config: &Config, servers: &[String]) -> EtcdOptions {
     EtcdOptions {
         tls: tls_files(config),
-        root: crate::storage::keys::root(&config.etcd_prefix),
+        root: Root::from(config.etcd_prefix.as_str()).to_string(),
         compaction_interval: config.etcd_compaction_interval.0,
         size_every: config.etcd_db_metric_poll_interval.0,
         health_timeout: config.etcd_healthcheck_timeout.0,

@@ -14,7 +14,7 @@ use super::store::{RegistryStore, Shared};
 use crate::admission::lifecycle::NamespaceLifecycle;
 use crate::admission::{Admission, Plugin};
 use crate::api::resource::ResourceDefinition;
-use crate::storage::ResourceStorage;
+use crate::storage::{ResourceStorage, Root};
 
 /// Every resource, in the order of [`GROUPS`] and by name within a group.
 pub static DEFINITIONS: &[&ResourceDefinition] = &[
@@ -62,7 +62,7 @@ impl Catalog {
     /// The catalog of these rows over their storages; `root` is where physical keys begin, and
     /// events are kept for so long (zero is for ever).
     pub fn assemble(
-        root: &str,
+        root: impl Into<Root>,
         event_ttl: Duration,
         storages: Vec<(&'static ResourceDefinition, ResourceStorage)>,
     ) -> Catalog {
@@ -75,7 +75,7 @@ impl Catalog {
         });
         let shared = Shared {
             admission: Admission::new(lifecycle.into_iter().collect()),
-            root: root.to_owned(),
+            root: root.into(),
             event_ttl,
             ..Shared::default()
         };

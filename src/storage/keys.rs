@@ -1,5 +1,9 @@
 //! Keys of the storage interface, relative to a prefix, and the physical keys below it (ST-2..5).
 
+use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
+
 use actors::engine::{Key, Prefix};
 
 use super::{StorageError, StorageErrorKind};
@@ -7,21 +11,66 @@ use super::{StorageError, StorageErrorKind};
 /// Where a resource lives: the store's root and the resource's place below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
-    /// `/registry/`: begins and ends with one slash (ST-4).
-    root: String,
+    /// `/registry/` (ST-4).
+    root: Root,
     /// `/configmaps`: what every key of the resource begins with.
     resource: String,
 }
 
-/// Where all keys begin: with one slash at each end and single ones between (ST-4).
-pub fn root(configured: &str) -> String {
-    let parts: Vec<&str> = configured
-        .split('/')
-        .filter(|part| !part.is_empty())
-        .collect();
-    match parts.is_empty() {
-        true => "/".to_owned(),
-        false => format!("/{}/", parts.join("/")),
+/// Where all keys begin: with one slash at each end and single ones between, cleaned as Go's
+/// `path.Clean` does (ST-4). However it is made, it is clean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root(String);
+
+impl Default for Root {
+    /// Nothing before the relative keys but their slash.
+    fn default() -> Root {
+        Root::from("/")
+    }
+}
+
+impl From<&str> for Root {
+    fn from(configured: &str) -> Root {
+        let mut parts: Vec<&str> = Vec::new();
+        for part in configured.split('/') {
+            match part {
+                "" | "." => {}
+                // There is nothing above the first slash.
+                ".." => _ = parts.pop(),
+                part => parts.push(part),
+            }
+        }
+        match parts.is_empty() {
+            true => Root("/".to_owned()),
+            false => Root(format!("/{}/", parts.join("/"))),
+        }
+    }
+}
+
+impl FromStr for Root {
+    type Err = Infallible;
+
+    fn from_str(configured: &str) -> Result<Root, Infallible> {
+        Ok(Root::from(configured))
+    }
+}
+
+impl From<&Root> for Root {
+    fn from(root: &Root) -> Root {
+        root.clone()
+    }
+}
+
+impl Root {
+    /// The physical key, or prefix, of a relative one.
+    pub fn physical(&self, key: &str) -> String {
+        format!("{}{}", self.0, key.strip_prefix('/').unwrap_or(key))
+    }
+}
+
+impl fmt::Display for Root {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
     }
 }
 
@@ -31,29 +80,25 @@ impl Keys {
     ///
     /// # Errors
     /// When the resource's place is empty (ST-5).
-    pub fn new(root: &str, key_prefix: &str) -> Result<Keys, StorageError> {
+    pub fn new(root: impl Into<Root>, key_prefix: &str) -> Result<Keys, StorageError> {
         let place = key_prefix.trim_matches('/');
         if place.is_empty() {
             return Err(invalid("", "the resource's key prefix is empty"));
         }
         Ok(Keys {
-            root: self::root(root),
+            root: root.into(),
             resource: format!("/{place}"),
         })
     }
 
     /// The physical prefix of everything in the store.
     pub fn root_prefix(&self) -> Prefix {
-        Prefix::new(&self.root)
+        Prefix::new(self.root.to_string())
     }
 
     /// The physical prefix of all the resource's objects.
     pub fn resource_prefix(&self) -> Prefix {
-        Prefix::new(format!(
-            "{}{}/",
-            self.root,
-            self.resource.trim_start_matches('/')
-        ))
+        Prefix::new(self.root.physical(&format!("{}/", self.resource)))
     }
 
     /// The resource's relative prefix, `/configmaps`.
@@ -67,7 +112,7 @@ impl Keys {
     /// For keys that break ST-2.
     pub fn object(&self, key: &str) -> Result<Key, StorageError> {
         self.check(key)?;
-        Ok(Key::new(self.physical(key)))
+        Ok(Key::new(self.root.physical(key)))
     }
 
     /// The physical prefix of everything below a key, which gets a closing slash.
@@ -81,11 +126,7 @@ impl Keys {
             format!("{key}/")
         };
         self.check(&key)?;
-        Ok(Prefix::new(self.physical(&key)))
-    }
-
-    fn physical(&self, key: &str) -> String {
-        format!("{}{}", self.root, key.strip_prefix('/').unwrap_or(key))
+        Ok(Prefix::new(self.root.physical(&key)))
     }
 
     fn check(&self, key: &str) -> Result<(), StorageError> {
@@ -127,6 +168,25 @@ mod tests {
                 keys.object("/pods/a").unwrap(),
                 Key::new("/custom/prefix/pods/a")
             );
+        }
+    }
+
+    #[test]
+    fn the_root_is_cleaned_as_a_path_of_go_is_st_4() {
+        for (configured, clean) in [
+            ("/registry", "/registry/"),
+            ("./registry", "/registry/"),
+            ("/a/../b", "/b/"),
+            ("a/./b//c/..", "/a/b/"),
+            ("../../a", "/a/"),
+            ("/a/..", "/"),
+            ("", "/"),
+            ("/", "/"),
+            ("/a../.b/...", "/a../.b/.../"),
+        ] {
+            let root: Root = configured.parse().unwrap();
+            assert_eq!(root.to_string(), clean, "{configured}");
+            assert_eq!(root.physical("/pods/a"), format!("{clean}pods/a"));
         }
     }
 

@@ -36,6 +36,7 @@ use crate::api::object::Object;
 use crate::api::status::Status;
 
 pub use self::finishing::{Finishing, Hold};
+pub use self::keys::Root;
 pub use crate::api::version::{Asked, Preconditions, VersionMatch};
 
 /// A read of one object.

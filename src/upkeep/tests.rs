@@ -191,7 +191,7 @@ fn cached_fixture() -> (Fixture, House) {
 fn hooked_fixture(hook: impl Fn(ResourceStorage) -> ResourceStorage) -> (Fixture, House) {
     let engine: Arc<dyn Engine> = MemoryEngine::new();
     let options = StorageOptions {
-        root: ROOT.to_owned(),
+        root: ROOT.into(),
         ..StorageOptions::default()
     };
     let factory = StorageFactory::new(options, DEFINITIONS).expect("a factory");

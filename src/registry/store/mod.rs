@@ -16,7 +16,7 @@ use crate::api::patch::Patch;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::storage::codec::{Codec, object_of};
-use crate::storage::{Storage, StorageError};
+use crate::storage::{Root, Storage, StorageError};
 
 mod create;
 mod delete;
@@ -36,8 +36,8 @@ pub struct Shared {
     pub creations: Creations,
     /// Whether the finalizers of propagation policies are served by anybody.
     pub collector: Collector,
-    /// Where the store's keys begin: `/registry`.
-    pub root: String,
+    /// Where the store's keys begin.
+    pub root: Root,
     /// How long events are kept; zero is for ever.
     pub event_ttl: Duration,
 }

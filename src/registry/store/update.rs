@@ -223,7 +223,7 @@ impl Updating<'_> {
             return Err(Box::new(Status::not_found(definition, self.name)));
         }
         if !object.uid().is_empty() {
-            let key = format!("{}{}", store.shared.root, self.key);
+            let key = store.shared.root.physical(self.key);
             let text = format!(
                 "Precondition failed: UID in precondition: {}, UID in object meta: ",
                 object.uid()

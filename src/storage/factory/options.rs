@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::storage::Root;
 use crate::storage::codec::{Decorator, MediaType, TypeName};
 
 /// Where everything below is kept unless configured otherwise (KV-1, SF-3).
@@ -127,7 +128,7 @@ pub(super) fn named(group: &str) -> &str {
 #[derive(Clone, Debug)]
 pub struct StorageOptions {
     /// What every key begins with (ST-4).
-    pub root: String,
+    pub root: Root,
     /// The servers that keep what has none of its own; none where the daemon keeps it itself.
     pub servers: Vec<String>,
     /// The form that objects are stored in.
@@ -148,7 +149,7 @@ pub struct StorageOptions {
 impl Default for StorageOptions {
     fn default() -> StorageOptions {
         StorageOptions {
-            root: DEFAULT_ROOT.to_owned(),
+            root: Root::from(DEFAULT_ROOT),
             servers: Vec::new(),
             media_type: MediaType::Json,
             watch_cache: true,

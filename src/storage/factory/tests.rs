@@ -110,7 +110,7 @@ fn by_default_everything_is_cached_json_in_one_store_sf_3_sf_7_kv_1() {
 #[test]
 fn what_a_resource_has_for_itself_wins_over_its_group_and_that_over_all_sf_40_kv_4() {
     let options = StorageOptions {
-        root: "custom//place/".to_owned(),
+        root: "custom//./place/x/..".into(),
         servers: servers(&["http://base"]),
         overrides: vec![
             kept_by("apps", "deployments", &["http://c", "http://b"]),
