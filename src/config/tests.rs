@@ -256,7 +256,7 @@ fn metrics_can_be_switched_off() {
     assert!(Config::load(clash, None).is_err());
 }
 
-/// SF-4, SF-9 to SF-13: the flags of kube-apiserver that are about etcd, with its defaults.
+/// The flags of kube-apiserver that are about etcd, with its defaults.
 #[test]
 fn the_flags_about_etcd_are_kube_apiservers_sf_4() {
     let config = Config::load(Settings::default(), None).unwrap();
