@@ -196,8 +196,8 @@ settings! {
         StorageVersions::default();
 
     /// Whether resources have caches that serve lists and watches. Without them everything is read
-    /// from the store, which costs more; watches get no bookmark but the one that ends their initial
-    /// events, and lists at resourceVersion=0 heed their limit.
+    /// from the store, which costs more; watches get no bookmark but the one that ends their
+    /// initial events, and lists at resourceVersion=0 heed their limit.
     /// [default: true]
     watch_cache: Switch ["BOOL"]
         {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
