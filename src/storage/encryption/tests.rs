@@ -299,9 +299,11 @@ fn a_reload_exchanges_what_was_handed_out_and_nothing_when_the_file_is_wrong_en_
     let encryption = file.load();
     let old = written(&encryption);
     assert_eq!(encryption.reload(), Ok(Reload::Unchanged));
+    assert_eq!(encryption.generation(), 0);
 
     file.write(&entry("secrets", &["aesgcm:new=2,old=1"]));
     assert_eq!(encryption.reload(), Ok(Reload::Reloaded));
+    assert_eq!(encryption.generation(), 1);
     assert_eq!(stale(&encryption, &old), Ok(true));
     let new = written(&encryption);
     assert!(new.starts_with(b"k8s:enc:aesgcm:v1:new:"));
@@ -315,6 +317,7 @@ fn a_reload_exchanges_what_was_handed_out_and_nothing_when_the_file_is_wrong_en_
     }
     std::fs::remove_file(&file.path).unwrap();
     assert!(encryption.reload().is_err());
+    assert_eq!(encryption.generation(), 1);
 
     // A resource without a rule gets one, and the other way round.
     file.write(&entry("pods", &["identity"]));
