@@ -65,6 +65,8 @@ def text(data):
 def make():
     lengths = {"aesgcm": [16, 24, 32], "aescbc": [16, 24, 32], "secretbox": [32]}
     plains = [b"", b"a", b"sixteen bytes ok", '{"kind":"Secret","data":"ünïcode"}'.encode(), bytes(range(256)) * 4]
+    # Around the ends of blocks: what aescbc decrypts must be an object.
+    plains += [b'{"a":"%s"}' % (b"x" * length) for length in (0, 7, 8, 9, 1000)]
     for provider, sizes in lengths.items():
         for size in sizes:
             for index, plain in enumerate(plains):
