@@ -117,7 +117,7 @@ settings! {
 
     /// File of users and their tokens, a line each: token,user,uid,"group1,group2". Daemons that
     /// share it know the same users; members of system:masters may do everything. Read again on
-    /// SIGHUP.
+    /// SIGHUP. Refused when others than its owner can write it, or when its quotes don't match.
     /// [default: none]
     token_auth_file: FilePath ["FILE"] = FilePath::unset();
 
