@@ -166,6 +166,7 @@ async fn added(cluster: &Cluster, daemon: &Daemon, rate: f64, time: Duration) {
             .map(|_| daemon.target().client_over(Protocol::Http2))
             .collect(),
     );
+    let mut means = Means::default();
     let mut connections = Vec::new();
     for _ in 0..CLIENTS {
         let connection = Etcd::connect(cluster.urls(), None).await.unwrap();
@@ -184,6 +185,7 @@ async fn added(cluster: &Cluster, daemon: &Daemon, rate: f64, time: Duration) {
             }
         });
         direct.extend(writing.await);
+        let before = Means::take(daemon).await;
         let clients = clients.clone();
         let writing = paced(rate, time / (2 * TURNS as u32), |number| {
             let clients = clients.clone();
@@ -196,6 +198,7 @@ async fn added(cluster: &Cluster, daemon: &Daemon, rate: f64, time: Duration) {
             }
         });
         through.extend(writing.await);
+        means.add(&before, &Means::take(daemon).await);
     }
     println!("  at {rate:.0} writes a second, {CLIENTS} clients:");
     for (share, name, wanted) in [(0.5, "p50", "< 0.3"), (0.99, "p99", "")] {
@@ -203,6 +206,69 @@ async fn added(cluster: &Cluster, daemon: &Daemon, rate: f64, time: Duration) {
         figure(&format!("{name} of etcd alone"), etcds, "ms", "");
         figure(&format!("{name} through the daemon"), ours, "ms", "");
         figure(&format!("{name} added"), ours - etcds, "ms", wanted);
+    }
+    let (request, store) = (means.request.each(), means.store.each());
+    figure("mean of etcd alone", direct.mean(), "ms", "");
+    figure("mean through the daemon", through.mean(), "ms", "");
+    figure(
+        "of it from request to answer, in the daemon",
+        request,
+        "ms",
+        "",
+    );
+    figure("of it from a call of etcd's to its answer", store, "ms", "");
+}
+
+/// A sum of durations in seconds, and of how many.
+#[derive(Clone, Copy, Default)]
+struct Total {
+    seconds: f64,
+    count: f64,
+}
+
+impl Total {
+    /// Adds what came between two readings.
+    fn add(&mut self, before: Total, after: Total) {
+        self.seconds += after.seconds - before.seconds;
+        self.count += after.count - before.count;
+    }
+
+    /// The mean in milliseconds.
+    fn each(self) -> f64 {
+        self.seconds / self.count * 1e3
+    }
+}
+
+/// Where the time of creates went, as the daemon's own histograms tell.
+#[derive(Default)]
+struct Means {
+    request: Total,
+    store: Total,
+}
+
+impl Means {
+    async fn take(daemon: &Daemon) -> Means {
+        let page = daemon.client().call(Call::get("/metrics")).await.text();
+        let sum = |name: &str, label: &str| {
+            let lines = page
+                .lines()
+                .filter(|line| line.starts_with(&format!("{name}{{")) && line.contains(label));
+            let values = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+            values.sum::<f64>()
+        };
+        let total = |name: &str, label: &str| Total {
+            seconds: sum(&format!("{name}_sum"), label),
+            count: sum(&format!("{name}_count"), label),
+        };
+        Means {
+            request: total("apiserver_request_duration_seconds", r#"verb="POST""#),
+            store: total("etcd_request_duration_seconds", r#"operation="create""#),
+        }
+    }
+
+    fn add(&mut self, before: &Means, after: &Means) {
+        self.request.add(before.request, after.request);
+        self.store.add(before.store, after.store);
     }
 }
 

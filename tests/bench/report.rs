@@ -44,6 +44,12 @@ impl Durations {
         self.0.len()
     }
 
+    /// In milliseconds.
+    pub fn mean(&self) -> f64 {
+        let sum: Duration = self.0.iter().sum();
+        sum.as_secs_f64() * 1e3 / self.0.len() as f64
+    }
+
     /// The value below which this share lies, in milliseconds.
     pub fn percentile(&mut self, share: f64) -> f64 {
         self.0.sort_unstable();
