@@ -494,7 +494,8 @@ pub trait Engine: Send + Sync + 'static {
 
     /// A number that changes when the store turns out to have lost revisions that it had shown, or
     /// to be another one altogether: whatever was remembered of it is void then. Its feeds end
-    /// with [`EngineError::Compacted`].
+    /// with [`EngineError::Compacted`]; who opens one looks at the lineage afterwards, for
+    /// the revision to go on from may be of the one before.
     fn lineage(&self) -> u64 {
         0
     }

@@ -53,6 +53,8 @@ pub type Stored<'a> = Result<&'a Arc<CachedObject>, &'a Arc<DecodeError>>;
 pub struct Snapshot {
     /// Everything of this resource up to here is in it, and nothing newer.
     pub revision: Revision,
+    /// The lineage of the store that it shows: a revision of another one is another state.
+    pub lineage: u64,
     pub(crate) objects: OrdSet<Filed>,
     pub(crate) bytes: u64,
     pub(crate) last_event: Revision,
@@ -71,12 +73,18 @@ impl Snapshot {
         let bytes = objects.iter().map(|filed| filed.0.wire.len() as u64).sum();
         Snapshot {
             revision,
+            lineage: 0,
             objects,
             bytes,
             // Not known any better: the newest event before the list may have been a delete.
             last_event: revision,
             unreadable: OrdMap::new(),
         }
+    }
+
+    /// As read from a store of this lineage.
+    pub(crate) fn of_lineage(self, lineage: u64) -> Snapshot {
+        Snapshot { lineage, ..self }
     }
 
     /// With these values, which are stored and can't be read.

@@ -66,7 +66,8 @@ impl Candidate {
     /// Stands for election until told to stop, and gives the lease back then.
     pub(super) async fn run(mut self, mut stopped: watch::Receiver<bool>) {
         loop {
-            let outcome = tokio::time::timeout(TIME, self.stand()).await;
+            let time = self.election.within_hold(TIME, Instant::now());
+            let outcome = tokio::time::timeout(time, self.stand()).await;
             let succeeded = match outcome {
                 Ok(Ok(())) => true,
                 Ok(Err(status)) => {

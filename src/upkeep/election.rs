@@ -92,12 +92,20 @@ impl Election {
         self.holds_until.is_some_and(|until| now < until)
     }
 
-    /// When to look again.
+    /// When to look again: not later than a lease that is held runs out.
     pub(super) fn pause(&self, succeeded: bool, now: Instant) -> Duration {
-        match succeeded && self.is_leading(now) {
+        let pause = match succeeded && self.is_leading(now) {
             true => RENEWED_EVERY,
             false => TRIED_EVERY,
-        }
+        };
+        self.within_hold(pause, now)
+    }
+
+    /// As long, but not longer than the lease is held for certain: a holder looks then whether it
+    /// has to stop, whatever it waits for.
+    pub(super) fn within_hold(&self, time: Duration, now: Instant) -> Duration {
+        let left = self.holds_until.filter(|until| *until > now);
+        left.map_or(time, |until| time.min(until.duration_since(now)))
     }
 }
 
@@ -163,5 +171,19 @@ mod tests {
         election.holds(start);
         assert_eq!(election.pause(true, start), RENEWED_EVERY);
         assert_eq!(election.pause(false, start), TRIED_EVERY);
+    }
+
+    #[test]
+    fn a_holder_that_cannot_renew_looks_again_when_its_time_is_over() {
+        let start = Instant::now();
+        let mut election = Election::new("a".to_owned());
+        election.holds(start);
+        let late = start + GIVES_UP_AFTER - Duration::from_millis(100);
+        let left = Duration::from_millis(100);
+        assert_eq!(election.within_hold(Duration::from_secs(5), late), left);
+        assert_eq!(election.pause(false, late), left);
+        let over = start + GIVES_UP_AFTER;
+        assert!(!election.is_leading(over));
+        assert_eq!(election.pause(false, over), TRIED_EVERY);
     }
 }

@@ -42,8 +42,8 @@ pub(super) struct Follower {
     waiting: VecDeque<(String, Arc<CachedObject>)>,
     /// The newest event of a namespace that was looked at.
     seen: Revision,
-    /// The picture that was looked at last.
-    picture: Option<Revision>,
+    /// The lineage and the revision of the picture that was looked at last.
+    picture: Option<(u64, Revision)>,
     /// When that was.
     looked: Instant,
     /// When to look again whatever the cache shows.
@@ -96,7 +96,9 @@ impl Follower {
                 () = news(self.namespaces.clone(), self.picture, earliest, until) => {
                     self.looked = Instant::now();
                     let snapshot = self.namespaces.snapshot();
-                    self.picture = snapshot.as_ref().map(|snapshot| snapshot.revision);
+                    self.picture = snapshot
+                        .as_ref()
+                        .map(|snapshot| (snapshot.lineage, snapshot.revision));
                     if let Some(snapshot) = snapshot && self.is_news(&snapshot) {
                         self.look_at(&snapshot).await;
                     }
@@ -161,16 +163,19 @@ impl Follower {
 /// Waits until the cache shows something newer than a picture, or for so long.
 async fn news(
     namespaces: CacherHandle,
-    picture: Option<Revision>,
+    picture: Option<(u64, Revision)>,
     earliest: Instant,
     until: Instant,
 ) {
     tokio::time::sleep_until(earliest).await;
     namespaces.settled().await;
-    if let Some(picture) = picture {
+    let now = namespaces.snapshot().map(|snapshot| snapshot.lineage);
+    if let Some((lineage, revision)) = picture
+        && now == Some(lineage)
+    {
         let pause = until.saturating_duration_since(Instant::now());
         // Running out of time is the ordinary end of it.
-        let _ = namespaces.fresh(picture.next(), pause).await;
+        let _ = namespaces.fresh(lineage, revision.next(), pause).await;
     }
 }
 

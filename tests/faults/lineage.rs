@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use etcd_client::Client;
 use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, Plan};
@@ -80,8 +81,38 @@ async fn goes_on(daemon: &Daemon, mut watch: crate::harness::client::Lines, want
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn etcd_is_restored_from_a_backup() {
+    restored(Duration::ZERO, 0).await;
+}
+
+/// Away for longer than a cache pauses between attempts: some find out before caches ask again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn etcd_is_restored_from_a_backup_after_a_while() {
+    restored(Duration::from_secs(12), 0).await;
+}
+
+/// Others have written to it by then, so that it is further than it ever was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn etcd_is_restored_from_a_backup_and_has_grown_beyond_what_was_seen() {
+    restored(Duration::ZERO, 120).await;
+}
+
+/// Writes of others.
+async fn grow(fleet: &Fleet, writes: u64) {
+    let mut etcd = Client::connect(fleet.cluster.urls(), None).await.unwrap();
+    for number in 0..writes {
+        let key = format!("/others/{number}");
+        etcd.put(key, "x", None).await.unwrap();
+    }
+}
+
+/// A restore after a time away, with writes of others before any daemon sees it.
+async fn restored(away: Duration, grown: u64) {
     let _turn = turn().await;
-    let mut fleet = Fleet::start(Plan::SINGLE).await;
+    let mut fleet = Fleet::start(Plan {
+        proxied: true,
+        ..Plan::SINGLE
+    })
+    .await;
     create(&fleet.daemons[0], "a").await;
     fleet.cluster.members[0].kill();
     let folder = tempfile::tempdir().unwrap();
@@ -96,10 +127,14 @@ async fn etcd_is_restored_from_a_backup() {
     for daemon in &fleet.daemons {
         watches.push(daemon.client().watch(&format!("{PATH}?watch=true")).await);
     }
+    fleet.proxies[0].shut(true);
     fleet.cluster.members[0].kill();
     fleet.cluster.members[0].restore(&backup);
+    tokio::time::sleep(away).await;
     fleet.cluster.members[0].restart();
     fleet.cluster.members[0].wait();
+    grow(&fleet, grown).await;
+    fleet.proxies[0].shut(false);
     for (daemon, watch) in fleet.daemons.iter().zip(watches) {
         goes_on(daemon, watch, &["a"]).await;
         let path = format!("{PATH}/new");

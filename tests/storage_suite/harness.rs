@@ -248,7 +248,7 @@ impl Harness {
     pub async fn settled(&self, revision: Revision) {
         if self.layer.is_cached() {
             let cacher = self.house.cacher("pods").unwrap();
-            let shown = cacher.fresh(revision, Duration::from_secs(10)).await;
+            let shown = cacher.fresh(0, revision, Duration::from_secs(10)).await;
             shown.expect("the cache follows the store");
         }
     }

@@ -63,18 +63,21 @@ impl CacherHandle {
         settled.map_or(Readiness::Stopped, |readiness| readiness.clone())
     }
 
-    /// A picture that holds everything up to the revision (WA-12, WC-30).
+    /// A picture that holds everything up to the revision of this lineage (WA-12, WC-30).
     ///
     /// # Errors
     /// [`NotFresh::NotReady`] at once when the cache is filling, [`NotFresh::Timeout`] when it
     /// does not get there in time.
     pub async fn fresh(
         &self,
+        lineage: u64,
         at_least: Revision,
         within: Duration,
     ) -> Result<Arc<Snapshot>, NotFresh> {
+        let is_fresh =
+            |snapshot: &Snapshot| snapshot.lineage == lineage && snapshot.revision >= at_least;
         if let Some(snapshot) = self.snapshot()
-            && snapshot.revision >= at_least
+            && is_fresh(&snapshot)
         {
             return Ok(snapshot);
         }
@@ -83,7 +86,7 @@ impl CacherHandle {
         loop {
             revision.mark_unchanged();
             let snapshot = self.snapshot().ok_or_else(|| self.not_ready())?;
-            if snapshot.revision >= at_least {
+            if is_fresh(&snapshot) {
                 return Ok(snapshot);
             }
             if tokio::time::timeout_at(deadline, revision.changed())

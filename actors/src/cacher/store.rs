@@ -54,6 +54,11 @@ impl Store {
         self.current.revision
     }
 
+    /// The lineage of the store that it was read from.
+    pub(crate) fn lineage(&self) -> u64 {
+        self.current.lineage
+    }
+
     /// What is published.
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.current.clone()

@@ -213,8 +213,11 @@ async fn who_waits_for_freshness_is_woken_by_the_batch_and_told_when_the_cache_g
     let cacher = stage.cacher.clone();
     let wait = |at_least| {
         let cacher = cacher.clone();
-        tokio::spawn(async move { cacher.fresh(at_least, Duration::from_secs(60)).await })
+        tokio::spawn(async move { cacher.fresh(0, at_least, Duration::from_secs(60)).await })
     };
+    // Of a store that is another one by now, no revision is new enough.
+    let other = stage.cacher.fresh(1, Revision(0), Duration::ZERO).await;
+    assert!(matches!(other, Err(NotFresh::Timeout { .. })), "{other:?}");
     let fresh = wait(Revision(1));
     tokio::task::yield_now().await;
     stage.put("ns/a", "red");

@@ -44,6 +44,8 @@ const PAGES_AHEAD: usize = 2;
 struct Work {
     /// Tells of a new life of the Cacher, which knows nothing and must be filled.
     lives: watch::Receiver<u64>,
+    /// The lineage of the store when the list was begun.
+    lineage: u64,
     /// What has been read so far of a list.
     read: Page,
     decoding: VecDeque<JoinHandle<Page>>,
@@ -56,6 +58,7 @@ struct Work {
 pub(super) async fn run(source: Source) {
     let mut work = Work {
         lives: source.cacher.lives(),
+        lineage: source.engine.lineage(),
         read: Page::default(),
         decoding: VecDeque::new(),
         feed: None,
@@ -90,7 +93,13 @@ impl Source {
             Step::ReadPage { at, start } => self.read_page(at, start, work).await,
             Step::Install { revision } => self.install(revision, work).await,
             Step::OpenFeed { after } => {
-                work.feed = Some(self.engine.feed(self.prefix.clone(), after).await?);
+                let feed = self
+                    .engine
+                    .feed(self.prefix.clone(), after.revision)
+                    .await?;
+                // A feed ends with its lineage; it must not begin in another one either.
+                self.check_lineage(after.lineage)?;
+                work.feed = Some(feed);
                 Ok(Outcome::FeedOpened)
             }
             Step::Forward { generation } => self.forward(generation, work).await,
@@ -108,6 +117,7 @@ impl Source {
             work.read = Page::default();
             work.decoding = VecDeque::new();
             work.feed = None;
+            work.lineage = self.engine.lineage();
         }
         let request = RangeRequest {
             prefix: self.prefix.clone(),
@@ -120,6 +130,7 @@ impl Source {
         let page = self.engine.range(request).await;
         work.metrics.ranged(started, page.is_ok());
         let page = page?;
+        self.check_lineage(work.lineage)?;
         let next = match page.items.last() {
             Some(last) if page.more => Some([last.key.as_bytes(), b"\0"].concat()),
             _ => None,
@@ -156,7 +167,12 @@ impl Source {
         work.unread.replace(&page);
         let unread = page.unread.into_iter();
         let unread = unread.map(|(item, error)| (item.key, error));
-        let fill = move || Snapshot::of(page.objects, revision).with_unreadable(unread);
+        let lineage = work.lineage;
+        let fill = move || {
+            Snapshot::of(page.objects, revision)
+                .of_lineage(lineage)
+                .with_unreadable(unread)
+        };
         let content = if is_large {
             actix_rt::task::spawn_blocking(fill)
                 .await
@@ -175,7 +191,16 @@ impl Source {
         Ok(Outcome::Installed(Place {
             generation,
             revision,
+            lineage,
         }))
+    }
+
+    /// What was read in one lineage of the store can't be continued in another one.
+    fn check_lineage(&self, lineage: u64) -> Result<(), Failure> {
+        match self.engine.lineage() == lineage {
+            true => Ok(()),
+            false => Err(Failure::Compacted),
+        }
     }
 
     async fn forward(&self, generation: u64, work: &mut Work) -> Result<Outcome, Failure> {

@@ -27,8 +27,8 @@ pub(crate) enum Step {
     ReadPage { at: At, start: Option<Vec<u8>> },
     /// All pages are there: hand them to the Cacher as its content at this revision.
     Install { revision: Revision },
-    /// Open a feed after this revision.
-    OpenFeed { after: Revision },
+    /// Open a feed after this place.
+    OpenFeed { after: Place },
     /// Wait for the feed's next batch, decode it and hand it to the Cacher as a continuation of
     /// this generation.
     Forward { generation: u64 },
@@ -123,9 +123,7 @@ impl Machine {
                     start: None,
                 }
             }
-            State::Watching { place } => Step::OpenFeed {
-                after: place.revision,
-            },
+            State::Watching { place } => Step::OpenFeed { after: place },
         }
     }
 
@@ -135,8 +133,9 @@ impl Machine {
             (Outcome::PageRead { revision, next }, State::Listing { at }) => {
                 self.page_read(at.unwrap_or(revision), next)
             }
+            // Only what a feed brings shows that the content can be continued: a store that says
+            // otherwise is not read again and again without longer and longer pauses.
             (Outcome::Installed(place), _) => {
-                self.backoff.succeeded();
                 self.state = State::Watching { place };
                 self.start()
             }
@@ -202,6 +201,7 @@ mod tests {
         Place {
             generation: 1,
             revision: Revision(revision),
+            lineage: 0,
         }
     }
 
@@ -257,7 +257,7 @@ mod tests {
         );
         assert_eq!(
             machine.next(Outcome::Installed(place(7)), 1.0),
-            Step::OpenFeed { after: Revision(7) }
+            Step::OpenFeed { after: place(7) }
         );
         assert_eq!(
             machine.next(Outcome::FeedOpened, 1.0),
@@ -279,12 +279,7 @@ mod tests {
             machine.next(engine_failure(), 1.0),
             Step::Pause(Duration::from_millis(50))
         );
-        assert_eq!(
-            machine.start(),
-            Step::OpenFeed {
-                after: Revision(12)
-            }
-        );
+        assert_eq!(machine.start(), Step::OpenFeed { after: place(12) });
     }
 
     #[test]
@@ -338,13 +333,26 @@ mod tests {
     }
 
     #[test]
+    fn a_store_that_refuses_every_feed_is_read_with_longer_and_longer_pauses() {
+        let mut machine = watching(7);
+        let mut pauses = Vec::new();
+        for _ in 0..8 {
+            pauses.push(machine.next(Outcome::Failed(Failure::Compacted), 1.0));
+            machine.start();
+            let page = Outcome::PageRead {
+                revision: Revision(7),
+                next: None,
+            };
+            machine.next(page, 1.0);
+            machine.next(Outcome::Installed(place(7)), 1.0);
+        }
+        assert_eq!(pauses[0], Step::Pause(Duration::from_millis(50)));
+        assert_eq!(pauses[7], Step::Pause(Duration::from_secs(5)));
+    }
+
+    #[test]
     fn a_new_reflector_goes_on_where_the_cacher_is() {
         let mut machine = Machine::new(Some(place(40)));
-        assert_eq!(
-            machine.start(),
-            Step::OpenFeed {
-                after: Revision(40)
-            }
-        );
+        assert_eq!(machine.start(), Step::OpenFeed { after: place(40) });
     }
 }

@@ -89,7 +89,15 @@ impl Cached {
 
     /// The newest published snapshot.
     fn published(&self) -> Result<Arc<Snapshot>, StorageError> {
-        self.cacher.snapshot().ok_or_else(|| self.not_ready())
+        self.current().ok_or_else(|| self.not_ready())
+    }
+
+    /// The newest published snapshot, unless the store has turned out to be another one since:
+    /// then it is void, and another one is on its way.
+    fn current(&self) -> Option<Arc<Snapshot>> {
+        let lineage = self.store.engine.lineage();
+        let snapshot = self.cacher.snapshot()?;
+        (snapshot.lineage == lineage).then_some(snapshot)
     }
 
     /// Whatever the cache holds, with the newest version that may be claimed for it.
@@ -173,7 +181,8 @@ impl Cached {
         {
             self.store.engine.request_progress(&self.prefix(), need);
         }
-        let fresh = self.cacher.fresh(need, FRESH_WITHIN).await;
+        let lineage = self.store.engine.lineage();
+        let fresh = self.cacher.fresh(lineage, need, FRESH_WITHIN).await;
         self.store.metrics.read_wait(started);
         match fresh {
             Ok(snapshot) => Ok(shown(snapshot, position)),
@@ -228,14 +237,14 @@ impl Cached {
 
     /// Whether a version is newer than the cache, which can't be made to catch up (LI-32).
     fn is_beyond_reach(&self, wanted: Revision) -> bool {
-        let shows = self.cacher.snapshot().map(|snapshot| snapshot.revision);
+        let shows = self.current().map(|snapshot| snapshot.revision);
         !self.can_catch_up() && shows.is_none_or(|shows| shows < wanted)
     }
 
     /// The cache's idea of an object, for a write to start from (ST-44, ST-63).
     fn suggestion(&self, key: &str) -> Option<Arc<CachedObject>> {
         let key = self.store.keys.object(key).ok()?;
-        self.cacher.snapshot()?.get(&key).cloned()
+        self.current()?.get(&key).cloned()
     }
 
     async fn open_watch(&self, request: WatchRequest) -> Result<RunningWatch, StorageError> {

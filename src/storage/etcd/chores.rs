@@ -18,6 +18,10 @@ use super::servers::{Manner, Member};
 use super::stream::Message;
 use super::version::believes_progress;
 
+/// Watches of the past are looked through so often.
+const SWEPT_EVERY: Duration = Duration::from_secs(3);
+/// Servers are upgraded, and rolled back.
+const VERSION_EVERY: Duration = Duration::from_secs(60);
 /// Pauses between attempts to learn a server's version (ST-72).
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
@@ -28,32 +32,51 @@ const STATUS_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) fn start(shared: &Arc<Shared>, handle: &Handle, size_every: Duration) {
     for number in 0..shared.servers.all().len() {
-        handle.spawn(learn_version(Arc::clone(shared), number));
+        handle.spawn(follow_version(Arc::clone(shared), number));
     }
     handle.spawn(follow_compactions(Arc::clone(shared)));
+    handle.spawn(sweep_parked(Arc::clone(shared)));
     if !size_every.is_zero() {
         handle.spawn(watch_size(Arc::clone(shared), size_every));
     }
 }
 
-/// Asks a server for its version until it has said it (ST-72).
-async fn learn_version(shared: Arc<Shared>, number: usize) {
+/// Asks a server for its version now and then (ST-72).
+async fn follow_version(shared: Arc<Shared>, number: usize) {
     let mut closed = shared.closed.subscribe();
     let mut pause = FIRST_PAUSE;
     while let Some(member) = shared.servers.all().get(number) {
-        match version_of(member).await {
-            Ok(version) => return judge(member, &version),
-            Err(why) => tracing::debug!(server = %member.url, why, "its version is not known"),
-        }
+        let next = match learn_version(member).await {
+            true => VERSION_EVERY,
+            false => {
+                let longer = (pause * 2).min(LONGEST_PAUSE);
+                std::mem::replace(&mut pause, longer)
+            }
+        };
         tokio::select! {
             _ = closed.changed() => return,
-            () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+            () = tokio::time::sleep(next) => {}
         }
     }
 }
 
+/// Asks a server for its version once; whether it said it.
+pub(super) async fn learn_version(member: &Member) -> bool {
+    match version_of(member).await {
+        Ok(version) => judge(member, &version),
+        Err(why) => {
+            tracing::debug!(server = %member.url, why, "its version is not known");
+            return false;
+        }
+    }
+    true
+}
+
 fn judge(member: &Member, version: &str) {
     let truthful = believes_progress(version);
+    if !member.truthful.learn(truthful) {
+        return;
+    }
     if truthful {
         tracing::debug!(server = %member.url, version, "its version is known");
     } else {
@@ -64,7 +87,6 @@ fn judge(member: &Member, version: &str) {
              versions from 3.4.31 and 3.5.13 on serve them from the cache"
         );
     }
-    member.truthful.learn(truthful);
 }
 
 async fn version_of(member: &Member) -> Result<String, String> {
@@ -98,14 +120,15 @@ async fn follow_compactions(shared: Arc<Shared>) {
 async fn follow(shared: &Shared) -> Result<(), EngineError> {
     let lineage = shared.seen.lineage();
     let key = actors::engine::Key::new(agreement::KEY);
-    let learn = |value: &[u8]| {
-        if let Some(revision) = agreement::compacted(value) {
+    // A key that was copied from another cluster speaks of that one.
+    let learn = |value: &[u8], written_at: Revision| {
+        if let Some(revision) = agreement::compacted(value).filter(|up_to| *up_to <= written_at) {
             shared.seen.learn_compacted(revision, lineage);
         }
     };
     let read = shared.get(key.clone(), actors::engine::At::Latest).await?;
     if let Some(item) = read.item {
-        learn(&item.value);
+        learn(&item.value, item.revision);
     }
     let mut stream = shared
         .open_stream(&Prefix::new(key.as_bytes()), read.revision)
@@ -115,7 +138,18 @@ async fn follow(shared: &Shared) -> Result<(), EngineError> {
             continue;
         };
         for event in events.iter().filter(|event| event.key == key) {
-            learn(&event.value);
+            learn(&event.value, event.revision);
+        }
+    }
+}
+
+/// Ends watches of the past that nobody came back for.
+async fn sweep_parked(shared: Arc<Shared>) {
+    let mut closed = shared.closed.subscribe();
+    loop {
+        tokio::select! {
+            _ = closed.changed() => return,
+            () = tokio::time::sleep(SWEPT_EVERY) => shared.parked.sweep(),
         }
     }
 }
@@ -193,7 +227,7 @@ impl Shared {
         let version = read.as_ref().map_or(0, |kv| kv.version);
         agreement.lost(version, header.revision);
         let compacted = read.and_then(|kv| agreement::compacted(&kv.value));
-        if let Some(revision) = compacted {
+        if let Some(revision) = compacted.filter(|up_to| *up_to <= header.revision) {
             self.seen.learn_compacted(revision, floor.lineage());
         }
         Ok(None)

@@ -47,10 +47,32 @@ impl Shared {
                 let (mut kv, transaction) = (member.kv.clone(), transaction.clone());
                 async move { kv.txn(transaction).await }
             })
-            .await
-            .map_err(|fault| of_commit(fault, &mutation))?;
+            .await;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(Fault::OutOfSpace(text)) => return Err(self.without_space(text, &mutation).await),
+            Err(fault) => return Err(of_commit(fault, &mutation)),
+        };
         self.note_linearizable(Header::from(answer.header()), floor);
         outcome(answer.0, mutation)
+    }
+
+    /// A server refuses what it has no space for; one that finds out only while it makes a change
+    /// answers the same and has made it. The key tells which.
+    async fn without_space(&self, text: String, mutation: &Mutation) -> EngineError {
+        let read = self.get(mutation.key.clone(), actors::engine::At::Latest);
+        let now = match read.await {
+            Ok(read) => read.item.map(|item| item.revision),
+            Err(_) => return EngineError::OutcomeUnknown(text),
+        };
+        let expected = match mutation.expect {
+            Expect::Absent => None,
+            Expect::Unchanged(revision) => Some(revision),
+        };
+        match now == expected {
+            true => EngineError::OutOfSpace(text),
+            false => EngineError::OutcomeUnknown(text),
+        }
     }
 
     /// See [`actors::engine::Engine::grant`]; whole seconds, rounded up.
@@ -96,15 +118,19 @@ fn transaction(mutation: &Mutation) -> Txn {
         Expect::Absent => 0,
         Expect::Unchanged(revision) => number(revision),
     };
-    // The key's own numbers beside its new value, or beside its deletion.
-    let numbers = TxnOp::get(key, Some(GetOptions::new().with_keys_only()));
-    let then = match &mutation.change {
+    let mut then = match &mutation.change {
         Change::Put { value, lease } => {
             let options = PutOptions::new().with_lease(lease.0 as i64);
-            vec![TxnOp::put(key, value.to_vec(), Some(options)), numbers]
+            vec![TxnOp::put(key, value.to_vec(), Some(options))]
         }
-        Change::Delete => vec![numbers, TxnOp::delete(key, None)],
+        Change::Delete => vec![TxnOp::delete(key, None)],
     };
+    if mutation.expect != Expect::Absent {
+        // The key's own numbers: beside its new value, or before they go.
+        let numbers = TxnOp::get(key, Some(GetOptions::new().with_keys_only()));
+        let place = usize::from(mutation.change != Change::Delete);
+        then.insert(place, numbers);
+    }
     Txn::new()
         .when([Compare::mod_revision(key, CompareOp::Equal, expected)])
         .and_then(then)
@@ -133,23 +159,32 @@ fn outcome(answer: PbTxnResponse, mutation: Mutation) -> Result<Outcome, EngineE
             revision: revision(at),
         });
     }
-    let missing = || EngineError::Corrupt("etcd answered a transaction incompletely".to_owned());
-    let numbers = found.ok_or_else(missing)?;
-    let prev_revision = match mutation.expect {
-        Expect::Absent => Revision::ZERO,
-        Expect::Unchanged(revision) => revision,
-    };
-    Ok(Outcome::Committed(event(
-        mutation.key,
-        mutation.change,
-        Numbers {
+    let numbers = match (mutation.expect, found) {
+        (Expect::Absent, _) => Numbers {
             revision: revision(at),
-            prev_revision,
-            create_revision: numbers.create_revision,
-            version: numbers.version,
+            prev_revision: Revision::ZERO,
+            create_revision: revision(at),
+            version: 1,
         },
-        mutation.origin,
-    )))
+        (Expect::Unchanged(before), Some(found)) => Numbers {
+            revision: revision(at),
+            prev_revision: before,
+            create_revision: found.create_revision,
+            version: found.version,
+        },
+        // No etcd says that; whoever does has said, too, that it was done.
+        (Expect::Unchanged(_), None) => {
+            let text = "etcd answered a transaction incompletely".to_owned();
+            return Err(EngineError::OutcomeUnknown(text));
+        }
+    };
+    let Mutation {
+        key,
+        change,
+        origin,
+        ..
+    } = mutation;
+    Ok(Outcome::Committed(event(key, change, numbers, origin)))
 }
 
 /// What etcd says of a key beside its value.

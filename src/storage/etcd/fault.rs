@@ -18,7 +18,8 @@ pub(super) enum Fault {
     AnswerTooLarge,
     /// The request is larger than the server takes.
     TooLarge(String),
-    /// The server's quota is used up (NOSPACE): nothing was done.
+    /// The server's quota is used up (NOSPACE). A server that finds out while it makes a change
+    /// says so too, and has made it.
     OutOfSpace(String),
     /// The lease is gone: nothing was done.
     LeaseNotFound,
@@ -100,9 +101,8 @@ fn of_status(status: &tonic::Status) -> Fault {
         Code::ResourceExhausted => Fault::NotDone(text.to_owned()),
         Code::NotFound if says("lease not found") => Fault::LeaseNotFound,
         Code::DataLoss => Fault::Corrupt(text.to_owned()),
-        Code::Unavailable if turned_away(text) || is_unsent(status) => {
-            Fault::NotDone(reason(status))
-        }
+        Code::Unavailable | Code::Unknown if turned_away(text) => Fault::NotDone(reason(status)),
+        Code::Unavailable if is_unsent(status) => Fault::NotDone(reason(status)),
         Code::PermissionDenied
         | Code::Unauthenticated
         | Code::InvalidArgument
@@ -171,8 +171,13 @@ mod tests {
 
     #[test]
     fn a_write_is_repeated_only_where_nothing_can_have_been_done() {
-        for said in ["etcdserver: no leader", "etcdserver: leader changed"] {
-            assert!(fault(Code::Unavailable, said).may_be_tried_again(true));
+        for (code, said) in [
+            (Code::Unavailable, "etcdserver: no leader"),
+            (Code::Unavailable, "etcdserver: leader changed"),
+            // It has no code of its own.
+            (Code::Unknown, "raft proposal dropped"),
+        ] {
+            assert!(fault(code, said).may_be_tried_again(true), "{said}");
         }
         for said in [
             "etcdserver: request timed out, possibly due to previous leader failure",

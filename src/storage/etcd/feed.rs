@@ -7,7 +7,7 @@ use std::time::Duration;
 use actors::engine::{EngineError, Event, Feed, FeedItem, Prefix, Revision};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
 use super::stream::{Message, Stream};
@@ -20,12 +20,18 @@ const AHEAD: usize = 16;
 const JOINED_EVENTS: usize = 512;
 /// An unanswered request for progress is repeated (WC-30): etcd drops it while it catches up.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// After an answer that was not enough yet etcd is left alone for so long: the member may lag
+/// behind, and what somebody waits for may never come.
+const BREATH: Duration = Duration::from_millis(10);
 /// A silent feed asks so often, so that bookmarks of idle resources move (PF-17).
 const IDLE: Duration = Duration::from_secs(10);
 /// A feed that has asked so long without a word is dead.
 const DEAD: Duration = Duration::from_secs(30);
+/// Bytes of values that a feed nobody polls takes in, in KiB; one message may be larger.
+const AHEAD_KIB: usize = 4 << 10;
 
-type Handed = Result<Message, EngineError>;
+/// What a feed hands on, with its share of [`AHEAD_KIB`].
+type Handed = (Result<Message, EngineError>, Option<OwnedSemaphorePermit>);
 
 /// The port's feed.
 struct EtcdFeed {
@@ -44,6 +50,7 @@ pub(super) async fn open(
     prefix: Prefix,
     after: Revision,
 ) -> Result<Box<dyn Feed>, EngineError> {
+    shared.ask_witness().await?;
     let stream = shared.open_stream(&prefix, after).await?;
     let (sender, messages) = mpsc::channel(AHEAD);
     let listener = Listener {
@@ -55,11 +62,12 @@ pub(super) async fn open(
         delivered: after,
         asked: None,
         silent_since: Instant::now(),
+        room: Arc::new(Semaphore::new(AHEAD_KIB)),
     };
     let task = Task::of(tokio::spawn(async move {
         // Who polls the feed learns how it ended, or has gone.
         if let Err(error) = listener.run(&sender).await {
-            let _ = sender.send(Err(error)).await;
+            let _ = sender.send((Err(error), None)).await;
         }
     }));
     Ok(Box::new(EtcdFeed {
@@ -76,10 +84,21 @@ struct Listener {
     wish: Option<watch::Receiver<Wish>>,
     lineages: watch::Receiver<u64>,
     closed: watch::Receiver<bool>,
+    /// Everything up to here was delivered, or was to be passed over.
     delivered: Revision,
-    /// When progress was asked for and nothing was heard since.
-    asked: Option<Instant>,
+    asked: Option<AskedFor>,
     silent_since: Instant,
+    room: Arc<Semaphore>,
+}
+
+/// A request for progress.
+#[derive(Clone, Copy)]
+struct AskedFor {
+    at: Instant,
+    /// What was waited for.
+    up_to: Revision,
+    /// Whether anything was heard since.
+    is_answered: bool,
 }
 
 /// What a listener woke up for.
@@ -101,30 +120,64 @@ impl Listener {
             if matches!(woke, Woke::Broken) {
                 return Err(self.broken());
             }
-            if let Woke::Heard(message) = woke {
-                self.asked = None;
-                let reached = match &message {
-                    Message::Events(events) => events.last().map(|event| event.revision),
-                    Message::Progress(revision) => Some(*revision),
-                };
-                self.delivered = self.delivered.max(reached.unwrap_or_default());
-                self.shared.seen.delivered(self.delivered, lineage);
-                if sender.send(Ok(message)).await.is_err() {
-                    return Ok(());
-                }
-                // However long it took until there was room.
-                self.silent_since = Instant::now();
+            if let Woke::Heard(message) = woke
+                && !self.hand_on(message, sender).await
+            {
+                return Ok(());
             }
-            if self.asked.is_some() && self.silent_since.elapsed() > DEAD {
+            let waits = self.asked.is_some_and(|asked| !asked.is_answered);
+            if waits && self.silent_since.elapsed() > DEAD {
+                self.stream.leave_member(&self.shared);
                 let text = "etcd has been silent on a watch".to_owned();
                 return Err(EngineError::Unavailable(text));
             }
             let now = Instant::now();
             if self.is_due(now) {
                 self.stream.request_progress().await?;
-                self.asked = Some(now);
+                self.asked = Some(AskedFor {
+                    at: now,
+                    up_to: self.wanted(now).unwrap_or_default(),
+                    is_answered: false,
+                });
             }
         }
+    }
+
+    /// Takes note of what was heard; whether somebody still polls the feed.
+    async fn hand_on(&mut self, message: Message, sender: &mpsc::Sender<Handed>) -> bool {
+        if let Some(asked) = &mut self.asked {
+            asked.is_answered = true;
+        }
+        self.silent_since = Instant::now();
+        let (reached, bytes) = match &message {
+            Message::Events(events) => (
+                events.last().map(|event| event.revision),
+                events.iter().map(|event| event.value.len()).sum(),
+            ),
+            Message::Progress(revision) => (Some(*revision), 0),
+            Message::Alive => (None, 0),
+        };
+        let Some(reached) = reached else {
+            return true;
+        };
+        // What etcd has said; where the feed began is only what its reader has said.
+        let lineage = self.stream.lineage();
+        self.shared.seen.delivered(reached, lineage);
+        if let Message::Events(events) = &message
+            && let Some(newest) = events.last()
+        {
+            self.shared.seen.happened(newest, lineage);
+        }
+        if reached <= self.delivered && matches!(message, Message::Progress(_)) {
+            return true;
+        }
+        self.delivered = self.delivered.max(reached);
+        let kib = (bytes >> 10).clamp(1, AHEAD_KIB) as u32;
+        let room = Arc::clone(&self.room).acquire_many_owned(kib).await.ok();
+        let is_polled = sender.send((Ok(message), room)).await.is_ok();
+        // However long it took until there was room.
+        self.silent_since = Instant::now();
+        is_polled
     }
 
     async fn wait(&mut self) -> Result<Woke, EngineError> {
@@ -157,35 +210,36 @@ impl Listener {
         }
     }
 
-    /// Whether somebody waits for more than was delivered.
-    fn is_wanted(&self, now: Instant) -> bool {
-        let wish = self.wish.as_ref().map(|wish| *wish.borrow());
-        wish.is_some_and(|wish| wish.beyond(self.delivered, now).is_some())
+    /// What somebody waits for beyond what was delivered, and is told when etcd says so.
+    fn wanted(&self, now: Instant) -> Option<Revision> {
+        let wish = self.wish.as_ref().map(|wish| *wish.borrow())?;
+        let wanted = wish.beyond(self.delivered, now)?;
+        self.stream.believes(&self.shared).then_some(wanted)
     }
 
-    /// Whether to ask for progress now. While an answer is under way it may do for everybody.
-    fn is_due(&self, now: Instant) -> bool {
-        if !self.stream.believes() {
-            return false;
-        }
-        let again = |wait: Duration| {
-            let since = self.asked.unwrap_or(self.silent_since);
-            now.duration_since(since) >= wait
+    /// When to ask for progress. While an answer is under way it may do for everybody. Who is
+    /// not believed is asked for a sign of life all the same.
+    fn due_at(&self, now: Instant) -> Instant {
+        let idle = || match self.asked {
+            Some(asked) if !asked.is_answered => asked.at + IDLE,
+            _ => self.silent_since + IDLE,
         };
-        match self.is_wanted(now) {
-            true => self.asked.is_none() || again(ASK_AGAIN),
-            false => again(IDLE),
+        match (self.wanted(now), self.asked) {
+            (None, _) => idle(),
+            (Some(_), None) => now,
+            (Some(_), Some(asked)) if !asked.is_answered => asked.at + ASK_AGAIN,
+            (Some(up_to), Some(asked)) if up_to > asked.up_to => now,
+            (Some(_), Some(asked)) => asked.at + BREATH,
         }
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.due_at(now) <= now
     }
 
     fn next_look(&self) -> Instant {
         let now = Instant::now();
-        let since = self.asked.unwrap_or(self.silent_since);
-        match self.is_wanted(now) {
-            true => since + ASK_AGAIN,
-            false => since + IDLE,
-        }
-        .max(now + Duration::from_millis(1))
+        self.due_at(now).max(now + Duration::from_millis(1))
     }
 }
 
@@ -195,7 +249,7 @@ impl EtcdFeed {
         let mut events = first;
         while events.len() < JOINED_EVENTS {
             match self.messages.try_recv() {
-                Ok(Ok(Message::Events(more))) => events.extend(more),
+                Ok((Ok(Message::Events(more)), _room)) => events.extend(more),
                 Ok(other) => {
                     self.next = Some(other);
                     break;
@@ -216,11 +270,13 @@ impl Feed for EtcdFeed {
                     .messages
                     .recv()
                     .await
-                    .unwrap_or(Err(EngineError::Closed)),
+                    .unwrap_or((Err(EngineError::Closed), None)),
             };
-            Ok(match message? {
+            Ok(match message.0? {
                 Message::Events(events) => FeedItem::Events(self.join(events).into()),
                 Message::Progress(revision) => FeedItem::Progress(revision),
+                // Never handed on.
+                Message::Alive => FeedItem::Progress(Revision::ZERO),
             })
         }
         .boxed()

@@ -79,6 +79,7 @@ struct Shared {
     /// Reads the newest revision for [`Revisions`].
     read_newest: revision::Read,
     pages: Pages,
+    parked: history::Parked,
     wishes: Wishes,
     agreement: Mutex<Agreement>,
     database_bytes: AtomicI64,
@@ -124,6 +125,7 @@ impl EtcdEngine {
                 revisions: Revisions::default(),
                 read_newest: Arc::new(move || read_newest(reader.upgrade()).boxed()),
                 pages: Pages::default(),
+                parked: history::Parked::default(),
                 wishes: Wishes::default(),
                 agreement: Mutex::new(Agreement::new(options.compaction_interval, Instant::now())),
                 database_bytes: AtomicI64::new(0),
@@ -220,7 +222,7 @@ impl Shared {
 
     /// Takes note of an answer that can't be old.
     fn note_linearizable(&self, header: Header, floor: Floor) {
-        if let Some(found) = self.seen.linearizable(header, floor) {
+        if let Some(found) = self.seen.linearizable(header, floor, Instant::now()) {
             self.broken(&found);
         }
     }

@@ -12,20 +12,33 @@ const PAGE_BYTES: u64 = 2 << 20;
 const FIRST_PAGE: u64 = 256;
 /// Keys of a page at most, however small they are (LI-12's bound, too).
 const PAGE_KEYS_MAX: u64 = 10_000;
-/// Prefixes remembered; one per resource is asked for, so this leaves room for many CRDs.
+/// A page has at most so many times the keys of the one before: the values behind may be larger.
+const GROWTH: u64 = 4;
+/// Prefixes remembered: of resources and of their namespaces. Beyond that all are learnt anew.
 const PREFIXES_MAX: usize = 4096;
 
-/// Average sizes of values, by prefix.
+/// What the last page of each prefix was like.
 #[derive(Debug, Default)]
 pub(super) struct Pages {
-    averages: Mutex<HashMap<Prefix, u64>>,
+    last: Mutex<HashMap<Prefix, Last>>,
+}
+
+/// The last page of a prefix.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    /// Average bytes of a key and its value.
+    average: u64,
+    keys: u64,
 }
 
 impl Pages {
     /// How many keys to ask for; `wanted` of 0 is all of them.
     pub(super) fn keys(&self, prefix: &Prefix, wanted: usize) -> u64 {
-        let known = self.averages.lock().get(prefix).copied();
-        let fit = known.map_or(FIRST_PAGE, |average| PAGE_BYTES / average.max(1));
+        let last = self.last.lock().get(prefix).copied();
+        let fit = last.map_or(FIRST_PAGE, |last| {
+            let most = last.keys.max(FIRST_PAGE / GROWTH) * GROWTH;
+            (PAGE_BYTES / last.average.max(1)).min(most)
+        });
         let most = match wanted {
             0 => PAGE_KEYS_MAX,
             wanted => PAGE_KEYS_MAX.min(wanted as u64),
@@ -39,7 +52,8 @@ impl Pages {
             return;
         }
         let bytes: usize = items.iter().map(size).sum();
-        self.note(prefix, (bytes / items.len()) as u64);
+        let keys = items.len() as u64;
+        self.note(prefix, bytes as u64 / keys, keys);
     }
 
     /// Learns that so many keys were too much for one message: fewer of them next time. `None`
@@ -49,15 +63,16 @@ impl Pages {
             return None;
         }
         let fewer = (keys / 4).max(1);
-        self.note(prefix, PAGE_BYTES / fewer);
+        self.note(prefix, PAGE_BYTES / fewer, fewer);
         Some(fewer)
     }
 
-    fn note(&self, prefix: &Prefix, average: u64) {
-        let mut averages = self.averages.lock();
-        if averages.len() < PREFIXES_MAX || averages.contains_key(prefix) {
-            averages.insert(prefix.clone(), average);
+    fn note(&self, prefix: &Prefix, average: u64, keys: u64) {
+        let mut last = self.last.lock();
+        if last.len() >= PREFIXES_MAX && !last.contains_key(prefix) {
+            last.clear();
         }
+        last.insert(prefix.clone(), Last { average, keys });
     }
 }
 
@@ -90,6 +105,8 @@ mod tests {
         assert_eq!(pages.keys(&prefix, 0), 256);
         assert_eq!(pages.keys(&prefix, 10), 10);
         pages.learn(&prefix, &page(256, 100));
+        assert_eq!(pages.keys(&prefix, 0), 1_024);
+        pages.learn(&prefix, &page(4_096, 100));
         assert_eq!(pages.keys(&prefix, 0), 10_000);
         assert_eq!(pages.keys(&prefix, 2_048), 2_048);
         pages.learn(&prefix, &page(10, 1 << 20));

@@ -1,14 +1,14 @@
 //! Reads of one key and of pages of a prefix.
 
 use actors::engine::{
-    At, EngineError, GetResponse, Key, KeyValue, RangeRequest, RangeResponse, Revision,
+    At, EngineError, EventKind, GetResponse, Key, KeyValue, RangeRequest, RangeResponse, Revision,
 };
 use etcd_client::GetOptions;
 
 use super::Shared;
 use super::events::key_value;
 use super::fault::Fault;
-use super::seen::{Floor, Header, number};
+use super::seen::{Floor, Header, number, revision};
 use super::servers::Manner;
 use super::stream::range_of;
 
@@ -87,6 +87,40 @@ impl Shared {
                 Err(fault) => return Err(self.read_fault(fault, request.at).await),
             }
         }
+    }
+
+    /// Looks whether the newest event that was seen is still what happened. A feed that opens
+    /// again asks: its cluster may have been restored meanwhile, and have come as far again.
+    ///
+    /// # Errors
+    /// When etcd does not answer; what is compacted or not reached is another's to find out.
+    pub(super) async fn ask_witness(&self) -> Result<(), EngineError> {
+        let floor = self.seen.floor();
+        let Some(witness) = self.seen.witness() else {
+            return Ok(());
+        };
+        let at = At::Revision(witness.revision);
+        let answer = self.servers.call(Manner::READ, |member| {
+            let (mut kv, key) = (member.kv.clone(), witness.key.as_bytes().to_vec());
+            let options = options(at, false).with_keys_only();
+            async move { kv.get(key, Some(options)).await }
+        });
+        let answer = match answer.await {
+            Ok(answer) => answer,
+            Err(Fault::Compacted | Fault::Future) => return Ok(()),
+            Err(fault) => return Err(fault.into_error()),
+        };
+        let header = Header::from(answer.header());
+        self.note_linearizable(header, floor);
+        let found = answer.kvs().first().map(|kv| revision(kv.mod_revision()));
+        let is_right = match witness.kind {
+            EventKind::Put => found == Some(witness.revision),
+            EventKind::Delete => found.is_none(),
+        };
+        if !is_right && let Some(found) = self.seen.refuted(&witness, header, floor.lineage()) {
+            self.broken(&found);
+        }
+        Ok(())
     }
 
     /// One range; a member that lags behind the revision asked for is not the last word.

@@ -3,10 +3,17 @@
 //!
 //! A cluster that is behind what it has shown before has lost it: it was restored from a backup,
 //! or another one answers at the same address. Then a new lineage begins, and nothing that was
-//! remembered of the old one counts any more.
+//! remembered of the old one counts any more. One that has grown past that point again is told
+//! by a witness: the newest event that was seen, which happened differently there.
 
-use actors::engine::Revision;
+use std::time::{Duration, Instant};
+
+use actors::engine::{Event, EventKind, Key, Revision};
 use parking_lot::Mutex;
+
+/// A member that caught up by a snapshot tells of the term before for a moment; one that goes on
+/// doing so belongs to a restored cluster.
+const OLD_TERM_FOR: Duration = Duration::from_millis(500);
 
 /// What a response's header says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +65,8 @@ pub(super) enum Break {
     OtherCluster { before: u64, now: u64 },
     /// It is the same one, further back.
     SetBack { before: Revision, now: Revision },
+    /// What happened at a revision is not what was seen to happen.
+    Rewritten { at: Revision },
 }
 
 impl std::fmt::Display for Break {
@@ -70,6 +79,10 @@ impl std::fmt::Display for Break {
                 f,
                 "it is at revision {now} and was at {before}: it was restored from a backup"
             ),
+            Break::Rewritten { at } => write!(
+                f,
+                "revision {at} is another one than was seen: it was restored from a backup"
+            ),
         }
     }
 }
@@ -80,13 +93,24 @@ pub(super) struct Seen {
     state: Mutex<State>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct State {
     lineage: u64,
     cluster: u64,
     revision: Revision,
     term: u64,
+    /// Since when every answer has been of an older term.
+    old_term_since: Option<Instant>,
     compacted: Revision,
+    witness: Option<Witness>,
+}
+
+/// The newest event that was seen: a restored cluster that is as far again has another one there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Witness {
+    pub(super) key: Key,
+    pub(super) revision: Revision,
+    pub(super) kind: EventKind,
 }
 
 impl Seen {
@@ -117,7 +141,7 @@ impl Seen {
 
     /// The answer of a member that was in touch with its leader: it can't be older than what was
     /// known when it was asked.
-    pub(super) fn linearizable(&self, header: Header, floor: Floor) -> Option<Break> {
+    pub(super) fn linearizable(&self, header: Header, floor: Floor, now: Instant) -> Option<Break> {
         let mut state = self.state.lock();
         if floor.lineage != state.lineage {
             return None;
@@ -125,7 +149,7 @@ impl Seen {
         if let Some(found) = state.other_cluster(header) {
             return Some(found);
         }
-        if header.revision < floor.revision || header.term < floor.term {
+        if header.revision < floor.revision || state.stays_in_old_term(header, floor, now) {
             let found = Break::SetBack {
                 before: state.revision.max(floor.revision),
                 now: header.revision,
@@ -135,6 +159,23 @@ impl Seen {
         }
         state.learn(header);
         None
+    }
+
+    /// The newest event that was seen.
+    pub(super) fn witness(&self) -> Option<Witness> {
+        self.state.lock().witness.clone()
+    }
+
+    /// The witness of this lineage is wrong: what it tells of happened differently.
+    pub(super) fn refuted(&self, witness: &Witness, header: Header, lineage: u64) -> Option<Break> {
+        let mut state = self.state.lock();
+        if state.lineage != lineage {
+            return None;
+        }
+        state.begin(header);
+        Some(Break::Rewritten {
+            at: witness.revision,
+        })
     }
 
     /// An answer that may come from a member that lags behind.
@@ -155,6 +196,19 @@ impl Seen {
         let mut state = self.state.lock();
         if state.lineage == lineage {
             state.revision = state.revision.max(revision);
+        }
+    }
+
+    /// An event that a feed of this lineage has delivered.
+    pub(super) fn happened(&self, event: &Event, lineage: u64) {
+        let mut state = self.state.lock();
+        let before = state.witness.as_ref().map(|witness| witness.revision);
+        if state.lineage == lineage && before < Some(event.revision) {
+            state.witness = Some(Witness {
+                key: event.key.clone(),
+                revision: event.revision,
+                kind: event.kind,
+            });
         }
     }
 
@@ -188,6 +242,18 @@ impl State {
         self.revision = header.revision;
         self.term = header.term;
         self.compacted = Revision::ZERO;
+        self.old_term_since = None;
+        self.witness = None;
+    }
+
+    /// Whether answers have been of an older term for too long to be a member's slip.
+    fn stays_in_old_term(&mut self, header: Header, floor: Floor, now: Instant) -> bool {
+        if header.term >= floor.term {
+            self.old_term_since = None;
+            return false;
+        }
+        let since = *self.old_term_since.get_or_insert(now);
+        now.duration_since(since) >= OLD_TERM_FOR
     }
 
     fn learn(&mut self, header: Header) {
@@ -208,22 +274,26 @@ mod tests {
         }
     }
 
+    fn now() -> Instant {
+        Instant::now()
+    }
+
     #[test]
     fn answers_that_overtake_each_other_break_nothing() {
         let seen = Seen::default();
         let (early, late) = (seen.floor(), seen.floor());
-        assert_eq!(seen.linearizable(header(11), late), None);
-        assert_eq!(seen.linearizable(header(10), early), None);
+        assert_eq!(seen.linearizable(header(11), late, now()), None);
+        assert_eq!(seen.linearizable(header(10), early, now()), None);
         assert_eq!(seen.revision(), Revision(11));
     }
 
     #[test]
     fn who_is_behind_what_was_known_when_asked_was_set_back() {
         let seen = Seen::default();
-        assert_eq!(seen.linearizable(header(11), seen.floor()), None);
+        assert_eq!(seen.linearizable(header(11), seen.floor(), now()), None);
         seen.learn_compacted(Revision(5), 0);
         let under_way = seen.floor();
-        let found = seen.linearizable(header(9), seen.floor());
+        let found = seen.linearizable(header(9), seen.floor(), now());
         assert_eq!(
             found,
             Some(Break::SetBack {
@@ -234,7 +304,7 @@ mod tests {
         assert_eq!((seen.lineage(), seen.revision()), (1, Revision(9)));
         assert_eq!(seen.compacted(), Revision::ZERO);
         // What was sent before says nothing of the new lineage.
-        assert_eq!(seen.linearizable(header(12), under_way), None);
+        assert_eq!(seen.linearizable(header(12), under_way, now()), None);
         seen.delivered(Revision(30), 0);
         assert_eq!(seen.revision(), Revision(9));
     }
@@ -246,14 +316,65 @@ mod tests {
             term: 5,
             ..header(11)
         };
-        assert_eq!(seen.linearizable(old, seen.floor()), None);
-        assert!(seen.linearizable(header(40), seen.floor()).is_some());
+        let begin = now();
+        assert_eq!(seen.linearizable(old, seen.floor(), begin), None);
+        assert_eq!(seen.linearizable(header(40), seen.floor(), begin), None);
+        let later = begin + OLD_TERM_FOR;
+        assert!(seen.linearizable(header(41), seen.floor(), later).is_some());
+    }
+
+    #[test]
+    fn a_member_that_tells_of_an_old_term_for_a_moment_breaks_nothing() {
+        let seen = Seen::default();
+        let begin = now();
+        let newer = Header {
+            term: 5,
+            ..header(11)
+        };
+        seen.linearizable(newer, seen.floor(), begin);
+        assert_eq!(seen.linearizable(header(12), seen.floor(), begin), None);
+        let later = begin + OLD_TERM_FOR;
+        let caught_up = Header {
+            revision: Revision(13),
+            ..newer
+        };
+        assert_eq!(seen.linearizable(caught_up, seen.floor(), later), None);
+        assert_eq!(seen.linearizable(header(14), seen.floor(), later), None);
+        assert_eq!(seen.lineage(), 0);
+    }
+
+    #[test]
+    fn the_newest_event_is_the_witness_of_its_lineage() {
+        let seen = Seen::default();
+        let event = |revision| Event {
+            revision: Revision(revision),
+            key: Key::new(format!("/registry/{revision}")),
+            kind: EventKind::Put,
+            value: Default::default(),
+            create_revision: Revision(revision),
+            prev_revision: Revision::ZERO,
+            version: 1,
+            lease: Default::default(),
+            time: std::time::SystemTime::UNIX_EPOCH,
+            origin: Default::default(),
+            previous: None,
+        };
+        for revision in [3, 9, 7] {
+            seen.happened(&event(revision), 0);
+        }
+        let witness = seen.witness().unwrap();
+        assert_eq!(witness.revision, Revision(9));
+        assert!(seen.refuted(&witness, header(12), 1).is_none());
+        assert!(seen.refuted(&witness, header(12), 0).is_some());
+        assert_eq!((seen.lineage(), seen.revision()), (1, Revision(12)));
+        seen.happened(&event(10), 0);
+        assert_eq!(seen.witness(), None);
     }
 
     #[test]
     fn a_member_that_lags_is_no_backup() {
         let seen = Seen::default();
-        assert_eq!(seen.linearizable(header(11), seen.floor()), None);
+        assert_eq!(seen.linearizable(header(11), seen.floor(), now()), None);
         assert_eq!(seen.any(header(3), seen.floor()), None);
         assert_eq!(seen.revision(), Revision(11));
     }

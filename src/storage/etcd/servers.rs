@@ -4,14 +4,15 @@
 //! watches nobody reads never hold up a transaction. All calls go to one member until it fails
 //! them; then to the next one. What has an effect is sent again only when it certainly had none.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use etcd_client::{
     Channel, Client, ConnectOptions, Error, KvClient, LeaseClient, MaintenanceClient, WatchClient,
 };
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tonic::transport::Endpoint;
 
@@ -25,8 +26,8 @@ const MESSAGE_BYTES_MAX: usize = 64 << 20;
 /// Time for a TCP connection and its TLS.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 
-/// A silent connection is asked for a sign of life so often; more often than every five seconds
-/// etcd hangs up.
+/// A silent connection with a call or a watch on it is asked for a sign of life so often; more
+/// often than every five seconds, or on one without, etcd hangs up.
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PONG_WITHIN: Duration = Duration::from_secs(5);
 
@@ -41,20 +42,30 @@ const TRY_FOR: Duration = Duration::from_secs(3);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
+/// A member's version is asked for again when it is older than this and a watch opens: another
+/// one may have taken its place, which breaks the watches that it had.
+const VERSION_KNOWN_FOR: Duration = Duration::from_secs(5);
+
 /// Whether a member answers requests for progress truthfully (ST-72), once that is known.
 #[derive(Debug, Default)]
-pub(super) struct Truthful(OnceLock<bool>);
+pub(super) struct Truthful(Mutex<Option<(bool, Instant)>>);
 
 impl Truthful {
-    /// What its version says.
-    pub(super) fn learn(&self, truthful: bool) {
-        // The first answer stands: a member that is upgraded is believed after a restart.
-        let _ = self.0.set(truthful);
+    /// What its version says; whether that is news.
+    pub(super) fn learn(&self, truthful: bool) -> bool {
+        let before = self.0.lock().replace((truthful, Instant::now()));
+        before.is_none_or(|(before, _)| before != truthful)
     }
 
     /// `None` while its version is unknown.
     pub(super) fn get(&self) -> Option<bool> {
-        self.0.get().copied()
+        self.0.lock().map(|(truthful, _)| truthful)
+    }
+
+    /// Whether it is to be asked for, once more.
+    pub(super) fn is_old(&self) -> bool {
+        let known = self.0.lock();
+        known.is_none_or(|(_, since)| since.elapsed() > VERSION_KNOWN_FOR)
     }
 }
 
@@ -259,7 +270,7 @@ fn connection(url: &str, options: &EtcdOptions) -> Result<Endpoint, ConnectError
         .tcp_nodelay(true)
         .http2_keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PONG_WITHIN)
-        .keep_alive_while_idle(true))
+        .keep_alive_while_idle(false))
 }
 
 fn bad_url(url: &str, reason: &dyn std::fmt::Display) -> ConnectError {

@@ -6,6 +6,7 @@ use actors::engine::{EngineError, Event, Prefix, Revision};
 use etcd_client::{WatchOptions, WatchRequestSender, WatchResponse, WatchResponseStream};
 
 use super::Shared;
+use super::chores;
 use super::events::Assembler;
 use super::fault::Fault;
 use super::seen::{Floor, Header, number, revision};
@@ -24,6 +25,8 @@ pub(super) enum Message {
     Events(Vec<Event>),
     /// Everything up to here was delivered.
     Progress(Revision),
+    /// Something that says no more than that the other side is there.
+    Alive,
 }
 
 /// An open watch.
@@ -32,8 +35,6 @@ pub(super) struct Stream {
     responses: WatchResponseStream,
     assembler: Assembler,
     after: Revision,
-    /// Whether an answer to a request for progress may be believed (ST-72).
-    believes: bool,
     /// What was known when it was opened: what it says belongs to that lineage.
     floor: Floor,
     /// The member it is on.
@@ -54,6 +55,9 @@ impl Shared {
         let Some((number_of_member, member)) = self.servers.current() else {
             return Err(EngineError::Closed);
         };
+        if member.truthful.is_old() {
+            chores::learn_version(member).await;
+        }
         let mut client = member.watch.clone();
         let opening = async {
             let (key, end) = range_of(prefix);
@@ -87,7 +91,6 @@ impl Shared {
             responses,
             assembler: Assembler::default(),
             after,
-            believes: member.truthful.get() == Some(true),
             floor,
             member: number_of_member,
         })
@@ -100,9 +103,15 @@ impl Stream {
         self.floor.lineage()
     }
 
-    /// Whether its answers to requests for progress may be believed.
-    pub(super) fn believes(&self) -> bool {
-        self.believes
+    /// Whether its answers to requests for progress may be believed (ST-72).
+    pub(super) fn believes(&self, shared: &Shared) -> bool {
+        let member = shared.servers.all().get(self.member);
+        member.is_some_and(|member| member.truthful.get() == Some(true))
+    }
+
+    /// It is of no use there: calls go to another member.
+    pub(super) fn leave_member(&self, shared: &Shared) {
+        shared.servers.leave(self.member);
     }
 
     /// Asks etcd to say how far it is; it answers once it has sent everything, or not at all.
@@ -111,47 +120,40 @@ impl Stream {
         asked.map_err(|error| Fault::of(&error).into_error())
     }
 
-    /// The next thing etcd says that is of interest.
+    /// The next thing etcd says.
     ///
     /// # Errors
     /// [`EngineError::Compacted`] when the events to go on with are gone, anything else when the
     /// stream broke: another one goes on from the last event.
     pub(super) async fn next(&mut self, shared: &Shared) -> Result<Message, EngineError> {
-        loop {
-            let message = self.responses.message().await;
-            let response = match message {
-                Ok(Some(response)) => response,
-                Ok(None) => {
-                    shared.servers.leave(self.member);
-                    let text = "etcd ended a watch".to_owned();
-                    return Err(EngineError::Unavailable(text));
-                }
-                Err(error) => {
-                    shared.servers.leave(self.member);
-                    return Err(Fault::of(&error).into_error());
-                }
-            };
-            if response.canceled() {
-                return Err(canceled(&response, self.after));
+        let response = match self.responses.message().await {
+            Ok(Some(response)) => response,
+            Ok(None) => {
+                shared.servers.leave(self.member);
+                let text = "etcd ended a watch".to_owned();
+                return Err(EngineError::Unavailable(text));
             }
-            if let Some(message) = self.read(response, shared)? {
-                return Ok(message);
+            Err(error) => {
+                shared.servers.leave(self.member);
+                return Err(Fault::of(&error).into_error());
             }
+        };
+        if response.canceled() {
+            return Err(canceled(&response, self.after));
         }
+        self.read(response, shared)
     }
 
-    fn read(
-        &mut self,
-        response: WatchResponse,
-        shared: &Shared,
-    ) -> Result<Option<Message>, EngineError> {
+    fn read(&mut self, response: WatchResponse, shared: &Shared) -> Result<Message, EngineError> {
         let header = Header::from(response.header());
         shared.note(header, self.floor);
         let response = response.0;
         if response.events.is_empty() {
-            let believed = response.watch_id != ALL_WATCHES || self.believes;
-            let is_progress = believed && !response.created;
-            return Ok(is_progress.then_some(Message::Progress(header.revision)));
+            let believed = response.watch_id != ALL_WATCHES || self.believes(shared);
+            return Ok(match believed && !response.created {
+                true => Message::Progress(header.revision),
+                false => Message::Alive,
+            });
         }
         let taken = self.assembler.take(
             response.events,
@@ -160,7 +162,10 @@ impl Stream {
             SystemTime::now(),
         );
         let events = taken.map_err(EngineError::Corrupt)?;
-        Ok((!events.is_empty()).then_some(Message::Events(events)))
+        Ok(match events.is_empty() {
+            true => Message::Alive,
+            false => Message::Events(events),
+        })
     }
 }
 

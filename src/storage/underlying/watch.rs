@@ -72,7 +72,7 @@ impl Underlying {
         };
         let feed = self
             .engine
-            .feed(self.keys.resource_prefix(), after)
+            .feed(prefix.clone(), after)
             .await
             .map_err(|error| self.too_old(&prefix, after, error))?;
         let follower = Follower {

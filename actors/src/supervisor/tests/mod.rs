@@ -69,7 +69,7 @@ fn a_cache_is_filled_and_follows_the_store() {
 
         engine.delete(&key("default/b"));
         let newest = engine.put(&key("default/c"), "red 3");
-        let snapshot = cacher.fresh(newest, SOON).await.unwrap();
+        let snapshot = cacher.fresh(0, newest, SOON).await.unwrap();
         assert_eq!(snapshot.revision, Revision(4));
         assert_eq!(names(&cacher), ["a", "c"]);
         assert!(house.state().is_ready(), "{:?}", house.state());
@@ -88,7 +88,7 @@ fn a_write_to_another_resource_moves_an_idle_cache_too_pf_17() {
         let (house, cacher) = house(&engine);
         house.all_ready().await;
         let newest = engine.put(&crate::engine::Key::new("/registry/others/x"), "red 2");
-        let snapshot = cacher.fresh(newest, SOON).await.unwrap();
+        let snapshot = cacher.fresh(0, newest, SOON).await.unwrap();
         assert_eq!((snapshot.revision, snapshot.len()), (Revision(2), 1));
         house.stop().await;
     });
@@ -101,7 +101,9 @@ fn freshness_that_never_comes_times_out_with_what_there_is_wa_12_wc_30() {
         engine.put(&key("default/a"), "red 1");
         let (house, cacher) = house(&engine);
         house.all_ready().await;
-        let refused = cacher.fresh(Revision(9), Duration::from_millis(20)).await;
+        let refused = cacher
+            .fresh(0, Revision(9), Duration::from_millis(20))
+            .await;
         assert!(
             matches!(
                 refused,
@@ -147,7 +149,7 @@ fn a_cacher_that_panics_is_not_ready_then_filled_again_in_a_new_generation_wc_40
         };
         assert!(next > generation, "{next} after {generation}");
         let newest = engine.put(&key("default/b"), "red 2");
-        cacher.fresh(newest, SOON).await.unwrap();
+        cacher.fresh(0, newest, SOON).await.unwrap();
         assert_eq!(names(&cacher), ["a", "b"]);
         let state = house.state();
         assert_eq!(state.parts[0].restarts, 1, "{state:?}");
@@ -188,7 +190,7 @@ fn a_feed_that_breaks_is_resumed_and_disturbs_nobody_wc_44() {
         engine.break_feeds();
         engine.set_down(None);
         let newest = engine.put(&key("default/c"), "red 3");
-        cacher.fresh(newest, SOON).await.unwrap();
+        cacher.fresh(0, newest, SOON).await.unwrap();
         assert_eq!(names(&cacher), ["a", "b", "c"]);
         assert_eq!(cacher.readiness(), ready, "same generation");
         assert_eq!(cacher.ring_floor(), Revision(1), "nothing was relisted");
@@ -217,7 +219,7 @@ fn an_event_that_was_compacted_away_means_a_new_generation_wa_37() {
         let newest = engine.put(&key("default/b"), "red 3");
         engine.forget_up_to(newest);
         engine.set_down(None);
-        cacher.fresh(newest, SOON).await.unwrap();
+        cacher.fresh(0, newest, SOON).await.unwrap();
         assert_eq!(names(&cacher), ["a", "b"]);
         assert_ne!(cacher.readiness(), before);
         assert_eq!(cacher.ring_floor(), newest);
@@ -249,10 +251,10 @@ fn a_value_that_cannot_be_read_is_told_from_what_is_not_there_pf_20() {
 
         // Overwritten, deleted, and written again: the cache follows.
         let read = engine.put(&key("default/a"), "red");
-        cacher.fresh(read, SOON).await.unwrap();
+        cacher.fresh(0, read, SOON).await.unwrap();
         assert_eq!(names(&cacher), ["a", "b"]);
         let unread = engine.put(&key("default/b"), "undecodable");
-        let snapshot = cacher.fresh(unread, SOON).await.unwrap();
+        let snapshot = cacher.fresh(0, unread, SOON).await.unwrap();
         assert_eq!(names(&cacher), ["a"]);
         let all = prefix();
         let last = engine.put(&key("default/c"), "red");
@@ -275,7 +277,7 @@ fn a_value_that_cannot_be_read_is_told_from_what_is_not_there_pf_20() {
         assert!(snapshot.first_unreadable(&all).is_some());
         engine.delete(&key("default/c"));
         let gone = engine.delete(&key("default/b"));
-        let snapshot = cacher.fresh(gone, SOON).await.unwrap();
+        let snapshot = cacher.fresh(0, gone, SOON).await.unwrap();
         assert_eq!(snapshot.unreadable_count(), 0);
         assert_eq!(names(&cacher), ["a"]);
         house.stop().await;
@@ -312,7 +314,7 @@ fn values_that_can_be_read_later_come_into_the_cache_though_nothing_happens_to_t
         let cacher = house.cacher("things").unwrap();
         cacher.settled().await;
         let at = engine.put(&key("default/b"), "blue");
-        cacher.fresh(at, SOON).await.unwrap();
+        cacher.fresh(0, at, SOON).await.unwrap();
         assert_eq!(cacher.snapshot().unwrap().unreadable_count(), 2);
         locked.0.store(true, Ordering::Relaxed);
         wait_until("both", || names(&cacher) == ["a", "b"]).await;
