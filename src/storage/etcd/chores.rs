@@ -205,7 +205,7 @@ impl Shared {
         let answer = self
             .servers
             .call(Manner::CHANGE, |member| {
-                let (mut kv, transaction) = (member.kv.clone(), transaction.clone());
+                let (mut kv, transaction) = (member.kv(), transaction.clone());
                 async move { kv.txn(transaction).await }
             })
             .await
@@ -239,7 +239,7 @@ impl Shared {
         let compacted = self
             .servers
             .call(Manner::PAGE, |member| {
-                let mut kv = member.kv.clone();
+                let mut kv = member.kv();
                 async move { kv.compact(number(up_to), None).await }
             })
             .await;

@@ -44,7 +44,7 @@ impl Shared {
         let answer = self
             .servers
             .call(Manner::CHANGE, |member| {
-                let (mut kv, transaction) = (member.kv.clone(), transaction.clone());
+                let (mut kv, transaction) = (member.kv(), transaction.clone());
                 async move { kv.txn(transaction).await }
             })
             .await;

@@ -2,8 +2,9 @@
 //! etcd-client).
 //!
 //! Keys and values lie there as Kubernetes lays them, so that a kube-apiserver can be put beside
-//! or in place of this daemon. Everything that talks to etcd runs on a thread of its own; callers
-//! wait for answers and never do I/O.
+//! or in place of this daemon. Feeds, ranges and chores run on a thread of their own, for which
+//! callers wait; what is asked and changed of one key goes over a connection of the calling
+//! runtime, for the way to another thread and back takes longer than all else here.
 //!
 //! - `servers` calls one member until it fails; what has an effect is repeated only when it
 //!   certainly had none.
@@ -58,6 +59,8 @@ use revision::Revisions;
 use seen::{Break, Floor, Header, Seen};
 use servers::{Manner, Servers};
 use wishes::Wishes;
+
+use super::Finishing;
 
 /// An etcd cluster as an engine. It connects when it is asked for something, and goes on by itself
 /// whenever servers come back.
@@ -164,6 +167,18 @@ impl EtcdEngine {
         }
         let task = self.handle.spawn(call);
         async move { task.await.unwrap_or(Err(EngineError::Closed)) }.boxed()
+    }
+
+    /// Runs a call as part of the caller, to whose runtime its connection belongs.
+    fn here<T, F>(&self, call: F) -> BoxFuture<'static, Result<T, EngineError>>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, EngineError>> + Send + 'static,
+    {
+        match *self.shared.closed.borrow() {
+            true => ready(Err(EngineError::Closed)).boxed(),
+            false => call.boxed(),
+        }
     }
 
     /// Answers at once, unless the engine is closed.
@@ -288,7 +303,7 @@ async fn read_newest(shared: Option<Arc<Shared>>) -> Result<Revision, EngineErro
     let answer = shared
         .servers
         .call(Manner::READ, |member| {
-            let (mut kv, key) = (member.kv.clone(), key.clone());
+            let (mut kv, key) = (member.kv(), key.clone());
             async move { kv.get(key, None).await }
         })
         .await
@@ -301,7 +316,7 @@ async fn read_newest(shared: Option<Arc<Shared>>) -> Result<Revision, EngineErro
 impl Engine for EtcdEngine {
     fn get(&self, key: Key, at: At) -> BoxFuture<'_, Result<GetResponse, EngineError>> {
         let shared = Arc::clone(&self.shared);
-        self.ask(async move { shared.get(key, at).await })
+        self.here(async move { shared.get(key, at).await })
     }
 
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, EngineError>> {
@@ -311,7 +326,9 @@ impl Engine for EtcdEngine {
 
     fn commit(&self, mutation: Mutation) -> BoxFuture<'_, Result<Outcome, EngineError>> {
         let shared = Arc::clone(&self.shared);
-        self.run(async move { shared.commit(mutation).await })
+        let commit = self.here(async move { shared.commit(mutation).await });
+        // To its end whatever becomes of the caller.
+        Finishing::new(commit).boxed()
     }
 
     fn feed(

@@ -97,7 +97,7 @@ async fn probe(shared: &Shared, timeout: Duration) -> Result<(), String> {
         let Some((number, member)) = shared.servers.current() else {
             break;
         };
-        let mut kv = member.kv.clone();
+        let mut kv = member.kv();
         let floor = shared.seen.floor();
         let share = (deadline - Instant::now().min(deadline)) / shared.servers.all().len() as u32;
         let until = (Instant::now() + share.max(timeout / 4)).min(deadline);

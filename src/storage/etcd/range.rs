@@ -101,7 +101,7 @@ impl Shared {
         };
         let at = At::Revision(witness.revision);
         let answer = self.servers.call(Manner::READ, |member| {
-            let (mut kv, key) = (member.kv.clone(), witness.key.as_bytes().to_vec());
+            let (mut kv, key) = (member.kv(), witness.key.as_bytes().to_vec());
             let options = options(at, false).with_keys_only();
             async move { kv.get(key, Some(options)).await }
         });
@@ -135,7 +135,7 @@ impl Shared {
         let ask = |serializable: bool| {
             let options = shape(options(at, serializable));
             self.servers.call(manner, move |member| {
-                let (mut kv, key) = (member.kv.clone(), key.to_vec());
+                let (mut kv, key) = (member.kv(), key.to_vec());
                 let options = options.clone();
                 async move { kv.get(key, Some(options)).await }
             })

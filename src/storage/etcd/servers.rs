@@ -1,9 +1,11 @@
 //! The members of the cluster, and calls that go to one that answers.
 //!
 //! Each member has connections of its own for each purpose: they don't share flow control, so that
-//! watches nobody reads never hold up a transaction. All calls go to one member until it fails
+//! watches nobody reads never hold up a transaction. Of those for keys each runtime that calls has
+//! one: a request that changes a key then needs no other thread but the one that it came in on. All calls go to one member until it fails
 //! them; then to the next one. What has an effect is sent again only when it certainly had none.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,6 +15,7 @@ use etcd_client::{
 };
 use futures_util::FutureExt;
 use parking_lot::Mutex;
+use tokio::runtime::{self, Handle};
 use tokio::time::Instant;
 use tonic::transport::Endpoint;
 
@@ -73,11 +76,62 @@ impl Truthful {
 pub(super) struct Member {
     /// Its URL, as configured.
     pub(super) url: Arc<str>,
-    pub(super) kv: KvClient,
+    keys: Lines,
     pub(super) watch: WatchClient,
     pub(super) lease: LeaseClient,
     pub(super) maintenance: MaintenanceClient,
     pub(super) truthful: Truthful,
+}
+
+/// Runtimes that have connections of their own; one more shares another's.
+const LINES_MAX: usize = 256;
+
+/// Connections for keys, each driven by the runtime that uses it.
+struct Lines {
+    endpoint: Endpoint,
+    /// The engine's own.
+    first: KvClient,
+    by_runtime: Mutex<HashMap<runtime::Id, KvClient>>,
+}
+
+impl Lines {
+    /// Must be called on the engine's own runtime.
+    fn new(endpoint: Endpoint) -> Option<Lines> {
+        let first = keys(&endpoint)?;
+        let own = Handle::try_current().map(|own| (own.id(), first.clone()));
+        Some(Lines {
+            endpoint,
+            first,
+            by_runtime: Mutex::new(own.into_iter().collect()),
+        })
+    }
+
+    /// The one of the calling runtime.
+    fn here(&self) -> KvClient {
+        let Ok(here) = Handle::try_current() else {
+            return self.first.clone();
+        };
+        let mut by_runtime = self.by_runtime.lock();
+        if let Some(line) = by_runtime.get(&here.id()) {
+            return line.clone();
+        }
+        let line = match by_runtime.len() < LINES_MAX {
+            true => keys(&self.endpoint),
+            false => None,
+        };
+        let line = line.unwrap_or_else(|| self.first.clone());
+        if by_runtime.len() < LINES_MAX {
+            by_runtime.insert(here.id(), line.clone());
+        }
+        line
+    }
+}
+
+impl Member {
+    /// Where keys are read and changed, on a connection of the calling runtime.
+    pub(super) fn kv(&self) -> KvClient {
+        self.keys.here()
+    }
 }
 
 /// All members.
@@ -222,24 +276,14 @@ fn member(url: &str, options: &EtcdOptions) -> Result<Member, ConnectError> {
         .clone()
         .initial_stream_window_size(WATCH_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
-    let client = |endpoint: &Endpoint, options: ConnectOptions| {
-        let channel = Channel::Tonic(endpoint.connect_lazy());
-        // Without a user to log in there is nothing to wait for.
-        let client = Client::from_channel(channel, Some(options)).now_or_never();
-        client
-            .and_then(Result::ok)
-            .ok_or_else(|| bad_url(url, &"no client can be made of it"))
-    };
-    let kv = client(&plain, ConnectOptions::new())?;
-    let rest = client(&plain, ConnectOptions::new())?;
+    let no_client = || bad_url(url, &"no client can be made of it");
+    let rest = client(&plain, ConnectOptions::new()).ok_or_else(no_client)?;
     // Without a leader a watch would stay silent for ever (WC-45).
-    let watch = client(&watches, ConnectOptions::new().with_require_leader(true))?;
+    let require_leader = ConnectOptions::new().with_require_leader(true);
+    let watch = client(&watches, require_leader).ok_or_else(no_client)?;
     Ok(Member {
         url: Arc::from(url),
-        kv: kv
-            .kv_client()
-            .max_decoding_message_size(MESSAGE_BYTES_MAX)
-            .max_encoding_message_size(MESSAGE_BYTES_MAX),
+        keys: Lines::new(plain).ok_or_else(no_client)?,
         watch: watch
             .watch_client()
             .max_decoding_message_size(MESSAGE_BYTES_MAX),
@@ -247,6 +291,23 @@ fn member(url: &str, options: &EtcdOptions) -> Result<Member, ConnectError> {
         maintenance: rest.maintenance_client(),
         truthful: Truthful::default(),
     })
+}
+
+/// A client whose connection is made when it is called first, and driven by this runtime.
+fn client(endpoint: &Endpoint, options: ConnectOptions) -> Option<Client> {
+    let channel = Channel::Tonic(endpoint.connect_lazy());
+    // Without a user to log in there is nothing to wait for.
+    let client = Client::from_channel(channel, Some(options)).now_or_never();
+    client.and_then(Result::ok)
+}
+
+fn keys(endpoint: &Endpoint) -> Option<KvClient> {
+    let client = client(endpoint, ConnectOptions::new())?.kv_client();
+    Some(
+        client
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX),
+    )
 }
 
 fn connection(url: &str, options: &EtcdOptions) -> Result<Endpoint, ConnectError> {
