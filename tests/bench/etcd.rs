@@ -191,9 +191,9 @@ async fn added(cluster: &Cluster, daemon: &Daemon, rate: f64, time: Duration) {
             let clients = clients.clone();
             let mut object = load::object(number, "0");
             object["metadata"]["name"] = format!("{run}-{number}").into();
+            let call = Call::post(&load::collection(), &object);
             async move {
                 let client = &clients[(number % CLIENTS) as usize];
-                let call = Call::post(&load::collection(), &object);
                 client.call(call).await.expect(201);
             }
         });
