@@ -258,7 +258,7 @@ fn a_value_that_cannot_be_read_is_told_from_what_is_not_there_pf_20() {
         assert_eq!(names(&cacher), ["a"]);
         let all = prefix();
         let last = engine.put(&key("default/c"), "red");
-        let snapshot_with_more = cacher.fresh(last, SOON).await.unwrap();
+        let snapshot_with_more = cacher.fresh(0, last, SOON).await.unwrap();
         let readable = |snapshot: &Snapshot, start: Option<&[u8]>| -> Vec<bool> {
             let stored = snapshot.range(&all, start);
             stored.map(|stored| stored.is_ok()).collect()
