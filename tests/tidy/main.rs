@@ -63,7 +63,8 @@ const DAEMON: Table = &[
     ("admission", &["api", "schema"]),
     ("storage::embedded", &["storage::live"]),
     ("storage::memory", &["storage::live"]),
-    ("storage::etcd", &[]),
+    // It changes keys as part of its caller, who may go away.
+    ("storage::etcd", &["storage::Finishing"]),
     ("storage::factory", &["api", "storage"]),
     ("storage", &["api", "storage"]),
     (

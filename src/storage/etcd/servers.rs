@@ -2,8 +2,9 @@
 //!
 //! Each member has connections of its own for each purpose: they don't share flow control, so that
 //! watches nobody reads never hold up a transaction. Of those for keys each runtime that calls has
-//! one: a request that changes a key then needs no other thread but the one that it came in on. All calls go to one member until it fails
-//! them; then to the next one. What has an effect is sent again only when it certainly had none.
+//! one: a request that changes a key then needs no other thread but the one that it came in on.
+//! All calls go to one member until it fails them; then to the next one. What has an effect is sent
+//! again only when it certainly had none.
 
 use std::collections::HashMap;
 use std::sync::Arc;
