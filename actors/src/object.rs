@@ -124,6 +124,20 @@ pub trait Decode: Send + Sync + 'static {
         revision: Revision,
         value: &Bytes,
     ) -> Result<CachedObject, DecodeError>;
+
+    /// Tries once more what could not be decoded before: that it still can't is no news, and not
+    /// to be counted.
+    ///
+    /// # Errors
+    /// As [`Decode::decode`].
+    fn decode_again(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &Bytes,
+    ) -> Result<CachedObject, DecodeError> {
+        self.decode(key, revision, value)
+    }
 }
 
 /// A stored value that can't be read.

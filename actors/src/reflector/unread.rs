@@ -103,8 +103,10 @@ impl Unread {
             .take(TRIED_AT_ONCE)
             .map(|(_, item)| item)
             .collect();
-        let is_readable =
-            |item: &&KeyValue| decode.decode(&item.key, item.revision, &item.value).is_ok();
+        let is_readable = |item: &&KeyValue| {
+            let decoded = decode.decode_again(&item.key, item.revision, &item.value);
+            decoded.is_ok()
+        };
         let can_be_read = next.iter().any(is_readable);
         // From the beginning again after the last one.
         let last = next.last().map(|item| item.key.clone());

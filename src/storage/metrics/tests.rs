@@ -191,6 +191,9 @@ fn what_was_decoded_in_vain_is_counted_whoever_asks_me_18() {
                 .decode(&key("b"), Revision(1), &value)
                 .is_err()
         );
+        // A cache tries the same value again and again, which tells nobody anything.
+        let again = store.decoder.decode_again(&key("b"), Revision(1), &value);
+        assert!(again.is_err());
     });
     assert_eq!(value(&garbage, ERRORS, ""), 3, "{garbage}");
     let encrypted = page(async || {

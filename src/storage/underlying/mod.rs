@@ -83,6 +83,22 @@ impl StoredDecoder {
         }
     }
 
+    fn transformed(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &Bytes,
+    ) -> Result<Bytes, DecodeError> {
+        let transformed = self.transformer.transform_from_storage(key, value);
+        transformed
+            .map(|(plain, _)| plain)
+            .map_err(|error| DecodeError {
+                key: key.to_string(),
+                revision,
+                reason: error.reason,
+            })
+    }
+
     /// The object of a value's plain bytes; whoever asks, what fails is counted.
     fn decode_plain(
         &self,
@@ -102,15 +118,18 @@ impl Decode for StoredDecoder {
         revision: Revision,
         value: &Bytes,
     ) -> Result<CachedObject, DecodeError> {
-        let (plain, _) = self
-            .transformer
-            .transform_from_storage(key, value)
-            .map_err(|error| DecodeError {
-                key: key.to_string(),
-                revision,
-                reason: error.reason,
-            })?;
+        let plain = self.transformed(key, revision, value)?;
         Ok(self.decode_plain(key, revision, &plain)?)
+    }
+
+    fn decode_again(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &Bytes,
+    ) -> Result<CachedObject, DecodeError> {
+        let plain = self.transformed(key, revision, value)?;
+        Ok(self.codec.decode_stored(key, revision, &plain)?)
     }
 }
 
