@@ -12,16 +12,15 @@ use actors::engine::{
     EngineError, FeedProgress, Key, Origin, Position, Prefix, RangeRequest, Revision,
 };
 use actors::lessor::LessorHandle;
-use actors::object::{CachedObject, Decode, DecodeError};
+use actors::object::{CachedObject, Decode};
 use actors::writer::WriterHandle;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
 use self::outstanding::Outstanding;
-use super::codec::{Codec, Undecoded};
+use super::codec::Undecoded;
 use super::keys::Keys;
 use super::metrics::Metrics;
-use super::transformer::Transformer;
 use super::{
     Asked, DeleteRequest, Expired, GetRequest, ListRequest, ObjectList, RunningWatch, Stats,
     Storage, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion,
@@ -29,6 +28,7 @@ use super::{
 };
 use crate::api::object::Object;
 
+mod decoder;
 mod delete;
 mod list;
 mod outstanding;
@@ -36,6 +36,7 @@ mod rewrite;
 mod update;
 mod watch;
 
+pub use decoder::StoredDecoder;
 pub(super) use list::{plan, token_after};
 pub use rewrite::RewrittenPage;
 
@@ -51,86 +52,6 @@ pub struct Underlying {
     writers: Option<WriterHandle>,
     /// The lineage of the store in which the Writers have seen what they remember.
     lineage: Arc<AtomicU64>,
-}
-
-/// Stored bytes to cached objects: transformer, then codec.
-pub struct StoredDecoder {
-    /// The codec of the resource.
-    pub codec: Codec,
-    /// Its transformer.
-    pub transformer: Arc<dyn Transformer>,
-    metrics: Metrics,
-}
-
-impl StoredDecoder {
-    /// The decoder of a resource, which is measured under its own name.
-    pub fn new(codec: Codec, transformer: Arc<dyn Transformer>) -> StoredDecoder {
-        let definition = codec.definition();
-        let measured_as = (definition.group, definition.plural);
-        StoredDecoder::measured_as(measured_as, codec, transformer)
-    }
-
-    /// The same, measured under this group and plural (SF-42).
-    pub fn measured_as(
-        (group, resource): (&'static str, &'static str),
-        codec: Codec,
-        transformer: Arc<dyn Transformer>,
-    ) -> StoredDecoder {
-        StoredDecoder {
-            codec,
-            transformer,
-            metrics: Metrics::new(group, resource),
-        }
-    }
-
-    fn transformed(
-        &self,
-        key: &Key,
-        revision: Revision,
-        value: &Bytes,
-    ) -> Result<Bytes, DecodeError> {
-        let transformed = self.transformer.transform_from_storage(key, value);
-        transformed
-            .map(|(plain, _)| plain)
-            .map_err(|error| DecodeError {
-                key: key.to_string(),
-                revision,
-                reason: error.reason,
-            })
-    }
-
-    /// The object of a value's plain bytes; whoever asks, what fails is counted.
-    fn decode_plain(
-        &self,
-        key: &Key,
-        revision: Revision,
-        plain: &[u8],
-    ) -> Result<CachedObject, Undecoded> {
-        let decoded = self.codec.decode_stored(key, revision, plain);
-        decoded.inspect_err(|_| self.metrics.decode_error())
-    }
-}
-
-impl Decode for StoredDecoder {
-    fn decode(
-        &self,
-        key: &Key,
-        revision: Revision,
-        value: &Bytes,
-    ) -> Result<CachedObject, DecodeError> {
-        let plain = self.transformed(key, revision, value)?;
-        Ok(self.decode_plain(key, revision, &plain)?)
-    }
-
-    fn decode_again(
-        &self,
-        key: &Key,
-        revision: Revision,
-        value: &Bytes,
-    ) -> Result<CachedObject, DecodeError> {
-        let plain = self.transformed(key, revision, value)?;
-        Ok(self.codec.decode_stored(key, revision, &plain)?)
-    }
 }
 
 /// So many leases are taken for one put, each after the one before turned out to be gone.

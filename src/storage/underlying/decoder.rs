@@ -1,0 +1,91 @@
+//! Stored bytes to cached objects, for whoever reads them: the store, feeds, history and watches.
+
+use std::sync::Arc;
+
+use actors::engine::{Key, Revision};
+use actors::object::{CachedObject, Decode, DecodeError};
+use bytes::Bytes;
+
+use crate::storage::codec::{Codec, Undecoded};
+use crate::storage::metrics::Metrics;
+use crate::storage::transformer::Transformer;
+
+/// Stored bytes to cached objects: transformer, then codec.
+pub struct StoredDecoder {
+    /// The codec of the resource.
+    pub codec: Codec,
+    /// Its transformer.
+    pub transformer: Arc<dyn Transformer>,
+    pub(super) metrics: Metrics,
+}
+
+impl StoredDecoder {
+    /// The decoder of a resource, which is measured under its own name.
+    pub fn new(codec: Codec, transformer: Arc<dyn Transformer>) -> StoredDecoder {
+        let definition = codec.definition();
+        let measured_as = (definition.group, definition.plural);
+        StoredDecoder::measured_as(measured_as, codec, transformer)
+    }
+
+    /// The same, measured under this group and plural (SF-42).
+    pub fn measured_as(
+        (group, resource): (&'static str, &'static str),
+        codec: Codec,
+        transformer: Arc<dyn Transformer>,
+    ) -> StoredDecoder {
+        StoredDecoder {
+            codec,
+            transformer,
+            metrics: Metrics::new(group, resource),
+        }
+    }
+
+    fn transformed(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &Bytes,
+    ) -> Result<Bytes, DecodeError> {
+        let transformed = self.transformer.transform_from_storage(key, value);
+        transformed
+            .map(|(plain, _)| plain)
+            .map_err(|error| DecodeError {
+                key: key.to_string(),
+                revision,
+                reason: error.reason,
+            })
+    }
+
+    /// The object of a value's plain bytes; whoever asks, what fails is counted.
+    pub(super) fn decode_plain(
+        &self,
+        key: &Key,
+        revision: Revision,
+        plain: &[u8],
+    ) -> Result<CachedObject, Undecoded> {
+        let decoded = self.codec.decode_stored(key, revision, plain);
+        decoded.inspect_err(|_| self.metrics.decode_error())
+    }
+}
+
+impl Decode for StoredDecoder {
+    fn decode(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &Bytes,
+    ) -> Result<CachedObject, DecodeError> {
+        let plain = self.transformed(key, revision, value)?;
+        Ok(self.decode_plain(key, revision, &plain)?)
+    }
+
+    fn decode_again(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &Bytes,
+    ) -> Result<CachedObject, DecodeError> {
+        let plain = self.transformed(key, revision, value)?;
+        Ok(self.codec.decode_stored(key, revision, &plain)?)
+    }
+}
