@@ -412,7 +412,7 @@ pub async fn wa_47_a_bookmark_that_is_due_waits_for_the_end_of_the_initial_event
     tokio::time::sleep(lasts * 9 / 20).await;
     let later = h.create(&pod("ns", "b")).await;
     // A bookmark that would tell nothing new is left out (WA-44), so let the cache hear of it.
-    h.list(List::below("/pods")).await.unwrap();
+    h.settled(later.revision).await;
     for object in &names[1..] {
         let name = format!("ns/{}", object.attributes.name);
         stream.expect("Added", &name, object.revision).await;
