@@ -52,7 +52,8 @@ impl HeavyWork {
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("heavy")
-            .enable_time()
+            // Stores may have connections of their own here.
+            .enable_all()
             .build()?;
         Ok(HeavyWork {
             runtime: Some(runtime),

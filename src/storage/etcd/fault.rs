@@ -113,12 +113,14 @@ fn of_status(status: &tonic::Status) -> Fault {
     }
 }
 
-/// What a server says before it has proposed anything to the others.
+/// What a server says before it has proposed anything to the others, and this side's own client
+/// before it has sent anything.
 fn turned_away(text: &str) -> bool {
     let before = [
         "etcdserver: no leader",
         "etcdserver: leader changed",
         "raft proposal dropped",
+        "Service was not ready",
     ];
     before.iter().any(|said| text.contains(said))
 }
@@ -176,6 +178,7 @@ mod tests {
             (Code::Unavailable, "etcdserver: leader changed"),
             // It has no code of its own.
             (Code::Unknown, "raft proposal dropped"),
+            (Code::Unknown, "Service was not ready: transport error"),
         ] {
             assert!(fault(code, said).may_be_tried_again(true), "{said}");
         }
