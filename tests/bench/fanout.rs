@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 
-use crate::below;
+use crate::below::{self, Measured};
 use crate::harness::{Call, Client, Daemon, version};
 use crate::load::{self, STREAMS};
-use crate::meter::Sample;
+use crate::meter::{Sample, Used, kernel_memory};
 use crate::report::{Durations, figure, noise, part};
 
 /// What one watcher saw.
@@ -19,12 +19,73 @@ struct Saw {
     wrong: u64,
 }
 
-/// Updates one object at a rate while this many watch its namespace.
+/// Who watches, and what is updated.
+#[derive(Clone, Copy)]
+pub struct Crowd {
+    pub watchers: usize,
+    /// Watches of one connection.
+    pub streams: usize,
+    /// Updates a second.
+    pub rate: f64,
+    pub time: Duration,
+}
+
+/// What came of it.
+pub struct Outcome {
+    /// Memory of the daemon and of the kernel that all idle watches took, in KiB.
+    pub memory: f64,
+    pub kernel_memory: f64,
+    /// CPU of the daemon, in seconds, to open all of them.
+    pub opening: f64,
+    /// From the first update to the last delivery.
+    pub used: Used,
+    /// Cores that the store below used meanwhile.
+    pub store_cores: f64,
+    pub updates: u64,
+    /// How long sending them took.
+    pub sent: Duration,
+    pub delivered: u64,
+    pub lost: u64,
+    /// Repeated or out of order.
+    pub wrong: u64,
+    pub latency: Durations,
+}
+
+/// Updates one object at a rate while this many watch its namespace, and tells of it.
 pub async fn measure(watchers: usize, rate: f64, time: Duration) {
     part(&format!(
         "{watchers} watchers over HTTP/2 of one object of 1 KiB, {rate} updates/s"
     ));
-    let daemon = below::daemon().await;
+    let crowd = Crowd {
+        watchers,
+        streams: STREAMS,
+        rate,
+        time,
+    };
+    let mut saw = run(below::daemon().await, crowd).await;
+    if watchers > 100 {
+        let each = saw.memory / watchers as f64;
+        figure("memory for one idle watch", each, "KiB", "");
+    }
+    let reached = saw.updates as f64 / saw.sent.as_secs_f64();
+    figure("updates/s reached", reached, "/s", "");
+    figure(
+        "CPU of the daemon for a million deliveries",
+        saw.used.daemon / (saw.delivered as f64 / 1e6),
+        "s",
+        "<= 3",
+    );
+    figure("lost", saw.lost as f64, "", "0");
+    figure("repeated or out of order", saw.wrong as f64, "", "0");
+    let (p50, p99) = (saw.latency.percentile(0.5), saw.latency.percentile(0.99));
+    figure("write to delivery p50", p50, "ms", "");
+    let wanted = if watchers == 1 { "< 5" } else { "" };
+    figure("write to delivery p99", p99, "ms", wanted);
+    noise((saw.used.other_cores - saw.store_cores).max(0.0));
+}
+
+/// Updates one object of a new daemon at a rate while a crowd watches its namespace.
+pub async fn run(daemon: Measured, crowd: Crowd) -> Outcome {
     load::namespace(&daemon).await;
     let client = daemon.client();
     let created = client
@@ -32,75 +93,63 @@ pub async fn measure(watchers: usize, rate: f64, time: Duration) {
         .await;
     let from = version(&created.expect(201));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let before = daemon.resident();
+    let (memory, kernel_memory) = (daemon.resident(), kernel_memory());
     let origin = Instant::now();
-    let updates = (rate * time.as_secs_f64()) as u64;
+    let updates = (crowd.rate * crowd.time.as_secs_f64()) as u64;
     let delivered = Arc::new(AtomicU64::new(0));
-    let watching = open(&daemon, watchers, from, origin, updates, &delivered).await;
+    let start = Sample::take(daemon.pid());
+    let watching = open(&daemon, crowd, from, origin, updates, &delivered).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
-    if watchers > 100 {
-        let each = (daemon.resident() - before) * 1024.0 / watchers as f64;
-        figure("memory for one idle watch", each, "KiB", "");
-    }
+    let opening = start.until(&Sample::take(daemon.pid())).daemon;
+    let memory = (daemon.resident() - memory) * 1024.0;
+    let kernel_memory = self::kernel_memory() - kernel_memory;
 
     let start = Sample::take(daemon.pid());
     let store_before = daemon.store_seconds();
-    let sent = update(&client, updates, rate, origin).await;
-    let wanted = updates * watchers as u64;
+    let sent = update(&client, updates, crowd.rate, origin).await;
+    let wanted = updates * crowd.watchers as u64;
     let patience = Instant::now() + Duration::from_secs(30);
     while delivered.load(Ordering::Relaxed) < wanted && Instant::now() < patience {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let used = start.until(&Sample::take(daemon.pid()));
-    let store = (daemon.store_seconds() - store_before) / used.elapsed.as_secs_f64();
-    let mut latency = Durations::default();
-    let mut wrong = 0;
-    let arrived = delivered.load(Ordering::Relaxed);
+    let store_cores = (daemon.store_seconds() - store_before) / used.elapsed.as_secs_f64();
+    let delivered = delivered.load(Ordering::Relaxed);
     drop(daemon);
+    let (mut latency, mut wrong) = (Durations::default(), 0);
     for watcher in watching {
         let saw = watcher.await.unwrap();
         latency.extend(saw.latency);
         wrong += saw.wrong;
     }
-    figure(
-        "updates/s reached",
-        updates as f64 / sent.as_secs_f64(),
-        "/s",
-        "",
-    );
-    let million = arrived as f64 / 1e6;
-    figure(
-        "CPU of the daemon for a million deliveries",
-        used.daemon / million,
-        "s",
-        "<= 3",
-    );
-    figure("lost", (wanted - arrived) as f64, "", "0");
-    figure("repeated or out of order", wrong as f64, "", "0");
-    figure("write to delivery p50", latency.percentile(0.5), "ms", "");
-    let wanted = if watchers == 1 { "< 5" } else { "" };
-    figure(
-        "write to delivery p99",
-        latency.percentile(0.99),
-        "ms",
-        wanted,
-    );
-    noise((used.other_cores - store).max(0.0));
+    Outcome {
+        memory,
+        kernel_memory,
+        opening,
+        used,
+        store_cores,
+        updates,
+        sent,
+        delivered,
+        lost: wanted - delivered,
+        wrong,
+        latency,
+    }
 }
 
-/// Opens all watches, [`STREAMS`] to a connection.
+/// Opens all watches.
 async fn open(
     daemon: &Daemon,
-    watchers: usize,
+    crowd: Crowd,
     from: u64,
     origin: Instant,
     updates: u64,
     delivered: &Arc<AtomicU64>,
 ) -> Vec<JoinHandle<Saw>> {
-    let mut all = Vec::with_capacity(watchers);
-    while all.len() < watchers {
+    let mut all = Vec::with_capacity(crowd.watchers);
+    while all.len() < crowd.watchers {
         let client = Arc::new(daemon.client());
-        let streams = STREAMS.min(watchers - all.len());
+        let streams = crowd.streams.min(crowd.watchers - all.len());
         let path = format!(
             "{}?watch=true&resourceVersion={from}&timeoutSeconds=3600",
             load::collection()

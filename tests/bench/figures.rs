@@ -18,6 +18,7 @@ mod report;
 mod resume;
 #[path = "../servers/mod.rs"]
 mod servers;
+mod sizing;
 mod startup;
 mod watchload;
 mod write;
@@ -58,16 +59,24 @@ cargo bench [-- PART...]      all parts, or these:
 BENCH_ETCD=3.5 measures latency, fanout and watchload's parts over an etcd of that version beside
 the daemon. BENCH_RATES=500,1000 are the writes a second at which etcd tells the added latency.
 
+Only when asked for by name:
+  sizing           the constants of this machine, over an etcd beside it, and the tables of
+                   docs/sizing.md that follow from them; BENCH_WRITE=docs/sizing.md writes both
+                   into that page; with a limit of 12,000 open files (ulimit -n 12000)
+
 Only when asked for by name, with a table at the end, and with watchload, the load generator of
 its own that WATCHLOAD or the PATH leads to (see README.md):
   watchload        all of these, for about an hour
 ";
 
+/// A part for a page, which nobody waits for who wants figures.
+const SIZING: &str = "sizing";
+
 /// All parts that need watchload.
 const SET: &str = "watchload";
 
 /// Parts that measure what only the embedded store does: opening its file, its history.
-const EMBEDDED: [&str; 9] = [
+const EMBEDDED: [&str; 10] = [
     "startup",
     "startup-full",
     "startup-history",
@@ -77,6 +86,7 @@ const EMBEDDED: [&str; 9] = [
     "expiry",
     "cache-fill",
     "etcd",
+    "sizing",
 ];
 
 #[tokio::main]
@@ -87,7 +97,7 @@ async fn main() {
         .filter(|word| word != "--bench")
         .collect();
     let named = |word: &str| watchload::PARTS.iter().any(|(name, _)| word == *name);
-    let known = |word: &str| word == SET || PARTS.contains(&word) || named(word);
+    let known = |word: &str| [SET, SIZING].contains(&word) || PARTS.contains(&word) || named(word);
     if asked.iter().any(|word| !known(word)) {
         print!("{HELP}");
         for (name, what) in watchload::PARTS {
@@ -148,6 +158,9 @@ async fn main() {
     }
     if wants("etcd") {
         etcd::measure(Duration::from_secs(20)).await;
+    }
+    if asked.iter().any(|word| word == SIZING) {
+        sizing::measure().await;
     }
     let whole = asked.iter().any(|word| word == SET);
     let parts: Vec<_> = watchload::PARTS

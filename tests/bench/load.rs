@@ -16,6 +16,9 @@ pub const NAMESPACE: &str = "bench";
 /// Streams of one HTTP/2 connection.
 pub const STREAMS: usize = 50;
 
+/// What makes the JSON of an object about 1 KiB.
+const FILLER: usize = 800;
+
 /// What writers do.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
@@ -43,9 +46,14 @@ pub fn collection() -> String {
 
 /// A ConfigMap whose JSON has about 1 KiB.
 pub fn object(number: u64, stamp: &str) -> serde_json::Value {
+    filled(number, stamp, FILLER)
+}
+
+/// A ConfigMap with so many bytes to fill it.
+fn filled(number: u64, stamp: &str, filler: usize) -> serde_json::Value {
     // A text that no compression would make small, the same for the same number.
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let filler: String = (0..800)
+    let filler: String = (0..filler)
         .map(|_| {
             state ^= state << 13;
             state ^= state >> 7;
@@ -72,6 +80,18 @@ pub async fn namespace(daemon: &Daemon) {
 /// Writes with this many clients, each on a connection of its own. Creating goes on from `first`;
 /// updating goes round the first `first` objects.
 pub async fn write(daemon: &Daemon, verb: Verb, clients: u64, first: u64, until: Until) -> Written {
+    write_filled(daemon, verb, clients, first, until, FILLER).await
+}
+
+/// The same with objects that have so many bytes to fill them.
+pub async fn write_filled(
+    daemon: &Daemon,
+    verb: Verb,
+    clients: u64,
+    first: u64,
+    until: Until,
+    filler: usize,
+) -> Written {
     let next = Arc::new(AtomicU64::new(0));
     let workers: Vec<_> = {
         let connecting = (0..clients).map(|_| async {
@@ -97,11 +117,14 @@ pub async fn write(daemon: &Daemon, verb: Verb, clients: u64, first: u64, until:
                     return latency;
                 }
                 let call = match verb {
-                    Verb::Create => Call::post(&collection(), &object(first + number, "0")),
+                    Verb::Create => {
+                        let object = filled(first + number, "0", filler);
+                        Call::post(&collection(), &object)
+                    }
                     Verb::Update => {
                         let key = number % first;
                         let path = format!("{}/{}", collection(), name(key));
-                        Call::put(&path, &object(key, &number.to_string()))
+                        Call::put(&path, &filled(key, &number.to_string(), filler))
                     }
                 };
                 let sent = Instant::now();

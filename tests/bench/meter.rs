@@ -56,6 +56,19 @@ pub fn reset_peak(pid: u32) {
     std::fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
 }
 
+/// Memory of the kernel that grows with connections, in KiB: its objects, and what TCP buffers.
+pub fn kernel_memory() -> f64 {
+    let number = |file: &str, names: [&str; 2]| -> f64 {
+        let text = std::fs::read_to_string(file).unwrap();
+        let line = text.lines().find(|line| line.starts_with(names[0]));
+        let (_, rest) = line.unwrap().split_once(names[1]).unwrap();
+        rest.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    let pages = number("/proc/net/sockstat", ["TCP:", " mem "]);
+    let page = rustix::param::page_size() as f64 / 1024.0;
+    number("/proc/meminfo", ["Slab:", ":"]) + pages * page
+}
+
 fn ticks() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
 }

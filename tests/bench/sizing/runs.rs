@@ -1,0 +1,271 @@
+//! The runs that constants come from, each over an etcd of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use etcd_client::{Client as Etcd, Compare, CompareOp, Txn, TxnOp};
+use futures_util::future::join_all;
+
+use crate::below;
+use crate::fanout::{self, Crowd, Outcome};
+use crate::harness::{Call, Daemon};
+use crate::load::{self, Until, Verb};
+use crate::meter::Sample;
+use crate::report::{figure, noise, part};
+use crate::servers::etcd::Cluster;
+
+/// The version that is measured.
+pub const VERSION: &str = "3.5";
+/// Clients that keep a daemon busy without queues of their own, and many.
+const CLIENTS: u64 = 8;
+const MANY: u64 = 64;
+/// Until memory that was needed for a moment is given back.
+const SETTLE: Duration = Duration::from_secs(5);
+/// Lists from which the cost of an object in them comes.
+const LISTS: u64 = 10;
+/// Objects that are updated in turns.
+const UPDATED: u64 = 1000;
+/// Daemons that follow beside the one that writes.
+const FOLLOWERS: usize = 3;
+
+/// A daemon that was just started.
+pub struct Started {
+    pub memory_mib: f64,
+    /// From exec to ready.
+    pub seconds: f64,
+}
+
+/// One that found objects in etcd.
+pub struct Filled {
+    pub started: Started,
+    /// The JSON of one of them.
+    pub object_bytes: f64,
+    pub listed_cpu_us: f64,
+}
+
+/// What updates cost, in microseconds of CPU.
+pub struct Updates {
+    pub taken_cpu_us: f64,
+    pub followed_cpu_us: f64,
+    /// etcd's part, with one daemon on it and for each further one.
+    pub etcd_cpu_us: f64,
+    pub event_cpu_us: f64,
+}
+
+/// What etcd does at most.
+pub struct Saturated {
+    pub writes_per_s: f64,
+    pub revision_bytes: f64,
+}
+
+async fn started(cluster: &Cluster) -> (Daemon, Started) {
+    let start = Instant::now();
+    let daemon = below::beside(cluster, &[]).await;
+    let seconds = start.elapsed().as_secs_f64();
+    tokio::time::sleep(SETTLE).await;
+    let memory_mib = daemon.resident();
+    (
+        daemon,
+        Started {
+            memory_mib,
+            seconds,
+        },
+    )
+}
+
+/// A daemon without objects, and how many watches it has on etcd.
+pub async fn empty() -> (Started, f64) {
+    part("a daemon without objects");
+    let cluster = below::cluster(VERSION).await;
+    // The first one makes what is always there.
+    drop(below::beside(&cluster, &[]).await);
+    let (daemon, started) = started(&cluster).await;
+    let watches = metric(&cluster, "etcd_debugging_mvcc_watcher_total").await;
+    drop(daemon);
+    figure("memory", started.memory_mib, "MiB", "");
+    figure("exec to ready", started.seconds, "s", "");
+    figure("watches on etcd", watches, "", "");
+    (started, watches)
+}
+
+/// A daemon that finds objects which have so many bytes to fill them.
+pub async fn filled(objects: u64, filler: usize) -> Filled {
+    part(&format!("a daemon with {objects} objects, {filler} B each"));
+    let cluster = below::cluster(VERSION).await;
+    let first = below::beside(&cluster, &[]).await;
+    load::namespace(&first).await;
+    let count = Until::Count(objects);
+    load::write_filled(&first, Verb::Create, MANY, 0, count, filler).await;
+    drop(first);
+    let (daemon, started) = started(&cluster).await;
+    let client = daemon.client();
+    let list = Call::get(&format!("{}?resourceVersion=0", load::collection()));
+    let items = client.call(list.clone()).await.expect(200)["items"].take();
+    let items = items.as_array().unwrap();
+    assert_eq!(items.len() as u64, objects);
+    let bytes: usize = items.iter().map(|item| item.to_string().len()).sum();
+    let object_bytes = bytes as f64 / objects as f64;
+    let before = Sample::take(daemon.pid());
+    for _ in 0..LISTS {
+        assert!(client.call(list.clone()).await.status.is_success());
+    }
+    let used = before.until(&Sample::take(daemon.pid()));
+    let listed_cpu_us = used.daemon * 1e6 / (LISTS * objects) as f64;
+    figure("memory", started.memory_mib, "MiB", "");
+    figure("exec to ready", started.seconds, "s", "");
+    figure("JSON of an object", object_bytes, "B", "");
+    figure("CPU for a listed object", listed_cpu_us, "us", "");
+    noise(used.other_cores);
+    Filled {
+        started,
+        object_bytes,
+        listed_cpu_us,
+    }
+}
+
+/// A crowd that watches one object.
+pub async fn crowd(watchers: usize, streams: usize, rate: f64, time: Duration) -> Outcome {
+    part(&format!(
+        "{watchers} watchers, {streams} to a connection, {rate} updates/s"
+    ));
+    let daemon = below::over(below::cluster(VERSION).await, &[]).await;
+    let crowd = Crowd {
+        watchers,
+        streams,
+        rate,
+        time,
+    };
+    let saw = fanout::run(daemon, crowd).await;
+    let each = |total: f64, unit: f64| total * unit / watchers as f64;
+    figure("memory for one watch", each(saw.memory, 1.0), "KiB", "");
+    let kernel = each(saw.kernel_memory, 0.5);
+    figure("memory of the kernel, one end", kernel, "KiB", "");
+    figure("CPU to open a watch", each(saw.opening, 1e6), "us", "");
+    let delivery = saw.used.daemon * 1e6 / saw.delivered as f64;
+    figure("CPU for a delivery", delivery, "us", "");
+    figure("lost", saw.lost as f64, "", "0");
+    noise((saw.used.other_cores - saw.store_cores).max(0.0));
+    saw
+}
+
+/// Updates through one daemon, alone and with others beside it.
+pub async fn updates(time: Duration) -> Updates {
+    part(&format!(
+        "updates of 1 KiB through one daemon, alone and with {FOLLOWERS} beside it"
+    ));
+    let cluster = below::cluster(VERSION).await;
+    let daemon = below::beside(&cluster, &[]).await;
+    load::namespace(&daemon).await;
+    load::write(&daemon, Verb::Create, MANY, 0, Until::Count(UPDATED)).await;
+    let (alone, etcd_alone, _) = updated(&cluster, &daemon, &[], time).await;
+    let mut beside = Vec::new();
+    for _ in 0..FOLLOWERS {
+        beside.push(below::beside(&cluster, &[]).await);
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let (_, etcd_beside, followed_cpu_us) = updated(&cluster, &daemon, &beside, time).await;
+    let event_cpu_us = ((etcd_beside - etcd_alone) / FOLLOWERS as f64).max(0.0);
+    figure("CPU of the daemon that takes one", alone, "us", "");
+    figure("CPU of one that follows", followed_cpu_us, "us", "");
+    figure("CPU of etcd", etcd_alone, "us", "");
+    figure(
+        "CPU of etcd for each further daemon",
+        event_cpu_us,
+        "us",
+        "",
+    );
+    Updates {
+        taken_cpu_us: alone,
+        followed_cpu_us,
+        etcd_cpu_us: etcd_alone,
+        event_cpu_us,
+    }
+}
+
+/// Updates for a while; CPU for one, of the daemon, of etcd and of each of those that follow.
+async fn updated(
+    cluster: &Cluster,
+    daemon: &Daemon,
+    beside: &[Daemon],
+    time: Duration,
+) -> (f64, f64, f64) {
+    let etcd = cluster.members[0].cpu_seconds();
+    let before: Vec<_> = beside.iter().map(|one| Sample::take(one.pid())).collect();
+    let until = Until::Time(time);
+    let written = load::write(daemon, Verb::Update, CLIENTS, UPDATED, until).await;
+    // What follows may lag behind the last answer.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let each = |seconds: f64| seconds * 1e6 / written.count as f64;
+    let followed = beside.iter().zip(&before);
+    let followed = followed.map(|(one, before)| before.until(&Sample::take(one.pid())).daemon);
+    let followed = followed.sum::<f64>() / beside.len().max(1) as f64;
+    let etcd = cluster.members[0].cpu_seconds() - etcd;
+    let elapsed = written.used.elapsed.as_secs_f64();
+    figure("updates a second", written.count as f64 / elapsed, "/s", "");
+    let known = (etcd + followed * beside.len() as f64) / elapsed;
+    noise((written.used.other_cores - known).max(0.0));
+    (each(written.used.daemon), each(etcd), each(followed))
+}
+
+/// Updates of 1 KiB straight to etcd, as many as it takes.
+pub async fn saturated(time: Duration) -> (Saturated, String) {
+    part("writes of 1 KiB straight to etcd, as many as it takes");
+    let cluster = below::cluster(VERSION).await;
+    let mut etcd = Etcd::connect(cluster.urls(), None).await.unwrap();
+    let in_use = |status: etcd_client::StatusResponse| status.0.db_size_in_use as f64;
+    let before = in_use(etcd.status().await.unwrap());
+    let next = Arc::new(AtomicU64::new(0));
+    let start = Instant::now();
+    let writers = (0..MANY).map(|writer| {
+        let (next, urls) = (Arc::clone(&next), cluster.urls());
+        tokio::spawn(async move {
+            let mut etcd = Etcd::connect(urls, None).await.unwrap();
+            let key = format!("/registry/configmaps/load/{writer}");
+            while start.elapsed() < time {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let value = load::object(writer, &number.to_string()).to_string();
+                let written = etcd.txn(put(&key, &value)).await.unwrap();
+                assert!(written.succeeded());
+            }
+        })
+    });
+    for writer in join_all(writers).await {
+        writer.unwrap();
+    }
+    let count = next.load(Ordering::Relaxed) as f64;
+    let writes_per_s = count / start.elapsed().as_secs_f64();
+    // Its last batch is committed.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let status = etcd.status().await.unwrap();
+    let version = status.version().to_owned();
+    let revision_bytes = (in_use(status) - before) / count;
+    figure("writes a second", writes_per_s, "/s", "");
+    figure("database for each", revision_bytes, "B", "");
+    let saturated = Saturated {
+        writes_per_s,
+        revision_bytes,
+    };
+    (saturated, version)
+}
+
+/// A write as a daemon makes it: on a condition, and what is there if it fails.
+fn put(key: &str, value: &str) -> Txn {
+    Txn::new()
+        .when([Compare::version(key, CompareOp::Greater, -1)])
+        .and_then([TxnOp::put(key, value, None)])
+        .or_else([TxnOp::get(key, None)])
+}
+
+/// A number that etcd tells of itself.
+async fn metric(cluster: &Cluster, name: &str) -> f64 {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let address = cluster.members[0].address();
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let request = b"GET /metrics HTTP/1.0\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).await.unwrap();
+    let value = page.lines().find_map(|line| line.strip_prefix(name));
+    value.unwrap().trim().parse().unwrap()
+}
