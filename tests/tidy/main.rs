@@ -367,7 +367,7 @@ fn lines_are_not_too_wide() {
     let limits = [(".rs", 100), (".md", 140), (".sh", 140), (".toml", 200)];
     let mut report = String::new();
     for (ending, limit) in limits {
-        for folder in ["src", "actors", "tests", "config", ".ci"] {
+        for folder in ["src", "actors", "tests", "config", "docs", ".ci"] {
             if !root().join(folder).exists() {
                 continue;
             }
@@ -392,7 +392,7 @@ fn lines_are_not_too_wide() {
 
 #[test]
 fn nothing_speaks_of_the_machine_it_was_written_on() {
-    for folder in ["src", "actors", "tests", "config", ".ci"] {
+    for folder in ["src", "actors", "tests", "config", "docs", ".ci"] {
         if !root().join(folder).exists() {
             continue;
         }

@@ -26,8 +26,8 @@ const SMALL: usize = 800;
 const LARGE: usize = 3872;
 /// Watchers of a run.
 const WATCHERS: usize = 5000;
-/// What `watch-ring-total-bytes` is when nobody says otherwise.
-const RING_MIB: f64 = 64.0;
+/// The sample that says what a setting is when nobody says otherwise.
+const SETTINGS: &str = include_str!("../../../config/taffrail.yaml");
 
 /// Names a file that holds the page, which is to be rewritten.
 const VARIABLE: &str = "BENCH_WRITE";
@@ -80,7 +80,7 @@ async fn constants(time: Duration) -> Constants {
     Constants {
         machine: machine(&version),
         daemon_memory_mib: empty.memory_mib,
-        ring_memory_mib: RING_MIB,
+        ring_memory_mib: ring_mib(),
         object_memory_bytes: object.shared,
         json_byte_memory_bytes: object.each,
         watch_memory_kib: watch.each,
@@ -102,6 +102,14 @@ async fn constants(time: Duration) -> Constants {
         etcd_revision_bytes: saturated.revision_bytes,
         etcd_watches_per_daemon: watches,
     }
+}
+
+/// The most that recent events of all resources take, in MiB.
+fn ring_mib() -> f64 {
+    let mut lines = SETTINGS.lines();
+    let line = lines.find_map(|line| line.strip_prefix("watch-ring-total-bytes:"));
+    let size = line.unwrap().trim().strip_suffix("MiB");
+    size.unwrap().parse().unwrap()
 }
 
 /// What this machine is.
