@@ -41,7 +41,9 @@ impl Config {
     /// URLs of servers, each with the setting that names it.
     fn urls(&self) -> Vec<ConfigError> {
         let knows_authority = self.etcd_cafile.is_set();
-        let base = self.etcd_servers.0.iter().map(|url| ("etcd-servers", url));
+        let is_used = self.backend() == StorageBackend::Etcd3;
+        let base = self.etcd_servers.0.iter().filter(|_| is_used);
+        let base = base.map(|url| ("etcd-servers", url));
         let overrides = self.etcd_servers_overrides.0.iter();
         let own = overrides.flat_map(|one| &one.servers);
         base.chain(own.map(|url| ("etcd-servers-overrides", url)))

@@ -123,6 +123,11 @@ async fn restored(away: Duration, grown: u64) {
     for number in 0..50 {
         create(&fleet.daemons[number % 2], &format!("b{number}")).await;
     }
+    if grown > 0 {
+        // A deletion leaves less to tell it by than anything else.
+        let last = Call::delete(&format!("{PATH}/b49"));
+        fleet.daemons[0].client().call(last).await.expect(200);
+    }
     let mut watches = Vec::new();
     for daemon in &fleet.daemons {
         watches.push(daemon.client().watch(&format!("{PATH}?watch=true")).await);

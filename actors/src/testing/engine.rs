@@ -83,12 +83,12 @@ impl FakeEngine {
         self.log.lock().events_per_reclaim = events;
     }
 
-    /// The times to live of the leases granted so far.
     /// Lets every grant take so long, failed ones too.
     pub fn set_grants_take(&self, time: Duration) {
         self.log.lock().grants_take = time;
     }
 
+    /// The times to live of the leases granted so far.
     pub fn granted(&self) -> Vec<Duration> {
         self.log.lock().granted.clone()
     }

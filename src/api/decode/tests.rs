@@ -344,7 +344,6 @@ fn numbers_keep_their_value() {
     assert!(yaml("a: .inf").is_err());
 }
 
-/// What Kubernetes' YAML reader makes of the words of YAML 1.1, seen on the reference.
 #[test]
 fn deep_yaml_is_read_in_place_on_a_small_stack() {
     let deep = format!("a: {}{}", "[".repeat(90), "]".repeat(90));
@@ -353,6 +352,7 @@ fn deep_yaml_is_read_in_place_on_a_small_stack() {
     assert_eq!(reader.join().unwrap(), Ok(()));
 }
 
+/// What Kubernetes' YAML reader makes of the words of YAML 1.1, seen on the reference.
 #[test]
 fn yaml_is_read_as_kubernetes_reads_it() {
     let cases = [

@@ -59,6 +59,10 @@ impl Kept {
         let now = Instant::now();
         let mut snapshots = self.snapshots.lock();
         prune(&mut snapshots, bounds, now);
+        if snapshot.lineage != bounds.lineage {
+            // The store became another one while the list was made.
+            return;
+        }
         if let Some(known) = snapshots
             .iter_mut()
             .find(|entry| entry.revision == revision)

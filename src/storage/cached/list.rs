@@ -113,12 +113,13 @@ impl Cached {
                 return self.page(&request, prefix, start, fresh).await;
             }
         }
+        let lineage = self.store.engine.lineage();
         match self.cacher.snapshot_at(revision).await {
-            Some(snapshot) => {
+            Some(snapshot) if snapshot.lineage == lineage => {
                 let fresh = Fresh { snapshot, revision };
                 self.page(&request, prefix, start, fresh).await
             }
-            None => self.store.get_list(request).await,
+            _ => self.store.get_list(request).await,
         }
     }
 

@@ -50,28 +50,47 @@ impl Shared {
             .await;
         let answer = match answer {
             Ok(answer) => answer,
-            Err(Fault::OutOfSpace(text)) => return Err(self.without_space(text, &mutation).await),
+            Err(Fault::OutOfSpace(text)) => {
+                return self.without_space(text, &mutation, floor.revision()).await;
+            }
             Err(fault) => return Err(of_commit(fault, &mutation)),
         };
         self.note_linearizable(Header::from(answer.header()), floor);
         outcome(answer.0, mutation)
     }
 
-    /// A server refuses what it has no space for; one that finds out only while it makes a change
-    /// answers the same and has made it. The key tells which.
-    async fn without_space(&self, text: String, mutation: &Mutation) -> EngineError {
+    /// A server refuses what it has no space for before it compares anything; one that finds out
+    /// only while it makes a change answers the same and has made it. The key tells which:
+    /// `before` is a revision that was seen before the change was sent.
+    async fn without_space(
+        &self,
+        text: String,
+        mutation: &Mutation,
+        before: Revision,
+    ) -> Result<Outcome, EngineError> {
         let read = self.get(mutation.key.clone(), actors::engine::At::Latest);
-        let now = match read.await {
-            Ok(read) => read.item.map(|item| item.revision),
-            Err(_) => return EngineError::OutcomeUnknown(text),
+        let Ok(read) = read.await else {
+            return Err(EngineError::OutcomeUnknown(text));
         };
         let expected = match mutation.expect {
             Expect::Absent => None,
             Expect::Unchanged(revision) => Some(revision),
         };
-        match now == expected {
-            true => EngineError::OutOfSpace(text),
-            false => EngineError::OutcomeUnknown(text),
+        let now = read.item.as_ref().map(|item| item.revision);
+        let is_older = match now {
+            Some(revision) => revision <= before,
+            // A put would have left something.
+            None => mutation.change != Change::Delete,
+        };
+        if now == expected {
+            Err(EngineError::OutOfSpace(text))
+        } else if is_older {
+            Ok(Outcome::Refused {
+                current: read.item,
+                revision: read.revision,
+            })
+        } else {
+            Err(EngineError::OutcomeUnknown(text))
         }
     }
 

@@ -84,6 +84,14 @@ impl Fault {
     }
 }
 
+/// What this side's own client says of a connection that will never be made again.
+const DEAD_END: &str = "Service was not ready";
+
+/// Whether the connection that a call was to be made on is of no use any more.
+pub(super) fn is_dead_end(error: &Error) -> bool {
+    matches!(error, Error::GRpcStatus(status) if status.message().contains(DEAD_END))
+}
+
 fn of_status(status: &tonic::Status) -> Fault {
     let text = status.message();
     let says = |part: &str| text.contains(part);
@@ -120,7 +128,7 @@ fn turned_away(text: &str) -> bool {
         "etcdserver: no leader",
         "etcdserver: leader changed",
         "raft proposal dropped",
-        "Service was not ready",
+        DEAD_END,
     ];
     before.iter().any(|said| text.contains(said))
 }

@@ -62,6 +62,7 @@ pub(super) async fn open(
         delivered: after,
         asked: None,
         silent_since: Instant::now(),
+        has_told: false,
         room: Arc::new(Semaphore::new(AHEAD_KIB)),
     };
     let task = Task::of(tokio::spawn(async move {
@@ -88,6 +89,8 @@ struct Listener {
     delivered: Revision,
     asked: Option<AskedFor>,
     silent_since: Instant,
+    /// Whether anything was handed on: that a feed works is news, too.
+    has_told: bool,
     room: Arc<Semaphore>,
 }
 
@@ -168,7 +171,9 @@ impl Listener {
         {
             self.shared.seen.happened(newest, lineage);
         }
-        if reached <= self.delivered && matches!(message, Message::Progress(_)) {
+        let is_first = !std::mem::replace(&mut self.has_told, true);
+        let says_nothing = reached <= self.delivered && matches!(message, Message::Progress(_));
+        if says_nothing && !is_first {
             return true;
         }
         self.delivered = self.delivered.max(reached);

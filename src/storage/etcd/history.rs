@@ -94,11 +94,25 @@ impl Shared {
                 reached: until,
             });
         }
-        let mut past = match self.parked.take(&request, self.seen.lineage()) {
-            Some(past) => past,
-            None => self.open_past(&request).await?,
-        };
-        let mut piece = Piece::new(&request, until);
+        let parked = self.parked.take(&request, self.seen.lineage());
+        let parked = parked.filter(|past| past.stream.believes(self) == past.believes);
+        if let Some(past) = parked
+            && let Ok(chunk) = self.piece(&request, until, past).await
+        {
+            return Ok(chunk);
+        }
+        // A watch that was kept may have died meanwhile.
+        let past = self.open_past(&request).await?;
+        self.piece(&request, until, past).await
+    }
+
+    async fn piece(
+        &self,
+        request: &HistoryRequest,
+        until: Revision,
+        mut past: Past,
+    ) -> Result<HistoryChunk, EngineError> {
+        let mut piece = Piece::new(request, until);
         piece.take(std::mem::take(&mut past.ahead))?;
         self.fill(&mut piece, &mut past).await?;
         let (chunk, ahead) = piece.done();

@@ -75,6 +75,8 @@ pub struct EtcdEngine {
 
 /// What all parts of the engine have in common.
 struct Shared {
+    /// The engine's own.
+    runtime: tokio::runtime::Handle,
     servers: Servers,
     root: String,
     seen: Seen,
@@ -122,6 +124,7 @@ impl EtcdEngine {
         let shared = Arc::new_cyclic(|shared: &std::sync::Weak<Shared>| {
             let reader = shared.clone();
             Shared {
+                runtime: handle.clone(),
                 servers,
                 root: options.root.clone(),
                 seen: Seen::default(),
@@ -260,7 +263,8 @@ impl Shared {
 
     /// The newest revision, linearizable.
     async fn newest(&self) -> Result<Revision, EngineError> {
-        self.revisions.newest(&self.read_newest).await
+        let runtime = &self.runtime;
+        self.revisions.newest(&self.read_newest, runtime).await
     }
 
     /// Whether every event after the revision can still be there.

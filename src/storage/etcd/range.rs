@@ -1,14 +1,14 @@
 //! Reads of one key and of pages of a prefix.
 
 use actors::engine::{
-    At, EngineError, EventKind, GetResponse, Key, KeyValue, RangeRequest, RangeResponse, Revision,
+    At, EngineError, GetResponse, Key, KeyValue, RangeRequest, RangeResponse, Revision,
 };
 use etcd_client::GetOptions;
 
 use super::Shared;
 use super::events::key_value;
 use super::fault::Fault;
-use super::seen::{Floor, Header, number, revision};
+use super::seen::{Floor, Header, Numbers, Witness, number, revision};
 use super::servers::Manner;
 use super::stream::range_of;
 
@@ -93,31 +93,43 @@ impl Shared {
     /// again asks: its cluster may have been restored meanwhile, and have come as far again.
     ///
     /// # Errors
-    /// When etcd does not answer; what is compacted or not reached is another's to find out.
+    /// When etcd does not answer.
     pub(super) async fn ask_witness(&self) -> Result<(), EngineError> {
-        let floor = self.seen.floor();
         let Some(witness) = self.seen.witness() else {
             return Ok(());
         };
-        let at = At::Revision(witness.revision);
+        let at = [Some(witness.revision), witness.before()];
+        for at in at.into_iter().flatten() {
+            self.ask_witness_at(&witness, at).await?;
+        }
+        Ok(())
+    }
+
+    async fn ask_witness_at(&self, witness: &Witness, at: Revision) -> Result<(), EngineError> {
+        let floor = self.seen.floor();
         let answer = self.servers.call(Manner::READ, |member| {
             let (mut kv, key) = (member.kv(), witness.key.as_bytes().to_vec());
-            let options = options(at, false).with_keys_only();
+            let options = options(At::Revision(at), false).with_keys_only();
             async move { kv.get(key, Some(options)).await }
         });
         let answer = match answer.await {
             Ok(answer) => answer,
-            Err(Fault::Compacted | Fault::Future) => return Ok(()),
+            // Nobody can say any more.
+            Err(Fault::Compacted) => return Ok(()),
+            // It is further back than it was: an answer with its revision tells everybody.
+            Err(Fault::Future) => return self.newest().await.map(|_| ()),
             Err(fault) => return Err(fault.into_error()),
         };
         let header = Header::from(answer.header());
         self.note_linearizable(header, floor);
-        let found = answer.kvs().first().map(|kv| revision(kv.mod_revision()));
-        let is_right = match witness.kind {
-            EventKind::Put => found == Some(witness.revision),
-            EventKind::Delete => found.is_none(),
-        };
-        if !is_right && let Some(found) = self.seen.refuted(&witness, header, floor.lineage()) {
+        let found = answer.kvs().first().map(|kv| Numbers {
+            revision: revision(kv.mod_revision()),
+            created: revision(kv.create_revision()),
+            version: u64::try_from(kv.version()).unwrap_or_default(),
+        });
+        if !witness.agrees(at, found)
+            && let Some(found) = self.seen.refuted(witness, header, floor.lineage())
+        {
             self.broken(&found);
         }
         Ok(())

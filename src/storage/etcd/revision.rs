@@ -10,6 +10,7 @@ use std::time::Duration;
 use actors::engine::{EngineError, Revision};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -35,9 +36,9 @@ struct Queue {
 }
 
 impl Revisions {
-    /// The answer of a read that is sent after this call. Must be polled on a runtime, which drives
-    /// the read on behalf of everybody.
-    pub(super) async fn newest(&self, read: &Read) -> Answer {
+    /// The answer of a read that is sent after this call; `runtime` drives it on behalf of
+    /// everybody.
+    pub(super) async fn newest(&self, read: &Read, runtime: &Handle) -> Answer {
         let (sender, answer) = oneshot::channel();
         let starts = {
             let mut queue = self.queue.lock();
@@ -45,7 +46,7 @@ impl Revisions {
             !std::mem::replace(&mut queue.is_pumping, true)
         };
         if starts {
-            tokio::spawn(pump(Arc::clone(&self.queue), Arc::clone(read)));
+            runtime.spawn(pump(Arc::clone(&self.queue), Arc::clone(read)));
         }
         answer.await.unwrap_or(Err(EngineError::Closed))
     }
@@ -114,14 +115,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nobody_joins_a_read_that_is_under_way_st_70() {
+        let here = Handle::current();
         let (revisions, (store, read)) = (Revisions::default(), store());
-        let mut early = Box::pin(revisions.newest(&read));
+        let mut early = Box::pin(revisions.newest(&read, &here));
         assert!(early.as_mut().now_or_never().is_none());
         tokio::task::yield_now().await;
         assert_eq!(store.reads.load(Ordering::SeqCst), 1);
         // A write is acknowledged, and its writer reads.
         store.revision.store(2, Ordering::SeqCst);
-        let late = revisions.newest(&read);
+        let late = revisions.newest(&read, &here);
         store.answers.add_permits(2);
         assert_eq!(
             tokio::join!(early, late),
@@ -131,11 +133,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn all_who_ask_in_between_share_the_next_read_and_reads_keep_their_distance() {
+        let here = Handle::current();
         let (revisions, (store, read)) = (Revisions::default(), store());
         store.answers.add_permits(1000);
         let begin = Instant::now();
         for _ in 0..10 {
-            let asking = (0..50).map(|_| revisions.newest(&read));
+            let asking = (0..50).map(|_| revisions.newest(&read, &here));
             let answers = futures_util::future::join_all(asking).await;
             assert!(answers.iter().all(Result::is_ok));
         }
@@ -146,10 +149,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lone_read_is_sent_at_once() {
+        let here = Handle::current();
         let (revisions, (store, read)) = (Revisions::default(), store());
         store.answers.add_permits(1);
         let begin = Instant::now();
-        assert_eq!(revisions.newest(&read).await, Ok(Revision(1)));
+        assert_eq!(revisions.newest(&read, &here).await, Ok(Revision(1)));
         assert_eq!(begin.elapsed(), Duration::ZERO);
     }
 }

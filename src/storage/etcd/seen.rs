@@ -56,6 +56,11 @@ impl Floor {
     pub(super) fn lineage(self) -> u64 {
         self.lineage
     }
+
+    /// The newest revision seen.
+    pub(super) fn revision(self) -> Revision {
+        self.revision
+    }
 }
 
 /// Why a new lineage began.
@@ -110,7 +115,72 @@ struct State {
 pub(super) struct Witness {
     pub(super) key: Key,
     pub(super) revision: Revision,
-    pub(super) kind: EventKind,
+    was: Was,
+}
+
+/// What it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Was {
+    /// The key's value of this number since it was created at that revision.
+    Put { created: Revision, version: u64 },
+    /// The end of a value written at this revision.
+    Deleted { value_of: Revision },
+}
+
+/// What a key has at a revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Numbers {
+    pub(super) revision: Revision,
+    pub(super) created: Revision,
+    pub(super) version: u64,
+}
+
+impl Witness {
+    /// Of an event that says enough to be told from others.
+    fn of(event: &Event) -> Option<Witness> {
+        let was = match event.kind {
+            EventKind::Put => Was::Put {
+                created: event.create_revision,
+                version: event.version,
+            },
+            EventKind::Delete => {
+                event.previous.as_ref()?;
+                Was::Deleted {
+                    value_of: event.prev_revision,
+                }
+            }
+        };
+        Some(Witness {
+            key: event.key.clone(),
+            revision: event.revision,
+            was,
+        })
+    }
+
+    /// Where else to look: right before a deletion there must have been what it ended.
+    pub(super) fn before(&self) -> Option<Revision> {
+        match self.was {
+            Was::Put { .. } => None,
+            Was::Deleted { .. } => Some(Revision(self.revision.0.saturating_sub(1))),
+        }
+    }
+
+    /// Whether the key has at a revision what the witness says.
+    pub(super) fn agrees(&self, at: Revision, found: Option<Numbers>) -> bool {
+        match self.was {
+            Was::Put { created, version } => {
+                let revision = self.revision;
+                found
+                    == Some(Numbers {
+                        revision,
+                        created,
+                        version,
+                    })
+            }
+            Was::Deleted { .. } if at >= self.revision => found.is_none(),
+            Was::Deleted { value_of } => found.is_some_and(|found| found.revision == value_of),
+        }
+    }
 }
 
 impl Seen {
@@ -203,12 +273,11 @@ impl Seen {
     pub(super) fn happened(&self, event: &Event, lineage: u64) {
         let mut state = self.state.lock();
         let before = state.witness.as_ref().map(|witness| witness.revision);
-        if state.lineage == lineage && before < Some(event.revision) {
-            state.witness = Some(Witness {
-                key: event.key.clone(),
-                revision: event.revision,
-                kind: event.kind,
-            });
+        if state.lineage == lineage
+            && before < Some(event.revision)
+            && let Some(witness) = Witness::of(event)
+        {
+            state.witness = Some(witness);
         }
     }
 
@@ -369,6 +438,31 @@ mod tests {
         assert_eq!((seen.lineage(), seen.revision()), (1, Revision(12)));
         seen.happened(&event(10), 0);
         assert_eq!(seen.witness(), None);
+        seen.happened(&event(13), 1);
+        let witness = seen.witness().unwrap();
+        let numbers = |version| Numbers {
+            revision: Revision(13),
+            created: Revision(13),
+            version,
+        };
+        assert!(witness.agrees(Revision(13), Some(numbers(1))));
+        // The same key, written at the same revision, and not the same value.
+        assert!(!witness.agrees(Revision(13), Some(numbers(2))));
+        assert!(!witness.agrees(Revision(13), None));
+        // A deletion is one only if what it ended was there.
+        let mut deleted = event(14);
+        deleted.kind = EventKind::Delete;
+        deleted.prev_revision = Revision(13);
+        seen.happened(&deleted, 1);
+        assert_eq!(seen.witness().unwrap().revision, Revision(13));
+        deleted.previous = Some(Default::default());
+        seen.happened(&deleted, 1);
+        let witness = seen.witness().unwrap();
+        assert_eq!(witness.before(), Some(Revision(13)));
+        assert!(witness.agrees(Revision(14), None));
+        assert!(witness.agrees(Revision(13), Some(numbers(1))));
+        assert!(!witness.agrees(Revision(13), None));
+        assert!(!witness.agrees(Revision(14), Some(numbers(1))));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use tokio::runtime::{self, Handle};
 use tokio::time::Instant;
 use tonic::transport::Endpoint;
 
-use super::fault::Fault;
+use super::fault::{self, Fault};
 use super::options::{ConnectError, EtcdOptions};
 
 /// One message may be so large: a page of a list, a batch of events. etcd takes values of 1.5 MiB
@@ -34,6 +34,9 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 /// often than every five seconds, or on one without, etcd hangs up.
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PONG_WITHIN: Duration = Duration::from_secs(5);
+/// Those without are asked by the system, so that a write finds none that died while nobody used
+/// it; so many in vain and one is dead.
+const PINGS: u32 = 2;
 
 /// Bytes that the server may have under way on one watch nobody reads.
 const WATCH_WINDOW: u32 = 1 << 20;
@@ -105,6 +108,13 @@ impl Lines {
             first,
             by_runtime: Mutex::new(own.into_iter().collect()),
         })
+    }
+
+    /// The one of the calling runtime is of no use any more: the next call makes another one.
+    fn forget_here(&self) {
+        if let Ok(here) = Handle::try_current() {
+            self.by_runtime.lock().remove(&here.id());
+        }
     }
 
     /// The one of the calling runtime.
@@ -238,7 +248,12 @@ impl Servers {
             let attempt = tokio::time::timeout(manner.attempt, call(member));
             let fault = match attempt.await {
                 Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(error)) => Fault::of(&error),
+                Ok(Err(error)) => {
+                    if fault::is_dead_end(&error) {
+                        member.keys.forget_here();
+                    }
+                    Fault::of(&error)
+                }
                 Err(_) => Fault::Unknown(format!("no answer within {:?}", manner.attempt)),
             };
             tried += 1;
@@ -330,6 +345,9 @@ fn connection(url: &str, options: &EtcdOptions) -> Result<Endpoint, ConnectError
     Ok(endpoint
         .connect_timeout(CONNECT_WITHIN)
         .tcp_nodelay(true)
+        .tcp_keepalive(Some(PING_EVERY))
+        .tcp_keepalive_interval(Some(PONG_WITHIN))
+        .tcp_keepalive_retries(Some(PINGS))
         .http2_keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PONG_WITHIN)
         .keep_alive_while_idle(false))

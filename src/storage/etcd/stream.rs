@@ -85,7 +85,12 @@ impl Shared {
         if created.canceled() {
             return Err(canceled(&created, after));
         }
-        self.note(Header::from(created.header()), floor);
+        let header = Header::from(created.header());
+        self.note(header, floor);
+        if header.revision < after {
+            // A member that lags behind, or a cluster that is further back than it was.
+            self.newest().await?;
+        }
         Ok(Stream {
             requests,
             responses,

@@ -65,6 +65,7 @@ impl Underlying {
             .send_initial_events
             .unwrap_or(matches!(request.asked, Asked::Unset | Asked::Any));
         let mut ready = VecDeque::new();
+        let lineage = self.engine.lineage();
         let after = if initial {
             self.initial_events(&request, &interest, &mut ready).await?
         } else {
@@ -75,6 +76,14 @@ impl Underlying {
             .feed(prefix.clone(), after)
             .await
             .map_err(|error| self.too_old(&prefix, after, error))?;
+        if self.engine.lineage() != lineage {
+            // What was read is of a store that is gone.
+            let gone = EngineError::Compacted {
+                requested: after,
+                compacted: self.engine.known(&prefix).revision,
+            };
+            return Err(self.too_old(&prefix, after, gone));
+        }
         let follower = Follower {
             store: self.clone(),
             prefix,
@@ -246,8 +255,10 @@ impl Follower {
             Err(_) => return None,
         };
         self.take(chunk.events.iter());
-        self.after = chunk.reached.max(self.after);
-        Some(())
+        let before = self.after;
+        self.after = chunk.reached.max(before);
+        // A store that does not get on has been set back: the client finds out when it resumes.
+        (self.after > before || self.feed.is_none()).then_some(())
     }
 
     /// An event's frame, if it is one for this watcher.
