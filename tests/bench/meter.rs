@@ -23,8 +23,16 @@ pub struct Used {
 impl Sample {
     pub fn take(pid: u32) -> Sample {
         Sample {
-            at: Instant::now(),
             daemon: process(&pid.to_string()),
+            ..Sample::without_daemon()
+        }
+    }
+
+    /// Where there is none.
+    pub fn without_daemon() -> Sample {
+        Sample {
+            at: Instant::now(),
+            daemon: 0.0,
             own: process("self"),
             machine: machine(),
         }
