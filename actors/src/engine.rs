@@ -9,7 +9,8 @@
 //! - An event is *durable before it is acknowledged* and *visible only when durable*: neither a
 //!   read, nor a feed, nor [`Engine::known`] shows what a power cut could still take back.
 //! - Revisions strictly increase over the whole store and are never used twice.
-//! - No method blocks the calling thread: engines do their I/O on threads of their own.
+//! - No method blocks the calling thread: engines do their I/O on threads of their own, or as
+//!   part of the task that asks, which must be free to run.
 
 use std::fmt;
 use std::sync::Arc;

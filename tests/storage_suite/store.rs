@@ -576,27 +576,16 @@ fn put(expect: Expect, value: Vec<u8>) -> Mutation {
     }
 }
 
-/// Waits for an engine from within a synchronous callback: engines answer from threads of their
-/// own, so blocking this one is safe here.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    let mut future = std::pin::pin!(future);
-    let parker = std::thread::current();
-    let waker = std::task::Waker::from(std::sync::Arc::new(Unpark(parker)));
-    let mut context = std::task::Context::from_waker(&waker);
-    loop {
-        match future.as_mut().poll(&mut context) {
-            std::task::Poll::Ready(value) => return value,
-            std::task::Poll::Pending => std::thread::park(),
-        }
-    }
-}
-
-struct Unpark(std::thread::Thread);
-
-impl std::task::Wake for Unpark {
-    fn wake(self: std::sync::Arc<Self>) {
-        self.0.unpark();
-    }
+/// Waits for an engine from within a synchronous callback: on a runtime of its own, as this one's
+/// thread is blocked and an engine may answer on the runtime that asks.
+fn wait<T: Send>(future: impl Future<Output = T> + Send) -> T {
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            runtime.enable_all().build().unwrap().block_on(future)
+        });
+        waiting.join().unwrap()
+    })
 }
 
 pub async fn st_34_what_was_acknowledged_is_read_at_once(h: Rc<Harness>) {
