@@ -223,6 +223,27 @@ async fn what_is_granted_after_a_clock_was_set_forward_is_not_over_at_the_next_s
 }
 
 #[tokio::test]
+async fn what_was_granted_by_a_clock_that_was_ahead_is_not_revived_at_each_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let clocks = Clocks::new();
+    let engine = clocks.open(directory.path());
+    clocks.set(86_400);
+    assert_eq!(expire(&engine).await, 0);
+    let granted = lease(&engine, 60).await;
+    attach(&engine, "granted", granted).await.unwrap();
+    clocks.set(-86_400);
+    assert_eq!(expire(&engine).await, 0);
+    // Ended before it could be deleted, and started once it is over.
+    engine.close().await;
+    drop(engine);
+    clocks.pass(60);
+    let engine = clocks.open(directory.path());
+    let refused = attach(&engine, "more", granted).await;
+    assert!(refused.is_err(), "{refused:?}");
+    assert_eq!(expire(&engine).await, 1);
+}
+
+#[tokio::test]
 async fn a_store_of_format_1_is_one_of_format_2_from_its_first_lease_on() {
     let directory = unpack("store-format-1");
     let clocks = Clocks::new();

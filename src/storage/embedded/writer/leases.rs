@@ -171,11 +171,49 @@ impl Desk {
                 "the clock was set, or the machine slept: leases live on as granted, and run out \
                  by the new time after a restart"
             ),
-            Some(jump @ Jump::Back(_)) => tracing::warn!(
-                %jump,
-                "the clock was set: leases run out as granted, and nothing is revived"
-            ),
+            Some(jump @ Jump::Back(_)) => {
+                tracing::warn!(
+                    %jump,
+                    "the clock was set: leases run out as granted, and nothing is revived"
+                );
+                if let Err(error) = self.bring_deadlines_back() {
+                    tracing::warn!(
+                        %error,
+                        "leases granted while the clock was ahead may live again after a restart"
+                    );
+                }
+            }
         }
+    }
+
+    /// What was granted while the clock was ahead lies on disk with a deadline as far ahead, which
+    /// would revive it at the next start.
+    fn bring_deadlines_back(&mut self) -> Result<(), EngineError> {
+        if self.leases.is_empty() {
+            return Ok(());
+        }
+        let (wall, uptime) = self.times();
+        self.guarded(|desk| {
+            let clock = &desk.leases.clock;
+            let now = clock.now(uptime);
+            let store = desk.store()?;
+            let rows = store.leases()?;
+            let transaction = store.write()?;
+            let mut ledger = Ledger::open(&transaction)?;
+            for (lease, record) in rows.into_iter().filter(|(_, record)| !record.revoked) {
+                let Some(deadline) = desk.leases.leases.deadline(lease) else {
+                    continue;
+                };
+                let deadline = clock.stored_deadline(wall, uptime, deadline.since(now));
+                if deadline < record.deadline {
+                    ledger.put_lease(lease, &LeaseRecord { deadline, ..record })?;
+                }
+            }
+            ledger.finish()?;
+            store.commit_lazily(transaction)?;
+            desk.unsettled = true;
+            Ok(())
+        })
     }
 
     /// Grants a lease. No sync: whatever is attached to it later brings one along, and a lease
