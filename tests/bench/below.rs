@@ -2,6 +2,9 @@
 
 use std::ops::{Deref, DerefMut};
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
 use crate::harness::{Daemon, Options};
 use crate::servers::etcd::Cluster;
 
@@ -43,6 +46,17 @@ pub async fn cluster(version: &str) -> Cluster {
     let version = version.to_owned();
     let started = tokio::task::spawn_blocking(move || Cluster::durable(&version));
     started.await.unwrap()
+}
+
+/// What the first member of a cluster tells of itself.
+pub async fn metrics(cluster: &Cluster) -> String {
+    let address = cluster.members[0].address();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = b"GET /metrics HTTP/1.0\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).await.unwrap();
+    page
 }
 
 /// One more daemon over a cluster, which it doesn't own.

@@ -274,13 +274,7 @@ impl Means {
 
 /// The sum of a counter of etcd's, by its labels.
 async fn counted(cluster: &Cluster, labels: &str) -> f64 {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let address = cluster.members[0].address();
-    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-    let request = b"GET /metrics HTTP/1.0\r\n\r\n";
-    stream.write_all(request).await.unwrap();
-    let mut page = String::new();
-    stream.read_to_string(&mut page).await.unwrap();
+    let page = below::metrics(cluster).await;
     let lines = page
         .lines()
         .filter(|line| line.contains(labels) && !line.starts_with('#'));

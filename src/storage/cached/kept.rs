@@ -41,7 +41,6 @@ struct Entry {
     /// The version that the list showed.
     revision: Revision,
     snapshot: Arc<Snapshot>,
-    lineage: u64,
     since: Instant,
 }
 
@@ -59,10 +58,6 @@ impl Kept {
         let now = Instant::now();
         let mut snapshots = self.snapshots.lock();
         prune(&mut snapshots, bounds, now);
-        if snapshot.lineage != bounds.lineage {
-            // The store became another one while the list was made.
-            return;
-        }
         if let Some(known) = snapshots
             .iter_mut()
             .find(|entry| entry.revision == revision)
@@ -76,7 +71,6 @@ impl Kept {
         snapshots.push_back(Entry {
             revision,
             snapshot: Arc::clone(snapshot),
-            lineage: bounds.lineage,
             since: now,
         });
         self.count.set(snapshots.len() as f64);
@@ -94,7 +88,7 @@ impl Kept {
 
 fn prune(snapshots: &mut VecDeque<Entry>, bounds: Bounds, now: Instant) {
     snapshots.retain(|entry| {
-        entry.lineage == bounds.lineage
+        entry.snapshot.lineage == bounds.lineage
             && entry.snapshot.revision >= bounds.floor
             && now.duration_since(entry.since) < KEPT_FOR
     });

@@ -71,10 +71,12 @@ impl Agreement {
     }
 }
 
-/// What the key says was compacted; what is no number says nothing.
-pub(super) fn compacted(value: &[u8]) -> Option<Revision> {
+/// What the key says was compacted, as read from a store that was at this revision. What is no
+/// number says nothing, and a key that was copied from another cluster speaks of that one.
+pub(super) fn compacted(value: &[u8], at: Revision) -> Option<Revision> {
     let text = std::str::from_utf8(value).ok()?;
-    text.parse().ok().map(Revision)
+    let up_to = text.parse().ok().map(Revision);
+    up_to.filter(|up_to| *up_to <= at)
 }
 
 #[cfg(test)]
@@ -124,7 +126,9 @@ mod tests {
 
     #[test]
     fn what_is_no_number_says_nothing_op_13() {
+        let compacted = |value| compacted(value, Revision(42));
         assert_eq!(compacted(b"42"), Some(Revision(42)));
+        assert_eq!(compacted(b"43"), None);
         assert_eq!(compacted(b"-1"), None);
         assert_eq!(compacted(b"x"), None);
     }

@@ -120,9 +120,8 @@ async fn follow_compactions(shared: Arc<Shared>) {
 async fn follow(shared: &Shared) -> Result<(), EngineError> {
     let lineage = shared.seen.lineage();
     let key = actors::engine::Key::new(agreement::KEY);
-    // A key that was copied from another cluster speaks of that one.
     let learn = |value: &[u8], written_at: Revision| {
-        if let Some(revision) = agreement::compacted(value).filter(|up_to| *up_to <= written_at) {
+        if let Some(revision) = agreement::compacted(value, written_at) {
             shared.seen.learn_compacted(revision, lineage);
         }
     };
@@ -134,7 +133,7 @@ async fn follow(shared: &Shared) -> Result<(), EngineError> {
         .open_stream(&Prefix::new(key.as_bytes()), read.revision)
         .await?;
     loop {
-        let Message::Events(events) = stream.next(shared).await? else {
+        let Some(Message::Events(events)) = stream.next(shared).await? else {
             continue;
         };
         for event in events.iter().filter(|event| event.key == key) {
@@ -226,8 +225,8 @@ impl Shared {
             });
         let version = read.as_ref().map_or(0, |kv| kv.version);
         agreement.lost(version, header.revision);
-        let compacted = read.and_then(|kv| agreement::compacted(&kv.value));
-        if let Some(revision) = compacted.filter(|up_to| *up_to <= header.revision) {
+        let compacted = read.and_then(|kv| agreement::compacted(&kv.value, header.revision));
+        if let Some(revision) = compacted {
             self.seen.learn_compacted(revision, floor.lineage());
         }
         Ok(None)

@@ -137,19 +137,19 @@ fn transaction(mutation: &Mutation) -> Txn {
         Expect::Absent => 0,
         Expect::Unchanged(revision) => number(revision),
     };
-    let mut then = match &mutation.change {
+    // The key's own numbers beside its new value, or before they go; a new key's are known.
+    let numbers = TxnOp::get(key, Some(GetOptions::new().with_keys_only()));
+    let then = match &mutation.change {
         Change::Put { value, lease } => {
             let options = PutOptions::new().with_lease(lease.0 as i64);
-            vec![TxnOp::put(key, value.to_vec(), Some(options))]
+            let put = TxnOp::put(key, value.to_vec(), Some(options));
+            match mutation.expect {
+                Expect::Absent => vec![put],
+                Expect::Unchanged(_) => vec![put, numbers],
+            }
         }
-        Change::Delete => vec![TxnOp::delete(key, None)],
+        Change::Delete => vec![numbers, TxnOp::delete(key, None)],
     };
-    if mutation.expect != Expect::Absent {
-        // The key's own numbers: beside its new value, or before they go.
-        let numbers = TxnOp::get(key, Some(GetOptions::new().with_keys_only()));
-        let place = usize::from(mutation.change != Change::Delete);
-        then.insert(place, numbers);
-    }
     Txn::new()
         .when([Compare::mod_revision(key, CompareOp::Equal, expected)])
         .and_then(then)

@@ -106,7 +106,7 @@ struct AskedFor {
 
 /// What a listener woke up for.
 enum Woke {
-    Heard(Message),
+    Heard(Option<Message>),
     Wished,
     Time,
     Broken,
@@ -123,10 +123,16 @@ impl Listener {
             if matches!(woke, Woke::Broken) {
                 return Err(self.broken());
             }
-            if let Woke::Heard(message) = woke
-                && !self.hand_on(message, sender).await
-            {
-                return Ok(());
+            if let Woke::Heard(message) = woke {
+                self.silent_since = Instant::now();
+                if let Some(asked) = &mut self.asked {
+                    asked.is_answered = true;
+                }
+                if let Some(message) = message
+                    && !self.hand_on(message, sender).await
+                {
+                    return Ok(());
+                }
             }
             let waits = self.asked.is_some_and(|asked| !asked.is_answered);
             if waits && self.silent_since.elapsed() > DEAD {
@@ -148,35 +154,26 @@ impl Listener {
 
     /// Takes note of what was heard; whether somebody still polls the feed.
     async fn hand_on(&mut self, message: Message, sender: &mpsc::Sender<Handed>) -> bool {
-        if let Some(asked) = &mut self.asked {
-            asked.is_answered = true;
-        }
-        self.silent_since = Instant::now();
-        let (reached, bytes) = match &message {
-            Message::Events(events) => (
-                events.last().map(|event| event.revision),
-                events.iter().map(|event| event.value.len()).sum(),
-            ),
-            Message::Progress(revision) => (Some(*revision), 0),
-            Message::Alive => (None, 0),
-        };
-        let Some(reached) = reached else {
-            return true;
-        };
         // What etcd has said; where the feed began is only what its reader has said.
-        let lineage = self.stream.lineage();
-        self.shared.seen.delivered(reached, lineage);
-        if let Message::Events(events) = &message
-            && let Some(newest) = events.last()
-        {
-            self.shared.seen.happened(newest, lineage);
-        }
+        let (seen, lineage) = (&self.shared.seen, self.stream.lineage());
         let is_first = !std::mem::replace(&mut self.has_told, true);
-        let says_nothing = reached <= self.delivered && matches!(message, Message::Progress(_));
-        if says_nothing && !is_first {
-            return true;
-        }
-        self.delivered = self.delivered.max(reached);
+        let bytes: usize = match &message {
+            Message::Events(events) => {
+                if let Some(newest) = events.last() {
+                    seen.happened(newest, lineage);
+                    self.delivered = self.delivered.max(newest.revision);
+                }
+                events.iter().map(|event| event.value.len()).sum()
+            }
+            Message::Progress(revision) => {
+                seen.delivered(*revision, lineage);
+                if *revision <= self.delivered && !is_first {
+                    return true;
+                }
+                self.delivered = self.delivered.max(*revision);
+                0
+            }
+        };
         let kib = (bytes >> 10).clamp(1, AHEAD_KIB) as u32;
         let room = Arc::clone(&self.room).acquire_many_owned(kib).await.ok();
         let is_polled = sender.send((Ok(message), room)).await.is_ok();
@@ -280,8 +277,6 @@ impl Feed for EtcdFeed {
             Ok(match message.0? {
                 Message::Events(events) => FeedItem::Events(self.join(events).into()),
                 Message::Progress(revision) => FeedItem::Progress(revision),
-                // Never handed on.
-                Message::Alive => FeedItem::Progress(Revision::ZERO),
             })
         }
         .boxed()

@@ -44,9 +44,8 @@ struct Past {
 
 impl Parked {
     fn take(&self, request: &HistoryRequest, lineage: u64) -> Option<Past> {
-        let now = Instant::now();
+        self.sweep();
         let mut places = self.0.lock();
-        places.retain(|place| now.duration_since(place.since) < PARKED_FOR);
         let found = places.iter().position(|place| {
             place.reached == request.after
                 && place.prefix == request.prefix
@@ -138,9 +137,9 @@ impl Shared {
             };
             tokio::select! {
                 message = past.stream.next(self) => match message? {
-                    Message::Events(events) => piece.take(events)?,
-                    Message::Progress(revision) => piece.reach(revision),
-                    Message::Alive => {}
+                    Some(Message::Events(events)) => piece.take(events)?,
+                    Some(Message::Progress(revision)) => piece.reach(revision),
+                    None => {}
                 },
                 () = tokio::time::sleep_until(look) => {}
             }

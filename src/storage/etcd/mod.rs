@@ -68,7 +68,6 @@ pub struct EtcdEngine {
     shared: Arc<Shared>,
     /// The thread that talks to etcd; gone once the engine is closed.
     runtime: Mutex<Option<Runtime>>,
-    handle: tokio::runtime::Handle,
     health: Probe,
     readiness: Probe,
 }
@@ -145,7 +144,6 @@ impl EtcdEngine {
             readiness: Probe::start(&shared, &handle, options.ready_timeout, true),
             shared,
             runtime: Mutex::new(Some(runtime)),
-            handle,
         }))
     }
 
@@ -157,19 +155,6 @@ impl EtcdEngine {
     /// What `/readyz` asks (OP-20: `etcd-readiness`).
     pub fn readiness_probe(&self) -> Probe {
         self.readiness.clone()
-    }
-
-    /// Runs a call on the engine's thread, to its end whatever becomes of the caller.
-    fn run<T, F>(&self, call: F) -> BoxFuture<'static, Result<T, EngineError>>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, EngineError>> + Send + 'static,
-    {
-        if *self.shared.closed.borrow() {
-            return ready(Err(EngineError::Closed)).boxed();
-        }
-        let task = self.handle.spawn(call);
-        async move { task.await.unwrap_or(Err(EngineError::Closed)) }.boxed()
     }
 
     /// Runs a call as part of the caller, to whose runtime its connection belongs.
@@ -184,35 +169,21 @@ impl EtcdEngine {
         }
     }
 
-    /// Answers at once, unless the engine is closed.
-    fn answer<T: Send + 'static>(&self, answer: T) -> BoxFuture<'static, Result<T, EngineError>> {
-        ready(match *self.shared.closed.borrow() {
-            true => Err(EngineError::Closed),
-            false => Ok(answer),
-        })
-        .boxed()
-    }
-
-    /// As [`EtcdEngine::run`], for a call that ends when nobody waits for it any more.
+    /// Runs a call on the engine's thread, for as long as somebody waits for it.
     fn ask<T, F>(&self, call: F) -> BoxFuture<'static, Result<T, EngineError>>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, EngineError>> + Send + 'static,
     {
-        let (sender, answer) = tokio::sync::oneshot::channel();
-        if *self.shared.closed.borrow() {
-            return ready(Err(EngineError::Closed)).boxed();
-        }
-        let task = Task::of(self.handle.spawn(async move {
-            // Who has gone away takes the task along.
-            let _ = sender.send(call.await);
-        }));
-        async move {
-            let answer = answer.await.unwrap_or(Err(EngineError::Closed));
-            drop(task);
-            answer
-        }
-        .boxed()
+        let runtime = self.shared.runtime.clone();
+        self.here(async move {
+            let (sender, answer) = tokio::sync::oneshot::channel();
+            // Who goes away takes the task along.
+            let _task = Task::of(runtime.spawn(async move {
+                let _ = sender.send(call.await);
+            }));
+            answer.await.unwrap_or(Err(EngineError::Closed))
+        })
     }
 }
 
@@ -394,7 +365,7 @@ impl Engine for EtcdEngine {
 
     /// etcd sees to it by itself.
     fn maintain(&self, _: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
-        self.answer(Maintenance::default())
+        self.here(ready(Ok(Maintenance::default())))
     }
 
     fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
@@ -404,12 +375,13 @@ impl Engine for EtcdEngine {
 
     fn revoke(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), EngineError>> {
         let shared = Arc::clone(&self.shared);
-        self.run(async move { shared.revoke(lease).await })
+        let revoke = self.ask(async move { shared.revoke(lease).await });
+        Finishing::new(revoke).boxed()
     }
 
     /// etcd deletes what has outlived its lease.
     fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>> {
-        self.answer(Expiry::default())
+        self.here(ready(Ok(Expiry::default())))
     }
 
     fn health(&self) -> Health {

@@ -8,7 +8,7 @@ use etcd_client::GetOptions;
 use super::Shared;
 use super::events::key_value;
 use super::fault::Fault;
-use super::seen::{Floor, Header, Numbers, Witness, number, revision};
+use super::seen::{Floor, Header, Witness, number};
 use super::servers::Manner;
 use super::stream::range_of;
 
@@ -121,13 +121,8 @@ impl Shared {
             Err(fault) => return Err(fault.into_error()),
         };
         let header = Header::from(answer.header());
-        self.note_linearizable(header, floor);
-        let found = answer.kvs().first().map(|kv| Numbers {
-            revision: revision(kv.mod_revision()),
-            created: revision(kv.create_revision()),
-            version: u64::try_from(kv.version()).unwrap_or_default(),
-        });
-        if !witness.agrees(at, found)
+        let found = self.take(answer, floor, false).items;
+        if !witness.agrees(at, found.first())
             && let Some(found) = self.seen.refuted(witness, header, floor.lineage())
         {
             self.broken(&found);

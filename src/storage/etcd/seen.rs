@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use actors::engine::{Event, EventKind, Key, Revision};
+use actors::engine::{Event, EventKind, Key, KeyValue, Revision};
 use parking_lot::Mutex;
 
 /// A member that caught up by a snapshot tells of the term before for a moment; one that goes on
@@ -127,14 +127,6 @@ enum Was {
     Deleted { value_of: Revision },
 }
 
-/// What a key has at a revision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Numbers {
-    pub(super) revision: Revision,
-    pub(super) created: Revision,
-    pub(super) version: u64,
-}
-
 impl Witness {
     /// Of an event that says enough to be told from others.
     fn of(event: &Event) -> Option<Witness> {
@@ -166,17 +158,13 @@ impl Witness {
     }
 
     /// Whether the key has at a revision what the witness says.
-    pub(super) fn agrees(&self, at: Revision, found: Option<Numbers>) -> bool {
+    pub(super) fn agrees(&self, at: Revision, found: Option<&KeyValue>) -> bool {
         match self.was {
-            Was::Put { created, version } => {
-                let revision = self.revision;
-                found
-                    == Some(Numbers {
-                        revision,
-                        created,
-                        version,
-                    })
-            }
+            Was::Put { created, version } => found.is_some_and(|found| {
+                found.revision == self.revision
+                    && found.create_revision == created
+                    && found.version == version
+            }),
             Was::Deleted { .. } if at >= self.revision => found.is_none(),
             Was::Deleted { value_of } => found.is_some_and(|found| found.revision == value_of),
         }
@@ -269,12 +257,15 @@ impl Seen {
         }
     }
 
-    /// An event that a feed of this lineage has delivered.
+    /// The same of an event, which may be the witness from now on.
     pub(super) fn happened(&self, event: &Event, lineage: u64) {
         let mut state = self.state.lock();
+        if state.lineage != lineage {
+            return;
+        }
+        state.revision = state.revision.max(event.revision);
         let before = state.witness.as_ref().map(|witness| witness.revision);
-        if state.lineage == lineage
-            && before < Some(event.revision)
+        if before < Some(event.revision)
             && let Some(witness) = Witness::of(event)
         {
             state.witness = Some(witness);
@@ -440,14 +431,13 @@ mod tests {
         assert_eq!(seen.witness(), None);
         seen.happened(&event(13), 1);
         let witness = seen.witness().unwrap();
-        let numbers = |version| Numbers {
-            revision: Revision(13),
-            created: Revision(13),
+        let numbers = |version| KeyValue {
             version,
+            ..event(13).key_value()
         };
-        assert!(witness.agrees(Revision(13), Some(numbers(1))));
+        assert!(witness.agrees(Revision(13), Some(&numbers(1))));
         // The same key, written at the same revision, and not the same value.
-        assert!(!witness.agrees(Revision(13), Some(numbers(2))));
+        assert!(!witness.agrees(Revision(13), Some(&numbers(2))));
         assert!(!witness.agrees(Revision(13), None));
         // A deletion is one only if what it ended was there.
         let mut deleted = event(14);
@@ -460,9 +450,9 @@ mod tests {
         let witness = seen.witness().unwrap();
         assert_eq!(witness.before(), Some(Revision(13)));
         assert!(witness.agrees(Revision(14), None));
-        assert!(witness.agrees(Revision(13), Some(numbers(1))));
+        assert!(witness.agrees(Revision(13), Some(&numbers(1))));
         assert!(!witness.agrees(Revision(13), None));
-        assert!(!witness.agrees(Revision(14), Some(numbers(1))));
+        assert!(!witness.agrees(Revision(14), Some(&numbers(1))));
     }
 
     #[test]

@@ -126,14 +126,11 @@ impl Lines {
         if let Some(line) = by_runtime.get(&here.id()) {
             return line.clone();
         }
-        let line = match by_runtime.len() < LINES_MAX {
-            true => keys(&self.endpoint),
-            false => None,
-        };
-        let line = line.unwrap_or_else(|| self.first.clone());
-        if by_runtime.len() < LINES_MAX {
-            by_runtime.insert(here.id(), line.clone());
+        if by_runtime.len() >= LINES_MAX {
+            return self.first.clone();
         }
+        let line = keys(&self.endpoint).unwrap_or_else(|| self.first.clone());
+        by_runtime.insert(here.id(), line.clone());
         line
     }
 }

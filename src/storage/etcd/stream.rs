@@ -25,8 +25,6 @@ pub(super) enum Message {
     Events(Vec<Event>),
     /// Everything up to here was delivered.
     Progress(Revision),
-    /// Something that says no more than that the other side is there.
-    Alive,
 }
 
 /// An open watch.
@@ -125,21 +123,21 @@ impl Stream {
         asked.map_err(|error| Fault::of(&error).into_error())
     }
 
-    /// The next thing etcd says.
+    /// The next thing etcd says; `None` is no more than a sign of life.
     ///
     /// # Errors
     /// [`EngineError::Compacted`] when the events to go on with are gone, anything else when the
     /// stream broke: another one goes on from the last event.
-    pub(super) async fn next(&mut self, shared: &Shared) -> Result<Message, EngineError> {
+    pub(super) async fn next(&mut self, shared: &Shared) -> Result<Option<Message>, EngineError> {
         let response = match self.responses.message().await {
             Ok(Some(response)) => response,
             Ok(None) => {
-                shared.servers.leave(self.member);
+                self.leave_member(shared);
                 let text = "etcd ended a watch".to_owned();
                 return Err(EngineError::Unavailable(text));
             }
             Err(error) => {
-                shared.servers.leave(self.member);
+                self.leave_member(shared);
                 return Err(Fault::of(&error).into_error());
             }
         };
@@ -149,16 +147,18 @@ impl Stream {
         self.read(response, shared)
     }
 
-    fn read(&mut self, response: WatchResponse, shared: &Shared) -> Result<Message, EngineError> {
+    fn read(
+        &mut self,
+        response: WatchResponse,
+        shared: &Shared,
+    ) -> Result<Option<Message>, EngineError> {
         let header = Header::from(response.header());
         shared.note(header, self.floor);
         let response = response.0;
         if response.events.is_empty() {
             let believed = response.watch_id != ALL_WATCHES || self.believes(shared);
-            return Ok(match believed && !response.created {
-                true => Message::Progress(header.revision),
-                false => Message::Alive,
-            });
+            let is_progress = believed && !response.created;
+            return Ok(is_progress.then_some(Message::Progress(header.revision)));
         }
         let taken = self.assembler.take(
             response.events,
@@ -167,10 +167,7 @@ impl Stream {
             SystemTime::now(),
         );
         let events = taken.map_err(EngineError::Corrupt)?;
-        Ok(match events.is_empty() {
-            true => Message::Alive,
-            false => Message::Events(events),
-        })
+        Ok((!events.is_empty()).then_some(Message::Events(events)))
     }
 }
 

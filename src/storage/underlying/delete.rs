@@ -1,7 +1,6 @@
 //! Delete (ST-40..46).
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use actors::engine::{At, Change, Expect, Key, Mutation, Origin, Outcome};
 use actors::object::CachedObject;
@@ -51,10 +50,7 @@ impl Underlying {
     ) -> Result<bool, StorageError> {
         let key = self.keys.object(key)?;
         loop {
-            let started = Instant::now();
-            let answer = self.engine.get(key.clone(), At::Latest).await;
-            self.metrics.request("get", started, answer.is_ok());
-            let answer = answer.map_err(|error| self.engine_fault(&key.to_text(), error))?;
+            let answer = self.fetch(&key, At::Latest).await?;
             let Some(item) = answer.item else {
                 return Ok(false);
             };

@@ -243,10 +243,7 @@ impl Underlying {
             (Asked::At(revision), _) => (At::Latest, Some(revision)),
             _ => (At::Latest, None),
         };
-        let started = Instant::now();
-        let answer = self.engine.get(key.clone(), at).await;
-        self.metrics.request("get", started, answer.is_ok());
-        let answer = answer.map_err(|error| self.engine_fault(&key.to_text(), error))?;
+        let answer = self.fetch(key, at).await?;
         if let Some(wanted) = not_older_than {
             self.check_reached(&key.to_text(), wanted, answer.revision, 0)?;
         }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use actors::engine::{At, Change, Engine, Event, Expect, KeyValue, LeaseId, Mutation, Outcome};
 use actors::engine::{
-    EngineError, FeedProgress, Key, Origin, Position, Prefix, RangeRequest, Revision,
+    EngineError, FeedProgress, GetResponse, Key, Origin, Position, Prefix, RangeRequest, Revision,
 };
 use actors::lessor::LessorHandle;
 use actors::object::{CachedObject, Decode};
@@ -227,12 +227,17 @@ impl Underlying {
         }
     }
 
+    /// What the engine has at a key (ME-1, ME-2).
+    async fn fetch(&self, key: &Key, at: At) -> Result<GetResponse, StorageError> {
+        let started = Instant::now();
+        let answer = self.engine.get(key.clone(), at).await;
+        self.metrics.request("get", started, answer.is_ok());
+        answer.map_err(|error| self.engine_fault(&key.to_text(), error))
+    }
+
     /// The newest state of a key; absent is a state too.
     async fn read(&self, key: &Key) -> Result<State, StorageError> {
-        let started = Instant::now();
-        let answer = self.engine.get(key.clone(), At::Latest).await;
-        self.metrics.request("get", started, answer.is_ok());
-        let answer = answer.map_err(|error| self.engine_fault(&key.to_text(), error))?;
+        let answer = self.fetch(key, At::Latest).await?;
         match answer.item {
             Some(item) => self.state_of(&item, answer.revision),
             None => Ok(absent(answer.revision)),
@@ -391,10 +396,7 @@ impl Underlying {
         request: GetRequest,
     ) -> Result<Option<Arc<CachedObject>>, StorageError> {
         let key = self.keys.object(&request.key)?;
-        let started = Instant::now();
-        let answer = self.engine.get(key.clone(), At::Latest).await;
-        self.metrics.request("get", started, answer.is_ok());
-        let answer = answer.map_err(|error| self.engine_fault(&key.to_text(), error))?;
+        let answer = self.fetch(&key, At::Latest).await?;
         if let Asked::At(wanted) = request.asked {
             self.check_reached(&key.to_text(), wanted, answer.revision, 0)?;
         }

@@ -272,13 +272,7 @@ fn put(key: &str, value: &str) -> Txn {
 
 /// A number that etcd tells of itself.
 async fn metric(cluster: &Cluster, name: &str) -> f64 {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let address = cluster.members[0].address();
-    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-    let request = b"GET /metrics HTTP/1.0\r\n\r\n";
-    stream.write_all(request).await.unwrap();
-    let mut page = String::new();
-    stream.read_to_string(&mut page).await.unwrap();
+    let page = below::metrics(cluster).await;
     let value = page.lines().find_map(|line| line.strip_prefix(name));
     value.unwrap().trim().parse().unwrap()
 }
