@@ -130,11 +130,14 @@ impl Keys {
     }
 
     fn check(&self, key: &str) -> Result<(), StorageError> {
-        if key.split('/').any(|part| part == "..") {
-            return Err(invalid(key, "invalid key: it has a \"..\" element"));
-        }
-        if key.split('/').any(|part| part == ".") {
-            return Err(invalid(key, "invalid key: it has a \".\" element"));
+        // Hardly a key has a dot after a slash.
+        if key.starts_with('.') || key.contains("/.") {
+            for wrong in ["..", "."] {
+                if key.split('/').any(|part| part == wrong) {
+                    let why = format!("invalid key: it has a \"{wrong}\" element");
+                    return Err(invalid(key, &why));
+                }
+            }
         }
         if key.is_empty() || key == "/" {
             return Err(invalid(key, "empty key"));

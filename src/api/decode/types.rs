@@ -1,6 +1,8 @@
 //! The types of members that are checked before schemas exist: all of `metadata`, and what a
 //! definition lists in `member_types`.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::alphabet::STANDARD as ALPHABET;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, PAD};
@@ -27,11 +29,10 @@ pub fn normalize(
     let mut unknown = Vec::new();
     drop_null(&mut object.0, "metadata");
     if let Some(value) = object.0.get_mut("metadata") {
-        let place = Place::new(definition.kind, "metadata");
+        let place = Place::new(definition.kind, "", "metadata");
         let metadata = members(value, &place, "v1.ObjectMeta")?;
         for (name, kind) in METADATA {
-            let path = format!("metadata.{name}");
-            let place = Place::new("ObjectMeta", &path);
+            let place = Place::new("ObjectMeta", "metadata", name);
             check(metadata, name, *kind, &place, &mut unknown)?;
         }
         drop_unknown(metadata, METADATA, "metadata", &mut unknown);
@@ -42,7 +43,7 @@ pub fn normalize(
             continue;
         };
         let owner = owner_name(definition.kind, parent);
-        let place = Place::new(&owner, path);
+        let place = Place::new(&owner, parent, name);
         check(holder, name, Kind::Member(*kind), &place, &mut unknown)?;
     }
     unknown.truncate(MAX_UNKNOWN);
@@ -125,21 +126,35 @@ enum Kind {
     Records(&'static str, &'static [(&'static str, MemberType)]),
 }
 
-/// Where a member is, for the text of a refusal.
+/// Where a member is, for the text of a refusal: put together only for one.
 struct Place<'p> {
+    /// The Go type that has the member.
     owner: &'p str,
-    path: &'p str,
+    /// Its path; empty at the top.
+    parent: &'p str,
+    name: &'p str,
 }
 
 impl<'p> Place<'p> {
-    fn new(owner: &'p str, path: &'p str) -> Place<'p> {
-        Place { owner, path }
+    fn new(owner: &'p str, parent: &'p str, name: &'p str) -> Place<'p> {
+        Place {
+            owner,
+            parent,
+            name,
+        }
+    }
+
+    fn path(&self) -> String {
+        match self.parent {
+            "" => self.name.to_owned(),
+            parent => format!("{parent}.{}", self.name),
+        }
     }
 
     fn refuse<T>(&self, value: &Value, wanted: &str) -> Result<T, String> {
         // The one text in metadata that has a type of its own in Go.
         let wanted = match wanted {
-            "string" if self.path.ends_with(".uid") => "types.UID",
+            "string" if self.name == "uid" => "types.UID",
             wanted => wanted,
         };
         let mut found = name_of(value).to_owned();
@@ -148,7 +163,8 @@ impl<'p> Place<'p> {
         }
         Err(format!(
             "json: cannot unmarshal {found} into Go struct field {}.{} of type {wanted}",
-            self.owner, self.path
+            self.owner,
+            self.path()
         ))
     }
 }
@@ -166,13 +182,16 @@ pub fn name_of(value: &Value) -> &'static str {
 }
 
 /// The Go type around a member, as far as it can be told: `LeaseSpec` for `spec` of a Lease.
-fn owner_name(kind: &str, parent: &str) -> String {
+fn owner_name<'k>(kind: &'k str, parent: &str) -> Cow<'k, str> {
+    if parent.is_empty() {
+        return Cow::Borrowed(kind);
+    }
     let mut name = kind.to_owned();
     let last = parent.rsplit('.').next().unwrap_or_default();
     let mut letters = last.chars();
     name.extend(letters.next().map(|first| first.to_ascii_uppercase()));
     name.push_str(letters.as_str());
-    name
+    Cow::Owned(name)
 }
 
 fn descend<'o>(top: &'o mut Map<String, Value>, path: &str) -> Option<&'o mut Map<String, Value>> {
@@ -217,6 +236,9 @@ fn check(
     place: &Place<'_>,
     unknown: &mut Vec<String>,
 ) -> Result<(), String> {
+    if !holder.contains_key(name) {
+        return Ok(());
+    }
     drop_null(holder, name);
     let Some(value) = holder.get_mut(name) else {
         return Ok(());
@@ -229,17 +251,17 @@ fn check(
         Kind::Records(record, fields) => {
             let owner = record.trim_start_matches("v1.");
             let items = items(value, place, &format!("[]{record}"))?;
+            let path = place.path();
             for (index, item) in items.iter_mut().enumerate() {
                 if item.is_null() {
                     *item = Value::Object(Map::new());
                 }
                 let item = members(item, place, record)?;
                 for (name, kind) in fields {
-                    let path = format!("{}.{name}", place.path);
-                    let place = Place::new(owner, &path);
+                    let place = Place::new(owner, &path, name);
                     check(item, name, Kind::Member(*kind), &place, unknown)?;
                 }
-                drop_unknown(item, fields, &format!("{}[{index}]", place.path), unknown);
+                drop_unknown(item, fields, &format!("{path}[{index}]"), unknown);
             }
             Ok(())
         }

@@ -48,18 +48,19 @@ pub fn validate_update(
     definition: &ResourceDefinition,
 ) -> Vec<FieldError> {
     let (meta, old) = (Meta::of(new), Meta::of(old));
+    let changes = meta.change_errors(&old);
     let mut errors = meta.object_errors(definition, NameRule::PathSegment);
-    errors.extend(meta.change_errors(&old));
+    errors.extend_from_slice(&changes);
     match definition.update_checks {
         UpdateChecks::None => {}
-        UpdateChecks::Changes => errors.extend(meta.change_errors(&old)),
+        UpdateChecks::Changes => errors.extend(changes),
         UpdateChecks::ChangesThenObject => {
-            errors.extend(meta.change_errors(&old));
+            errors.extend(changes);
             errors.extend(meta.kind_errors(definition));
         }
         UpdateChecks::ObjectThenChanges => {
             errors.extend(meta.kind_errors(definition));
-            errors.extend(meta.change_errors(&old));
+            errors.extend(changes);
         }
     }
     errors.truncate(MAX_FIELD_ERRORS);
@@ -69,15 +70,19 @@ pub fn validate_update(
 /// The metadata of an object, whose types were checked when it was decoded.
 struct Meta<'o> {
     object: &'o Object,
+    members: Option<&'o Map<String, Value>>,
 }
 
 impl<'o> Meta<'o> {
     fn of(object: &'o Object) -> Meta<'o> {
-        Meta { object }
+        Meta {
+            object,
+            members: object.metadata(),
+        }
     }
 
     fn get(&self, name: &str) -> Option<&'o Value> {
-        self.object.metadata()?.get(name)
+        self.members?.get(name)
     }
 
     fn map(&self, name: &str) -> impl Iterator<Item = (&'o String, &'o str)> {
