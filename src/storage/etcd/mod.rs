@@ -22,6 +22,7 @@ mod commit;
 mod events;
 mod fault;
 mod feed;
+mod gathered;
 mod history;
 mod options;
 mod pages;

@@ -15,19 +15,23 @@ use etcd_client::{
     Channel, Client, ConnectOptions, Error, KvClient, LeaseClient, MaintenanceClient, WatchClient,
 };
 use futures_util::FutureExt;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::runtime::{self, Handle};
 use tokio::time::Instant;
 use tonic::transport::Endpoint;
+use tower::ServiceExt;
 
 use super::fault::{self, Fault};
+use super::gathered::Gathered;
 use super::options::{ConnectError, EtcdOptions};
 
 /// One message may be so large: a page of a list, a batch of events. etcd takes values of 1.5 MiB
 /// unless told otherwise, and may be told.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
-/// Time for a TCP connection and its TLS.
+/// Time for a TCP connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 
 /// A silent connection with a call or a watch on it is asked for a sign of life so often; more
@@ -308,10 +312,27 @@ fn member(url: &str, options: &EtcdOptions) -> Result<Member, ConnectError> {
 
 /// A client whose connection is made when it is called first, and driven by this runtime.
 fn client(endpoint: &Endpoint, options: ConnectOptions) -> Option<Client> {
-    let channel = Channel::Tonic(endpoint.connect_lazy());
     // Without a user to log in there is nothing to wait for.
-    let client = Client::from_channel(channel, Some(options)).now_or_never();
+    let client = Client::from_channel(channel(endpoint), Some(options)).now_or_never();
     client.and_then(Result::ok)
+}
+
+/// A connection that is made when it is needed, and again. That one could not be made in time is
+/// said by the connector itself, not by the endpoint around it: then it is known that nothing was
+/// sent.
+fn channel(endpoint: &Endpoint) -> Channel {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(CONNECT_WITHIN));
+    tcp.set_keepalive(Some(PING_EVERY));
+    tcp.set_keepalive_interval(Some(PONG_WITHIN));
+    tcp.set_keepalive_retries(Some(PINGS));
+    let connector = tcp.map_response(|stream| {
+        let (reader, writer) = stream.into_inner().into_split();
+        TokioIo::new(Gathered::new(reader, writer))
+    });
+    Channel::Tonic(endpoint.connect_with_connector_lazy(connector))
 }
 
 fn keys(endpoint: &Endpoint) -> Option<KvClient> {
@@ -340,11 +361,6 @@ fn connection(url: &str, options: &EtcdOptions) -> Result<Endpoint, ConnectError
         _ => return Err(bad_url(url, &"it begins with neither http:// nor https://")),
     };
     Ok(endpoint
-        .connect_timeout(CONNECT_WITHIN)
-        .tcp_nodelay(true)
-        .tcp_keepalive(Some(PING_EVERY))
-        .tcp_keepalive_interval(Some(PONG_WITHIN))
-        .tcp_keepalive_retries(Some(PINGS))
         .http2_keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PONG_WITHIN)
         .keep_alive_while_idle(false))

@@ -1,0 +1,318 @@
+//! A connection that gathers what is written to it: what all tasks write in one turn of the
+//! runtime leaves in one piece.
+//!
+//! A call is three frames, its head, its message and its end, and each is written by a task that
+//! knows nothing of the others. Sent at once, each is a system call and a packet of its own for
+//! which etcd wakes up, too; so they wait until nobody who writes can go on.
+
+use std::io::{self, ErrorKind, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::sync::Notify;
+
+use super::Task;
+
+/// Bytes that may wait to be sent; who has more waits until they have left.
+const WAITING_MAX: usize = 256 * 1024;
+/// A buffer that a large value made larger than this is given back.
+const KEPT_MAX: usize = 64 * 1024;
+
+/// The connection. What is flushed was not sent yet, but will be, unless the connection breaks: as
+/// with what the system has taken.
+pub(super) struct Gathered<R> {
+    reader: R,
+    outbox: Arc<Outbox>,
+    /// Ends with the connection.
+    _sender: Task,
+}
+
+/// What waits to be sent.
+#[derive(Default)]
+struct Outbox {
+    state: Mutex<State>,
+    /// There is something to do for the sender.
+    filled: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    bytes: Vec<u8>,
+    /// Whoever writes waits for room, or for the end.
+    waiting: Option<Waker>,
+    /// Nothing more will be written.
+    is_closing: bool,
+    /// How it ended, once it has.
+    ended: Option<Result<(), ErrorKind>>,
+}
+
+impl State {
+    /// # Errors
+    /// Those of the socket, and what is written once it is closed.
+    fn check(&self) -> io::Result<()> {
+        match self.ended {
+            None => Ok(()),
+            Some(Ok(())) => Err(ErrorKind::BrokenPipe.into()),
+            Some(Err(kind)) => Err(kind.into()),
+        }
+    }
+}
+
+impl Outbox {
+    fn poll_add(&self, parts: &[IoSlice<'_>], context: &Context<'_>) -> Poll<io::Result<usize>> {
+        let mut state = self.state.lock();
+        state.check()?;
+        if state.bytes.len() >= WAITING_MAX {
+            state.waiting = Some(context.waker().clone());
+            return Poll::Pending;
+        }
+        let before = state.bytes.len();
+        for part in parts {
+            state.bytes.extend_from_slice(part);
+        }
+        let added = state.bytes.len() - before;
+        drop(state);
+        self.filled.notify_one();
+        Poll::Ready(Ok(added))
+    }
+
+    fn poll_close(&self, context: &Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = self.state.lock();
+        if let Some(ended) = state.ended {
+            return Poll::Ready(ended.map_err(io::Error::from));
+        }
+        state.is_closing = true;
+        state.waiting = Some(context.waker().clone());
+        drop(state);
+        self.filled.notify_one();
+        Poll::Pending
+    }
+
+    /// Sends what comes together, until there will be no more or the socket breaks.
+    async fn send(self: Arc<Outbox>, mut socket: impl AsyncWrite + Unpin) {
+        let mut bytes = Vec::new();
+        loop {
+            self.filled.notified().await;
+            // Whoever can go on goes on before this does.
+            tokio::task::yield_now().await;
+            let is_last = self.take(&mut bytes);
+            let mut sent = socket.write_all(&bytes).await;
+            if is_last && sent.is_ok() {
+                sent = socket.shutdown().await;
+            }
+            bytes.clear();
+            bytes.shrink_to(KEPT_MAX);
+            if is_last || sent.is_err() {
+                self.end(sent);
+                return;
+            }
+        }
+    }
+
+    /// Exchanges what waits for an empty buffer; whether it is the last.
+    fn take(&self, buffer: &mut Vec<u8>) -> bool {
+        let mut state = self.state.lock();
+        std::mem::swap(&mut state.bytes, buffer);
+        if let Some(waiting) = state.waiting.take() {
+            waiting.wake();
+        }
+        state.is_closing
+    }
+
+    fn end(&self, how: io::Result<()>) {
+        let mut state = self.state.lock();
+        state.ended = Some(how.map_err(|error| error.kind()));
+        if let Some(waiting) = state.waiting.take() {
+            waiting.wake();
+        }
+    }
+}
+
+impl<R> Gathered<R> {
+    /// Gathers what is written to a socket's other half. Must be called on the runtime that drives
+    /// the connection.
+    pub(super) fn new<W>(reader: R, writer: W) -> Gathered<R>
+    where
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        let outbox = Arc::new(Outbox::default());
+        let sender = tokio::spawn(Arc::clone(&outbox).send(writer));
+        Gathered {
+            reader,
+            outbox,
+            _sender: Task::of(sender),
+        }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Gathered<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.reader).poll_read(context, buffer)
+    }
+}
+
+impl<R: Unpin> AsyncWrite for Gathered<R> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.outbox.poll_add(&[IoSlice::new(bytes)], context)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.outbox.poll_add(parts, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.outbox.state.lock().check())
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.outbox.poll_close(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, DuplexStream, duplex};
+
+    use super::*;
+
+    /// What was handed to the socket, write by write.
+    #[derive(Clone, Default)]
+    struct Writes {
+        taken: Arc<Mutex<Vec<Vec<u8>>>>,
+        fails: bool,
+    }
+
+    impl AsyncWrite for Writes {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            if self.fails {
+                return Poll::Ready(Err(ErrorKind::ConnectionReset.into()));
+            }
+            self.taken.lock().push(bytes.to_vec());
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.taken.lock().push(b"closed".to_vec());
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    fn gathered(writes: &Writes) -> Gathered<tokio::io::Empty> {
+        Gathered::new(tokio::io::empty(), writes.clone())
+    }
+
+    #[tokio::test]
+    async fn what_tasks_write_in_one_turn_leaves_in_one_write() {
+        let writes = Writes::default();
+        let connection = Arc::new(tokio::sync::Mutex::new(gathered(&writes)));
+        let tasks = Arc::clone(&connection);
+        let one_after_another = async move {
+            for frame in ["head ", "message ", "end"] {
+                let connection = Arc::clone(&tasks);
+                // The sender has its turn between two of them.
+                let task = tokio::spawn(async move {
+                    let mut connection = connection.lock().await;
+                    connection.write_all(frame.as_bytes()).await.unwrap();
+                    connection.flush().await.unwrap();
+                });
+                task.await.unwrap();
+            }
+        };
+        tokio::spawn(one_after_another).await.unwrap();
+        while writes.taken.lock().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(*writes.taken.lock(), [b"head message end".to_vec()]);
+        // The next turn is a write of its own.
+        connection.lock().await.write_all(b"more").await.unwrap();
+        while writes.taken.lock().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(writes.taken.lock()[1], b"more");
+    }
+
+    #[tokio::test]
+    async fn what_waits_is_sent_before_the_end() {
+        let writes = Writes::default();
+        let mut connection = gathered(&writes);
+        connection.write_all(b"goodbye").await.unwrap();
+        connection.shutdown().await.unwrap();
+        assert_eq!(*writes.taken.lock(), [&b"goodbye"[..], b"closed"]);
+        let after = connection.write_all(b"x").await.unwrap_err();
+        assert_eq!(after.kind(), ErrorKind::BrokenPipe);
+    }
+
+    #[tokio::test]
+    async fn a_broken_socket_is_told_to_who_writes_next() {
+        let fails = true;
+        let mut connection = gathered(&Writes {
+            fails,
+            ..Writes::default()
+        });
+        connection.write_all(b"lost").await.unwrap();
+        let told = loop {
+            if let Err(error) = connection.flush().await {
+                break error;
+            }
+            tokio::task::yield_now().await;
+        };
+        assert_eq!(told.kind(), ErrorKind::ConnectionReset);
+        let told = connection.write_all(b"x").await.unwrap_err();
+        assert_eq!(told.kind(), ErrorKind::ConnectionReset);
+        let told = connection.shutdown().await.unwrap_err();
+        assert_eq!(told.kind(), ErrorKind::ConnectionReset);
+    }
+
+    #[tokio::test]
+    async fn who_has_more_than_may_wait_waits_for_the_other_side() {
+        let (near, mut far): (DuplexStream, DuplexStream) = duplex(1024);
+        let (reader, writer) = tokio::io::split(near);
+        let mut connection = Gathered::new(reader, writer);
+        // What is under way, what may wait, and one more.
+        let much: Vec<u8> = (0..3 * WAITING_MAX).map(|at| at as u8).collect();
+        let whole = {
+            let much = much.clone();
+            tokio::spawn(async move {
+                for piece in much.chunks(16 * 1024) {
+                    connection.write_all(piece).await.unwrap();
+                }
+                connection.shutdown().await.unwrap();
+            })
+        };
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(!whole.is_finished(), "nobody has read anything");
+        let mut read = Vec::new();
+        far.read_to_end(&mut read).await.unwrap();
+        assert!(read == much, "every byte, in its order");
+        whole.await.unwrap();
+    }
+}
