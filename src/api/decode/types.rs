@@ -126,7 +126,7 @@ enum Kind {
     Records(&'static str, &'static [(&'static str, MemberType)]),
 }
 
-/// Where a member is, for the text of a refusal: put together only for one.
+/// Where a member is, for the text of a refusal.
 struct Place<'p> {
     /// The Go type that has the member.
     owner: &'p str,

@@ -5,29 +5,31 @@
 //! knows nothing of the others. Sent at once, each is a system call and a packet of its own for
 //! which etcd wakes up, too; so they wait until nobody who writes can go on.
 
+use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 
-use super::Task;
-
-/// Bytes that may wait to be sent; who has more waits until they have left.
+/// Bytes that may wait to be sent; who has more waits until they are taken. As much may be under
+/// way.
 const WAITING_MAX: usize = 256 * 1024;
 /// A buffer that a large value made larger than this is given back.
 const KEPT_MAX: usize = 64 * 1024;
+/// Time for what was written last, once nobody has the connection any more.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The connection. What is flushed was not sent yet, but will be, unless the connection breaks: as
 /// with what the system has taken.
 pub(super) struct Gathered<R> {
     reader: R,
     outbox: Arc<Outbox>,
-    /// Ends with the connection.
-    _sender: Task,
 }
 
 /// What waits to be sent.
@@ -36,6 +38,8 @@ struct Outbox {
     state: Mutex<State>,
     /// There is something to do for the sender.
     filled: Notify,
+    /// The connection is gone.
+    left: Notify,
 }
 
 #[derive(Default)]
@@ -45,6 +49,8 @@ struct State {
     waiting: Option<Waker>,
     /// Nothing more will be written.
     is_closing: bool,
+    /// Nobody has the connection any more.
+    is_left: bool,
     /// How it ended, once it has.
     ended: Option<Result<(), ErrorKind>>,
 }
@@ -96,13 +102,19 @@ impl Outbox {
         let mut bytes = Vec::new();
         loop {
             self.filled.notified().await;
-            // Whoever can go on goes on before this does.
-            tokio::task::yield_now().await;
+            after_others().await;
             let is_last = self.take(&mut bytes);
-            let mut sent = socket.write_all(&bytes).await;
-            if is_last && sent.is_ok() {
-                sent = socket.shutdown().await;
-            }
+            let sending = async {
+                socket.write_all(&bytes).await?;
+                match is_last {
+                    true => socket.shutdown().await,
+                    false => Ok(()),
+                }
+            };
+            let sent = tokio::select! {
+                sent = sending => sent,
+                () = self.given_up() => Err(ErrorKind::TimedOut.into()),
+            };
             bytes.clear();
             bytes.shrink_to(KEPT_MAX);
             if is_last || sent.is_err() {
@@ -122,12 +134,51 @@ impl Outbox {
         state.is_closing
     }
 
+    /// Comes back some time after the connection was left.
+    async fn given_up(&self) {
+        while !self.state.lock().is_left {
+            self.left.notified().await;
+        }
+        tokio::time::sleep(LAST_WORDS).await;
+    }
+
     fn end(&self, how: io::Result<()>) {
         let mut state = self.state.lock();
         state.ended = Some(how.map_err(|error| error.kind()));
         if let Some(waiting) = state.waiting.take() {
             waiting.wake();
         }
+    }
+}
+
+/// Comes back when everybody who could go on has gone on.
+async fn after_others() {
+    if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
+        // After all who can, and who come to be able to by what those do.
+        tokio::task::yield_now().await;
+        return;
+    }
+    // Of several workers each would look for work elsewhere first, be it long. So: after those who
+    // wait already, on whatever worker comes first.
+    let mut is_second = false;
+    poll_fn(|context| match std::mem::replace(&mut is_second, true) {
+        true => Poll::Ready(()),
+        false => {
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await;
+}
+
+impl<R> Drop for Gathered<R> {
+    fn drop(&mut self) {
+        let mut state = self.outbox.state.lock();
+        state.is_left = true;
+        state.is_closing = true;
+        drop(state);
+        self.outbox.left.notify_one();
+        self.outbox.filled.notify_one();
     }
 }
 
@@ -139,12 +190,9 @@ impl<R> Gathered<R> {
         W: AsyncWrite + Unpin + Send + 'static,
     {
         let outbox = Arc::new(Outbox::default());
-        let sender = tokio::spawn(Arc::clone(&outbox).send(writer));
-        Gathered {
-            reader,
-            outbox,
-            _sender: Task::of(sender),
-        }
+        // Ends with the connection.
+        tokio::spawn(Arc::clone(&outbox).send(writer));
+        Gathered { reader, outbox }
     }
 }
 
@@ -190,8 +238,6 @@ impl<R: Unpin> AsyncWrite for Gathered<R> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::io::{AsyncReadExt, DuplexStream, duplex};
 
     use super::*;
@@ -269,6 +315,57 @@ mod tests {
         assert_eq!(*writes.taken.lock(), [&b"goodbye"[..], b"closed"]);
         let after = connection.write_all(b"x").await.unwrap_err();
         assert_eq!(after.kind(), ErrorKind::BrokenPipe);
+    }
+
+    #[tokio::test]
+    async fn the_last_words_of_who_leaves_are_sent() {
+        let writes = Writes::default();
+        let mut connection = gathered(&writes);
+        connection.write_all(b"alert").await.unwrap();
+        drop(connection);
+        while writes.taken.lock().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(*writes.taken.lock(), [&b"alert"[..], b"closed"]);
+    }
+
+    #[tokio::test]
+    async fn last_words_that_nobody_reads_are_given_up() {
+        let (near, far) = duplex(16);
+        let (reader, writer) = tokio::io::split(near);
+        let mut connection = Gathered::new(reader, writer);
+        connection.write_all(&[1; 1024]).await.unwrap();
+        let outbox = Arc::clone(&connection.outbox);
+        tokio::task::yield_now().await;
+        drop(connection);
+        let ended = loop {
+            if let Some(ended) = outbox.state.lock().ended {
+                break ended;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        assert_eq!(ended, Err(ErrorKind::TimedOut));
+        drop(far);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn with_several_workers_everything_arrives_in_order_too() {
+        let (near, mut far) = duplex(1 << 20);
+        let (reader, writer) = tokio::io::split(near);
+        let mut connection = Gathered::new(reader, writer);
+        let sending = tokio::spawn(async move {
+            for number in 0..1000_u16 {
+                connection.write_all(&number.to_be_bytes()).await.unwrap();
+                if number % 10 == 0 {
+                    tokio::task::yield_now().await;
+                }
+            }
+        });
+        let mut read = Vec::new();
+        far.read_to_end(&mut read).await.unwrap();
+        sending.await.unwrap();
+        let all: Vec<u8> = (0..1000_u16).flat_map(u16::to_be_bytes).collect();
+        assert!(read == all, "{} bytes", read.len());
     }
 
     #[tokio::test]

@@ -434,6 +434,7 @@ mod tests {
     fn what_can_never_work_is_refused_in_one_line_sf_4() {
         for (url, said) in [
             ("127.0.0.1:2379", "it begins with neither"),
+            ("unix:///run/etcd.sock", "it begins with neither"),
             ("https://127.0.0.1:2379", "needs --etcd-cafile"),
             ("not a url", "is not a URL"),
         ] {

@@ -347,6 +347,10 @@ fn keys(endpoint: &Endpoint) -> Option<KvClient> {
 fn connection(url: &str, options: &EtcdOptions) -> Result<Endpoint, ConnectError> {
     let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| bad_url(url, &error))?;
     let uri = endpoint.uri();
+    if url.starts_with("unix:") {
+        // Which tonic would take for a socket of this machine.
+        return Err(bad_url(url, &"it begins with neither http:// nor https://"));
+    }
     if uri.host().is_none_or(str::is_empty) {
         return Err(bad_url(url, &"it names no host"));
     }
