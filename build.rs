@@ -1,4 +1,4 @@
-//! What `/version` says of a build: commit, date and compiler.
+//! What `/version` says of a build: commit, date and compiler; and the one file that is C.
 //!
 //! Whoever packages sets TAFFRAIL_GIT_COMMIT, TAFFRAIL_GIT_TREE_STATE, TAFFRAIL_BUILD_DATE or
 //! SOURCE_DATE_EPOCH. Without them a release build looks for its commit in `.git`, without the help
@@ -10,6 +10,8 @@ use std::process::Command;
 use std::time::SystemTime;
 
 fn main() {
+    #[cfg(not(test))]
+    compile_heap();
     println!("cargo::rerun-if-changed=build.rs");
     let is_release = variable("PROFILE").is_some_and(|profile| profile == "release");
     let commit = variable("TAFFRAIL_GIT_COMMIT").or_else(|| {
@@ -38,6 +40,20 @@ fn main() {
         variable("TAFFRAIL_GIT_TREE_STATE"),
     );
     tell("TAFFRAIL_COMPILER", compiler());
+}
+
+/// Compiles what gives memory back to the system. Nothing calls it, so it has to be linked as a
+/// whole.
+#[cfg(not(test))]
+fn compile_heap() {
+    println!("cargo::rerun-if-changed=src/heap.c");
+    let mut build = cc::Build::new();
+    let build = build.file("src/heap.c").warnings(true);
+    build.cargo_metadata(false).compile("heap");
+    if let Some(folder) = variable("OUT_DIR") {
+        println!("cargo::rustc-link-search=native={folder}");
+    }
+    println!("cargo::rustc-link-lib=static:+whole-archive=heap");
 }
 
 /// A variable that is set to something; the build is done again when it changes.

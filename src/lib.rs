@@ -19,14 +19,18 @@
 //!   connection, by that thread's Dispatcher.
 //! - [`daemon`] puts the parts together and owns the order of starting and stopping; [`upkeep`]
 //!   does what a controller manager would.
+//! - [`files`] opens whatever is opened by name, [`clock`] says what time it is; both know nothing
+//!   of the house.
 //!
 //! README.md has the map of the whole house, `tests/tidy` holds who may name whom.
 
 pub mod admission;
 pub mod api;
 pub mod cli;
+pub mod clock;
 pub mod config;
 pub mod daemon;
+pub mod files;
 pub mod registry;
 pub mod server;
 pub mod shutdown;

@@ -2,11 +2,12 @@
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use rustix::fs::Mode;
 use rustix::process::umask;
 use taffrail::cli::{self, EXIT_REFUSED, Wish};
+use taffrail::clock;
 use taffrail::config::Config;
 use taffrail::daemon::{self, Daemon, StartError};
 use taffrail::shutdown::{self, Signals};
@@ -16,11 +17,18 @@ fn main() -> ExitCode {
     let started = Instant::now();
     // Whatever is made from here on is its owner's alone.
     umask(Mode::from_raw_mode(0o077));
-    match cli::parse() {
+    let wish = cli::parse();
+    if let Err(error) = clock::check(SystemTime::now())
+        && !matches!(wish, Wish::Done(_))
+    {
+        eprintln!("taffrail: {error}");
+        return ExitCode::FAILURE;
+    }
+    match wish {
         Wish::Done(code) => code,
         Wish::Serve(config) => actix::System::new().block_on(serve(*config, started)),
         Wish::Compact(config) => cli::compact::run(&config, |config| {
-            daemon::open_local(config).map_err(|error| error.to_string())
+            daemon::open_existing(config).map_err(|error| error.to_string())
         }),
         Wish::StorageRewrite(config) => cli::storage::rewrite::run(&config),
         Wish::StorageTable(config) => {
@@ -49,9 +57,11 @@ async fn run(config: Config, started: Instant) -> Result<ExitCode, Box<dyn std::
     telemetry::install_log(&config.log_level, config.log_format)?;
     let recorder = telemetry::install_metrics()?;
     let mut signals = Signals::install()?;
+    let starting = shutdown::stop_at_once()?;
     let daemon = Daemon::start(config, recorder, started).await?;
     // A daemon serves although nobody may hear it say so.
     let _ = write!(std::io::stdout(), "{}", daemon.announcement());
+    drop(starting);
     let code = until_stopped(&daemon, &mut signals).await;
     tokio::select! {
         () = daemon.stop() => Ok(code),

@@ -1,10 +1,18 @@
-//! Signals: the first SIGTERM or SIGINT drains, the second exits, SIGHUP reloads.
+//! Signals: the first SIGTERM or SIGINT drains, the second exits, SIGHUP reloads. During the start
+//! the first one exits: there is nothing to drain yet.
 
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
+use std::sync::mpsc;
+use std::time::Duration;
 
+use tokio::runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+
+/// How long the last line of the log may take: who reads it may have stopped reading.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Which signal told the daemon to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +92,56 @@ impl Signals {
             _ = self.hangup.recv() => Wish::Reload,
         }
     }
+}
+
+/// Signals to stop end the process at once until this is dropped.
+#[derive(Debug)]
+pub struct StoppedAtOnce {
+    _until: oneshot::Sender<()>,
+}
+
+/// Has signals to stop end the process at once, with 0, on a thread of its own: a start works on
+/// the calling thread for as long as a store takes to open, and whatever it is doing must stand a
+/// power cut all the same.
+///
+/// # Errors
+/// When the operating system refuses the handlers or the thread.
+pub fn stop_at_once() -> io::Result<StoppedAtOnce> {
+    let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
+    let mut signals = {
+        let _context = runtime.enter();
+        Signals::install()?
+    };
+    let (until, dropped) = oneshot::channel();
+    let watch = async move {
+        let stopped = async {
+            loop {
+                if let Wish::Stop(signal) = signals.next().await {
+                    return signal;
+                }
+            }
+        };
+        tokio::select! {
+            _ = dropped => {}
+            signal = stopped => leave(signal),
+        }
+    };
+    let thread = std::thread::Builder::new().name("start-signals".to_owned());
+    thread.spawn(move || runtime.block_on(watch))?;
+    Ok(StoppedAtOnce { _until: until })
+}
+
+fn leave(signal: StopSignal) {
+    let (said, heard) = mpsc::sync_channel(1);
+    let say = move || {
+        tracing::info!(%signal, "stopping before the start is complete");
+        let _ = said.send(());
+    };
+    let thread = std::thread::Builder::new().name("last-words".to_owned());
+    if thread.spawn(say).is_ok() {
+        let _ = heard.recv_timeout(LAST_WORDS);
+    }
+    std::process::exit(0)
 }
 
 #[cfg(test)]

@@ -564,6 +564,12 @@ pub trait Engine: Send + Sync + 'static {
     /// Whether the engine serves.
     fn health(&self) -> Health;
 
+    /// What of the store was found damaged while it serves, and what to do; none for an engine that
+    /// does not look.
+    fn damage(&self) -> Option<String> {
+        None
+    }
+
     /// Sizes, cheap to ask.
     fn stats(&self) -> EngineStats;
 

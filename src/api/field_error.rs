@@ -1,15 +1,25 @@
 //! Errors of single fields, in the wording of Go's field package (API-146 to API-149).
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use crate::api::status::StatusCause;
+use crate::api::truncated::{truncated, truncated_display};
 
 /// So many faults are reported of one object. More would make an answer many times the size of the
 /// request it answers.
 pub const MAX_FIELD_ERRORS: usize = 100;
 
-/// So many bytes of a value are shown in a message.
+/// The texts of all faults of one object: more are not reported.
+const MAX_FIELD_ERROR_BYTES: usize = 40 * 1024;
+
+/// So much of a value is shown in a message, of what is wrong with it, and of anything that is
+/// quoted.
 const MAX_SHOWN_BYTES: usize = 16 * 1024;
+
+/// So much of a path.
+const MAX_PATH_BYTES: usize = 1024;
 
 /// What is wrong with a field; decides phrase, cause reason and whether the value is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,11 +116,21 @@ impl FieldError {
         value: &Value,
         detail: impl Into<String>,
     ) -> FieldError {
+        FieldError::showing(kind, path, shown(value), detail)
+    }
+
+    /// The same, of a value as it is printed.
+    fn showing(
+        kind: FieldErrorKind,
+        path: impl Into<String>,
+        value: String,
+        detail: impl Into<String>,
+    ) -> FieldError {
         FieldError {
             kind,
-            path: path.into(),
-            value: cut(&shown(value)),
-            detail: detail.into(),
+            path: truncated(path.into(), MAX_PATH_BYTES),
+            value,
+            detail: truncated(detail.into(), MAX_SHOWN_BYTES),
         }
     }
 
@@ -123,6 +143,17 @@ impl FieldError {
         FieldError::new(FieldErrorKind::Invalid, path, &value.into(), detail)
     }
 
+    /// As [`FieldError::invalid`], for a whole document that is printed as a text. Its
+    /// [`beginning`] is enough.
+    pub fn invalid_text(
+        path: impl Into<String>,
+        document: impl std::fmt::Display,
+        detail: impl Into<String>,
+    ) -> FieldError {
+        let value = go_quote(&beginning(document));
+        FieldError::showing(FieldErrorKind::Invalid, path, value, detail)
+    }
+
     /// As [`FieldError::invalid`], for a value that is printed as this JSON text: for documents
     /// whose members have an order.
     pub fn invalid_document(
@@ -130,12 +161,7 @@ impl FieldError {
         json: &str,
         detail: impl Into<String>,
     ) -> FieldError {
-        FieldError {
-            kind: FieldErrorKind::Invalid,
-            path: path.into(),
-            value: cut(json),
-            detail: detail.into(),
-        }
+        FieldError::showing(FieldErrorKind::Invalid, path, beginning(json), detail)
     }
 
     /// A value that must be set.
@@ -195,6 +221,18 @@ impl std::fmt::Display for FieldError {
     }
 }
 
+/// As many faults as are reported of one object. The others are not even looked for.
+pub fn bounded(errors: impl IntoIterator<Item = FieldError>) -> Vec<FieldError> {
+    let mut bytes = 0;
+    let fits = move |error: &FieldError| {
+        let has_room = bytes < MAX_FIELD_ERROR_BYTES;
+        bytes += error.path.len() + error.value.len() + error.detail.len();
+        has_room
+    };
+    let errors = errors.into_iter().take(MAX_FIELD_ERRORS);
+    errors.take_while(fits).collect()
+}
+
 /// The messages of all, each once, in brackets when there are several (API-148).
 pub fn joined(errors: &[FieldError]) -> String {
     let mut texts: Vec<String> = Vec::with_capacity(errors.len());
@@ -210,48 +248,50 @@ pub fn joined(errors: &[FieldError]) -> String {
     }
 }
 
-/// The beginning of a long text.
-fn cut(text: &str) -> String {
-    if text.len() <= MAX_SHOWN_BYTES {
-        return text.to_owned();
-    }
-    let end = text.floor_char_boundary(MAX_SHOWN_BYTES);
-    format!("{} ...", text.get(..end).unwrap_or_default())
-}
-
 /// A value as messages print it: texts quoted as Go does, everything else as compact JSON
-/// (API-147).
+/// (API-147). Only its beginning if it is long.
 pub fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => go_quote(text),
-        other => other.to_string(),
+        other => beginning(other),
     }
 }
 
-/// Text in double quotes with Go's escapes (`%q`).
+/// As much of something as messages show of it.
+pub fn beginning(text: impl std::fmt::Display) -> String {
+    truncated_display(text, MAX_SHOWN_BYTES)
+}
+
+/// Text in double quotes with Go's escapes (`%q`). Only its beginning if it is long.
 pub fn go_quote(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\x07' => quoted.push_str("\\a"),
-            '\x08' => quoted.push_str("\\b"),
-            '\x0c' => quoted.push_str("\\f"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '\x0b' => quoted.push_str("\\v"),
-            ' '..='~' => quoted.push(c),
-            '\0'..='\x7f' => quoted.push_str(&format!("\\x{:02x}", u32::from(c))),
-            _ if is_go_printable(c) => quoted.push(c),
-            '\u{80}'..='\u{ffff}' => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
-            _ => quoted.push_str(&format!("\\U{:08x}", u32::from(c))),
+    beginning(GoQuoted(text))
+}
+
+struct GoQuoted<'t>(&'t str);
+
+impl std::fmt::Display for GoQuoted<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_char('"')?;
+        for c in self.0.chars() {
+            match c {
+                '"' => f.write_str("\\\""),
+                '\\' => f.write_str("\\\\"),
+                '\x07' => f.write_str("\\a"),
+                '\x08' => f.write_str("\\b"),
+                '\x0c' => f.write_str("\\f"),
+                '\n' => f.write_str("\\n"),
+                '\r' => f.write_str("\\r"),
+                '\t' => f.write_str("\\t"),
+                '\x0b' => f.write_str("\\v"),
+                ' '..='~' => f.write_char(c),
+                '\0'..='\x7f' => write!(f, "\\x{:02x}", u32::from(c)),
+                _ if is_go_printable(c) => f.write_char(c),
+                '\u{80}'..='\u{ffff}' => write!(f, "\\u{:04x}", u32::from(c)),
+                _ => write!(f, "\\U{:08x}", u32::from(c)),
+            }?;
         }
+        f.write_char('"')
     }
-    quoted.push('"');
-    quoted
 }
 
 /// Whether Go prints a character as it is. Beyond ASCII the standard library's table decides; the

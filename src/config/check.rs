@@ -1,9 +1,11 @@
 //! What is wrong with settings that each can be read: those that don't go together, and URLs that
 //! are none. All of it is told at once (SF-30).
 
+use std::time::Duration;
+
 use http::Uri;
 
-use super::{Config, ConfigError, StorageBackend};
+use super::{Config, ConfigError, Period, StorageBackend};
 
 impl Config {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
@@ -64,16 +66,123 @@ impl Config {
 
     fn numbers(&self) -> Vec<ConfigError> {
         let streams = self.http2_max_streams_per_connection as usize;
-        let least = [
-            ("max-connections", 1, self.max_connections.most()),
-            ("http-threads", 0, self.http_threads),
-            ("data-threads", 1, self.data_threads),
-            ("http2-max-streams-per-connection", 1, streams),
+        let reuse = self.lease_reuse_duration_seconds as usize;
+        let (reads, writes) = (
+            self.max_requests_inflight,
+            self.max_mutating_requests_inflight,
+        );
+        let counts = [
+            (
+                "max-connections",
+                self.max_connections.most(),
+                1,
+                usize::MAX,
+            ),
+            (
+                "max-unauthenticated-connections",
+                self.max_unauthenticated_connections,
+                1,
+                usize::MAX,
+            ),
+            ("http2-max-streams-per-connection", streams, 1, 1_000_000),
+            ("max-requests-inflight", reads, 1, usize::MAX),
+            ("max-mutating-requests-inflight", writes, 1, usize::MAX),
+            ("lease-reuse-duration-seconds", reuse, 0, 86_400),
+            ("http-threads", self.http_threads, 0, THREADS_MAX),
+            ("data-threads", self.data_threads, 1, THREADS_MAX),
         ];
-        let wrong = least.into_iter().filter(|(_, least, value)| value < least);
-        wrong
-            .map(|(name, least, value)| ConfigError::too_small(name, value, least))
-            .collect()
+        let counts = counts.into_iter().filter_map(|(name, value, least, most)| {
+            let fault = match value {
+                value if value < least => format!("at least {least} is needed"),
+                value if value > most => format!("at most {most} is possible"),
+                _ => return None,
+            };
+            Some(ConfigError::of_value(name, &value, &fault))
+        });
+        counts.chain(self.periods()).collect()
+    }
+
+    /// Lengths of time that leave no time for what has to be done within them, or that no clock
+    /// can be set to.
+    fn periods(&self) -> Vec<ConfigError> {
+        let event_ttl = Period(self.event_ttl.0);
+        let start = self.storage_initialization_timeout;
+        let counting = self.etcd_count_metric_poll_period;
+        let measuring = self.etcd_db_metric_poll_interval;
+        let periods = [
+            (
+                "etcd-compaction-interval",
+                self.etcd_compaction_interval,
+                REPEATED,
+            ),
+            ("etcd-count-metric-poll-period", counting, REPEATED),
+            ("etcd-db-metric-poll-interval", measuring, REPEATED),
+            (
+                "etcd-healthcheck-timeout",
+                self.etcd_healthcheck_timeout,
+                PROBE,
+            ),
+            (
+                "etcd-readycheck-timeout",
+                self.etcd_readycheck_timeout,
+                PROBE,
+            ),
+            ("storage-initialization-timeout", start, PATIENCE),
+            ("retention-age", self.retention_age, KEPT),
+            ("event-ttl", event_ttl, KEPT),
+            ("handshake-timeout", self.handshake_timeout, EXCHANGE),
+            ("header-timeout", self.header_timeout, EXCHANGE),
+            ("idle-timeout", self.idle_timeout, IDLE),
+            ("shutdown-timeout", self.shutdown_timeout, PATIENCE),
+        ];
+        let wrong = periods.into_iter().filter_map(|(name, value, allowed)| {
+            let fault = allowed.fault(value.0)?;
+            Some(ConfigError::of_value(name, &value, &fault))
+        });
+        wrong.collect()
+    }
+}
+
+/// No machine has use for more.
+const THREADS_MAX: usize = 1024;
+
+/// Which lengths of time make sense.
+struct Allowed {
+    /// Whether 0 has a meaning of its own.
+    or_0: bool,
+    least: Duration,
+    most: Duration,
+}
+
+const fn allowed(or_0: bool, least: Duration, most: Duration) -> Allowed {
+    Allowed { or_0, least, most }
+}
+
+/// What the network has a part in, or is done again and again, is not to take less.
+const TICK: Duration = Duration::from_millis(100);
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+const REPEATED: Allowed = allowed(true, TICK, YEAR);
+const PROBE: Allowed = allowed(true, TICK, HOUR);
+const EXCHANGE: Allowed = allowed(false, TICK, HOUR);
+const IDLE: Allowed = allowed(false, TICK, YEAR);
+const PATIENCE: Allowed = allowed(false, Duration::ZERO, DAY);
+/// Dates that are later than this by a century can still be written.
+const KEPT: Allowed = allowed(false, Duration::ZERO, YEAR.saturating_mul(100));
+
+impl Allowed {
+    fn fault(&self, value: Duration) -> Option<String> {
+        let is_allowed = (self.least..=self.most).contains(&value);
+        if is_allowed || (self.or_0 && value.is_zero()) {
+            return None;
+        }
+        let (least, most) = (Period(self.least), Period(self.most));
+        Some(match self.or_0 {
+            true => format!("0, or from {least} to {most}, is possible"),
+            false => format!("from {least} to {most} is possible"),
+        })
     }
 }
 

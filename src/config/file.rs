@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::refusal::ConfigError;
 use super::settings::Settings;
+use crate::files::given;
 
 /// A configuration file holds a few dozen lines; anything else was given by mistake.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -33,15 +34,9 @@ pub(super) fn read(path: &Path) -> Result<Settings, ConfigError> {
 }
 
 fn read_text(path: &Path) -> Result<String, ConfigError> {
-    let refuse = |error: std::io::Error| ConfigError::in_file(path, error);
-    let size = std::fs::metadata(path).map_err(refuse)?.len();
-    if size > FILE_BYTES_MAX {
-        return Err(ConfigError::in_file(
-            path,
-            format!("{size} bytes are too many for a file of settings"),
-        ));
-    }
-    std::fs::read_to_string(path).map_err(refuse)
+    let file = given::read(path, FILE_BYTES_MAX);
+    let text = file.and_then(|file| Ok(file.text()?.to_owned()));
+    text.map_err(|error| ConfigError::in_file(path, error))
 }
 
 /// Names and values in their text form.

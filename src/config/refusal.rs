@@ -84,8 +84,8 @@ impl ConfigError {
         ))
     }
 
-    pub(super) fn too_small(name: &str, value: usize, least: usize) -> ConfigError {
-        ConfigError::of_settings(format!("--{name}={value}: at least {least} is needed"))
+    pub(super) fn of_value(name: &str, value: &dyn fmt::Display, fault: &str) -> ConfigError {
+        ConfigError::of_settings(format!("--{name}={value}: {fault}"))
     }
 
     /// What clap has to say, in one line. `None` when it is not a refusal but help or the version.

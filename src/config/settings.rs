@@ -95,7 +95,8 @@ macro_rules! settings {
 }
 
 settings! {
-    /// Directory of the data, the certificates and the admin kubeconfig. Made with mode 0700.
+    /// Directory of the data, the certificates and the admin kubeconfig. Made with mode 0700;
+    /// refused when it belongs to another user than the daemon's.
     /// [default: ./taffrail-data]
     data_dir: FilePath ["DIR"] = FilePath::from("./taffrail-data");
 
@@ -117,7 +118,10 @@ settings! {
 
     /// File of users and their tokens, a line each: token,user,uid,"group1,group2". Daemons that
     /// share it know the same users; members of system:masters may do everything. Read again on
-    /// SIGHUP. Refused when others than its owner can write it, or when its quotes don't match.
+    /// SIGHUP, as the admin's token in data-dir is: watches of users who lost their token or rights
+    /// end then. Replace the file by rename; SIGHUP refuses one without users where there were
+    /// some. Refused when it belongs to others than the daemon's user and root, when others than
+    /// its owner can write it, or when its quotes don't match.
     /// [default: none]
     token_auth_file: FilePath ["FILE"] = FilePath::unset();
 
@@ -136,6 +140,12 @@ settings! {
     /// survives the process). Unset it is etcd3 with etcd-servers, else embedded.
     /// [default: none]
     storage_backend: StorageBackend ["BACKEND"] = StorageBackend::Unset;
+
+    /// Refuse to start where data-dir holds no store, as its volume is not mounted or its files are
+    /// gone, instead of making an empty one there. Without effect where etcd keeps all objects.
+    /// [default: false]
+    require_existing_data: Switch ["BOOL"]
+        {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
 
     /// URLs of the members of the etcd cluster that keeps the objects, separated by commas.
     /// [default: none]
@@ -251,6 +261,12 @@ settings! {
     /// [default: 64MiB]
     disk_reserve_bytes: ByteSize ["SIZE"] = ByteSize(64 << 20);
 
+    /// Bytes of the embedded store that are read again and verified in a second, to find damage
+    /// while the daemon serves: /readyz/storage-integrity names it. The file is read twice in a
+    /// pass; 0 never verifies.
+    /// [default: 1MiB]
+    verify_bytes_per_second: ByteSize ["SIZE"] = ByteSize(1 << 20);
+
     /// Bytes of recent events that each resource keeps in memory for its watchers. Who lags
     /// further behind is served from disk.
     /// [default: 8MiB]
@@ -260,21 +276,29 @@ settings! {
     /// [default: 64MiB]
     watch_ring_total_bytes: ByteSize ["SIZE"] = ByteSize(64 << 20);
 
-    /// Connections served at a time; more are closed as they come. Never more than the limit of
-    /// open files leaves room for; auto is as many as that, up to 32768.
+    /// Connections served at a time. Never more than the limit of open files leaves room for; auto
+    /// is as many as that, up to 32768. Newcomers take the place of unauthenticated connections; a
+    /// sixteenth, at most 64, is kept for them, so that probes are answered in any case.
     /// [default: auto]
     max_connections: ConnectionLimit ["COUNT"] = ConnectionLimit::Automatic;
+
+    /// Connections at a time that have begun with TLS and by which no request with good
+    /// credentials came yet, three quarters of them from one address; others wait. Never more than
+    /// half of max-connections: beyond that those that sent nothing are closed first, then the
+    /// oldest. Fleets that open all their connections before they ask need as many.
+    /// [default: 8192]
+    max_unauthenticated_connections: usize ["COUNT"] = 8192;
 
     /// Requests and watches open at a time on one HTTP/2 connection. Clients put all their
     /// watches on one connection and wait silently when it is full, so this is generous.
     /// [default: 1000]
     http2_max_streams_per_connection: u32 ["COUNT"] = 1000;
 
-    /// Time for the TLS handshake and the first bytes of HTTP/2.
+    /// Time for the TLS handshake and the first bytes of HTTP/2, from 100ms to 1h.
     /// [default: 10s]
     handshake_timeout: Period ["DURATION"] = Period(Duration::from_secs(10));
 
-    /// Time for the header of a request, from its first byte on.
+    /// Time for the header of a request, from its first byte on, from 100ms to 1h.
     /// [default: 10s]
     header_timeout: Period ["DURATION"] = Period(Duration::from_secs(10));
 
@@ -297,11 +321,11 @@ settings! {
     /// [default: 10s]
     shutdown_timeout: Period ["DURATION"] = Period(Duration::from_secs(10));
 
-    /// Threads that serve HTTP; 0 is one per core.
+    /// Threads that serve HTTP, up to 1024; 0 is one per core.
     /// [default: 0]
     http_threads: usize ["COUNT"] = 0;
 
-    /// Threads that keep the caches.
+    /// Threads that keep the caches, up to 1024.
     /// [default: 1]
     data_threads: usize ["COUNT"] = 1;
 

@@ -364,3 +364,171 @@ fn a_size_that_nothing_consults_is_known_to_have_been_given_sf_9() {
     );
     assert!(flags(&["--default-watch-cache-size=x"]).is_err());
 }
+
+/// What a setting is refused with; empty when it is taken.
+fn refusal(setting: &str) -> String {
+    match flags(&[&format!("--{setting}")]) {
+        Ok(settings) => Config::load(settings, None)
+            .err()
+            .map(|error| error.to_string()),
+        Err(refusal) => Some(refusal),
+    }
+    .unwrap_or_default()
+}
+
+/// Every number and length of time, at its bounds and beyond them.
+#[test]
+fn numbers_have_bounds_within_which_a_daemon_can_work() {
+    const TICK_TO_HOUR: &str = "from 100ms to 1h is possible";
+    const OR_0: &str = "0, or from 100ms to 1h, is possible";
+    const TICK_TO_YEAR: &str = "0, or from 100ms to 365d, is possible";
+    const AT_MOST: &str = "at most 1024 is possible";
+    for (name, taken, refused, fault) in [
+        (
+            "http-threads",
+            vec!["0", "1", "1024"],
+            vec!["1025", "100000"],
+            AT_MOST,
+        ),
+        (
+            "data-threads",
+            vec!["1", "1024"],
+            vec!["1025", "100000"],
+            AT_MOST,
+        ),
+        ("data-threads", vec![], vec!["0"], "at least 1 is needed"),
+        (
+            "max-connections",
+            vec!["1", "18446744073709551615"],
+            vec!["0"],
+            "at least 1 is needed",
+        ),
+        (
+            "max-requests-inflight",
+            vec!["1", "18446744073709551615"],
+            vec!["0"],
+            "at least 1 is needed",
+        ),
+        (
+            "max-mutating-requests-inflight",
+            vec!["1"],
+            vec!["0"],
+            "at least 1 is needed",
+        ),
+        (
+            "http2-max-streams-per-connection",
+            vec!["1", "1000000"],
+            vec!["1000001", "4294967295"],
+            "at most 1000000 is possible",
+        ),
+        (
+            "http2-max-streams-per-connection",
+            vec![],
+            vec!["0"],
+            "at least 1 is needed",
+        ),
+        (
+            "lease-reuse-duration-seconds",
+            vec!["0", "86400"],
+            vec!["86401", "18446744073709551615"],
+            "at most 86400 is possible",
+        ),
+        (
+            "handshake-timeout",
+            vec!["100ms", "1h"],
+            vec!["0", "1ms", "61m"],
+            TICK_TO_HOUR,
+        ),
+        (
+            "header-timeout",
+            vec!["100ms", "1h"],
+            vec!["0", "1ms", "61m"],
+            TICK_TO_HOUR,
+        ),
+        (
+            "idle-timeout",
+            vec!["100ms", "365d"],
+            vec!["0", "1ms", "366d"],
+            "from 100ms to 365d is possible",
+        ),
+        (
+            "shutdown-timeout",
+            vec!["0", "1ms", "1d"],
+            vec!["25h"],
+            "from 0s to 1d is possible",
+        ),
+        (
+            "storage-initialization-timeout",
+            vec!["0", "1ms", "1d"],
+            vec!["25h"],
+            "from 0s to 1d is possible",
+        ),
+        (
+            "retention-age",
+            vec!["0", "1ms", "36500d"],
+            vec!["36501d"],
+            "from 0s to 36500d is possible",
+        ),
+        (
+            "event-ttl",
+            vec!["0", "1s", "36500d"],
+            vec!["36501d"],
+            "from 0s to 36500d is possible",
+        ),
+        (
+            "etcd-compaction-interval",
+            vec!["0", "100ms", "365d"],
+            vec!["1ms", "366d"],
+            TICK_TO_YEAR,
+        ),
+        (
+            "etcd-count-metric-poll-period",
+            vec!["0", "100ms", "365d"],
+            vec!["1ms", "366d"],
+            TICK_TO_YEAR,
+        ),
+        (
+            "etcd-db-metric-poll-interval",
+            vec!["0", "100ms", "365d"],
+            vec!["1ms", "366d"],
+            TICK_TO_YEAR,
+        ),
+        (
+            "etcd-healthcheck-timeout",
+            vec!["0", "100ms", "1h"],
+            vec!["1ms", "61m"],
+            OR_0,
+        ),
+        (
+            "etcd-readycheck-timeout",
+            vec!["0", "100ms", "1h"],
+            vec!["1ms", "61m"],
+            OR_0,
+        ),
+    ] {
+        for value in taken {
+            assert_eq!(refusal(&format!("{name}={value}")), "", "{name}={value}");
+        }
+        for value in refused {
+            let said = refusal(&format!("{name}={value}"));
+            assert!(said.starts_with(&format!("--{name}=")), "{said}");
+            assert!(said.ends_with(fault), "{said}");
+        }
+    }
+}
+
+/// A setting that is added later has bounds, too: no length of time goes beyond what can be added
+/// to a clock.
+#[test]
+fn no_length_of_time_is_without_end() {
+    let mut periods = 0;
+    for Entry { name, value, .. } in Config::default().entries() {
+        let is_number = value.parse::<u64>().is_ok();
+        if !is_number && value.parse::<Period>().is_ok() {
+            periods += 1;
+            let said = refusal(&format!("{name}=200000000000d"));
+            assert!(said.contains("is possible"), "{name}: {said}");
+        }
+    }
+    assert_eq!(periods, 12);
+}

@@ -2,12 +2,12 @@
 //!
 //! Nothing else in the house knows how its parts fit together.
 
+mod credentials;
 mod encryption;
 mod factory;
 mod sharing;
 mod stores;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,9 +21,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use crate::cli::Announcement;
 use crate::config::Config;
 use crate::registry::Catalog;
-use crate::server::auth::{
-    AdminError, Authenticator, Token, TokenFileError, load_or_create_token, write_kubeconfig,
-};
+use crate::server::auth::{AdminError, TokenFileError};
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::health::{Check, Health};
 use crate::server::heavy::HeavyWork;
@@ -40,9 +38,10 @@ use crate::storage::factory::{Engines, FactoryError, StorageFactory, StoragePlan
 use crate::telemetry;
 use crate::upkeep::{self, Upkeep, ensure_system_namespaces};
 
+use credentials::Credentials;
 pub use factory::{storage_factory, storage_warnings};
 use stores::Stores;
-pub use stores::open_local;
+pub use stores::open_existing;
 
 /// The resource that upkeep follows.
 const NAMESPACES: &str = "namespaces";
@@ -82,6 +81,12 @@ pub enum StartError {
         "no threads for large requests: {0}; raise the limit of processes of the daemon's user"
     )]
     Threads(std::io::Error),
+    /// The threads that serve HTTP can't be started.
+    #[error(
+        "no thread to serve HTTP: {0}; raise the limit of processes of the daemon's user, or lower \
+         http-threads"
+    )]
+    HttpThreads(std::io::Error),
     /// Several of these, all of them refusals.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Several(Vec<StartError>),
@@ -119,10 +124,9 @@ pub struct Daemon {
     house: House,
     health: Arc<Health>,
     encryption: Encryption,
-    authenticator: Arc<Authenticator>,
+    credentials: Credentials,
     upkeep: Upkeep,
     running: Running,
-    kubeconfig: PathBuf,
     metrics_address: Option<std::net::SocketAddr>,
     background: Vec<actix_rt::task::JoinHandle<()>>,
     /// Held as long as this lives, where the engine does not hold it itself.
@@ -157,10 +161,7 @@ impl Daemon {
         let engines = stores.engines.clone();
         let address = server.local_address();
         let tls = Tls::load_or_create(&config)?;
-        let data_dir = config.data_dir.as_path();
-        let token = load_or_create_token(data_dir)?;
-        let authenticator = Arc::new(authenticator(&config, &token)?);
-        let kubeconfig = write_kubeconfig(data_dir, address, tls.trust_pem(), &token)?;
+        let credentials = Credentials::load(&config, address, tls.trust_pem())?;
 
         let plans = factory.plans(&engines, &encryption)?;
         encryption.warn_of_unknown_resources();
@@ -190,7 +191,7 @@ impl Daemon {
         background.extend(encryption::follow(&config, &encryption));
         let shared = Arc::new(Shared::new(SharedParts {
             catalog,
-            authenticator: authenticator.clone(),
+            authenticator: credentials.authenticator(),
             health: health.clone(),
             house: house.clone(),
             rewriter: encryption::rewriter(&encryption, &plans, &house, &factory),
@@ -211,22 +212,23 @@ impl Daemon {
             background.push(listener.serve(move || shared.measures.render()));
         }
         let dispatching = DispatcherConfig::default();
-        let running = server.serve(tls.server_config(), move |thread| {
-            Service::new(
-                shared.clone(),
-                LocalDispatcher::start(dispatching.clone(), thread),
-            )
-        });
+        let running = server
+            .serve(tls.server_config(), move |thread| {
+                Service::new(
+                    shared.clone(),
+                    LocalDispatcher::start(dispatching.clone(), thread),
+                )
+            })
+            .map_err(StartError::HttpThreads)?;
         Ok(Daemon {
             config,
             engines,
             house,
             health,
             encryption,
-            authenticator,
+            credentials,
             upkeep,
             running,
-            kubeconfig,
             metrics_address,
             background,
             _directory: directory,
@@ -240,21 +242,14 @@ impl Daemon {
             secure: self.running.local_address(),
             metrics: self.metrics_address,
             data_dir: std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned()),
-            kubeconfig: self.kubeconfig.clone(),
+            kubeconfig: self.credentials.kubeconfig().to_owned(),
         }
     }
 
     /// Takes over what has changed in files that can be reloaded, and says what.
     pub async fn reload(&self) {
         encryption::reload(&self.encryption).await;
-        match self.authenticator.reload() {
-            Ok(None) => {}
-            Ok(Some(users)) => tracing::info!(users, "SIGHUP: token-auth-file was read again"),
-            Err(error) => tracing::error!(
-                %error,
-                "SIGHUP: the users of before stay in force"
-            ),
-        }
+        self.credentials.reload().await;
     }
 
     /// Comes back when the Supervisor has died, which the daemon must not outlive.
@@ -355,15 +350,6 @@ fn house_config(config: &Config, engines: &Engines) -> HouseConfig {
             total_bytes: config.watch_ring_total_bytes.0 as usize,
         },
         ..HouseConfig::new(engines.iter().map(store).collect())
-    }
-}
-
-/// Who knows whom: the admin by the generated token, and the users of a file.
-fn authenticator(config: &Config, admin: &Token) -> Result<Authenticator, TokenFileError> {
-    let authenticator = Authenticator::new(admin.clone());
-    match config.token_auth_file.is_set() {
-        true => authenticator.with_file(config.token_auth_file.as_path()),
-        false => Ok(authenticator),
     }
 }
 

@@ -54,7 +54,16 @@ impl Stores {
     }
 
     fn open_local(&mut self, config: &Config) -> Result<Arc<dyn Engine>, StartError> {
-        let engine = open_local(config)?;
+        let engine: Arc<dyn Engine> = match config.backend() {
+            StorageBackend::Memory => MemoryEngine::new(),
+            _ => {
+                let must_exist = config.require_existing_data.0;
+                if !must_exist {
+                    warn_of_lost_store(config.data_dir.as_path());
+                }
+                open_embedded(config, must_exist)?
+            }
+        };
         self.measured.push(("embedded".to_owned(), engine.clone()));
         Ok(engine)
     }
@@ -86,16 +95,23 @@ impl Stores {
             .filter(|(name, _)| !name.starts_with("etcd-"))
             .map(|(_, engine)| engine.clone())
             .collect();
+        let damaged = local.clone();
         let local = (!local.is_empty()).then(|| {
-            Check::of_readiness("storage", move || {
+            let works = Check::of_readiness("storage", move || {
                 local.iter().try_for_each(|engine| match engine.health() {
                     EngineHealth::Serving => Ok(()),
                     EngineHealth::ReadOnly(why) | EngineHealth::Down(why) => Err(why),
                 })
-            })
+            });
+            let is_whole = Check::of_readiness("storage-integrity", move || {
+                let found = damaged.iter().find_map(|engine| engine.damage());
+                found.map_or(Ok(()), Err)
+            });
+            [works, is_whole]
         });
         local
             .into_iter()
+            .flatten()
             .chain(self.probes.iter().flat_map(Probes::checks))
             .collect()
     }
@@ -119,19 +135,44 @@ impl Probes {
     }
 }
 
-/// Opens what this daemon keeps itself.
+/// Opens the store that the data directory holds.
 ///
 /// # Errors
-/// [`StartError`] when it is damaged, held by another daemon, or its directory can't be used.
-pub fn open_local(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
-    if config.backend() == StorageBackend::Memory {
-        return Ok(MemoryEngine::new());
-    }
+/// [`StartError`] when there is none, it is damaged, held by a daemon, or its directory can't be
+/// used.
+pub fn open_existing(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
+    open_embedded(config, true)
+}
+
+fn open_embedded(config: &Config, must_exist: bool) -> Result<Arc<dyn Engine>, StartError> {
     let defaults = EmbeddedOptions::new(config.data_dir.as_path());
     Ok(EmbeddedEngine::open(EmbeddedOptions {
         reserve_bytes: config.disk_reserve_bytes.0,
+        must_exist,
+        verify_bytes_per_second: config.verify_bytes_per_second.0,
         ..defaults
     })?)
+}
+
+/// Says so where a directory has been a daemon's and its store is gone. Daemons make the store
+/// before the rest. An empty file holds no store.
+fn warn_of_lost_store(data_dir: &Path) {
+    let holds = |name: &str| {
+        let found = data_dir.join(name).symlink_metadata();
+        found.is_ok_and(|found| !found.is_file() || found.len() > 0)
+    };
+    let store = ["store", "events.redb"]
+        .into_iter()
+        .find(|name| holds(name));
+    let left = ["admin.token", "pki"].into_iter().find(|name| holds(name));
+    if let (None, Some(left)) = (store, left) {
+        tracing::warn!(
+            data_dir = %data_dir.display(),
+            "a daemon has used this data directory before, it holds {left:?}, but no store: an \
+             empty one is made. If objects were kept here, stop now and restore `store` and \
+             `events.redb` from a backup; --require-existing-data refuses such a start"
+        );
+    }
 }
 
 /// Takes the data directory where no engine does: certificates and token are in it whatever the

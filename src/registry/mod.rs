@@ -18,7 +18,7 @@ pub mod store;
 pub mod strategy;
 
 pub use catalog::{Catalog, DEFINITIONS};
-pub use context::{RequestContext, Warnings};
+pub use context::{RequestContext, SHORT_WARNING_CHARACTERS, WARNING_CHARACTERS, Warnings};
 pub use store::{
     Answer, Audience, Deletion, RegistryStore, Shared, Target, UpdateSource, WatchRefusal, Written,
 };

@@ -11,6 +11,9 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures_util::future::poll_fn;
 use futures_util::stream::LocalBoxStream;
+use http::StatusCode;
+use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use tokio::sync::watch;
 
 use super::metrics::MeteredWatch;
 
@@ -25,8 +28,17 @@ pub trait HttpService: Clone + Unpin + 'static {
         request: http::Request<RequestBody>,
     ) -> impl Future<Output = http::Response<ResponseBody>>;
 
+    /// Whether a request's headers carry good credentials. Asked of a connection's requests until
+    /// one does.
+    fn recognises(&self, headers: &http::HeaderMap) -> bool;
+
     /// The daemon stops: end this thread's watches politely. Requests may still arrive.
     fn drain(&self) {}
+
+    /// Changes whenever users have lost their access: watches of theirs end then.
+    fn revocations(&self) -> watch::Receiver<u64> {
+        watch::channel(0).1
+    }
 }
 
 /// Facts about the connection a request came by; found in the request's extensions.
@@ -84,6 +96,11 @@ pub enum BodyError {
 }
 
 impl RequestBody {
+    /// Whether all of it is here.
+    pub fn is_here(&self) -> bool {
+        matches!(self, RequestBody::Empty | RequestBody::Bytes(_))
+    }
+
     /// Reads the whole body: at most `limit` bytes, in at most `within` altogether.
     ///
     /// A body in one piece is handed out without a copy.
@@ -196,6 +213,30 @@ impl fmt::Debug for ResponseBody {
             ResponseBody::Watch(_) => formatter.write_str("Watch(..)"),
         }
     }
+}
+
+/// What is said to a client whose credentials are good, when there are connections enough: its
+/// connection is closed then.
+pub(super) fn no_room() -> http::Response<ResponseBody> {
+    let mut response = again_later("Too many connections are open, please try again later.\n");
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(CONNECTION, close);
+    response
+}
+
+/// What is said to a client while too many answers wait for theirs.
+pub(super) fn too_much_held() -> http::Response<ResponseBody> {
+    again_later("Too many answers wait for their clients, please try again later.\n")
+}
+
+fn again_later(text: &'static str) -> http::Response<ResponseBody> {
+    let mut response = http::Response::new(ResponseBody::Full(Bytes::from_static(text.as_bytes())));
+    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    let headers = response.headers_mut();
+    headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    headers.insert(CONTENT_TYPE, plain);
+    response
 }
 
 #[cfg(test)]

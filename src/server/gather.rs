@@ -14,8 +14,13 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::http2::InboundFrames;
+
 /// Most bytes gathered before they are written; four TLS records. More gains nothing (measured).
 pub const GATHER_BYTES: usize = 64 * 1024;
+
+/// Where fewer bytes may be read than this, not one more is.
+const SMALL_READ_BYTES: usize = 4096;
 
 /// Buffers a thread keeps for later. One serves all connections that are written at once; more
 /// are needed only while sockets are full.
@@ -67,6 +72,10 @@ struct Shared<T> {
     written: usize,
     unflushed: bool,
     bytes_read: u64,
+    /// Bytes that may be read until more are allowed.
+    readable: usize,
+    bytes_written: u64,
+    inbound: InboundFrames,
 }
 
 impl<T> Gather<T> {
@@ -80,6 +89,9 @@ impl<T> Gather<T> {
                 written: 0,
                 unflushed: false,
                 bytes_read: 0,
+                readable: 0,
+                bytes_written: 0,
+                inbound: InboundFrames::new(),
             })),
         }
     }
@@ -89,6 +101,25 @@ impl<T> Gather<T> {
     pub fn is_clear(&self) -> bool {
         let shared = self.shared.borrow();
         shared.buffer.is_empty() && !shared.unflushed
+    }
+
+    /// Allows so many bytes to be read, or somewhat more if they are many. h2 takes in all that it
+    /// can read, and keeps the requests in it before anybody looks at the first: so it gets little
+    /// at a time.
+    pub fn allow_read(&self, bytes: usize) {
+        self.shared.borrow_mut().readable = bytes;
+    }
+
+    /// Bytes that have left for the operating system so far.
+    pub fn bytes_out(&self) -> u64 {
+        let shared = self.shared.borrow();
+        let waiting = shared.buffer.len() - shared.written;
+        shared.bytes_written - waiting as u64
+    }
+
+    /// Whether the client floods the connection with frames that carry nothing.
+    pub fn is_flooded(&self) -> bool {
+        self.shared.borrow().inbound.is_flood()
     }
 
     /// Bytes that came in so far: a peer that sends is alive.
@@ -159,6 +190,7 @@ impl<T: AsyncWrite + Unpin> Shared<T> {
             self.buffer = self.pool.lend();
         }
         self.unflushed = true;
+        self.bytes_written += bytes.len() as u64;
         self.buffer.extend_from_slice(bytes);
     }
 }
@@ -170,9 +202,26 @@ impl<T: AsyncRead + Unpin> AsyncRead for Gather<T> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let mut shared = self.shared.borrow_mut();
+        if shared.readable == 0 {
+            // The rest has its turn after what was read already.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let before = buffer.filled().len();
-        let polled = Pin::new(&mut shared.io).poll_read(context, buffer);
-        shared.bytes_read += (buffer.filled().len() - before) as u64;
+        let polled = if shared.readable < buffer.remaining().min(SMALL_READ_BYTES) {
+            let mut small = [0; SMALL_READ_BYTES];
+            let mut part = ReadBuf::new(small.get_mut(..shared.readable).unwrap_or_default());
+            let polled = Pin::new(&mut shared.io).poll_read(context, &mut part);
+            buffer.put_slice(part.filled());
+            polled
+        } else {
+            Pin::new(&mut shared.io).poll_read(context, buffer)
+        };
+        let read = buffer.filled().get(before..).unwrap_or_default();
+        shared.bytes_read += read.len() as u64;
+        shared.readable = shared.readable.saturating_sub(read.len());
+        let written = shared.bytes_written;
+        shared.inbound.read(read, written);
         polled
     }
 }

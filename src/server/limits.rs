@@ -10,6 +10,9 @@ use crate::config::Config;
 pub struct Limits {
     /// Connections at a time, over all threads.
     pub connections: usize,
+    /// Connections at a time by which no request with good credentials came yet; half of them from
+    /// one address. Never more than half of all connections.
+    pub unauthenticated_connections: usize,
     /// For TLS, and for the preface of HTTP/2.
     pub handshake_timeout: Duration,
     /// For the header of an HTTP/1.1 request, from its first byte.
@@ -18,6 +21,17 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// Streams at a time on one HTTP/2 connection.
     pub streams: u32,
+    /// The same while the connection is unauthenticated.
+    pub unauthenticated_streams: usize,
+    /// Bytes that an authenticated connection may make the daemon hold: requests that wait, and
+    /// answers that the client has not taken. No further answer is found while there are as many;
+    /// with twice as many, requests are refused.
+    pub held_bytes: usize,
+    /// The same of an unauthenticated connection.
+    pub unauthenticated_held_bytes: usize,
+    /// Bytes that all authenticated connections may make the daemon hold before each of them may
+    /// hold no more than an unauthenticated one.
+    pub held_bytes_in_all: usize,
     /// Bytes of a request's header. Selectors in a query may be long; tokens are a few KiB.
     pub header_bytes: u32,
     /// How often an HTTP/2 connection looks at itself: idle, dead, stalled.
@@ -41,10 +55,15 @@ impl Limits {
     pub fn of(config: &Config) -> Limits {
         Limits {
             connections: config.max_connections.most(),
+            unauthenticated_connections: config.max_unauthenticated_connections,
             handshake_timeout: config.handshake_timeout.0,
             header_timeout: config.header_timeout.0,
             idle_timeout: config.idle_timeout.0,
             streams: config.http2_max_streams_per_connection,
+            unauthenticated_streams: 16,
+            held_bytes: 8 << 20,
+            unauthenticated_held_bytes: 64 << 10,
+            held_bytes_in_all: 128 << 20,
             header_bytes: 64 * 1024,
             inspection_interval: Duration::from_secs(30).min(config.idle_timeout.0),
             ping_after: Duration::from_secs(5 * 60),

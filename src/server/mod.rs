@@ -6,6 +6,7 @@
 
 pub mod auth;
 pub mod body;
+mod body_budget;
 pub mod conversion;
 pub mod discovery;
 pub mod filters;
@@ -28,6 +29,7 @@ pub mod request_info;
 pub mod respond;
 pub mod routes;
 pub mod service;
+mod standing;
 #[cfg(test)]
 mod testing;
 pub mod tls;

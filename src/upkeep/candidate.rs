@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -14,6 +13,7 @@ use super::ensure_system_namespaces;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::status::Status;
+use crate::clock;
 use crate::registry::{Catalog, RegistryStore, RequestContext, Target, UpdateSource};
 use crate::storage::codec::object_of;
 
@@ -207,7 +207,7 @@ fn record(lease: &Object) -> Record {
 
 /// What the lease is to say: since when its holder has it stays as it is while that holds on.
 fn spec(holder: &str, transitions: u64, before: Option<&Object>) -> Value {
-    let now = format!("{:.6}", Timestamp::now());
+    let now = format!("{:.6}", clock::now());
     let since = before.filter(|lease| record(lease).holder == holder);
     let since = since.and_then(|lease| lease.0["spec"]["acquireTime"].as_str().map(str::to_owned));
     json!({

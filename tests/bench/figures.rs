@@ -4,6 +4,7 @@
 //! where: on a disk, not in memory, or durability costs nothing).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod attack;
 mod below;
 mod etcd;
 mod expiry;
@@ -27,7 +28,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 12] = [
     "size",
     "startup",
     "startup-full",
@@ -38,6 +39,7 @@ const PARTS: [&str; 11] = [
     "fanout",
     "resume",
     "expiry",
+    "attack",
     "etcd",
 ];
 
@@ -55,6 +57,7 @@ cargo bench [-- PART...]      all parts, or these:
   etcd             writes, lists and filling over an etcd (tests/run.sh fetches it) beside it
   expiry           100,000 events (or BENCH_EVENTS) that expire beside writes and watches, also at a
                    start after they were due
+  attack           60 connections that ask without credentials and read nothing
 
 BENCH_ETCD=3.5 measures latency, fanout and watchload's parts over an etcd of that version beside
 the daemon. BENCH_RATES=500,1000 are the writes a second at which etcd tells the added latency.
@@ -148,6 +151,9 @@ async fn main() {
     }
     if wants("resume") {
         resume::measure(5_000, Duration::from_secs(8)).await;
+    }
+    if wants("attack") {
+        attack::measure().await;
     }
     if wants("expiry") {
         let events = std::env::var("BENCH_EVENTS").ok();

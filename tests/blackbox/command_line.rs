@@ -273,3 +273,26 @@ fn few_open_files_are_complained_of_only_where_a_number_of_connections_was_set()
     let said = said_with_few_files(&["--max-connections", "100"]);
     assert!(!said.contains("WARN"), "{said}");
 }
+
+#[test]
+fn numbers_that_make_no_daemon_are_refused_with_what_is_possible() {
+    for (setting, fault) in [
+        ("http-threads=100000", "at most 1024 is possible"),
+        ("data-threads=100000", "at most 1024 is possible"),
+        ("handshake-timeout=0s", "from 100ms to 1h is possible"),
+        ("header-timeout=0s", "from 100ms to 1h is possible"),
+        ("idle-timeout=1ms", "from 100ms to 365d is possible"),
+        (
+            "shutdown-timeout=200000000000d",
+            "from 0s to 1d is possible",
+        ),
+        (
+            "etcd-compaction-interval=1ms",
+            "0, or from 100ms to 365d, is possible",
+        ),
+        ("max-requests-inflight=0", "at least 1 is needed"),
+    ] {
+        let flag = format!("--{setting}");
+        refused(&[&flag], &[&flag, fault]);
+    }
+}

@@ -55,11 +55,15 @@ async fn counted(daemon: &Daemon, objects: f64) -> String {
     loop {
         let page = page(daemon).await;
         let resource = r#"resource="configmaps""#;
-        let count = samples(&page).into_iter().find(|sample| {
-            sample.name == "apiserver_storage_objects" && sample.labels.contains(resource)
+        // One is set after the other.
+        let counts = ["apiserver_storage_objects", "apiserver_resource_objects"];
+        let is_counted = counts.iter().all(|name| {
+            samples(&page).iter().any(|sample| {
+                sample.name == *name && sample.labels.contains(resource) && sample.value == objects
+            })
         });
         let size = page.contains("apiserver_storage_size_bytes{");
-        if size && count.is_some_and(|sample| sample.value == objects) {
+        if size && is_counted {
             return page;
         }
         assert!(

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 use redb::StorageBackend;
-use taffrail::storage::embedded::disk::{DataFile, Disk};
+use taffrail::storage::embedded::disk::{DataFile, Disk, FileId};
 
 /// The smallest piece that reaches the platter as one.
 const SECTOR: usize = 512;
@@ -496,6 +496,11 @@ impl Disk for SimulatedDisk {
         let inode = world.names.get(&file);
         let file = inode.and_then(|inode| world.files.get(inode));
         Ok(file.map(|file| file.current.bytes.len() as u64))
+    }
+
+    fn which(&self, file: DataFile) -> io::Result<Option<FileId>> {
+        let inode = self.world().names.get(&file).copied();
+        Ok(inode.map(|inode| (0, inode)))
     }
 
     fn sync_names(&self) -> io::Result<()> {

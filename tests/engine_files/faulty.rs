@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use redb::StorageBackend;
-use taffrail::storage::embedded::disk::{DataFile, Directory, Disk};
+use taffrail::storage::embedded::disk::{DataFile, Directory, Disk, FileId};
 
 /// What fails at the moment.
 #[derive(Debug, Default)]
@@ -17,9 +17,9 @@ pub struct Faults {
     pub writes: AtomicBool,
     /// Writes and syncs of the log wait.
     pub hold: AtomicBool,
-    /// Reads of the log by readers end in EIO.
+    /// Reads of the log by readers and by who verifies end in EIO.
     pub reads: AtomicBool,
-    /// Reads of the log by readers panic.
+    /// Reads of the log by readers and by who verifies panic.
     pub read_panics: AtomicBool,
     /// How often the log was opened.
     pub opened: AtomicUsize,
@@ -78,7 +78,7 @@ impl StorageBackend for FaultyFile {
         let thread = std::thread::current();
         if thread
             .name()
-            .is_some_and(|name| name.starts_with("storage-read"))
+            .is_some_and(|name| name.starts_with("storage-read") || name == "storage-verify")
         {
             if self.faults.read_panics.load(Ordering::SeqCst) {
                 panic!("a fault of the test's");
@@ -115,6 +115,9 @@ impl Disk for FaultyDisk {
     }
     fn length(&self, file: DataFile) -> io::Result<Option<u64>> {
         self.inner.length(file)
+    }
+    fn which(&self, file: DataFile) -> io::Result<Option<FileId>> {
+        self.inner.which(file)
     }
     fn sync_names(&self) -> io::Result<()> {
         self.inner.sync_names()

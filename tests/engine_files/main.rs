@@ -14,6 +14,11 @@ mod records;
 mod restart;
 mod space;
 mod story;
+mod verification;
+
+/// Who measures how long others wait has the processors alone: those that need them much share
+/// this.
+static PROCESSORS: tokio::sync::RwLock<()> = tokio::sync::RwLock::const_new(());
 
 /// The seed of this run: the time, unless `TAFFRAIL_SEED` says another.
 fn seed() -> u64 {

@@ -132,6 +132,7 @@ fn measured(rendered: &str, line: &str) -> f64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_space_of_forgotten_history_is_bounded_and_given_back_without_stalls() {
+    let _alone = crate::PROCESSORS.write().await;
     let retention = Retention {
         age: Duration::from_secs(10),
         bytes: 1 << 30,

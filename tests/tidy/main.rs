@@ -5,6 +5,7 @@ mod rules;
 mod sizing;
 mod source;
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use source::{Source, files, product, root};
@@ -49,7 +50,10 @@ const DAEMON: Table = &[
     ("lib", &["*"]),
     ("main", &["*"]),
     ("daemon", &["*"]),
-    ("config", &[]),
+    ("config", &["files"]),
+    // Whatever is opened by name is opened here.
+    ("files", &[]),
+    ("clock", &[]),
     // Errors and options speak of versions and preconditions in storage's words.
     (
         "api",
@@ -62,17 +66,17 @@ const DAEMON: Table = &[
     ("schema", &["api"]),
     ("convert", &["api", "schema"]),
     ("admission", &["api", "schema"]),
-    ("storage::embedded", &["storage::live"]),
+    ("storage::embedded", &["storage::live", "files", "clock"]),
     ("storage::memory", &["storage::live"]),
     // It changes keys as part of its caller, who may go away.
-    ("storage::etcd", &["storage::Finishing"]),
+    ("storage::etcd", &["storage::Finishing", "files"]),
     ("storage::factory", &["api", "storage"]),
-    ("storage", &["api", "storage"]),
+    ("storage", &["api", "storage", "files"]),
     (
         "registry",
-        &["api", "schema", "convert", "admission", "STORAGE"],
+        &["api", "schema", "convert", "admission", "clock", "STORAGE"],
     ),
-    ("upkeep", &["api", "registry", "STORAGE"]),
+    ("upkeep", &["api", "registry", "clock", "STORAGE"]),
     (
         "server",
         &[
@@ -81,6 +85,8 @@ const DAEMON: Table = &[
             "config",
             "telemetry",
             "shutdown",
+            "files",
+            "clock",
             // What the registry answers with.
             "storage::ObjectList",
             "storage::RunningWatch",
@@ -254,6 +260,40 @@ fn pure_files_of_the_actors_import_no_runtime() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn only_one_part_opens_files_by_name_and_one_asks_for_the_date() {
+    for source in product("src") {
+        let path = source.path.display();
+        let opens = [
+            "fs::read",
+            "File::open",
+            "OpenOptions",
+            "fs::rename",
+            "fs::write",
+            "File::create",
+        ];
+        // Who lists folders, and who reads what the kernel says below /proc.
+        let code = source.code.replace("fs::read_dir", "");
+        let excused = [
+            "storage/embedded/disk/directory.rs",
+            "storage/embedded/disk/lock.rs",
+            "storage/encryption/reload.rs",
+            "server/tls/names.rs",
+            "telemetry/process.rs",
+        ];
+        let excused = excused.iter().any(|file| source.path.ends_with(file));
+        if source.module.first().is_none_or(|module| module != "files") && !excused {
+            let named = opens.into_iter().find(|call| code.contains(call));
+            assert!(named.is_none(), "{path}: {named:?} belongs into src/files");
+        }
+        let is_clock = source.module == ["clock"];
+        assert!(
+            is_clock || !code.contains("Timestamp::now"),
+            "{path}: ask src/clock.rs"
+        );
     }
 }
 
@@ -439,6 +479,17 @@ fn every_test_that_a_deviation_names_exists() {
             assert!(found, "{title}: there is no test {test}");
         }
     }
+}
+
+#[test]
+fn every_deviation_has_a_number_of_its_own() {
+    let deviations = std::fs::read_to_string(root().join("tests/deviations.md")).unwrap();
+    let mut numbers = BTreeSet::new();
+    for title in deviations.split("\n### ").skip(1) {
+        let (number, _) = title.split_once(':').unwrap();
+        assert!(numbers.insert(number), "there are two entries {number}");
+    }
+    assert!(!numbers.is_empty());
 }
 
 /// Keeps the reader of sources honest about what it reads.

@@ -172,3 +172,21 @@ fn citations_are_read() {
     let found = list(in_names(names).into_iter());
     assert_eq!(found, "LI-3, TS-62, TS-63, WA-42");
 }
+
+/// What the page about security claims is proved by the tests that it names.
+#[test]
+fn the_page_about_security_names_tests_that_there_are() {
+    let page = std::fs::read_to_string(root().join("docs/security.md")).unwrap();
+    let named = page.split('`').skip(1).step_by(2);
+    let named = named.filter_map(|text| text.rsplit_once("::"));
+    let (mut seen, mut missing) = (0, Vec::new());
+    for (module, test) in named.filter(|(_, test)| !test.contains("tests")) {
+        let path = root().join(format!("tests/blackbox/{module}.rs"));
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        seen += 1;
+        if !text.contains(&format!("fn {test}(")) {
+            missing.push(format!("{module}::{test}"));
+        }
+    }
+    assert!(seen > 20 && missing.is_empty(), "{seen}: {missing:?}");
+}

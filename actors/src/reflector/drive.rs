@@ -256,7 +256,7 @@ impl Source {
             tracing::error!(
                 resource = self.resource,
                 values = 1 + errors.count(),
-                first = %first,
+                first = first.to_string(),
                 "stored values can't be read; lists of the resource fail until they can, \
                  are overwritten or deleted by name"
             );

@@ -1,6 +1,7 @@
 //! Bodies into objects: JSON and YAML, with limits, and the types that are checked before
 //! schemas exist (API-63, API-88 to API-90).
 
+mod paths;
 mod tree;
 mod types;
 
@@ -8,11 +9,12 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::api::field_error::go_quote;
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 
-pub use tree::{MAX_DEPTH, is_deeper_than};
+pub use tree::{MAX_DEPTH, MAX_TREE_BYTES, is_deeper_than, tree_bytes};
 pub use types::normalize;
 
 /// The form of a body (2.1).
@@ -35,6 +37,9 @@ pub struct Decoded {
     pub unknown: Vec<String>,
 }
 
+/// Strict decoding names no more (API-90).
+const MAX_FAULTS: usize = 100;
+
 impl Decoded {
     /// What strict decoding would find fault with (API-90). A member that is unknown is not called
     /// a duplicate too.
@@ -48,14 +53,25 @@ impl Decoded {
         };
         let duplicates = self.duplicates.iter().filter(is_known);
         unknown_fields(&self.unknown)
-            .chain(duplicates.map(|path| format!("duplicate field \"{path}\"")))
+            .chain(duplicates.map(|path| duplicate_field(path)))
+            .take(MAX_FAULTS)
             .collect()
     }
 }
 
 /// What strict decoding says of unknown members.
 pub fn unknown_fields(paths: &[String]) -> impl Iterator<Item = String> {
-    paths.iter().map(|path| format!("unknown field \"{path}\""))
+    let quoted = paths.iter().map(|path| go_quote(path));
+    quoted.map(|path| format!("unknown field {path}"))
+}
+
+/// What strict decoding says of members that were given more than once.
+pub fn duplicate_fields(paths: &[String]) -> impl Iterator<Item = String> {
+    paths.iter().map(|path| duplicate_field(path))
+}
+
+fn duplicate_field(path: &str) -> String {
+    format!("duplicate field {}", go_quote(path))
 }
 
 /// Reads an object of a resource; kind and apiVersion are filled in when absent.
@@ -175,11 +191,19 @@ fn summary(body: &[u8]) -> String {
 /// What is wrong with the text.
 pub fn decode_value(body: &[u8], format: BodyFormat) -> Result<(Value, Vec<String>), String> {
     let document = match format {
-        BodyFormat::Json => serde_json::from_slice::<tree::Document>(body)
+        BodyFormat::Json => serde_json::from_slice::<tree::Document<MAX_TREE_BYTES>>(body)
             .map_err(|error| format!("json parse error: {error}"))?,
         BodyFormat::Yaml => read_yaml(body)?,
     };
     Ok((document.value, document.duplicates))
+}
+
+/// Reads YAML that is stored: what got there once is read, whatever it takes.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn decode_stored_yaml(text: &[u8]) -> Result<Value, String> {
+    read_yaml::<{ usize::MAX }>(text).map(|document| document.value)
 }
 
 /// The first document of a YAML stream: up to a second marker of a start, or a marker of the end.
@@ -210,7 +234,7 @@ const MAX_ALIASED_EVENTS: usize = 200_000;
 const YAML_STACK_BYTES: usize = 8 * 1024 * 1024;
 
 /// Reads YAML on a stack of its own, which takes only what is touched of it.
-fn read_yaml(body: &[u8]) -> Result<tree::Document, String> {
+fn read_yaml<const TREE_BYTES: usize>(body: &[u8]) -> Result<tree::Document<TREE_BYTES>, String> {
     let text = std::str::from_utf8(body).map_err(|_| "yaml: not UTF-8 text".to_owned())?;
     let text = first_document(text);
     // The parser lets a tab pass here, other readers of YAML don't.
@@ -229,7 +253,7 @@ fn read_yaml(body: &[u8]) -> Result<tree::Document, String> {
 
 /// YAML as Kubernetes' clients write it: 1.1 booleans and octals, merge keys, the last of two
 /// equal keys.
-fn parse_yaml(text: &str) -> Result<tree::Document, String> {
+fn parse_yaml<const TREE_BYTES: usize>(text: &str) -> Result<tree::Document<TREE_BYTES>, String> {
     let budget = serde_saphyr::budget! {
         // A level too many is refused by the tree, which says so better.
         max_depth: MAX_DEPTH + 2,

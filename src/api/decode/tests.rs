@@ -595,3 +595,70 @@ proptest! {
         }
     }
 }
+
+/// Paths of duplicates are as long as the names around them, and there are as many as one likes.
+#[test]
+fn faults_take_no_more_than_an_answer_has_room_for_api_90() {
+    let name = "n".repeat(1 << 20);
+    let members: String = (0..200).map(|n| format!(r#""{n}":1,"{n}":1,"#)).collect();
+    let body = format!(r#"{{"{name}":{{"{name}":{{{members}"x":1}}}},"metadata":{{"{name}":1}}}}"#);
+    let decoded = decode_object(body.as_bytes(), BodyFormat::Json, &CONFIGMAPS).unwrap();
+    let faults = decoded.faults();
+    let bytes: usize = faults.iter().map(String::len).sum();
+    assert!(
+        !faults.is_empty() && bytes < 32 * 1024,
+        "{} faults, {bytes}",
+        faults.len()
+    );
+    assert!(faults.iter().all(|fault| fault.len() < 2 * 1024));
+}
+
+/// The same path is told once, wherever its members are; names are quoted as Go does.
+#[test]
+fn paths_of_duplicates_are_whole_and_quoted_api_90() {
+    let body = r#"{"a":{"x":1,"x":2},"a":{"x":1,"x":2,"y\"":[{"z":1,"z":1}]}}"#;
+    let decoded = decode_object(body.as_bytes(), BodyFormat::Json, &CONFIGMAPS).unwrap();
+    assert_eq!(
+        decoded.faults(),
+        [
+            "duplicate field \"a.x\"",
+            "duplicate field \"a.y\\\"[0].z\"",
+            "duplicate field \"a\"",
+        ]
+    );
+}
+
+/// A body of megabytes may stand for a tree of hundreds of them.
+#[test]
+fn a_document_of_countless_small_objects_is_refused() {
+    let body = |item: &str| {
+        format!(
+            "[{}0]",
+            format!("{item},").repeat((3 << 20) / (item.len() + 1))
+        )
+    };
+    for (item, fits) in [
+        (r#"{"":0}"#, false),
+        (r#"[{"a":{}}]"#, false),
+        ("1", true),
+        (r#""""#, true),
+        (
+            r#"{"name":"A_VARIABLE_NAME","value":"and its value, which is usually longer"}"#,
+            true,
+        ),
+    ] {
+        let read = json_value(&body(item));
+        assert_eq!(read.is_ok(), fits, "{item}");
+        if let Err(why) = read {
+            assert!(
+                why.contains("the document expands to too much data"),
+                "{why}"
+            );
+        }
+    }
+    let tree = json!({"a": [1, "b", {}, {"c": null, "d": {"e": true}}], "f": "g"});
+    assert_eq!(
+        tree_bytes(&tree),
+        10 * size_of::<Value>() + 3 * 640 + 2 * 106 + 7 + 7 * 16
+    );
+}

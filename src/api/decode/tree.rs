@@ -3,6 +3,8 @@
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+use super::paths::{Paths, Place};
+
 /// How deep objects and lists may be nested. The JSON parsers of common clients give up at 128;
 /// some of that is kept for the lists and watch events around an object.
 pub const MAX_DEPTH: usize = 100;
@@ -14,60 +16,80 @@ const MAX_WEIGHT: usize = 8 * 1024 * 1024;
 /// What a value weighs beside its text.
 const WEIGHT_OF_VALUE: usize = 2;
 
-/// Paths of duplicates that are kept; answers name no more than 100 (API-90).
-const MAX_DUPLICATES: usize = 100;
+/// What the tree of a document may take, as an estimate of what the allocator gives out. Objects
+/// that people store take up to forty times their text; `[{"":0},{"":0},...]` takes a hundred times
+/// its own.
+pub const MAX_TREE_BYTES: usize = 64 * 1024 * 1024;
 
-/// A whole document.
-pub struct Document {
+/// What a text takes beside its bytes.
+const BYTES_OF_TEXT: usize = 16;
+
+/// The first members of an object come with a node of the map, which has room for eleven. Nodes of
+/// large maps are about half full.
+const BYTES_OF_NODE: usize = 640;
+const BYTES_OF_MEMBER: usize = BYTES_OF_NODE / 6;
+
+/// A whole document, whose tree takes no more than so many bytes.
+pub struct Document<const TREE_BYTES: usize> {
     /// Its tree.
     pub value: Value,
     /// Paths of members that were given more than once, each path once.
     pub duplicates: Vec<String>,
 }
 
-impl<'de> Deserialize<'de> for Document {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Document, D::Error> {
-        let mut reading = Reading::default();
+impl<'de, const TREE_BYTES: usize> Deserialize<'de> for Document<TREE_BYTES> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut reading = Reading {
+            weight: 0,
+            tree_bytes_left: TREE_BYTES,
+            duplicates: Paths::default(),
+        };
         let node = Node {
             reading: &mut reading,
+            place: &Place::Top,
             depth: 0,
         };
         let value = node.deserialize(deserializer)?;
         Ok(Document {
             value,
-            duplicates: reading.duplicates,
+            duplicates: reading.duplicates.into_vec(),
         })
     }
 }
 
 /// What has been read so far.
-#[derive(Default)]
 struct Reading {
     weight: usize,
-    duplicates: Vec<String>,
+    tree_bytes_left: usize,
+    duplicates: Paths,
 }
 
 impl Reading {
-    fn weigh<E: Error>(&mut self, text: usize) -> Result<(), E> {
-        self.weight += text + WEIGHT_OF_VALUE;
-        if self.weight > MAX_WEIGHT {
-            return Err(E::custom("the document expands to too much data"));
-        }
-        Ok(())
+    /// Counts a value with the length of its text, if it has one.
+    fn weigh<E: Error>(&mut self, text: Option<usize>) -> Result<(), E> {
+        self.weight += text.unwrap_or(0) + WEIGHT_OF_VALUE;
+        let text_bytes = text.map_or(0, |bytes| bytes + BYTES_OF_TEXT);
+        self.take(size_of::<Value>() + text_bytes)
     }
 
-    fn note_duplicate(&mut self, path: String) {
-        if self.duplicates.len() < MAX_DUPLICATES && !self.duplicates.contains(&path) {
-            self.duplicates.push(path);
-        }
+    /// Counts a member's name and its place in the map.
+    fn weigh_member<E: Error>(&mut self, name: usize, is_first: bool) -> Result<(), E> {
+        self.weight += name + WEIGHT_OF_VALUE;
+        let place = if is_first {
+            BYTES_OF_NODE
+        } else {
+            BYTES_OF_MEMBER
+        };
+        self.take(name + BYTES_OF_TEXT + place)
     }
 
-    /// Puts what encloses them in front of the duplicates found since there were `known`. So
-    /// paths cost nothing while there are no duplicates.
-    fn enclose(&mut self, known: usize, parent: impl std::fmt::Display) {
-        for path in self.duplicates.iter_mut().skip(known) {
-            let separator = if path.starts_with('[') { "" } else { "." };
-            *path = format!("{parent}{separator}{path}");
+    fn take<E: Error>(&mut self, tree_bytes: usize) -> Result<(), E> {
+        match self.tree_bytes_left.checked_sub(tree_bytes) {
+            Some(left) if self.weight <= MAX_WEIGHT => {
+                self.tree_bytes_left = left;
+                Ok(())
+            }
+            _ => Err(E::custom("the document expands to too much data")),
         }
     }
 }
@@ -75,11 +97,12 @@ impl Reading {
 /// One value at a depth.
 struct Node<'r> {
     reading: &'r mut Reading,
+    place: &'r Place<'r>,
     depth: usize,
 }
 
 impl Node<'_> {
-    fn inside<E: Error>(&mut self) -> Result<Node<'_>, E> {
+    fn inside<'i, E: Error>(&'i mut self, place: &'i Place<'i>) -> Result<Node<'i>, E> {
         if self.depth >= MAX_DEPTH {
             return Err(E::custom(format_args!(
                 "exceeded max depth: nested deeper than {MAX_DEPTH} levels"
@@ -87,6 +110,7 @@ impl Node<'_> {
         }
         Ok(Node {
             reading: self.reading,
+            place,
             depth: self.depth + 1,
         })
     }
@@ -108,17 +132,17 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
-        self.reading.weigh(0)?;
+        self.reading.weigh(None)?;
         Ok(Value::Bool(value))
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        self.reading.weigh(0)?;
+        self.reading.weigh(None)?;
         Ok(value.into())
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        self.reading.weigh(0)?;
+        self.reading.weigh(None)?;
         Ok(value.into())
     }
 
@@ -138,7 +162,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        self.reading.weigh(0)?;
+        self.reading.weigh(None)?;
         if let Some(whole) = whole_number(value) {
             return Ok(whole.into());
         }
@@ -148,12 +172,12 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
-        self.reading.weigh(text.len())?;
+        self.reading.weigh(Some(text.len()))?;
         Ok(text.into())
     }
 
     fn visit_string<E: Error>(self, text: String) -> Result<Value, E> {
-        self.reading.weigh(text.len())?;
+        self.reading.weigh(Some(text.len()))?;
         Ok(Value::String(text))
     }
 
@@ -165,7 +189,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        self.reading.weigh(0)?;
+        self.reading.weigh(None)?;
         Ok(Value::Null)
     }
 
@@ -182,29 +206,28 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
-        self.reading.weigh(0)?;
+        self.reading.weigh(None)?;
+        let above = self.place;
         let mut items = Vec::new();
         loop {
-            let known = self.reading.duplicates.len();
-            let Some(item) = access.next_element_seed(self.inside()?)? else {
-                return Ok(Value::Array(items));
-            };
-            self.reading
-                .enclose(known, format_args!("[{}]", items.len()));
-            items.push(item);
+            let place = Place::Item(above, items.len());
+            match access.next_element_seed(self.inside(&place)?)? {
+                Some(item) => items.push(item),
+                None => return Ok(Value::Array(items)),
+            }
         }
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
-        self.reading.weigh(0)?;
+        self.reading.weigh(None)?;
+        let above = self.place;
         let mut members = Map::new();
         while let Some(name) = access.next_key::<String>()? {
-            self.reading.weigh(name.len())?;
-            let known = self.reading.duplicates.len();
-            let value = access.next_value_seed(self.inside()?)?;
-            self.reading.enclose(known, &name);
+            self.reading.weigh_member(name.len(), members.is_empty())?;
+            let place = Place::Member(above, &name);
+            let value = access.next_value_seed(self.inside(&place)?)?;
             if members.contains_key(&name) {
-                self.reading.note_duplicate(name.clone());
+                self.reading.duplicates.note(place);
             }
             members.insert(name, value);
         }
@@ -216,6 +239,23 @@ impl<'de> Visitor<'de> for Node<'_> {
 fn whole_number(value: f64) -> Option<i64> {
     const LIMIT: f64 = 9_007_199_254_740_992.0; // 2^53: beyond it floats skip whole numbers
     (value.fract() == 0.0 && value.abs() <= LIMIT).then_some(value as i64)
+}
+
+/// What a tree takes, by the same estimate as that of a document.
+pub fn tree_bytes(value: &Value) -> usize {
+    let inside = match value {
+        Value::String(text) => text.len() + BYTES_OF_TEXT,
+        Value::Array(items) => items.iter().map(tree_bytes).sum(),
+        Value::Object(members) => {
+            let names = members.keys().map(|name| name.len() + BYTES_OF_TEXT);
+            let node = BYTES_OF_NODE.min(members.len() * BYTES_OF_NODE);
+            let more = members.len().saturating_sub(1) * BYTES_OF_MEMBER;
+            let values = members.values().map(tree_bytes);
+            node + more + names.sum::<usize>() + values.sum::<usize>()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    size_of::<Value>() + inside
 }
 
 /// Whether a tree has more levels of objects and lists than this.

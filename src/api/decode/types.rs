@@ -2,6 +2,7 @@
 //! definition lists in `member_types`.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD as ALPHABET;
@@ -9,6 +10,7 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, PAD}
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use super::paths::Paths;
 use crate::api::object::Object;
 use crate::api::resource::{MemberType, ResourceDefinition};
 
@@ -26,7 +28,7 @@ pub fn normalize(
     object: &mut Object,
     definition: &ResourceDefinition,
 ) -> Result<Vec<String>, String> {
-    let mut unknown = Vec::new();
+    let mut unknown = Paths::default();
     drop_null(&mut object.0, "metadata");
     if let Some(value) = object.0.get_mut("metadata") {
         let place = Place::new(definition.kind, "", "metadata");
@@ -46,24 +48,20 @@ pub fn normalize(
         let place = Place::new(&owner, parent, name);
         check(holder, name, Kind::Member(*kind), &place, &mut unknown)?;
     }
-    unknown.truncate(MAX_UNKNOWN);
-    Ok(unknown)
+    Ok(unknown.into_vec())
 }
-
-/// Paths of unknown members that are told; answers name no more than 100 (API-90).
-const MAX_UNKNOWN: usize = 100;
 
 /// Drops what is none of the known members, and notes where it was.
 fn drop_unknown<K>(
     holder: &mut Map<String, Value>,
     known: &[(&str, K)],
-    path: &str,
-    unknown: &mut Vec<String>,
+    path: impl Display,
+    unknown: &mut Paths,
 ) {
     holder.retain(|name, _| {
         let is_known = known.iter().any(|(known, _)| known == name);
-        if !is_known && unknown.len() < MAX_UNKNOWN {
-            unknown.push(format!("{path}.{name}"));
+        if !is_known {
+            unknown.note(format_args!("{path}.{name}"));
         }
         is_known
     });
@@ -234,7 +232,7 @@ fn check(
     name: &str,
     kind: Kind,
     place: &Place<'_>,
-    unknown: &mut Vec<String>,
+    unknown: &mut Paths,
 ) -> Result<(), String> {
     if !holder.contains_key(name) {
         return Ok(());
@@ -261,7 +259,7 @@ fn check(
                     let place = Place::new(owner, &path, name);
                     check(item, name, Kind::Member(*kind), &place, unknown)?;
                 }
-                drop_unknown(item, fields, &format!("{path}[{index}]"), unknown);
+                drop_unknown(item, fields, format_args!("{path}[{index}]"), unknown);
             }
             Ok(())
         }

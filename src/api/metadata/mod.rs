@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::api::field_error::{MAX_FIELD_ERRORS, go_quote};
+use crate::api::field_error::{bounded, go_quote};
 use crate::api::names;
 use crate::api::object::Object;
 use crate::api::resource::{NameRule, ResourceDefinition, UpdateChecks};
@@ -30,13 +30,15 @@ pub const FOREGROUND: &str = "foregroundDeletion";
 /// looks (API-94, API-199 to API-208).
 pub fn validate_create(object: &Object, definition: &ResourceDefinition) -> Vec<FieldError> {
     let meta = Meta::of(object);
-    let mut errors = match definition.update_checks {
+    let errors = match definition.update_checks {
         // Nothing but what holds for every kind.
         UpdateChecks::None => meta.object_errors(definition, NameRule::PathSegment),
         _ => meta.kind_errors(definition),
     };
-    errors.truncate(MAX_FIELD_ERRORS);
-    errors
+    match definition.name_rule {
+        NameRule::PathSegment => bounded(errors.into_iter().chain(meta.control_characters())),
+        _ => bounded(errors),
+    }
 }
 
 /// What is wrong with an object's metadata when it replaces `old` (API-103, 5.1), once what an
@@ -63,8 +65,7 @@ pub fn validate_update(
             errors.extend(changes);
         }
     }
-    errors.truncate(MAX_FIELD_ERRORS);
-    errors
+    bounded(errors)
 }
 
 /// The metadata of an object, whose types were checked when it was decoded.
@@ -108,10 +109,10 @@ impl<'o> Meta<'o> {
             let plain = finalizers.filter(|(_, finalizer)| {
                 !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer)
             });
-            for (index, finalizer) in plain.take(MAX_FIELD_ERRORS) {
+            errors.extend(bounded(plain.map(|(index, finalizer)| {
                 let path = format!("metadata.finalizers[{index}]");
-                errors.push(FieldError::invalid(path, finalizer, detail));
-            }
+                FieldError::invalid(path, finalizer, detail)
+            })));
         }
         errors
     }
@@ -160,6 +161,20 @@ impl<'o> Meta<'o> {
         errors
     }
 
+    /// Control characters in names whose rule lets them pass. Kubernetes does, but they break
+    /// terminals and logs. It is asked of new objects alone, so that older ones can be changed.
+    fn control_characters(&self) -> impl Iterator<Item = FieldError> {
+        let detail = "may not contain control characters";
+        let names = [
+            ("metadata.generateName", self.object.meta("generateName")),
+            ("metadata.name", self.object.name()),
+        ];
+        names
+            .into_iter()
+            .filter(|(_, name)| name.contains(char::is_control))
+            .map(move |(path, name)| FieldError::invalid(path, name, detail))
+    }
+
     fn namespace_errors(&self, definition: &ResourceDefinition) -> Vec<FieldError> {
         let path = "metadata.namespace";
         match (definition.is_namespaced(), self.object.namespace()) {
@@ -172,22 +187,18 @@ impl<'o> Meta<'o> {
 
     fn label_errors(&self) -> Vec<FieldError> {
         let path = "metadata.labels";
-        self.map("labels")
-            .flat_map(|(key, value)| {
-                let wrong_key = each(names::qualified_name(key), path, key);
-                wrong_key.chain(each(names::label_value(value), path, value))
-            })
-            .take(MAX_FIELD_ERRORS)
-            .collect()
+        bounded(self.map("labels").flat_map(|(key, value)| {
+            let wrong_key = each(names::qualified_name(key), path, key);
+            wrong_key.chain(each(names::label_value(value), path, value))
+        }))
     }
 
     fn annotation_errors(&self) -> Vec<FieldError> {
         let path = "metadata.annotations";
-        let mut errors: Vec<FieldError> = self
-            .map("annotations")
-            .flat_map(|(key, _)| each(names::qualified_name(&key.to_lowercase()), path, key))
-            .take(MAX_FIELD_ERRORS)
-            .collect();
+        let mut errors = bounded(
+            self.map("annotations")
+                .flat_map(|(key, _)| each(names::qualified_name(&key.to_lowercase()), path, key)),
+        );
         let bytes = self
             .map("annotations")
             .map(|(key, value)| key.len() + value.len());
@@ -201,11 +212,11 @@ impl<'o> Meta<'o> {
     fn finalizer_errors(&self) -> Vec<FieldError> {
         let path = "metadata.finalizers";
         let finalizers = self.object.finalizers();
-        let mut errors: Vec<FieldError> = finalizers
-            .iter()
-            .flat_map(|finalizer| each(names::qualified_name(finalizer), path, finalizer))
-            .take(MAX_FIELD_ERRORS)
-            .collect();
+        let mut errors = bounded(
+            finalizers
+                .iter()
+                .flat_map(|finalizer| each(names::qualified_name(finalizer), path, finalizer)),
+        );
         if finalizers.contains(&ORPHAN) && finalizers.contains(&FOREGROUND) {
             let detail = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
             errors.push(FieldError::invalid(path, finalizers, detail));

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::api::field_error::{FieldError, MAX_FIELD_ERRORS};
+use crate::api::field_error::{FieldError, bounded};
 use crate::api::object::Object;
 
 const PATH: &str = "metadata.ownerReferences";
@@ -78,31 +78,26 @@ pub(super) fn errors(references: Option<&Value>) -> Vec<FieldError> {
         return Vec::new();
     };
     let owners: Vec<Owner<'_>> = references.iter().map(Owner::of).collect();
-    let mut errors = Vec::new();
     let mut controller: Option<&Owner<'_>> = None;
     // The same for every error, and long where there are many.
     let mut all: Option<String> = None;
-    for owner in &owners {
-        if errors.len() >= MAX_FIELD_ERRORS {
-            break;
+    bounded(owners.iter().flat_map(|owner| {
+        let mut errors = owner.errors();
+        match controller {
+            _ if owner.controller != Some(true) => {}
+            None => controller = Some(owner),
+            Some(first) => {
+                let detail = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in \
+                     references for {}/{} and {}/{}",
+                    first.kind, first.name, owner.kind, owner.name
+                );
+                let shown = all.get_or_insert_with(|| document(&owners)).as_str();
+                errors.push(FieldError::invalid_document(PATH, shown, detail));
+            }
         }
-        errors.extend(owner.errors());
-        if owner.controller != Some(true) {
-            continue;
-        }
-        if let Some(first) = controller {
-            let detail = format!(
-                "Only one reference can have Controller set to true. Found \"true\" in references \
-                 for {}/{} and {}/{}",
-                first.kind, first.name, owner.kind, owner.name
-            );
-            let shown = all.get_or_insert_with(|| document(&owners)).as_str();
-            errors.push(FieldError::invalid_document(PATH, shown, detail));
-        } else {
-            controller = Some(owner);
-        }
-    }
-    errors
+        errors
+    }))
 }
 
 /// Drops owner references that equal an earlier one; answers the warning, if there is one to

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::api::field_error::MAX_FIELD_ERRORS;
 use crate::api::samples::{CONFIGMAPS, DEPLOYMENTS, EVENTS, LEASES, NAMESPACES, object};
 
 const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -312,4 +313,52 @@ fn the_number_of_faults_reported_is_limited() {
         validate_update(&new, &with("{}"), &CONFIGMAPS).len(),
         MAX_FIELD_ERRORS
     );
+}
+
+/// API-200: what else Kubernetes lets pass stays as it is, and what is stored already can change.
+#[test]
+fn names_of_new_objects_hold_no_control_characters() {
+    for (member, name) in [
+        ("name", "a\u{1b}[31m"),
+        ("name", "a\nb"),
+        ("name", "a\u{0}"),
+        ("name", "\u{7f}"),
+        ("name", "\u{9b}31m"),
+        ("generateName", "a\tb"),
+    ] {
+        let mut new = object(r#"{"metadata":{"name":"a","namespace":"d"}}"#);
+        new.set_meta(member, name);
+        let errors = texts(&validate_create(&new, &EVENTS));
+        let wanted = format!(
+            "metadata.{member}: Invalid value: {}: may not contain control characters",
+            go_quote(name)
+        );
+        assert_eq!(errors, [wanted]);
+        assert_eq!(validate_update(&new, &new, &EVENTS), []);
+        // Under other rules they always were refused, in other words.
+        let errors = texts(&validate_create(&new, &CONFIGMAPS));
+        assert!(errors.concat().contains("RFC 1123"), "{errors:?}");
+    }
+    for name in ["a b", "Ä:_", "a.17f3e2", "日本", "\u{a0}"] {
+        let mut new = object(r#"{"metadata":{"namespace":"d"}}"#);
+        new.set_meta("name", name);
+        assert_eq!(validate_create(&new, &EVENTS), [], "{name}");
+    }
+}
+
+/// What is shown of a value is repeated for each of its faults.
+#[test]
+fn the_text_of_faults_is_limited() {
+    let long = "n".repeat(1 << 20);
+    let owner =
+        json!({"apiVersion": "v1", "kind": "K", "uid": "u", "name": long, "controller": true});
+    let mut new = with("{}");
+    new.metadata_mut()
+        .insert("ownerReferences".to_owned(), Value::Array(vec![owner; 200]));
+    let bytes = |errors: Vec<FieldError>| texts(&errors).iter().map(String::len).sum::<usize>();
+    assert!(bytes(validate_create(&new, &CONFIGMAPS)) < 80 * 1024);
+    assert!(bytes(validate_update(&new, &with("{}"), &CONFIGMAPS)) < 80 * 1024);
+    let mut new = with("{}");
+    new.set_meta("name", &"\"".repeat(3 << 20));
+    assert!(bytes(validate_create(&new, &CONFIGMAPS)) < 80 * 1024);
 }

@@ -15,7 +15,7 @@ use crate::api::status::Status;
 pub use crate::api::version::{list_version, object_version, parse_version, read_version};
 pub use delete::{DeleteOptions, Propagation};
 pub use list::{ListOptions, VersionMatchText};
-pub use write::{FieldValidation, WriteOptions, WriteVerb, default_manager};
+pub use write::{FieldValidation, WriteOptions, WriteVerb, field_manager};
 
 const META_GROUP: &str = "meta.k8s.io";
 

@@ -257,13 +257,31 @@ fn force_is_refused_on_other_patches() {
     );
 }
 
-/// API-155.
+/// API-155: what is named is written down as it is, what can't be a manager's name is not.
 #[test]
-fn the_user_agent_names_the_manager() {
-    assert_eq!(default_manager("kubectl/v1.36 (linux/amd64)"), "kubectl");
-    assert_eq!(default_manager("a\u{7}b c"), "ab c");
-    assert_eq!(default_manager(&"ä".repeat(100)).len(), 128);
-    assert_eq!(default_manager(""), "");
+fn the_user_agent_names_the_manager_unless_the_request_does() {
+    let manager = |named: &str, agent: &str| field_manager(&query(named), agent);
+    assert_eq!(manager("", "kubectl/v1.36 (linux/amd64)"), "kubectl");
+    assert_eq!(manager("", "a\u{7}b c"), "ab c");
+    assert_eq!(manager("", &"ä".repeat(100)).len(), 128);
+    assert_eq!(manager("", ""), "");
+    assert_eq!(manager("fieldManager=me", "kubectl/v1"), "me");
+    assert_eq!(manager("fieldManager=", "kubectl/v1"), "kubectl");
+    assert_eq!(manager("fieldManager=a%0Ab", "kubectl/v1"), "kubectl");
+    let long = format!("fieldManager={}", "m".repeat(129));
+    assert_eq!(manager(&long, "kubectl/v1"), "kubectl");
+}
+
+/// Each character of a manager that can't be printed is a fault that shows all of it.
+#[test]
+fn a_refused_manager_is_not_repeated_for_each_of_its_characters() {
+    let text = format!("fieldManager={}", "%01".repeat(20_000));
+    let status = WriteOptions::parse(&query(&text), WriteVerb::Create).unwrap_err();
+    assert!(
+        status.to_json().len() < 96 * 1024,
+        "{}",
+        status.to_json().len()
+    );
 }
 
 fn deletion(text: &str, body: &str) -> Result<DeleteOptions, Box<Status>> {

@@ -1,7 +1,7 @@
 //! The options of create, update and patch (API-80, API-81).
 
 use super::{Query, is_dry_run, refuse, validate_dry_run};
-use crate::api::field_error::{FieldError, MAX_FIELD_ERRORS, is_go_printable};
+use crate::api::field_error::{FieldError, bounded, is_go_printable};
 use crate::api::status::Status;
 
 /// Longer field managers are refused (API-81).
@@ -89,6 +89,17 @@ impl WriteOptions {
     }
 }
 
+/// The field manager of a request (API-155): the one that it names, if that can be one. Verbs that
+/// check it refuse any other, and those that don't write nothing else down.
+pub fn field_manager(query: &Query, user_agent: &str) -> String {
+    match query.first("fieldManager") {
+        Some(named) if !named.is_empty() && validate_field_manager(named).is_empty() => {
+            named.to_owned()
+        }
+        _ => default_manager(user_agent),
+    }
+}
+
 /// The field manager of a request that names none: its User-Agent up to the first slash, cut to
 /// what a field manager may be (API-155).
 pub fn default_manager(user_agent: &str) -> String {
@@ -110,12 +121,10 @@ fn validate_field_manager(manager: &str) -> Vec<FieldError> {
         errors.push(FieldError::too_long(path, MAX_FIELD_MANAGER_BYTES));
     }
     let unprintable = manager.char_indices().filter(|(_, c)| !is_go_printable(*c));
-    for (index, c) in unprintable.take(MAX_FIELD_ERRORS) {
-        let detail = format!(
-            "invalid character U+{:04X} (at position {index})",
-            u32::from(c)
-        );
-        errors.push(FieldError::invalid(path, manager, detail));
-    }
+    errors.extend(bounded(unprintable.map(|(index, c)| {
+        let code = u32::from(c);
+        let detail = format!("invalid character U+{code:04X} (at position {index})");
+        FieldError::invalid(path, manager, detail)
+    })));
     errors
 }

@@ -5,7 +5,7 @@ use json_patch::PatchOperation;
 use json_patch::jsonptr::Pointer;
 use serde_json::Value;
 
-use crate::api::decode::{MAX_DEPTH, is_deeper_than};
+use crate::api::decode::{MAX_DEPTH, MAX_TREE_BYTES, is_deeper_than, tree_bytes};
 
 /// Copies of one patch may add so many bytes of JSON (API-159, API-21).
 const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
@@ -18,6 +18,7 @@ const MAX_STEPS: usize = 20_000_000;
 #[derive(Debug, Default)]
 pub(super) struct Limits {
     copied: usize,
+    copied_tree: usize,
     steps: usize,
 }
 
@@ -31,7 +32,10 @@ impl Limits {
             PatchOperation::Copy(copy) => match document.pointer(copy.from.as_str()) {
                 Some(source) => {
                     self.copied = self.copied.saturating_add(json_bytes(source));
-                    self.copied <= MAX_COPIED_BYTES && fits_below(&copy.path, source)
+                    self.copied_tree = self.copied_tree.saturating_add(tree_bytes(source));
+                    self.copied <= MAX_COPIED_BYTES
+                        && self.copied_tree <= MAX_TREE_BYTES
+                        && fits_below(&copy.path, source)
                 }
                 None => true, // it will fail by itself
             },

@@ -4,9 +4,10 @@ mod limits;
 mod missing;
 
 use json_patch::PatchOperation;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::api::decode::{self, BodyFormat, decode_value};
+use crate::api::field_error::beginning;
 use crate::api::object::Object;
 use crate::api::options::FieldValidation;
 use crate::api::resource::ResourceDefinition;
@@ -97,13 +98,7 @@ impl Patch {
             Patch::Json(operations) => apply_operations(&mut patched, operations)?,
             Patch::Merge(document, _) => json_patch::merge(&mut patched, document),
         }
-        match patched {
-            Value::Object(members) => finish(members, definition, validation),
-            other => Err(Box::new(Status::patch_result_invalid(
-                &other,
-                "the result is not an object",
-            ))),
-        }
+        finish(patched, definition, validation)
     }
 }
 
@@ -155,26 +150,32 @@ fn apply_operations(
 
 /// Checks what came out of a patch.
 fn finish(
-    members: Map<String, Value>,
+    patched: Value,
     definition: &ResourceDefinition,
     validation: FieldValidation,
 ) -> Result<Patched, Box<Status>> {
-    let refuse = |members: Map<String, Value>, why: &str| {
-        let shown = Value::Object(members);
-        Err(Box::new(Status::patch_result_invalid(&shown, why)))
-    };
     // What is dropped below is shown to whom it is refused.
-    let whole = (validation == FieldValidation::Strict).then(|| members.clone());
+    let whole = (validation == FieldValidation::Strict).then(|| beginning(&patched));
+    let members = match patched {
+        Value::Object(members) => members,
+        other => {
+            let why = "the result is not an object";
+            return Err(Box::new(Status::patch_result_invalid(other, why)));
+        }
+    };
     let mut object = Object(members);
     let unknown = match check_result(&mut object, definition) {
         Ok(unknown) => unknown,
-        Err(why) => return refuse(object.0, &why),
+        Err(why) => {
+            let shown = Value::Object(object.0);
+            return Err(Box::new(Status::patch_result_invalid(shown, &why)));
+        }
     };
     match whole {
         Some(whole) if !unknown.is_empty() => {
             let faults: Vec<String> = decode::unknown_fields(&unknown).collect();
             let why = format!("strict decoding error: {}", faults.join(", "));
-            refuse(whole, &why)
+            Err(Box::new(Status::patch_result_invalid(whole, &why)))
         }
         _ => Ok(Patched { object, unknown }),
     }

@@ -2,6 +2,7 @@
 //! backslashes before `\`, `,` and `=` inside values.
 
 use actors::object::Attributes;
+use smol_str::SmolStr;
 
 use crate::api::resource::ResourceDefinition;
 
@@ -10,7 +11,7 @@ use crate::api::resource::ResourceDefinition;
 pub(super) struct FieldRequirement {
     target: Target,
     negated: bool,
-    value: String,
+    value: SmolStr,
 }
 
 /// Which of an object's attributes a requirement is about.
@@ -21,7 +22,7 @@ pub(super) enum Target {
     /// `metadata.namespace`.
     Namespace,
     /// One of the definition's selectable fields, by its place.
-    Field(usize),
+    Field(u16),
 }
 
 impl FieldRequirement {
@@ -29,7 +30,7 @@ impl FieldRequirement {
         FieldRequirement {
             target,
             negated: false,
-            value: value.to_owned(),
+            value: value.into(),
         }
     }
 
@@ -41,7 +42,7 @@ impl FieldRequirement {
     /// The place and the exact value, if this requirement is about a field of the resource's own.
     pub(super) fn demanded_field(&self) -> Option<(usize, &str)> {
         match self.target {
-            Target::Field(place) if !self.negated => Some((place, &self.value)),
+            Target::Field(place) if !self.negated => Some((place.into(), &self.value)),
             Target::Field(_) | Target::Name | Target::Namespace => None,
         }
     }
@@ -52,7 +53,7 @@ impl FieldRequirement {
             Target::Namespace => attributes.namespace.as_str(),
             Target::Field(place) => attributes
                 .fields
-                .get(place)
+                .get(usize::from(place))
                 .map(|value| value.as_str())
                 .unwrap_or_default(),
         };
@@ -100,7 +101,7 @@ pub(super) fn parse(
         requirements.push(FieldRequirement {
             target: resolve(label, definition)?,
             negated,
-            value,
+            value: value.into(),
         });
     }
     Ok(requirements)
@@ -175,8 +176,11 @@ fn resolve(label: &str, definition: &ResourceDefinition) -> Result<Target, Strin
         _ => {}
     }
     let own = &definition.selectable_fields;
-    match own.iter().position(|field| field.label == label) {
-        Some(place) => Ok(Target::Field(place)),
+    match (0..)
+        .zip(own.iter())
+        .find(|(_, field)| field.label == label)
+    {
+        Some((place, _)) => Ok(Target::Field(place)),
         // Kinds that know no fields of their own say it in other words than those that do.
         None if own.is_empty() => Err(format!(
             "\"{label}\" is not a known field selector: only \"metadata.name\", \

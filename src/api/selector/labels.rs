@@ -1,23 +1,24 @@
 //! The grammar of label selectors (API-87): `a`, `!a`, `a=b`, `a==b`, `a!=b`, `a in (b,c)`,
 //! `a notin (b,c)`, `a>1`, `a<1`, joined by commas.
 
-use crate::api::field_error::{FieldError, MAX_FIELD_ERRORS, joined};
+use std::cmp::Ordering;
+
+use crate::api::field_error::{FieldError, bounded, joined};
 use crate::api::names;
 
-/// What a label must be.
+/// What a label must be, as a selector says it. Requirements are kept as [`Marks`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LabelRequirement {
-    /// The label's key.
-    pub(super) key: String,
-    rule: Rule,
+pub(super) struct LabelRequirement<'t> {
+    key: &'t str,
+    rule: Rule<'t>,
 }
 
 /// The rule for a label's value. Sets are sorted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rule {
-    In(Vec<String>),
+enum Rule<'t> {
+    In(Vec<&'t str>),
     /// Absent, or none of these.
-    NotIn(Vec<String>),
+    NotIn(Vec<&'t str>),
     Exists,
     Absent,
     /// A whole number above this one.
@@ -26,38 +27,119 @@ enum Rule {
     Below(i64),
 }
 
-impl LabelRequirement {
-    /// Whether a label with this value, or its absence, is selected.
-    pub(super) fn selects(&self, value: Option<&str>) -> bool {
-        let among = |set: &[String], value: &str| {
-            set.binary_search_by(|candidate| candidate.as_str().cmp(value))
-                .is_ok()
-        };
-        let number = || value.and_then(|text| text.parse::<i64>().ok());
-        match &self.rule {
-            Rule::In(set) => value.is_some_and(|value| among(set, value)),
-            Rule::NotIn(set) => !value.is_some_and(|value| among(set, value)),
-            Rule::Exists => value.is_some(),
-            Rule::Absent => value.is_none(),
-            Rule::Above(bound) => number().is_some_and(|number| number > *bound),
-            Rule::Below(bound) => number().is_some_and(|number| number < *bound),
+/// Where a requirement stands in the text of its selection. A watch may have thousands, and keeps
+/// their text for its identity anyway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Marks {
+    /// Where the key begins.
+    start: u32,
+    /// Where the values end.
+    end: u32,
+    key_bytes: u16,
+    kind: Kind,
+}
+
+/// What [`Rule`] a requirement is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    In,
+    NotIn,
+    Exists,
+    Absent,
+    Above,
+    Below,
+}
+
+impl Kind {
+    /// What stands before the key, and between key and values.
+    fn around(self) -> (&'static str, &'static str) {
+        match self {
+            Kind::In => ("", " in ("),
+            Kind::NotIn => ("", " notin ("),
+            Kind::Exists => ("", ""),
+            Kind::Absent => ("!", ""),
+            Kind::Above => ("", ">"),
+            Kind::Below => ("", "<"),
         }
     }
+}
 
+impl LabelRequirement<'_> {
     /// Adds the requirement to an identity, in one of the forms that can be parsed again.
-    pub(super) fn describe(&self, text: &mut String) {
+    pub(super) fn describe(&self, text: &mut String) -> Marks {
         if !text.is_empty() {
             text.push(',');
         }
-        let key = &self.key;
-        text.push_str(&match &self.rule {
-            Rule::In(set) => format!("{key} in ({})", set.join(",")),
-            Rule::NotIn(set) => format!("{key} notin ({})", set.join(",")),
-            Rule::Exists => key.clone(),
-            Rule::Absent => format!("!{key}"),
-            Rule::Above(bound) => format!("{key}>{bound}"),
-            Rule::Below(bound) => format!("{key}<{bound}"),
-        });
+        let (kind, values) = match &self.rule {
+            Rule::In(set) => (Kind::In, set.join(",")),
+            Rule::NotIn(set) => (Kind::NotIn, set.join(",")),
+            Rule::Exists => (Kind::Exists, String::new()),
+            Rule::Absent => (Kind::Absent, String::new()),
+            Rule::Above(bound) => (Kind::Above, bound.to_string()),
+            Rule::Below(bound) => (Kind::Below, bound.to_string()),
+        };
+        let (before, between) = kind.around();
+        text.push_str(before);
+        let start = text.len();
+        for part in [self.key, between, &values] {
+            text.push_str(part);
+        }
+        let end = text.len();
+        if matches!(kind, Kind::In | Kind::NotIn) {
+            text.push(')');
+        }
+        // The header of a request is shorter than 4 GiB, and a key than 64 KiB.
+        Marks {
+            start: start as u32,
+            end: end as u32,
+            key_bytes: self.key.len() as u16,
+            kind,
+        }
+    }
+}
+
+impl Marks {
+    /// The label's key.
+    pub(super) fn key(self, text: &str) -> &str {
+        let start = self.start as usize;
+        text.get(start..start + usize::from(self.key_bytes))
+            .unwrap_or_default()
+    }
+
+    /// Whether a label with this value, or its absence, is selected.
+    pub(super) fn selects(self, text: &str, value: Option<&str>) -> bool {
+        let start = self.start as usize + usize::from(self.key_bytes) + self.kind.around().1.len();
+        let given = text.get(start..self.end as usize).unwrap_or_default();
+        let compared = || Some((value?.parse::<i64>().ok()?, given.parse::<i64>().ok()?));
+        match self.kind {
+            Kind::In => value.is_some_and(|value| is_among(given, value)),
+            Kind::NotIn => !value.is_some_and(|value| is_among(given, value)),
+            Kind::Exists => value.is_some(),
+            Kind::Absent => value.is_none(),
+            Kind::Above => compared().is_some_and(|(number, bound)| number > bound),
+            Kind::Below => compared().is_some_and(|(number, bound)| number < bound),
+        }
+    }
+}
+
+/// Whether a value is one of a sorted set, which is a text with commas between its values.
+fn is_among(mut set: &str, value: &str) -> bool {
+    loop {
+        let (before, behind) = set.split_at(set.floor_char_boundary(set.len() / 2));
+        let start = before.rfind(',').map_or(0, |comma| comma + 1);
+        let end = behind
+            .find(',')
+            .map_or(set.len(), |comma| before.len() + comma);
+        let middle = set.get(start..end).unwrap_or_default();
+        let rest = match value.cmp(middle) {
+            Ordering::Equal => return true,
+            Ordering::Less => start.checked_sub(1).and_then(|end| set.get(..end)),
+            Ordering::Greater => set.get(end + 1..),
+        };
+        match rest {
+            Some(rest) => set = rest,
+            None => return false,
+        }
     }
 }
 
@@ -65,7 +147,7 @@ impl LabelRequirement {
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn parse(text: &str) -> Result<Vec<LabelRequirement>, String> {
+pub(super) fn parse(text: &str) -> Result<Vec<LabelRequirement<'_>>, String> {
     let mut parser = Parser { rest: text };
     let mut requirements = Vec::new();
     loop {
@@ -146,7 +228,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn requirement(&mut self) -> Result<LabelRequirement, String> {
+    fn requirement(&mut self) -> Result<LabelRequirement<'t>, String> {
         let mut token = self.next();
         let negated = token == Token::Operator("!");
         if negated {
@@ -163,11 +245,10 @@ impl<'t> Parser<'t> {
         } else {
             self.rule(key)?
         };
-        let key = key.to_owned();
         Ok(LabelRequirement { key, rule })
     }
 
-    fn rule(&mut self, key: &str) -> Result<Rule, String> {
+    fn rule(&mut self, key: &str) -> Result<Rule<'t>, String> {
         match self.next() {
             Token::Word("in") => Ok(Rule::In(self.set(key)?)),
             Token::Word("notin") => Ok(Rule::NotIn(self.set(key)?)),
@@ -194,10 +275,10 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn value(&mut self, key: &str) -> Result<String, String> {
+    fn value(&mut self, key: &str) -> Result<&'t str, String> {
         let word = self.word()?;
-        check_values(key, &[word.to_owned()])?;
-        Ok(word.to_owned())
+        check_values(key, &[word])?;
+        Ok(word)
     }
 
     fn bound(&mut self, key: &str) -> Result<i64, String> {
@@ -206,12 +287,12 @@ impl<'t> Parser<'t> {
             let detail = "for 'Gt', 'Lt' operators, the value must be an integer";
             return Err(FieldError::invalid("values[0]", word, detail).to_string());
         };
-        check_values(key, &[word.to_owned()])?;
+        check_values(key, &[word])?;
         Ok(bound)
     }
 
     /// Values in parentheses. A place without one, as in `(,a)` and `()`, is the empty value.
-    fn set(&mut self, key: &str) -> Result<Vec<String>, String> {
+    fn set(&mut self, key: &str) -> Result<Vec<&'t str>, String> {
         let open = self.next();
         if open != Token::Operator("(") {
             return Err(format!("found '{}' expected: '('", open.text()));
@@ -225,9 +306,9 @@ impl<'t> Parser<'t> {
             values.push(match self.peek() {
                 Token::Word(word) => {
                     self.next();
-                    word.to_owned()
+                    word
                 }
-                _ => String::new(),
+                _ => "",
             });
             match self.next() {
                 Token::Operator(",") => {}
@@ -235,7 +316,7 @@ impl<'t> Parser<'t> {
                 other => return Err(format!("found '{}', expected: ',' or ')'", other.text())),
             }
         }
-        values.sort();
+        values.sort_unstable();
         values.dedup();
         check_values(key, &values)?;
         Ok(values)
@@ -250,19 +331,13 @@ fn check_key(key: &str) -> Result<(), String> {
     refuse(&errors)
 }
 
-fn check_values(key: &str, values: &[String]) -> Result<(), String> {
-    let errors: Vec<FieldError> = values
-        .iter()
-        .enumerate()
-        .flat_map(|(index, value)| {
-            let path = format!("values[{index}][{key}]");
-            names::label_value(value)
-                .into_iter()
-                .map(move |wrong| FieldError::invalid(path.as_str(), value.as_str(), wrong))
-        })
-        .take(MAX_FIELD_ERRORS)
-        .collect();
-    refuse(&errors)
+fn check_values(key: &str, values: &[&str]) -> Result<(), String> {
+    let errors = values.iter().enumerate().flat_map(|(index, value)| {
+        let wrong = names::label_value(value).into_iter();
+        wrong
+            .map(move |wrong| FieldError::invalid(format!("values[{index}][{key}]"), *value, wrong))
+    });
+    refuse(&bounded(errors))
 }
 
 fn refuse(errors: &[FieldError]) -> Result<(), String> {

@@ -12,14 +12,15 @@ use actors::watch::Predicate;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use fields::{FieldRequirement, Target};
-use labels::LabelRequirement;
+use labels::{LabelRequirement, Marks};
 
 /// The label and field selector of one request for one resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    labels: Vec<LabelRequirement>,
-    fields: Vec<FieldRequirement>,
-    identity: String,
+    labels: Box<[Marks]>,
+    fields: Box<[FieldRequirement]>,
+    /// Holds keys and values of labels, too.
+    identity: Box<str>,
 }
 
 impl Selection {
@@ -40,22 +41,21 @@ impl Selection {
 
     /// The selection of both; requirements are sorted, as their order means nothing, so that equal
     /// ones get the same identity.
-    fn of(mut labels: Vec<LabelRequirement>, mut fields: Vec<FieldRequirement>) -> Selection {
+    fn of(mut labels: Vec<LabelRequirement<'_>>, mut fields: Vec<FieldRequirement>) -> Selection {
         labels.sort();
         labels.dedup();
         fields.sort();
         fields.dedup();
         let mut identity = String::new();
-        for requirement in &labels {
-            requirement.describe(&mut identity);
-        }
+        let labels = labels.iter().map(|label| label.describe(&mut identity));
+        let labels = labels.collect();
         for requirement in &fields {
             requirement.describe(&mut identity);
         }
         Selection {
             labels,
-            fields,
-            identity,
+            fields: fields.into(),
+            identity: identity.into(),
         }
     }
 
@@ -63,7 +63,7 @@ impl Selection {
     ///
     /// # Errors
     /// 400 when the field selector asks for anything but that name.
-    pub fn with_name(self, name: &str) -> Result<Selection, Box<Status>> {
+    pub fn with_name(mut self, name: &str) -> Result<Selection, Box<Status>> {
         if !self.fields.is_empty() {
             return match self.exact_name() {
                 Some(selected) if selected == name => Ok(self),
@@ -73,7 +73,11 @@ impl Selection {
             };
         }
         let named = FieldRequirement::exact(Target::Name, name);
-        Ok(Selection::of(self.labels, vec![named]))
+        let mut identity = self.identity.into_string();
+        named.describe(&mut identity);
+        self.identity = identity.into();
+        self.fields = Box::new([named]);
+        Ok(self)
     }
 
     /// Whether everything is selected.
@@ -100,9 +104,9 @@ impl Selection {
     /// Whether an object with these attributes is selected.
     pub fn selects(&self, attributes: &Attributes) -> bool {
         let fields = &mut self.fields.iter();
-        let labels = &mut self.labels.iter();
+        let (labels, text) = (&mut self.labels.iter(), &self.identity);
         fields.all(|requirement| requirement.selects(attributes))
-            && labels.all(|requirement| requirement.selects(attributes.label(&requirement.key)))
+            && labels.all(|label| label.selects(text, attributes.label(label.key(text))))
     }
 }
 

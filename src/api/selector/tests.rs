@@ -341,7 +341,8 @@ fn identities_are_equal_for_equal_selectors_alone() {
     all.push(
         Selection::parse("a", "metadata.name=a", &CONFIGMAPS)
             .unwrap()
-            .identity,
+            .identity()
+            .to_owned(),
     );
     let distinct: std::collections::HashSet<&String> = all.iter().collect();
     assert_eq!(distinct.len(), all.len());
@@ -395,6 +396,33 @@ proptest! {
         let selection = fields(&format!("metadata.name={escaped}"));
         prop_assert!(selection.selects(&attributes(&value, &[], &[])));
         prop_assert_eq!(selection.exact_name(), Some(value.as_str()));
+    }
+}
+
+/// A watch keeps its selectors as long as it lasts: not much more than their text.
+#[test]
+fn a_selection_takes_a_few_bytes_for_each_of_its_text() {
+    let words = || ('a'..='z').flat_map(|a| ('a'..='z').map(move |b| format!("{a}{b}")));
+    let many = |write: fn(String) -> String| words().map(write).collect::<Vec<_>>().join(",");
+    let list = many(|word| word);
+    let pair = |labels: String| (labels, String::new());
+    for (labels, fields) in [
+        pair(list.clone()),
+        pair(many(|word| format!("!{word}"))),
+        pair(many(|word| format!("{word}>1"))),
+        pair(many(|word| format!("{word}={word}"))),
+        pair(format!("a in ({list})")),
+        (String::new(), many(|word| format!("status.phase={word}"))),
+    ] {
+        let selection = Selection::parse(&labels, &fields, &PODS).unwrap();
+        let kept = size_of_val(&*selection.labels)
+            + size_of_val(&*selection.fields)
+            + selection.identity.len();
+        let given = labels.len() + fields.len();
+        assert!(
+            kept <= 6 * given,
+            "{given} bytes become {kept}: {labels}{fields}"
+        );
     }
 }
 

@@ -7,8 +7,22 @@ mod requests;
 use serde::Serialize;
 
 use crate::api::resource::ResourceDefinition;
+use crate::api::truncated::{json_length, truncated};
 
 pub use requests::Denied;
+
+/// A message takes no more, as JSON. What is said of sane requests is a few hundred bytes, of an
+/// object with dozens of faults some ten thousand; what repeats a request's own text has no other
+/// end.
+const MAX_MESSAGE_BYTES: usize = 40 * 1024;
+
+/// Nor do all causes together, and there are no more than so many.
+const MAX_CAUSES_BYTES: usize = 40 * 1024;
+const MAX_CAUSES: usize = 100;
+
+/// Names are repeated up to this length. The longest that an object can be stored by and found
+/// under a DNS rule has 253.
+const MAX_NAME_BYTES: usize = 1024;
 
 /// `metadata` of a Status: empty but for a fresh continue token in a 410 (LI-51).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -55,6 +69,28 @@ pub struct StatusDetails {
     pub retry_after_seconds: u32,
 }
 
+impl StatusDetails {
+    /// The same within the bounds of an answer: the cause that runs over is cut, and those behind
+    /// it are left out.
+    fn bounded(mut self) -> StatusDetails {
+        for text in [&mut self.name, &mut self.kind, &mut self.uid] {
+            *text = truncated(std::mem::take(text), MAX_NAME_BYTES);
+        }
+        let mut left = MAX_CAUSES_BYTES;
+        let cut = |cause: &mut StatusCause| {
+            let has_room = left > 0;
+            for text in [&mut cause.reason, &mut cause.field, &mut cause.message] {
+                *text = truncated(std::mem::take(text), left);
+                left = left.saturating_sub(json_length(text));
+            }
+            has_room
+        };
+        self.causes.truncate(MAX_CAUSES);
+        self.causes.retain_mut(cut);
+        self
+    }
+}
+
 fn is_zero(n: &u32) -> bool {
     *n == 0
 }
@@ -95,7 +131,7 @@ impl Status {
             api_version: "v1",
             metadata: StatusMeta::default(),
             status: "Failure",
-            message: message.into(),
+            message: truncated(message.into(), MAX_MESSAGE_BYTES),
             reason,
             details: None,
             code,
@@ -114,7 +150,7 @@ impl Status {
     /// The same with details.
     #[must_use]
     pub fn with_details(mut self, details: StatusDetails) -> Status {
-        self.details = Some(details);
+        self.details = Some(details.bounded());
         self
     }
 
@@ -152,8 +188,9 @@ impl Status {
     /// The same with one more cause.
     #[must_use]
     pub fn because(mut self, cause: StatusCause) -> Status {
-        self.details.get_or_insert_default().causes.push(cause);
-        self
+        let mut details = self.details.take().unwrap_or_default();
+        details.causes.push(cause);
+        self.with_details(details)
     }
 }
 

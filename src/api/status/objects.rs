@@ -1,6 +1,6 @@
 //! Refusals because of an object: it is absent, there, changed, wrong or not to be touched.
 
-use serde_json::Value;
+use std::fmt::Display;
 
 use super::{Status, StatusCause, StatusDetails, qualified};
 use crate::api::field_error::{FieldError, MAX_FIELD_ERRORS, go_quote, joined};
@@ -162,8 +162,8 @@ impl Status {
     }
 
     /// A patch whose result is no object of the kind; it names neither (API-162).
-    pub fn patch_result_invalid(patched: &Value, detail: &str) -> Status {
-        let error = FieldError::invalid("patch", patched.to_string(), detail);
+    pub fn patch_result_invalid(patched: impl Display, detail: &str) -> Status {
+        let error = FieldError::invalid_text("patch", patched, detail);
         Status::invalid("", "", "", &[error])
     }
 

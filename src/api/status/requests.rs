@@ -6,6 +6,10 @@ use actors::engine::Revision;
 use super::{Status, StatusCause, StatusDetails, qualified};
 use crate::api::field_error::go_quote;
 use crate::api::resource::ResourceDefinition;
+use crate::api::truncated::truncated_display;
+
+/// The longest path that leads anywhere has some 700 bytes, the longest name 253.
+const MAX_ASKED_BYTES: usize = 1024;
 
 /// Whose request was denied what, for the text of a 403 (9.4, API-290).
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,6 +32,11 @@ pub struct Denied<'d> {
     pub reason: &'d str,
 }
 
+/// What was asked for, as far as it is repeated to somebody who may not ask: he is a stranger.
+fn asked(text: &str) -> String {
+    truncated_display(text, MAX_ASKED_BYTES)
+}
+
 impl Status {
     /// A path that no route matches, in a group that is served (API-12).
     pub fn route_not_found() -> Status {
@@ -47,23 +56,25 @@ impl Status {
 
     /// A request to a resource that its user may not make (API-290).
     pub fn forbidden_request(denied: &Denied<'_>) -> Status {
-        let mut message = qualified(denied.resource, denied.group);
-        if !denied.name.is_empty() {
+        let (group, resource) = (&asked(denied.group), &asked(denied.resource));
+        let (namespace, name) = (&asked(denied.namespace), &asked(denied.name));
+        let mut message = qualified(resource, group);
+        if !name.is_empty() {
             message.push(' ');
-            message.push_str(&go_quote(denied.name));
+            message.push_str(&go_quote(name));
         }
-        let mut path = denied.resource.to_owned();
+        let mut path = resource.clone();
         if !denied.subresource.is_empty() {
             path.push('/');
-            path.push_str(denied.subresource);
+            path.push_str(&asked(denied.subresource));
         }
         message.push_str(&format!(
             " is forbidden: User {} cannot {} resource {} in API group {} {}",
             go_quote(denied.user),
             denied.verb,
             go_quote(&path),
-            go_quote(denied.group),
-            match denied.namespace {
+            go_quote(group),
+            match namespace.as_str() {
                 "" => "at the cluster scope".to_owned(),
                 namespace => format!("in the namespace {}", go_quote(namespace)),
             },
@@ -73,9 +84,9 @@ impl Status {
             message.push_str(denied.reason);
         }
         Status::failure(403, "Forbidden", message).with_details(StatusDetails {
-            name: denied.name.to_owned(),
-            group: denied.group.to_owned(),
-            kind: denied.resource.to_owned(),
+            name: name.clone(),
+            group: group.clone(),
+            kind: resource.clone(),
             ..StatusDetails::default()
         })
     }
@@ -85,7 +96,17 @@ impl Status {
         let message = format!(
             "forbidden: User {} cannot {verb} path {}",
             go_quote(user),
-            go_quote(path)
+            go_quote(&asked(path))
+        );
+        Status::failure(403, "Forbidden", message).with_details(StatusDetails::default())
+    }
+
+    /// A request that asks to be carried out as somebody else, which can't be done yet (API-284).
+    pub fn forbidden_impersonation(user: &str, header: &str) -> Status {
+        let message = format!(
+            "forbidden: User {} cannot impersonate anybody, as impersonation is not supported yet: \
+             leave out the header {header} (kubectl: --as, --as-group, --as-uid)",
+            go_quote(user)
         );
         Status::failure(403, "Forbidden", message).with_details(StatusDetails::default())
     }

@@ -196,7 +196,7 @@ fn values_are_printed_as_go_does() {
 fn long_values_are_cut() {
     let error = FieldError::invalid("patch", "x".repeat(3 << 20), "no");
     assert!(error.to_string().len() < 20_000);
-    let status = Status::patch_result_invalid(&json!({"a": "ä".repeat(1 << 20)}), "no");
+    let status = Status::patch_result_invalid(json!({"a": "ä".repeat(1 << 20)}), "no");
     assert!(status.to_json().len() < 50_000);
     assert!(
         status
@@ -357,5 +357,87 @@ fn a_success_names_what_was_deleted() {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
             "details": {"name": "a", "kind": "configmaps", "uid": "u"},
         })
+    );
+}
+
+/// What a request says goes into its answer up to a length, whatever it is made of.
+#[test]
+fn an_answer_repeats_a_request_up_to_a_length() {
+    let long = |text: &str| text.repeat(1 << 20);
+    for text in ["a", "\"", "\u{1}", "\\", "\n", "ä", "\u{7f}", "\u{200b}"] {
+        let text = long(text);
+        let error = FieldError::invalid(text.as_str(), text.as_str(), text.as_str());
+        let cause = StatusCause {
+            reason: text.clone(),
+            message: text.clone(),
+            field: text.clone(),
+        };
+        for status in [
+            Status::bad_request(text.as_str()),
+            Status::internal(&text),
+            Status::not_found(&CONFIGMAPS, &text),
+            Status::forbidden(&CONFIGMAPS, &text, &text),
+            Status::namespace_terminating(&CONFIGMAPS, &text, &text),
+            Status::name_mismatch(&text, &text),
+            Status::invalid_object(&CONFIGMAPS, &text, &vec![error; 300]),
+            Status::patch_result_invalid(&text, &text),
+            Status::bad_request("x")
+                .because(cause.clone())
+                .because(cause),
+        ] {
+            let json = status.to_json();
+            assert!(json.len() < 96 * 1024, "{} bytes", json.len());
+            assert!(
+                status
+                    .details
+                    .is_none_or(|details| details.causes.len() <= 100)
+            );
+        }
+    }
+}
+
+/// API-148: a hundred faults of labels are said as Kubernetes says them.
+#[test]
+fn a_hundred_faults_are_told_in_full() {
+    let detail = crate::api::names::label_value("-").concat();
+    let errors: Vec<FieldError> = (0..100)
+        .map(|n| FieldError::invalid("metadata.labels", format!("-{n}"), detail.as_str()))
+        .collect();
+    let errors = crate::api::field_error::bounded(errors);
+    let status = Status::invalid_object(&CONFIGMAPS, "a", &errors);
+    assert!(status.message.ends_with("?')]"), "{}", status.message.len());
+    let details = status.details.unwrap();
+    assert_eq!(details.causes.len(), 100);
+    assert!(
+        details
+            .causes
+            .iter()
+            .all(|cause| cause.message.ends_with("?')"))
+    );
+}
+
+/// API-290.
+#[test]
+fn what_a_stranger_asked_for_is_repeated_up_to_a_length() {
+    let long = "\"".repeat(60_000);
+    let denied = Denied {
+        user: "system:anonymous",
+        verb: "get",
+        group: &long,
+        resource: &long,
+        subresource: &long,
+        namespace: &long,
+        name: &long,
+        reason: "",
+    };
+    assert!(Status::forbidden_request(&denied).to_json().len() < 24 * 1024);
+    let path = Status::forbidden_path("system:anonymous", "get", &long);
+    assert!(path.to_json().len() < 4 * 1024);
+    let sane = format!("/{}", "a".repeat(700));
+    let whole = Status::forbidden_path("system:anonymous", "get", &sane);
+    assert!(
+        whole
+            .message
+            .ends_with(&format!("cannot get path \"{sane}\""))
     );
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use actors::object::CachedObject;
 use futures_util::future::FutureExt;
-use jiff::Timestamp;
 
 use super::review::{Request, Stage};
 use super::{RegistryStore, reconcile_namespace};
@@ -13,6 +12,7 @@ use crate::api::names::generate_name;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::status::Status;
+use crate::clock;
 use crate::registry::canonical::canonicalize;
 use crate::registry::context::RequestContext;
 use crate::registry::creations::Creation;
@@ -141,7 +141,7 @@ impl RegistryStore {
     /// Fills in and validates what is about to be stored for the first time (API-94).
     pub(super) fn prepare_new(&self, object: &mut Object) -> Result<(), Box<Status>> {
         let uid = uuid::Uuid::new_v4().to_string();
-        self.strategy.prepare_create(object, &uid, Timestamp::now())
+        self.strategy.prepare_create(object, &uid, clock::now())
     }
 
     /// One spelling, one owner of each uid (API-207).

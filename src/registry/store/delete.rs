@@ -5,13 +5,13 @@ use std::sync::Arc;
 use actors::engine::{Key, Revision};
 use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, FutureExt};
-use jiff::Timestamp;
 
 use super::review::Request;
 use super::{RegistryStore, tree};
 use crate::api::object::Object;
 use crate::api::options::DeleteOptions;
 use crate::api::status::{Status, StatusDetails};
+use crate::clock;
 use crate::registry::context::RequestContext;
 use crate::registry::deletion::{Verdict, judge, needs_content};
 use crate::registry::errors::Verb;
@@ -287,7 +287,7 @@ impl Deleting<'_> {
             stored,
             self.options,
             collector,
-            Timestamp::now(),
+            clock::now(),
         )?;
         store.review_deletion(&self.request, stored).await?;
         Ok(verdict)

@@ -295,7 +295,7 @@ impl Updating<'_> {
                 stored.api_version()
             );
             return Err(Box::new(Status::patch_result_invalid(
-                &object.0.into(),
+                serde_json::Value::Object(object.0),
                 &why,
             )));
         }

@@ -12,11 +12,16 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::authenticator::Token;
-use super::private_file;
+use crate::files::own;
 
 const TOKEN: &str = "admin.token";
 const KUBECONFIG: &str = "admin.kubeconfig";
 const TOKEN_BYTES: usize = 32;
+
+/// More than a header may carry.
+const TOKEN_FILE_BYTES_MAX: u64 = 64 * 1024;
+/// It holds the authorities of `--tls-cert-file`, too.
+const KUBECONFIG_BYTES_MAX: u64 = 8 << 20;
 
 /// The admin's credentials can't be had.
 #[derive(Debug, thiserror::Error)]
@@ -43,16 +48,46 @@ impl AdminError {
 /// # Errors
 /// [`AdminError`] names the file, never what is in it.
 pub fn load_or_create_token(data_dir: &Path) -> Result<Token, AdminError> {
+    if let Some(token) = read_token(data_dir)? {
+        return Ok(token);
+    }
     let path = data_dir.join(TOKEN);
     let refuse = |error: std::io::Error| AdminError::new(&path, error);
-    if let Some(text) = private_file::read(&path).map_err(refuse)? {
-        return Token::new(text.trim()).ok_or_else(|| {
-            AdminError::new(&path, "it holds no token; remove it to have a new one made")
-        });
-    }
     let secret = random_secret().map_err(refuse)?;
-    private_file::write(&path, &format!("{secret}\n")).map_err(refuse)?;
+    own::write(&path, format!("{secret}\n").as_bytes()).map_err(refuse)?;
     Token::new(&secret).ok_or_else(|| AdminError::new(&path, "no token could be made"))
+}
+
+/// Reads the token that is there while a daemon runs.
+///
+/// # Errors
+/// [`AdminError`], also when the file is gone: a new token is made only at a start.
+pub(super) fn reread_token(data_dir: &Path) -> Result<Token, AdminError> {
+    read_token(data_dir)?.ok_or_else(|| {
+        AdminError::new(
+            &data_dir.join(TOKEN),
+            "it is gone; put a token there, or start the daemon anew to have one made",
+        )
+    })
+}
+
+/// Reads the token that is there; `None` when there is none. It must be a regular file that nobody
+/// but the owner of the data directory and root can have written, and hold one word.
+///
+/// # Errors
+/// [`AdminError`] names the file, never what is in it.
+pub fn read_token(data_dir: &Path) -> Result<Option<Token>, AdminError> {
+    let path = data_dir.join(TOKEN);
+    let text = own::read_text(&path, TOKEN_FILE_BYTES_MAX);
+    let Some(text) = text.map_err(|error| AdminError::new(&path, error))? else {
+        return Ok(None);
+    };
+    let token = Token::new(text.trim()).ok_or_else(|| {
+        let problem = "it holds no token that a header can carry: one word of printable ASCII; \
+                       put one there, or remove it and start the daemon anew to have one made";
+        AdminError::new(&path, problem)
+    });
+    token.map(Some)
 }
 
 fn random_secret() -> std::io::Result<String> {
@@ -79,8 +114,9 @@ pub fn write_kubeconfig(
     let path = data_dir.join(KUBECONFIG);
     let refuse = |error: std::io::Error| AdminError::new(&path, error);
     let wanted = kubeconfig(address, trust_pem, token);
-    if private_file::read(&path).map_err(refuse)?.as_deref() != Some(wanted.as_str()) {
-        private_file::write(&path, &wanted).map_err(refuse)?;
+    let text = own::read_text(&path, KUBECONFIG_BYTES_MAX).map_err(refuse)?;
+    if text.as_deref() != Some(wanted.as_str()) {
+        own::write(&path, wanted.as_bytes()).map_err(refuse)?;
     }
     std::path::absolute(&path).map_err(refuse)
 }
@@ -142,7 +178,8 @@ pub struct AdminAccess {
 /// [`AdminError`] names the file.
 pub fn read_kubeconfig(data_dir: &Path) -> Result<Option<AdminAccess>, AdminError> {
     let path = data_dir.join(KUBECONFIG);
-    let text = private_file::read(&path).map_err(|error| AdminError::new(&path, error))?;
+    let text = own::read_text(&path, KUBECONFIG_BYTES_MAX);
+    let text = text.map_err(|error| AdminError::new(&path, error))?;
     let Some(text) = text else { return Ok(None) };
     match access(&text) {
         Some(access) => Ok(Some(access)),
@@ -174,6 +211,11 @@ mod tests {
         text.parse().unwrap()
     }
 
+    fn put(path: &Path, text: &str) {
+        std::fs::write(path, text).unwrap();
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o600)).unwrap();
+    }
+
     #[test]
     fn the_token_is_made_once_and_kept() {
         let folder = tempfile::tempdir().unwrap();
@@ -198,12 +240,36 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_token_file_is_refused_by_name() {
+    fn a_token_file_that_holds_no_token_is_refused_by_name() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(TOKEN), "\n").unwrap();
+        for text in ["\n", "two words", "a\nb\n", "schl\u{fc}ssel"] {
+            put(&folder.path().join(TOKEN), text);
+            let refusal = load_or_create_token(folder.path()).unwrap_err().to_string();
+            assert!(
+                refusal.contains("admin.token: it holds no token")
+                    && refusal.ends_with("remove it and start the daemon anew to have one made"),
+                "{refusal}"
+            );
+        }
+        let long = "a".repeat(TOKEN_FILE_BYTES_MAX as usize + 1);
+        put(&folder.path().join(TOKEN), &long);
         let refusal = load_or_create_token(folder.path()).unwrap_err().to_string();
         assert!(
-            refusal.contains("admin.token: it holds no token"),
+            refusal.contains("admin.token: it is longer than 65536 bytes"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn a_token_that_others_can_have_written_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(TOKEN);
+        load_or_create_token(folder.path()).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
+        let refusal = load_or_create_token(folder.path()).unwrap_err().to_string();
+        assert!(
+            refusal.contains("admin.token: others than its owner can write it")
+                && refusal.contains("mode 666"),
             "{refusal}"
         );
     }
@@ -245,7 +311,7 @@ mod tests {
     #[test]
     fn a_foreign_kubeconfig_is_refused_without_showing_it() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(KUBECONFIG), "users: [secret]\n").unwrap();
+        put(&folder.path().join(KUBECONFIG), "users: [secret]\n");
         let refusal = read_kubeconfig(folder.path()).err().unwrap().to_string();
         assert!(
             refusal.contains("admin.kubeconfig: not a kubeconfig"),

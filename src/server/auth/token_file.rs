@@ -1,11 +1,10 @@
 //! The file of `--token-auth-file`: a line for each token, `token,user,uid,"group1,group2"`, as
 //! kube-apiserver reads it. Several daemons that share it know the same users.
 
-use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::authenticator::{Token, User};
+use crate::files::given;
 
 /// A file of tokens holds some lines; anything else was given by mistake.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -29,29 +28,15 @@ pub(super) fn read(path: &Path) -> Result<Vec<(Token, User)>, TokenFileError> {
         path: path.to_owned(),
         problem,
     };
-    let file = std::fs::File::open(path).map_err(|error| refuse(error.to_string()))?;
-    let metadata = file.metadata().map_err(|error| refuse(error.to_string()))?;
-    let mode = metadata.permissions().mode();
-    if mode & 0o022 != 0 {
-        return Err(refuse(
-            "others than its owner can write it, and so make themselves anybody; chmod 600 it"
-                .to_owned(),
-        ));
-    }
-    if mode & 0o044 != 0 {
+    let unusable = |error: std::io::Error| refuse(error.to_string());
+    let file = given::read(path, FILE_BYTES_MAX).map_err(unusable)?;
+    // Who writes it makes himself anybody.
+    file.check_writers().map_err(unusable)?;
+    if let Some(remedy) = file.close_to_readers() {
         let path = path.display();
-        tracing::warn!(%path, "others than its owner can read the file of tokens; chmod 600 it");
+        tracing::warn!(%path, "others than its owner can read the file of tokens; {remedy}");
     }
-    let mut text = String::new();
-    file.take(FILE_BYTES_MAX + 1)
-        .read_to_string(&mut text)
-        .map_err(|error| refuse(error.to_string()))?;
-    if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(refuse(format!(
-            "more than {FILE_BYTES_MAX} bytes are no file of tokens"
-        )));
-    }
-    users(&text).map_err(refuse)
+    users(file.text().map_err(unusable)?).map_err(refuse)
 }
 
 fn users(text: &str) -> Result<Vec<(Token, User)>, String> {
@@ -75,6 +60,12 @@ fn users(text: &str) -> Result<Vec<(Token, User)>, String> {
             return Err(format!("line {number} names no user"));
         }
         let groups = line.get(3).map(String::as_str).unwrap_or_default();
+        // They are written into logs and onto terminals.
+        if [name, groups].concat().contains(char::is_control) {
+            return Err(format!(
+                "line {number} has a control character in the name of its user or of a group"
+            ));
+        }
         let groups = groups.split(',');
         let groups = groups.map(str::trim).filter(|group| !group.is_empty());
         users.push((token, User::authenticated(name, groups)));
@@ -133,6 +124,8 @@ fn unquoted(quoted: &str) -> Result<(String, &str), &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use http::header::{AUTHORIZATION, HeaderValue};
 
     use super::super::authenticator::Authenticator;
@@ -185,16 +178,16 @@ mod tests {
         let is_known = || {
             let headers = [(AUTHORIZATION, HeaderValue::from_static("Bearer t1"))];
             let user = authenticator.authenticate(&headers.into_iter().collect());
-            user.is_ok_and(|user| &*user.name == "ada")
+            user.is_ok_and(|known| &*known.user.name == "ada")
         };
         assert!(is_known());
         for (text, mode) in [("t2,bob,\"u2\nt3,eve,u3\n", 0o600), ("t2,bob,u2\n", 0o666)] {
             write(text, mode);
-            authenticator.reload().unwrap_err();
+            authenticator.reload().users.unwrap_err();
             assert!(is_known());
         }
         write("t2,bob,u2\n", 0o600);
-        authenticator.reload().unwrap();
+        authenticator.reload().users.unwrap();
         assert!(!is_known());
     }
 
@@ -205,6 +198,11 @@ mod tests {
             (",ada,u1\n", "line 1 has no token"),
             ("se cret,ada,u1\n", "line 1 has no token"),
             ("secret,,u1\n", "line 1 names no user"),
+            ("secret,a\u{1b}[2J,u1\n", "line 1 has a control character"),
+            (
+                "secret,ada,u1,\"crew,a\u{7}\"\n",
+                "line 1 has a control character",
+            ),
             // A missing quote must not make one user of two, nor a rights-less one of an admin.
             (
                 "secret,ada,\"u1\nt2,bob,\"u2\",system:masters\n",

@@ -13,6 +13,7 @@ use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::api::table;
+use crate::clock;
 use crate::storage::codec;
 
 /// What each row of a Table carries of its object (API-69).
@@ -114,7 +115,7 @@ impl TableForm {
         let mut empty = Object::default();
         empty.set_type(self.definition.kind, &self.definition.api_version());
         empty.set_meta("resourceVersion", &revision.to_string());
-        self.write_cells(&empty, Timestamp::now(), out);
+        self.write_cells(&empty, clock::now(), out);
         let metadata = bookmark_metadata(revision, ends_initial);
         match self.include {
             _ if ends_initial => write_partial_metadata(metadata.as_bytes(), self.version, out),

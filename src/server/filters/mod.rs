@@ -6,5 +6,6 @@
 pub mod audit_id;
 pub mod authorization;
 pub mod deadline;
+pub mod impersonation;
 pub mod in_flight;
 pub mod warnings;

@@ -2,19 +2,17 @@
 
 use http::header::{HeaderMap, HeaderValue, WARNING};
 
-/// All warnings of an answer together; beyond it each is cut to [`SHORT_CHARACTERS`].
-const TOTAL_CHARACTERS: usize = 4096;
-const SHORT_CHARACTERS: usize = 256;
+use crate::registry::{SHORT_WARNING_CHARACTERS, WARNING_CHARACTERS};
 
 /// Adds a header for each warning, as long as there is room.
 pub fn add(headers: &mut HeaderMap, warnings: Vec<String>) {
     let total: usize = warnings.iter().map(|text| text.chars().count()).sum();
-    let each = if total > TOTAL_CHARACTERS {
-        SHORT_CHARACTERS
+    let each = if total > WARNING_CHARACTERS {
+        SHORT_WARNING_CHARACTERS
     } else {
-        TOTAL_CHARACTERS
+        WARNING_CHARACTERS
     };
-    let mut room = TOTAL_CHARACTERS;
+    let mut room = WARNING_CHARACTERS;
     for text in warnings {
         let text: String = text.chars().take(each).collect();
         let Some(left) = room.checked_sub(text.chars().count()) else {

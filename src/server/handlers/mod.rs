@@ -21,8 +21,10 @@ use std::sync::Arc;
 use actors::dispatcher::LocalDispatcher;
 use bytes::Bytes;
 use document::Document;
+use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, StatusCode};
 
+use super::auth::Access;
 use super::body::{BodyError, RequestBody};
 use super::conversion::IncludeObject;
 use super::gzip;
@@ -56,6 +58,8 @@ pub struct Exchange<'r> {
     pub query: Query,
     /// Who asks, and until when.
     pub context: RequestContext,
+    /// For what goes on after the request.
+    pub access: Access,
 }
 
 type Answered = Result<Answer, Box<Status>>;
@@ -143,6 +147,10 @@ impl Exchange<'_> {
             .context
             .deadline
             .saturating_duration_since(tokio::time::Instant::now());
+        let _reserved = match body.is_here() {
+            true => None,
+            false => Some(self.shared.bodies.reserve(self.announced_bytes())?),
+        };
         let read = body.collect(BODY_BYTES_MAX, left).await;
         read.map_err(|error| {
             Box::new(match error {
@@ -151,6 +159,13 @@ impl Exchange<'_> {
                 BodyError::Broken(_) => Status::bad_request(error.to_string()),
             })
         })
+    }
+
+    /// How long the body may be: as long as it says, or as long as any may be.
+    fn announced_bytes(&self) -> usize {
+        let announced = self.headers.get(CONTENT_LENGTH);
+        let announced = announced.and_then(|length| length.to_str().ok()?.parse().ok());
+        announced.unwrap_or(BODY_BYTES_MAX).min(BODY_BYTES_MAX)
     }
 
     /// Reads the whole body of an object or options.

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::document::judge;
 use super::{Answered, Exchange, written};
+use crate::api::decode::duplicate_fields;
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::status::Status;
@@ -31,10 +32,7 @@ pub(super) async fn patch(exchange: &Exchange<'_>, target: &Target, body: Reques
         let patch = read(&given, &body)?;
         if let Patch::Merge(document, duplicates) = &patch {
             let (validation, warnings) = (options.field_validation, &context.warnings);
-            let faults = duplicates
-                .iter()
-                .map(|path| format!("duplicate field \"{path}\""))
-                .collect();
+            let faults = duplicate_fields(duplicates).collect();
             judge(faults, validation, warnings, |error| {
                 Status::patch_result_invalid(document, error)
             })?;

@@ -1,13 +1,14 @@
 //! `POST /taffrail/v1/storage/rewrite`: what old keys wrote is written anew, for operators.
 
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 
 use super::Exchange;
 use crate::server::respond::{self, Answer};
 use crate::storage::rewrite::Step;
 
-/// Begins, and answers a line of JSON for each step. Who goes away stops it.
+/// Begins, and answers a line of JSON for each step. Who goes away stops it, as does who loses the
+/// access to ask for it.
 pub fn rewrite(exchange: &Exchange<'_>) -> Answer {
     let origin = exchange.context.origin();
     let told = exchange.shared.rewriter.clone().start(origin);
@@ -15,7 +16,8 @@ pub fn rewrite(exchange: &Exchange<'_>) -> Answer {
         let step = told.recv().await?;
         Some((line(&step), told))
     });
-    respond::lines(lines)
+    let authenticator = &exchange.shared.authenticator;
+    respond::lines(lines.take_until(authenticator.revoked(exchange.access.clone())))
 }
 
 fn line(step: &Step) -> Bytes {

@@ -57,7 +57,12 @@ pub(super) async fn watch(exchange: &Exchange<'_>, target: &Target) -> Answered 
             RunningWatch::other(OneFrame::new(error_frame(&status)))
         }
     };
-    let metered = MeteredWatch::new(stream, exchange.watches, definition, times_initial);
+    let access = exchange.access.clone();
+    // What is revoked while the watch is opened ends nothing that is open.
+    if access.is_revoked() {
+        return Err(Box::new(Status::unauthorized()));
+    }
+    let metered = MeteredWatch::new(stream, exchange.watches, definition, times_initial, access);
     Ok(respond::watch(metered))
 }
 

@@ -3,21 +3,25 @@
 //! A request that is answered before its body has come (too large, unauthorized) ends its
 //! connection, unless the rest of the body is short and here: `request` says which.
 
+mod lines;
 mod pace;
 mod request;
 
 pub use request::Http1Body;
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::SystemTime;
 
 use actors::dispatcher::{Caller, WatchFrame};
 use bytes::Bytes;
 use futures_util::Stream;
-use http::header::{CONNECTION, HeaderValue};
-use http::{Request, Response};
+use http::header::{CONNECTION, CONTENT_TYPE, DATE, HOST, HeaderValue};
+use http::{Request, Response, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
@@ -28,16 +32,22 @@ use request::Unread;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
-use crate::server::body::{ConnectionFacts, HttpService, RequestBody, ResponseBody};
+use crate::clock;
+use crate::server::auth::Access;
+use crate::server::body::{
+    ConnectionFacts, HttpService, RequestBody, ResponseBody, no_room, too_much_held,
+};
 use crate::server::gather::GATHER_BYTES;
 use crate::server::join::join;
 use crate::server::linger::linger;
 use crate::server::listener::thread::HttpThread;
+use crate::server::standing::Standing;
 
 /// Serves a connection until it ends.
 pub(in crate::server) async fn serve<S, T>(
     io: T,
     facts: ConnectionFacts,
+    standing: &Rc<Standing>,
     service: S,
     thread: HttpThread,
 ) -> Result<(), hyper::Error>
@@ -45,18 +55,28 @@ where
     S: HttpService,
     T: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let membership = thread.join();
+    let mut membership = thread.join();
+    // What the last watch was opened with.
+    let watched = RefCell::default();
     let pace = Pace::new(&thread);
     let mut builder = Builder::new();
-    // We watch the time ourselves: hyper's one time-out is for idling and for headers alike.
+    // We watch the time ourselves: hyper's one time-out is for idling and for headers alike, and
+    // its date stays in the future after the clock is set back.
     builder
+        .auto_date_header(false)
         .header_read_timeout(None)
         .max_buf_size(thread.limits().header_bytes as usize);
     let io = PacedIo::new(io, pace.clone());
     let lingering = io.clone();
-    let answering = service_fn(|request: Request<Incoming>| {
-        answer(service.clone(), facts, request, pace.clone(), &thread)
-    });
+    let shared = Shared {
+        facts,
+        standing,
+        thread: &thread,
+        pace: &pace,
+        watched: &watched,
+    };
+    let answering =
+        service_fn(|request: Request<Incoming>| answer(service.clone(), &shared, request));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(io), answering));
     let mut timer = pin!(tokio::time::sleep_until(pace.next_look()));
     let mut leaving = false;
@@ -65,8 +85,20 @@ where
             leaving = true;
             connection.as_mut().graceful_shutdown();
         }
+        // hyper writes the date whether it is sent or not, and panics where there is none.
+        if let Err(error) = clock::check(SystemTime::now()) {
+            tracing::debug!(%error, "a connection was given up");
+            return Poll::Ready(Ok(Ended::OutOfTime));
+        }
+        let has_revocations = membership.has_revocations();
         if let Poll::Ready(ended) = connection.as_mut().poll(context) {
             return Poll::Ready(ended.map(|()| Ended::InOrder));
+        }
+        // Of a body that waits for its client hyper does not ask the end.
+        let access = watched.borrow();
+        let is_revoked = access.as_ref().is_some_and(Access::is_revoked);
+        if has_revocations && is_revoked && pace.is_watched() {
+            return Poll::Ready(Ok(Ended::OutOfTime));
         }
         if pace.next_look() < timer.deadline() {
             timer.as_mut().reset(pace.next_look());
@@ -88,13 +120,27 @@ where
     Ok(())
 }
 
+/// What the requests of one connection share.
+struct Shared<'c> {
+    facts: ConnectionFacts,
+    standing: &'c Rc<Standing>,
+    thread: &'c HttpThread,
+    pace: &'c Pace,
+    watched: &'c RefCell<Option<Access>>,
+}
+
 async fn answer<S: HttpService>(
     service: S,
-    facts: ConnectionFacts,
+    shared: &Shared<'_>,
     request: Request<Incoming>,
-    pace: Pace,
-    thread: &HttpThread,
 ) -> Result<Response<Outgoing>, Infallible> {
+    let Shared {
+        facts,
+        standing,
+        thread,
+        pace,
+        watched,
+    } = *shared;
     pace.enter(Phase::Busy);
     let unread = Unread::of(&request);
     let mut request = request.map(|incoming| {
@@ -105,21 +151,64 @@ async fn answer<S: HttpService>(
         }
     });
     request.extensions_mut().insert(facts);
+    let is_admitted = standing.is_authenticated()
+        || !service.recognises(request.headers())
+        || standing.authenticate();
     // In a box: hyper keeps the room of this future for as long as the connection lives, and a
     // watch lives for hours.
-    let mut response = Box::pin(service.call(request)).await;
+    let may_ask = standing.may_ask(0, 0);
+    let mut response = match refused(&request, is_admitted, may_ask) {
+        Some(refusal) => refusal,
+        None => Box::pin(service.call(request)).await,
+    };
+    response
+        .headers_mut()
+        .entry(DATE)
+        .or_insert_with(|| thread.date().now());
     if !unread.is_drained().await {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(CONNECTION, close);
     }
-    if matches!(response.body(), ResponseBody::Watch(_)) {
+    if let ResponseBody::Watch(watch) = response.body() {
+        watched.replace(Some(watch.access().clone()));
         pace.enter(Phase::Watched);
+    }
+    if let ResponseBody::Full(bytes) = response.body() {
+        pace.send(standing.hold_answer(bytes.len()));
     }
     Ok(response.map(|body| Outgoing {
         body,
         thread: thread.clone(),
-        pace,
+        pace: pace.clone(),
     }))
+}
+
+/// The answer to a request that the service does not get to see.
+fn refused<B>(
+    request: &Request<B>,
+    is_admitted: bool,
+    may_ask: bool,
+) -> Option<Response<ResponseBody>> {
+    let hosts = request.headers().get_all(HOST).iter().count();
+    let wants_host = request.version() == Version::HTTP_11;
+    match hosts {
+        0 if wants_host => Some(bad_request("missing required Host header")),
+        2.. => Some(bad_request("too many Host headers")),
+        _ if !is_admitted => Some(no_room()),
+        _ => (!may_ask).then(too_much_held),
+    }
+}
+
+/// A refusal of HTTP itself, in the words of Go's server; the connection ends with it.
+fn bad_request(reason: &str) -> Response<ResponseBody> {
+    let text = format!("400 Bad Request: {reason}");
+    let mut response = Response::new(ResponseBody::Full(Bytes::from(text)));
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    let headers = response.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    headers.insert(CONTENT_TYPE, plain);
+    response
 }
 
 /// How a connection came to its end.
@@ -159,6 +248,7 @@ impl Body for Outgoing {
                 Poll::Ready((!bytes.is_empty()).then_some(bytes))
             }
             ResponseBody::Chunks(chunks) => Pin::new(chunks).poll_next(context),
+            ResponseBody::Watch(watch) if watch.access().is_revoked() => Poll::Ready(None),
             ResponseBody::Watch(watch) => {
                 let caller = Caller::task(context);
                 let gathered = gather_frames(|| watch.poll_next(&caller));

@@ -11,7 +11,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
+use super::lines::Lines;
 use crate::server::listener::thread::HttpThread;
+use crate::server::standing::Held;
 
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +35,8 @@ pub(super) struct Pace {
     phase: Rc<Cell<Phase>>,
     /// Since when writing waits for the client.
     stuck: Rc<Cell<Option<Instant>>>,
+    /// The answer that is on its way, until all of it has left.
+    unsent: Rc<Cell<Option<Held>>>,
     header_timeout: Duration,
     idle_timeout: Duration,
     stalled_after: Duration,
@@ -46,6 +50,7 @@ impl Pace {
         Pace {
             phase: Rc::new(Cell::new(Phase::Header(Instant::now()))),
             stuck: Rc::default(),
+            unsent: Rc::default(),
             header_timeout: limits.header_timeout,
             idle_timeout: limits.idle_timeout,
             stalled_after: limits.stalled_after,
@@ -56,6 +61,16 @@ impl Pace {
     /// The connection does something else now.
     pub(super) fn enter(&self, phase: Phase) {
         self.phase.set(phase);
+    }
+
+    /// Whether a watch is being sent.
+    pub(super) fn is_watched(&self) -> bool {
+        matches!(self.phase.get(), Phase::Watched)
+    }
+
+    /// An answer begins to be sent.
+    pub(super) fn send(&self, answer: Held) {
+        self.unsent.set(Some(answer));
     }
 
     /// A byte came in.
@@ -110,9 +125,11 @@ impl Pace {
     }
 }
 
-/// The connection's socket, telling when bytes come. Clones share it.
+/// The connection's socket, telling when bytes come and holding them to lines that end with CRLF.
+/// Clones share it.
 pub(super) struct PacedIo<T> {
     io: Rc<RefCell<T>>,
+    lines: Rc<RefCell<Lines>>,
     pace: Pace,
 }
 
@@ -121,6 +138,7 @@ impl<T> PacedIo<T> {
     pub(super) fn new(io: T, pace: Pace) -> PacedIo<T> {
         PacedIo {
             io: Rc::new(RefCell::new(io)),
+            lines: Rc::default(),
             pace,
         }
     }
@@ -130,6 +148,7 @@ impl<T> Clone for PacedIo<T> {
     fn clone(&self) -> PacedIo<T> {
         PacedIo {
             io: Rc::clone(&self.io),
+            lines: Rc::clone(&self.lines),
             pace: self.pace.clone(),
         }
     }
@@ -143,7 +162,10 @@ impl<T: AsyncRead + Unpin> AsyncRead for PacedIo<T> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut *self.io.borrow_mut()).poll_read(context, buffer);
-        if buffer.filled().len() > before {
+        if let Some(read) = buffer.filled_mut().get_mut(before..)
+            && !read.is_empty()
+        {
+            self.lines.borrow_mut().read(read)?;
             self.pace.hear();
         }
         polled
@@ -163,10 +185,11 @@ impl<T> PacedIo<T> {
     /// What bringing everything out came to, noted. That nothing was left to bring out is no news.
     fn flushed(&self, polled: &Poll<io::Result<()>>) {
         match polled {
-            Poll::Pending => self.pace.stand_still(),
+            Poll::Pending => return self.pace.stand_still(),
             Poll::Ready(_) if self.pace.is_stuck() => self.pace.go_on(),
             Poll::Ready(_) => {}
         }
+        self.pace.unsent.take();
     }
 }
 
@@ -227,7 +250,7 @@ mod tests {
             dead_after: DEAD,
             ..Limits::default()
         };
-        let thread = HttpThread::new(Arc::new(limits), Arc::new(Load::default()));
+        let thread = HttpThread::new(Arc::new(limits), Arc::new(Load::default()), Arc::default());
         Pace::new(&thread)
     }
 

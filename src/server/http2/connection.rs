@@ -1,8 +1,10 @@
 //! The task of one HTTP/2 connection.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -10,26 +12,44 @@ use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
-use h2::server::Builder;
-use h2::{Ping, PingPong};
+use h2::server::{Builder, SendResponse};
+use h2::{Ping, PingPong, Reason, RecvStream};
+use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 
 use super::Http2Error;
-use super::reply::{Reply, Started, answer};
+use super::reply::{Reply, answer, no_room, request_bytes};
 use super::signals::Signals;
-use super::streams::Streams;
+use super::streams::{ROUND_BYTES, Streams};
 use super::unread::Unread;
 use super::vitality::{Sight, Verdict, Vitality};
 use crate::server::body::{ConnectionFacts, HttpService, RequestBody};
 use crate::server::gather::Gather;
 use crate::server::listener::thread::{HttpThread, Membership};
+use crate::server::standing::{Held, Standing};
 
 /// Requests taken in before those already there go on.
 const ACCEPTED_PER_ROUND: usize = 64;
 
 /// Rounds in one poll before the thread's other connections have their turn.
 const ROUNDS_PER_POLL: usize = 4;
+
+/// What an authenticated connection may have sent us unread, however many uploads it is: bodies
+/// are bounded and read as they come.
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+
+/// Bytes read in one round.
+const READ_BYTES: usize = 256 << 10;
+/// The same of an unauthenticated connection.
+const UNAUTHENTICATED_READ_BYTES: usize = 256;
+
+/// Requests refused before an unauthenticated connection is closed. To refuse one costs far less
+/// than the handshake of the next connection.
+const REFUSED_MAX: u32 = 1_000;
+
+/// Requests on their way through the service.
+type Answering = FuturesUnordered<LocalBoxFuture<'static, Option<Reply>>>;
 
 type H2<T> = h2::server::Connection<Gather<T>, Bytes>;
 
@@ -40,6 +60,7 @@ where
 {
     let mut shaking = std::pin::pin!(builder.handshake(gather.clone()));
     std::future::poll_fn(|context| {
+        gather.allow_read(UNAUTHENTICATED_READ_BYTES);
         let polled = shaking.as_mut().poll(context);
         if let Poll::Ready(Err(error)) = gather.poll_out(context) {
             return Poll::Ready(Err(error.into()));
@@ -54,18 +75,30 @@ pub(super) struct Connection<S, T> {
     h2: H2<T>,
     gather: Gather<T>,
     facts: ConnectionFacts,
+    standing: Rc<Standing>,
     service: S,
     membership: Membership,
     signals: Arc<Signals>,
     h2_waker: Waker,
     request_waker: Waker,
-    answering: FuturesUnordered<LocalBoxFuture<'static, Option<Reply>>>,
+    answering: Answering,
+    /// Requests with bodies, which are answered however much the connection holds: others wait for
+    /// the room that is set aside for their bodies.
+    taking_in: Answering,
+    /// Answers that wait for the socket.
+    replies: VecDeque<(Reply, Held)>,
     unread: Unread,
     streams: Streams,
     accepted: u64,
+    refused: u32,
     leaving: bool,
+    /// Whether it was told that it asks too much, and is about to close.
+    abrupt: bool,
     inspection: Pin<Box<Sleep>>,
     stalled_inspections: u32,
+    /// How many inspections in a row nothing left, though something was to.
+    stalled: u32,
+    written: u64,
     vitality: Vitality,
     pings: Option<PingPong>,
 }
@@ -89,6 +122,7 @@ where
         mut h2: H2<T>,
         gather: Gather<T>,
         facts: ConnectionFacts,
+        standing: Rc<Standing>,
         service: S,
         thread: HttpThread,
     ) -> Connection<S, T> {
@@ -99,19 +133,26 @@ where
             inspection: Box::pin(tokio::time::sleep(limits.inspection_interval)),
             vitality: Vitality::new(limits),
             stalled_inspections: limits.stalled_inspections(),
-            streams: Streams::new(&signals),
+            streams: Streams::new(&signals, &standing),
             h2_waker: signals.connection_waker(),
             request_waker: signals.request_waker(),
             h2,
             gather,
             facts,
+            standing,
             service,
             membership: thread.join(),
             signals,
-            answering: FuturesUnordered::new(),
+            answering: Answering::new(),
+            taking_in: Answering::new(),
+            replies: VecDeque::new(),
+            stalled: 0,
+            written: 0,
             unread: Unread::default(),
             accepted: 0,
+            refused: 0,
             leaving: false,
+            abrupt: false,
         }
     }
 
@@ -122,34 +163,124 @@ where
         }
     }
 
-    /// Requests that are being answered go on; what is answered starts to be sent.
-    fn answer_requests(&mut self) {
-        while let Poll::Ready(Some(reply)) = self.poll_answering() {
-            let Some(started) = reply.and_then(|reply| self.start(reply)) else {
-                continue;
+    /// Requests that are being answered go on; what is answered starts to be sent, if the socket
+    /// is clear. Answers whether there is more to do as soon as others had their turn.
+    fn answer_requests(&mut self, is_clear: bool) -> bool {
+        let mut sent = 0;
+        while is_clear
+            && sent < ROUND_BYTES
+            && let Some((reply, _held)) = self.replies.pop_front()
+        {
+            sent += self.start(reply);
+        }
+        while sent < ROUND_BYTES {
+            let Poll::Ready(reply) = self.poll_answering() else {
+                return false;
             };
-            if let Some((stream, source, pending)) = started.body {
-                self.streams.add(stream, source, pending);
+            let Some(reply) = reply else { continue };
+            if is_clear {
+                sent += self.start(reply);
+            } else {
+                let held = self.standing.hold_answer(reply.held_bytes());
+                self.replies.push_back((reply, held));
             }
-            if started.is_window_short {
-                self.streams.window_is_short();
-            }
-            if started.close {
-                self.leave();
-            }
+        }
+        true
+    }
+
+    /// The next answer that is found; `None` for a request that its client gave up.
+    fn poll_answering(&mut self) -> Poll<Option<Reply>> {
+        let mut context = Context::from_waker(&self.request_waker);
+        if let Poll::Ready(Some(reply)) = Pin::new(&mut self.taking_in).poll_next(&mut context) {
+            return Poll::Ready(reply);
+        }
+        if !self.standing.may_answer() {
+            return Poll::Pending;
+        }
+        match Pin::new(&mut self.answering).poll_next(&mut context) {
+            Poll::Ready(Some(reply)) => Poll::Ready(reply),
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }
     }
 
-    fn poll_answering(&mut self) -> Poll<Option<Option<Reply>>> {
-        let mut context = Context::from_waker(&self.request_waker);
-        Pin::new(&mut self.answering).poll_next(&mut context)
+    /// Starts an answer; how many bytes of it are with h2 now.
+    fn start(&mut self, reply: Reply) -> usize {
+        let date = self.membership.thread().date();
+        let started = match reply.start(date, &self.standing) {
+            Ok(started) => started,
+            Err(error) => {
+                tracing::debug!(%error, "a response could not start");
+                return 0;
+            }
+        };
+        if let Some((stream, source, pending)) = started.body {
+            self.streams.add(stream, source, pending);
+        }
+        if started.is_window_short {
+            self.streams.window_is_short();
+        }
+        if started.close {
+            self.leave();
+        }
+        started.sent
     }
 
-    fn start(&self, reply: Reply) -> Option<Started> {
-        reply
-            .start(self.membership.thread().date())
-            .inspect_err(|error| tracing::debug!(%error, "a response could not start"))
-            .ok()
+    /// Takes a request in.
+    fn accept(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+        self.accepted += 1;
+        if !self.standing.is_authenticated() && self.service.recognises(request.headers()) {
+            if !self.standing.authenticate() {
+                self.start(no_room(respond));
+                return self.leave();
+            }
+            self.h2.set_target_window_size(CONNECTION_WINDOW_BYTES);
+        }
+        let bytes = request_bytes(&request);
+        let streams = self.answering.len()
+            + self.taking_in.len()
+            + self.replies.len()
+            + self.streams.len()
+            + self.unread.len();
+        if !self.standing.may_ask(bytes, streams) {
+            return self.refuse(&mut respond);
+        }
+        let request = request.map(|stream| {
+            if stream.is_end_stream() {
+                RequestBody::Empty
+            } else {
+                RequestBody::Http2(self.unread.body(stream))
+            }
+        });
+        let held = self.standing.hold_request(bytes);
+        let answering = match request.body() {
+            RequestBody::Http2(_) => &mut self.taking_in,
+            _ => &mut self.answering,
+        };
+        let service = self.service.clone();
+        answering.push(Box::pin(answer(
+            service, self.facts, request, respond, held,
+        )));
+    }
+
+    /// A request for which there is no room was not looked at: its client may send it again. One
+    /// that goes on like this before it is authenticated loses its connection.
+    fn refuse(&mut self, respond: &mut SendResponse<Bytes>) {
+        respond.send_reset(Reason::REFUSED_STREAM);
+        self.membership.thread().counters().refused_request();
+        self.refused += 1;
+        if self.refused > REFUSED_MAX && !self.standing.is_authenticated() {
+            self.shut_down_abruptly();
+        }
+    }
+
+    /// Closes the connection of a client that asks too much.
+    fn shut_down_abruptly(&mut self) {
+        if !self.abrupt {
+            self.abrupt = true;
+            self.h2.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+            // The word is let out by another round.
+            self.h2_waker.wake_by_ref();
+        }
     }
 
     /// Reads, takes requests in, and lets h2 frame what is to be sent.
@@ -158,17 +289,7 @@ where
             let mut context = Context::from_waker(&self.h2_waker);
             match self.h2.poll_accept(&mut context) {
                 Poll::Ready(Some(Ok((request, respond)))) => {
-                    self.accepted += 1;
-                    let request = request.map(|stream| {
-                        if stream.is_end_stream() {
-                            RequestBody::Empty
-                        } else {
-                            RequestBody::Http2(self.unread.body(stream))
-                        }
-                    });
-                    let service = self.service.clone();
-                    let answering = answer(service, self.facts, request, respond);
-                    self.answering.push(Box::pin(answering));
+                    self.accept(request, respond);
                 }
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
@@ -182,16 +303,17 @@ where
 
     fn round(&mut self) -> Result<Round, Http2Error> {
         self.signals.work_served();
-        self.answer_requests();
+        // A socket that is full means a client that is slower than we are: pulling more from its
+        // streams would only pile it up here.
+        let was_clear = self.gather.is_clear();
+        let mut more = self.answer_requests(was_clear);
+        let could_answer = self.standing.may_answer();
         if self.leaving {
             self.unread.give_up();
         } else {
             let mut context = Context::from_waker(&self.request_waker);
             self.unread.take_in(&mut context);
         }
-        // A socket that is full means a client that is slower than we are: pulling more from its
-        // streams would only pile it up here.
-        let was_clear = self.gather.is_clear();
         if was_clear {
             let sent = self.streams.round();
             self.membership.thread().counters().sent(sent.watch_frames);
@@ -199,6 +321,11 @@ where
         self.membership.carries(self.streams.len());
 
         let accepted = self.accepted;
+        self.gather
+            .allow_read(match self.standing.is_authenticated() {
+                true => READ_BYTES,
+                false => UNAUTHENTICATED_READ_BYTES,
+            });
         self.signals.connection_served();
         let over = match self.poll_h2() {
             Poll::Ready(Ok(())) => true,
@@ -209,7 +336,15 @@ where
         if over {
             return Ok(Round::Over);
         }
-        let more = accepted != self.accepted || (clear && (self.streams.has_turns() || !was_clear));
+        if self.gather.is_flooded() && !self.abrupt {
+            tracing::debug!(peer = %self.facts.peer, "a flood of frames that carry nothing");
+            self.membership.thread().counters().flooded();
+            self.shut_down_abruptly();
+        }
+        more |= accepted != self.accepted
+            || (clear && (self.streams.has_turns() || !was_clear))
+            // What was sent made room for further answers.
+            || (!could_answer && self.standing.may_answer());
         Ok(if more || !self.signals.rest() {
             Round::Again
         } else {
@@ -235,7 +370,10 @@ where
             let verdict = self.vitality.inspect(Sight {
                 bytes_read: self.gather.bytes_read(),
                 requests: self.accepted,
-                busy: !self.answering.is_empty() || !self.streams.is_empty(),
+                busy: !self.answering.is_empty()
+                    || !self.taking_in.is_empty()
+                    || !self.replies.is_empty()
+                    || !self.streams.is_empty(),
             });
             match verdict {
                 Verdict::Well => {}
@@ -247,10 +385,30 @@ where
             }
             self.unread.inspect();
             let stalled = self.streams.reset_stalled(self.stalled_inspections);
+            self.inspect_socket()?;
             if stalled > 0 {
                 tracing::debug!(stalled, "responses were given up: the client takes nothing");
             }
         }
+        Ok(())
+    }
+
+    /// A socket that takes nothing, with answers behind it that are no watches, is given up like a
+    /// body that is not taken.
+    fn inspect_socket(&mut self) -> Result<(), Http2Error> {
+        let written = std::mem::replace(&mut self.written, self.gather.bytes_out());
+        if self.gather.is_clear() || written != self.written || self.replies.is_empty() {
+            self.stalled = 0;
+        } else {
+            self.stalled += 1;
+        }
+        if self.stalled < self.stalled_inspections {
+            return Ok(());
+        }
+        if self.streams.is_empty() {
+            return Err(Http2Error::Stalled);
+        }
+        self.replies.clear();
         Ok(())
     }
 
@@ -278,11 +436,16 @@ where
         if this.membership.is_draining(context) {
             this.leave();
         }
+        if this.membership.has_revocations() {
+            this.streams.end_revoked();
+        }
         this.inspect(context)?;
         for _ in 0..ROUNDS_PER_POLL {
             match this.round()? {
                 Round::Again => {}
                 Round::Rested => return Poll::Pending,
+                // Of who asks too much nothing more is read.
+                Round::Over if this.abrupt => return Poll::Ready(Err(Http2Error::AskedTooMuch)),
                 Round::Over => return Poll::Ready(Ok(())),
             }
         }

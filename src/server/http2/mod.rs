@@ -5,6 +5,7 @@
 //! leave in one write ([`crate::server::gather`]).
 
 mod connection;
+mod inbound;
 mod outbound;
 mod reply;
 mod signals;
@@ -13,6 +14,7 @@ mod unread;
 mod vitality;
 
 use std::io;
+use std::rc::Rc;
 
 use h2::server::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,7 +24,9 @@ use super::gather::Gather;
 use super::limits::Limits;
 use super::linger::linger;
 use super::listener::thread::HttpThread;
+use super::standing::Standing;
 
+pub(super) use inbound::InboundFrames;
 pub use unread::Http2Body;
 
 /// Why an HTTP/2 connection ended otherwise than in good order.
@@ -40,12 +44,19 @@ pub(super) enum Http2Error {
     /// Nothing was heard of the peer for too long.
     #[error("the peer is silent, pings included")]
     Dead,
+    /// The client asked for more than it may, or sent a flood of frames that carry nothing.
+    #[error("the client asks too much")]
+    AskedTooMuch,
+    /// For too long the peer took nothing of what it was sent.
+    #[error("the peer takes nothing")]
+    Stalled,
 }
 
 /// Serves a connection until it ends.
 pub(super) async fn serve<S, T>(
     io: T,
     facts: ConnectionFacts,
+    standing: &Rc<Standing>,
     service: S,
     thread: HttpThread,
 ) -> Result<(), Http2Error>
@@ -61,7 +72,9 @@ where
         .map_err(|_| Http2Error::HandshakeTimeout)??;
     // The thread must not count as empty before the last words are through.
     let _lingering = thread.join();
-    connection::Connection::new(h2, gather.clone(), facts, service, thread).await?;
+    let standing = Rc::clone(standing);
+    connection::Connection::new(h2, gather.clone(), facts, standing, service, thread).await?;
+    gather.allow_read(usize::MAX);
     linger(gather).await;
     Ok(())
 }
@@ -71,9 +84,7 @@ fn builder(limits: &Limits) -> Builder {
     builder
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(limits.header_bytes)
-        // What a connection may have sent us unread, however many uploads it is: bodies are
-        // bounded and read as they come.
-        .initial_connection_window_size(1024 * 1024)
+        // The connection's own window is the least there is until it is authenticated.
         .initial_window_size(256 * 1024)
         // What waits in h2 for its turn to be framed; streams are asked for more only when the
         // socket has taken the last.

@@ -5,7 +5,7 @@
 //! foot in the door; a watch whose client leaves window enough keeps some deliveries' worth, so
 //! that most of them ask h2 nothing.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use h2::{Reason, SendStream};
 use super::signals::{Signals, StreamSignal};
 use crate::server::join::join;
 use crate::server::metrics::MeteredWatch;
+use crate::server::standing::{Held, Standing};
 
 /// Of a frame that did not fit the window, the rest is copied when it is no longer than this:
 /// better than to hold on to the chunk of history that it is a slice of.
@@ -35,10 +36,13 @@ const HELD_BYTES: usize = 32 << 10;
 pub(super) enum Source {
     /// A watch.
     Watch(MeteredWatch),
-    /// Pieces.
-    Chunks(LocalBoxStream<'static, Bytes>),
+    /// Pieces, and what they are made of.
+    Chunks {
+        pieces: LocalBoxStream<'static, Bytes>,
+        _held: Held,
+    },
     /// What is pending is all.
-    Nothing,
+    Nothing(Held),
 }
 
 impl Source {
@@ -46,11 +50,11 @@ impl Source {
     fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
         match self {
             Source::Watch(watch) => watch.poll_next(caller),
-            Source::Chunks(chunks) => {
-                let polled = Pin::new(chunks).poll_next(&mut caller.context());
+            Source::Chunks { pieces, .. } => {
+                let polled = Pin::new(pieces).poll_next(&mut caller.context());
                 polled.map(|piece| piece.map(WatchFrame::from))
             }
-            Source::Nothing => Poll::Ready(None),
+            Source::Nothing(_) => Poll::Ready(None),
         }
     }
 }
@@ -64,6 +68,10 @@ pub(super) struct Shared {
     /// nobody keeps more than a byte: what one holds another may need, as a connection's streams
     /// share a window, and a client gives nothing back of what it was never sent.
     pub(super) is_window_short: Cell<bool>,
+    /// What the connection may hold.
+    pub(super) standing: Rc<Standing>,
+    /// Watches that wait until the connection holds less.
+    pub(super) withheld: RefCell<Vec<u32>>,
 }
 
 /// What became of a stream's turn.
@@ -99,6 +107,10 @@ pub(super) struct Outbound {
     /// Whether h2 holds the waker for the news that the client has reset the stream. It forgets
     /// it whenever it gives window.
     awaits_reset: bool,
+    /// The rest of a watch's frame; in a box, as few ever have one.
+    held: Option<Box<Held>>,
+    /// Whether it waits until the connection holds less.
+    withheld: bool,
     signal: Arc<StreamSignal>,
     waker: Waker,
 }
@@ -122,6 +134,8 @@ impl Outbound {
             room: 0,
             moved: true,
             awaits_reset: false,
+            held: None,
+            withheld: false,
             waker: Waker::from(Arc::clone(&signal)),
             signal,
         }
@@ -159,6 +173,22 @@ impl Outbound {
         self.stalled
     }
 
+    /// Ends a watch whose access is revoked, and answers whether it is one. Its end needs no
+    /// window, unless it has to come behind a frame that does.
+    pub(super) fn end_if_revoked(&mut self) -> bool {
+        let is_revoked = match &self.source {
+            Source::Watch(watch) => watch.access().is_revoked(),
+            Source::Chunks { .. } | Source::Nothing(_) => false,
+        };
+        if is_revoked && self.pending.is_empty() {
+            // The client may have gone in this very moment.
+            let _ = self.stream.send_data(Bytes::new(), true);
+        } else if is_revoked {
+            self.reset();
+        }
+        is_revoked
+    }
+
     /// Ends the stream before its body is out.
     pub(super) fn reset(&mut self) {
         self.stream.send_reset(Reason::CANCEL);
@@ -182,6 +212,9 @@ impl Outbound {
             }
             if rests {
                 break self.wait_for_reset();
+            }
+            if self.is_withheld(shared) {
+                break Turn::Waits;
             }
             let caller = Caller::listed(&shared.ready, self.index, &self.waker);
             match self.source.poll_next(&caller) {
@@ -274,11 +307,54 @@ impl Outbound {
         if !self.pending.is_empty() && self.pending.len() <= REST_COPIED_BYTES {
             self.pending = Bytes::copy_from_slice(&self.pending);
         }
-        let last = matches!(self.source, Source::Nothing) && self.pending.is_empty();
+        let last = match &mut self.source {
+            Source::Nothing(held) => {
+                held.set(self.pending.len());
+                self.pending.is_empty()
+            }
+            Source::Watch(_) => {
+                self.hold_rest(shared);
+                false
+            }
+            Source::Chunks { .. } => false,
+        };
         match self.stream.send_data(part, last) {
             Ok(()) if last => Err(Turn::Ended),
             Ok(()) => Ok(()),
             Err(_) => Err(Turn::Ended),
+        }
+    }
+
+    /// Whether a watch has to wait until its connection holds less: what its client has no room
+    /// for would be held, too.
+    fn is_withheld(&mut self, shared: &Shared) -> bool {
+        if !self.is_watch() || shared.standing.may_answer() {
+            return false;
+        }
+        self.reserve(JOINED_BYTES);
+        if self.room >= JOINED_BYTES {
+            return false;
+        }
+        self.reserve(self.room.min(1));
+        if !std::mem::replace(&mut self.withheld, true) {
+            shared.withheld.borrow_mut().push(self.index);
+        }
+        true
+    }
+
+    /// The connection holds less now.
+    pub(super) fn go_on(&mut self) {
+        self.withheld = false;
+    }
+
+    /// Takes note of what is left of a watch's frame.
+    fn hold_rest(&mut self, shared: &Shared) {
+        let rest = self.pending.len();
+        match &mut self.held {
+            None if rest == 0 => {}
+            None => self.held = Some(Box::new(shared.standing.hold_answer(rest))),
+            Some(_) if rest == 0 => self.held = None,
+            Some(held) => held.set(rest),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::rc::Rc;
 use std::task::Poll;
 
 use bytes::Bytes;
@@ -10,11 +11,16 @@ use http::header::{CONNECTION, CONTENT_LENGTH, DATE, HeaderValue, TRANSFER_ENCOD
 use http::{Method, Request, Response};
 
 use super::outbound::Source;
-use crate::server::body::{ConnectionFacts, HttpService, RequestBody, ResponseBody};
+use crate::server::body::{self, ConnectionFacts, HttpService, RequestBody, ResponseBody};
 use crate::server::listener::http_date::HttpDate;
+use crate::server::standing::{Held, Standing};
 
-/// Bodies up to this size are handed to h2 whole and forgotten.
+/// Bodies up to this size are handed to h2 whole and forgotten, where the client has room for them.
 const FORGOTTEN_BYTES_MAX: usize = 64 * 1024;
+
+/// What a body that is made piece by piece may hold: a piece that did not fit, and what the next
+/// ones are made of.
+const CHUNKS_HELD_BYTES: usize = 64 * 1024;
 
 /// An answer and where it goes.
 pub(super) struct Reply {
@@ -29,7 +35,9 @@ pub(super) async fn answer<S: HttpService>(
     facts: ConnectionFacts,
     mut request: Request<RequestBody>,
     mut respond: SendResponse<Bytes>,
+    held: Held,
 ) -> Option<Reply> {
+    let _held = held;
     let bodiless = request.method() == Method::HEAD;
     request.extensions_mut().insert(facts);
     let mut answering = pin!(service.call(request));
@@ -47,22 +55,58 @@ pub(super) async fn answer<S: HttpService>(
     })
 }
 
+/// What is said to a client that is one too many, before its connection is closed.
+pub(super) fn no_room(respond: SendResponse<Bytes>) -> Reply {
+    Reply {
+        respond,
+        response: body::no_room(),
+        bodiless: false,
+    }
+}
+
+/// Bytes that a request holds until it is answered, but for its body.
+pub(super) fn request_bytes<B>(request: &Request<B>) -> usize {
+    let path = request.uri().path_and_query();
+    let path = path.map_or(0, |path| path.as_str().len());
+    let headers = request.headers().iter();
+    let headers = headers.map(|(name, value)| name.as_str().len() + value.len() + HEADER_BYTES);
+    REQUEST_BYTES + path + headers.sum::<usize>()
+}
+
 /// A response that has started.
 pub(super) struct Started {
     /// What remains to be sent.
     pub(super) body: Option<(h2::SendStream<Bytes>, Source, Bytes)>,
+    /// Bytes that were handed to h2.
+    pub(super) sent: usize,
     /// Whether the service wants the connection closed after this (API-282).
     pub(super) close: bool,
-    /// Whether a body that is sent already has to wait for window.
+    /// Whether the body has to wait for window.
     pub(super) is_window_short: bool,
 }
 
+/// About what a request takes that has nothing in it, and each of its headers beside its text.
+const REQUEST_BYTES: usize = 1024;
+const HEADER_BYTES: usize = 96;
+
+/// About what a response's headers take.
+const HEAD_BYTES: usize = 256;
+
 impl Reply {
-    /// Sends the head, and a short body with it.
+    /// Bytes that it holds until it is sent.
+    pub(super) fn held_bytes(&self) -> usize {
+        HEAD_BYTES + held_bytes(self.response.body())
+    }
+
+    /// Sends the head, and a short body with it if the client has room for it.
     ///
     /// # Errors
     /// The client has gone.
-    pub(super) fn start(mut self, date: &HttpDate) -> Result<Started, h2::Error> {
+    pub(super) fn start(
+        mut self,
+        date: &HttpDate,
+        standing: &Rc<Standing>,
+    ) -> Result<Started, h2::Error> {
         let (mut parts, body) = self.response.into_parts();
         let close = says_close(parts.headers.get(CONNECTION));
         // HTTP/2 knows no such headers; h2 would refuse the response.
@@ -89,24 +133,47 @@ impl Reply {
             .respond
             .send_response(Response::from_parts(parts, ()), whole)?;
         let mut is_window_short = false;
+        let mut sent = HEAD_BYTES;
         let body = match body {
             _ if whole => None,
             ResponseBody::Empty => None,
             ResponseBody::Full(bytes) if bytes.len() <= FORGOTTEN_BYTES_MAX => {
                 stream.reserve_capacity(bytes.len());
                 is_window_short = stream.capacity() < bytes.len();
-                stream.send_data(bytes, true)?;
-                None
+                if is_window_short {
+                    let held = standing.hold_answer(bytes.len());
+                    Some((stream, Source::Nothing(held), bytes))
+                } else {
+                    sent += bytes.len();
+                    stream.send_data(bytes, true)?;
+                    None
+                }
             }
-            ResponseBody::Full(bytes) => Some((stream, Source::Nothing, bytes)),
-            ResponseBody::Chunks(chunks) => Some((stream, Source::Chunks(chunks), Bytes::new())),
+            ResponseBody::Full(bytes) => {
+                let held = standing.hold_answer(bytes.len());
+                Some((stream, Source::Nothing(held), bytes))
+            }
+            ResponseBody::Chunks(pieces) => {
+                let _held = standing.hold_answer(CHUNKS_HELD_BYTES);
+                Some((stream, Source::Chunks { pieces, _held }, Bytes::new()))
+            }
             ResponseBody::Watch(watch) => Some((stream, Source::Watch(watch), Bytes::new())),
         };
         Ok(Started {
             body,
+            sent,
             close,
             is_window_short,
         })
+    }
+}
+
+/// Bytes that a body holds for as long as its client does not take it.
+fn held_bytes(body: &ResponseBody) -> usize {
+    match body {
+        ResponseBody::Full(bytes) => bytes.len(),
+        ResponseBody::Chunks(_) => CHUNKS_HELD_BYTES,
+        ResponseBody::Empty | ResponseBody::Watch(_) => 0,
     }
 }
 

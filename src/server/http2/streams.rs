@@ -1,7 +1,8 @@
 //! The response bodies of one connection, and whose turn it is.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use actors::dispatcher::ReadyList;
@@ -10,13 +11,14 @@ use h2::SendStream;
 
 use super::outbound::{Outbound, Sent, Shared, Source, Turn};
 use super::signals::Signals;
+use crate::server::standing::Standing;
 
 /// Most bytes a stream may send before the others have their turn.
 const STREAM_TURN_BYTES: usize = 64 * 1024;
 
 /// Most bytes sent before h2 and the socket are polled, and after so many the thread's other
 /// connections.
-const ROUND_BYTES: usize = 256 * 1024;
+pub(super) const ROUND_BYTES: usize = 256 * 1024;
 
 /// Bodies by index; indexes are used again.
 pub(super) struct Streams {
@@ -30,9 +32,11 @@ pub(super) struct Streams {
 
 impl Streams {
     /// No bodies yet.
-    pub(super) fn new(signals: &Arc<Signals>) -> Streams {
+    pub(super) fn new(signals: &Arc<Signals>, standing: &Rc<Standing>) -> Streams {
         Streams {
             shared: Shared {
+                standing: Rc::clone(standing),
+                withheld: RefCell::default(),
                 signals: Arc::clone(signals),
                 ready: ReadyList::new(signals.request_waker()),
                 is_window_short: Cell::new(false),
@@ -122,6 +126,15 @@ impl Streams {
             }
         }
         self.shared.ready.take(&mut self.turns);
+        let mut withheld = self.shared.withheld.borrow_mut();
+        if !withheld.is_empty() && self.shared.standing.may_answer() {
+            for index in withheld.drain(..) {
+                if let Some(Some(outbound)) = self.slots.get_mut(index as usize) {
+                    outbound.go_on();
+                }
+                self.turns.push_back(index);
+            }
+        }
     }
 
     fn remove(&mut self, index: u32) {
@@ -133,6 +146,17 @@ impl Streams {
         if self.is_empty() {
             self.slots = Vec::new();
             self.free = Vec::new();
+        }
+    }
+
+    /// Ends the watches whose access is revoked, those that wait for their client, too.
+    pub(super) fn end_revoked(&mut self) {
+        for index in 0..self.slots.len() {
+            if let Some(Some(outbound)) = self.slots.get_mut(index)
+                && outbound.end_if_revoked()
+            {
+                self.remove(index as u32);
+            }
         }
     }
 

@@ -100,6 +100,11 @@ impl Unread {
         }
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.bodies.len() + self.dropped.borrow().len()
+    }
+
     /// Takes in what is there.
     pub(super) fn take_in(&mut self, context: &mut Context<'_>) {
         let dropped = self.dropped.borrow_mut().drain(..).collect::<Vec<_>>();

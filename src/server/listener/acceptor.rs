@@ -3,12 +3,12 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use metrics::{Counter, Gauge};
+use metrics::Counter;
 use tokio::sync::mpsc;
 
+use super::slots::{Slot, Slots};
 use super::thread::Load;
 use crate::server::limits::Limits;
 
@@ -23,6 +23,7 @@ pub(super) struct Arrival {
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
     pub(super) seat: Seated,
+    pub(super) slot: Slot,
 }
 
 /// A thread as the acceptor knows it.
@@ -31,51 +32,34 @@ pub(super) struct Seat {
     pub(super) load: Arc<Load>,
 }
 
-/// Counts a connection for as long as it lasts.
-pub(super) struct Seated {
-    load: Arc<Load>,
-    open: Arc<Open>,
-}
+/// Counts a connection of a thread for as long as it lasts.
+pub(super) struct Seated(Arc<Load>);
 
 impl Drop for Seated {
     fn drop(&mut self) {
-        self.load.disconnect();
-        self.open.count.fetch_sub(1, Ordering::Relaxed);
-        self.open.gauge.decrement(1);
+        self.0.disconnect();
     }
-}
-
-struct Open {
-    count: AtomicUsize,
-    gauge: Gauge,
 }
 
 /// Accepts connections and gives each to the thread that has least to do.
 pub(super) struct Acceptor {
     connections_max: usize,
     seats: Vec<Seat>,
-    open: Arc<Open>,
+    slots: Arc<Slots>,
     refused: Counter,
     complained: Option<Instant>,
 }
 
 impl Acceptor {
     pub(super) fn new(limits: &Limits, seats: Vec<Seat>) -> Acceptor {
-        metrics::describe_gauge!(
-            "taffrail_connections",
-            "Connections open on the secure port."
-        );
         metrics::describe_counter!(
             "taffrail_connections_refused_total",
-            "Connections closed as they came because max-connections were open."
+            "Connections closed because max-connections were open and authenticated."
         );
         Acceptor {
             connections_max: limits.connections,
             seats,
-            open: Arc::new(Open {
-                count: AtomicUsize::new(0),
-                gauge: metrics::gauge!("taffrail_connections"),
-            }),
+            slots: Slots::new(limits),
             refused: metrics::counter!("taffrail_connections_refused_total"),
             complained: None,
         }
@@ -93,7 +77,7 @@ impl Acceptor {
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => match stream.into_std() {
-                    Ok(stream) => self.seat(stream, peer),
+                    Ok(stream) => self.seat(stream, peer).await,
                     Err(error) => self.complain(&format!("a connection can't be served: {error}")),
                 },
                 Err(error) => self.rest_after(error).await,
@@ -114,36 +98,30 @@ impl Acceptor {
         }
     }
 
-    /// Finds a thread for a connection. With too many open it is closed at once: a client that
-    /// hears no sooner fails no later.
-    fn seat(&mut self, stream: TcpStream, peer: SocketAddr) {
-        if self.open.count.load(Ordering::Relaxed) >= self.connections_max {
+    /// Finds a slot and a thread for a connection. Without a slot it is closed at once: a client
+    /// that hears no sooner fails no later. Where the threads are busy it waits, and those behind
+    /// it wait in the backlog.
+    async fn seat(&mut self, stream: TcpStream, peer: SocketAddr) {
+        let Some(slot) = self.slots.admit(peer.ip()) else {
             self.refused.increment(1);
             let most = self.connections_max;
             self.complain(&format!(
                 "connections are closed as they come: max-connections={most} are open"
             ));
             return;
-        }
+        };
         let Some(seat) = self.seats.iter().min_by_key(|seat| seat.load.get()) else {
             return;
         };
         seat.load.connect();
-        self.open.count.fetch_add(1, Ordering::Relaxed);
-        self.open.gauge.increment(1);
-        let seated = Seated {
-            load: Arc::clone(&seat.load),
-            open: Arc::clone(&self.open),
-        };
         let arrival = Arrival {
             stream,
             peer,
-            seat: seated,
+            seat: Seated(Arc::clone(&seat.load)),
+            slot,
         };
-        if seat.arrivals.try_send(arrival).is_err() {
-            self.refused.increment(1);
-            self.complain("connections are closed as they come: the HTTP threads are overloaded");
-        }
+        // It fails only when the thread is gone, with the daemon.
+        let _ = seat.arrivals.send(arrival).await;
     }
 
     fn complain(&mut self, complaint: &str) {

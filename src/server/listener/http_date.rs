@@ -6,6 +6,8 @@ use http::HeaderValue;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
 
+use crate::clock;
+
 /// The date of one thread.
 #[derive(Debug, Default)]
 pub(in crate::server) struct HttpDate {
@@ -15,7 +17,7 @@ pub(in crate::server) struct HttpDate {
 impl HttpDate {
     /// The date now.
     pub(in crate::server) fn now(&self) -> HeaderValue {
-        self.at(Timestamp::now())
+        self.at(clock::now())
     }
 
     fn at(&self, time: Timestamp) -> HeaderValue {
@@ -52,5 +54,14 @@ mod tests {
         assert_eq!(at(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(at(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(at(784_111_778), "Sun, 06 Nov 1994 08:49:38 GMT");
+    }
+
+    #[test]
+    fn a_date_follows_a_clock_that_is_set_back_and_is_there_at_the_ends_of_time() {
+        let date = HttpDate::default();
+        let late = date.at(Timestamp::MAX);
+        assert!(late.to_str().unwrap().contains(" Dec 9999 "), "{late:?}");
+        let early = date.at(Timestamp::UNIX_EPOCH);
+        assert_eq!(early, "Thu, 01 Jan 1970 00:00:00 GMT");
     }
 }

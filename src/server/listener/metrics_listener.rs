@@ -1,5 +1,6 @@
 //! Plain HTTP for scrapers: `/metrics` and nothing else.
 
+use std::cell::Cell;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -7,18 +8,21 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
-use tokio::sync::Semaphore;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use tokio::task::JoinHandle;
 
 use super::socket::{self, BindError};
-use super::thread::{HttpThread, Load};
+use super::thread::HttpThread;
 use crate::server::body::{ConnectionFacts, HttpService, RequestBody, ResponseBody};
 use crate::server::http1;
 use crate::server::limits::Limits;
 
-/// Scrapers at a time; more wait in the backlog.
+/// Connections at a time. Whoever comes is served, in the place of another if need be: there are a
+/// few scrapers at most, and they come again.
 const CONNECTIONS_MAX: usize = 32;
+
+/// Bytes of a request's header; that of a scraper takes some hundred.
+const HEADER_BYTES: u32 = 16 << 10;
 
 /// How long accepting rests after an error.
 const REST: Duration = Duration::from_millis(100);
@@ -63,12 +67,13 @@ async fn run(listener: TcpListener, render: Rc<dyn Fn() -> String>) {
             return;
         }
     };
-    let thread = HttpThread::new(Arc::new(Limits::default()), Arc::new(Load::default()));
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let limits = Limits {
+        header_bytes: HEADER_BYTES,
+        ..Limits::default()
+    };
+    let thread = HttpThread::new(Arc::new(limits), Arc::default(), Arc::default());
+    let mut open = Vec::new();
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-            return;
-        };
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -78,22 +83,54 @@ async fn run(listener: TcpListener, render: Rc<dyn Fn() -> String>) {
             }
         };
         let facts = ConnectionFacts { peer, http2: false };
-        let service = Metrics(Rc::clone(&render));
+        let has_asked = Rc::new(Cell::new(false));
+        let service = Metrics {
+            render: Rc::clone(&render),
+            has_asked: Rc::clone(&has_asked),
+        };
         let thread = thread.clone();
-        actix_rt::spawn(async move {
-            let _place = place;
-            if let Err(error) = http1::serve(stream, facts, service, thread).await {
+        make_room(&mut open);
+        let task = actix_rt::spawn(async move {
+            let standing = thread.standing(None);
+            if let Err(error) = http1::serve(stream, facts, &standing, service, thread).await {
                 tracing::debug!(%peer, %error, "a metrics connection broke");
             }
         });
+        open.push(Open { task, has_asked });
+    }
+}
+
+/// A connection, the oldest first among others.
+struct Open {
+    task: JoinHandle<()>,
+    /// Whether a whole request has come by it.
+    has_asked: Rc<Cell<bool>>,
+}
+
+/// Closes a connection if there is no room for another: the oldest that has not asked for anything
+/// yet, or the oldest.
+fn make_room(open: &mut Vec<Open>) {
+    open.retain(|one| !one.task.is_finished());
+    if open.len() >= CONNECTIONS_MAX {
+        let silent = open.iter().position(|one| !one.has_asked.get());
+        open.remove(silent.unwrap_or(0)).task.abort();
     }
 }
 
 #[derive(Clone)]
-struct Metrics(Rc<dyn Fn() -> String>);
+struct Metrics {
+    render: Rc<dyn Fn() -> String>,
+    has_asked: Rc<Cell<bool>>,
+}
 
 impl HttpService for Metrics {
+    /// Everybody is alike.
+    fn recognises(&self, _: &HeaderMap) -> bool {
+        false
+    }
+
     async fn call(&self, request: Request<RequestBody>) -> Response<ResponseBody> {
+        self.has_asked.set(true);
         let mut response = Response::new(ResponseBody::Empty);
         if request.uri().path() != "/metrics" {
             *response.status_mut() = StatusCode::NOT_FOUND;
@@ -104,7 +141,7 @@ impl HttpService for Metrics {
         } else {
             let kind = HeaderValue::from_static(CONTENT_TYPE_METRICS);
             response.headers_mut().insert(CONTENT_TYPE, kind);
-            *response.body_mut() = ResponseBody::Full(Bytes::from((self.0)()));
+            *response.body_mut() = ResponseBody::Full(Bytes::from((self.render)()));
         }
         response
     }

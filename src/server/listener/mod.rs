@@ -11,6 +11,7 @@ pub(in crate::server) mod http_date;
 mod metrics_listener;
 mod open_files;
 mod single_write;
+pub(in crate::server) mod slots;
 mod socket;
 pub(in crate::server) mod thread;
 mod worker;
@@ -18,6 +19,7 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +29,7 @@ use tokio::task::JoinHandle;
 
 use super::body::HttpService;
 use super::limits::Limits;
+use super::standing::HeldInAll;
 use crate::config::{Config, ConnectionLimit};
 
 pub use metrics_listener::MetricsListener;
@@ -89,30 +92,34 @@ impl Server {
     /// Serves. `make_service` is called once on each HTTP thread, with the thread's number.
     ///
     /// Must be called within an actix system; the calling thread accepts.
-    pub fn serve<S, M>(self, tls: Arc<rustls::ServerConfig>, make_service: M) -> Running
+    ///
+    /// # Errors
+    /// When the system has no threads to give.
+    pub fn serve<S, M>(self, tls: Arc<rustls::ServerConfig>, make_service: M) -> io::Result<Running>
     where
         S: HttpService,
         M: Fn(usize) -> S + Clone + Send + 'static,
     {
         let limits = Arc::new(self.limits);
+        let held = Arc::new(HeldInAll::default());
         let mut workers = Vec::with_capacity(self.threads);
         let mut arbiters = Vec::with_capacity(self.threads);
         let mut seats = Vec::with_capacity(self.threads);
         for number in 0..self.threads {
-            let arbiter = Arbiter::new();
-            let (worker, seat) = Worker::new(Arc::clone(&limits), Arc::clone(&tls));
+            let arbiter = Arbiter::try_new()?;
+            let (worker, seat) = Worker::new(&limits, &held, Arc::clone(&tls));
             let drained = worker.start(&arbiter, number, make_service.clone());
             workers.push(drained);
             arbiters.push(arbiter);
             seats.push(seat);
         }
         let acceptor = Acceptor::new(&limits, seats);
-        Running {
+        Ok(Running {
             address: self.address,
             accepting: actix_rt::spawn(acceptor.run(self.listener)),
             workers,
             arbiters,
-        }
+        })
     }
 }
 

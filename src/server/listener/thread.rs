@@ -10,8 +10,10 @@ use metrics::Counter;
 use tokio::sync::Notify;
 
 use super::http_date::HttpDate;
+use super::slots::Slot;
 use crate::server::gather::BufferPool;
 use crate::server::limits::Limits;
+use crate::server::standing::{HeldInAll, Standing};
 
 /// How much one thread has to do, as the acceptor sees it: connections and the watches on them.
 #[derive(Debug, Default)]
@@ -42,6 +44,8 @@ impl Load {
 /// Counters that are looked up once a thread, not once a delivery.
 pub(in crate::server) struct Counters {
     watch_frames: Counter,
+    refused_requests: Counter,
+    floods: Counter,
 }
 
 impl Counters {
@@ -50,9 +54,30 @@ impl Counters {
             "taffrail_watch_frames_sent_total",
             "Watch events, bookmarks included, handed to HTTP/2 streams and HTTP/1.1 connections."
         );
+        metrics::describe_counter!(
+            "taffrail_http2_requests_refused_total",
+            "Requests refused unread because their connection had too many that wait, or too many \
+             answers that its client did not take."
+        );
+        metrics::describe_counter!(
+            "taffrail_http2_floods_total",
+            "HTTP/2 connections closed because of a flood of frames that carry nothing."
+        );
         Counters {
+            refused_requests: metrics::counter!("taffrail_http2_requests_refused_total"),
+            floods: metrics::counter!("taffrail_http2_floods_total"),
             watch_frames: metrics::counter!("taffrail_watch_frames_sent_total"),
         }
+    }
+
+    /// Counts a request for which its connection had no room.
+    pub(in crate::server) fn refused_request(&self) {
+        self.refused_requests.increment(1);
+    }
+
+    /// Counts a connection that was closed for a flood.
+    pub(in crate::server) fn flooded(&self) {
+        self.floods.increment(1);
     }
 
     /// Counts the watch frames of a batch.
@@ -72,10 +97,13 @@ pub(in crate::server) struct HttpThread {
 struct Shared {
     limits: Arc<Limits>,
     load: Arc<Load>,
+    held: Arc<HeldInAll>,
     buffers: BufferPool,
     date: HttpDate,
     counters: Counters,
     draining: Cell<bool>,
+    /// How often accesses were revoked.
+    revocations: Cell<u32>,
     members: RefCell<Members>,
     empty: Notify,
 }
@@ -94,15 +122,21 @@ impl Members {
 }
 
 impl HttpThread {
-    pub(in crate::server) fn new(limits: Arc<Limits>, load: Arc<Load>) -> HttpThread {
+    pub(in crate::server) fn new(
+        limits: Arc<Limits>,
+        load: Arc<Load>,
+        held: Arc<HeldInAll>,
+    ) -> HttpThread {
         HttpThread {
             shared: Rc::new(Shared {
                 limits,
                 load,
+                held,
                 buffers: BufferPool::default(),
                 date: HttpDate::default(),
                 counters: Counters::new(),
                 draining: Cell::new(false),
+                revocations: Cell::new(0),
                 members: RefCell::default(),
                 empty: Notify::new(),
             }),
@@ -111,6 +145,12 @@ impl HttpThread {
 
     pub(in crate::server) fn limits(&self) -> &Limits {
         &self.shared.limits
+    }
+
+    /// What is thought of a connection as it begins.
+    pub(in crate::server) fn standing(&self, slot: Option<Slot>) -> Rc<Standing> {
+        let shared = &self.shared;
+        Standing::new(slot, Arc::clone(&shared.limits), Arc::clone(&shared.held))
     }
 
     pub(in crate::server) fn buffers(&self) -> &BufferPool {
@@ -135,6 +175,7 @@ impl HttpThread {
         Membership {
             thread: self.clone(),
             index,
+            revocations: self.shared.revocations.get(),
             watches: 0,
         }
     }
@@ -146,6 +187,14 @@ impl HttpThread {
         for waker in members.wakers.iter_mut().filter_map(Option::take) {
             waker.wake();
         }
+    }
+
+    /// Tells every connection to end the watches whose access is revoked.
+    pub(super) fn look_for_revoked(&self) {
+        let revocations = &self.shared.revocations;
+        revocations.set(revocations.get().wrapping_add(1));
+        let members = self.shared.members.borrow();
+        members.wakers.iter().flatten().for_each(Waker::wake_by_ref);
     }
 
     /// Connections there are.
@@ -165,6 +214,7 @@ impl HttpThread {
 pub(in crate::server) struct Membership {
     thread: HttpThread,
     index: usize,
+    revocations: u32,
     watches: usize,
 }
 
@@ -186,6 +236,13 @@ impl Membership {
             }
         }
         shared.draining.get()
+    }
+
+    /// Whether accesses were revoked since this was asked last. The thread wakes the task for it,
+    /// as for a drain.
+    pub(in crate::server) fn has_revocations(&mut self) -> bool {
+        let revocations = self.thread.shared.revocations.get();
+        std::mem::replace(&mut self.revocations, revocations) != revocations
     }
 
     /// Tells the acceptor how many watches the connection carries.
@@ -231,7 +288,10 @@ mod tests {
     fn thread() -> (HttpThread, Arc<Load>) {
         let load = Arc::new(Load::default());
         let limits = Arc::new(Limits::default());
-        (HttpThread::new(limits, Arc::clone(&load)), load)
+        (
+            HttpThread::new(limits, Arc::clone(&load), Arc::default()),
+            load,
+        )
     }
 
     #[test]
@@ -255,6 +315,15 @@ mod tests {
         thread.drain();
         assert!(before.is_draining(&context));
         assert!(thread.join().is_draining(&context));
+    }
+
+    #[test]
+    fn a_revocation_is_heard_of_once_by_those_who_are_there() {
+        let (thread, _) = thread();
+        let mut before = thread.join();
+        thread.look_for_revoked();
+        assert!(before.has_revocations() && !before.has_revocations());
+        assert!(!thread.join().has_revocations());
     }
 
     #[test]

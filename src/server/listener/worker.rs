@@ -1,6 +1,10 @@
 //! One HTTP thread: takes the connections it is given, and sees them off when the daemon stops.
 
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use actix_rt::Arbiter;
 use metrics::Counter;
@@ -14,19 +18,25 @@ use tokio_rustls::server::TlsStream;
 use super::acceptor::{Arrival, Seat, Seated};
 use super::single_write::SingleWrite;
 use super::thread::{HttpThread, Load};
+use crate::clock;
 use crate::server::body::{ConnectionFacts, HttpService};
 use crate::server::limits::Limits;
+use crate::server::standing::{HeldInAll, Standing};
 use crate::server::{http1, http2, tls};
 
-/// Connections on their way to a thread. A thread that lets more than these wait is too busy to
-/// serve them.
-const ARRIVALS_MAX: usize = 1024;
+/// Connections on their way to a thread; more wait in the backlog of the port.
+const ARRIVALS_MAX: usize = 64;
+
+/// Connections that a thread takes over before its others have their turn. So handshakes under way
+/// are done before many more are begun, however many clients come at once.
+const ARRIVALS_PER_TURN: usize = 16;
 
 /// A thread to be.
 pub(super) struct Worker {
     arrivals: mpsc::Receiver<Arrival>,
     load: Arc<Load>,
     limits: Arc<Limits>,
+    held: Arc<HeldInAll>,
     tls: Arc<ServerConfig>,
 }
 
@@ -47,7 +57,11 @@ impl Drained {
 }
 
 impl Worker {
-    pub(super) fn new(limits: Arc<Limits>, tls: Arc<ServerConfig>) -> (Worker, Seat) {
+    pub(super) fn new(
+        limits: &Arc<Limits>,
+        held: &Arc<HeldInAll>,
+        tls: Arc<ServerConfig>,
+    ) -> (Worker, Seat) {
         let (sender, arrivals) = mpsc::channel(ARRIVALS_MAX);
         let load = Arc::new(Load::default());
         let seat = Seat {
@@ -57,7 +71,8 @@ impl Worker {
         let worker = Worker {
             arrivals,
             load,
-            limits,
+            limits: Arc::clone(limits),
+            held: Arc::clone(held),
             tls,
         };
         (worker, seat)
@@ -86,16 +101,30 @@ impl Worker {
     }
 
     async fn run<S: HttpService>(mut self, service: S) {
-        let thread = HttpThread::new(self.limits, self.load);
+        let thread = HttpThread::new(self.limits, self.load, self.held);
         let tls = TlsAcceptor::from(self.tls);
         let failed_handshakes = tls::handshake_errors();
-        while let Some(arrival) = self.arrivals.recv().await {
+        let mut revocations = service.revocations();
+        let mut taken: usize = 0;
+        loop {
+            let arrival = tokio::select! {
+                arrival = self.arrivals.recv() => arrival,
+                Ok(()) = revocations.changed() => {
+                    thread.look_for_revoked();
+                    continue;
+                }
+            };
+            let Some(arrival) = arrival else { break };
             let connection = Connection {
                 tls: tls.clone(),
                 thread: thread.clone(),
                 failed_handshakes: failed_handshakes.clone(),
             };
             actix_rt::spawn(connection.serve(arrival, service.clone()));
+            taken = (taken + 1) % ARRIVALS_PER_TURN;
+            if taken == 0 {
+                tokio::task::yield_now().await;
+            }
         }
         // The acceptor is gone: the daemon stops. Requests that are already here are answered
         // while the watches say goodbye.
@@ -113,9 +142,29 @@ struct Connection {
 
 impl Connection {
     async fn serve<S: HttpService>(self, arrival: Arrival, service: S) {
-        let Arrival { stream, peer, seat } = arrival;
+        let Arrival {
+            stream,
+            peer,
+            seat,
+            slot,
+        } = arrival;
         let _seat: Seated = seat;
-        let stream = match self.shake_hands(stream).await {
+        let standing = self.thread.standing(Some(slot));
+        // Where it stands: moved, it would take its room twice for as long as the connection lives.
+        let served = pin!(self.serve_stream(stream, peer, &standing, service));
+        if standing.keep(served).await.is_none() {
+            tracing::debug!(%peer, "an unauthenticated connection was closed to make room");
+        }
+    }
+
+    async fn serve_stream<S: HttpService>(
+        self,
+        stream: std::net::TcpStream,
+        peer: SocketAddr,
+        standing: &Rc<Standing>,
+        service: S,
+    ) {
+        let stream = match self.shake_hands(stream, standing).await {
             Ok(stream) => stream,
             Err(error) => {
                 self.failed_handshakes.increment(1);
@@ -126,10 +175,10 @@ impl Connection {
         let http2 = stream.get_ref().1.alpn_protocol() == Some(tls::ALPN_HTTP2);
         let facts = ConnectionFacts { peer, http2 };
         let ended = if http2 {
-            let served = http2::serve(stream, facts, service, self.thread).await;
+            let served = http2::serve(stream, facts, standing, service, self.thread).await;
             served.map_err(|error| error.to_string())
         } else {
-            let served = http1::serve(stream, facts, service, self.thread).await;
+            let served = http1::serve(stream, facts, standing, service, self.thread).await;
             served.map_err(|error| error.to_string())
         };
         if let Err(error) = ended {
@@ -140,10 +189,19 @@ impl Connection {
     async fn shake_hands(
         &self,
         stream: std::net::TcpStream,
+        standing: &Standing,
     ) -> Result<TlsStream<SingleWrite<TcpStream>>, String> {
+        // rustls panics at a time that it can't count.
+        clock::check(SystemTime::now()).map_err(|error| error.to_string())?;
         let stream = TcpStream::from_std(stream).map_err(|error| error.to_string())?;
         let limit = self.thread.limits().handshake_timeout;
-        match tokio::time::timeout(limit, self.tls.accept(SingleWrite(stream))).await {
+        let shaking = async {
+            // Nothing is set up for a client that says nothing.
+            stream.readable().await?;
+            standing.begin().await;
+            self.tls.accept(SingleWrite(stream)).await
+        };
+        match tokio::time::timeout(limit, shaking).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err(format!("not done within {limit:?}")),

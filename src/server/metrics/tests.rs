@@ -7,6 +7,7 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 
 use super::*;
 use crate::registry::definitions::core::CONFIGMAPS;
+use crate::server::auth::Access;
 use crate::server::request_info::RequestInfo;
 use crate::storage::{RunningWatch, WatchStream};
 
@@ -122,8 +123,13 @@ fn what_watchers_are_sent_is_added_up_over_threads_me_61() {
         for _ in 0..2 {
             let frames = Frames(vec![Bytes::from(vec![0; 100]), Bytes::from(vec![0; 1500])]);
             let thread = measures.thread();
-            let mut watch =
-                MeteredWatch::new(RunningWatch::other(frames), &thread, &CONFIGMAPS, false);
+            let mut watch = MeteredWatch::new(
+                RunningWatch::other(frames),
+                &thread,
+                &CONFIGMAPS,
+                false,
+                Access::default(),
+            );
             let caller = Caller::task(&Context::from_waker(Waker::noop()));
             while let Poll::Ready(Some(_)) = watch.poll_next(&caller) {}
             std::mem::forget(watch);
@@ -152,7 +158,7 @@ fn a_watch_counts_as_open_until_it_is_dropped_api_52() {
         page(|measures| {
             let thread = measures.thread();
             let frames = RunningWatch::other(Frames(Vec::new()));
-            let watch = MeteredWatch::new(frames, &thread, &CONFIGMAPS, false);
+            let watch = MeteredWatch::new(frames, &thread, &CONFIGMAPS, false, Access::default());
             if dropped {
                 drop(watch);
             } else {
@@ -171,7 +177,13 @@ fn initial_events_are_timed_until_their_bookmark_me_61() {
         let end = br#"{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
         let frames = Frames(vec![Bytes::from_static(end), Bytes::from_static(b"{}")]);
         let thread = measures.thread();
-        let mut watch = MeteredWatch::new(RunningWatch::other(frames), &thread, &CONFIGMAPS, true);
+        let mut watch = MeteredWatch::new(
+            RunningWatch::other(frames),
+            &thread,
+            &CONFIGMAPS,
+            true,
+            Access::default(),
+        );
         let caller = Caller::task(&Context::from_waker(Waker::noop()));
         while let Poll::Ready(Some(_)) = watch.poll_next(&caller) {}
     });

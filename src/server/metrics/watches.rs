@@ -11,6 +11,7 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 use parking_lot::Mutex;
 
 use crate::api::resource::ResourceDefinition;
+use crate::server::auth::{Access, WatchAccess};
 use crate::storage::RunningWatch;
 
 /// Upper bounds of sizes: 1 KiB and seven doublings; one more bucket holds the rest.
@@ -134,6 +135,7 @@ fn write_sizes(page: &mut String, labels: &str, totals: &Totals) {
 pub struct MeteredWatch {
     stream: RunningWatch,
     meter: Arc<WatchMeter>,
+    access: WatchAccess,
     /// There until the bookmark that ends the initial events has been seen.
     initial: Option<Box<Initial>>,
 }
@@ -145,12 +147,13 @@ struct Initial {
 }
 
 impl MeteredWatch {
-    /// Counts a stream; with `times_initial` until its initial events are through, too.
+    /// Counts a stream that was opened with this access, and times its initial events if wanted.
     pub fn new(
         stream: RunningWatch,
         meters: &WatchMeters,
         definition: &'static ResourceDefinition,
         times_initial: bool,
+        access: Access,
     ) -> MeteredWatch {
         let meter = meters.of(definition);
         meter.open.fetch_add(1, Ordering::Relaxed);
@@ -158,8 +161,14 @@ impl MeteredWatch {
         MeteredWatch {
             stream,
             meter,
+            access: WatchAccess::new(access),
             initial: times_initial.then(|| Box::new(Initial { since, definition })),
         }
+    }
+
+    /// The access that it was opened with. Who sends it ends it once that is revoked.
+    pub fn access(&self) -> &Access {
+        self.access.access()
     }
 
     fn look_for_initial_end(&mut self, frame: &[u8]) {
@@ -197,10 +206,20 @@ impl MeteredWatch {
 impl Drop for MeteredWatch {
     fn drop(&mut self) {
         self.meter.open.fetch_sub(1, Ordering::Relaxed);
+        if self.access().is_revoked() {
+            counter!(REVOKED).increment(1);
+        }
     }
 }
 
+const REVOKED: &str = "taffrail_watches_revoked_total";
+
 pub(super) fn describe() {
+    describe_counter!(
+        REVOKED,
+        "Watches ended because their users' tokens or rights were taken away by a reload"
+    );
+    counter!(REVOKED).increment(0);
     describe_gauge!("apiserver_longrunning_requests", "Watches that are open");
     describe_counter!(
         "apiserver_watch_events_total",

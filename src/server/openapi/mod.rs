@@ -29,6 +29,7 @@ use super::respond::{self, Answer, Form};
 use crate::api::options::Query;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
+use crate::clock;
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
@@ -188,7 +189,9 @@ fn preferred(headers: &HeaderMap) -> Option<&'static str> {
 
 /// A date one year ahead in the form of HTTP headers.
 fn in_a_year() -> HeaderValue {
-    let time = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(365 * 24);
+    let now = clock::now();
+    let year = jiff::SignedDuration::from_hours(365 * 24);
+    let time = now.saturating_add(year).unwrap_or(now);
     let text = time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
     HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("0"))
 }

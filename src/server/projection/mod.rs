@@ -7,12 +7,12 @@ use actors::engine::Revision;
 use actors::object::CachedObject;
 use actors::watch::{Projection, WatchEventKind};
 use bytes::Bytes;
-use jiff::Timestamp;
 
 use super::conversion::{self, TableForm};
 use super::negotiation::MetaVersion;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
+use crate::clock;
 
 const END: &[u8] = b"}\n";
 
@@ -197,7 +197,7 @@ impl Projection for TableProjection {
             moved = object.at(revision);
             &moved
         };
-        let now = Timestamp::now();
+        let now = clock::now();
         self.table(beginning(kind), object.revision, first, |frame| {
             self.form.write_row(object, now, frame)
         })

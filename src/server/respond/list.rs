@@ -7,7 +7,6 @@ use bytes::Bytes;
 use futures_util::stream::LocalBoxStream;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
-use jiff::Timestamp;
 use serde_json::Value;
 
 use super::kept::{ItemForm, KeptRuns};
@@ -15,6 +14,7 @@ use super::pieces::{ListWriter, WriteItem};
 use super::{Answer, Form, mark_gzip, packed, text};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
+use crate::clock;
 use crate::server::body::ResponseBody;
 use crate::server::conversion::{self, TableForm};
 use crate::server::gzip;
@@ -165,7 +165,7 @@ fn table(
     };
     let mut opening = Vec::new();
     table.write_opening(&metadata.0, true, &mut opening);
-    let now = Timestamp::now();
+    let now = clock::now();
     let write_row = move |object: &CachedObject, out: &mut Vec<u8>| {
         table.write_row(object, now, out);
     };

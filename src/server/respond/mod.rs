@@ -17,7 +17,6 @@ use http::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::{Response, StatusCode};
-use jiff::Timestamp;
 use metrics::Histogram;
 
 pub use kept::KeptRuns;
@@ -31,6 +30,7 @@ use super::metrics::MeteredWatch;
 use super::negotiation::{Accepted, Conversion, Format, MetaVersion};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
+use crate::clock;
 
 /// An answer on its way to the transport.
 pub type Answer = Response<ResponseBody>;
@@ -160,7 +160,7 @@ fn table_of_one(
         revision => format!(r#""resourceVersion":"{revision}""#),
     };
     table.write_opening(&metadata, true, &mut out);
-    if !table.write_row(object, Timestamp::now(), &mut out) {
+    if !table.write_row(object, clock::now(), &mut out) {
         return Err(Box::new(Status::internal(
             "a stored object can't be shown as a table",
         )));

@@ -2,16 +2,23 @@
 
 use serde_json::Value;
 
+use crate::api::indentation::is_out_of_proportion;
 use crate::server::negotiation::{Accepted, Format};
 
-/// The document in the form that was agreed on.
+/// The document in the form that was agreed on; compact where indentation would make it many times
+/// as long.
 pub(super) fn rendered(mut json: Vec<u8>, accepted: Accepted) -> Vec<u8> {
+    let is_compact = match accepted.format {
+        Format::Json => !accepted.pretty,
+        Format::Yaml => false,
+    };
+    // JSON is YAML, too.
+    if is_compact || is_out_of_proportion(&json) {
+        json.push(b'\n');
+        return json;
+    }
     match accepted.format {
-        Format::Json if accepted.pretty => indented(&json),
-        Format::Json => {
-            json.push(b'\n');
-            json
-        }
+        Format::Json => indented(&json),
         Format::Yaml => yaml(&json),
     }
 }
@@ -94,6 +101,20 @@ mod tests {
     fn compact_json_ends_with_a_newline_api_60() {
         let accepted = Accepted::default();
         assert_eq!(rendered(b"{}".to_vec(), accepted), b"{}\n");
+    }
+
+    #[test]
+    fn a_document_that_indentation_would_blow_up_stays_compact() {
+        let zeros = vec!["0"; 200_000].join(",");
+        let json = format!("{}{zeros}{}", "[".repeat(90), "]".repeat(90)).into_bytes();
+        for (format, pretty) in [(Format::Json, true), (Format::Yaml, false)] {
+            let accepted = Accepted {
+                format,
+                pretty,
+                ..Accepted::default()
+            };
+            assert_eq!(rendered(json.clone(), accepted).len(), json.len() + 1);
+        }
     }
 
     #[test]

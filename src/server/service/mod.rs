@@ -17,16 +17,19 @@ use actors::dispatcher::LocalDispatcher;
 use futures_util::FutureExt;
 use http::header::{CACHE_CONTROL, HeaderValue};
 use http::request::Parts;
-use http::{Method, Request};
-use refusals::{Refused, is_served_to_the_end, not_understood, panicked, shutting_down, too_many};
+use http::{HeaderMap, Method, Request};
+use refusals::{
+    Refused, impersonated, is_served_to_the_end, not_understood, panicked, shutting_down, too_many,
+};
 pub use shared::{Shared, SharedParts};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::auth::User;
+use super::auth::{Authenticated, User};
 use super::body::{HttpService, RequestBody, ResponseBody};
 use super::filters::deadline::{self, Allowed};
 use super::filters::in_flight::Counted;
-use super::filters::{audit_id, authorization, warnings};
+use super::filters::{audit_id, authorization, impersonation, warnings};
 use super::handlers::{self, Exchange};
 use super::health::Root;
 use super::metrics::{RequestLabels, RequestMeters, Running, WatchMeters};
@@ -69,8 +72,16 @@ impl HttpService for Service {
         answer
     }
 
+    fn recognises(&self, headers: &HeaderMap) -> bool {
+        self.thread.shared.authenticator.recognises(headers)
+    }
+
     fn drain(&self) {
         self.thread.dispatcher.drain();
+    }
+
+    fn revocations(&self) -> watch::Receiver<u64> {
+        self.thread.shared.authenticator.revocations()
     }
 }
 
@@ -142,7 +153,9 @@ impl Service {
             return Err(shutting_down(parts).into());
         }
         let allowed = Allowed::of(info, &query)?;
-        let user = self.authenticated(parts)?;
+        let Authenticated { user, access } = self.authenticated(parts)?;
+        impersonation::refuse(&parts.headers, &user)
+            .map_err(|status| impersonated(info, status))?;
         let counted = self.admitted(info, &user)?;
         authorization::authorize(&user, info)?;
         let within = allowed.map_or(deadline::REQUEST, |allowed| allowed.within);
@@ -161,6 +174,7 @@ impl Service {
             headers: &parts.headers,
             query,
             context,
+            access,
         };
         let route = routes::route(&parts.method, info, &shared.catalog)?;
         running.labels = labelled(running.labels, &route, &exchange.query);
@@ -174,13 +188,16 @@ impl Service {
         Ok(self.accounted(answer, running.labels, info, counted))
     }
 
-    fn authenticated(&self, parts: &Parts) -> Result<User, Refused> {
-        let authenticator = &self.thread.shared.authenticator;
-        let authenticated = authenticator.authenticate(&parts.headers);
-        let name = authenticated.as_ref().ok().map(|user| &*user.name);
+    fn authenticated(&self, parts: &Parts) -> Result<Authenticated, Refused> {
+        let shared = &self.thread.shared;
+        let authenticated = shared.authenticator.authenticate(&parts.headers);
+        let name = authenticated.as_ref().ok().map(|known| &*known.user.name);
         self.thread.requests.authenticated(name);
-        let user = authenticated.map_err(|_| Box::new(Status::unauthorized()))?;
-        Ok(user)
+        let known = authenticated.map_err(|refused| {
+            shared.refused_logins.tell(parts, &refused);
+            Box::new(Status::unauthorized())
+        })?;
+        Ok(known)
     }
 
     /// Counts the request against the limits; watches don't count (API-16, API-18). A probe that
@@ -218,10 +235,7 @@ fn manager(parts: &Parts, query: &Query) -> String {
     let agent = agent
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    match query.first("fieldManager") {
-        Some(manager) if !manager.is_empty() => manager.to_owned(),
-        _ => options::default_manager(agent),
-    }
+    options::field_manager(query, agent)
 }
 
 /// Labels of our own paths, and of resources; nothing that a stranger can make up.

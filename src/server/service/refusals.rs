@@ -5,6 +5,7 @@ use http::header::{CONNECTION, HeaderValue, RETRY_AFTER};
 use http::request::Parts;
 
 use crate::api::status::Status;
+use crate::api::truncated::truncated_display;
 use crate::server::body::ConnectionFacts;
 use crate::server::health::Root;
 use crate::server::request_info::{RequestInfo, RequestInfoError};
@@ -50,16 +51,23 @@ impl From<Miss> for Refused {
     }
 }
 
+/// So much of a URL is repeated to whoever sent it.
+const MAX_URL_BYTES: usize = 1024;
+
 /// A URL that can't be parsed (API-3).
 pub(super) fn not_understood(parts: &Parts, error: &RequestInfoError) -> Answer {
+    let said = truncated_display(error, MAX_URL_BYTES);
     match error {
-        RequestInfoError::NoResource(_) => respond::text(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            format!("Internal Server Error: \"{}\": {error}\n", parts.uri),
-        ),
+        RequestInfoError::NoResource(_) => {
+            let uri = truncated_display(&parts.uri, MAX_URL_BYTES);
+            respond::text(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                format!("Internal Server Error: \"{uri}\": {said}\n"),
+            )
+        }
         RequestInfoError::BadEncoding(_) => respond::text(
             StatusCode::BAD_REQUEST,
-            format!("400 Bad Request: {error}\n"),
+            format!("400 Bad Request: {said}\n"),
         ),
     }
 }
@@ -68,6 +76,15 @@ pub(super) fn not_understood(parts: &Parts, error: &RequestInfoError) -> Answer 
 pub(super) fn is_served_to_the_end(info: &RequestInfo) -> bool {
     !info.is_resource
         && (Root::of_path(&info.path).is_some() || info.path.trim_matches('/') == "metrics")
+}
+
+/// A request as somebody else (API-284). Where it asks for no resource it is a text: of refused
+/// discovery, which comes first, client-go shows nothing else.
+pub(super) fn impersonated(info: &RequestInfo, status: Box<Status>) -> Refused {
+    match info.is_resource {
+        true => status.into(),
+        false => respond::text(StatusCode::FORBIDDEN, format!("{}\n", status.message)).into(),
+    }
 }
 
 /// More requests than the limits allow (API-18).

@@ -6,7 +6,8 @@ use actors::supervisor::House;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::registry::Catalog;
-use crate::server::auth::Authenticator;
+use crate::server::auth::{Authenticator, RefusedLogins};
+use crate::server::body_budget::BodyBudget;
 use crate::server::discovery::Discovery;
 use crate::server::filters::in_flight::{InFlight, InFlightLimits};
 use crate::server::health::Health;
@@ -30,7 +31,9 @@ pub struct Shared {
     pub rewriter: Arc<Rewriter>,
     /// What is measured, and its page.
     pub measures: Measures,
+    pub(in crate::server) bodies: BodyBudget,
     pub(in crate::server) heavy: HeavyWork,
+    pub(in crate::server) refused_logins: RefusedLogins,
     pub(in crate::server) in_flight: Arc<InFlight>,
     pub(in crate::server) discovery: Discovery,
     pub(in crate::server) openapi: OpenApi,
@@ -80,7 +83,9 @@ impl Shared {
             health: parts.health,
             house: parts.house,
             rewriter: Arc::new(parts.rewriter),
+            bodies: BodyBudget::default(),
             heavy: parts.heavy,
+            refused_logins: RefusedLogins::default(),
             in_flight,
             kept_runs: Arc::default(),
         }

@@ -11,7 +11,8 @@ use rcgen::{
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::TlsError;
-use crate::server::auth::private_file;
+use crate::clock;
+use crate::files::own;
 
 const CERTIFICATE: &str = "ca.crt";
 const KEY: &str = "ca.key";
@@ -31,9 +32,7 @@ impl Authority {
     pub(super) fn load_or_create(folder: &Path) -> Result<Authority, TlsError> {
         let certificate = folder.join(CERTIFICATE);
         let key = folder.join(KEY);
-        let read =
-            |path: &Path| private_file::read(path).map_err(|error| TlsError::new(path, error));
-        match (read(&certificate)?, read(&key)?) {
+        match (super::kept(&certificate)?, super::kept(&key)?) {
             (Some(certificate_pem), Some(key_pem)) => {
                 Authority::load(&certificate, certificate_pem, &key, &key_pem)
             }
@@ -41,8 +40,8 @@ impl Authority {
             (None, _) => Authority::create(&certificate, &key),
             (Some(_), None) => Err(TlsError::new(
                 &key,
-                "the authority's key is missing; bring it back, or remove ca.crt too for a new \
-                 authority that clients then have to trust",
+                "the authority's key is missing; bring it back, or move ca.crt to another place, \
+                 too, for a new authority that clients then have to trust",
             )),
         }
     }
@@ -51,12 +50,12 @@ impl Authority {
         let refuse = |error: rcgen::Error| TlsError::new(certificate_path, error);
         let key = KeyPair::generate().map_err(refuse)?;
         // A name of its own, so that the authorities of two daemons can be told apart.
-        let common_name = format!("taffrail-ca-{}", Timestamp::now().as_second());
+        let common_name = format!("taffrail-ca-{}", clock::now().as_second());
         let parameters = parameters(&common_name);
         let certificate_pem = parameters.self_signed(&key).map_err(refuse)?.pem();
         let key_pem = key.serialize_pem();
         for (path, text) in [(key_path, &key_pem), (certificate_path, &certificate_pem)] {
-            private_file::write(path, text).map_err(|error| TlsError::new(path, error))?;
+            own::write(path, text.as_bytes()).map_err(|error| TlsError::new(path, error))?;
         }
         Authority::load(certificate_path, certificate_pem, key_path, &key_pem)
     }
@@ -75,11 +74,10 @@ impl Authority {
         if parsed.public_key().subject_public_key.data.as_ref() != key.public_key_raw() {
             return Err(refuse("it does not belong to ca.key"));
         }
-        if !parsed.validity().is_valid() {
-            return Err(refuse(
-                "it has expired; remove the folder for a new authority that clients then have to \
-                 trust",
-            ));
+        let ends = [parsed.validity().not_before, parsed.validity().not_after];
+        let [begin, end] = ends.map(|end| end.timestamp());
+        if let Some(problem) = fault_at(begin, end, clock::now()) {
+            return Err(refuse(&problem));
         }
         let common_name = parsed
             .subject()
@@ -120,13 +118,35 @@ fn parameters(common_name: &str) -> CertificateParams {
         KeyUsagePurpose::CrlSign,
         KeyUsagePurpose::DigitalSignature,
     ];
-    set_validity(&mut parameters, VALID_DAYS);
+    set_validity(&mut parameters, VALID_DAYS, clock::now());
     parameters
 }
 
+/// What is wrong with an authority of this time, in seconds since 1970. Mostly it is the clock.
+fn fault_at(begin: i64, end: i64, now: Timestamp) -> Option<String> {
+    let said = |seconds: i64| match Timestamp::from_second(seconds) {
+        Ok(time) => time.to_string(),
+        Err(_) => format!("{seconds} seconds after 1970"),
+    };
+    let (problem, clock) = match now.as_second() {
+        seconds if seconds < begin => (
+            format!("it is not valid yet, but from {} on", said(begin)),
+            "behind",
+        ),
+        seconds if seconds > end => (format!("it expired at {}", said(end)), "ahead"),
+        _ => return None,
+    };
+    Some(format!(
+        "{problem}, and this machine's clock says {}: if the clock is {clock}, set it and start \
+         again; if it is right, move ca.crt and ca.key to another place for a new authority that \
+         clients then have to trust",
+        said(now.as_second())
+    ))
+}
+
 /// Valid from now on for so many days.
-pub(super) fn set_validity(parameters: &mut CertificateParams, days: i64) {
-    let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+pub(super) fn set_validity(parameters: &mut CertificateParams, days: i64, now: Timestamp) {
+    let today = now.to_zoned(TimeZone::UTC).date();
     let date = |offset: i64| {
         let date = today.saturating_add(jiff::Span::new().days(offset));
         // Months and days of a calendar date always fit.
@@ -138,4 +158,63 @@ pub(super) fn set_validity(parameters: &mut CertificateParams, days: i64) {
     };
     parameters.not_before = date(-BACKDATED_DAYS);
     parameters.not_after = date(days);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_wrong_clock_is_told_from_an_authority_that_has_ended() {
+        let begin = at("2026-01-01T00:00:00Z").as_second();
+        let end = at("2036-01-01T00:00:00Z").as_second();
+        let told = |now: &str| fault_at(begin, end, at(now));
+        assert_eq!(told("2026-01-01T00:00:00Z"), None);
+        assert_eq!(told("2036-01-01T00:00:00Z"), None);
+        for (now, words) in [
+            (
+                "1970-01-01T00:00:09Z",
+                [
+                    "not valid yet, but from 2026-01-01T00:00:00Z",
+                    "if the clock is behind, set it",
+                ],
+            ),
+            (
+                "2036-01-01T00:00:01Z",
+                [
+                    "expired at 2036-01-01T00:00:00Z",
+                    "if the clock is ahead, set it",
+                ],
+            ),
+        ] {
+            let told = told(now).unwrap();
+            let clock = format!("clock says {now}");
+            for word in words
+                .into_iter()
+                .chain([clock.as_str(), "move ca.crt and ca.key"])
+            {
+                assert!(told.contains(word), "{word}: {told}");
+            }
+            assert!(!told.contains("remove"), "{told}");
+        }
+    }
+
+    #[test]
+    fn certificates_can_be_made_at_the_ends_of_time() {
+        let key = KeyPair::generate().unwrap();
+        for now in [Timestamp::UNIX_EPOCH, Timestamp::MAX] {
+            let mut parameters = parameters("test");
+            set_validity(&mut parameters, VALID_DAYS, now);
+            let certificate = parameters.self_signed(&key).unwrap();
+            let (_, parsed) = X509Certificate::from_der(certificate.der()).unwrap();
+            let validity = parsed.validity();
+            let seconds = now.as_second() / 86_400 * 86_400;
+            assert_eq!(validity.not_before.timestamp(), seconds - 86_400);
+            assert!(validity.not_after > validity.not_before);
+        }
+    }
 }

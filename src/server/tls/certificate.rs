@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair,
     KeyUsagePurpose, SanType,
@@ -17,7 +16,8 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::TlsError;
 use super::authority::{Authority, set_validity};
 use super::names::Name;
-use crate::server::auth::private_file;
+use crate::clock;
+use crate::files::own;
 
 const CERTIFICATE: &str = "apiserver.crt";
 const KEY: &str = "apiserver.key";
@@ -43,8 +43,8 @@ pub(super) fn load_or_create(
 ) -> Result<Leaf, TlsError> {
     let path = folder.join(CERTIFICATE);
     let key_path = folder.join(KEY);
-    let certificate_pem = private_file::read(&path).map_err(|e| TlsError::new(&path, e))?;
-    let key_pem = private_file::read(&key_path).map_err(|e| TlsError::new(&key_path, e))?;
+    let certificate_pem = super::kept(&path)?;
+    let key_pem = super::kept(&key_path)?;
     if let (Some(certificate_pem), Some(key_pem)) = (certificate_pem, key_pem) {
         match reason_to_renew(&path, &certificate_pem, &key_pem, authority, names) {
             None => {
@@ -84,14 +84,14 @@ fn create(
     parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     parameters.use_authority_key_identifier_extension = true;
-    set_validity(&mut parameters, VALID_DAYS);
+    set_validity(&mut parameters, VALID_DAYS, clock::now());
     let certificate_pem = parameters
         .signed_by(&key, authority.issuer())
         .map_err(refuse)?
         .pem();
     let key_pem = key.serialize_pem();
     for (path, text) in [(&key_path, &key_pem), (&path, &certificate_pem)] {
-        private_file::write(path, text).map_err(|error| TlsError::new(path, error))?;
+        own::write(path, text.as_bytes()).map_err(|error| TlsError::new(path, error))?;
     }
     Ok(Leaf {
         path,
@@ -122,9 +122,12 @@ fn reason_to_renew(
     if parsed.public_key().subject_public_key.data.as_ref() != key.public_key_raw() {
         return Some("its key is another one's");
     }
-    let end = parsed.validity().not_after.timestamp();
-    if end - Timestamp::now().as_second() < RENEWED_BEFORE_END_SECONDS {
+    let now = clock::now().as_second();
+    if parsed.validity().not_after.timestamp() - now < RENEWED_BEFORE_END_SECONDS {
         return Some("it ends within a year");
+    }
+    if parsed.validity().not_before.timestamp() > now {
+        return Some("it is not valid yet: the clock was ahead when it was made, or is behind");
     }
     if signer(&parsed) != Some(authority.key_identifier()) {
         return Some("another authority signed it");

@@ -18,8 +18,8 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::auth::private_file;
 use crate::config::Config;
+use crate::files::{PrivateDirectory, given, own};
 use authority::Authority;
 
 /// HTTP/2, as ALPN calls it.
@@ -74,7 +74,7 @@ impl Tls {
             });
         }
         let folder = config.data_dir.as_path().join(FOLDER);
-        private_file::create_directory(&folder).map_err(|error| TlsError::new(&folder, error))?;
+        PrivateDirectory::within(&folder).map_err(|error| TlsError::new(&folder, error))?;
         let authority = Authority::load_or_create(&folder)?;
         let names = names::of(config);
         let leaf = certificate::load_or_create(&folder, &authority, &names)?;
@@ -100,7 +100,17 @@ impl Tls {
 }
 
 fn read(path: &Path) -> Result<String, TlsError> {
-    std::fs::read_to_string(path).map_err(|error| TlsError::new(path, error))
+    let file = given::read(path, given::PEM_BYTES_MAX);
+    let text = file.and_then(|file| Ok(file.text()?.to_owned()));
+    text.map_err(|error| TlsError::new(path, error))
+}
+
+/// What a file of the data directory holds; `None` when there is none.
+fn kept(path: &Path) -> Result<Option<String>, TlsError> {
+    // What stands where it would be made anew is refused now, not in a year.
+    let unfinished = own::unfinished(path);
+    own::look(&unfinished).map_err(|error| TlsError::new(&unfinished, error))?;
+    own::read_text(path, given::PEM_BYTES_MAX).map_err(|error| TlsError::new(path, error))
 }
 
 fn server_config(

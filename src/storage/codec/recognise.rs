@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::MediaType;
-use crate::api::decode::{BodyFormat, decode_value};
+use crate::api::decode::decode_stored_yaml;
 
 /// What every value begins with that Kubernetes has stored as protobuf (KV-21).
 const PROTOBUF: &[u8] = b"k8s\0";
@@ -77,9 +77,9 @@ fn read(value: &[u8], form: MediaType) -> Result<Map<String, Value>, String> {
         MediaType::Json => {
             serde_json::from_slice(value).map_err(|error| format!("it is no JSON: {error}"))?
         }
-        MediaType::Yaml => decode_value(value, BodyFormat::Yaml)
-            .map(|(tree, _)| tree)
-            .map_err(|error| format!("it is no YAML: {error}"))?,
+        MediaType::Yaml => {
+            decode_stored_yaml(value).map_err(|error| format!("it is no YAML: {error}"))?
+        }
     };
     match tree {
         Value::Object(members) => Ok(members),

@@ -2,13 +2,20 @@
 
 use serde_json::{Map, Value};
 
-/// The document of these members.
+use crate::api::indentation::is_out_of_proportion;
+
+/// The document of these members; as JSON where indentation would make it many times as long.
 pub(super) fn encode(members: Map<String, Value>) -> Vec<u8> {
     let tree = Value::Object(members);
+    let json = tree.to_string();
+    // JSON is YAML, too.
+    if is_out_of_proportion(json.as_bytes()) {
+        return json.into_bytes();
+    }
     match serde_saphyr::to_string(&tree) {
         Ok(text) => text.into_bytes(),
-        // JSON is YAML, should the writer ever fail.
-        Err(_) => tree.to_string().into_bytes(),
+        // Should the writer ever fail.
+        Err(_) => json.into_bytes(),
     }
 }
 

@@ -40,6 +40,16 @@ pub enum OpenError {
         /// Why.
         source: io::Error,
     },
+    /// The directory holds no store, and it should.
+    #[error(
+        "data directory {} holds no store: see that its volume is mounted, or restore `store` and \
+         `events.redb` from a backup; a start without --require-existing-data makes an empty one",
+        path.display()
+    )]
+    NoStore {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The file can't be read or written.
     #[error("{file} can't be opened: {source}")]
     Io {

@@ -39,6 +39,11 @@ impl Fence {
         *self.access.write() = Access::Read;
     }
 
+    /// Whether the file is the log's and no other database works on it.
+    pub fn is_current(&self) -> bool {
+        *self.access.read() == Access::Full
+    }
+
     /// Whether the file has been opened anew.
     pub fn is_retired(&self) -> bool {
         *self.access.read() == Access::None
@@ -46,15 +51,15 @@ impl Fence {
 }
 
 /// The file behind a database, as far as the fence lets it through.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Fenced {
-    inner: Box<dyn StorageBackend>,
+    inner: Arc<dyn StorageBackend>,
     fence: Arc<Fence>,
 }
 
 impl Fenced {
     /// Puts a fence before a file.
-    pub fn new(inner: Box<dyn StorageBackend>, fence: Arc<Fence>) -> Fenced {
+    pub fn new(inner: Arc<dyn StorageBackend>, fence: Arc<Fence>) -> Fenced {
         Fenced { inner, fence }
     }
 
@@ -131,16 +136,16 @@ mod tests {
     #[test]
     fn a_superseded_file_is_still_read_and_one_opened_anew_is_not() {
         let fence = Arc::new(Fence::default());
-        let file = Fenced::new(Box::new(Zeros), Arc::clone(&fence));
+        let file = Fenced::new(Arc::new(Zeros), Arc::clone(&fence));
         let reads = || file.read(0, &mut [1; 8]).is_ok();
         let writes = || {
             let done = [file.write(0, &[1]), file.set_len(1), file.sync_data()];
             assert!(done.iter().all(|one| one.is_ok() == done[0].is_ok()));
             done[0].is_ok()
         };
-        assert!(reads() && writes() && !fence.is_retired());
+        assert!(reads() && writes() && fence.is_current() && !fence.is_retired());
         fence.supersede();
-        assert!(reads() && !writes() && !fence.is_retired());
+        assert!(reads() && !writes() && !fence.is_current() && !fence.is_retired());
         fence.retire();
         assert!(!reads() && !writes() && fence.is_retired());
     }

@@ -7,6 +7,7 @@
 //! the log must be there too, and must be that store's.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use redb::StorageBackend;
 
@@ -96,6 +97,25 @@ pub fn check_log(disk: &dyn Disk, file: DataFile, name: &StoreName) -> Result<()
         Some(_) => return Ok(()),
     };
     Err(gone(what, name))
+}
+
+/// Sees that a directory without a name holds a store all the same, before anything is made: its
+/// name may not have been written yet.
+///
+/// # Errors
+/// [`OpenError::NoStore`] when it holds none.
+pub fn check_existing(disk: &dyn Disk, directory: &Path) -> Result<(), OpenError> {
+    let is_there = || match disk.length(DataFile::Log)? {
+        None | Some(0) => Ok(false),
+        Some(_) => Ok(!is_unfinished(&*disk.open(DataFile::Log)?)?),
+    };
+    match is_there() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(OpenError::NoStore {
+            path: directory.to_owned(),
+        }),
+        Err::<_, Failure>(failure) => Err(failure.into_open_error(disk.path(DataFile::Log))),
+    }
 }
 
 /// A log that is there and holds nothing of its store.

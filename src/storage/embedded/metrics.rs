@@ -1,6 +1,6 @@
 //! What the embedded engine measures of itself.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use actors::engine::Revision;
 use metrics::{
@@ -23,6 +23,10 @@ const SCRUB_SECONDS: &str = "taffrail_storage_removal_duration_seconds";
 const PROMOTE_SECONDS: &str = "taffrail_storage_file_switch_duration_seconds";
 const LEASES: &str = "taffrail_storage_leases";
 const REOPENED: &str = "taffrail_storage_reopened_total";
+const DAMAGED: &str = "taffrail_storage_damaged_records";
+const VERIFIED_BYTES: &str = "taffrail_storage_verified_bytes_total";
+const PASSES: &str = "taffrail_storage_verification_passes_total";
+const LAST_PASS: &str = "taffrail_storage_verification_last_pass_timestamp_seconds";
 
 /// Tells the recorder what the names mean.
 pub(super) fn describe() {
@@ -76,6 +80,26 @@ pub(super) fn describe() {
         Unit::Count,
         "Times the database was opened again after a failure."
     );
+    describe_verification();
+}
+
+fn describe_verification() {
+    describe_gauge!(
+        DAMAGED,
+        Unit::Count,
+        "Records, or ranges of them, that verification found damaged and not whole since."
+    );
+    describe_counter!(
+        VERIFIED_BYTES,
+        Unit::Bytes,
+        "Bytes of the store that were read again to find damage."
+    );
+    describe_counter!(PASSES, Unit::Count, "Verifications of the whole store.");
+    describe_gauge!(
+        LAST_PASS,
+        Unit::Seconds,
+        "When the whole store was last verified, since 1970."
+    );
 }
 
 pub(super) fn committed(events: usize, orders: usize, took: Duration) {
@@ -109,6 +133,20 @@ pub(super) fn sizes(shared: &Shared) {
     gauge!(LIVE_KEYS).set(totals.live_keys as f64);
     gauge!(RETAINED_BYTES).set(totals.retained_bytes as f64);
     gauge!(FILE_BYTES).set(shared.measure_file() as f64);
+}
+
+pub(super) fn damaged(records: usize) {
+    gauge!(DAMAGED).set(records as f64);
+}
+
+pub(super) fn verified(bytes: u64) {
+    counter!(VERIFIED_BYTES).increment(bytes);
+}
+
+pub(super) fn verified_all() {
+    counter!(PASSES).increment(1);
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    gauge!(LAST_PASS).set(since.unwrap_or_default().as_secs_f64());
 }
 
 pub(super) fn leases(count: usize) {

@@ -21,6 +21,7 @@ mod schema;
 mod shared;
 mod space;
 mod store;
+mod verify;
 mod writer;
 
 use std::sync::Arc;
@@ -96,6 +97,9 @@ impl EmbeddedEngine {
         metrics::describe();
         let file = disk.path(DataFile::Log);
         let expected = identity::read(&*disk)?;
+        if options.must_exist && expected.is_none() {
+            identity::check_existing(&*disk, &options.directory)?;
+        }
         let opened = open_store(&*disk, &options, expected);
         let (store, opened) = opened.map_err(|failure| failure.into_open_error(file))?;
         let store = Arc::new(store);
@@ -119,6 +123,11 @@ impl EmbeddedEngine {
             upkeep: Arc::default(),
             thread: Mutex::new(Some(thread)),
         }))
+    }
+
+    /// How often the whole store has been verified since it was opened.
+    pub fn verifications(&self) -> u64 {
+        self.shared.damage.passes()
     }
 
     /// One step of removing what is compacted and giving its space back; `all` of it, or as much
@@ -402,6 +411,10 @@ impl Engine for EmbeddedEngine {
             return Health::Down("the store is closed".to_owned());
         }
         self.shared.health()
+    }
+
+    fn damage(&self) -> Option<String> {
+        self.shared.damage.summary(&self.shared.file())
     }
 
     fn stats(&self) -> EngineStats {

@@ -48,12 +48,19 @@ pub struct EmbeddedOptions {
     pub scrub_budget: Duration,
     /// How long one step of deleting what outlived its lease may take. Default 2 ms.
     pub expiry_budget: Duration,
+    /// Bytes of the store that are read again and verified in a second, to find damage while it
+    /// serves; 0 for none. Default 0: a daemon has a setting for it.
+    pub verify_bytes_per_second: u64,
+    /// How often verification goes on. Default 1 s, which is what the bytes are counted by.
+    pub verify_pause: Duration,
     /// How long commits with an unknown outcome wait for the database to be reopened, which
     /// tells. Default 2 s.
     pub verdict_wait: Duration,
     /// The longest pause between two attempts to reopen the database after a failure.
     /// Default 1 s.
     pub reopen_pause_max: Duration,
+    /// Whether the directory must hold a store already; else one is made. Default false.
+    pub must_exist: bool,
     /// The clock.
     pub clock: Clock,
     /// What leases go by while the engine runs.
@@ -81,8 +88,11 @@ impl EmbeddedOptions {
             reader_queue_max: 256,
             scrub_budget: Duration::from_millis(2),
             expiry_budget: Duration::from_millis(2),
+            verify_bytes_per_second: 0,
+            verify_pause: Duration::from_secs(1),
             verdict_wait: Duration::from_secs(2),
             reopen_pause_max: Duration::from_secs(1),
+            must_exist: false,
             clock: Arc::new(SystemTime::now),
             uptime: Arc::new(move || started.elapsed()),
         }

@@ -13,6 +13,7 @@ use super::identity::StoreName;
 use super::options::EmbeddedOptions;
 use super::schema::{Meta, Totals};
 use super::store::Store;
+use super::verify::Damage;
 use crate::storage::live::{Positions, Tail};
 
 /// State that is published by the writer and read by everybody.
@@ -27,6 +28,8 @@ pub struct Shared {
     pub positions: Positions,
     /// The feeds.
     pub tail: Arc<Tail>,
+    /// What has been found damaged.
+    pub damage: Damage,
     store: RwLock<Option<Arc<Store>>>,
     health: Mutex<Health>,
     totals: Mutex<Totals>,
@@ -52,6 +55,7 @@ impl Shared {
             name: meta.store,
             positions: Positions::new(totals.revision),
             tail,
+            damage: Damage::default(),
             store: RwLock::new(Some(store)),
             health: Mutex::new(Health::Serving),
             totals: Mutex::new(totals),

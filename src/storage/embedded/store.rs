@@ -9,10 +9,10 @@ use actors::engine::{LeaseId, Revision};
 use parking_lot::RwLock;
 use redb::{
     Database, Durability, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
-    ReadableTableMetadata, WriteTransaction,
+    ReadableTableMetadata, StorageBackend, WriteTransaction,
 };
 
-use super::disk::{DataFile, Disk};
+use super::disk::{DataFile, Disk, FileId};
 use super::error::Failure;
 use super::fence::{Fence, Fenced};
 use super::identity::{self, StoreName};
@@ -26,7 +26,11 @@ const TAIL_RECORDS: u64 = 256;
 /// One opening of a file. After a failure it is retired and another one takes its place.
 pub struct Store {
     database: Database,
+    /// The database's file, to be read past its cache.
+    pages: Fenced,
     fence: Arc<Fence>,
+    /// Which file it is; it stays the same when it is renamed.
+    id: Option<FileId>,
     /// Whether the writer has been told that this database is broken.
     alarmed: AtomicBool,
     /// The file's path, for messages.
@@ -116,6 +120,7 @@ impl Store {
     ) -> Result<Store, Failure> {
         let fence = Arc::new(Fence::default());
         let inner = disk.open(file)?;
+        let id = disk.which(file)?;
         // Also of a file that was there: a rename may have taken place and its sync failed, and
         // what is acknowledged in this file must not go with a power cut that undoes it.
         disk.sync_names()?;
@@ -123,13 +128,15 @@ impl Store {
             tracing::info!(file = %disk.path(file), "the making of the store was cut off: again");
             inner.set_len(0)?;
         }
-        let backend = Fenced::new(inner, Arc::clone(&fence));
+        let pages = Fenced::new(Arc::from(inner), Arc::clone(&fence));
         let database = Database::builder()
             .set_cache_size(cache_bytes)
-            .create_with_backend(backend)?;
+            .create_with_backend(pages.clone())?;
         Ok(Store {
             database,
+            pages,
             fence,
+            id,
             alarmed: AtomicBool::new(false),
             file: RwLock::new(disk.path(file)),
         })
@@ -171,6 +178,16 @@ impl Store {
     /// Notes that the file has another path now.
     pub fn rename(&self, file: String) {
         *self.file.write() = file;
+    }
+
+    /// Which file it is.
+    pub fn id(&self) -> Option<FileId> {
+        self.id
+    }
+
+    /// The file as it is, which may be read.
+    pub fn pages(&self) -> &dyn StorageBackend {
+        &self.pages
     }
 
     /// A snapshot to read from; to be held briefly, as it pins pages.

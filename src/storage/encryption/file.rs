@@ -1,18 +1,14 @@
 //! Reading the configuration file: bounded, and not for everybody's eyes.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
+use crate::files::given;
+
 /// Thousands of keys fit into this; anything larger was given by mistake.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-
-/// What anybody but the owner may read.
-const OTHERS_READ: u32 = 0o044;
 
 /// The file's text, wiped from memory when dropped.
 pub(super) struct Contents {
@@ -20,40 +16,25 @@ pub(super) struct Contents {
     pub(super) text: Zeroizing<String>,
     /// SHA-256 of it, as metrics show it: `sha256:0a1b…` (ME-53).
     pub(super) digest: String,
-    /// The file's mode when others than its owner can read it.
-    pub(super) open_mode: Option<u32>,
+    /// The file's mode when others than its owner can read it, and what to do about it.
+    pub(super) open_mode: Option<(u32, String)>,
 }
 
 /// Reads the file.
 pub(super) fn read(path: &Path) -> Result<Contents, String> {
-    let unreadable = |error: io::Error| format!("it can't be read: {error}");
-    // Asked by name first: opening a pipe would wait for its writer.
-    let metadata = std::fs::metadata(path).map_err(unreadable)?;
-    if !metadata.is_file() {
-        return Err("it is no file".to_owned());
-    }
-    let mode = metadata.permissions().mode() & 0o777;
-    let mut bytes = Zeroizing::new(Vec::with_capacity(
-        metadata.len().min(FILE_BYTES_MAX) as usize
-    ));
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(FILE_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(unreadable)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(format!("it is longer than {FILE_BYTES_MAX} bytes"));
-    }
-    let digest = digest(&bytes);
-    let Ok(text) = std::str::from_utf8(&bytes) else {
-        return Err("it is no text in UTF-8".to_owned());
+    let unusable = |error: std::io::Error| match error.raw_os_error() {
+        Some(_) => format!("it can't be read: {error}"),
+        None => error.to_string(),
     };
+    let file = given::read(path, FILE_BYTES_MAX).map_err(unusable)?;
+    let text = file.text().map_err(unusable)?;
     if text.trim().is_empty() {
         return Err("it is empty".to_owned());
     }
     Ok(Contents {
         text: Zeroizing::new(text.to_owned()),
-        digest,
-        open_mode: (mode & OTHERS_READ != 0).then_some(mode),
+        digest: digest(&file.bytes),
+        open_mode: file.close_to_readers().map(|remedy| (file.mode, remedy)),
     })
 }
 

@@ -186,11 +186,11 @@ fn contents_of(path: &Path) -> Result<Contents, EncryptionError> {
 }
 
 fn rules_of(path: &Path, contents: &Contents) -> Result<Rules, EncryptionError> {
-    if let Some(mode) = contents.open_mode {
+    if let Some((mode, remedy)) = &contents.open_mode {
         tracing::warn!(
             path = %path.display(),
             mode = format!("{mode:04o}"),
-            "others than its owner can read the file of keys; chmod 600 it"
+            "others than its owner can read the file of keys; {remedy}"
         );
     }
     let configuration = Configuration::parse(&contents.text)

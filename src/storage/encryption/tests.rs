@@ -290,7 +290,7 @@ fn a_file_that_can_not_be_used_is_told_in_one_line_sf_32() {
     );
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir(&path).unwrap();
-    assert_eq!(refusal(), "it is no file");
+    assert_eq!(refusal(), "it is a directory and not a regular file");
 }
 
 #[test]

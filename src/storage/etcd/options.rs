@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
+use crate::files::given;
+
 /// Files of the connections' TLS (SF-4).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
@@ -112,9 +114,12 @@ impl TlsFiles {
 }
 
 fn read(flag: &'static str, path: &Path) -> Result<Vec<u8>, ConnectError> {
-    std::fs::read(path).map_err(|error| ConnectError::File {
-        flag,
-        path: path.to_owned(),
-        reason: error.to_string(),
-    })
+    match given::read(path, given::PEM_BYTES_MAX) {
+        Ok(file) => Ok(file.bytes.to_vec()),
+        Err(error) => Err(ConnectError::File {
+            flag,
+            path: path.to_owned(),
+            reason: error.to_string(),
+        }),
+    }
 }

@@ -67,7 +67,11 @@ impl Underlying {
             };
             if let Outcome::Committed(event) = self.outcome("delete", mutation).await? {
                 let revision = event.revision.0;
-                tracing::warn!(%key, revision, "deleted a value that could not be decoded");
+                tracing::warn!(
+                    key = key.to_string(),
+                    revision,
+                    "deleted a value that could not be decoded"
+                );
                 return Ok(true);
             }
         }

@@ -213,15 +213,25 @@ impl Daemon {
     pub async fn count(&self, counter: &str) -> u64 {
         let page = self.client().call(Call::get("/metrics")).await.text();
         let samples = page.lines().filter_map(|line| line.strip_prefix(counter));
+        let samples = samples.filter(|sample| sample.starts_with([' ', '{']));
         let samples = samples.filter_map(|sample| sample.rsplit(' ').next());
         samples.map(|count| count.parse::<u64>().unwrap()).sum()
     }
 
     /// Its resident memory in MiB.
     pub fn resident(&self) -> f64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most that was resident so far, in MiB.
+    pub fn peak(&self) -> f64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, name: &str) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let mut lines = status.lines();
-        let line = lines.find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let line = lines.find_map(|line| line.strip_prefix(name)).unwrap();
         let kib: f64 = line.trim().trim_end_matches(" kB").parse().unwrap();
         kib / 1024.0
     }

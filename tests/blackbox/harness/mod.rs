@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod daemon;
+pub mod frames;
 pub mod kubectl;
 pub mod streams;
 

@@ -44,9 +44,11 @@ impl House {
         let server = Server::bind(&config).unwrap().with_limits(change);
         let watches = Watches::default();
         let for_threads = watches.clone();
-        let running = server.serve(tls.server_config(), move |number| {
-            TestService::new(number, for_threads.clone())
-        });
+        let running = server
+            .serve(tls.server_config(), move |number| {
+                TestService::new(number, for_threads.clone())
+            })
+            .unwrap();
         House {
             address: running.local_address(),
             trust_pem: tls.trust_pem().to_owned(),

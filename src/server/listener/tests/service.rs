@@ -9,10 +9,11 @@ use std::time::Duration;
 use actors::dispatcher::{Caller, WatchFrame};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use parking_lot::Mutex;
 
 use crate::api::samples::CONFIGMAPS;
+use crate::server::auth::Access;
 use crate::server::body::{BodyError, ConnectionFacts, HttpService, RequestBody, ResponseBody};
 use crate::server::metrics::{MeteredWatch, WatchMeters};
 use crate::storage::{RunningWatch, WatchStream};
@@ -140,7 +141,13 @@ impl TestService {
         feed.state.lock().opened += 1;
         let stream = RunningWatch::other(FeedStream(feed));
         let meters = WatchMeters::default();
-        ResponseBody::Watch(MeteredWatch::new(stream, &meters, &CONFIGMAPS, false))
+        ResponseBody::Watch(MeteredWatch::new(
+            stream,
+            &meters,
+            &CONFIGMAPS,
+            false,
+            Access::default(),
+        ))
     }
 }
 
@@ -154,6 +161,11 @@ pub(super) fn chunk(number: usize) -> Bytes {
 }
 
 impl HttpService for TestService {
+    /// Everybody but who says that he is nobody.
+    fn recognises(&self, headers: &HeaderMap) -> bool {
+        !headers.contains_key("x-nobody")
+    }
+
     async fn call(&self, request: Request<RequestBody>) -> Response<ResponseBody> {
         let facts = *request.extensions().get::<ConnectionFacts>().unwrap();
         let path = request.uri().path().to_owned();

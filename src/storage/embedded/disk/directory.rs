@@ -1,9 +1,9 @@
 //! A directory of the real file system.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::File;
+use std::io;
 use std::num::NonZeroU64;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread::Builder;
 
@@ -14,8 +14,12 @@ use rustix::fs::{Advice, FallocateFlags};
 use super::file::LogFile;
 use super::lock::{Lock, LockError};
 use super::privacy::make_private;
-use super::{DataFile, Disk};
+use super::{DataFile, Disk, FileId};
+use crate::files::own;
 use crate::storage::embedded::error::OpenError;
+
+/// Longer than the name of a store, and short enough to be read.
+const IDENTITY_BYTES_MAX: u64 = 4096;
 
 /// The unit of `st_blocks`, whatever the file system's own block is.
 const STAT_BLOCK: u64 = 512;
@@ -28,12 +32,13 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Creates the directory when absent, keeps others out of it (0700) and takes its lock.
+    /// Creates the directory when absent, keeps others out of it (0700), sees that nothing was put
+    /// in the place of a file of its, and takes its lock.
     ///
     /// # Errors
     /// [`OpenError::Held`] when another engine has it, [`OpenError::Shared`] when it is open to
     /// others and holds things of theirs, [`OpenError::Directory`] when it can't be made or
-    /// locked.
+    /// locked or belongs to somebody else, [`OpenError::Io`] for what is in a file's place.
     pub fn open(path: &Path) -> Result<Directory, OpenError> {
         let failed = |source| OpenError::Directory {
             path: path.to_owned(),
@@ -55,16 +60,6 @@ impl Directory {
 
     fn at(&self, file: DataFile) -> PathBuf {
         self.path.join(file.name())
-    }
-
-    fn open_file(&self, file: DataFile) -> io::Result<File> {
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(self.at(file))
     }
 }
 
@@ -97,18 +92,9 @@ fn read_ahead(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a file that is not there a thing to be told, not an error.
-fn or_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
-    match result {
-        Ok(found) => Ok(Some(found)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 impl Disk for Directory {
     fn open(&self, file: DataFile) -> io::Result<Box<dyn StorageBackend>> {
-        let opened = self.open_file(file)?;
+        let opened = own::open(&self.at(file))?;
         // After a failed sync the kernel may keep pages as clean that never reached the disk.
         // Sync what is still dirty, then drop the rest: what is read now is what would be left.
         opened.sync_all()?;
@@ -118,7 +104,15 @@ impl Disk for Directory {
     }
 
     fn length(&self, file: DataFile) -> io::Result<Option<u64>> {
-        or_absent(fs::metadata(self.at(file)).map(|metadata| metadata.len()))
+        Ok(own::look(&self.at(file))?.map(|metadata| metadata.len()))
+    }
+
+    fn which(&self, file: DataFile) -> io::Result<Option<FileId>> {
+        match self.at(file).symlink_metadata() {
+            Ok(metadata) => Ok(Some((metadata.dev(), metadata.ino()))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn sync_names(&self) -> io::Result<()> {
@@ -126,31 +120,20 @@ impl Disk for Directory {
     }
 
     fn identity(&self) -> io::Result<Option<Vec<u8>>> {
-        or_absent(fs::read(self.at(DataFile::Identity)))
+        let bytes = own::read(&self.at(DataFile::Identity), IDENTITY_BYTES_MAX)?;
+        Ok(bytes.map(|bytes| bytes.to_vec()))
     }
 
     fn set_identity(&self, bytes: &[u8]) -> io::Result<()> {
-        let path = self.at(DataFile::Identity);
-        let unfinished = path.with_extension("new");
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&unfinished)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&unfinished, &path)?;
-        self.sync_names()
+        own::write(&self.at(DataFile::Identity), bytes)
     }
 
     fn remove(&self, file: DataFile) -> io::Result<()> {
-        or_absent(fs::remove_file(self.at(file))).map(|_| ())
+        own::remove(&self.at(file))
     }
 
     fn promote(&self) -> io::Result<()> {
-        fs::rename(self.at(DataFile::Rebuilt), self.at(DataFile::Log))?;
-        self.sync_names()
+        own::rename(&self.at(DataFile::Rebuilt), &self.at(DataFile::Log))
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
@@ -159,7 +142,7 @@ impl Disk for Directory {
     }
 
     fn allocated_bytes(&self, file: DataFile) -> io::Result<u64> {
-        let metadata = or_absent(fs::metadata(self.at(file)))?;
+        let metadata = own::look(&self.at(file))?;
         Ok(metadata.map_or(0, |metadata| metadata.blocks() * STAT_BLOCK))
     }
 
@@ -167,7 +150,7 @@ impl Disk for Directory {
         if bytes == 0 {
             return self.remove(DataFile::Ballast);
         }
-        let file = self.open_file(DataFile::Ballast)?;
+        let file = own::open(&self.at(DataFile::Ballast))?;
         let made = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes)
             .map_err(io::Error::from)
             .and_then(|()| file.set_len(bytes));
@@ -188,6 +171,7 @@ impl Disk for Directory {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;

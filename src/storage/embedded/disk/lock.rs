@@ -1,10 +1,15 @@
 //! The lock file: one engine per directory, and a word about who it is.
 
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use crate::clock;
+use crate::files::own;
+
+/// Longer than any holder's lines.
+const TEXT_BYTES_MAX: u64 = 4096;
 
 /// Who holds a directory, as written into its lock file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +28,7 @@ impl Holder {
         Holder {
             pid: std::process::id(),
             host: host.trim().to_owned(),
-            since: jiff::Timestamp::now().strftime("%FT%TZ").to_string(),
+            since: clock::now().strftime("%FT%TZ").to_string(),
         }
     }
 
@@ -77,20 +82,13 @@ pub(super) struct Lock {
 
 impl Lock {
     pub(super) fn take(path: &Path) -> Result<Lock, LockError> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(path)
-            .map_err(LockError::Io)?;
+        let mut file = own::open(path).map_err(LockError::Io)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
                 // Who it is matters less than that there is somebody.
-                let _ = file.read_to_string(&mut text);
+                let _ = file.take(TEXT_BYTES_MAX).read_to_string(&mut text);
                 return Err(LockError::Held(Holder::parse(&text)));
             }
             Err(TryLockError::Error(error)) => return Err(LockError::Io(error)),

@@ -41,6 +41,9 @@ impl DataFile {
     }
 }
 
+/// Which file it is, whatever its name: its device and its inode.
+pub type FileId = (u64, u64);
+
 /// A directory held by one engine.
 pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// Opens a file, creating it when absent. What is read through it from now on is durable:
@@ -57,6 +60,12 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// Any failure of the file system.
     fn length(&self, file: DataFile) -> io::Result<Option<u64>>;
+
+    /// Which file has this name; `None` when none has.
+    ///
+    /// # Errors
+    /// Any failure of the file system.
+    fn which(&self, file: DataFile) -> io::Result<Option<FileId>>;
 
     /// Makes durable which file each name stands for, as no file's own sync does. Whoever opens
     /// a file to promise something on it does this first: an earlier change of names may have

@@ -1,61 +1,61 @@
 //! Keeping others out of the data directory, and leaving a folder alone that is theirs too.
 
-use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
+use crate::files::PrivateDirectory;
+use crate::files::own;
 use crate::storage::embedded::error::OpenError;
 
-/// What a daemon makes in its directory, and what `mkfs` leaves in the root of a volume.
-const OWN: [&str; 9] = [
+/// The files that a daemon makes in its directory.
+const FILES: [&str; 7] = [
     "admin.kubeconfig",
     "admin.token",
     "ballast",
     "events.redb",
     "events.redb.rebuilt",
     "lock",
-    "lost+found",
-    "pki",
     "store",
 ];
-/// What the name of a file in the making ends in.
-const UNFINISHED: &str = ".new";
-/// What anybody but the owner may do.
-const OTHERS: u32 = 0o077;
+/// What else it makes there, and what `mkfs` leaves in the root of a volume.
+const FOLDERS: [&str; 2] = ["lost+found", "pki"];
 
-/// Makes a directory for its owner alone. One that others may enter is closed to them if it holds
-/// nothing that may be theirs.
+/// Makes a directory for its owner alone, who must be the daemon's user. One that others may enter
+/// is closed to them if it holds nothing that may be theirs. What was put in the place of a file is
+/// refused now, not when that file is wanted.
 pub(super) fn make_private(path: &Path) -> Result<(), OpenError> {
     let failed = |source| OpenError::Directory {
         path: path.to_owned(),
         source,
     };
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(failed)?;
-    let mode = fs::metadata(path).map_err(failed)?.permissions().mode();
-    if mode & OTHERS == 0 {
-        return Ok(());
-    }
-    if let Some(entry) = foreign_entry(path).map_err(failed)? {
+    let directory = PrivateDirectory::open(path).map_err(failed)?;
+    if directory.is_open_to_others()
+        && let Some(entry) = foreign_entry(path).map_err(failed)?
+    {
         return Err(OpenError::Shared {
             path: path.to_owned(),
-            mode: mode & 0o7777,
+            mode: directory.mode(),
             entry,
         });
     }
-    fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(failed)
+    directory.close().map_err(failed)?;
+    for file in FILES.map(|name| path.join(name)) {
+        for file in [own::unfinished(&file), file] {
+            own::look(&file).map_err(|source| OpenError::Io {
+                file: file.display().to_string(),
+                source,
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// The name of something that no daemon made.
 fn foreign_entry(path: &Path) -> io::Result<Option<String>> {
-    for entry in fs::read_dir(path)? {
+    for entry in std::fs::read_dir(path)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        let finished = name.strip_suffix(UNFINISHED).unwrap_or(&name);
-        if !OWN.contains(&finished) {
+        let finished = name.strip_suffix(own::UNFINISHED).unwrap_or(&name);
+        if !FILES.contains(&finished) && !FOLDERS.contains(&finished) {
             return Ok(Some(name));
         }
     }
@@ -64,6 +64,9 @@ fn foreign_entry(path: &Path) -> io::Result<Option<String>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn mode(path: &Path) -> u32 {
@@ -86,9 +89,34 @@ mod tests {
         for name in ["lock", "store.new", "lost+found"] {
             fs::write(path.join(name), "").unwrap();
         }
-        open_to_all(&path);
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
         make_private(&path).unwrap();
         assert_eq!(mode(&path), 0o700);
+    }
+
+    #[test]
+    fn a_directory_that_others_can_have_filled_is_refused_and_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("admin.token"), "mine").unwrap();
+        open_to_all(folder.path());
+        let refusal = make_private(folder.path()).unwrap_err().to_string();
+        assert_eq!(mode(folder.path()), 0o1777);
+        for word in ["admin.token", "mode 1777", "chmod 700"] {
+            assert!(refusal.contains(word), "{word}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn what_stands_in_the_place_of_a_file_is_refused_before_that_is_wanted() {
+        for name in FILES {
+            for name in [name.to_owned(), format!("{name}.new")] {
+                let folder = tempfile::tempdir().unwrap();
+                std::os::unix::fs::symlink("elsewhere", folder.path().join(&name)).unwrap();
+                let refusal = make_private(folder.path()).unwrap_err().to_string();
+                let place = format!("{name} can't be opened: it is a symbolic link");
+                assert!(refusal.contains(&place), "{refusal}");
+            }
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ use tokio::sync::{Semaphore, oneshot};
 use super::error::Failure;
 use super::shared::Shared;
 use super::store::Store;
+use super::verify::Verifier;
 
 pub use history::{horizon, read_history};
 pub use range::{Counts, read_range};
@@ -36,6 +37,8 @@ pub struct Readers {
     shared: Arc<Shared>,
     alarm: Alarm,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Reads, too, though nobody asks it to.
+    verifier: Mutex<Option<Verifier>>,
 }
 
 impl Readers {
@@ -54,7 +57,9 @@ impl Readers {
                 .spawn(move || receiver.iter().for_each(|job| job()))?;
             threads.push(thread);
         }
+        let verifier = Verifier::start(Arc::clone(&shared), Arc::clone(&alarm))?;
         Ok(Readers {
+            verifier: Mutex::new(verifier),
             jobs: Mutex::new(Some(sender)),
             permits: Arc::new(Semaphore::new(queue_max)),
             shared,
@@ -104,6 +109,7 @@ impl Readers {
     pub fn stop(&self) {
         self.permits.close();
         self.jobs.lock().take();
+        drop(self.verifier.lock().take());
         for thread in self.threads.lock().drain(..) {
             // A reader's panics are caught; if one got through, there is nothing to mend here.
             let _ = thread.join();
@@ -135,7 +141,7 @@ fn conclude<T>(
 /// Whether nothing works after this failure of a read. A panic is a page that redb can't make
 /// sense of: opening anew would not mend it, and whoever reads it again would stop all writes
 /// again. Only a lock that somebody panicked under is gone for good.
-fn breaks_the_database(failure: &Failure) -> bool {
+pub fn breaks_the_database(failure: &Failure) -> bool {
     match failure {
         Failure::Panic(what) => what.contains("PoisonError"),
         other => other.needs_reopening(),

@@ -129,6 +129,8 @@ impl Desk {
             };
             // From here on every failure must be one that opens the store anew: the old file may
             // have no name any more. All that was to be read of the new one has been read.
+            // Who then finds another file at the path must know why.
+            store.fence().supersede();
             desk.shared.disk.promote()?;
             let fresh = rebuild
                 .into_store(desk.shared.file())
@@ -136,7 +138,6 @@ impl Desk {
             let fresh = Arc::new(fresh);
             let uptime = (desk.shared.options.uptime)();
             desk.leases.set(&leases, uptime);
-            store.fence().supersede();
             desk.store = Some(Arc::clone(&fresh));
             drop(store);
             Ok(Promotion::Done(desk.shared.set_store(Some(fresh))))

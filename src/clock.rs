@@ -1,0 +1,73 @@
+//! The wall clock, as times that can be written down. Libraries panic at times before 1970 and
+//! after the year 9999: a clock that shows one is refused at the start, and later counts as the
+//! nearest time that there is.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use jiff::Timestamp;
+
+/// The clock shows a time that can't be worked with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this machine's clock shows a time {0}, which no certificate and no object can carry; set it"
+)]
+pub struct ClockError(&'static str);
+
+/// The time now.
+pub fn now() -> Timestamp {
+    nearest(SystemTime::now())
+}
+
+/// Sees that the clock can be worked with.
+///
+/// # Errors
+/// [`ClockError`] before 1970 and after the year 9999.
+pub fn check(time: SystemTime) -> Result<(), ClockError> {
+    if time < UNIX_EPOCH {
+        return Err(ClockError("before 1970"));
+    }
+    match Timestamp::try_from(time) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(ClockError("after the year 9999")),
+    }
+}
+
+fn nearest(time: SystemTime) -> Timestamp {
+    match check(time) {
+        Ok(()) => Timestamp::try_from(time).unwrap_or(Timestamp::MAX),
+        Err(_) if time < UNIX_EPOCH => Timestamp::UNIX_EPOCH,
+        Err(_) => Timestamp::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn times_that_nothing_can_carry_are_refused_and_count_as_the_nearest_one() {
+        let year = Duration::from_secs(365 * 86_400);
+        let early = UNIX_EPOCH - Duration::from_nanos(1);
+        let late = UNIX_EPOCH + year * 8100;
+        for (time, words, nearest_time) in [
+            (early, "before 1970", Timestamp::UNIX_EPOCH),
+            (
+                UNIX_EPOCH - 20_000 * year,
+                "before 1970",
+                Timestamp::UNIX_EPOCH,
+            ),
+            (late, "after the year 9999", Timestamp::MAX),
+        ] {
+            let told = check(time).unwrap_err().to_string();
+            assert!(told.contains(words) && told.contains("set it"), "{told}");
+            assert_eq!(nearest(time), nearest_time);
+        }
+        for time in [UNIX_EPOCH, UNIX_EPOCH + year * 8000] {
+            check(time).unwrap();
+            assert_eq!(SystemTime::from(nearest(time)), time);
+        }
+        check(SystemTime::now()).unwrap();
+    }
+}

@@ -1,0 +1,92 @@
+//! Who may log in, and how that follows its files while the daemon runs.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::StartError;
+use crate::config::Config;
+use crate::server::auth::{Authenticator, Reload, load_or_create_token, write_kubeconfig};
+
+/// The admin, by the token in the data directory, and the users of a file.
+#[derive(Clone)]
+pub(super) struct Credentials {
+    authenticator: Arc<Authenticator>,
+    kubeconfig: PathBuf,
+    data_dir: PathBuf,
+    address: SocketAddr,
+    trust_pem: String,
+}
+
+impl Credentials {
+    /// Reads or makes them, and the admin's kubeconfig for a server at this address.
+    pub(super) fn load(
+        config: &Config,
+        address: SocketAddr,
+        trust_pem: &str,
+    ) -> Result<Credentials, StartError> {
+        let data_dir = config.data_dir.as_path();
+        let token = load_or_create_token(data_dir)?;
+        let mut authenticator = Authenticator::new(token.clone()).following(data_dir);
+        if config.token_auth_file.is_set() {
+            authenticator = authenticator.with_file(config.token_auth_file.as_path())?;
+        }
+        Ok(Credentials {
+            authenticator: Arc::new(authenticator),
+            kubeconfig: write_kubeconfig(data_dir, address, trust_pem, &token)?,
+            data_dir: data_dir.to_owned(),
+            address,
+            trust_pem: trust_pem.to_owned(),
+        })
+    }
+
+    pub(super) fn authenticator(&self) -> Arc<Authenticator> {
+        Arc::clone(&self.authenticator)
+    }
+
+    /// Where the admin's kubeconfig is.
+    pub(super) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Reads the files again, and says what came of it. The kubeconfig holds the token that is in
+    /// force then, also where it could not be written before.
+    pub(super) async fn reload(&self) {
+        let credentials = self.clone();
+        let reading = actix_rt::task::spawn_blocking(move || credentials.read_again());
+        if let Err(error) = reading.await {
+            tracing::error!(%error, "SIGHUP: the tokens were not read to the end");
+        }
+    }
+
+    fn read_again(&self) {
+        let Reload {
+            admin,
+            token,
+            users,
+            watches,
+        } = self.authenticator.reload();
+        let admin_token = match &admin {
+            Ok(false) => "unchanged",
+            Ok(true) => "replaced",
+            Err(_) => "kept",
+        };
+        if let Err(error) = admin {
+            tracing::error!(%error, "SIGHUP: the admin's token of before stays in force");
+        }
+        let written = write_kubeconfig(&self.data_dir, self.address, &self.trust_pem, &token);
+        if let Err(error) = written {
+            tracing::error!(%error, "SIGHUP: the admin's kubeconfig could not be written");
+        }
+        let users = users.unwrap_or_else(|error| {
+            tracing::error!(%error, "SIGHUP: the users of before stay in force");
+            None
+        });
+        tracing::info!(
+            admin_token,
+            users,
+            watches_ended = watches,
+            "SIGHUP: the files of tokens were read again"
+        );
+    }
+}

@@ -1,0 +1,73 @@
+//! Files that are opened by name, and the directory of the daemon's own. Whoever may write to a
+//! folder may put anything in a file's place: a pipe that waits for ever, a device, a link to
+//! another file. So nothing else of the house opens files by name.
+//!
+//! [`own`] has those that the daemon makes in its data directory: links are refused. [`given`] has
+//! those that an operator names by a flag: links are followed, as Kubernetes mounts Secrets by
+//! links. Both read regular files alone, as many bytes as were to be expected, and never wait.
+
+mod directory;
+pub mod given;
+pub mod own;
+
+use std::fs::{File, FileType, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use zeroize::Zeroizing;
+
+pub use directory::PrivateDirectory;
+
+const ROOT: u32 = 0;
+/// What anybody but the owner may write.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// The mode as `chmod` takes it.
+fn mode_of(metadata: &Metadata) -> u32 {
+    metadata.mode() & 0o7777
+}
+
+/// The user that the process acts as.
+fn this_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// What is wrong with something that is no regular file.
+fn irregular(kind: FileType) -> Option<io::Error> {
+    let what = match kind {
+        kind if kind.is_file() => return None,
+        kind if kind.is_symlink() => "a symbolic link",
+        kind if kind.is_dir() => "a directory",
+        kind if kind.is_fifo() => "a named pipe",
+        kind if kind.is_socket() => "a socket",
+        _ => "a device",
+    };
+    Some(refused(format!("it is {what} and not a regular file")))
+}
+
+/// Opens a file without waiting for anybody: that it is regular must be seen of what was opened.
+fn open(path: &Path, flags: OFlags) -> io::Result<File> {
+    let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    Ok(rustix::fs::open(path, flags, Mode::from_raw_mode(0o600))?.into())
+}
+
+/// All that is in an open file; its memory is wiped when dropped.
+fn read_all(file: &File, bytes_max: u64) -> io::Result<Zeroizing<Vec<u8>>> {
+    let expected = file.metadata()?.len().min(bytes_max) + 1;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(expected as usize));
+    file.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(refused(format!("it is longer than {bytes_max} bytes")));
+    }
+    Ok(bytes)
+}
+
+fn refused(problem: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, problem)
+}
+
+fn to_text(bytes: &[u8]) -> io::Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| refused("it is no text in UTF-8".to_owned()))
+}

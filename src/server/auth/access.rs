@@ -1,0 +1,72 @@
+//! Whether what a credential has begun may go on: a watch lives long after the request that it
+//! came with was let in.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// The access that a credential gives, shared by all that it has begun. Once revoked it stays so:
+/// a token that comes back gives another one.
+#[derive(Clone, Debug, Default)]
+pub struct Access(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    is_revoked: AtomicBool,
+    watches: AtomicUsize,
+}
+
+impl Access {
+    /// Whether it is gone.
+    pub fn is_revoked(&self) -> bool {
+        self.0.is_revoked.load(Ordering::Acquire)
+    }
+
+    /// Takes it away; how many watches end by that.
+    pub(super) fn revoke(&self) -> usize {
+        self.0.is_revoked.store(true, Ordering::Release);
+        self.0.watches.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_the_same(&self, other: &Access) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// The access of an open watch, which counts until this is dropped.
+#[derive(Debug)]
+pub struct WatchAccess(Access);
+
+impl WatchAccess {
+    /// A watch is opened with this access.
+    pub fn new(access: Access) -> WatchAccess {
+        access.0.watches.fetch_add(1, Ordering::Relaxed);
+        WatchAccess(access)
+    }
+
+    /// The access itself.
+    pub fn access(&self) -> &Access {
+        &self.0
+    }
+}
+
+impl Drop for WatchAccess {
+    fn drop(&mut self) {
+        self.0.0.watches.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_access_is_revoked_for_all_who_share_it_and_knows_their_watches() {
+        let (access, other) = (Access::default(), Access::default());
+        let watches = [(); 3].map(|()| WatchAccess::new(access.clone()));
+        drop(WatchAccess::new(access.clone()));
+        assert!(watches.iter().all(|watch| !watch.access().is_revoked()));
+        assert_eq!(access.revoke(), 3);
+        assert!(watches.iter().all(|watch| watch.access().is_revoked()));
+        assert!(!other.is_revoked() && !other.is_the_same(&access));
+    }
+}

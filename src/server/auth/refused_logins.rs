@@ -1,0 +1,115 @@
+//! The trace that refused logins leave in the log. Strangers choose how many there are, so that the
+//! log takes a few of them in a row, and then one at a time.
+
+use std::time::{Duration, Instant};
+
+use http::HeaderMap;
+use http::header::USER_AGENT;
+use http::request::Parts;
+use parking_lot::Mutex;
+
+use super::authenticator::Unauthorized;
+use crate::server::body::ConnectionFacts;
+
+/// How often there is a line when there is no end of refusals.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// Lines in a row after a time of rest.
+const BURST: u32 = 5;
+
+/// Bytes of a user agent that are shown, before they are escaped.
+const AGENT_BYTES_MAX: usize = 100;
+
+/// Refused logins of the process.
+#[derive(Debug, Default)]
+pub struct RefusedLogins {
+    pace: Mutex<Pace>,
+}
+
+impl RefusedLogins {
+    /// Tells the operator of a refused login, if it is time for a line: who came, and why it was
+    /// refused, never with what.
+    pub fn tell(&self, parts: &Parts, reason: &Unauthorized) {
+        let Some((untold, within)) = self.pace.lock().turn(Instant::now()) else {
+            return;
+        };
+        let facts = parts.extensions.get::<ConnectionFacts>();
+        let peer = facts.map(|facts| tracing::field::display(facts.peer));
+        let user_agent = shown_agent(&parts.headers);
+        let within = (untold > 0).then(|| format!("{}s", within.as_secs()));
+        tracing::warn!(peer, user_agent, %reason, untold, within, "a login was refused");
+    }
+}
+
+/// A client's program, without anything that a terminal or a log reader could trip over.
+fn shown_agent(headers: &HeaderMap) -> String {
+    let agent = headers.get(USER_AGENT);
+    let agent = agent.map(|agent| agent.as_bytes()).unwrap_or_default();
+    match agent.split_at_checked(AGENT_BYTES_MAX) {
+        Some((start, rest)) if !rest.is_empty() => format!("{}...", start.escape_ascii()),
+        _ => agent.escape_ascii().to_string(),
+    }
+}
+
+/// When there is a line.
+#[derive(Debug, Default)]
+struct Pace {
+    /// When all lines so far are paid for.
+    paid_at: Option<Instant>,
+    told_at: Option<Instant>,
+    untold: u64,
+}
+
+impl Pace {
+    /// Whether a line may be written now, how many were left out since the last one, and how long
+    /// ago that was.
+    fn turn(&mut self, now: Instant) -> Option<(u64, Duration)> {
+        let paid_at = self.paid_at.map_or(now, |paid_at| paid_at.max(now));
+        if paid_at.duration_since(now) > EVERY * (BURST - 1) {
+            self.untold += 1;
+            return None;
+        }
+        self.paid_at = Some(paid_at + EVERY);
+        let told_at = self.told_at.replace(now).unwrap_or(now);
+        let within = now.saturating_duration_since(told_at);
+        Some((std::mem::take(&mut self.untold), within))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_few_lines_in_a_row_and_then_one_now_and_then_that_says_what_was_left_out() {
+        let mut pace = Pace::default();
+        let start = Instant::now();
+        let told = |pace: &mut Pace, at: Duration| {
+            let turns = (0..1000).filter_map(|_| pace.turn(start + at));
+            turns.collect::<Vec<_>>()
+        };
+        let none = (0, Duration::ZERO);
+        assert_eq!(told(&mut pace, Duration::ZERO), [none; BURST as usize]);
+        assert_eq!(told(&mut pace, EVERY), [(995, EVERY)]);
+        assert!(told(&mut pace, EVERY + EVERY / 2).is_empty());
+        assert_eq!(told(&mut pace, EVERY * 2), [(1999, EVERY)]);
+        // What was left out long ago is not taken for what happens now.
+        let rested = told(&mut pace, EVERY * 100);
+        assert_eq!(rested, [(999, EVERY * 98), none, none, none, none]);
+    }
+
+    #[test]
+    fn a_user_agent_is_escaped_and_cut() {
+        let shown = |agent: &[u8]| {
+            let agent = HeaderValue::from_bytes(agent).unwrap();
+            shown_agent(&[(USER_AGENT, agent)].into_iter().collect())
+        };
+        assert_eq!(shown_agent(&HeaderMap::new()), "");
+        assert_eq!(shown(b"kubectl/v1.32"), "kubectl/v1.32");
+        assert_eq!(shown(b"a\tb\"\xff\x9b2J"), "a\\tb\\\"\\xff\\x9b2J");
+        assert_eq!(shown(&[b'a'; AGENT_BYTES_MAX]).len(), AGENT_BYTES_MAX);
+        assert_eq!(shown(&[0xff; 60_000]).len(), 4 * AGENT_BYTES_MAX + 3);
+    }
+}

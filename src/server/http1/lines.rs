@@ -1,0 +1,260 @@
+//! Lines of HTTP/1.1 end with CRLF: those that end with a bare LF are made unreadable.
+//!
+//! The parser below takes a bare LF for the end of a line, as many do, and some proxies in front of
+//! it don't: the two then see different requests in the same bytes. So the bytes are followed as
+//! they come, through heads, bodies and the lines between chunks. In a head a bare LF is replaced
+//! by a byte that the parser refuses with 400; the parser refuses it between chunks itself; and in
+//! a trailer the connection breaks off.
+//!
+//! What a body's length is, is read here as the parser reads it: `Transfer-Encoding` before
+//! `Content-Length`. A line that says so and is longer than it ever needs to be counts as one with
+//! a bare LF. Where a head is wrong otherwise the parser refuses it, and what follows does not
+//! matter.
+
+use std::io;
+
+/// In place of a bare LF: no line may hold it.
+const UNREADABLE: u8 = 0;
+
+/// Of a line no more is kept than is needed to know it. One that says how long a body or a chunk is
+/// may not be longer.
+const LINE_KEPT: usize = 64;
+
+/// Headers that say how long a body is.
+const LENGTH_HEADERS: [&[u8]; 2] = [b"content-length", b"transfer-encoding"];
+
+/// Where in the stream of requests the next byte stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// In the lines of a head.
+    Head,
+    /// In a body, with so many bytes to go.
+    Body(u64),
+    /// In the line before a chunk.
+    ChunkSize,
+    /// In a chunk, with so many bytes to go, its own CRLF included.
+    Chunk(u64),
+    /// In the lines behind the last chunk.
+    Trailers,
+}
+
+/// Follows the bytes of one connection.
+#[derive(Debug)]
+pub(super) struct Lines {
+    place: Place,
+    /// The start of the current line, in lower case.
+    line: Vec<u8>,
+    /// Bytes of the current line.
+    length: u64,
+    is_after_cr: bool,
+    content_length: u64,
+    is_chunked: bool,
+}
+
+impl Default for Lines {
+    fn default() -> Lines {
+        Lines {
+            place: Place::Head,
+            line: Vec::new(),
+            length: 0,
+            is_after_cr: false,
+            content_length: 0,
+            is_chunked: false,
+        }
+    }
+}
+
+impl Lines {
+    /// Takes in bytes as they come; makes bare LFs of heads unreadable.
+    ///
+    /// # Errors
+    /// A line of a trailer that does not end with CRLF.
+    pub(super) fn read(&mut self, mut bytes: &mut [u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let passed = match self.place {
+                Place::Body(left) | Place::Chunk(left) => {
+                    let passed = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+                    self.pass(left - passed as u64);
+                    passed
+                }
+                Place::Head | Place::ChunkSize | Place::Trailers => {
+                    if let Some(byte) = bytes.first_mut() {
+                        self.read_line(byte)?;
+                    }
+                    1
+                }
+            };
+            bytes = bytes.get_mut(passed..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// So much of a body or chunk is to come.
+    fn pass(&mut self, left: u64) {
+        self.place = match (self.place, left) {
+            (Place::Body(_), 0) => Place::Head,
+            (Place::Chunk(_), 0) => Place::ChunkSize,
+            (Place::Body(_), left) => Place::Body(left),
+            (_, left) => Place::Chunk(left),
+        };
+    }
+
+    fn read_line(&mut self, byte: &mut u8) -> io::Result<()> {
+        if *byte != b'\n' {
+            self.is_after_cr = *byte == b'\r';
+            self.length += 1;
+            if self.line.len() < LINE_KEPT {
+                self.line.push(byte.to_ascii_lowercase());
+            }
+            return Ok(());
+        }
+        let is_empty = self.length <= 1;
+        let line = std::mem::take(&mut self.line);
+        let line = line.trim_ascii_end();
+        let is_cut = self.length > LINE_KEPT as u64 && self.says_length(line);
+        match self.place {
+            // The parser itself refuses a bare LF there.
+            Place::ChunkSize if !self.is_after_cr => {}
+            Place::Trailers if !self.is_after_cr => {
+                let what = "a line of a trailer does not end with CRLF";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+            _ if !self.is_after_cr || is_cut => *byte = UNREADABLE,
+            _ => {}
+        }
+        match self.place {
+            Place::Head if is_empty => self.end_head(),
+            Place::Head => self.read_header(line),
+            Place::ChunkSize => self.place = chunk(line),
+            _ if is_empty => self.place = Place::Head,
+            _ => {}
+        }
+        self.length = 0;
+        self.is_after_cr = false;
+        Ok(())
+    }
+
+    /// Whether the line decides how long a body or a chunk is.
+    fn says_length(&self, line: &[u8]) -> bool {
+        match self.place {
+            Place::Head => LENGTH_HEADERS.iter().any(|name| line.starts_with(name)),
+            Place::ChunkSize => true,
+            _ => false,
+        }
+    }
+
+    fn end_head(&mut self) {
+        self.place = match (self.is_chunked, self.content_length) {
+            (true, _) => Place::ChunkSize,
+            (false, 0) => Place::Head,
+            (false, length) => Place::Body(length),
+        };
+        self.is_chunked = false;
+        self.content_length = 0;
+    }
+
+    fn read_header(&mut self, line: &[u8]) {
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else {
+            return;
+        };
+        let (name, value) = line.split_at(colon);
+        let value = value.get(1..).unwrap_or_default().trim_ascii();
+        match name {
+            b"content-length" => {
+                let text = std::str::from_utf8(value).unwrap_or_default();
+                self.content_length = text.parse().unwrap_or_default();
+            }
+            b"transfer-encoding" => self.is_chunked = true,
+            _ => {}
+        }
+    }
+}
+
+/// What follows the line before a chunk.
+fn chunk(line: &[u8]) -> Place {
+    let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit());
+    let text: String = digits.map(|byte| char::from(*byte)).collect();
+    match u64::from_str_radix(&text, 16) {
+        Ok(0) | Err(_) => Place::Trailers,
+        Ok(length) => Place::Chunk(length.saturating_add(2)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The places of bare LFs in heads, and whether what is behind a head breaks off.
+    fn refused(bytes: &[u8]) -> (Vec<usize>, bool) {
+        let mut whole = bytes.to_vec();
+        let breaks_off = Lines::default().read(&mut whole).is_err();
+        for size in 1..bytes.len() {
+            let mut lines = Lines::default();
+            let mut parts = bytes.to_vec();
+            let broken = parts.chunks_mut(size).any(|part| lines.read(part).is_err());
+            assert_eq!((&parts, broken), (&whole, breaks_off), "in parts of {size}");
+        }
+        let changed = whole.iter().zip(bytes).enumerate();
+        let changed = changed.filter(|(_, (read, sent))| read != sent);
+        (changed.map(|(at, _)| at).collect(), breaks_off)
+    }
+
+    #[test]
+    fn good_requests_pass_whatever_their_bodies_hold() {
+        for good in [
+            "GET / HTTP/1.1\r\nhost: a\r\n\r\n",
+            "\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+            "POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n\n\n\n\n\nGET / HTTP/1.1\r\n\r\n",
+            "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3\r\n\n\n\n\r\nA;x=y\r\n0123456\n89\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+            "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx: y\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+            "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\ncontent-length: 4\r\n\r\n1\r\n\n\r\n0\r\n\r\n",
+        ] {
+            assert_eq!(refused(good.as_bytes()), (vec![], false), "{good:?}");
+        }
+    }
+
+    #[test]
+    fn bare_line_feeds_are_refused_wherever_a_line_ends() {
+        for (bad, expected) in [
+            ("GET / HTTP/1.1\nhost: a\r\n\r\n", 14),
+            ("GET / HTTP/1.1\r\nhost: a\n\r\n", 23),
+            ("GET / HTTP/1.1\r\nhost: a\r\n\n", 25),
+            ("GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\n\r\n", 32),
+            (
+                "P / HTTP/1.1\r\ncontent-length: 2\r\n\r\n\n\nP / HTTP/1.1\n\r\n",
+                49,
+            ),
+        ] {
+            assert_eq!(refused(bad.as_bytes()), (vec![expected], false), "{bad:?}");
+        }
+        let trailer = "P / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx: y\n\r\n";
+        assert_eq!(refused(trailer.as_bytes()), (vec![], true));
+        // The parser must see these as they are.
+        for line in ["1\n", "1;a\nXX\r\n"] {
+            let bad = format!("P / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{line}");
+            assert_eq!(refused(bad.as_bytes()), (vec![], false), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn lengths_that_are_hidden_in_long_lines_are_refused() {
+        for padding in [" ", "0"] {
+            let padding = padding.repeat(LINE_KEPT);
+            let bad = format!("P / HTTP/1.1\r\ncontent-length:{padding}9\r\n\r\nx");
+            assert_eq!(refused(bad.as_bytes()).0.len(), 1, "{bad:?}");
+        }
+        let zeros = "0".repeat(LINE_KEPT);
+        let bad = format!("P / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{zeros}1\r\n\n\r\n");
+        assert_eq!(refused(bad.as_bytes()).0.len(), 1);
+        let long = format!("P / HTTP/1.1\r\nx: {zeros}{zeros}\r\n\r\n");
+        assert_eq!(refused(long.as_bytes()), (vec![], false));
+    }
+
+    #[test]
+    fn long_lines_keep_little() {
+        let mut lines = Lines::default();
+        let mut line = vec![b'a'; 100_000];
+        lines.read(&mut line).unwrap();
+        assert!(lines.line.capacity() <= 2 * LINE_KEPT);
+    }
+}

@@ -1,0 +1,232 @@
+//! What frames come in, counted: nobody needs thousands of those that carry nothing.
+//!
+//! h2 answers PING and SETTINGS, and takes PRIORITY and WINDOW_UPDATE in, however many there are.
+//! Each costs next to nothing, a flood of them a core. So they are counted as their bytes pass by:
+//! a client may send some at once, some a second, and window updates in proportion to what it was
+//! sent. h2 itself bounds frames that open, reset or continue streams.
+
+use std::time::{Duration, Instant};
+
+/// What every client sends first.
+const PREFACE_BYTES: usize = 24;
+const HEAD_BYTES: usize = 9;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+
+/// Frames that ask or settle something: so many at once, so many a second.
+const CONTROL_BURST: u64 = 1_000;
+const CONTROL_PER_SECOND: u64 = 100;
+
+/// Frames that go with data.
+const FLOW_BURST: u64 = 20_000;
+const FLOW_PER_SECOND: u64 = 2_000;
+/// One more for so many bytes that the client was sent: two go with each frame of a watch, and
+/// none is shorter than twice this.
+const BYTES_PER_FLOW: u64 = 32;
+
+/// How many more may come.
+#[derive(Debug)]
+struct Allowance {
+    left: u64,
+    burst: u64,
+    per_second: u64,
+}
+
+impl Allowance {
+    fn new(burst: u64, per_second: u64) -> Allowance {
+        Allowance {
+            left: burst,
+            burst,
+            per_second,
+        }
+    }
+
+    /// Takes one; false when there is none left.
+    fn take(&mut self) -> bool {
+        let left = self.left.checked_sub(1);
+        self.left = left.unwrap_or_default();
+        left.is_some()
+    }
+
+    fn refill(&mut self, elapsed: Duration, more: u64) {
+        // Sums of this kind stay far below what a u64 holds.
+        let earned = elapsed.as_millis() as u64 * self.per_second / 1000;
+        self.left = (self.left + earned + more).min(self.burst.max(more));
+    }
+}
+
+/// The frames of one connection.
+#[derive(Debug)]
+pub(in crate::server) struct InboundFrames {
+    /// Bytes to pass over before the next head.
+    skip: usize,
+    head: [u8; HEAD_BYTES],
+    filled: usize,
+    control: Allowance,
+    flow: Allowance,
+    refilled: Instant,
+    /// Bytes sent until then.
+    sent: u64,
+    is_flood: bool,
+}
+
+impl InboundFrames {
+    /// Of a connection that begins, preface and all.
+    pub(in crate::server) fn new() -> InboundFrames {
+        InboundFrames {
+            skip: PREFACE_BYTES,
+            head: [0; HEAD_BYTES],
+            filled: 0,
+            control: Allowance::new(CONTROL_BURST, CONTROL_PER_SECOND),
+            flow: Allowance::new(FLOW_BURST, FLOW_PER_SECOND),
+            refilled: Instant::now(),
+            sent: 0,
+            is_flood: false,
+        }
+    }
+
+    /// Whether more came than anybody needs.
+    pub(in crate::server) fn is_flood(&self) -> bool {
+        self.is_flood
+    }
+
+    /// Bytes as they come; `sent` bytes have left so far.
+    pub(in crate::server) fn read(&mut self, mut bytes: &[u8], sent: u64) {
+        while !bytes.is_empty() {
+            let skipped = self.skip.min(bytes.len());
+            self.skip -= skipped;
+            bytes = bytes.get(skipped..).unwrap_or_default();
+            for byte in bytes.iter().take(HEAD_BYTES - self.filled) {
+                if let Some(slot) = self.head.get_mut(self.filled) {
+                    *slot = *byte;
+                }
+                self.filled += 1;
+                bytes = bytes.get(1..).unwrap_or_default();
+            }
+            if self.filled == HEAD_BYTES {
+                self.filled = 0;
+                let [high, middle, low, kind, ..] = self.head;
+                self.skip = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
+                self.count(kind, sent);
+            }
+        }
+    }
+
+    fn count(&mut self, kind: u8, sent: u64) {
+        let carries_something = match kind {
+            HEADERS | CONTINUATION => true,
+            DATA => self.skip > 0,
+            _ => false,
+        };
+        if carries_something || self.allowance(kind).take() {
+            return;
+        }
+        // The clock is asked only when it matters.
+        let now = Instant::now();
+        let elapsed = now.duration_since(self.refilled);
+        self.refill(elapsed, sent);
+        self.refilled = now;
+        self.is_flood |= !self.allowance(kind).take();
+    }
+
+    fn allowance(&mut self, kind: u8) -> &mut Allowance {
+        match kind {
+            DATA | RST_STREAM | WINDOW_UPDATE => &mut self.flow,
+            _ => &mut self.control,
+        }
+    }
+
+    fn refill(&mut self, elapsed: Duration, sent: u64) {
+        self.control.refill(elapsed, 0);
+        self.flow
+            .refill(elapsed, sent.saturating_sub(self.sent) / BYTES_PER_FLOW);
+        self.sent = sent;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PING: u8 = 6;
+
+    fn frame(kind: u8, length: usize) -> Vec<u8> {
+        let mut frame = vec![0, (length >> 8) as u8, length as u8, kind, 0, 0, 0, 0, 0];
+        frame.extend(std::iter::repeat_n(0, length));
+        frame
+    }
+
+    fn begun() -> InboundFrames {
+        let mut frames = InboundFrames::new();
+        frames.read(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 0);
+        frames
+    }
+
+    #[test]
+    fn frames_are_told_apart_however_their_bytes_come() {
+        let mut all = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        for (kind, length) in [(HEADERS, 700), (DATA, 0), (PING, 8), (DATA, 3), (PING, 8)] {
+            all.extend(frame(kind, length));
+        }
+        for size in 1..all.len() {
+            let mut frames = InboundFrames::new();
+            all.chunks(size).for_each(|chunk| frames.read(chunk, 0));
+            assert_eq!(frames.control.left, CONTROL_BURST - 2, "{size}");
+            assert_eq!(frames.flow.left, FLOW_BURST - 1, "{size}");
+        }
+    }
+
+    #[test]
+    fn a_flood_of_each_kind_is_seen_and_ordinary_frames_are_none() {
+        for (kind, length, most) in [
+            (PING, 8, CONTROL_BURST),
+            (4, 0, CONTROL_BURST),
+            (2, 5, CONTROL_BURST),
+            (77, 0, CONTROL_BURST),
+            (WINDOW_UPDATE, 4, FLOW_BURST),
+            (DATA, 0, FLOW_BURST),
+        ] {
+            let mut frames = begun();
+            for _ in 0..most {
+                frames.read(&frame(kind, length), 0);
+            }
+            assert!(!frames.is_flood(), "{kind}");
+            for _ in 0..most {
+                frames.read(&frame(kind, length), 0);
+            }
+            assert!(frames.is_flood(), "{kind}");
+        }
+        let mut frames = begun();
+        for _ in 0..100_000 {
+            frames.read(&frame(DATA, 1), 0);
+            frames.read(&frame(HEADERS, 1), 0);
+        }
+        assert!(!frames.is_flood());
+    }
+
+    #[test]
+    fn who_is_sent_much_may_answer_with_as_many_window_updates() {
+        let mut frames = begun();
+        let mut sent = 0;
+        for _ in 0..200_000 {
+            sent += 64;
+            frames.read(&frame(WINDOW_UPDATE, 4), sent);
+            frames.read(&frame(WINDOW_UPDATE, 4), sent);
+        }
+        assert!(!frames.is_flood());
+    }
+
+    #[test]
+    fn time_brings_more() {
+        let mut frames = begun();
+        frames.control.left = 0;
+        frames.refill(Duration::from_secs(3), 0);
+        assert_eq!(frames.control.left, 3 * CONTROL_PER_SECOND);
+        frames.refill(Duration::from_secs(3600), 0);
+        assert_eq!(frames.control.left, CONTROL_BURST);
+    }
+}

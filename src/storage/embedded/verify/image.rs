@@ -1,0 +1,303 @@
+//! The store's file as it is after the newest durable commit, read past redb's cache: every page
+//! is named by its parent together with its checksum, up to the header.
+//!
+//! Nobody is kept from committing meanwhile. A page that the header leads to is not written over
+//! before another header is durable; so a page that is not what it should be is damage only if the
+//! header is still the one that the way to it began with.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::time::Duration;
+
+use redb::StorageBackend;
+
+use super::page::{
+    Entry, Link, PAGE_BYTES, Page, Region, Widths, checksum, u32_at, u64_at, u128_at,
+};
+
+const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
+/// What the byte of flags says of a file that is in use, beside which commit is the newest one:
+/// that it was not closed, and that commits take two phases.
+const FLAGS: u8 = 0b110;
+/// The version of redb's file format.
+const FORMAT: u8 = 3;
+const HEADER_BYTES: usize = 320;
+const SLOT_BYTES: usize = 128;
+/// A header that is being written looks damaged: so often it is read again before it is.
+const HEADER_READS: u32 = 3;
+const HEADER_PAUSE: Duration = Duration::from_millis(2);
+
+/// How redb orders the keys of a table.
+pub type Compare = fn(&[u8], &[u8]) -> Ordering;
+
+/// A tree of pages: a table, or the list of the tables.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    /// The table's name.
+    pub name: String,
+    root: Option<Link>,
+    widths: Widths,
+}
+
+/// What a walk comes to.
+pub enum Found<'p> {
+    /// An entry of a page that is whole.
+    Entry(Entry<'p>),
+    /// A page that is not what it should be.
+    Damage(Damage<'p>),
+}
+
+/// A damaged page.
+pub struct Damage<'p> {
+    /// What is wrong with it.
+    pub what: String,
+    /// The page, if it can be read.
+    pub page: Option<Page>,
+    /// Its keys are greater than this one; none where it is the first page.
+    pub after: Option<&'p [u8]>,
+    /// And not greater than this one; none where it is the last page.
+    pub up_to: Option<&'p [u8]>,
+}
+
+/// The file as of one durable commit.
+pub struct Image<'f> {
+    file: &'f dyn StorageBackend,
+    header: [u8; HEADER_BYTES],
+    /// The sizes of the file's regions; they never change.
+    pub region: Region,
+}
+
+impl<'f> Image<'f> {
+    /// Begins at the header; what is wrong with it otherwise.
+    pub fn open(file: &'f dyn StorageBackend) -> Result<Image<'f>, String> {
+        let mut image = Image::read(file);
+        for _ in 1..HEADER_READS {
+            if image.is_ok() {
+                break;
+            }
+            std::thread::sleep(HEADER_PAUSE);
+            image = Image::read(file);
+        }
+        image
+    }
+
+    fn read(file: &'f dyn StorageBackend) -> Result<Image<'f>, String> {
+        let mut header = [0; HEADER_BYTES];
+        file.read(0, &mut header)
+            .map_err(|error| format!("it can't be read: {error}"))?;
+        let geometry = || {
+            let page_bytes = u32_at(&header, 12).filter(|bytes| u64::from(*bytes) == PAGE_BYTES);
+            page_bytes.filter(|_| header.starts_with(MAGIC))?;
+            Some(Region {
+                header_pages: u32_at(&header, 16)?,
+                data_pages: u32_at(&header, 20)?,
+            })
+        };
+        let region = geometry().ok_or("it is no header of a database")?;
+        let image = Image {
+            file,
+            header,
+            region,
+        };
+        let slot = image.slot();
+        if u128_at(slot, 112) != slot.get(..112).map(checksum) {
+            return Err("its newest commit has not the checksum that it should have".to_owned());
+        }
+        // Also of the commit before, which is of no account otherwise.
+        let formats = [64, 64 + SLOT_BYTES].map(|at| header[at]);
+        if header[9] & !1 != FLAGS || formats != [FORMAT; 2] {
+            return Err(format!(
+                "its flags are {} and its formats {formats:?}, and should be {FLAGS} and {FORMAT}",
+                header[9] & !1
+            ));
+        }
+        Ok(image)
+    }
+
+    /// The newest durable commit: one of two, as a bit of the header says.
+    fn slot(&self) -> &[u8] {
+        let second = usize::from(self.header[9] & 1);
+        &self.header[64 + second * SLOT_BYTES..][..SLOT_BYTES]
+    }
+
+    /// Whether the newest durable commit is still this one. A file that is out of reach, as the
+    /// database is being opened again, has another one soon.
+    fn is_current(&self) -> bool {
+        Image::read(self.file).is_ok_and(|now| now.slot() == self.slot())
+    }
+
+    /// The lists of tables: redb's own and ours.
+    pub fn lists(&self) -> [Tree; 2] {
+        let slot = self.slot();
+        let list = |name: &str, is_there: usize, root: usize| Tree {
+            name: name.to_owned(),
+            root: (slot[is_there] != 0)
+                .then(|| slot.get(root..).and_then(Link::parse))
+                .flatten(),
+            widths: Widths::default(),
+        };
+        [
+            list("the database's own tables", 2, 40),
+            list("the list of tables", 1, 8),
+        ]
+    }
+
+    /// Goes over a tree from what lies after a key, page by page, for so many bytes and a page
+    /// at least; says how far it came.
+    pub fn walk(
+        &self,
+        tree: &Tree,
+        compare: Compare,
+        after: Option<Vec<u8>>,
+        bytes_max: u64,
+        found: &mut dyn FnMut(Found<'_>),
+    ) -> Walked {
+        let mut walk = Walk {
+            image: self,
+            widths: tree.widths,
+            compare,
+            bytes_max,
+            found,
+            walked: Walked {
+                bytes: 0,
+                after,
+                end: End::Finished,
+            },
+            has_seen_leaf: false,
+        };
+        if let Some(root) = tree.root {
+            walk.walked.end = walk.page(root, None, None);
+        }
+        walk.walked
+    }
+
+    /// A page that is whole, or what is wrong with it.
+    fn page(&self, link: Link, widths: Widths) -> Result<Page, (String, Option<Page>)> {
+        let place = link.place(self.region);
+        let place: Range<u64> = place.ok_or(("it has no place in the file".to_owned(), None))?;
+        let mut bytes = vec![0; (place.end - place.start) as usize];
+        if let Err(error) = self.file.read(place.start, &mut bytes) {
+            let what = format!("the page at byte {} can't be read: {error}", place.start);
+            return Err((what, None));
+        }
+        let page = Page::new(bytes, widths);
+        if page.is_whole(link) {
+            return Ok(page);
+        }
+        let what = format!(
+            "the page at byte {} has not the checksum that it should have",
+            place.start
+        );
+        Err((what, Some(page)))
+    }
+}
+
+/// How far a walk came.
+#[derive(Debug)]
+pub struct Walked {
+    /// Bytes of pages read.
+    pub bytes: u64,
+    /// Everything up to this key has been seen.
+    pub after: Option<Vec<u8>>,
+    /// Why it ended.
+    pub end: End,
+}
+
+/// Why a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The tree did.
+    Finished,
+    /// The bytes are used up.
+    Paused,
+    /// Another commit came between: from here on nothing can be said.
+    Moved,
+}
+
+struct Walk<'w, 'f> {
+    image: &'w Image<'f>,
+    widths: Widths,
+    compare: Compare,
+    bytes_max: u64,
+    found: &'w mut dyn FnMut(Found<'_>),
+    walked: Walked,
+    has_seen_leaf: bool,
+}
+
+impl Walk<'_, '_> {
+    /// A page and what is below it: keys after the first one and up to the second.
+    fn page(&mut self, link: Link, after: Option<&[u8]>, up_to: Option<&[u8]>) -> End {
+        if self.has_seen_leaf && self.walked.bytes >= self.bytes_max {
+            return End::Paused;
+        }
+        let page = match self.image.page(link, self.widths) {
+            Ok(page) => page,
+            Err(_) if !self.image.is_current() => return End::Moved,
+            Err((what, page)) => {
+                (self.found)(Found::Damage(Damage {
+                    what,
+                    page,
+                    after,
+                    up_to,
+                }));
+                return self.pass(up_to);
+            }
+        };
+        self.walked.bytes += page.len();
+        let Some(children) = page.children() else {
+            page.entries()
+                .for_each(|entry| (self.found)(Found::Entry(entry)));
+            return self.pass(up_to);
+        };
+        let mut before = after;
+        for (child, greatest) in children {
+            let greatest = greatest.or(up_to);
+            if !self.has_passed(greatest) {
+                match self.page(child, before, greatest) {
+                    End::Finished => {}
+                    other => return other,
+                }
+            }
+            before = greatest;
+        }
+        End::Finished
+    }
+
+    fn pass(&mut self, up_to: Option<&[u8]>) -> End {
+        self.has_seen_leaf = true;
+        if let Some(up_to) = up_to {
+            self.walked.after = Some(up_to.to_vec());
+        }
+        End::Finished
+    }
+
+    /// Whether everything up to a key has been seen.
+    fn has_passed(&self, key: Option<&[u8]>) -> bool {
+        match (&self.walked.after, key) {
+            (Some(after), Some(key)) => (self.compare)(key, after) != Ordering::Greater,
+            _ => false,
+        }
+    }
+}
+
+/// Reads a table's entry in the list of tables.
+pub fn parse_table((name, definition): Entry<'_>) -> Option<Tree> {
+    let width = |at: usize| match definition.get(at)? {
+        0 => Some(None),
+        _ => Some(Some(u32_at(definition, at + 1)? as usize)),
+    };
+    let root = match definition.get(9)? {
+        0 => None,
+        _ => Some(Link::parse(definition.get(10..)?)?),
+    };
+    // The number of entries stands before the root.
+    u64_at(definition, 1)?;
+    Some(Tree {
+        name: String::from_utf8_lossy(name).into_owned(),
+        root,
+        widths: Widths {
+            key: width(42)?,
+            value: width(47)?,
+        },
+    })
+}

@@ -1,0 +1,256 @@
+//! One page of redb's file format 3: where its parts lie, and what its checksum is taken over.
+//!
+//! Whatever the bytes are, nothing here panics: a part that can't be is `None`.
+
+use std::ops::Range;
+
+use twox_hash::XxHash3_128;
+
+/// The smallest page.
+pub const PAGE_BYTES: u64 = 4096;
+/// The largest page that is read: records are far smaller.
+const ORDER_MAX: u32 = 14;
+
+const LEAF: u8 = 1;
+const BRANCH: u8 = 2;
+
+/// What redb takes of bytes to see whether they have changed.
+pub fn checksum(bytes: &[u8]) -> u128 {
+    XxHash3_128::oneshot(bytes)
+}
+
+/// A page as its parent names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    number: u64,
+    checksum: u128,
+}
+
+impl Link {
+    /// Reads the number and then the checksum.
+    pub fn parse(bytes: &[u8]) -> Option<Link> {
+        Some(Link {
+            number: u64_at(bytes, 0)?,
+            checksum: u128_at(bytes, 8)?,
+        })
+    }
+
+    /// Where the page lies in a file with regions of these sizes.
+    pub fn place(self, region: Region) -> Option<Range<u64>> {
+        let order = (self.number >> 59) as u32;
+        if order > ORDER_MAX {
+            return None;
+        }
+        let (index, number) = (
+            self.number & (0xF_FFFF >> order),
+            (self.number >> 20) & 0xF_FFFF,
+        );
+        let pages = u64::from(region.header_pages) + u64::from(region.data_pages);
+        let before = number.checked_mul(pages)? + u64::from(region.header_pages) + 1;
+        let start = before
+            .checked_mul(PAGE_BYTES)?
+            .checked_add((PAGE_BYTES << order) * index)?;
+        Some(start..start.checked_add(PAGE_BYTES << order)?)
+    }
+}
+
+/// The sizes of a region, in pages; all but the last have them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Pages before the data.
+    pub header_pages: u32,
+    /// Pages of data.
+    pub data_pages: u32,
+}
+
+/// How wide the keys and values of a tree are, where all have one width.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Widths {
+    /// Of keys.
+    pub key: Option<usize>,
+    /// Of values.
+    pub value: Option<usize>,
+}
+
+/// A page that was read.
+pub struct Page {
+    bytes: Vec<u8>,
+    widths: Widths,
+}
+
+/// A child of a branch and the greatest key that may be below it; the last one's is the branch's
+/// own.
+pub type Child<'p> = (Link, Option<&'p [u8]>);
+
+/// An entry's key and value.
+pub type Entry<'p> = (&'p [u8], &'p [u8]);
+
+impl Page {
+    /// Bytes read from the place of a page.
+    pub fn new(bytes: Vec<u8>, widths: Widths) -> Page {
+        Page { bytes, widths }
+    }
+
+    /// Whether these are the bytes that the page's parent knows.
+    pub fn is_whole(&self, link: Link) -> bool {
+        let end = match self.bytes.first() {
+            Some(&LEAF) => self
+                .leaf_ends()
+                .and_then(|(_, values)| values.last().copied()),
+            Some(&BRANCH) => self
+                .branch_ends()
+                .and_then(|(_, keys)| keys.last().copied()),
+            _ => None,
+        };
+        let covered = end.and_then(|end| self.bytes.get(..end));
+        covered.is_some_and(|covered| checksum(covered) == link.checksum)
+    }
+
+    /// Bytes read.
+    pub fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// The children of a branch; `None` for a leaf.
+    pub fn children(&self) -> Option<Vec<Child<'_>>> {
+        if self.bytes.first() != Some(&BRANCH) {
+            return None;
+        }
+        let (start, ends) = self.branch_ends()?;
+        let links = 8 + 16 * (self.count() + 1);
+        let child = |n: usize| {
+            let link = Link {
+                number: u64_at(&self.bytes, links + 8 * n)?,
+                checksum: u128_at(&self.bytes, 8 + 16 * n)?,
+            };
+            let greatest = range_of(start, &ends, n).and_then(|range| self.bytes.get(range));
+            Some((link, greatest))
+        };
+        (0..=self.count()).map(child).collect()
+    }
+
+    /// The entries of a leaf, as far as there are such.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        let is_leaf = self.bytes.first() == Some(&LEAF);
+        let ends = self.leaf_ends().filter(|_| is_leaf);
+        ends.into_iter().flat_map(move |(start, mut ends)| {
+            let values = ends.split_off(ends.len() / 2);
+            let first = ends.last().copied().unwrap_or_default();
+            (0..values.len()).filter_map(move |n| {
+                let key = self.bytes.get(range_of(start, &ends, n)?)?;
+                Some((key, self.bytes.get(range_of(first, &values, n)?)?))
+            })
+        })
+    }
+
+    /// How many keys there are.
+    fn count(&self) -> usize {
+        let count = self.bytes.get(2..4).and_then(|bytes| bytes.try_into().ok());
+        usize::from(u16::from_le_bytes(count.unwrap_or_default()))
+    }
+
+    /// Where the keys of a leaf begin, and where each key and then each value ends.
+    fn leaf_ends(&self) -> Option<(usize, Vec<usize>)> {
+        let n = self.count();
+        let table = |width: Option<usize>| if width.is_none() { 4 * n } else { 0 };
+        let value_table = 4 + table(self.widths.key);
+        let start = value_table + table(self.widths.value);
+        let mut ends = self.ends(self.widths.key, 4, start)?;
+        ends.extend(self.ends(self.widths.value, value_table, *ends.last()?)?);
+        Some((start, ends))
+    }
+
+    /// Where the keys of a branch begin, and where each ends.
+    fn branch_ends(&self) -> Option<(usize, Vec<usize>)> {
+        let n = self.count();
+        let table = 8 + 24 * (n + 1);
+        let start = table + if self.widths.key.is_none() { 4 * n } else { 0 };
+        Some((start, self.ends(self.widths.key, table, start)?))
+    }
+
+    /// The ends of as many parts as there are keys: of one width each, or as the table says.
+    fn ends(&self, width: Option<usize>, table: usize, start: usize) -> Option<Vec<usize>> {
+        let end = |n: usize| match width {
+            Some(width) => Some(start + width * (n + 1)),
+            None => {
+                let bytes = self.bytes.get(table + 4 * n..table + 4 * n + 4)?;
+                Some(u32::from_le_bytes(bytes.try_into().ok()?) as usize)
+            }
+        };
+        (0..self.count()).map(end).collect()
+    }
+}
+
+/// The part of this number, of parts that lie one behind the other.
+fn range_of(start: usize, ends: &[usize], n: usize) -> Option<Range<usize>> {
+    let end = *ends.get(n)?;
+    Some(n.checked_sub(1).map_or(start, |before| ends[before])..end)
+}
+
+/// A number at a place.
+pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    let bytes = bytes.get(at..at + 8)?;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// A number at a place.
+pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..at + 4)?;
+    Some(u32::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// A checksum at a place.
+pub fn u128_at(bytes: &[u8], at: usize) -> Option<u128> {
+    let bytes = bytes.get(at..at + 16)?;
+    Some(u128::from_le_bytes(bytes.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_page_lies_where_its_number_says() {
+        let region = Region {
+            header_pages: 1,
+            data_pages: 10,
+        };
+        let place = |number: u64| {
+            let link = Link {
+                number,
+                checksum: 0,
+            };
+            link.place(region)
+        };
+        assert_eq!(place(0), Some(8192..12288));
+        assert_eq!(place(3), Some(20480..24576));
+        // The second of two pages of 8 KiB, in the third region.
+        let third = (1 << 59) | (2 << 20) | 1;
+        let start = (1 + 2 * 11 + 1 + 2) * 4096;
+        assert_eq!(place(third), Some(start..start + 8192));
+        assert_eq!(place(u64::MAX), None);
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_that_are_no_page_are_not_whole_and_panic_nowhere(
+            mut bytes in prop::collection::vec(any::<u8>(), 0..600),
+            kind in 0..4u8,
+            count in 0..80u16,
+            key in prop::option::of(0..20usize),
+            value in prop::option::of(0..20usize),
+        ) {
+            if let Some(begin) = bytes.get_mut(..4) {
+                begin[0] = kind;
+                begin[2..].copy_from_slice(&count.to_le_bytes());
+            }
+            let page = Page::new(bytes, Widths { key, value });
+            let link = Link { number: 0, checksum: 0 };
+            prop_assert!(!page.is_whole(link));
+            page.entries().for_each(drop);
+            drop(page.children());
+        }
+    }
+}
