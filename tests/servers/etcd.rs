@@ -1,12 +1,14 @@
 //! Real etcds: a cluster of members on loopback that can be killed, paused and started again.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+
+use super::ports::free_port;
 
 /// How long a member may take to answer.
 const START_WITHIN: Duration = Duration::from_secs(20);
@@ -306,9 +308,6 @@ impl Member {
     fn serves(&mut self) -> bool {
         let deadline = Instant::now() + START_WITHIN;
         while Instant::now() < deadline {
-            if healthy(self.health) {
-                return true;
-            }
             let Some(running) = &mut self.running else {
                 return false;
             };
@@ -316,6 +315,9 @@ impl Member {
             if gone {
                 self.kill();
                 return false;
+            }
+            if healthy(self.health) {
+                return true;
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -345,11 +347,6 @@ fn healthy(address: SocketAddr) -> bool {
 fn copy(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-a").arg(from).arg(to).status();
     assert!(copied.unwrap().success());
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 fn url(scheme: &str, port: u16) -> String {

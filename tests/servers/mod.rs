@@ -3,4 +3,5 @@
 #![allow(dead_code)]
 
 pub mod etcd;
+mod ports;
 pub mod proxy;
