@@ -58,7 +58,7 @@ pub trait Namespaces: Send + Sync + 'static {
 /// The plugin.
 pub struct NamespaceLifecycle {
     namespaces: Arc<dyn Namespaces>,
-    definition: &'static ResourceDefinition,
+    definition: Arc<ResourceDefinition>,
     distrusted: Mutex<Distrusted>,
 }
 
@@ -66,7 +66,7 @@ impl NamespaceLifecycle {
     /// The plugin; `definition` is that of namespaces.
     pub fn new(
         namespaces: Arc<dyn Namespaces>,
-        definition: &'static ResourceDefinition,
+        definition: Arc<ResourceDefinition>,
     ) -> NamespaceLifecycle {
         NamespaceLifecycle {
             namespaces,
@@ -116,7 +116,7 @@ impl Plugin for NamespaceLifecycle {
         attributes: &'p mut Attributes<'_>,
     ) -> BoxFuture<'p, Result<(), Box<Status>>> {
         async move {
-            let is_namespace = std::ptr::eq(attributes.definition, self.definition);
+            let is_namespace = std::ptr::eq(attributes.definition, &*self.definition);
             match attributes.operation {
                 Operation::Delete if is_namespace => {
                     if IMMORTAL.contains(&attributes.name) {

@@ -31,9 +31,9 @@ pub struct Attributes<'w> {
     /// What it does.
     pub operation: Operation,
     /// To which resource.
-    pub definition: &'static ResourceDefinition,
+    pub definition: &'w ResourceDefinition,
     /// To which part of it.
-    pub subresource: Option<&'static str>,
+    pub subresource: Option<&'w str>,
     /// In which namespace; `None` at the cluster scope.
     pub namespace: Option<&'w str>,
     /// The object's name; empty while it is to be generated.

@@ -24,15 +24,16 @@ impl Object {
     }
 
     /// The value at a path of member names.
-    pub fn at(&self, path: &[&str]) -> Option<&Value> {
+    pub fn at(&self, path: &[impl AsRef<str>]) -> Option<&Value> {
         let (first, rest) = path.split_first()?;
-        rest.iter().try_fold(self.0.get(*first)?, |value, name| {
-            value.as_object()?.get(*name)
-        })
+        rest.iter()
+            .try_fold(self.0.get(first.as_ref())?, |value, name| {
+                value.as_object()?.get(name.as_ref())
+            })
     }
 
     /// The text at a path; empty when it is absent or no string.
-    pub fn text(&self, path: &[&str]) -> &str {
+    pub fn text(&self, path: &[impl AsRef<str>]) -> &str {
         self.at(path).and_then(Value::as_str).unwrap_or_default()
     }
 

@@ -38,10 +38,7 @@ fn cell(cell: &Cell, object: &Object, now: Timestamp) -> Value {
         Cell::Name => object.name().into(),
         Cell::Age => age(object.meta("creationTimestamp").parse().ok(), now).into(),
         Cell::CreatedAt => object.meta("creationTimestamp").into(),
-        Cell::Text(path, absent) => match object.at(path) {
-            Some(Value::String(text)) if !text.is_empty() => text.as_str().into(),
-            _ => (*absent).into(),
-        },
+        Cell::Text(path) => object.text(path).into(),
         Cell::Count(paths) => paths
             .iter()
             .filter_map(|path| object.at(path))
@@ -73,12 +70,12 @@ pub fn partial_object_metadata(object: &Object) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::samples::{CONFIGMAPS, NAMESPACES, object};
+    use crate::api::samples::{configmaps, namespaces, object};
 
     /// API-68, API-70: every column, whatever its priority.
     #[test]
     fn columns_are_described() {
-        let columns = column_definitions(&CONFIGMAPS);
+        let columns = column_definitions(&configmaps());
         let names: Vec<&str> = columns
             .as_array()
             .into_iter()
@@ -101,12 +98,12 @@ mod tests {
             "data":{"k":"v","l":"w"},"binaryData":{"m":"eA=="}}"#,
         );
         assert_eq!(
-            cells(&CONFIGMAPS, &configmap, now),
+            cells(&configmaps(), &configmap, now),
             [json!("a"), json!(3), json!("5m2s")]
         );
         let bare = object(r#"{"metadata":{"name":"b"}}"#);
         assert_eq!(
-            cells(&CONFIGMAPS, &bare, now),
+            cells(&configmaps(), &bare, now),
             [json!("b"), json!(0), json!("<unknown>")]
         );
     }
@@ -120,12 +117,12 @@ mod tests {
         );
         let now = Timestamp::UNIX_EPOCH;
         assert_eq!(
-            cells(&NAMESPACES, &namespace, now),
+            cells(&namespaces(), &namespace, now),
             [json!("n"), json!("Active"), json!("2024-01-01T00:00:00Z")]
         );
         let bare = object("{}");
         assert_eq!(
-            cells(&NAMESPACES, &bare, now),
+            cells(&namespaces(), &bare, now),
             [json!(""), json!(""), json!("")]
         );
     }

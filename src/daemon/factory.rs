@@ -1,7 +1,7 @@
 //! The storage factory that a configuration asks for.
 
 use crate::config::{Config, StorageMediaType};
-use crate::registry::DEFINITIONS;
+use crate::registry::definitions::built_in;
 use crate::storage::Root;
 use crate::storage::codec::MediaType;
 use crate::storage::factory::options::{ResourceOverride, VersionOverride};
@@ -45,7 +45,7 @@ pub fn storage_factory(config: &Config) -> Result<StorageFactory, FactoryError> 
         versions: versions.collect(),
         ..StorageOptions::default()
     };
-    StorageFactory::new(options, DEFINITIONS)
+    StorageFactory::new(options, built_in())
 }
 
 /// What is configured about storage and has no effect, a line for each.

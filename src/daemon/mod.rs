@@ -20,7 +20,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::cli::Announcement;
 use crate::config::Config;
-use crate::registry::Catalog;
+use crate::registry::Registry;
 use crate::server::auth::{AdminError, TokenFileError};
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::health::{Check, Health};
@@ -166,21 +166,21 @@ impl Daemon {
         let plans = factory.plans(&engines, &encryption)?;
         encryption.warn_of_unknown_resources();
         let house = House::start(house_config(&config, &engines), cached(&plans))?;
-        let catalog = Arc::new(assemble(&config, &plans, &house));
+        let registry = assemble(&config, &plans, &house);
         let parts = house.clone();
         let health = Health::new(checks(&stores, &config)).telling(move || not_at_work(&parts));
         let health = Arc::new(health);
         let namespaces = house.cacher(NAMESPACES).ok_or(StartError::NoNamespaces)?;
-        let upkeep = Upkeep::start(catalog.clone(), namespaces, sharing);
+        let upkeep = Upkeep::start(registry.clone(), namespaces, sharing);
 
         describe_metrics();
         let engines_measured = stores.measured;
         let mut background = vec![
             actix_rt::spawn(telemetry::upkeep(recorder.clone())),
-            actix_rt::spawn(census(&config, &catalog).run()),
+            actix_rt::spawn(census(&config, &registry).run()),
             actix_rt::spawn(complete_start(
                 house.clone(),
-                catalog.clone(),
+                registry.clone(),
                 health.clone(),
                 Start {
                     at: started,
@@ -190,7 +190,7 @@ impl Daemon {
         ];
         background.extend(encryption::follow(&config, &encryption));
         let shared = Arc::new(Shared::new(SharedParts {
-            catalog,
+            registry,
             authenticator: credentials.authenticator(),
             health: health.clone(),
             house: house.clone(),
@@ -309,12 +309,12 @@ fn understood(config: &Config) -> Result<(Encryption, StorageFactory), StartErro
     }
 }
 
-/// The catalog of resources stored as planned.
-fn assemble(config: &Config, plans: &[StoragePlan], house: &House) -> Catalog {
+/// The registry of resources stored as planned.
+fn assemble(config: &Config, plans: &[StoragePlan], house: &House) -> Registry {
     let plans = plans.iter();
-    let storages = plans.map(|plan| (plan.definition(), plan.build(house)));
+    let storages = plans.map(|plan| (plan.definition().clone(), plan.build(house)));
     let root = Root::from(config.etcd_prefix.as_str());
-    Catalog::assemble(root, config.event_ttl.0, storages.collect())
+    Registry::new(root, config.event_ttl.0, storages.collect())
 }
 
 /// What the Cachers need of the resources that have one.
@@ -368,12 +368,17 @@ fn not_at_work(house: &House) -> Vec<String> {
 }
 
 /// What is counted for metrics.
-fn census(config: &Config, catalog: &Catalog) -> Census {
-    let resources = catalog.stores().iter();
+fn census(config: &Config, registry: &Registry) -> Census {
+    let registry = registry.clone();
+    let stores = move || {
+        let catalog = registry.current();
+        let resources = catalog.stores().iter();
+        resources
+            .map(|store| (store.definition().clone(), store.storage().clone()))
+            .collect()
+    };
     Census {
-        stores: resources
-            .map(|store| (store.definition(), store.storage().clone()))
-            .collect(),
+        stores: Box::new(stores),
         period: config.etcd_count_metric_poll_period.0,
     }
 }
@@ -396,7 +401,7 @@ struct Start {
 
 /// Readiness waits for the caches at the start (WC-46), and for the system's namespaces
 /// (API-262); later a cache that fills answers for itself.
-async fn complete_start(house: House, catalog: Arc<Catalog>, health: Arc<Health>, start: Start) {
+async fn complete_start(house: House, registry: Registry, health: Arc<Health>, start: Start) {
     let filled = house.ready_within(start.patience).await;
     if let Err(unfilled) = &filled {
         for cache in unfilled {
@@ -406,7 +411,7 @@ async fn complete_start(house: House, catalog: Arc<Catalog>, health: Arc<Health>
             );
         }
     }
-    if let Err(status) = ensure_system_namespaces(&catalog).await {
+    if let Err(status) = ensure_system_namespaces(&registry).await {
         tracing::warn!(%status, "the system's namespaces are not all there; upkeep goes on trying");
     }
     health.complete_start();

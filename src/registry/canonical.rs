@@ -17,9 +17,9 @@ pub fn canonicalize(object: &mut Object, definition: &ResourceDefinition) {
     if let Some(Value::Object(metadata)) = object.0.get_mut("metadata") {
         metadata.retain(|_, value| !is_empty(value));
     }
-    for (name, kind) in definition.member_types {
-        if omitted_when_empty(*kind) && object.0.get(*name).is_some_and(is_empty) {
-            object.0.remove(*name);
+    for (name, kind) in &definition.member_types {
+        if omitted_when_empty(*kind) && object.0.get(name).is_some_and(is_empty) {
+            object.0.remove(name);
         }
     }
 }
@@ -80,14 +80,14 @@ mod tests {
             "data": {}, "binaryData": null, "immutable": false,
         });
         let kept = json!({"metadata": {"name": "a", "generation": 7}, "immutable": false});
-        assert_eq!(canonical(given, &core::CONFIGMAPS), kept);
+        assert_eq!(canonical(given, &core::configmaps()), kept);
     }
 
     /// 6.2: fields without a type are kept as given, nulls excepted; an empty spec stays.
     #[test]
     fn fields_without_a_type_stay() {
         let given = json!({"metadata": {"name": "a"}, "spec": {}});
-        assert_eq!(canonical(given.clone(), &coordination::LEASES), given);
+        assert_eq!(canonical(given.clone(), &coordination::leases()), given);
         let given = json!({
             "metadata": {"name": "a"},
             "spec": {"containers": [{"name": "c", "command": null}], "volumes": [],
@@ -97,6 +97,6 @@ mod tests {
             "metadata": {"name": "a"},
             "spec": {"containers": [{"name": "c"}], "volumes": [], "securityContext": {}},
         });
-        assert_eq!(canonical(given, &core::PODS), kept);
+        assert_eq!(canonical(given, &core::pods()), kept);
     }
 }

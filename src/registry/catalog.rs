@@ -1,112 +1,84 @@
-//! What the daemon serves: the table of resources, and a store for each.
+//! What the daemon serves: generations of resources, each with its store.
+//!
+//! A [`Catalog`] is one generation. It never changes; a resource that comes or goes makes a new
+//! generation, which takes the place of the current one as a whole ([`super::Registry`]).
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
 use std::sync::Arc;
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::definitions::{apps, coordination, core};
-use super::namespace_source::NamespaceSource;
-use super::store::{RegistryStore, Shared};
-use crate::admission::lifecycle::NamespaceLifecycle;
-use crate::admission::{Admission, Plugin};
+use super::store::RegistryStore;
 use crate::api::resource::ResourceDefinition;
-use crate::storage::{ResourceStorage, Root};
 
-/// Every resource, in the order of [`GROUPS`] and by name within a group.
-pub static DEFINITIONS: &[&ResourceDefinition] = &[
-    &core::CONFIGMAPS,
-    &core::EVENTS,
-    &core::NAMESPACES,
-    &core::NODES,
-    &core::PODS,
-    &core::SECRETS,
-    &core::SERVICEACCOUNTS,
-    &core::SERVICES,
-    &apps::DEPLOYMENTS,
-    &coordination::LEASES,
-];
-
-/// The groups, in the order in which discovery names them (API-28); the core group first, which
-/// has its own path. The order decides which group an ambiguous short name means.
-pub static GROUPS: &[&str] = &["", "apps", "coordination.k8s.io"];
+/// The built-in groups, in the order in which discovery names them (API-28); the core group first,
+/// which has its own path. The order decides which group an ambiguous short name means. Other
+/// groups follow by name.
+const GROUPS: &[&str] = &["", "apps", "coordination.k8s.io"];
 
 /// A group as discovery shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Group {
     /// Its name; empty for the core group.
-    pub name: &'static str,
+    pub name: String,
     /// Its versions, the preferred one first.
     pub versions: Vec<GroupVersion>,
 }
 
 /// A version of a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct GroupVersion {
     /// `v1`.
-    pub version: &'static str,
+    pub version: String,
     /// Its resources, sorted by name.
-    pub resources: Vec<&'static ResourceDefinition>,
+    pub resources: Vec<Arc<ResourceDefinition>>,
 }
 
-/// The stores of all resources.
+/// One generation of what is served.
 pub struct Catalog {
+    /// In the order of [`order`].
     stores: Vec<Arc<RegistryStore>>,
-    by_path: HashMap<(&'static str, &'static str, &'static str), usize>,
+    groups: Vec<Group>,
 }
 
 impl Catalog {
-    /// The catalog of these rows over their storages; `root` is where physical keys begin, and
-    /// events are kept for so long (zero is for ever).
-    pub fn assemble(
-        root: impl Into<Root>,
-        event_ttl: Duration,
-        storages: Vec<(&'static ResourceDefinition, ResourceStorage)>,
-    ) -> Catalog {
-        let namespaces = storages
-            .iter()
-            .find(|(row, _)| std::ptr::eq(*row, &core::NAMESPACES));
-        let lifecycle = namespaces.map(|(row, storages)| {
-            let source = Arc::new(NamespaceSource::new(row, storages.storage.clone()));
-            Arc::new(NamespaceLifecycle::new(source, row)) as Arc<dyn Plugin>
-        });
-        let shared = Shared {
-            admission: Admission::new(lifecycle.into_iter().collect()),
-            root: root.into(),
-            event_ttl,
-            ..Shared::default()
-        };
-        let stores = storages
-            .into_iter()
-            .map(|(row, ResourceStorage { storage, dry_run })| {
-                Arc::new(RegistryStore::new(row, storage, dry_run, shared.clone()))
-            });
-        Catalog::new(stores.collect())
+    /// A generation of these stores.
+    pub fn new(mut stores: Vec<Arc<RegistryStore>>) -> Catalog {
+        stores.sort_by(|a, b| order(a.definition(), b.definition()));
+        let definitions = stores.iter().map(|store| store.definition());
+        let groups = groups(definitions.cloned());
+        Catalog { stores, groups }
     }
 
-    /// A catalog of these stores.
-    pub fn new(stores: Vec<Arc<RegistryStore>>) -> Catalog {
-        let by_path = stores
-            .iter()
-            .enumerate()
-            .map(|(at, store)| {
-                let definition = store.definition();
-                (
-                    (definition.group, definition.version, definition.plural),
-                    at,
-                )
-            })
-            .collect();
-        Catalog { stores, by_path }
+    /// The generation that follows when a store comes, in the place of one of the same resource
+    /// and version.
+    pub fn with(&self, store: Arc<RegistryStore>) -> Catalog {
+        let is_other = |other: &&Arc<RegistryStore>| {
+            order(other.definition(), store.definition()) != Ordering::Equal
+        };
+        let mut stores: Vec<Arc<RegistryStore>> =
+            self.stores.iter().filter(is_other).cloned().collect();
+        stores.push(store);
+        Catalog::new(stores)
+    }
+
+    /// The generation that follows when a resource goes, in all its versions.
+    pub fn without(&self, group: &str, plural: &str) -> Catalog {
+        let stores = self.stores.iter();
+        let rest = stores.filter(|store| !store.definition().is(group, plural));
+        Catalog::new(rest.cloned().collect())
     }
 
     /// The store of a resource by its place in a URL.
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<RegistryStore>> {
-        let at = self.by_path.get(&(group, version, plural))?;
-        self.stores.get(*at).cloned()
+        let wanted = (rank(group), plural, version);
+        let at = self
+            .stores
+            .binary_search_by(|store| key(store.definition()).cmp(&wanted))
+            .ok()?;
+        self.stores.get(at).cloned()
     }
 
     /// The store of a resource by its name in messages and metrics: `deployments.apps`.
@@ -122,37 +94,81 @@ impl Catalog {
         &self.stores
     }
 
-    /// All rows, in the table's order.
-    pub fn definitions(&self) -> &'static [&'static ResourceDefinition] {
-        DEFINITIONS
+    /// All resources, in the order of discovery.
+    pub fn definitions(&self) -> impl Iterator<Item = &Arc<ResourceDefinition>> {
+        self.stores.iter().map(|store| store.definition())
     }
 
     /// The groups for discovery.
-    pub fn groups(&self) -> Vec<Group> {
-        groups()
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// Whether anything of a group is served.
+    pub fn has_group(&self, group: &str) -> bool {
+        self.groups.iter().any(|known| known.name == group)
+    }
+
+    /// Whether anything of a version of a group is served.
+    pub fn has_version(&self, group: &str, version: &str) -> bool {
+        let mut groups = self.groups.iter();
+        let versions = groups.find(|known| known.name == group);
+        let mut versions = versions.into_iter().flat_map(|group| &group.versions);
+        versions.any(|known| known.version == version)
     }
 }
 
-/// The groups of [`DEFINITIONS`] for discovery, in the order of [`GROUPS`].
-pub fn groups() -> Vec<Group> {
-    GROUPS.iter().map(|name| group(name)).collect()
+/// The place of a group among all: of built-in ones in [`GROUPS`], then by name.
+fn rank(group: &str) -> (usize, &str) {
+    let place = GROUPS.iter().position(|known| *known == group);
+    (place.unwrap_or(GROUPS.len()), group)
 }
 
-fn group(name: &'static str) -> Group {
-    let mut versions: Vec<GroupVersion> = Vec::new();
-    for definition in DEFINITIONS.iter().filter(|d| d.group == name) {
-        match versions
-            .iter_mut()
-            .find(|v| v.version == definition.version)
-        {
+fn key(definition: &ResourceDefinition) -> ((usize, &str), &str, &str) {
+    let ResourceDefinition {
+        group,
+        version,
+        plural,
+        ..
+    } = definition;
+    (rank(group), plural, version)
+}
+
+/// By group, then by name, then by version.
+fn order(one: &ResourceDefinition, other: &ResourceDefinition) -> Ordering {
+    key(one).cmp(&key(other))
+}
+
+/// The groups of resources that are in the order of discovery.
+pub fn groups(definitions: impl Iterator<Item = Arc<ResourceDefinition>>) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for definition in definitions {
+        let known = groups
+            .last_mut()
+            .filter(|group| group.name == definition.group);
+        let group = match known {
+            Some(group) => group,
+            None => groups.push_mut(Group {
+                name: definition.group.clone(),
+                versions: Vec::new(),
+            }),
+        };
+        group.add(definition);
+    }
+    groups
+}
+
+impl Group {
+    fn add(&mut self, definition: Arc<ResourceDefinition>) {
+        let mut versions = self.versions.iter_mut();
+        match versions.find(|known| known.version == definition.version) {
             Some(version) => version.resources.push(definition),
-            None => versions.push(GroupVersion {
-                version: definition.version,
+            None => self.versions.push(GroupVersion {
+                version: definition.version.clone(),
                 resources: vec![definition],
             }),
         }
     }
-    Group { name, versions }
 }
 
 /// `storageVersionHash` of discovery: which form a resource is stored in, opaque to clients
@@ -176,12 +192,14 @@ mod tests {
 
     use super::*;
     use crate::api::selector::Selection;
+    use crate::registry::definitions::{built_in, core};
 
     /// API-26: the values of http.md 6.1.
     #[test]
     fn the_storage_version_hash_is_kubernetes_own() {
         let hash = |plural: &str| {
-            let row = DEFINITIONS.iter().find(|d| d.plural == plural);
+            let rows = built_in();
+            let row = rows.iter().find(|row| row.plural == plural);
             storage_version_hash(row.expect("in the table"))
         };
         assert_eq!(hash("configmaps"), "qFsyl6wFWjQ=");
@@ -199,29 +217,30 @@ mod tests {
     /// API-25, API-28: discovery takes the table's order.
     #[test]
     fn the_table_is_ordered_by_group_and_name() {
-        let place = |d: &ResourceDefinition| GROUPS.iter().position(|g| *g == d.group);
-        assert!(DEFINITIONS.iter().all(|d| place(d).is_some()));
-        assert!(DEFINITIONS.is_sorted_by_key(|d| (place(d), d.plural)));
-        let listed: usize = groups()
-            .iter()
-            .flat_map(|g| &g.versions)
-            .map(|v| v.resources.len())
-            .sum();
-        assert_eq!(listed, DEFINITIONS.len());
+        let rows = built_in();
+        assert!(rows.iter().all(|row| GROUPS.contains(&row.group.as_str())));
+        assert!(rows.is_sorted_by(|one, other| order(one, other) == Ordering::Less));
+        let groups = groups(rows.iter().cloned());
+        let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
+        assert_eq!(names, GROUPS);
+        let versions = groups.iter().flat_map(|group| &group.versions);
+        let listed: usize = versions.map(|version| version.resources.len()).sum();
+        assert_eq!(listed, rows.len());
     }
 
     /// KV-1, KV-2: no resource's keys lie under another's prefix.
     #[test]
     fn key_prefixes_do_not_overlap() {
-        for (at, one) in DEFINITIONS.iter().enumerate() {
-            for other in DEFINITIONS.iter().skip(at + 1) {
+        let rows = built_in();
+        for (at, one) in rows.iter().enumerate() {
+            for other in rows.iter().skip(at + 1) {
                 let slashed = |d: &ResourceDefinition| format!("{}/", d.key_prefix);
                 assert!(!slashed(one).starts_with(&slashed(other)), "{}", one.plural);
                 assert!(!slashed(other).starts_with(&slashed(one)), "{}", one.plural);
             }
         }
-        assert_eq!(core::SERVICES.key_prefix, "services/specs");
-        assert_eq!(core::NODES.key_prefix, "minions");
+        assert_eq!(&core::services().key_prefix, "services/specs");
+        assert_eq!(&core::nodes().key_prefix, "minions");
     }
 
     /// 6.3, WA-52: watchers of any of these fields are filed under the value they want.
@@ -244,13 +263,14 @@ mod tests {
             }
             _ => "",
         };
-        for row in DEFINITIONS {
-            let labels: Vec<&str> = fields(row.plural).split_whitespace().collect();
-            let known: Vec<&str> = row.selectable_fields.iter().map(|f| f.label).collect();
+        for row in built_in() {
+            let labels: Vec<&str> = fields(&row.plural).split_whitespace().collect();
+            let known = row.selectable_fields.iter();
+            let known: Vec<&str> = known.map(|field| field.label.as_str()).collect();
             assert_eq!(known, labels, "{}", row.plural);
             for (place, label) in labels.iter().enumerate() {
                 let demand = |text: &str| {
-                    let selection = Selection::parse("a=b", text, row).expect("a selector");
+                    let selection = Selection::parse("a=b", text, &row).expect("a selector");
                     let demanded = selection.demanded_field();
                     demanded.map(|(place, value)| (place, value.to_owned()))
                 };
@@ -265,22 +285,17 @@ mod tests {
     #[test]
     fn rows_are_consistent() {
         let mut names = HashSet::new();
-        for row in DEFINITIONS {
-            let all = [row.plural, row.singular]
-                .into_iter()
-                .chain(row.short_names.iter().copied());
-            assert!(
-                all.into_iter().all(|name| names.insert((row.group, name))),
-                "{}",
-                row.plural
-            );
+        for row in built_in() {
+            let own = [row.plural.clone(), row.singular.clone()];
+            let mut all = own.into_iter().chain(row.short_names.iter().cloned());
+            let is_new = all.all(|name| names.insert((row.group.clone(), name)));
+            assert!(is_new, "{}", row.plural);
             assert!(row.verbs.is_sorted());
-            assert!(row.subresources.is_sorted_by_key(|s| s.name));
+            assert!(row.subresources.is_sorted_by_key(|s| s.name.as_str()));
             assert_eq!(row.singular, row.kind.to_lowercase());
-            assert_eq!(
-                row.columns.first().map(|c| (c.name, c.format)),
-                Some(("Name", "name"))
-            );
+            let first = row.columns.first();
+            let first = first.map(|column| (column.name.as_str(), column.format.as_str()));
+            assert_eq!(first, Some(("Name", "name")));
         }
     }
 }

@@ -158,7 +158,7 @@ mod tests {
             key: "/registry/configmaps/d/a".to_owned(),
             kind,
         };
-        *interpret(error, verb, &core::CONFIGMAPS, "a")
+        *interpret(error, verb, &core::configmaps(), "a")
     }
 
     fn parts(kind: StorageErrorKind, verb: Verb) -> (u16, &'static str, String) {
@@ -237,7 +237,7 @@ mod tests {
             key: String::new(),
             kind: StorageErrorKind::Expired { what },
         };
-        let status = interpret(error, Verb::List, &coordination::LEASES, "");
+        let status = interpret(error, Verb::List, &coordination::leases(), "");
         assert!(
             status
                 .message

@@ -9,10 +9,10 @@ use crate::api::resource::ResourceDefinition;
 pub enum KeyError {
     /// A namespaced resource, and no namespace.
     #[error("a namespace is required for {0}")]
-    NoNamespace(&'static str),
+    NoNamespace(String),
     /// No name.
     #[error("a name is required for {0}")]
-    NoName(&'static str),
+    NoName(String),
     /// A name or namespace that can't be part of a path (API-200).
     #[error("{what} parameter invalid: {}: {}", go_quote(value), path_segment(value).join(";"))]
     Invalid {
@@ -38,15 +38,15 @@ pub fn object_key(
     name: &str,
 ) -> Result<String, KeyError> {
     if name.is_empty() {
-        return Err(KeyError::NoName(definition.plural));
+        return Err(KeyError::NoName(definition.plural.clone()));
     }
     let name = segment("Name", name)?;
-    let prefix = definition.key_prefix;
+    let prefix = &definition.key_prefix;
     if !definition.is_namespaced() {
         return Ok(format!("/{prefix}/{name}"));
     }
     match namespace.filter(|namespace| !namespace.is_empty()) {
-        None => Err(KeyError::NoNamespace(definition.plural)),
+        None => Err(KeyError::NoNamespace(definition.plural.clone())),
         Some(namespace) => Ok(format!(
             "/{prefix}/{}/{name}",
             segment("Namespace", namespace)?
@@ -62,7 +62,7 @@ pub fn collection_key(
     definition: &ResourceDefinition,
     namespace: Option<&str>,
 ) -> Result<String, KeyError> {
-    let prefix = definition.key_prefix;
+    let prefix = &definition.key_prefix;
     match namespace.filter(|n| definition.is_namespaced() && !n.is_empty()) {
         None => Ok(format!("/{prefix}")),
         Some(namespace) => Ok(format!("/{prefix}/{}", segment("Namespace", namespace)?)),
@@ -118,48 +118,57 @@ fn segment<'t>(what: &'static str, text: &'t str) -> Result<&'t str, KeyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::definitions::core::{CONFIGMAPS, NODES, SERVICES};
+    use crate::registry::definitions::core::{configmaps, nodes, services};
 
     /// KV-1, KV-2, RG-1.
     #[test]
     fn keys_are_prefix_namespace_and_name() {
-        let key = |d, namespace, name| object_key(d, namespace, name);
+        let key = |d: ResourceDefinition, namespace, name| object_key(&d, namespace, name);
         assert_eq!(
-            key(&CONFIGMAPS, Some("d"), "a").as_deref(),
+            key(configmaps(), Some("d"), "a").as_deref(),
             Ok("/configmaps/d/a")
         );
         assert_eq!(
-            key(&SERVICES, Some("d"), "a").as_deref(),
+            key(services(), Some("d"), "a").as_deref(),
             Ok("/services/specs/d/a")
         );
-        assert_eq!(key(&NODES, None, "n:1").as_deref(), Ok("/minions/n:1"));
+        assert_eq!(key(nodes(), None, "n:1").as_deref(), Ok("/minions/n:1"));
         assert_eq!(
-            collection_key(&CONFIGMAPS, None).as_deref(),
+            collection_key(&configmaps(), None).as_deref(),
             Ok("/configmaps")
         );
         assert_eq!(
-            collection_key(&CONFIGMAPS, Some("d")).as_deref(),
+            collection_key(&configmaps(), Some("d")).as_deref(),
             Ok("/configmaps/d")
         );
-        assert_eq!(collection_key(&NODES, Some("d")).as_deref(), Ok("/minions"));
+        assert_eq!(
+            collection_key(&nodes(), Some("d")).as_deref(),
+            Ok("/minions")
+        );
     }
 
     /// RG-1: what can't be a path element is refused.
     #[test]
     fn names_that_are_no_path_elements_make_no_key() {
         for name in ["", ".", "..", "a/b", "a%b"] {
-            assert!(object_key(&CONFIGMAPS, Some("d"), name).is_err(), "{name}");
-            assert!(object_key(&CONFIGMAPS, Some(name), "a").is_err(), "{name}");
+            assert!(
+                object_key(&configmaps(), Some("d"), name).is_err(),
+                "{name}"
+            );
+            assert!(
+                object_key(&configmaps(), Some(name), "a").is_err(),
+                "{name}"
+            );
         }
-        assert!(object_key(&CONFIGMAPS, None, "a").is_err());
-        assert!(collection_key(&CONFIGMAPS, Some("..")).is_err());
+        assert!(object_key(&configmaps(), None, "a").is_err());
+        assert!(collection_key(&configmaps(), Some("..")).is_err());
     }
 
     /// RG-2: exact selectors narrow what is read.
     #[test]
     fn selectors_narrow_the_scope() {
         let scope = |namespace, selected, name| {
-            let scope = read_scope(&CONFIGMAPS, namespace, selected, name).expect("a scope");
+            let scope = read_scope(&configmaps(), namespace, selected, name).expect("a scope");
             (scope.key, scope.recursive)
         };
         let owned = |key: &str, recursive| (key.to_owned(), recursive);
@@ -182,7 +191,7 @@ mod tests {
             owned("/configmaps/d", true)
         );
         assert_eq!(scope(None, Some("a/b"), None), owned("/configmaps", true));
-        let node = read_scope(&NODES, None, None, Some("n")).expect("a scope");
+        let node = read_scope(&nodes(), None, None, Some("n")).expect("a scope");
         assert_eq!((node.key.as_str(), node.recursive), ("/minions/n", false));
     }
 }

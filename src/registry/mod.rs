@@ -1,8 +1,9 @@
 //! What happens to an object before and after storage, for every resource alike (RegistryStore).
 //!
-//! [`catalog`] is the table of resources and the way to their stores, [`store`] the verbs,
-//! `strategy` and `special` what differs between kinds, `errors` the one place where a
-//! storage error becomes a Status.
+//! [`definitions`] is the table of built-in resources, [`catalog`] one generation of what is
+//! served, [`Registry`] the current one and how resources come and go, [`store`] the verbs,
+//! `strategy` and `special` what differs between kinds, `errors` the one place where a storage
+//! error becomes a Status.
 
 pub mod canonical;
 pub mod catalog;
@@ -13,14 +14,17 @@ pub mod deletion;
 pub mod errors;
 pub mod keys;
 mod namespace_source;
+mod served;
 pub mod special;
 pub mod store;
 pub mod strategy;
 
-pub use catalog::{Catalog, DEFINITIONS};
+pub use catalog::Catalog;
 pub use context::{RequestContext, SHORT_WARNING_CHARACTERS, WARNING_CHARACTERS, Warnings};
+pub use served::Registry;
 pub use store::{
-    Answer, Audience, Deletion, RegistryStore, Shared, Target, UpdateSource, WatchRefusal, Written,
+    Answer, Audience, Deletion, RegistryStore, StoreOptions, Target, UpdateSource, WatchRefusal,
+    Written,
 };
 
 #[cfg(test)]

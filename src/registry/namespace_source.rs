@@ -14,13 +14,13 @@ use crate::storage::{Asked, GetRequest, Storage};
 
 /// The namespaces' storage, as admission sees it.
 pub(super) struct NamespaceSource {
-    definition: &'static ResourceDefinition,
+    definition: Arc<ResourceDefinition>,
     storage: Arc<dyn Storage>,
 }
 
 impl NamespaceSource {
     pub(super) fn new(
-        definition: &'static ResourceDefinition,
+        definition: Arc<ResourceDefinition>,
         storage: Arc<dyn Storage>,
     ) -> NamespaceSource {
         NamespaceSource {
@@ -38,7 +38,7 @@ impl Namespaces for NamespaceSource {
     ) -> BoxFuture<'n, Result<NamespaceState, Box<Status>>> {
         async move {
             // A name that makes no key is the name of nothing.
-            let Ok(key) = object_key(self.definition, None, name) else {
+            let Ok(key) = object_key(&self.definition, None, name) else {
                 return Ok(NamespaceState::Absent);
             };
             let asked = match lookup {
@@ -47,7 +47,7 @@ impl Namespaces for NamespaceSource {
             };
             let found = self.storage.get(GetRequest { key, asked }).await;
             let found =
-                found.map_err(|error| interpret(error, Verb::Get, self.definition, name))?;
+                found.map_err(|error| interpret(error, Verb::Get, &self.definition, name))?;
             Ok(found.map_or(NamespaceState::Absent, |namespace| state_of(&namespace)))
         }
         .boxed()

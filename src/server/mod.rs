@@ -11,6 +11,7 @@ pub mod conversion;
 pub mod discovery;
 pub mod filters;
 mod gather;
+pub mod generation;
 pub mod gzip;
 pub mod handlers;
 pub mod health;

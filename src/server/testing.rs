@@ -6,7 +6,8 @@ use std::time::Duration;
 use actors::engine::{Engine, Retention};
 use actors::supervisor::{House, HouseConfig};
 
-use crate::registry::{Catalog, DEFINITIONS};
+use crate::registry::Registry;
+use crate::registry::definitions::built_in;
 use crate::storage::factory::{DEFAULT_ROOT, Engines, StorageFactory, StorageOptions};
 use crate::storage::memory::MemoryEngine;
 use crate::storage::transformer::Identity;
@@ -15,7 +16,7 @@ use crate::storage::transformer::Identity;
 pub(super) struct Stored {
     pub engine: Arc<dyn Engine>,
     pub house: House,
-    pub catalog: Catalog,
+    pub registry: Registry,
 }
 
 /// All resources; with `cached`, behind caches that are filled.
@@ -40,7 +41,7 @@ pub(super) async fn stored_without_cache_of(resource: &str) -> Stored {
 
 fn assembled(cached: bool, unfilled: Option<(&str, Arc<dyn Engine>)>) -> Stored {
     let engine: Arc<dyn Engine> = MemoryEngine::new();
-    let factory = StorageFactory::new(StorageOptions::default(), DEFINITIONS).expect("a factory");
+    let factory = StorageFactory::new(StorageOptions::default(), built_in()).expect("a factory");
     let engines = Engines::of(engine.clone());
     let plans = factory.plans(&engines, &Identity).expect("plans");
     let retention = Retention {
@@ -60,9 +61,9 @@ fn assembled(cached: bool, unfilled: Option<(&str, Arc<dyn Engine>)>) -> Stored 
     let house = House::start(config, specs.collect()).expect("a house");
     let storages = plans
         .iter()
-        .map(|plan| (plan.definition(), plan.build(&house)));
+        .map(|plan| (plan.definition().clone(), plan.build(&house)));
     Stored {
-        catalog: Catalog::assemble(DEFAULT_ROOT, Duration::ZERO, storages.collect()),
+        registry: Registry::new(DEFAULT_ROOT, Duration::ZERO, storages.collect()),
         engine: Arc::clone(&engine),
         house,
     }

@@ -28,8 +28,8 @@ pub fn describe() {
 
 /// What is counted, and how often.
 pub struct Census {
-    /// The stores of all resources.
-    pub stores: Vec<(&'static ResourceDefinition, Arc<dyn Storage>)>,
+    /// The stores of all resources that are served now.
+    pub stores: Box<dyn Fn() -> Vec<(Arc<ResourceDefinition>, Arc<dyn Storage>)> + Send>,
     /// From one count to the next (SF-11); zero is never.
     pub period: Duration,
 }
@@ -44,8 +44,8 @@ impl Census {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            for (definition, storage) in &self.stores {
-                count(definition, &**storage).await;
+            for (definition, storage) in (self.stores)() {
+                count(&definition, &*storage).await;
             }
         }
     }
@@ -69,7 +69,7 @@ pub fn sizes(engines: &[(String, Arc<dyn Engine>)]) -> String {
     text
 }
 
-async fn count(definition: &'static ResourceDefinition, storage: &dyn Storage) {
+async fn count(definition: &ResourceDefinition, storage: &dyn Storage) {
     let stats = storage.stats().await.ok();
     let objects = stats.map_or(-1.0, |stats| stats.object_count as f64);
     let bytes = match stats {
@@ -78,7 +78,10 @@ async fn count(definition: &'static ResourceDefinition, storage: &dyn Storage) {
         }
         _ => -1.0,
     };
-    let labels = [("group", definition.group), ("resource", definition.plural)];
+    let labels = [
+        ("group", definition.group.clone()),
+        ("resource", definition.plural.clone()),
+    ];
     gauge!("apiserver_storage_objects", "resource" => definition.qualified()).set(objects);
     gauge!("apiserver_resource_objects", &labels).set(objects);
     gauge!("apiserver_resource_size_estimate_bytes", &labels).set(bytes);

@@ -1,6 +1,5 @@
 //! One daemon's part in the election: reads and writes the Lease, and starts and stops the work.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -14,7 +13,7 @@ use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::status::Status;
 use crate::clock;
-use crate::registry::{Catalog, RegistryStore, RequestContext, Target, UpdateSource};
+use crate::registry::{Registry, RegistryStore, RequestContext, Target, UpdateSource};
 use crate::storage::codec::object_of;
 
 /// The Lease, beside those of Kubernetes' own controllers.
@@ -39,7 +38,7 @@ pub(super) type Work = Box<dyn Fn(watch::Receiver<bool>) -> JoinHandle<()> + Sen
 
 /// See the module's documentation.
 pub(super) struct Candidate {
-    catalog: Arc<Catalog>,
+    registry: Registry,
     identity: String,
     election: Election,
     work: Work,
@@ -53,9 +52,9 @@ struct Term {
 }
 
 impl Candidate {
-    pub(super) fn new(catalog: Arc<Catalog>, identity: String, work: Work) -> Candidate {
+    pub(super) fn new(registry: Registry, identity: String, work: Work) -> Candidate {
         Candidate {
-            catalog,
+            registry,
             election: Election::new(identity.clone()),
             identity,
             work,
@@ -116,7 +115,7 @@ impl Candidate {
 
     /// Looks at the lease and writes it where that is due.
     async fn stand(&mut self) -> Result<(), Box<Status>> {
-        let Some(store) = self.catalog.named("leases.coordination.k8s.io") else {
+        let Some(store) = self.registry.current().named("leases.coordination.k8s.io") else {
             return Ok(());
         };
         let found = match store.get(Some(NAMESPACE), NAME, "").await {
@@ -144,7 +143,7 @@ impl Candidate {
                 // The lease went meanwhile, or there is no namespace to put it in: in an empty
                 // store nobody would begin with the upkeep otherwise.
                 self.election.lost();
-                ensure_system_namespaces(&self.catalog).await?;
+                ensure_system_namespaces(&self.registry).await?;
             }
             Err(status) => return Err(status),
         }
@@ -181,7 +180,7 @@ impl Candidate {
     }
 
     async fn give_back(&self) -> Result<(), Box<Status>> {
-        let Some(store) = self.catalog.named("leases.coordination.k8s.io") else {
+        let Some(store) = self.registry.current().named("leases.coordination.k8s.io") else {
             return Ok(());
         };
         let found = store.get(Some(NAMESPACE), NAME, "").await?;

@@ -15,7 +15,7 @@ use crate::api::options::{DeleteOptions, ListOptions, Propagation, WriteOptions}
 use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::registry::special::CONTENT_FINALIZER;
-use crate::registry::{Catalog, RegistryStore, RequestContext, Target, UpdateSource};
+use crate::registry::{Registry, RegistryStore, RequestContext, Target, UpdateSource};
 use crate::storage::Preconditions;
 use crate::storage::codec::object_of;
 
@@ -55,14 +55,14 @@ struct Round {
 /// Empties namespaces.
 #[derive(Clone)]
 pub(super) struct Emptier {
-    catalog: Arc<Catalog>,
+    registry: Registry,
     context: RequestContext,
 }
 
 impl Emptier {
-    pub(super) fn new(catalog: Arc<Catalog>) -> Emptier {
+    pub(super) fn new(registry: Registry) -> Emptier {
         let context = RequestContext::internal("namespaces", Instant::now() + TIME);
-        Emptier { catalog, context }
+        Emptier { registry, context }
     }
 
     /// Works on a terminating namespace that the caches show as such, for its time at most: it
@@ -82,7 +82,7 @@ impl Emptier {
         if !has_content_finalizer(&terminating) {
             return Ok(Progress::Done);
         }
-        let Some(namespaces) = self.catalog.named("namespaces") else {
+        let Some(namespaces) = self.registry.current().named("namespaces") else {
             return Ok(Progress::Done);
         };
         // From here on nothing new is admitted, and what was admitted before has ended.
@@ -106,12 +106,9 @@ impl Emptier {
 
     async fn delete_contents(&self, namespace: &str) -> Result<Round, Box<Status>> {
         let mut round = Round::default();
-        for store in self
-            .catalog
-            .stores()
-            .iter()
-            .filter(|s| s.definition().is_namespaced())
-        {
+        let catalog = self.registry.current();
+        let stores = catalog.stores().iter();
+        for store in stores.filter(|store| store.definition().is_namespaced()) {
             self.delete_collection(store, namespace, &mut round).await?;
         }
         Ok(round)

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::emptier::{Emptier, Progress};
 use super::ensure_system_namespaces;
 use super::schedule::{Outcome, Schedule};
-use crate::registry::Catalog;
+use crate::registry::Registry;
 use crate::registry::special::SYSTEM_NAMESPACES;
 use crate::storage::codec::object_of;
 
@@ -32,7 +32,7 @@ const CONCURRENT_NAMESPACES: usize = 4;
 
 /// The follower of one daemon.
 pub(super) struct Follower {
-    catalog: Arc<Catalog>,
+    registry: Registry,
     namespaces: CacherHandle,
     stopped: watch::Receiver<bool>,
     schedule: Schedule,
@@ -52,13 +52,13 @@ pub(super) struct Follower {
 
 impl Follower {
     pub(super) fn new(
-        catalog: Arc<Catalog>,
+        registry: Registry,
         namespaces: CacherHandle,
         grace: Duration,
         stopped: watch::Receiver<bool>,
     ) -> Follower {
         Follower {
-            catalog,
+            registry,
             namespaces,
             stopped,
             schedule: Schedule::new(grace),
@@ -143,13 +143,13 @@ impl Follower {
         while self.work.len() < CONCURRENT_NAMESPACES
             && let Some((uid, namespace)) = self.waiting.pop_front()
         {
-            let emptier = Emptier::new(self.catalog.clone());
+            let emptier = Emptier::new(self.registry.clone());
             self.work.push(worked_on(emptier, uid, namespace));
         }
     }
 
     async fn restore_system_namespaces(&mut self) {
-        match ensure_system_namespaces(&self.catalog).await {
+        match ensure_system_namespaces(&self.registry).await {
             Ok(0) => {}
             Ok(created) => tracing::info!(created, "created missing system namespaces"),
             Err(status) => {

@@ -5,7 +5,6 @@
 //! could not be seen again, so it may be stopped or may fail at any point. Of several daemons on
 //! one store one works at a time ([`Sharing`]).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use actors::backoff::{Backoff, random_unit};
@@ -13,7 +12,7 @@ use actors::cacher::CacherHandle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::registry::Catalog;
+use crate::registry::Registry;
 
 mod candidate;
 mod election;
@@ -54,16 +53,18 @@ const HEARD_BY_ALL_AFTER: Duration = Duration::from_secs(5);
 
 impl Upkeep {
     /// Starts the task on the calling thread's runtime. `namespaces` is the cache of the
-    /// namespaces in the catalog.
-    pub fn start(catalog: Arc<Catalog>, namespaces: CacherHandle, sharing: Sharing) -> Upkeep {
+    /// namespaces in the registry.
+    pub fn start(registry: Registry, namespaces: CacherHandle, sharing: Sharing) -> Upkeep {
         let (stop, stopped) = watch::channel(false);
         let supervisor = match sharing {
-            Sharing::Alone => tokio::spawn(supervise(catalog, namespaces, Duration::ZERO, stopped)),
+            Sharing::Alone => {
+                tokio::spawn(supervise(registry, namespaces, Duration::ZERO, stopped))
+            }
             Sharing::WithOthers { identity } => {
-                let electing = catalog.clone();
+                let electing = registry.clone();
                 let work = move |stopped| {
-                    let (catalog, namespaces) = (catalog.clone(), namespaces.clone());
-                    tokio::spawn(supervise(catalog, namespaces, HEARD_BY_ALL_AFTER, stopped))
+                    let (registry, namespaces) = (registry.clone(), namespaces.clone());
+                    tokio::spawn(supervise(registry, namespaces, HEARD_BY_ALL_AFTER, stopped))
                 };
                 let candidate = Candidate::new(electing, identity, Box::new(work));
                 tokio::spawn(candidate.run(stopped))
@@ -83,7 +84,7 @@ impl Upkeep {
 
 /// Starts the follower again when it fails, until it ends because it was told to.
 async fn supervise(
-    catalog: Arc<Catalog>,
+    registry: Registry,
     namespaces: CacherHandle,
     grace: Duration,
     mut stopped: watch::Receiver<bool>,
@@ -91,7 +92,7 @@ async fn supervise(
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
     loop {
         let follower =
-            follower::Follower::new(catalog.clone(), namespaces.clone(), grace, stopped.clone());
+            follower::Follower::new(registry.clone(), namespaces.clone(), grace, stopped.clone());
         let failure = match tokio::spawn(follower.run()).await {
             Ok(()) => return,
             Err(failure) => failure,

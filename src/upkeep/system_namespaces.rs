@@ -10,7 +10,7 @@ use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::status::Status;
 use crate::registry::special::SYSTEM_NAMESPACES;
-use crate::registry::{Catalog, RegistryStore, RequestContext};
+use crate::registry::{Registry, RegistryStore, RequestContext};
 
 /// How long one creation may take.
 const TIME: Duration = Duration::from_secs(30);
@@ -19,8 +19,8 @@ const TIME: Duration = Duration::from_secs(30);
 ///
 /// # Errors
 /// The first that can't be looked up or created.
-pub async fn ensure_system_namespaces(catalog: &Catalog) -> Result<usize, Box<Status>> {
-    let Some(store) = catalog.named("namespaces") else {
+pub async fn ensure_system_namespaces(registry: &Registry) -> Result<usize, Box<Status>> {
+    let Some(store) = registry.current().named("namespaces") else {
         return Ok(0);
     };
     // Together, so that they share one sync of the disk.

@@ -10,10 +10,11 @@ use tokio::time::Instant;
 use super::emptier::{Emptier, Progress};
 use super::{Sharing, Upkeep, ensure_system_namespaces};
 use crate::api::options::DeleteOptions;
+use crate::registry::Registry;
+use crate::registry::definitions::built_in;
 use crate::registry::special::SYSTEM_NAMESPACES;
 use crate::registry::tests::fixture::{Fixture, ROOT, refusal};
 use crate::registry::tests::hooked::Hooked;
-use crate::registry::{Catalog, DEFINITIONS};
 use crate::storage::ResourceStorage;
 use crate::storage::factory::{Engines, StorageFactory, StorageOptions, StoragePlan};
 use crate::storage::memory::MemoryEngine;
@@ -36,7 +37,7 @@ async fn emptied(fixture: &Fixture, name: &str) -> Progress {
         .get(None, name, "")
         .await
         .expect("it is there");
-    Emptier::new(fixture.catalog.clone())
+    Emptier::new(fixture.registry.clone())
         .empty(&namespace)
         .await
         .expect("no refusal")
@@ -46,11 +47,11 @@ async fn emptied(fixture: &Fixture, name: &str) -> Progress {
 #[tokio::test]
 async fn system_namespaces_are_created_when_they_are_missing() {
     let fixture = Fixture::new().await;
-    assert_eq!(ensure_system_namespaces(&fixture.catalog).await, Ok(4));
-    assert_eq!(ensure_system_namespaces(&fixture.catalog).await, Ok(0));
+    assert_eq!(ensure_system_namespaces(&fixture.registry).await, Ok(4));
+    assert_eq!(ensure_system_namespaces(&fixture.registry).await, Ok(0));
     delete(&fixture, "namespaces", None, "kube-node-lease").await;
     emptied(&fixture, "kube-node-lease").await;
-    assert_eq!(ensure_system_namespaces(&fixture.catalog).await, Ok(1));
+    assert_eq!(ensure_system_namespaces(&fixture.registry).await, Ok(1));
     let mut expected = SYSTEM_NAMESPACES.to_vec();
     expected.push("d");
     expected.sort_unstable();
@@ -66,7 +67,7 @@ async fn a_deleted_namespace_is_emptied_and_goes() {
         .await
         .expect("created");
     let body = r#"{"metadata":{"name":"a"}}"#;
-    for row in DEFINITIONS.iter().filter(|row| row.is_namespaced()) {
+    for row in built_in().iter().filter(|row| row.is_namespaced()) {
         for namespace in ["d", "e"] {
             let created = fixture
                 .create(&row.qualified(), Some(namespace), body)
@@ -77,7 +78,7 @@ async fn a_deleted_namespace_is_emptied_and_goes() {
     delete(&fixture, "namespaces", None, "d").await;
     assert_eq!(emptied(&fixture, "d").await, Progress::Done);
     assert_eq!(refusal(fixture.get("namespaces", None, "d").await).0, 404);
-    for row in DEFINITIONS.iter().filter(|row| row.is_namespaced()) {
+    for row in built_in().iter().filter(|row| row.is_namespaced()) {
         assert!(
             fixture.names(&row.qualified(), Some("d")).await.is_empty(),
             "{}",
@@ -194,7 +195,7 @@ fn hooked_fixture(hook: impl Fn(ResourceStorage) -> ResourceStorage) -> (Fixture
         root: ROOT.into(),
         ..StorageOptions::default()
     };
-    let factory = StorageFactory::new(options, DEFINITIONS).expect("a factory");
+    let factory = StorageFactory::new(options, built_in()).expect("a factory");
     let engines = Engines::of(engine.clone());
     let plans = factory.plans(&engines, &Identity).expect("plans");
     let specs = plans.iter().map(StoragePlan::cacher_spec).collect();
@@ -207,9 +208,8 @@ fn hooked_fixture(hook: impl Fn(ResourceStorage) -> ResourceStorage) -> (Fixture
     let mut fixture = Fixture::over(|storages| storages);
     let storages = plans
         .iter()
-        .map(|plan| (plan.definition(), hook(plan.build(&house))));
-    let catalog = Catalog::assemble(ROOT, Duration::ZERO, storages.collect());
-    fixture.catalog = Arc::new(catalog);
+        .map(|plan| (plan.definition().clone(), hook(plan.build(&house))));
+    fixture.registry = Registry::new(ROOT, Duration::ZERO, storages.collect());
     (fixture, house)
 }
 
@@ -233,7 +233,7 @@ fn upkeep_follows_the_namespaces() {
         let (fixture, house) = cached_fixture();
         house.all_ready().await;
         let namespaces = house.cacher("namespaces").expect("it is cached");
-        let upkeep = Upkeep::start(fixture.catalog.clone(), namespaces, Sharing::Alone);
+        let upkeep = Upkeep::start(fixture.registry.clone(), namespaces, Sharing::Alone);
         for name in SYSTEM_NAMESPACES {
             until_namespace_answers(&fixture, name, 200).await;
         }
@@ -314,7 +314,7 @@ fn of_several_daemons_one_does_the_upkeep_at_a_time() {
             let namespaces = house.cacher("namespaces").expect("it is cached");
             let identity = name.to_owned();
             let sharing = Sharing::WithOthers { identity };
-            Upkeep::start(fixture.catalog.clone(), namespaces, sharing)
+            Upkeep::start(fixture.registry.clone(), namespaces, sharing)
         };
         // Of an empty store: the namespace of the lease comes first.
         let (a, b) = (start("a"), start("b"));
@@ -356,7 +356,7 @@ fn a_namespace_that_takes_long_holds_up_no_other() {
         let (fixture, house) = hooked_fixture(hang);
         house.all_ready().await;
         let namespaces = house.cacher("namespaces").expect("it is cached");
-        let upkeep = Upkeep::start(fixture.catalog.clone(), namespaces, Sharing::Alone);
+        let upkeep = Upkeep::start(fixture.registry.clone(), namespaces, Sharing::Alone);
         for name in ["slow", "slower", "late"] {
             let body = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
             let created = fixture.create("namespaces", None, &body).await;
@@ -379,7 +379,7 @@ fn nothing_is_left_of_what_is_created_during_a_deletion() {
         let (fixture, house) = cached_fixture();
         house.all_ready().await;
         let namespaces = house.cacher("namespaces").expect("it is cached");
-        let upkeep = Upkeep::start(fixture.catalog.clone(), namespaces, Sharing::Alone);
+        let upkeep = Upkeep::start(fixture.registry.clone(), namespaces, Sharing::Alone);
         for round in 0..20 {
             let namespace = format!("n{round}");
             let body = format!(r#"{{"metadata":{{"name":"{namespace}"}}}}"#);

@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use taffrail::registry::DEFINITIONS;
+use taffrail::registry::definitions::built_in;
 use taffrail::storage::codec::Codec;
 use taffrail::storage::encryption::Encryption;
 use taffrail::storage::transformer::{Transformer, TransformerSource};
@@ -78,7 +78,7 @@ impl Sample {
 }
 
 fn secrets() -> Codec {
-    let mut definitions = DEFINITIONS.iter();
+    let mut definitions = built_in().into_iter();
     Codec::new(definitions.find(|one| one.plural == "secrets").unwrap())
 }
 

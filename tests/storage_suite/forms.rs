@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use serde_json::Value;
-use taffrail::registry::catalog::DEFINITIONS;
+use taffrail::registry::definitions::built_in;
 use taffrail::storage::Asked;
 use taffrail::storage::codec::{Codec, MediaType, StoredForm, TypeName, object_of};
 
@@ -17,9 +17,9 @@ use crate::harness::{Harness, List, key_of, names, origin, pod, pods, with_node}
 fn stored_as(media_type: MediaType) -> Codec {
     Codec::new(pods()).stored_as(StoredForm {
         media_type,
-        stored: TypeName::of(pods()),
-        served: TypeName::of(pods()),
-        read: vec![TypeName::of(pods())],
+        stored: TypeName::of(&pods()),
+        served: TypeName::of(&pods()),
+        read: vec![TypeName::of(&pods())],
         decorator: None,
     })
 }
@@ -134,13 +134,13 @@ fn recorded(recording: &str, resource: &str) -> (String, String) {
 /// value of one form reads as another object than that of the other.
 #[test]
 fn every_resource_is_read_as_kube_apiserver_stores_it_kv_22_kv_23() {
-    for definition in DEFINITIONS {
+    for definition in built_in() {
         let resource = definition.qualified();
         for media_type in [MediaType::Json, MediaType::Yaml] {
-            let codec = Codec::new(definition).stored_as(StoredForm {
+            let codec = Codec::new(definition.clone()).stored_as(StoredForm {
                 media_type,
-                stored: TypeName::of(definition),
-                served: TypeName::of(definition),
+                stored: TypeName::of(&definition),
+                served: TypeName::of(&definition),
                 read: Vec::new(),
                 decorator: None,
             });

@@ -18,7 +18,7 @@ use taffrail::api::object::Object;
 use taffrail::api::resource::ResourceDefinition;
 use taffrail::api::selector::Selection;
 use taffrail::api::status::Status;
-use taffrail::registry::catalog::DEFINITIONS;
+use taffrail::registry::definitions::built_in;
 use taffrail::storage::cached::Cached;
 use taffrail::storage::codec::{Codec, object_of};
 use taffrail::storage::dry_run::DryRun;
@@ -38,10 +38,9 @@ use crate::observed::Observed;
 use crate::servers::etcd;
 
 /// Namespaced pods with `spec.nodeName` to select by, as the suites of Kubernetes use them.
-pub fn pods() -> &'static ResourceDefinition {
-    let found = DEFINITIONS
-        .iter()
-        .find(|definition| definition.plural == "pods");
+pub fn pods() -> Arc<ResourceDefinition> {
+    let mut definitions = built_in().into_iter();
+    let found = definitions.find(|definition| definition.is("", "pods"));
     found.expect("pods are served")
 }
 
@@ -206,7 +205,7 @@ impl Harness {
     fn over(layer: Layer, observed: Arc<Observed>, keep: Box<dyn Any>, codec: Codec) -> Harness {
         let engine: Arc<dyn Engine> = observed.clone();
         let faulty = Arc::new(Faulty::default());
-        let keys = Keys::new("/registry", pods().key_prefix).unwrap();
+        let keys = Keys::new("/registry", &pods().key_prefix).unwrap();
         let decoder = Arc::new(StoredDecoder::new(codec.clone(), faulty.clone()));
         let spec = CacherSpec {
             resource: pods().qualified(),
@@ -437,7 +436,7 @@ pub fn names(list: &ObjectList) -> Vec<String> {
 }
 
 pub fn selection(labels: &str, fields: &str) -> Arc<dyn Predicate> {
-    Arc::new(Selection::parse(labels, fields, pods()).unwrap())
+    Arc::new(Selection::parse(labels, fields, &pods()).unwrap())
 }
 
 pub fn uid(uid: &str) -> Preconditions {

@@ -85,7 +85,7 @@ pub fn decode_object(
     definition: &ResourceDefinition,
 ) -> Result<Decoded, Box<Status>> {
     let unrecognized = |why: &str| {
-        let (kind, summary) = (definition.kind, summary(body));
+        let (kind, summary) = (&definition.kind, summary(body));
         let message = format!(
             "the object provided is unrecognized (must be of type {kind}): {why} ({summary})"
         );
@@ -120,9 +120,9 @@ pub fn decode_object(
         )));
     }
     check_kind(&kind, &version, definition, &own_version)?;
-    object.set_type(definition.kind, &own_version);
+    object.set_type(&definition.kind, &own_version);
     let unknown = normalize(&mut object, definition).map_err(|why| {
-        let (kind, version) = (definition.kind, definition.version);
+        let (kind, version) = (&definition.kind, &definition.version);
         Status::bad_request(format!(
             "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
         ))
@@ -141,7 +141,7 @@ fn check_kind(
     definition: &ResourceDefinition,
     own_version: &str,
 ) -> Result<(), Box<Status>> {
-    let wanted = definition.kind;
+    let wanted = &definition.kind;
     if !kind.is_empty() && kind != wanted {
         let version = if version.is_empty() {
             own_version

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::api::samples::{CONFIGMAPS, DEPLOYMENTS, LEASES};
+use crate::api::samples::{configmaps, deployments, leases};
 
 fn json_value(text: &str) -> Result<Value, String> {
     decode_value(text.as_bytes(), BodyFormat::Json).map(|(value, _)| value)
@@ -32,25 +32,33 @@ fn kind_and_version_are_filled_in() {
         r#"{"kind":"","apiVersion":null,"spec":{"x":1}}"#,
         r#"{"kind":"Deployment","apiVersion":"apps/v1","spec":{"x":1}}"#,
     ] {
-        assert_eq!(decoded(body, &DEPLOYMENTS), wanted);
+        assert_eq!(decoded(body, &deployments()), wanted);
     }
     let empty = json!({"kind": "ConfigMap", "apiVersion": "v1"});
-    assert_eq!(decoded("null", &CONFIGMAPS), empty);
+    assert_eq!(decoded("null", &configmaps()), empty);
 }
 
 /// API-88.
 #[test]
 fn another_kind_or_version_is_refused() {
     let json = BodyFormat::Json;
-    let kind = refusal(r#"{"apiVersion":"v1","kind":"Secret"}"#, json, &CONFIGMAPS);
+    let kind = refusal(
+        r#"{"apiVersion":"v1","kind":"Secret"}"#,
+        json,
+        &configmaps(),
+    );
     assert!(kind.starts_with("Secret in version \"v1\" cannot be handled as a ConfigMap: "));
-    let grouped = refusal(r#"{"apiVersion":"apps/v1","kind":"X"}"#, json, &CONFIGMAPS);
+    let grouped = refusal(
+        r#"{"apiVersion":"apps/v1","kind":"X"}"#,
+        json,
+        &configmaps(),
+    );
     assert!(grouped.starts_with("X in version \"v1\" cannot be handled as a ConfigMap: "));
     assert_eq!(
         refusal(
             r#"{"apiVersion":"v1","kind":"Deployment"}"#,
             json,
-            &DEPLOYMENTS
+            &deployments()
         ),
         "the API version in the data (v1) does not match the expected API version (apps/v1)"
     );
@@ -58,7 +66,7 @@ fn another_kind_or_version_is_refused() {
         refusal(
             r#"{"apiVersion":"a/b/c","metadata":{"name":"a"}}"#,
             json,
-            &CONFIGMAPS
+            &configmaps()
         ),
         "the object provided is unrecognized (must be of type ConfigMap): unexpected GroupVersion \
          string: a/b/c ({\"apiVersion\":\"a/b/c\",\"metadat ...)"
@@ -96,7 +104,7 @@ fn unreadable_json_is_unrecognized() {
     let start = "the object provided is unrecognized (must be of type ConfigMap): couldn't get \
                  version/kind; json parse error: ";
     for (body, summary) in cases {
-        let message = refusal(body, BodyFormat::Json, &CONFIGMAPS);
+        let message = refusal(body, BodyFormat::Json, &configmaps());
         assert!(message.starts_with(start), "{message}");
         assert!(message.ends_with(&format!(" ({summary})")), "{message}");
     }
@@ -181,7 +189,7 @@ fn members_of_a_wrong_type_are_named() {
                  unmarshal ";
     for (metadata, why) in cases {
         let body = format!("{{\"metadata\":{metadata}}}");
-        let message = refusal(&body, BodyFormat::Json, &CONFIGMAPS);
+        let message = refusal(&body, BodyFormat::Json, &configmaps());
         assert_eq!(message, format!("{start}{why}"));
     }
 }
@@ -209,12 +217,12 @@ fn typed_members_are_checked() {
     ];
     let start = "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: ";
     for (member, why) in cases {
-        let message = refusal(&format!("{{{member}}}"), BodyFormat::Json, &CONFIGMAPS);
+        let message = refusal(&format!("{{{member}}}"), BodyFormat::Json, &configmaps());
         assert_eq!(message, format!("{start}{why}"));
     }
     let kept = decoded(
         r#"{"binaryData":{"a":"aGVs\nbG8=","b":""},"other":[null]}"#,
-        &CONFIGMAPS,
+        &configmaps(),
     );
     assert_eq!(kept["binaryData"], json!({"a": "aGVsbG8=", "b": ""}));
     assert_eq!(kept["other"], json!([null]));
@@ -224,7 +232,7 @@ fn typed_members_are_checked() {
 #[test]
 fn lease_times_have_six_decimals() {
     let renewed = |time: &str| format!(r#"{{"spec":{{"renewTime":"{time}"}}}}"#);
-    let lease = decoded(&renewed("2024-01-02T03:04:05.123456+01:00"), &LEASES);
+    let lease = decoded(&renewed("2024-01-02T03:04:05.123456+01:00"), &leases());
     assert_eq!(lease["spec"]["renewTime"], "2024-01-02T02:04:05.123456Z");
     for bad in [
         "2024-01-02T03:04:05Z",
@@ -234,14 +242,14 @@ fn lease_times_have_six_decimals() {
         "2024-13-02T03:04:05.123456Z",
         "",
     ] {
-        let message = refusal(&renewed(bad), BodyFormat::Json, &LEASES);
+        let message = refusal(&renewed(bad), BodyFormat::Json, &leases());
         let start = "Lease in version \"v1\" cannot be handled as a Lease: parsing time";
         assert!(message.starts_with(start), "{message}");
     }
     let seconds = refusal(
         r#"{"spec":{"leaseDurationSeconds":3000000000}}"#,
         BodyFormat::Json,
-        &LEASES,
+        &leases(),
     );
     assert!(seconds.ends_with(
         "cannot unmarshal number 3000000000 into Go struct field \
@@ -249,7 +257,7 @@ fn lease_times_have_six_decimals() {
     ));
     let absent = decoded(
         r#"{"spec":{"renewTime":null,"holderIdentity":"x"}}"#,
-        &LEASES,
+        &leases(),
     );
     assert_eq!(absent["spec"], json!({"holderIdentity": "x"}));
 }
@@ -259,7 +267,7 @@ fn lease_times_have_six_decimals() {
 fn times_of_metadata_are_whole_seconds_of_utc() {
     let created = |time: &str| format!(r#"{{"metadata":{{"creationTimestamp":"{time}"}}}}"#);
     for good in ["2001-02-03T04:05:06Z", "2001-02-03T05:35:06.789+01:30"] {
-        let object = decoded(&created(good), &CONFIGMAPS);
+        let object = decoded(&created(good), &configmaps());
         assert_eq!(
             object["metadata"]["creationTimestamp"],
             "2001-02-03T04:05:06Z"
@@ -273,7 +281,7 @@ fn times_of_metadata_are_whole_seconds_of_utc() {
         "2001-02-30T04:05:06Z",
         "2001-02-03T04:05:06.Z",
     ] {
-        refusal(&created(bad), BodyFormat::Json, &CONFIGMAPS);
+        refusal(&created(bad), BodyFormat::Json, &configmaps());
     }
 }
 
@@ -283,7 +291,7 @@ fn null_counts_as_absent() {
     let object = decoded(
         r#"{"metadata":{"name":"a","labels":null,"finalizers":null,"ownerReferences":[null],
         "creationTimestamp":null,"annotations":{"a":null}},"data":null,"binaryData":{"b":null}}"#,
-        &CONFIGMAPS,
+        &configmaps(),
     );
     assert_eq!(
         object,
@@ -293,7 +301,7 @@ fn null_counts_as_absent() {
             "binaryData": {"b": ""},
         })
     );
-    let bare = decoded(r#"{"metadata":null}"#, &CONFIGMAPS);
+    let bare = decoded(r#"{"metadata":null}"#, &configmaps());
     assert_eq!(bare, json!({"kind": "ConfigMap", "apiVersion": "v1"}));
 }
 
@@ -414,7 +422,7 @@ fn yaml_is_read_as_kubernetes_reads_it() {
     }
     assert!(decode_value(b"a: \xff", BodyFormat::Yaml).is_err());
     for text in ["- a", "just text", "5"] {
-        refusal(text, BodyFormat::Yaml, &CONFIGMAPS);
+        refusal(text, BodyFormat::Yaml, &configmaps());
     }
 }
 
@@ -498,7 +506,7 @@ fn large_bodies_are_read() {
     let text = "x".repeat(3 << 20);
     let body = format!("{{\"data\":{{\"k\":\"{text}\"}}}}");
     for format in [BodyFormat::Json, BodyFormat::Yaml] {
-        let decoded = decode_object(body.as_bytes(), format, &CONFIGMAPS).unwrap();
+        let decoded = decode_object(body.as_bytes(), format, &configmaps()).unwrap();
         assert_eq!(decoded.object.text(&["data", "k"]).len(), text.len());
     }
     let numbers = format!("[{}1]", "0,".repeat(1_000_000));
@@ -569,7 +577,7 @@ proptest! {
             if let Ok((value, _)) = decode_value(&bytes, format) {
                 prop_assert!(!is_deeper_than(&value, MAX_DEPTH));
             }
-            if let Err(status) = decode_object(&bytes, format, &CONFIGMAPS) {
+            if let Err(status) = decode_object(&bytes, format, &configmaps()) {
                 prop_assert_eq!(status.code, 400);
             }
         }
@@ -588,9 +596,9 @@ proptest! {
     ) {
         let body = json!({"metadata": {name: value}, "data": data, "binaryData": data});
         let body = body.to_string();
-        if let Ok(decoded) = decode_object(body.as_bytes(), BodyFormat::Json, &CONFIGMAPS) {
+        if let Ok(decoded) = decode_object(body.as_bytes(), BodyFormat::Json, &configmaps()) {
             let text = Value::Object(decoded.object.0.clone()).to_string();
-            let again = decode_object(text.as_bytes(), BodyFormat::Json, &CONFIGMAPS);
+            let again = decode_object(text.as_bytes(), BodyFormat::Json, &configmaps());
             prop_assert_eq!(again.unwrap().object, decoded.object);
         }
     }
@@ -602,7 +610,7 @@ fn faults_take_no_more_than_an_answer_has_room_for_api_90() {
     let name = "n".repeat(1 << 20);
     let members: String = (0..200).map(|n| format!(r#""{n}":1,"{n}":1,"#)).collect();
     let body = format!(r#"{{"{name}":{{"{name}":{{{members}"x":1}}}},"metadata":{{"{name}":1}}}}"#);
-    let decoded = decode_object(body.as_bytes(), BodyFormat::Json, &CONFIGMAPS).unwrap();
+    let decoded = decode_object(body.as_bytes(), BodyFormat::Json, &configmaps()).unwrap();
     let faults = decoded.faults();
     let bytes: usize = faults.iter().map(String::len).sum();
     assert!(
@@ -617,7 +625,7 @@ fn faults_take_no_more_than_an_answer_has_room_for_api_90() {
 #[test]
 fn paths_of_duplicates_are_whole_and_quoted_api_90() {
     let body = r#"{"a":{"x":1,"x":2},"a":{"x":1,"x":2,"y\"":[{"z":1,"z":1}]}}"#;
-    let decoded = decode_object(body.as_bytes(), BodyFormat::Json, &CONFIGMAPS).unwrap();
+    let decoded = decode_object(body.as_bytes(), BodyFormat::Json, &configmaps()).unwrap();
     assert_eq!(
         decoded.faults(),
         [

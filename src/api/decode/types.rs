@@ -31,7 +31,7 @@ pub fn normalize(
     let mut unknown = Paths::default();
     drop_null(&mut object.0, "metadata");
     if let Some(value) = object.0.get_mut("metadata") {
-        let place = Place::new(definition.kind, "", "metadata");
+        let place = Place::new(&definition.kind, "", "metadata");
         let metadata = members(value, &place, "v1.ObjectMeta")?;
         for (name, kind) in METADATA {
             let place = Place::new("ObjectMeta", "metadata", name);
@@ -39,12 +39,12 @@ pub fn normalize(
         }
         drop_unknown(metadata, METADATA, "metadata", &mut unknown);
     }
-    for (path, kind) in definition.member_types {
+    for (path, kind) in &definition.member_types {
         let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
         let Some(holder) = descend(&mut object.0, parent) else {
             continue;
         };
-        let owner = owner_name(definition.kind, parent);
+        let owner = owner_name(&definition.kind, parent);
         let place = Place::new(&owner, parent, name);
         check(holder, name, Kind::Member(*kind), &place, &mut unknown)?;
     }

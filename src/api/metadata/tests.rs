@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::api::field_error::MAX_FIELD_ERRORS;
-use crate::api::samples::{CONFIGMAPS, DEPLOYMENTS, EVENTS, LEASES, NAMESPACES, object};
+use crate::api::samples::{configmaps, deployments, events, leases, namespaces, object};
 
 const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -23,7 +23,7 @@ fn texts(errors: &[FieldError]) -> Vec<String> {
 }
 
 fn created(metadata: &str) -> Vec<String> {
-    texts(&validate_create(&with(metadata), &CONFIGMAPS))
+    texts(&validate_create(&with(metadata), &configmaps()))
 }
 
 /// API-94: nothing to say.
@@ -43,7 +43,7 @@ fn a_plain_object_is_right() {
 fn names_follow_the_rule_of_the_kind() {
     let nameless = object(r#"{"metadata":{"namespace":"d"}}"#);
     assert_eq!(
-        texts(&validate_create(&nameless, &CONFIGMAPS)),
+        texts(&validate_create(&nameless, &configmaps())),
         ["metadata.name: Required value: name or generateName is required"]
     );
     let upper = format!("metadata.name: Invalid value: \"Upper\": {SUBDOMAIN}");
@@ -57,12 +57,12 @@ fn names_follow_the_rule_of_the_kind() {
     );
     let dotted = object(r#"{"metadata":{"name":"a.b"}}"#);
     assert_eq!(
-        texts(&validate_create(&dotted, &NAMESPACES)),
+        texts(&validate_create(&dotted, &namespaces())),
         ["metadata.name: Invalid value: \"a.b\": must not contain dots"]
     );
     let event = with(r#"{"name":"A_b:c","finalizers":["plain"]}"#);
-    assert_eq!(validate_create(&event, &EVENTS), []);
-    let slashed = texts(&validate_create(&with(r#"{"name":"a/b"}"#), &EVENTS));
+    assert_eq!(validate_create(&event, &events()), []);
+    let slashed = texts(&validate_create(&with(r#"{"name":"a/b"}"#), &events()));
     assert_eq!(
         slashed,
         ["metadata.name: Invalid value: \"a/b\": may not contain '/'"]
@@ -85,11 +85,11 @@ fn generate_names_are_checked_as_prefixes() {
 fn namespaces_are_for_namespaced_kinds() {
     let without = object(r#"{"metadata":{"name":"a"}}"#);
     assert_eq!(
-        texts(&validate_create(&without, &CONFIGMAPS)),
+        texts(&validate_create(&without, &configmaps())),
         ["metadata.namespace: Required value"]
     );
     assert_eq!(
-        texts(&validate_create(&with("{}"), &NAMESPACES)),
+        texts(&validate_create(&with("{}"), &namespaces())),
         ["metadata.namespace: Forbidden: not allowed on this type"]
     );
 }
@@ -150,7 +150,7 @@ fn finalizers_are_qualified_names_or_standard_ones() {
         )]
     );
     let lease = with(r#"{"finalizers":["plain"]}"#);
-    assert_eq!(validate_create(&lease, &LEASES), []);
+    assert_eq!(validate_create(&lease, &leases()), []);
 }
 
 /// API-207.
@@ -231,20 +231,23 @@ fn repeated_owners_are_dropped_with_a_warning() {
 fn system_fields_are_immutable() {
     let old = with(r#"{"uid":"u","creationTimestamp":"2020-01-01T00:00:00Z","generation":3}"#);
     let mut new = old.clone();
-    assert_eq!(validate_update(&new, &old, &CONFIGMAPS), []);
+    assert_eq!(validate_update(&new, &old, &configmaps()), []);
     new.set_meta("uid", "v");
     let uid = "metadata.uid: Invalid value: \"v\": field is immutable";
-    assert_eq!(texts(&validate_update(&new, &old, &CONFIGMAPS)), [uid, uid]);
-    assert_eq!(texts(&validate_update(&new, &old, &NAMESPACES)).len(), 4);
-    assert_eq!(texts(&validate_update(&new, &old, &LEASES)), [uid, uid]);
-    assert_eq!(texts(&validate_update(&new, &old, &EVENTS)), [uid]);
+    assert_eq!(
+        texts(&validate_update(&new, &old, &configmaps())),
+        [uid, uid]
+    );
+    assert_eq!(texts(&validate_update(&new, &old, &namespaces())).len(), 4);
+    assert_eq!(texts(&validate_update(&new, &old, &leases())), [uid, uid]);
+    assert_eq!(texts(&validate_update(&new, &old, &events())), [uid]);
     let mut new = old.clone();
     new.set_meta("deletionTimestamp", "2001-01-01T00:00:00Z");
     let grace = new.metadata_mut();
     grace.insert("deletionGracePeriodSeconds".to_owned(), json!(5));
     grace.insert("generation".to_owned(), json!(2));
     assert_eq!(
-        texts(&validate_update(&new, &old, &EVENTS)),
+        texts(&validate_update(&new, &old, &events())),
         [
             "metadata.generation: Invalid value: 2: must not be decremented",
             "metadata.deletionTimestamp: Invalid value: \"2001-01-01T00:00:00Z\": field is \
@@ -259,19 +262,19 @@ fn system_fields_are_immutable() {
 fn an_update_finds_a_fault_as_often_as_kubernetes_looks() {
     let old = with("{}");
     let new = with(r#"{"labels":{"k":"-"},"finalizers":["plain"]}"#);
-    let count = |definition, field: &str| {
-        let errors = validate_update(&new, &old, definition);
+    let count = |definition: ResourceDefinition, field: &str| {
+        let errors = validate_update(&new, &old, &definition);
         errors.iter().filter(|e| e.path.starts_with(field)).count()
     };
     let labels = "metadata.labels";
-    assert_eq!(count(&CONFIGMAPS, labels), 4);
-    assert_eq!(count(&NAMESPACES, labels), 4);
-    assert_eq!(count(&DEPLOYMENTS, labels), 3);
-    assert_eq!(count(&LEASES, labels), 3);
-    assert_eq!(count(&EVENTS, labels), 2);
+    assert_eq!(count(configmaps(), labels), 4);
+    assert_eq!(count(namespaces(), labels), 4);
+    assert_eq!(count(deployments(), labels), 3);
+    assert_eq!(count(leases(), labels), 3);
+    assert_eq!(count(events(), labels), 2);
     let finalizers = "metadata.finalizers[0]";
-    assert_eq!(count(&CONFIGMAPS, finalizers), 1);
-    assert_eq!(count(&DEPLOYMENTS, finalizers), 0);
+    assert_eq!(count(configmaps(), finalizers), 1);
+    assert_eq!(count(deployments(), finalizers), 0);
 }
 
 /// API-205.
@@ -283,7 +286,7 @@ fn no_finalizer_comes_to_an_object_that_goes() {
     let mut new = old.clone();
     new.metadata_mut()
         .insert("finalizers".to_owned(), json!(["ex.com/b"]));
-    assert_eq!(validate_update(&new, &old, &CONFIGMAPS), []);
+    assert_eq!(validate_update(&new, &old, &configmaps()), []);
     new.metadata_mut().insert(
         "finalizers".to_owned(),
         json!(["ex.com/d", "ex.com/a", "ex.com/c"]),
@@ -291,7 +294,7 @@ fn no_finalizer_comes_to_an_object_that_goes() {
     let wanted = "metadata.finalizers: Forbidden: no new finalizers can be added if the object is \
                   being deleted, found new finalizers []string{\"ex.com/c\", \"ex.com/d\"}";
     assert_eq!(
-        texts(&validate_update(&new, &old, &CONFIGMAPS)),
+        texts(&validate_update(&new, &old, &configmaps())),
         [wanted, wanted]
     );
 }
@@ -308,9 +311,9 @@ fn the_number_of_faults_reported_is_limited() {
     metadata.insert("labels".to_owned(), Value::Object(labels));
     metadata.insert("ownerReferences".to_owned(), Value::Array(owners));
     metadata.insert("finalizers".to_owned(), Value::Array(finalizers));
-    assert_eq!(validate_create(&new, &CONFIGMAPS).len(), MAX_FIELD_ERRORS);
+    assert_eq!(validate_create(&new, &configmaps()).len(), MAX_FIELD_ERRORS);
     assert_eq!(
-        validate_update(&new, &with("{}"), &CONFIGMAPS).len(),
+        validate_update(&new, &with("{}"), &configmaps()).len(),
         MAX_FIELD_ERRORS
     );
 }
@@ -328,21 +331,21 @@ fn names_of_new_objects_hold_no_control_characters() {
     ] {
         let mut new = object(r#"{"metadata":{"name":"a","namespace":"d"}}"#);
         new.set_meta(member, name);
-        let errors = texts(&validate_create(&new, &EVENTS));
+        let errors = texts(&validate_create(&new, &events()));
         let wanted = format!(
             "metadata.{member}: Invalid value: {}: may not contain control characters",
             go_quote(name)
         );
         assert_eq!(errors, [wanted]);
-        assert_eq!(validate_update(&new, &new, &EVENTS), []);
+        assert_eq!(validate_update(&new, &new, &events()), []);
         // Under other rules they always were refused, in other words.
-        let errors = texts(&validate_create(&new, &CONFIGMAPS));
+        let errors = texts(&validate_create(&new, &configmaps()));
         assert!(errors.concat().contains("RFC 1123"), "{errors:?}");
     }
     for name in ["a b", "Ä:_", "a.17f3e2", "日本", "\u{a0}"] {
         let mut new = object(r#"{"metadata":{"namespace":"d"}}"#);
         new.set_meta("name", name);
-        assert_eq!(validate_create(&new, &EVENTS), [], "{name}");
+        assert_eq!(validate_create(&new, &events()), [], "{name}");
     }
 }
 
@@ -356,9 +359,9 @@ fn the_text_of_faults_is_limited() {
     new.metadata_mut()
         .insert("ownerReferences".to_owned(), Value::Array(vec![owner; 200]));
     let bytes = |errors: Vec<FieldError>| texts(&errors).iter().map(String::len).sum::<usize>();
-    assert!(bytes(validate_create(&new, &CONFIGMAPS)) < 80 * 1024);
-    assert!(bytes(validate_update(&new, &with("{}"), &CONFIGMAPS)) < 80 * 1024);
+    assert!(bytes(validate_create(&new, &configmaps())) < 80 * 1024);
+    assert!(bytes(validate_update(&new, &with("{}"), &configmaps())) < 80 * 1024);
     let mut new = with("{}");
     new.set_meta("name", &"\"".repeat(3 << 20));
-    assert!(bytes(validate_create(&new, &CONFIGMAPS)) < 80 * 1024);
+    assert!(bytes(validate_create(&new, &configmaps())) < 80 * 1024);
 }

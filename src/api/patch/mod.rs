@@ -187,14 +187,14 @@ fn check_result(
     definition: &ResourceDefinition,
 ) -> Result<Vec<String>, String> {
     let own_version = definition.api_version();
-    for (name, wanted) in [("kind", definition.kind), ("apiVersion", &own_version)] {
+    for (name, wanted) in [("kind", &definition.kind), ("apiVersion", &own_version)] {
         match object.0.get(name) {
             None | Some(Value::Null) => {}
             Some(Value::String(text)) if text.is_empty() || text == wanted => {}
             Some(_) => return Err(format!("{name} of the result must be {wanted}")),
         }
     }
-    object.set_type(definition.kind, &own_version);
+    object.set_type(&definition.kind, &own_version);
     let unknown = decode::normalize(object, definition)?;
     if object
         .0

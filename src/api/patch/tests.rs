@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::api::options::FieldValidation;
-use crate::api::samples::{CONFIGMAPS, object};
+use crate::api::samples::{configmaps, object};
 
 fn parsed(kind: PatchKind, body: &str) -> Result<Patch, Box<Status>> {
     Patch::parse(kind, body.as_bytes())
@@ -18,7 +18,7 @@ fn configmap() -> Object {
 
 fn applied(kind: PatchKind, body: &str) -> Result<Value, Box<Status>> {
     let patch = parsed(kind, body).unwrap();
-    let result = patch.apply(&configmap(), &CONFIGMAPS, FieldValidation::Warn);
+    let result = patch.apply(&configmap(), &configmaps(), FieldValidation::Warn);
     result.map(|patched| Value::Object(patched.object.0))
 }
 
@@ -256,7 +256,7 @@ fn duplicate_members_of_a_merge_patch_are_reported() {
     let patch = parsed(PatchKind::Merge, r#"{"data":{"a":"1","a":"2"}}"#).unwrap();
     assert_eq!(patch.duplicates(), ["data.a"]);
     let patched = patch
-        .apply(&configmap(), &CONFIGMAPS, FieldValidation::Warn)
+        .apply(&configmap(), &configmaps(), FieldValidation::Warn)
         .unwrap();
     assert_eq!(patched.object.text(&["data", "a"]), "2");
     assert_eq!(parsed(PatchKind::Json, "[]").unwrap().duplicates(), [""; 0]);
@@ -344,8 +344,8 @@ proptest! {
         data in prop::collection::btree_map("[a-e]", prop_oneof![Just(json!(null)), "[a-c]".prop_map(Value::from)], 0..5),
     ) {
         let patch = Patch::parse(PatchKind::Merge, json!({"data": data}).to_string().as_bytes()).unwrap();
-        let once = patch.apply(&configmap(), &CONFIGMAPS, FieldValidation::Warn).unwrap();
-        let twice = patch.apply(&once.object, &CONFIGMAPS, FieldValidation::Warn).unwrap();
+        let once = patch.apply(&configmap(), &configmaps(), FieldValidation::Warn).unwrap();
+        let twice = patch.apply(&once.object, &configmaps(), FieldValidation::Warn).unwrap();
         prop_assert_eq!(once, twice);
     }
 

@@ -84,7 +84,7 @@ impl FieldRequirement {
 /// What is wrong with it.
 pub(super) fn parse(
     text: &str,
-    definition: &'static ResourceDefinition,
+    definition: &ResourceDefinition,
 ) -> Result<Vec<FieldRequirement>, String> {
     let mut requirements = Vec::new();
     for term in split_terms(text)

@@ -32,7 +32,7 @@ impl Selection {
     pub fn parse(
         labels: &str,
         fields: &str,
-        definition: &'static ResourceDefinition,
+        definition: &ResourceDefinition,
     ) -> Result<Selection, Box<Status>> {
         let labels = labels::parse(labels).map_err(Status::bad_request)?;
         let fields = fields::parse(fields, definition).map_err(Status::bad_request)?;

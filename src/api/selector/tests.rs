@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use smol_str::SmolStr;
 
 use super::*;
-use crate::api::samples::{CONFIGMAPS, DEPLOYMENTS, NAMESPACES, PODS};
+use crate::api::samples::{configmaps, deployments, namespaces, pods};
 
 fn attributes(name: &str, labels: &[(&str, &str)], fields: &[&str]) -> Attributes {
     let mut labels: Vec<(SmolStr, SmolStr)> = labels
@@ -21,14 +21,14 @@ fn attributes(name: &str, labels: &[(&str, &str)], fields: &[&str]) -> Attribute
 }
 
 fn labels(text: &str) -> Selection {
-    Selection::parse(text, "", &CONFIGMAPS).unwrap()
+    Selection::parse(text, "", &configmaps()).unwrap()
 }
 
 fn fields(text: &str) -> Selection {
-    Selection::parse("", text, &CONFIGMAPS).unwrap()
+    Selection::parse("", text, &configmaps()).unwrap()
 }
 
-fn refusal(labels: &str, fields: &str, definition: &'static ResourceDefinition) -> String {
+fn refusal(labels: &str, fields: &str, definition: &ResourceDefinition) -> String {
     let status = Selection::parse(labels, fields, definition).unwrap_err();
     assert_eq!((status.code, status.reason), (400, "BadRequest"));
     status.message
@@ -145,12 +145,12 @@ fn bad_label_selectors_say_what_was_expected() {
         ),
     ];
     for (selector, wanted) in cases {
-        assert_eq!(refusal(selector, "", &CONFIGMAPS), wanted, "{selector}");
+        assert_eq!(refusal(selector, "", &configmaps()), wanted, "{selector}");
     }
-    let key = refusal("-a=b", "", &CONFIGMAPS);
+    let key = refusal("-a=b", "", &configmaps());
     let start = "unable to parse requirement: <nil>: Invalid value: \"-a\": name part must";
     assert!(key.starts_with(start), "{key}");
-    let value = refusal("a in (ok,-b)", "", &CONFIGMAPS);
+    let value = refusal("a in (ok,-b)", "", &configmaps());
     let start = "unable to parse requirement: values[0][a]: Invalid value: \"-b\": a valid label";
     assert!(value.starts_with(start), "{value}");
     for bad in [
@@ -161,7 +161,7 @@ fn bad_label_selectors_say_what_was_expected() {
         "a/b/c",
         "aä=b",
     ] {
-        let message = refusal(bad, "", &CONFIGMAPS);
+        let message = refusal(bad, "", &configmaps());
         assert!(
             message.starts_with("unable to parse requirement: "),
             "{message}"
@@ -207,12 +207,12 @@ fn field_selectors_compare_metadata() {
 #[test]
 fn own_fields_are_compared_by_their_place() {
     let pod = attributes("p", &[], &["node-1", "Running"]);
-    let selects = |text| Selection::parse("", text, &PODS).unwrap().selects(&pod);
+    let selects = |text| Selection::parse("", text, &pods()).unwrap().selects(&pod);
     assert!(selects("spec.nodeName=node-1,status.phase!=Failed"));
     assert!(!selects("spec.nodeName=node-2"));
     assert!(!selects("spec.nodeName=Running"));
     let bare = attributes("p", &[], &[]);
-    let absent = Selection::parse("", "spec.nodeName=", &PODS).unwrap();
+    let absent = Selection::parse("", "spec.nodeName=", &pods()).unwrap();
     assert!(absent.selects(&bare));
 }
 
@@ -221,12 +221,15 @@ fn own_fields_are_compared_by_their_place() {
 fn fields_that_a_kind_has_not_are_refused() {
     let unknown = "\"data.k\" is not a known field selector: only \"metadata.name\", \
                    \"metadata.namespace\"";
-    assert_eq!(refusal("", "data.k=1", &CONFIGMAPS), unknown);
-    assert_eq!(refusal("", "data.k=1", &DEPLOYMENTS), unknown);
+    assert_eq!(refusal("", "data.k=1", &configmaps()), unknown);
+    assert_eq!(refusal("", "data.k=1", &deployments()), unknown);
     let unsupported = "field label not supported: spec.foo";
-    assert_eq!(refusal("", "spec.foo=1", &PODS), unsupported);
+    assert_eq!(refusal("", "spec.foo=1", &pods()), unsupported);
     let namespace = "field label not supported: metadata.namespace";
-    assert_eq!(refusal("", "metadata.namespace=x", &NAMESPACES), namespace);
+    assert_eq!(
+        refusal("", "metadata.namespace=x", &namespaces()),
+        namespace
+    );
 }
 
 /// API-86, with the messages of the reference.
@@ -263,7 +266,7 @@ fn bad_field_selectors_say_what_is_wrong() {
         ),
     ];
     for (selector, wanted) in cases {
-        assert_eq!(refusal("", selector, &CONFIGMAPS), wanted, "{selector}");
+        assert_eq!(refusal("", selector, &configmaps()), wanted, "{selector}");
     }
 }
 
@@ -339,7 +342,7 @@ fn identities_are_equal_for_equal_selectors_alone() {
     ];
     all.extend(texts.map(|text| fields(text).identity().to_owned()));
     all.push(
-        Selection::parse("a", "metadata.name=a", &CONFIGMAPS)
+        Selection::parse("a", "metadata.name=a", &configmaps())
             .unwrap()
             .identity()
             .to_owned(),
@@ -382,8 +385,8 @@ proptest! {
     /// API-86: any text is a selector or a 400.
     #[test]
     fn any_text_is_a_selector_or_refused(text in "[a-c=!<>(), \\\\in\u{e4}]{0,20}|.{0,30}") {
-        let _ = Selection::parse(&text, "", &CONFIGMAPS);
-        let _ = Selection::parse("", &text, &PODS);
+        let _ = Selection::parse(&text, "", &configmaps());
+        let _ = Selection::parse("", &text, &pods());
     }
 
     /// API-87: every value can be asked for once it is escaped.
@@ -414,7 +417,7 @@ fn a_selection_takes_a_few_bytes_for_each_of_its_text() {
         pair(format!("a in ({list})")),
         (String::new(), many(|word| format!("status.phase={word}"))),
     ] {
-        let selection = Selection::parse(&labels, &fields, &PODS).unwrap();
+        let selection = Selection::parse(&labels, &fields, &pods()).unwrap();
         let kept = size_of_val(&*selection.labels)
             + size_of_val(&*selection.fields)
             + selection.identity.len();

@@ -107,7 +107,7 @@ impl Status {
     }
 
     fn kind_conflict(definition: &ResourceDefinition, name: &str, why: &str) -> Status {
-        let kind = qualified(definition.kind, definition.group);
+        let kind = qualified(&definition.kind, &definition.group);
         let name_shown = go_quote(name);
         let message = format!("Operation cannot be fulfilled on {kind} {name_shown}: {why}");
         Status::failure(409, "Conflict", message).with_details(StatusDetails {
@@ -142,7 +142,7 @@ impl Status {
         name: &str,
         errors: &[FieldError],
     ) -> Status {
-        Status::invalid(definition.group, definition.kind, name, errors)
+        Status::invalid(&definition.group, &definition.kind, name, errors)
     }
 
     /// An update without a version where one is needed; its kind is the plural (API-102).
@@ -152,7 +152,7 @@ impl Status {
             0,
             "must be specified for an update",
         );
-        Status::invalid(definition.group, definition.plural, name, &[error])
+        Status::invalid(&definition.group, &definition.plural, name, &[error])
     }
 
     /// An operation of a JSON patch that failed: a constant text (API-160).

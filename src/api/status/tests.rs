@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::field_error::{FieldError, FieldErrorKind};
-use crate::api::samples::{CONFIGMAPS, DEPLOYMENTS, LEASES, NAMESPACES, PODS};
+use crate::api::samples::{configmaps, deployments, leases, namespaces, pods};
 
 fn document(status: &Status) -> Value {
     serde_json::from_slice(&status.to_json()).unwrap()
@@ -13,19 +13,19 @@ fn document(status: &Status) -> Value {
 #[test]
 fn a_missing_object_is_named_with_its_resource() {
     assert_eq!(
-        document(&Status::not_found(&PODS, "x")),
+        document(&Status::not_found(&pods(), "x")),
         json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": "pods \"x\" not found", "reason": "NotFound",
             "details": {"name": "x", "kind": "pods"}, "code": 404,
         })
     );
-    let grouped = document(&Status::not_found(&DEPLOYMENTS, "x"));
+    let grouped = document(&Status::not_found(&deployments(), "x"));
     assert_eq!(grouped["message"], "deployments.apps \"x\" not found");
     let details = json!({"name": "x", "group": "apps", "kind": "deployments"});
     assert_eq!(grouped["details"], details);
     let namespace = Status::namespace_not_found("n");
-    assert_eq!(namespace, Status::not_found(&NAMESPACES, "n"));
+    assert_eq!(namespace, Status::not_found(&namespaces(), "n"));
 }
 
 /// API-12: details are there and empty.
@@ -50,14 +50,14 @@ fn routes_that_are_not_there_have_empty_details() {
 /// API-97, API-199.
 #[test]
 fn names_that_are_taken_say_why() {
-    let taken = Status::already_exists(&CONFIGMAPS, "a");
+    let taken = Status::already_exists(&configmaps(), "a");
     assert_eq!((taken.code, taken.reason), (409, "AlreadyExists"));
     assert_eq!(taken.message, "configmaps \"a\" already exists");
     assert_eq!(
-        Status::already_exists_deleting(&CONFIGMAPS, "a").message,
+        Status::already_exists_deleting(&configmaps(), "a").message,
         "object is being deleted: configmaps \"a\" already exists"
     );
-    let exhausted = Status::generate_name_exhausted(&CONFIGMAPS, "a");
+    let exhausted = Status::generate_name_exhausted(&configmaps(), "a");
     let end = "already exists, the server was not able to generate a unique name for the object";
     assert!(exhausted.message.ends_with(end));
     assert_eq!(exhausted.retry_after_seconds(), 1);
@@ -66,7 +66,7 @@ fn names_that_are_taken_say_why() {
 /// API-100, API-102, A4.
 #[test]
 fn conflicts_name_resource_and_cause() {
-    let stale = Status::stale(&DEPLOYMENTS, "w");
+    let stale = Status::stale(&deployments(), "w");
     assert_eq!(
         stale.message,
         "Operation cannot be fulfilled on deployments.apps \"w\": the object has been modified; \
@@ -76,7 +76,7 @@ fn conflicts_name_resource_and_cause() {
     let text = "Precondition failed: UID in precondition: a, UID in object meta: b";
     let key = "/registry/configmaps/d/a";
     assert_eq!(
-        Status::precondition_failed(&CONFIGMAPS, "a", key, text).message,
+        Status::precondition_failed(&configmaps(), "a", key, text).message,
         "Operation cannot be fulfilled on configmaps \"a\": StorageError: invalid object, Code: 4, \
          Key: /registry/configmaps/d/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
          failed: UID in precondition: a, UID in object meta: b"
@@ -87,7 +87,7 @@ fn conflicts_name_resource_and_cause() {
 #[test]
 fn preconditions_of_deletions_name_the_kind() {
     let uid = document(&Status::delete_precondition_uid(
-        &DEPLOYMENTS,
+        &deployments(),
         "b",
         "1",
         "2",
@@ -101,7 +101,7 @@ fn preconditions_of_deletions_name_the_kind() {
     let details = json!({"name": "b", "group": "apps", "kind": "Deployment"});
     assert_eq!(uid["details"], details);
     assert_eq!(
-        Status::delete_precondition_version(&CONFIGMAPS, "b", "1", "2").message,
+        Status::delete_precondition_version(&configmaps(), "b", "1", "2").message,
         "Operation cannot be fulfilled on ConfigMap \"b\": the ResourceVersion in the \
          precondition (1) does not match the ResourceVersion in record (2). The object might \
          have been modified"
@@ -113,11 +113,11 @@ fn preconditions_of_deletions_name_the_kind() {
 fn invalid_objects_list_causes() {
     let required = FieldError::required("spec.selector", "");
     let other = FieldError::invalid("spec.replicas", -1, "must be positive");
-    let one = Status::invalid_object(&DEPLOYMENTS, "w", std::slice::from_ref(&required));
+    let one = Status::invalid_object(&deployments(), "w", std::slice::from_ref(&required));
     let message = "Deployment.apps \"w\" is invalid: spec.selector: Required value";
     assert_eq!(one.message, message);
     let errors = [required.clone(), other, required];
-    let all = document(&Status::invalid_object(&DEPLOYMENTS, "w", &errors));
+    let all = document(&Status::invalid_object(&deployments(), "w", &errors));
     assert_eq!(
         all["message"],
         "Deployment.apps \"w\" is invalid: [spec.selector: Required value, spec.replicas: Invalid \
@@ -137,7 +137,7 @@ fn invalid_objects_list_causes() {
 /// API-102: the kind in details is the plural here.
 #[test]
 fn a_missing_version_is_invalid_for_the_resource() {
-    let status = document(&Status::version_required(&LEASES, "l"));
+    let status = document(&Status::version_required(&leases(), "l"));
     assert_eq!(
         status["message"],
         "leases.coordination.k8s.io \"l\" is invalid: metadata.resourceVersion: Invalid value: 0: \
@@ -247,7 +247,7 @@ fn denied_requests_say_who_wanted_what() {
 /// API-261.
 #[test]
 fn namespaces_refuse_what_the_lifecycle_forbids() {
-    let status = document(&Status::namespace_terminating(&CONFIGMAPS, "late", "t"));
+    let status = document(&Status::namespace_terminating(&configmaps(), "late", "t"));
     assert_eq!(
         status["message"],
         "configmaps \"late\" is forbidden: unable to create new content in namespace t because \
@@ -260,7 +260,7 @@ fn namespaces_refuse_what_the_lifecycle_forbids() {
     });
     assert_eq!(status["details"]["causes"], json!([cause]));
     assert_eq!(
-        Status::namespace_undeletable(&NAMESPACES, "default").message,
+        Status::namespace_undeletable(&namespaces(), "default").message,
         "namespaces \"default\" is forbidden: this namespace may not be deleted"
     );
 }
@@ -286,7 +286,7 @@ fn what_may_be_tried_again_says_when() {
     );
     let exact = Status::too_large_version(Revision(999), Revision(900), 0);
     assert_eq!(exact.retry_after_seconds(), 0);
-    let server = Status::server_timeout(&CONFIGMAPS, "list", 2);
+    let server = Status::server_timeout(&configmaps(), "list", 2);
     assert_eq!((server.code, server.reason), (500, "ServerTimeout"));
     assert_eq!(server.retry_after_seconds(), 2);
     assert_eq!(
@@ -375,11 +375,11 @@ fn an_answer_repeats_a_request_up_to_a_length() {
         for status in [
             Status::bad_request(text.as_str()),
             Status::internal(&text),
-            Status::not_found(&CONFIGMAPS, &text),
-            Status::forbidden(&CONFIGMAPS, &text, &text),
-            Status::namespace_terminating(&CONFIGMAPS, &text, &text),
+            Status::not_found(&configmaps(), &text),
+            Status::forbidden(&configmaps(), &text, &text),
+            Status::namespace_terminating(&configmaps(), &text, &text),
             Status::name_mismatch(&text, &text),
-            Status::invalid_object(&CONFIGMAPS, &text, &vec![error; 300]),
+            Status::invalid_object(&configmaps(), &text, &vec![error; 300]),
             Status::patch_result_invalid(&text, &text),
             Status::bad_request("x")
                 .because(cause.clone())
@@ -404,7 +404,7 @@ fn a_hundred_faults_are_told_in_full() {
         .map(|n| FieldError::invalid("metadata.labels", format!("-{n}"), detail.as_str()))
         .collect();
     let errors = crate::api::field_error::bounded(errors);
-    let status = Status::invalid_object(&CONFIGMAPS, "a", &errors);
+    let status = Status::invalid_object(&configmaps(), "a", &errors);
     assert!(status.message.ends_with("?')]"), "{}", status.message.len());
     let details = status.details.unwrap();
     assert_eq!(details.causes.len(), 100);

@@ -1,310 +1,278 @@
 //! The core group, `v1`.
 
-use super::{AGE, FINALIZE, NAME, NAME_AND_AGE, NAMESPACE_VERBS, STATUS, VERBS};
+use super::{names, part, status, with_status};
 use crate::api::resource::{
-    Cell, Column, DefaultPropagation, GenerationRule, Lifetime, MemberType, NameRule,
-    ResourceDefinition, ResourceScope, SelectableField, UpdateChecks,
+    Cell, Column, CreateStrategy, DefaultPropagation, DeleteStrategy, FieldPath, GenerationRule,
+    Lifetime, MemberType, NameRule, ResourceDefinition, ResourceScope, SelectableField,
+    UpdateChecks, UpdateStrategy, Verb,
+};
+use crate::registry::special::{
+    immutable, namespaces as namespace, pods as pod, secrets as secret,
 };
 
-/// What the rows of this file have in common; each says where it differs.
-const BASE: ResourceDefinition = ResourceDefinition {
-    group: "",
-    version: "v1",
-    kind: "",
-    empty_members: "",
-    plural: "",
-    singular: "",
-    short_names: &[],
-    categories: &[],
-    scope: ResourceScope::Namespaced,
-    verbs: VERBS,
-    subresources: &[],
-    key_prefix: "",
-    name_rule: NameRule::DnsSubdomain,
-    generation: GenerationRule::None,
-    create_on_update: false,
-    unconditional_update: true,
-    returns_deleted: false,
-    strict_finalizers: true,
-    update_checks: UpdateChecks::ChangesThenObject,
-    propagation: DefaultPropagation::Background,
-    lifetime: Lifetime::Unlimited,
-    selectable_fields: &[],
-    selects_namespace: true,
-    columns: NAME_AND_AGE,
-    member_types: &[],
-};
-
-/// A selectable field with text at one of these paths.
-const fn field(label: &'static str, paths: &'static [&'static [&'static str]]) -> SelectableField {
-    let absent = "";
-    SelectableField {
-        label,
-        paths,
-        absent,
-    }
+/// A resource of the group, with what most kinds have in common.
+fn core(kind: &str, plural: &str) -> ResourceDefinition {
+    ResourceDefinition::named("", "v1", kind, plural)
 }
 
-/// A selectable field that is a boolean: when absent it is false.
-const fn flag(label: &'static str, paths: &'static [&'static [&'static str]]) -> SelectableField {
-    let absent = "false";
-    SelectableField {
-        label,
-        paths,
-        absent,
-    }
+/// The types of `spec` and `status`.
+fn spec_and_status() -> Vec<(String, MemberType)> {
+    MemberType::rows(&[("spec", MemberType::Object), ("status", MemberType::Object)])
 }
 
 /// Namespaces.
-pub static NAMESPACES: ResourceDefinition = ResourceDefinition {
-    kind: "Namespace",
-    empty_members: r#","spec":{},"status":{}"#,
-    plural: "namespaces",
-    singular: "namespace",
-    verbs: NAMESPACE_VERBS,
-    short_names: &["ns"],
-    scope: ResourceScope::Cluster,
-    subresources: &[FINALIZE, STATUS],
-    key_prefix: "namespaces",
-    name_rule: NameRule::DnsLabel,
-    update_checks: UpdateChecks::ObjectThenChanges,
-    returns_deleted: true,
-    selectable_fields: &[field("status.phase", &[&["status", "phase"]])],
-    selects_namespace: false,
-    columns: &[
-        NAME,
-        Column {
-            name: "Status",
-            kind: "string",
-            format: "",
-            priority: 0,
-            description: "Active, or Terminating while its contents are deleted.",
-            cell: Cell::Text(&["status", "phase"], ""),
+pub fn namespaces() -> ResourceDefinition {
+    let update = UpdateStrategy {
+        keeps: FieldPath::list(&["spec", "status"]),
+        prepare: Some(namespace::prepare_update),
+        validate: None,
+    };
+    // How the contents of a namespace let it go (API-224).
+    let finalize = UpdateStrategy {
+        keeps: FieldPath::list(&["status"]),
+        ..update.clone()
+    };
+    let mut status = status(&["spec"]);
+    status.update.prepare = Some(namespace::prepare_update);
+    status.update.validate = Some(namespace::validate_status);
+    ResourceDefinition {
+        empty_members: r#","spec":{},"status":{}"#.to_owned(),
+        // They are deleted one by one (API-10).
+        verbs: Verb::ALL
+            .into_iter()
+            .filter(|verb| *verb != Verb::DeleteCollection)
+            .collect(),
+        short_names: names(&["ns"]),
+        scope: ResourceScope::Cluster,
+        subresources: vec![part("finalize", &[Verb::Update], finalize), status],
+        name_rule: NameRule::DnsLabel,
+        update_checks: UpdateChecks::ObjectThenChanges,
+        returns_deleted: true,
+        create: CreateStrategy {
+            drops: FieldPath::list(&["status"]),
+            prepare: Some(namespace::prepare_create),
+            validate: None,
         },
-        AGE,
-    ],
-    member_types: &[("spec", MemberType::Object), ("status", MemberType::Object)],
-    ..BASE
-};
+        update,
+        delete: DeleteStrategy {
+            grace: None,
+            is_held: Some(namespace::is_held),
+            mark: Some(namespace::mark),
+        },
+        selectable_fields: vec![SelectableField::text("status.phase", &["status.phase"])],
+        selects_namespace: false,
+        columns: vec![
+            Column::name(),
+            Column::text(
+                "Status",
+                "Active, or Terminating while its contents are deleted.",
+                Cell::Text("status.phase".into()),
+            ),
+            Column::age(),
+        ],
+        member_types: spec_and_status(),
+        ..core("Namespace", "namespaces")
+    }
+}
 
 /// ConfigMaps.
-pub static CONFIGMAPS: ResourceDefinition = ResourceDefinition {
-    kind: "ConfigMap",
-    plural: "configmaps",
-    singular: "configmap",
-    short_names: &["cm"],
-    key_prefix: "configmaps",
-    columns: &[
-        NAME,
-        Column {
-            name: "Data",
-            kind: "string",
-            format: "",
-            priority: 0,
-            description: "Number of its entries.",
-            cell: Cell::Count(&[&["data"], &["binaryData"]]),
+pub fn configmaps() -> ResourceDefinition {
+    let entries = Cell::Count(FieldPath::list(&["data", "binaryData"]));
+    ResourceDefinition {
+        short_names: names(&["cm"]),
+        update: UpdateStrategy {
+            validate: Some(immutable::validate_configmap),
+            ..UpdateStrategy::default()
         },
-        AGE,
-    ],
-    member_types: &[
-        ("data", MemberType::StringMap),
-        ("binaryData", MemberType::Base64Map),
-        ("immutable", MemberType::Bool),
-    ],
-    ..BASE
-};
+        columns: vec![
+            Column::name(),
+            Column::text("Data", "Number of its entries.", entries),
+            Column::age(),
+        ],
+        member_types: MemberType::rows(&[
+            ("data", MemberType::StringMap),
+            ("binaryData", MemberType::Base64Map),
+            ("immutable", MemberType::Bool),
+        ]),
+        ..core("ConfigMap", "configmaps")
+    }
+}
 
 /// Secrets.
-pub static SECRETS: ResourceDefinition = ResourceDefinition {
-    kind: "Secret",
-    plural: "secrets",
-    singular: "secret",
-    key_prefix: "secrets",
-    selectable_fields: &[field("type", &[&["type"]])],
-    columns: &[
-        NAME,
-        Column {
-            name: "Type",
-            kind: "string",
-            format: "",
-            priority: 0,
-            description: "What its data is for.",
-            cell: Cell::Text(&["type"], ""),
+pub fn secrets() -> ResourceDefinition {
+    let entries = Cell::Count(FieldPath::list(&["data"]));
+    ResourceDefinition {
+        create: CreateStrategy {
+            prepare: Some(secret::prepare),
+            ..CreateStrategy::default()
         },
-        Column {
-            name: "Data",
-            kind: "string",
-            format: "",
-            priority: 0,
-            description: "Number of its entries.",
-            cell: Cell::Count(&[&["data"]]),
+        update: UpdateStrategy {
+            prepare: Some(|object, _| secret::prepare(object)),
+            validate: Some(secret::validate_update),
+            ..UpdateStrategy::default()
         },
-        AGE,
-    ],
-    member_types: &[
-        ("data", MemberType::Base64Map),
-        ("stringData", MemberType::StringMap),
-        ("type", MemberType::String),
-        ("immutable", MemberType::Bool),
-    ],
-    ..BASE
-};
+        selectable_fields: vec![SelectableField::text("type", &["type"])],
+        columns: vec![
+            Column::name(),
+            Column::text("Type", "What its data is for.", Cell::Text("type".into())),
+            Column::text("Data", "Number of its entries.", entries),
+            Column::age(),
+        ],
+        member_types: MemberType::rows(&[
+            ("data", MemberType::Base64Map),
+            ("stringData", MemberType::StringMap),
+            ("type", MemberType::String),
+            ("immutable", MemberType::Bool),
+        ]),
+        ..core("Secret", "secrets")
+    }
+}
 
 /// Pods.
-pub static PODS: ResourceDefinition = ResourceDefinition {
-    kind: "Pod",
-    empty_members: r#","spec":{"containers":null},"status":{}"#,
-    plural: "pods",
-    singular: "pod",
-    short_names: &["po"],
-    categories: &["all"],
-    subresources: &[STATUS],
-    key_prefix: "pods",
-    generation: GenerationRule::OnChangeOf(&["spec"]),
-    returns_deleted: true,
-    selectable_fields: &[
-        field("spec.nodeName", &[&["spec", "nodeName"]]),
-        field("spec.host", &[&["spec", "nodeName"]]),
-        field("spec.restartPolicy", &[&["spec", "restartPolicy"]]),
-        field("spec.schedulerName", &[&["spec", "schedulerName"]]),
-        field(
-            "spec.serviceAccountName",
-            &[&["spec", "serviceAccountName"]],
-        ),
-        flag("spec.hostNetwork", &[&["spec", "hostNetwork"]]),
-        field("status.phase", &[&["status", "phase"]]),
-        field("status.podIP", &[&["status", "podIP"]]),
-        // Known and never set, as in Kubernetes.
-        field("status.podIPs", &[]),
-        field(
-            "status.nominatedNodeName",
-            &[&["status", "nominatedNodeName"]],
-        ),
-    ],
-    member_types: &[("spec", MemberType::Object), ("status", MemberType::Object)],
-    ..BASE
-};
+pub fn pods() -> ResourceDefinition {
+    let own = |label: &str| SelectableField::text(label, &[label]);
+    let status = status(&[
+        "spec",
+        "metadata.deletionTimestamp",
+        "metadata.ownerReferences",
+    ]);
+    let row = with_status(core("Pod", "pods"));
+    ResourceDefinition {
+        empty_members: r#","spec":{"containers":null},"status":{}"#.to_owned(),
+        short_names: names(&["po"]),
+        categories: names(&["all"]),
+        subresources: vec![status],
+        generation: GenerationRule::OnChangeOf(FieldPath::list(&["spec"])),
+        returns_deleted: true,
+        create: CreateStrategy {
+            prepare: Some(pod::prepare_create),
+            ..row.create.clone()
+        },
+        delete: DeleteStrategy {
+            grace: Some(pod::grace),
+            ..DeleteStrategy::default()
+        },
+        selectable_fields: vec![
+            own("spec.nodeName"),
+            SelectableField::text("spec.host", &["spec.nodeName"]),
+            own("spec.restartPolicy"),
+            own("spec.schedulerName"),
+            own("spec.serviceAccountName"),
+            SelectableField::flag("spec.hostNetwork"),
+            own("status.phase"),
+            own("status.podIP"),
+            // Known and never set, as in Kubernetes.
+            SelectableField::text("status.podIPs", &[]),
+            own("status.nominatedNodeName"),
+        ],
+        member_types: spec_and_status(),
+        ..row
+    }
+}
 
 /// Nodes, under `minions` as they have been since they were called so (KV-2).
-pub static NODES: ResourceDefinition = ResourceDefinition {
-    kind: "Node",
-    empty_members: concat!(
-        r#","spec":{},"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":0}},"nodeInfo":{"#,
-        r#""machineID":"","systemUUID":"","bootID":"","kernelVersion":"","osImage":"","#,
-        r#""containerRuntimeVersion":"","kubeletVersion":"","kubeProxyVersion":"","#,
-        r#""operatingSystem":"","architecture":""}}"#,
-    ),
-    plural: "nodes",
-    singular: "node",
-    short_names: &["no"],
-    scope: ResourceScope::Cluster,
-    subresources: &[STATUS],
-    key_prefix: "minions",
-    update_checks: UpdateChecks::ObjectThenChanges,
-    selectable_fields: &[flag("spec.unschedulable", &[&["spec", "unschedulable"]])],
-    selects_namespace: false,
-    member_types: &[("spec", MemberType::Object), ("status", MemberType::Object)],
-    ..BASE
-};
+pub fn nodes() -> ResourceDefinition {
+    let row = with_status(core("Node", "nodes"));
+    ResourceDefinition {
+        empty_members: concat!(
+            r#","spec":{},"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":0}},"nodeInfo":{"#,
+            r#""machineID":"","systemUUID":"","bootID":"","kernelVersion":"","osImage":"","#,
+            r#""containerRuntimeVersion":"","kubeletVersion":"","kubeProxyVersion":"","#,
+            r#""operatingSystem":"","architecture":""}}"#,
+        )
+        .to_owned(),
+        short_names: names(&["no"]),
+        scope: ResourceScope::Cluster,
+        key_prefix: "minions".to_owned(),
+        update_checks: UpdateChecks::ObjectThenChanges,
+        // A kubelet registers with its status, so creating keeps it (6.2).
+        create: CreateStrategy::default(),
+        selectable_fields: vec![SelectableField::flag("spec.unschedulable")],
+        selects_namespace: false,
+        member_types: spec_and_status(),
+        ..row
+    }
+}
 
 /// Services.
-pub static SERVICES: ResourceDefinition = ResourceDefinition {
-    kind: "Service",
-    empty_members: r#","spec":{},"status":{"loadBalancer":{}}"#,
-    plural: "services",
-    singular: "service",
-    short_names: &["svc"],
-    categories: &["all"],
-    subresources: &[STATUS],
-    key_prefix: "services/specs",
-    name_rule: NameRule::DnsLabel,
-    create_on_update: true,
-    returns_deleted: true,
-    selectable_fields: &[
-        field("spec.clusterIP", &[&["spec", "clusterIP"]]),
-        field("spec.type", &[&["spec", "type"]]),
-    ],
-    member_types: &[("spec", MemberType::Object), ("status", MemberType::Object)],
-    ..BASE
-};
+pub fn services() -> ResourceDefinition {
+    ResourceDefinition {
+        empty_members: r#","spec":{},"status":{"loadBalancer":{}}"#.to_owned(),
+        short_names: names(&["svc"]),
+        categories: names(&["all"]),
+        key_prefix: "services/specs".to_owned(),
+        name_rule: NameRule::DnsLabel,
+        create_on_update: true,
+        returns_deleted: true,
+        selectable_fields: vec![
+            SelectableField::text("spec.clusterIP", &["spec.clusterIP"]),
+            SelectableField::text("spec.type", &["spec.type"]),
+        ],
+        member_types: spec_and_status(),
+        ..with_status(core("Service", "services"))
+    }
+}
 
 /// ServiceAccounts.
-pub static SERVICEACCOUNTS: ResourceDefinition = ResourceDefinition {
-    kind: "ServiceAccount",
-    plural: "serviceaccounts",
-    singular: "serviceaccount",
-    short_names: &["sa"],
-    key_prefix: "serviceaccounts",
-    returns_deleted: true,
-    member_types: &[
-        ("secrets", MemberType::List),
-        ("imagePullSecrets", MemberType::List),
-        ("automountServiceAccountToken", MemberType::Bool),
-    ],
-    ..BASE
-};
+pub fn serviceaccounts() -> ResourceDefinition {
+    ResourceDefinition {
+        short_names: names(&["sa"]),
+        returns_deleted: true,
+        member_types: MemberType::rows(&[
+            ("secrets", MemberType::List),
+            ("imagePullSecrets", MemberType::List),
+            ("automountServiceAccountToken", MemberType::Bool),
+        ]),
+        ..core("ServiceAccount", "serviceaccounts")
+    }
+}
 
 /// Events.
-pub static EVENTS: ResourceDefinition = ResourceDefinition {
-    kind: "Event",
-    empty_members: concat!(
-        r#","involvedObject":{},"source":{},"firstTimestamp":null,"lastTimestamp":null,"#,
-        r#""eventTime":null,"reportingComponent":"","reportingInstance":"""#,
-    ),
-    plural: "events",
-    singular: "event",
-    short_names: &["ev"],
-    key_prefix: "events",
-    // Clients of core/v1 have always named events as they like (API-201).
-    name_rule: NameRule::PathSegment,
-    strict_finalizers: false,
-    update_checks: UpdateChecks::None,
-    create_on_update: true,
-    propagation: DefaultPropagation::Unsupported,
-    lifetime: Lifetime::OfEvents,
-    selectable_fields: &[
-        field("involvedObject.kind", &[&["involvedObject", "kind"]]),
-        field(
-            "involvedObject.namespace",
-            &[&["involvedObject", "namespace"]],
-        ),
-        field("involvedObject.name", &[&["involvedObject", "name"]]),
-        field("involvedObject.uid", &[&["involvedObject", "uid"]]),
-        field(
-            "involvedObject.apiVersion",
-            &[&["involvedObject", "apiVersion"]],
-        ),
-        field(
-            "involvedObject.resourceVersion",
-            &[&["involvedObject", "resourceVersion"]],
-        ),
-        field(
-            "involvedObject.fieldPath",
-            &[&["involvedObject", "fieldPath"]],
-        ),
-        field("reason", &[&["reason"]]),
-        field("reportingComponent", &[&["reportingComponent"]]),
-        field(
-            "source",
-            &[&["source", "component"], &["reportingComponent"]],
-        ),
-        field("type", &[&["type"]]),
-    ],
-    member_types: &[
-        ("involvedObject", MemberType::Object),
-        ("source", MemberType::Object),
-        ("series", MemberType::Object),
-        ("related", MemberType::Object),
-        ("reason", MemberType::String),
-        ("message", MemberType::String),
-        ("type", MemberType::String),
-        ("action", MemberType::String),
-        ("reportingComponent", MemberType::String),
-        ("reportingInstance", MemberType::String),
-        ("count", MemberType::Int32),
-        ("firstTimestamp", MemberType::Time),
-        ("lastTimestamp", MemberType::Time),
-        ("eventTime", MemberType::MicroTime),
-    ],
-    ..BASE
-};
+pub fn events() -> ResourceDefinition {
+    let own = |label: &str| SelectableField::text(label, &[label]);
+    ResourceDefinition {
+        empty_members: concat!(
+            r#","involvedObject":{},"source":{},"firstTimestamp":null,"lastTimestamp":null,"#,
+            r#""eventTime":null,"reportingComponent":"","reportingInstance":"""#,
+        )
+        .to_owned(),
+        short_names: names(&["ev"]),
+        // Clients of core/v1 have always named events as they like (API-201).
+        name_rule: NameRule::PathSegment,
+        strict_finalizers: false,
+        update_checks: UpdateChecks::None,
+        create_on_update: true,
+        propagation: DefaultPropagation::Unsupported,
+        lifetime: Lifetime::OfEvents,
+        selectable_fields: vec![
+            own("involvedObject.kind"),
+            own("involvedObject.namespace"),
+            own("involvedObject.name"),
+            own("involvedObject.uid"),
+            own("involvedObject.apiVersion"),
+            own("involvedObject.resourceVersion"),
+            own("involvedObject.fieldPath"),
+            own("reason"),
+            own("reportingComponent"),
+            SelectableField::text("source", &["source.component", "reportingComponent"]),
+            own("type"),
+        ],
+        member_types: MemberType::rows(&[
+            ("involvedObject", MemberType::Object),
+            ("source", MemberType::Object),
+            ("series", MemberType::Object),
+            ("related", MemberType::Object),
+            ("reason", MemberType::String),
+            ("message", MemberType::String),
+            ("type", MemberType::String),
+            ("action", MemberType::String),
+            ("reportingComponent", MemberType::String),
+            ("reportingInstance", MemberType::String),
+            ("count", MemberType::Int32),
+            ("firstTimestamp", MemberType::Time),
+            ("lastTimestamp", MemberType::Time),
+            ("eventTime", MemberType::MicroTime),
+        ]),
+        ..core("Event", "events")
+    }
+}

@@ -1,59 +1,61 @@
 //! The built-in resources, one row each (http.md 6.1 to 6.4), a file per API group.
 
-use crate::api::resource::{Cell, Column, Subresource};
+use std::sync::Arc;
+
+use crate::api::resource::{FieldPath, ResourceDefinition, Subresource, UpdateStrategy, Verb};
 
 pub mod apps;
 pub mod coordination;
 pub mod core;
 
-/// What every stored resource can do, sorted.
-pub(super) const VERBS: &[&str] = &[
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-];
+/// Every built-in resource, by group in the order of discovery (API-28), and by name within a
+/// group. The order of groups decides which one an ambiguous short name means.
+pub fn built_in() -> Vec<Arc<ResourceDefinition>> {
+    let rows = [
+        core::configmaps(),
+        core::events(),
+        core::namespaces(),
+        core::nodes(),
+        core::pods(),
+        core::secrets(),
+        core::serviceaccounts(),
+        core::services(),
+        apps::deployments(),
+        coordination::leases(),
+    ];
+    rows.into_iter().map(Arc::new).collect()
+}
 
-/// What namespaces can do: they are deleted one by one (API-10).
-pub(super) const NAMESPACE_VERBS: &[&str] = &[
-    "create", "delete", "get", "list", "patch", "update", "watch",
-];
+/// A subresource that is read and written as a part of its object.
+fn part(name: &str, verbs: &[Verb], update: UpdateStrategy) -> Subresource {
+    Subresource {
+        name: name.to_owned(),
+        verbs: verbs.to_vec(),
+        update,
+    }
+}
 
-/// The status subresource.
-pub(super) const STATUS: Subresource = Subresource {
-    name: "status",
-    verbs: &["get", "patch", "update"],
-};
+/// The status subresource, whose updates keep these parts as stored.
+fn status(keeps: &[&str]) -> Subresource {
+    let update = UpdateStrategy {
+        keeps: FieldPath::list(keeps),
+        ..UpdateStrategy::default()
+    };
+    part("status", &[Verb::Get, Verb::Patch, Verb::Update], update)
+}
 
-/// How the contents of a namespace let it go (API-224).
-pub(super) const FINALIZE: Subresource = Subresource {
-    name: "finalize",
-    verbs: &["update"],
-};
+/// A resource whose status is written at `/status` alone, which leaves `spec` as stored.
+fn with_status(row: ResourceDefinition) -> ResourceDefinition {
+    let mut row = ResourceDefinition {
+        subresources: vec![status(&["spec"])],
+        ..row
+    };
+    row.create.drops = FieldPath::list(&["status"]);
+    row.update.keeps = FieldPath::list(&["status"]);
+    row
+}
 
-/// The first column of every Table.
-pub(super) const NAME: Column = Column {
-    name: "Name",
-    kind: "string",
-    format: "name",
-    priority: 0,
-    description: "Name of the object, unique within its namespace.",
-    cell: Cell::Name,
-};
-
-/// Time since creation.
-pub(super) const AGE: Column = Column {
-    name: "Age",
-    kind: "string",
-    format: "",
-    priority: 0,
-    description: "Time since the object was created.",
-    cell: Cell::Age,
-};
-
-/// Columns of the kinds whose own columns are not built.
-pub(super) const NAME_AND_AGE: &[Column] = &[NAME, AGE];
+/// Names, written side by side.
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}

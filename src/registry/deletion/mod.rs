@@ -54,7 +54,12 @@ pub fn judge(
 ) -> Result<Verdict, Box<Status>> {
     check_preconditions(strategy, stored, options)?;
     let mut object = stored.clone();
-    if let Some(mark) = strategy.hooks.mark.filter(|_| !stored.is_being_deleted()) {
+    if let Some(mark) = strategy
+        .definition()
+        .delete
+        .mark
+        .filter(|_| !stored.is_being_deleted())
+    {
         mark(&mut object, now);
         set_finalizers(
             &mut object,
@@ -65,11 +70,8 @@ pub fn judge(
             then_remove: false,
         });
     }
-    if strategy
-        .hooks
-        .is_held
-        .is_some_and(|is_held| is_held(stored))
-    {
+    let deletion = &strategy.definition().delete;
+    if deletion.is_held.is_some_and(|is_held| is_held(stored)) {
         return Ok(Verdict::Keep);
     }
     let grace = match grace_of(strategy, stored, options, now) {
@@ -114,7 +116,8 @@ pub fn is_released(strategy: &Strategy, object: &Object, stored: &Object) -> boo
         && object.finalizers().is_empty()
         && stored.at(GRACE).and_then(Value::as_i64).unwrap_or(0) == 0
         && !strategy
-            .hooks
+            .definition()
+            .delete
             .is_held
             .is_some_and(|is_held| is_held(object))
 }
@@ -122,8 +125,8 @@ pub fn is_released(strategy: &Strategy, object: &Object, stored: &Object) -> boo
 /// Why an object can't be deleted without being read, and the way out; `None` where its name is
 /// enough (RG-15).
 pub fn needs_content(strategy: &Strategy, options: &DeleteOptions) -> Option<String> {
-    let hooks = &strategy.hooks;
-    if hooks.mark.is_some() || hooks.is_held.is_some() {
+    let deletion = &strategy.definition().delete;
+    if deletion.mark.is_some() || deletion.is_held.is_some() {
         return Some(
             "what is in it decides how it is deleted: have whoever wrote it store it anew as \
              application/json, then delete it"
@@ -131,7 +134,7 @@ pub fn needs_content(strategy: &Strategy, options: &DeleteOptions) -> Option<Str
         );
     }
     let is_forced = options.grace_period_seconds == Some(0);
-    (hooks.grace.is_some() && !is_forced).then(|| {
+    (deletion.grace.is_some() && !is_forced).then(|| {
         "what is in it decides how much time it has to end: have whoever wrote it store it anew \
          as application/json, or delete it with --grace-period=0 --force"
             .to_owned()
@@ -153,7 +156,7 @@ fn check_preconditions(
         );
         Status::conflict(definition, name, &why)
     };
-    let is_marked_its_own_way = strategy.hooks.mark.is_some();
+    let is_marked_its_own_way = strategy.definition().delete.mark.is_some();
     if let Some(asked) = wanted.uid.as_deref().filter(|asked| *asked != uid) {
         return Err(Box::new(match is_marked_its_own_way {
             true => plain("UID", asked, uid),
@@ -197,7 +200,7 @@ fn grace_of(
     options: &DeleteOptions,
     now: Timestamp,
 ) -> Grace {
-    let Some(grace) = strategy.hooks.grace else {
+    let Some(grace) = strategy.definition().delete.grace else {
         return Grace::None;
     };
     let asked = options

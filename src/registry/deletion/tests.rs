@@ -20,11 +20,7 @@ fn now() -> Timestamp {
     at("2024-01-01T00:01:00Z")
 }
 
-fn judged(
-    definition: &'static ResourceDefinition,
-    stored: &Object,
-    options: &DeleteOptions,
-) -> Verdict {
+fn judged(definition: ResourceDefinition, stored: &Object, options: &DeleteOptions) -> Verdict {
     let strategy = Strategy::of(definition);
     judge(&strategy, stored, options, Collector::Running, now()).expect("preconditions hold")
 }
@@ -52,7 +48,7 @@ fn configmap(finalizers: &[&str]) -> Object {
 #[test]
 fn an_object_without_finalizers_is_removed() {
     let verdict = judged(
-        &core::CONFIGMAPS,
+        core::configmaps(),
         &configmap(&[]),
         &DeleteOptions::default(),
     );
@@ -62,7 +58,7 @@ fn an_object_without_finalizers_is_removed() {
         ..Default::default()
     };
     assert_eq!(
-        judged(&core::CONFIGMAPS, &configmap(&[]), &any_grace),
+        judged(core::configmaps(), &configmap(&[]), &any_grace),
         Verdict::Remove
     );
 }
@@ -76,7 +72,7 @@ fn an_object_with_finalizers_is_marked_once() {
     let Verdict::Mark {
         object,
         then_remove,
-    } = judged(&core::CONFIGMAPS, &stored, &options)
+    } = judged(core::configmaps(), &stored, &options)
     else {
         panic!("it has a finalizer");
     };
@@ -88,7 +84,7 @@ fn an_object_with_finalizers_is_marked_once() {
         object: object.clone(),
         then_remove: false,
     };
-    assert_eq!(judged(&core::CONFIGMAPS, &object, &options), again);
+    assert_eq!(judged(core::configmaps(), &object, &options), again);
 }
 
 /// API-111: the texts name the Kind; API-224: those of namespaces don't.
@@ -119,22 +115,22 @@ fn preconditions_that_do_not_hold_are_conflicts() {
         uid: None,
         resource_version: Some(v.to_owned()),
     };
-    assert_eq!(refused(&core::CONFIGMAPS, uid("u")), Ok(Verdict::Remove));
+    assert_eq!(refused(core::configmaps(), uid("u")), Ok(Verdict::Remove));
     assert_eq!(
-        refused(&core::CONFIGMAPS, version("7")),
+        refused(core::configmaps(), version("7")),
         Ok(Verdict::Remove)
     );
     let text = "Operation cannot be fulfilled on ConfigMap \"a\": the UID in the precondition (x) \
                 does not match the UID in record (u). The object might have been deleted and then \
                 recreated";
     assert_eq!(
-        refused(&core::CONFIGMAPS, uid("x")),
+        refused(core::configmaps(), uid("x")),
         Err((409, text.to_owned()))
     );
     let text = "Operation cannot be fulfilled on namespaces \"a\": Precondition failed: \
                 ResourceVersion in precondition: 8, ResourceVersion in object meta: 7";
     assert_eq!(
-        refused(&core::NAMESPACES, version("8")),
+        refused(core::namespaces(), version("8")),
         Err((409, text.to_owned()))
     );
 }
@@ -151,7 +147,7 @@ fn policies_become_finalizers() {
         ..Default::default()
     };
     let after = |present: &[&str], options: &DeleteOptions| {
-        let strategy = Strategy::of(&core::CONFIGMAPS);
+        let strategy = Strategy::of(core::configmaps());
         finalizers_after(&strategy, &configmap(present), options, Collector::Running)
     };
     let unsaid = DeleteOptions::default();
@@ -177,7 +173,7 @@ fn policies_become_finalizers() {
         ["a/f"]
     );
     assert_eq!(after(&[ORPHAN, "a/f"], &unsaid), [ORPHAN, "a/f"]);
-    let strategy = Strategy::of(&core::EVENTS);
+    let strategy = Strategy::of(core::events());
     let orphan = policy(Propagation::Orphan);
     assert!(finalizers_after(&strategy, &configmap(&[]), &orphan, Collector::Running).is_empty());
 }
@@ -185,7 +181,7 @@ fn policies_become_finalizers() {
 /// Without a collector nobody would take the finalizers away again.
 #[test]
 fn no_finalizer_is_added_while_nobody_collects() {
-    let strategy = Strategy::of(&core::CONFIGMAPS);
+    let strategy = Strategy::of(core::configmaps());
     for policy in [Propagation::Foreground, Propagation::Orphan] {
         let options = DeleteOptions {
             propagation_policy: Some(policy),
@@ -217,7 +213,7 @@ fn a_running_pod_is_given_time_to_end() {
     let Verdict::Mark {
         object,
         then_remove,
-    } = judged(&core::PODS, &pod, &options(None))
+    } = judged(core::pods(), &pod, &options(None))
     else {
         panic!("it runs");
     };
@@ -225,17 +221,17 @@ fn a_running_pod_is_given_time_to_end() {
     assert_eq!(object.meta("deletionTimestamp"), "2024-01-01T00:01:20Z");
     assert_eq!(object.at(GRACE), Some(&json!(20)));
     assert_eq!(generation_of(&object), 2);
-    assert_eq!(judged(&core::PODS, &object, &options(None)), Verdict::Keep);
+    assert_eq!(judged(core::pods(), &object, &options(None)), Verdict::Keep);
     assert_eq!(
-        judged(&core::PODS, &object, &options(Some(60))),
+        judged(core::pods(), &object, &options(Some(60))),
         Verdict::Keep
     );
-    let (metadata, then_remove) = marked(judged(&core::PODS, &object, &options(Some(5))));
+    let (metadata, then_remove) = marked(judged(core::pods(), &object, &options(Some(5))));
     assert!(!then_remove);
     assert_eq!(metadata["deletionTimestamp"], "2024-01-01T00:01:05Z");
     assert_eq!(metadata["deletionGracePeriodSeconds"], 5);
     assert_eq!(metadata["generation"], 2);
-    let (metadata, then_remove) = marked(judged(&core::PODS, &object, &options(Some(0))));
+    let (metadata, then_remove) = marked(judged(core::pods(), &object, &options(Some(0))));
     assert!(then_remove);
     assert_eq!(metadata["deletionGracePeriodSeconds"], 0);
 }
@@ -250,7 +246,7 @@ fn a_shortened_time_that_is_over_leaves_one_second() {
         grace_period_seconds: Some(10),
         ..Default::default()
     };
-    let (metadata, _) = marked(judged(&core::PODS, &stored, &options));
+    let (metadata, _) = marked(judged(core::pods(), &stored, &options));
     assert_eq!(metadata["deletionTimestamp"], "2024-01-01T00:01:00Z");
     assert_eq!(metadata["deletionGracePeriodSeconds"], 1);
 }
@@ -259,7 +255,7 @@ fn a_shortened_time_that_is_over_leaves_one_second() {
 #[test]
 fn a_pod_on_no_node_is_marked_and_removed() {
     let (metadata, then_remove) = marked(judged(
-        &core::PODS,
+        core::pods(),
         &pod(json!({})),
         &DeleteOptions::default(),
     ));
@@ -278,19 +274,19 @@ fn a_namespace_terminates_before_it_goes() {
     let Verdict::Mark {
         mut object,
         then_remove,
-    } = judged(&core::NAMESPACES, &stored, &options)
+    } = judged(core::namespaces(), &stored, &options)
     else {
         panic!("it has contents");
     };
     assert!(!then_remove);
     assert_eq!(object.text(&["status", "phase"]), "Terminating");
     assert_eq!(object.at(GRACE), None);
-    assert_eq!(judged(&core::NAMESPACES, &object, &options), Verdict::Keep);
-    let strategy = Strategy::of(&core::NAMESPACES);
+    assert_eq!(judged(core::namespaces(), &object, &options), Verdict::Keep);
+    let strategy = Strategy::of(core::namespaces());
     assert!(!is_released(&strategy, &object, &object));
     put(&mut object, &["spec"], json!({}));
     assert_eq!(
-        judged(&core::NAMESPACES, &object, &options),
+        judged(core::namespaces(), &object, &options),
         Verdict::Remove
     );
     assert!(is_released(&strategy, &object, &object));
@@ -299,7 +295,7 @@ fn a_namespace_terminates_before_it_goes() {
 /// API-106, API-210: the last finalizer releases a marked object unless it has time left.
 #[test]
 fn an_object_is_released_by_its_last_finalizer() {
-    let deployments = Strategy::of(&apps::DEPLOYMENTS);
+    let deployments = Strategy::of(apps::deployments());
     let mut stored = configmap(&["ex.com/a"]);
     let emptied = configmap(&[]);
     assert!(!is_released(&deployments, &emptied, &stored));
@@ -307,5 +303,5 @@ fn an_object_is_released_by_its_last_finalizer() {
     assert!(is_released(&deployments, &emptied, &stored));
     assert!(!is_released(&deployments, &stored, &stored));
     put(&mut stored, GRACE, 30.into());
-    assert!(!is_released(&Strategy::of(&core::PODS), &emptied, &stored));
+    assert!(!is_released(&Strategy::of(core::pods()), &emptied, &stored));
 }

@@ -4,15 +4,11 @@ use serde_json::Value;
 
 use crate::api::metadata::FieldError;
 use crate::api::object::Object;
-use crate::registry::strategy::{Endpoint, Hooks};
 
 const WHY: &str = "field is immutable when `immutable` is set";
 
-pub(super) fn adapt_configmaps(hooks: &mut Hooks) {
-    hooks.validate_update = Some(validate_configmap);
-}
-
-fn validate_configmap(object: &Object, stored: &Object, _: Endpoint) -> Vec<FieldError> {
+/// What an update changes of a ConfigMap although it may not.
+pub(in crate::registry) fn validate_configmap(object: &Object, stored: &Object) -> Vec<FieldError> {
     changes_of_immutable(object, stored, &["data", "binaryData"])
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::api::metadata::FieldError;
 use crate::api::object::Object;
-use crate::registry::strategy::{Endpoint, Hooks, Ownership, put, whole_seconds};
+use crate::registry::strategy::{put, whole_seconds};
 
 /// The namespaces that the daemon itself keeps in existence (API-262).
 pub const SYSTEM_NAMESPACES: &[&str] =
@@ -19,17 +19,8 @@ pub const CONTENT_FINALIZER: &str = "kubernetes";
 
 const FINALIZERS: &[&str] = &["spec", "finalizers"];
 
-pub(super) fn adapt(ownership: &mut Ownership, hooks: &mut Hooks) {
-    ownership.kept_by_main = &[&["spec"], &["status"]];
-    ownership.kept_by_finalize = &[&["status"]];
-    hooks.fill_create = Some(fill_create);
-    hooks.fill_update = Some(fill_update);
-    hooks.validate_update = Some(validate_update);
-    hooks.is_held = Some(is_held);
-    hooks.mark = Some(mark);
-}
-
-fn fill_create(object: &mut Object) {
+/// Gives a new namespace its phase, its finalizer and its label (API-224).
+pub(in crate::registry) fn prepare_create(object: &mut Object) {
     put(object, &["status"], json!({"phase": "Active"}));
     let mut finalizers = finalizers_of(object);
     if !finalizers
@@ -42,7 +33,8 @@ fn fill_create(object: &mut Object) {
     label_with_name(object);
 }
 
-fn fill_update(object: &mut Object, _: &Object, _: Endpoint) {
+/// Fills in what an update leaves out.
+pub(in crate::registry) fn prepare_update(object: &mut Object, _: &Object) {
     // A spec without finalizers is printed as an empty one.
     if finalizers_of(object).is_empty() {
         put(object, &["spec"], json!({}));
@@ -53,10 +45,8 @@ fn fill_update(object: &mut Object, _: &Object, _: Endpoint) {
     label_with_name(object);
 }
 
-fn validate_update(object: &Object, stored: &Object, endpoint: Endpoint) -> Vec<FieldError> {
-    if endpoint != Endpoint::Status {
-        return Vec::new();
-    }
+/// The phase follows the deletion and nothing else (6.2).
+pub(in crate::registry) fn validate_status(object: &Object, stored: &Object) -> Vec<FieldError> {
     let phase = object.text(&["status", "phase"]);
     let (expected, why) = match stored.is_being_deleted() {
         false => (
@@ -72,12 +62,13 @@ fn validate_update(object: &Object, stored: &Object, endpoint: Endpoint) -> Vec<
     wrong.into_iter().collect()
 }
 
-fn is_held(object: &Object) -> bool {
+/// Whether its contents keep it.
+pub(in crate::registry) fn is_held(object: &Object) -> bool {
     !finalizers_of(object).is_empty()
 }
 
 /// The phase changes with the mark, and no grace is noted down.
-fn mark(object: &mut Object, now: Timestamp) {
+pub(in crate::registry) fn mark(object: &mut Object, now: Timestamp) {
     object.set_meta("deletionTimestamp", &whole_seconds(now));
     put(object, &["status", "phase"], "Terminating".into());
 }

@@ -3,28 +3,18 @@
 use serde_json::{Value, json};
 
 use crate::api::object::Object;
-use crate::registry::strategy::{Hooks, Ownership, put};
+use crate::registry::strategy::put;
 
 /// Kubernetes' default of `spec.terminationGracePeriodSeconds` (API-245).
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
-pub(super) fn adapt(ownership: &mut Ownership, hooks: &mut Hooks) {
-    ownership.kept_by_status = &[
-        &["spec"],
-        &["metadata", "deletionTimestamp"],
-        &["metadata", "ownerReferences"],
-    ];
-    hooks.fill_create = Some(fill_create);
-    hooks.grace = Some(grace);
-}
-
 /// A pod begins as pending, whatever its creator says of its status (6.2).
-fn fill_create(object: &mut Object) {
+pub(in crate::registry) fn prepare_create(object: &mut Object) {
     put(object, &["status"], json!({"phase": "Pending"}));
 }
 
 /// Nobody has to be waited for when the pod is on no node or has ended.
-fn grace(object: &Object, asked: Option<i64>) -> i64 {
+pub(in crate::registry) fn grace(object: &Object, asked: Option<i64>) -> i64 {
     let ended = matches!(object.text(&["status", "phase"]), "Succeeded" | "Failed");
     if ended || object.text(&["spec", "nodeName"]).is_empty() {
         return 0;

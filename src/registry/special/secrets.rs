@@ -7,17 +7,12 @@ use serde_json::Value;
 use super::immutable::changes_of_immutable;
 use crate::api::metadata::FieldError;
 use crate::api::object::Object;
-use crate::registry::strategy::{Endpoint, Hooks, put};
+use crate::registry::strategy::put;
 
 const DEFAULT_TYPE: &str = "Opaque";
 
-pub(super) fn adapt(hooks: &mut Hooks) {
-    hooks.fill_create = Some(fill);
-    hooks.fill_update = Some(|object, _, _| fill(object));
-    hooks.validate_update = Some(validate_update);
-}
-
-fn fill(object: &mut Object) {
+/// Fills in the type, and takes plain text over as base64.
+pub(in crate::registry) fn prepare(object: &mut Object) {
     if object.text(&["type"]).is_empty() {
         put(object, &["type"], DEFAULT_TYPE.into());
     }
@@ -30,7 +25,8 @@ fn fill(object: &mut Object) {
     }
 }
 
-fn validate_update(object: &Object, stored: &Object, _: Endpoint) -> Vec<FieldError> {
+/// What an update changes of a Secret although it may not.
+pub(in crate::registry) fn validate_update(object: &Object, stored: &Object) -> Vec<FieldError> {
     let kind = object.text(&["type"]);
     let mut errors = Vec::new();
     if kind != stored.text(&["type"]) {

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::registry::definitions::core;
-use crate::registry::strategy::{Endpoint, Strategy};
+use crate::registry::strategy::Strategy;
 
 fn object(value: Value) -> Object {
     match value {
@@ -12,7 +12,7 @@ fn object(value: Value) -> Object {
     }
 }
 
-fn created(definition: &'static ResourceDefinition, value: Value) -> Object {
+fn created(definition: ResourceDefinition, value: Value) -> Object {
     let mut object = object(value);
     Strategy::of(definition)
         .prepare_create(&mut object, "u", jiff::Timestamp::UNIX_EPOCH)
@@ -21,13 +21,15 @@ fn created(definition: &'static ResourceDefinition, value: Value) -> Object {
 }
 
 fn update(
-    definition: &'static ResourceDefinition,
+    definition: ResourceDefinition,
     value: Value,
     stored: &Object,
-    endpoint: Endpoint,
+    subresource: &str,
 ) -> Result<Object, Vec<String>> {
     let mut object = object(value);
-    match Strategy::of(definition).prepare_update(&mut object, stored, endpoint) {
+    let strategy = Strategy::of(definition);
+    let subresource = strategy.definition().subresource(subresource);
+    match strategy.prepare_update(&mut object, stored, subresource) {
         Ok(()) => Ok(object),
         Err(status) => {
             let details = status.details.unwrap_or_default();
@@ -44,7 +46,7 @@ fn update(
 #[test]
 fn a_namespace_is_filled_in_on_creation() {
     let made = created(
-        &core::NAMESPACES,
+        core::namespaces(),
         json!({"metadata": {"name": "n", "labels": {"kubernetes.io/metadata.name": "other"}},
                "spec": {"finalizers": ["ex.com/a"]}, "status": {"phase": "Terminating"}}),
     );
@@ -60,19 +62,19 @@ fn a_namespace_is_filled_in_on_creation() {
 /// 6.2: the main endpoint of a namespace ignores spec and status, and its label comes back.
 #[test]
 fn a_namespaces_spec_and_status_are_not_changed_by_an_update() {
-    let stored = created(&core::NAMESPACES, json!({"metadata": {"name": "n"}}));
+    let stored = created(core::namespaces(), json!({"metadata": {"name": "n"}}));
     let body = json!({"metadata": {"name": "n"}, "spec": {"finalizers": ["ex.com/x"]},
                       "status": {"phase": "Terminating"}});
-    let updated = update(&core::NAMESPACES, body, &stored, Endpoint::Main).expect("valid");
+    let updated = update(core::namespaces(), body, &stored, "").expect("valid");
     assert_eq!(updated, stored);
 }
 
 /// 6.2: the phase of a namespace follows its deletion and nothing else.
 #[test]
 fn the_phase_of_a_namespace_is_checked_at_its_status() {
-    let stored = created(&core::NAMESPACES, json!({"metadata": {"name": "n"}}));
+    let stored = created(core::namespaces(), json!({"metadata": {"name": "n"}}));
     let body = json!({"metadata": {"name": "n"}, "status": {"phase": "Terminating"}});
-    let refused = update(&core::NAMESPACES, body, &stored, Endpoint::Status);
+    let refused = update(core::namespaces(), body, &stored, "status");
     let why = "status.Phase: Invalid value: \"Terminating\": may only be 'Active' if \
                `deletionTimestamp` is empty";
     assert_eq!(refused, Err(vec![why.to_owned()]));
@@ -81,9 +83,9 @@ fn the_phase_of_a_namespace_is_checked_at_its_status() {
 /// API-224: `/finalize` changes the finalizers, and never the status.
 #[test]
 fn finalize_changes_the_finalizers_of_a_namespace() {
-    let stored = created(&core::NAMESPACES, json!({"metadata": {"name": "n"}}));
+    let stored = created(core::namespaces(), json!({"metadata": {"name": "n"}}));
     let body = json!({"metadata": {"name": "n"}, "status": {"phase": "Terminating"}});
-    let updated = update(&core::NAMESPACES, body, &stored, Endpoint::Finalize).expect("valid");
+    let updated = update(core::namespaces(), body, &stored, "finalize").expect("valid");
     assert_eq!(updated.at(&["spec"]), Some(&json!({})));
     assert_eq!(updated.at(&["status"]), stored.at(&["status"]));
 }
@@ -92,7 +94,7 @@ fn finalize_changes_the_finalizers_of_a_namespace() {
 #[test]
 fn a_secret_takes_over_plain_text() {
     let made = created(
-        &core::SECRETS,
+        core::secrets(),
         json!({"metadata": {"name": "s", "namespace": "d"}, "stringData": {"a": "b"},
                "data": {"a": "YQ==", "c": "Yw=="}}),
     );
@@ -106,13 +108,13 @@ fn a_secret_takes_over_plain_text() {
 fn what_is_immutable_is_not_changed() {
     let metadata = json!({"name": "a", "namespace": "d"});
     let stored = created(
-        &core::SECRETS,
+        core::secrets(),
         json!({"metadata": metadata, "type": "ex.com/t", "immutable": true, "data": {"a": ""}}),
     );
     let body = json!({"metadata": metadata, "data": {"x": "YQ=="}});
     let why = "Forbidden: field is immutable when `immutable` is set";
     assert_eq!(
-        update(&core::SECRETS, body, &stored, Endpoint::Main),
+        update(core::secrets(), body, &stored, ""),
         Err(vec![
             "type: Invalid value: \"Opaque\": field is immutable".to_owned(),
             format!("immutable: {why}"),
@@ -120,12 +122,12 @@ fn what_is_immutable_is_not_changed() {
         ])
     );
     let stored = created(
-        &core::CONFIGMAPS,
+        core::configmaps(),
         json!({"metadata": metadata, "immutable": true, "data": {"a": "b"}}),
     );
     let body = json!({"metadata": metadata, "immutable": true, "binaryData": {"a": ""}});
     assert_eq!(
-        update(&core::CONFIGMAPS, body, &stored, Endpoint::Main),
+        update(core::configmaps(), body, &stored, ""),
         Err(vec![format!("data: {why}"), format!("binaryData: {why}")])
     );
 }
@@ -137,12 +139,12 @@ fn status_on_creation_is_a_matter_of_the_kind() {
         json!({"metadata": {"name": "a", "namespace": namespace},
                "status": {"phase": "Running", "x": 1}})
     };
-    let pod = created(&core::PODS, body("d".into()));
+    let pod = created(core::pods(), body("d".into()));
     assert_eq!(pod.at(&["status"]), Some(&json!({"phase": "Pending"})));
-    let service = created(&core::SERVICES, body("d".into()));
+    let service = created(core::services(), body("d".into()));
     assert_eq!(service.at(&["status"]), None);
     let node = created(
-        &core::NODES,
+        core::nodes(),
         json!({"metadata": {"name": "a"}, "status": {"x": 1}}),
     );
     assert_eq!(node.at(&["status"]), Some(&json!({"x": 1})));
@@ -151,8 +153,8 @@ fn status_on_creation_is_a_matter_of_the_kind() {
 /// API-112: only a pod that runs on a node is waited for.
 #[test]
 fn the_grace_of_a_pod_depends_on_where_it_is() {
-    let grace = Strategy::of(&core::PODS)
-        .hooks
+    let grace = core::pods()
+        .delete
         .grace
         .expect("pods are deleted gracefully");
     let pod = |spec: Value, phase: &str| object(json!({"spec": spec, "status": {"phase": phase}}));

@@ -17,7 +17,6 @@ use crate::registry::canonical::canonicalize;
 use crate::registry::context::RequestContext;
 use crate::registry::creations::Creation;
 use crate::registry::errors::Verb;
-use crate::registry::strategy::Endpoint;
 use crate::storage::{Asked, Finishing, GetRequest, StorageErrorKind};
 
 /// How often a generated name is tried (API-199).
@@ -49,11 +48,11 @@ impl RegistryStore {
         }
         reconcile_namespace(&mut object, self.definition(), namespace)?;
         self.clean(&mut object, context);
-        let creation = Arc::new(self.shared.creations.begin());
+        let creation = Arc::new(self.options.creations.begin());
         let request = Request {
             context,
             namespace,
-            endpoint: Endpoint::Main,
+            subresource: None,
             dry_run: options.dry_run,
         };
         self.review(Stage::Change, &request, &mut object, None)

@@ -15,7 +15,6 @@ use crate::clock;
 use crate::registry::context::RequestContext;
 use crate::registry::deletion::{Verdict, judge, needs_content};
 use crate::registry::errors::Verb;
-use crate::registry::strategy::Endpoint;
 use crate::storage::{
     Current, DeleteRequest, Preconditions, StorageError, StorageErrorKind, UpdateFunction,
     UpdateRequest, Updated, ValidateDeletion,
@@ -61,7 +60,7 @@ impl RegistryStore {
         let request = Request {
             context,
             namespace,
-            endpoint: Endpoint::Main,
+            subresource: None,
             dry_run,
         };
         let deleting = Deleting {
@@ -166,7 +165,7 @@ impl Deleting<'_> {
     fn stub(&self) -> Object {
         let definition = self.store.definition();
         let mut stub = Object::default();
-        stub.set_type(definition.kind, &definition.api_version());
+        stub.set_type(&definition.kind, &definition.api_version());
         stub.set_meta("name", self.name);
         stub.set_meta("namespace", self.request.namespace.unwrap_or_default());
         stub
@@ -281,7 +280,7 @@ impl Deleting<'_> {
 
     async fn verdict(&self, stored: &Object) -> Result<Verdict, Box<Status>> {
         let store = self.store;
-        let collector = store.shared.collector;
+        let collector = store.options.collector;
         let verdict = judge(
             &store.strategy,
             stored,

@@ -16,7 +16,7 @@ use crate::api::patch::Patch;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::storage::codec::{Codec, object_of};
-use crate::storage::{Root, Storage, StorageError};
+use crate::storage::{ResourceStorage, Root, Storage, StorageError};
 
 mod create;
 mod delete;
@@ -29,7 +29,7 @@ pub use read::{Audience, WatchRefusal};
 
 /// What all stores of a daemon have in common.
 #[derive(Clone, Default)]
-pub struct Shared {
+pub struct StoreOptions {
     /// Who is asked about writes.
     pub admission: Admission,
     /// Creations under way.
@@ -77,28 +77,28 @@ pub struct RegistryStore {
     codec: Codec,
     storage: Arc<dyn Storage>,
     dry_run: Arc<dyn Storage>,
-    shared: Shared,
+    options: StoreOptions,
 }
 
 impl RegistryStore {
     /// A store over a storage and its dry-run twin.
     pub fn new(
-        definition: &'static ResourceDefinition,
-        storage: Arc<dyn Storage>,
-        dry_run: Arc<dyn Storage>,
-        shared: Shared,
+        definition: Arc<ResourceDefinition>,
+        storages: ResourceStorage,
+        options: StoreOptions,
     ) -> RegistryStore {
+        let ResourceStorage { storage, dry_run } = storages;
         RegistryStore {
-            strategy: Strategy::of(definition),
+            strategy: Strategy::of(definition.clone()),
             codec: Codec::new(definition),
             storage,
             dry_run,
-            shared,
+            options,
         }
     }
 
     /// The resource.
-    pub fn definition(&self) -> &'static ResourceDefinition {
+    pub fn definition(&self) -> &Arc<ResourceDefinition> {
         self.strategy.definition()
     }
 
@@ -109,7 +109,7 @@ impl RegistryStore {
 
     /// Creations under way in this and all other stores of the daemon.
     pub fn creations(&self) -> &Creations {
-        &self.shared.creations
+        &self.options.creations
     }
 
     /// How many bytes of JSON an object is, as far as that is known without waiting; else 0.
@@ -128,7 +128,7 @@ impl RegistryStore {
 
     /// What is stored lives for so many seconds; `None` for ever.
     fn time_to_live(&self) -> Option<u64> {
-        self.strategy.time_to_live(self.shared.event_ttl)
+        self.strategy.time_to_live(self.options.event_ttl)
     }
 
     fn key(&self, namespace: Option<&str>, name: &str) -> Result<String, Box<Status>> {

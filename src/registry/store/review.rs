@@ -3,9 +3,9 @@
 use super::RegistryStore;
 use crate::admission::{Attributes, Operation};
 use crate::api::object::Object;
+use crate::api::resource::Subresource;
 use crate::api::status::Status;
 use crate::registry::context::RequestContext;
-use crate::registry::strategy::Endpoint;
 
 /// A write's request, without its content.
 #[derive(Clone, Copy)]
@@ -14,8 +14,8 @@ pub(super) struct Request<'r> {
     pub context: &'r RequestContext,
     /// The namespace of the URL.
     pub namespace: Option<&'r str>,
-    /// The endpoint of the URL.
-    pub endpoint: Endpoint,
+    /// The subresource of the URL.
+    pub subresource: Option<&'r Subresource>,
     /// Whether anything is to be stored.
     pub dry_run: bool,
 }
@@ -83,7 +83,7 @@ impl RegistryStore {
         request: &Request<'_>,
         mut attributes: Attributes<'_>,
     ) -> Result<(), Box<Status>> {
-        let admission = &self.shared.admission;
+        let admission = &self.options.admission;
         let answer = match stage {
             Stage::Change => admission.admit(&mut attributes).await,
             Stage::Check => admission.validate(&mut attributes).await,
@@ -95,7 +95,7 @@ impl RegistryStore {
     }
 
     fn attributes<'w>(
-        &self,
+        &'w self,
         operation: Operation,
         request: &Request<'w>,
         name: &'w str,
@@ -103,7 +103,7 @@ impl RegistryStore {
         Attributes {
             operation,
             definition: self.definition(),
-            subresource: request.endpoint.subresource(),
+            subresource: request.subresource.map(|part| part.name.as_str()),
             namespace: request
                 .namespace
                 .filter(|_| self.definition().is_namespaced()),

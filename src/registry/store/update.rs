@@ -16,7 +16,6 @@ use crate::registry::context::RequestContext;
 use crate::registry::creations::Creation;
 use crate::registry::deletion::is_released;
 use crate::registry::errors::Verb;
-use crate::registry::strategy::Endpoint;
 use crate::storage::{
     Asked, Current, DeleteRequest, Hold, Preconditions, StorageErrorKind, UpdateFunction,
     UpdateRequest, Updated, ValidateDeletion,
@@ -40,8 +39,11 @@ impl RegistryStore {
             name,
             subresource,
         } = target;
-        let Some(endpoint) = Endpoint::of(subresource) else {
-            return Err(Box::new(Status::route_not_found()));
+        let definition = self.definition();
+        let subresource = match subresource.map(|name| definition.subresource(name)) {
+            None => None,
+            Some(Some(known)) => Some(known),
+            Some(None) => return Err(Box::new(Status::route_not_found())),
         };
         let mut uid = None;
         if let UpdateSource::Replace(object) = &mut source {
@@ -52,7 +54,7 @@ impl RegistryStore {
         let request = Request {
             context,
             namespace,
-            endpoint,
+            subresource,
             dry_run: options.dry_run,
         };
         let mut updating = Updating {
@@ -219,11 +221,11 @@ impl Updating<'_> {
         let UpdateSource::Replace(object) = self.source else {
             return Err(Box::new(Status::not_found(definition, self.name)));
         };
-        if !definition.create_on_update || self.request.endpoint != Endpoint::Main {
+        if !definition.create_on_update || self.request.subresource.is_some() {
             return Err(Box::new(Status::not_found(definition, self.name)));
         }
         if !object.uid().is_empty() {
-            let key = store.shared.root.physical(self.key);
+            let key = store.options.root.physical(self.key);
             let text = format!(
                 "Precondition failed: UID in precondition: {}, UID in object meta: ",
                 object.uid()
@@ -231,7 +233,7 @@ impl Updating<'_> {
             let status = Status::precondition_failed(definition, self.name, &key, &text);
             return Err(Box::new(status));
         }
-        self.creation = Some(Arc::new(store.shared.creations.begin()));
+        self.creation = Some(Arc::new(store.options.creations.begin()));
         let mut object = object.clone();
         object.set_meta("resourceVersion", "");
         store.clean(&mut object, self.request.context);
@@ -258,7 +260,7 @@ impl Updating<'_> {
         self.check_version(&object, &cached)?;
         store
             .strategy
-            .prepare_update(&mut object, &stored, self.request.endpoint)?;
+            .prepare_update(&mut object, &stored, self.request.subresource)?;
         store
             .review(Stage::Check, &self.request, &mut object, Some(&stored))
             .await?;

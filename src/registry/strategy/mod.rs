@@ -1,113 +1,35 @@
 //! What happens to an object of a kind before it is stored: who owns which part of it, what the
-//! server fills in, how its generation is counted (API-94, API-103, 6.2). Rules are data; what
-//! no rule can say is a hook, kept in `special`.
+//! server fills in, how its generation is counted (API-94, API-103, 6.2). The rules are data of
+//! the resource's definition; this applies them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::special;
 use crate::api::metadata::{self, FieldError};
 use crate::api::object::Object;
-use crate::api::resource::{GenerationRule, Lifetime, ResourceDefinition};
+use crate::api::resource::{FieldPath, GenerationRule, Lifetime, ResourceDefinition, Subresource};
 use crate::api::status::Status;
 
-/// A place in an object.
-pub type Path = &'static [&'static str];
-
-/// The endpoint that a write came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Endpoint {
-    /// The object itself.
-    Main,
-    /// `/status` (API-212 to API-214).
-    Status,
-    /// `/finalize` of namespaces (API-224).
-    Finalize,
-}
-
-impl Endpoint {
-    /// The endpoint of a subresource in a URL; `None` for one that stores nothing of its own.
-    pub fn of(subresource: Option<&str>) -> Option<Endpoint> {
-        match subresource {
-            None => Some(Endpoint::Main),
-            Some("status") => Some(Endpoint::Status),
-            Some("finalize") => Some(Endpoint::Finalize),
-            Some(_) => None,
-        }
-    }
-
-    /// Its name in a URL.
-    pub fn subresource(self) -> Option<&'static str> {
-        match self {
-            Endpoint::Main => None,
-            Endpoint::Status => Some("status"),
-            Endpoint::Finalize => Some("finalize"),
-        }
-    }
-}
-
-/// Which part of an object each endpoint may write; the rest comes from the stored object (6.2).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Ownership {
-    /// What a create drops.
-    pub dropped_on_create: &'static [Path],
-    /// What the main endpoint leaves as stored.
-    pub kept_by_main: &'static [Path],
-    /// What `/status` leaves as stored.
-    pub kept_by_status: &'static [Path],
-    /// What `/finalize` leaves as stored.
-    pub kept_by_finalize: &'static [Path],
-}
-
-/// What is wrong with a change of the second object into the first.
-type ValidateUpdate = fn(&Object, &Object, Endpoint) -> Vec<FieldError>;
-
-/// What rules can't say; every hook is a pure function.
-#[derive(Clone, Copy, Default)]
-pub struct Hooks {
-    /// Fills in and normalizes what is about to be created.
-    pub fill_create: Option<fn(&mut Object)>,
-    /// Fills in and normalizes what is about to replace the second object.
-    pub fill_update: Option<fn(&mut Object, &Object, Endpoint)>,
-    /// What a kind refuses to create.
-    pub validate_create: Option<fn(&Object) -> Vec<FieldError>>,
-    /// What a kind refuses to change.
-    pub validate_update: Option<ValidateUpdate>,
-    /// Seconds of grace for an object of a kind that is deleted gracefully, from those that the
-    /// request names (API-112).
-    pub grace: Option<fn(&Object, Option<i64>) -> i64>,
-    /// Whether something else than finalizers in its metadata keeps an object that is marked.
-    pub is_held: Option<fn(&Object) -> bool>,
-    /// The first marking for deletion, for kinds that do it in a way of their own.
-    pub mark: Option<fn(&mut Object, Timestamp)>,
-}
-
 /// The strategy of one kind.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Strategy {
-    definition: &'static ResourceDefinition,
-    ownership: Ownership,
-    /// The hooks of the kind.
-    pub hooks: Hooks,
+    definition: Arc<ResourceDefinition>,
 }
 
 impl Strategy {
-    /// The strategy of a resource: what its row implies, then what is special about it.
-    pub fn of(definition: &'static ResourceDefinition) -> Strategy {
-        let mut strategy = Strategy {
-            definition,
-            ownership: default_ownership(definition),
-            hooks: Hooks::default(),
-        };
-        special::adapt(definition, &mut strategy.ownership, &mut strategy.hooks);
-        strategy
+    /// The strategy of a resource.
+    pub fn of(definition: impl Into<Arc<ResourceDefinition>>) -> Strategy {
+        Strategy {
+            definition: definition.into(),
+        }
     }
 
     /// The resource.
-    pub fn definition(&self) -> &'static ResourceDefinition {
-        self.definition
+    pub fn definition(&self) -> &Arc<ResourceDefinition> {
+        &self.definition
     }
 
     /// Seconds that an object lives after it was created or changed, where events live for so long
@@ -131,26 +53,24 @@ impl Strategy {
     ) -> Result<(), Box<Status>> {
         object.set_meta("uid", uid);
         object.set_meta("creationTimestamp", &whole_seconds(now));
-        for path in self.ownership.dropped_on_create {
+        let strategy = &self.definition.create;
+        for path in &strategy.drops {
             remove(object, path);
         }
         if let GenerationRule::OnChangeOf(_) = self.definition.generation {
             set_generation(object, 1);
         }
-        if let Some(fill) = self.hooks.fill_create {
-            fill(object);
+        if let Some(prepare) = strategy.prepare {
+            prepare(object);
         }
-        let mut errors = metadata::validate_create(object, self.definition);
-        errors.extend(
-            self.hooks
-                .validate_create
-                .iter()
-                .flat_map(|check| check(object)),
-        );
+        let mut errors = metadata::validate_create(object, &self.definition);
+        let validate = strategy.validate.iter();
+        errors.extend(validate.flat_map(|validate| validate(object)));
         self.refuse(object.name(), &errors)
     }
 
-    /// Gives an object what comes from the one it replaces (API-103).
+    /// Gives an object what comes from the one it replaces (API-103), at its own endpoint or at
+    /// that of a subresource.
     ///
     /// # Errors
     /// 422 with everything that is wrong with the change.
@@ -158,49 +78,32 @@ impl Strategy {
         &self,
         object: &mut Object,
         stored: &Object,
-        endpoint: Endpoint,
+        subresource: Option<&Subresource>,
     ) -> Result<(), Box<Status>> {
+        let strategy = subresource.map_or(&self.definition.update, |part| &part.update);
         match stored.at(&["metadata", "generation"]) {
             Some(generation) => put(object, &["metadata", "generation"], generation.clone()),
             None => remove(object, &["metadata", "generation"]),
         }
-        self.keep_owned(object, stored, endpoint);
-        if let Some(fill) = self.hooks.fill_update {
-            fill(object, stored, endpoint);
+        keep(object, stored, &strategy.keeps);
+        if let Some(prepare) = strategy.prepare {
+            prepare(object, stored);
         }
-        if endpoint == Endpoint::Main && self.raises_generation(object, stored) {
+        if subresource.is_none() && self.raises_generation(object, stored) {
             set_generation(object, generation_of(stored) + 1);
         }
         keep_system_fields(object, stored);
-        let mut errors = metadata::validate_update(object, stored, self.definition);
-        let check = self.hooks.validate_update.iter();
-        errors.extend(check.flat_map(|check| check(object, stored, endpoint)));
+        let mut errors = metadata::validate_update(object, stored, &self.definition);
+        let validate = strategy.validate.iter();
+        errors.extend(validate.flat_map(|validate| validate(object, stored)));
         self.refuse(object.name(), &errors)
     }
 
-    /// Restores what an endpoint does not own.
-    fn keep_owned(&self, object: &mut Object, stored: &Object, endpoint: Endpoint) {
-        let kept = match endpoint {
-            Endpoint::Main => self.ownership.kept_by_main,
-            Endpoint::Status => self.ownership.kept_by_status,
-            Endpoint::Finalize => self.ownership.kept_by_finalize,
-        };
-        for path in kept {
-            match stored.at(path) {
-                Some(value) => put(object, path, value.clone()),
-                None => remove(object, path),
-            }
-        }
-    }
-
     fn raises_generation(&self, object: &Object, stored: &Object) -> bool {
-        let GenerationRule::OnChangeOf(members) = self.definition.generation else {
+        let GenerationRule::OnChangeOf(paths) = &self.definition.generation else {
             return false;
         };
-        members.iter().any(|member| {
-            let path: Vec<&str> = member.split('.').collect();
-            object.at(&path) != stored.at(&path)
-        })
+        paths.iter().any(|path| object.at(path) != stored.at(path))
     }
 
     fn refuse(&self, name: &str, errors: &[FieldError]) -> Result<(), Box<Status>> {
@@ -208,24 +111,21 @@ impl Strategy {
             return Ok(());
         }
         Err(Box::new(Status::invalid_object(
-            self.definition,
+            &self.definition,
             name,
             errors,
         )))
     }
 }
 
-/// With a status subresource the main endpoint leaves `status` alone and `/status` leaves `spec`.
-fn default_ownership(definition: &ResourceDefinition) -> Ownership {
-    if definition.subresources.iter().any(|s| s.name == "status") {
-        return Ownership {
-            dropped_on_create: &[&["status"]],
-            kept_by_main: &[&["status"]],
-            kept_by_status: &[&["spec"]],
-            kept_by_finalize: &[],
-        };
+/// Restores what an endpoint leaves as stored.
+fn keep(object: &mut Object, stored: &Object, paths: &[FieldPath]) {
+    for path in paths {
+        match stored.at(path) {
+            Some(value) => put(object, path, value.clone()),
+            None => remove(object, path),
+        }
     }
-    Ownership::default()
 }
 
 /// The members of `metadata` that no update changes (5.1).
@@ -261,13 +161,15 @@ pub fn whole_seconds(time: Timestamp) -> String {
 }
 
 /// Sets the value at a path; what is missing above it is made.
-pub fn put(object: &mut Object, path: &[&str], value: Value) {
+pub fn put(object: &mut Object, path: &[impl AsRef<str>], value: Value) {
     let Some((last, above)) = path.split_last() else {
         return;
     };
     let mut members = &mut object.0;
     for name in above {
-        let slot = members.entry((*name).to_owned()).or_insert(Value::Null);
+        let slot = members
+            .entry(name.as_ref().to_owned())
+            .or_insert(Value::Null);
         if !slot.is_object() {
             *slot = Value::Object(serde_json::Map::new());
         }
@@ -276,22 +178,22 @@ pub fn put(object: &mut Object, path: &[&str], value: Value) {
         };
         members = inner;
     }
-    members.insert((*last).to_owned(), value);
+    members.insert(last.as_ref().to_owned(), value);
 }
 
 /// Removes the value at a path, if there is one.
-pub fn remove(object: &mut Object, path: &[&str]) {
+pub fn remove(object: &mut Object, path: &[impl AsRef<str>]) {
     let Some((last, above)) = path.split_last() else {
         return;
     };
     let mut members = &mut object.0;
     for name in above {
-        let Some(Value::Object(inner)) = members.get_mut(*name) else {
+        let Some(Value::Object(inner)) = members.get_mut(name.as_ref()) else {
             return;
         };
         members = inner;
     }
-    members.remove(*last);
+    members.remove(last.as_ref());
 }
 
 #[cfg(test)]

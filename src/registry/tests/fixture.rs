@@ -12,7 +12,8 @@ use crate::api::options::{DeleteOptions, ListOptions, WriteOptions};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::selector::Selection;
 use crate::api::status::Status;
-use crate::registry::catalog::{Catalog, DEFINITIONS};
+use crate::registry::Registry;
+use crate::registry::definitions::built_in;
 use crate::registry::{Answer, RegistryStore, RequestContext, Target, UpdateSource};
 use crate::storage::ResourceStorage;
 use crate::storage::codec::{Codec, object_of};
@@ -30,7 +31,7 @@ pub(crate) const EVENT_TTL: Duration = Duration::from_secs(100);
 
 /// A catalog over a store in memory, with the namespace `d` in it.
 pub(crate) struct Fixture {
-    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) registry: Registry,
     pub(crate) engine: Arc<MemoryEngine>,
     pub(crate) context: RequestContext,
 }
@@ -70,28 +71,31 @@ impl Fixture {
     pub(crate) fn over(wrap: impl Fn(ResourceStorage) -> ResourceStorage) -> Fixture {
         let engine = MemoryEngine::new();
         let lessor = LessorHandle::new(engine.clone(), LeaseReuse::default());
-        let storages = DEFINITIONS.iter().map(|row| {
-            let keys = Keys::new(ROOT, row.key_prefix).expect("it has a prefix");
-            let codec = Codec::new(row);
+        let storages = built_in().into_iter().map(|row| {
+            let keys = Keys::new(ROOT, &row.key_prefix).expect("it has a prefix");
+            let codec = Codec::new(row.clone());
             let transformer = Arc::new(Identity);
             let decoder = Arc::new(StoredDecoder::new(codec.clone(), transformer));
             let lessor = lessor.clone();
             let store = Underlying::new(engine.clone(), keys.clone(), decoder, lessor, None);
             let storage = Arc::new(store);
             let dry_run = Arc::new(DryRun::new(storage.clone(), codec, keys));
-            (*row, wrap(ResourceStorage { storage, dry_run }))
+            (row, wrap(ResourceStorage { storage, dry_run }))
         });
-        let catalog = Catalog::assemble(ROOT, EVENT_TTL, storages.collect());
+        let registry = Registry::new(ROOT, EVENT_TTL, storages.collect());
         let deadline = Instant::now() + Duration::from_secs(60);
         Fixture {
-            catalog: Arc::new(catalog),
+            registry,
             engine,
             context: RequestContext::internal("test", deadline),
         }
     }
 
     pub(crate) fn store(&self, resource: &str) -> Arc<RegistryStore> {
-        self.catalog.named(resource).expect("in the table")
+        self.registry
+            .current()
+            .named(resource)
+            .expect("in the table")
     }
 
     pub(crate) async fn create(
@@ -121,7 +125,7 @@ impl Fixture {
 
     fn parse(&self, store: &RegistryStore, body: &str) -> Object {
         let mut object = object(serde_json::from_str(body).expect("the test's body is JSON"));
-        object.set_type(store.definition().kind, &store.definition().api_version());
+        object.set_type(&store.definition().kind, &store.definition().api_version());
         object
     }
 

@@ -3,6 +3,8 @@
 //! Metadata is a slice of the wire form, found without parsing; only the cells of a row need the
 //! object as a tree.
 
+use std::sync::Arc;
+
 use actors::engine::Revision;
 use actors::object::CachedObject;
 use jiff::Timestamp;
@@ -56,10 +58,10 @@ impl IncludeObject {
 }
 
 /// How to make Tables of a resource's objects.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct TableForm {
     /// The resource.
-    pub definition: &'static ResourceDefinition,
+    pub definition: Arc<ResourceDefinition>,
     /// The version of the Table.
     pub version: MetaVersion,
     /// What rows carry.
@@ -85,7 +87,7 @@ impl TableForm {
         out.extend_from_slice(metadata.as_bytes());
         out.extend_from_slice(br#"},"columnDefinitions":"#);
         if with_columns {
-            write_json(&table::column_definitions(self.definition), out);
+            write_json(&table::column_definitions(&self.definition), out);
         } else {
             out.extend_from_slice(b"null");
         }
@@ -113,7 +115,7 @@ impl TableForm {
     /// the initial events always shows its annotation (API-74).
     pub fn write_bookmark_row(&self, revision: Revision, ends_initial: bool, out: &mut Vec<u8>) {
         let mut empty = Object::default();
-        empty.set_type(self.definition.kind, &self.definition.api_version());
+        empty.set_type(&self.definition.kind, &self.definition.api_version());
         empty.set_meta("resourceVersion", &revision.to_string());
         self.write_cells(&empty, clock::now(), out);
         let metadata = bookmark_metadata(revision, ends_initial);
@@ -122,7 +124,7 @@ impl TableForm {
             IncludeObject::Metadata => {
                 write_partial_metadata(metadata.as_bytes(), self.version, out);
             }
-            IncludeObject::Object => write_bookmark_object(self.definition, &metadata, out),
+            IncludeObject::Object => write_bookmark_object(&self.definition, &metadata, out),
             IncludeObject::None => out.extend_from_slice(b"null"),
         }
         out.push(b'}');
@@ -131,7 +133,7 @@ impl TableForm {
     fn write_cells(&self, object: &Object, now: Timestamp, out: &mut Vec<u8>) {
         out.extend_from_slice(br#"{"cells":"#);
         write_json(
-            &Value::Array(table::cells(self.definition, object, now)),
+            &Value::Array(table::cells(&self.definition, object, now)),
             out,
         );
         out.extend_from_slice(br#","object":"#);

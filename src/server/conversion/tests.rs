@@ -1,7 +1,7 @@
 use actors::engine::Key;
 
 use super::*;
-use crate::registry::definitions::core::CONFIGMAPS;
+use crate::registry::definitions::core::configmaps;
 use crate::storage::codec::Codec;
 
 fn cached(document: Value, revision: u64) -> CachedObject {
@@ -10,7 +10,7 @@ fn cached(document: Value, revision: u64) -> CachedObject {
     };
     let mut object = Object(members);
     object.set_type("ConfigMap", "v1");
-    Codec::new(&CONFIGMAPS)
+    Codec::new(configmaps())
         .wire(
             &Key::new("/registry/configmaps/d/a"),
             &object,
@@ -60,7 +60,7 @@ fn a_row_has_cells_and_the_part_of_the_object_asked_for_api_68() {
         (IncludeObject::None, None),
     ] {
         let form = TableForm {
-            definition: &CONFIGMAPS,
+            definition: configmaps().into(),
             version: MetaVersion::V1,
             include,
         };

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha512};
 use super::body::ResponseBody;
 use super::negotiation::Conversion;
 use super::respond::{self, Answer, Form};
-use crate::api::resource::ResourceDefinition;
+use crate::api::resource::{ResourceDefinition, Verb};
 use crate::registry::catalog::{self, Group, GroupVersion};
 
 /// The media type of an aggregated answer, which clients compare in parts (API-32).
@@ -66,8 +66,9 @@ impl Tagged {
 pub struct Discovery {
     legacy_versions: Vec<u8>,
     groups: Vec<u8>,
-    by_group: HashMap<&'static str, Vec<u8>>,
-    by_group_version: HashMap<(&'static str, &'static str), Vec<u8>>,
+    by_group: HashMap<String, Vec<u8>>,
+    /// By `apps/v1`, or `v1` of the core group.
+    by_group_version: HashMap<String, Vec<u8>>,
     aggregated_legacy: Tagged,
     aggregated_groups: Tagged,
 }
@@ -79,7 +80,12 @@ impl Discovery {
         let named = || groups.iter().filter(|group| !group.name.is_empty());
         let legacy = || groups.iter().filter(|group| group.name.is_empty());
         let versions: Vec<&str> = legacy()
-            .flat_map(|group| group.versions.iter().map(|version| version.version))
+            .flat_map(|group| {
+                group
+                    .versions
+                    .iter()
+                    .map(|version| version.version.as_str())
+            })
             .collect();
         Discovery {
             legacy_versions: bytes(&json!({
@@ -94,16 +100,14 @@ impl Discovery {
                 "groups": named().map(group_entry).collect::<Vec<_>>(),
             })),
             by_group: named()
-                .map(|group| (group.name, group_document(group)))
+                .map(|group| (group.name.clone(), group_document(group)))
                 .collect(),
             by_group_version: groups
                 .iter()
                 .flat_map(|group| {
                     group.versions.iter().map(|version| {
-                        (
-                            (group.name, version.version),
-                            resource_list(group.name, version),
-                        )
+                        let name = group_version(&group.name, &version.version);
+                        (name, resource_list(&group.name, version))
                     })
                 })
                 .collect(),
@@ -135,7 +139,7 @@ impl Discovery {
 
     /// `/api/{version}` and `/apis/{group}/{version}`; `None` when there is no such version.
     pub fn resources(&self, group: &str, version: &str, form: &Form) -> Option<Answer> {
-        let document = self.by_group_version.get(&(group, version))?;
+        let document = self.by_group_version.get(&group_version(group, version))?;
         Some(respond::document(StatusCode::OK, form, document.clone()))
     }
 
@@ -195,7 +199,7 @@ fn group_entry(group: &Group) -> Value {
         .iter()
         .map(|version| {
             json!({
-                "groupVersion": group_version(group.name, version.version),
+                "groupVersion": group_version(&group.name, &version.version),
                 "version": version.version,
             })
         })
@@ -215,7 +219,7 @@ fn group_document(group: &Group) -> Vec<u8> {
 }
 
 /// The resources of a version, subresources among them, sorted by name (API-25).
-fn resource_list(group: &'static str, version: &GroupVersion) -> Vec<u8> {
+fn resource_list(group: &str, version: &GroupVersion) -> Vec<u8> {
     let mut resources: Vec<Value> = version
         .resources
         .iter()
@@ -227,7 +231,7 @@ fn resource_list(group: &'static str, version: &GroupVersion) -> Vec<u8> {
                     "singularName": "",
                     "namespaced": definition.is_namespaced(),
                     "kind": definition.kind,
-                    "verbs": subresource.verbs,
+                    "verbs": names(&subresource.verbs),
                 })
             }))
         })
@@ -238,10 +242,14 @@ fn resource_list(group: &'static str, version: &GroupVersion) -> Vec<u8> {
     if !group.is_empty() {
         document.insert("apiVersion".to_owned(), "v1".into());
     }
-    let name = group_version(group, version.version);
+    let name = group_version(group, &version.version);
     document.insert("groupVersion".to_owned(), name.into());
     document.insert("resources".to_owned(), resources.into());
     bytes(&Value::Object(document))
+}
+
+fn names(verbs: &[Verb]) -> Vec<&'static str> {
+    verbs.iter().map(|verb| verb.as_str()).collect()
 }
 
 fn resource_entry(definition: &ResourceDefinition) -> Value {
@@ -250,7 +258,7 @@ fn resource_entry(definition: &ResourceDefinition) -> Value {
         "singularName": definition.singular,
         "namespaced": definition.is_namespaced(),
         "kind": definition.kind,
-        "verbs": definition.verbs,
+        "verbs": names(&definition.verbs),
         "storageVersionHash": catalog::storage_version_hash(definition),
     });
     add_names(&mut entry, definition);
@@ -259,10 +267,10 @@ fn resource_entry(definition: &ResourceDefinition) -> Value {
 
 fn add_names(entry: &mut Value, definition: &ResourceDefinition) {
     if !definition.short_names.is_empty() {
-        entry["shortNames"] = definition.short_names.into();
+        entry["shortNames"] = definition.short_names.clone().into();
     }
     if !definition.categories.is_empty() {
-        entry["categories"] = definition.categories.into();
+        entry["categories"] = definition.categories.clone().into();
     }
 }
 
@@ -270,7 +278,7 @@ fn add_names(entry: &mut Value, definition: &ResourceDefinition) {
 fn aggregated<'g>(groups: impl Iterator<Item = &'g Group>) -> Tagged {
     let items: Vec<Value> = groups
         .map(|group| {
-            let metadata = match group.name {
+            let metadata = match group.name.as_str() {
                 "" => json!({}),
                 name => json!({"name": name}),
             };
@@ -305,7 +313,7 @@ fn aggregated_entry(definition: &ResourceDefinition) -> Value {
         "responseKind": kind,
         "scope": if definition.is_namespaced() { "Namespaced" } else { "Cluster" },
         "singularResource": definition.singular,
-        "verbs": definition.verbs,
+        "verbs": names(&definition.verbs),
     });
     add_names(&mut entry, definition);
     let subresources: Vec<Value> = definition
@@ -315,7 +323,7 @@ fn aggregated_entry(definition: &ResourceDefinition) -> Value {
             json!({
                 "subresource": subresource.name,
                 "responseKind": kind,
-                "verbs": subresource.verbs,
+                "verbs": names(&subresource.verbs),
             })
         })
         .collect();

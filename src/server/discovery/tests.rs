@@ -1,10 +1,11 @@
 use http::header::ACCEPT;
 
 use super::*;
+use crate::registry::definitions::built_in;
 use crate::server::negotiation::{self, Offer};
 
 fn discovery() -> Discovery {
-    Discovery::new(&catalog::groups(), "127.0.0.1:6443")
+    Discovery::new(&catalog::groups(built_in().into_iter()), "127.0.0.1:6443")
 }
 
 fn form(accept: &'static str) -> Form {

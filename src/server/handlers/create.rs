@@ -22,7 +22,11 @@ pub(super) async fn create(
     let is_heavy = document.is_heavy();
     let (target, context) = (target.clone(), exchange.context.clone());
     let creation = async move {
-        let object = document.decode(definition, options.field_validation, &context.warnings)?;
+        let object = document.decode(
+            target.store.definition(),
+            options.field_validation,
+            &context.warnings,
+        )?;
         let namespace = target.namespace.as_deref();
         let creating = target.store.create(&context, namespace, object, &options);
         creating.await

@@ -46,7 +46,8 @@ pub(super) async fn delete_collection(
             let (store, context) = (Arc::clone(&target.store), exchange.context.clone());
             let (attributes, deletion) = (item.attributes.clone(), deletion.clone());
             let done = exchange.carry_out(is_heavy, async move {
-                let namespace = definition
+                let namespace = store
+                    .definition()
                     .is_namespaced()
                     .then_some(attributes.namespace.as_str());
                 let name = attributes.name.as_str();

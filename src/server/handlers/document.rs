@@ -32,14 +32,14 @@ impl Document {
     /// of them (API-88 to API-90).
     pub(super) fn decode(
         self,
-        definition: &'static ResourceDefinition,
+        definition: &ResourceDefinition,
         validation: FieldValidation,
         warnings: &Warnings,
     ) -> Result<Object, Box<Status>> {
-        let (body, format) = self.into_text(&definition.api_version(), definition.kind)?;
+        let (body, format) = self.into_text(&definition.api_version(), &definition.kind)?;
         let decoded = decode_object(&body, format, definition)?;
         judge(decoded.faults(), validation, warnings, |error| {
-            let kind = definition.kind;
+            let kind = &definition.kind;
             Status::bad_request(format!(
                 "{kind} in version \"{}\" cannot be handled as a {kind}: {error}",
                 definition.version

@@ -27,13 +27,15 @@ use http::{HeaderMap, StatusCode};
 use super::auth::Access;
 use super::body::{BodyError, RequestBody};
 use super::conversion::IncludeObject;
+use super::generation::Generation;
 use super::gzip;
 use super::metrics::WatchMeters;
 use super::negotiation::{self, BodyForm, Conversion, Offer, SERVED};
 use super::respond::{Answer, Form};
-use super::routes::{Action, Target};
+use super::routes::Target;
 use super::service::Shared;
 use crate::api::options::Query;
+use crate::api::resource::Verb;
 use crate::api::status::{Status, StatusDetails};
 use crate::registry::RequestContext;
 
@@ -48,6 +50,8 @@ pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 pub struct Exchange<'r> {
     /// What all threads share.
     pub shared: &'r Arc<Shared>,
+    /// What is served while this request is answered.
+    pub generation: &'r Generation,
     /// The thread's Dispatcher.
     pub dispatcher: &'r LocalDispatcher,
     /// Where the thread's watches count.
@@ -69,15 +73,15 @@ type Answered = Result<Answer, Box<Status>>;
 /// # Errors
 /// The refusal that the client gets.
 pub async fn resource(exchange: &Exchange<'_>, target: Target, body: RequestBody) -> Answered {
-    match target.action {
-        Action::Get => get::get(exchange, &target).await,
-        Action::List => list::list(exchange, &target).await,
-        Action::Watch => watch::watch(exchange, &target).await,
-        Action::Create => create::create(exchange, &target, body).await,
-        Action::Update => update::update(exchange, &target, body).await,
-        Action::Patch => patch::patch(exchange, &target, body).await,
-        Action::Delete => delete::delete(exchange, &target, body).await,
-        Action::DeleteCollection => {
+    match target.verb {
+        Verb::Get => get::get(exchange, &target).await,
+        Verb::List => list::list(exchange, &target).await,
+        Verb::Watch => watch::watch(exchange, &target).await,
+        Verb::Create => create::create(exchange, &target, body).await,
+        Verb::Update => update::update(exchange, &target, body).await,
+        Verb::Patch => patch::patch(exchange, &target, body).await,
+        Verb::Delete => delete::delete(exchange, &target, body).await,
+        Verb::DeleteCollection => {
             delete_collection::delete_collection(exchange, &target, body).await
         }
     }

@@ -30,8 +30,8 @@ pub fn index(exchange: &Exchange<'_>) -> Answered {
     ]
     .map(str::to_owned)
     .to_vec();
-    for group in exchange.shared.catalog.groups() {
-        let root = match group.name {
+    for group in exchange.generation.catalog.groups() {
+        let root = match group.name.as_str() {
             "" => "/api".to_owned(),
             name => format!("/apis/{name}"),
         };

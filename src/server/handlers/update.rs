@@ -27,7 +27,11 @@ pub(super) async fn update(
     let is_heavy = document.is_heavy() || target.is_heavy();
     let (target, context) = (target.clone(), exchange.context.clone());
     let update = async move {
-        let object = document.decode(definition, options.field_validation, &context.warnings)?;
+        let object = document.decode(
+            target.store.definition(),
+            options.field_validation,
+            &context.warnings,
+        )?;
         let source = UpdateSource::Replace(object);
         let updating = target
             .store

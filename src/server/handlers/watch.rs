@@ -62,7 +62,13 @@ pub(super) async fn watch(exchange: &Exchange<'_>, target: &Target) -> Answered 
     if access.is_revoked() {
         return Err(Box::new(Status::unauthorized()));
     }
-    let metered = MeteredWatch::new(stream, exchange.watches, definition, times_initial, access);
+    let metered = MeteredWatch::new(
+        stream,
+        exchange.watches,
+        definition.clone(),
+        times_initial,
+        access,
+    );
     Ok(respond::watch(metered))
 }
 
@@ -78,13 +84,15 @@ fn selection(options: &ListOptions, target: &Target) -> Result<Selection, Box<St
 
 fn projection(
     form: &Form,
-    definition: &'static ResourceDefinition,
+    definition: &Arc<ResourceDefinition>,
 ) -> Result<Arc<dyn Projection>, Box<Status>> {
     Ok(match form.accepted.conversion {
-        None | Some(Conversion::AggregatedDiscovery) => Arc::new(JsonProjection::new(definition)),
+        None | Some(Conversion::AggregatedDiscovery) => {
+            Arc::new(JsonProjection::new(definition.clone()))
+        }
         Some(Conversion::Metadata(version)) => Arc::new(MetadataProjection::new(version)),
         Some(Conversion::Table(version)) => Arc::new(TableProjection::new(TableForm {
-            definition,
+            definition: definition.clone(),
             version,
             include: form.include,
         })),

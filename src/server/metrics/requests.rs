@@ -8,19 +8,21 @@ use metrics::{
     Counter, Histogram, Label, counter, describe_counter, describe_histogram, histogram,
 };
 
+use smol_str::SmolStr;
+
 use crate::api::resource::ResourceDefinition;
 use crate::server::request_info::RequestInfo;
 
 /// What a request is counted under. Every value comes from our own tables or is one of a few
 /// words, so that strangers can't make series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct RequestLabels {
     verb: &'static str,
-    group: &'static str,
-    version: &'static str,
-    resource: &'static str,
+    group: SmolStr,
+    version: SmolStr,
+    resource: SmolStr,
     /// The subresource, or the path of what is no resource.
-    subresource: &'static str,
+    subresource: SmolStr,
     scope: &'static str,
     dry_run: bool,
 }
@@ -39,15 +41,15 @@ impl RequestLabels {
     #[must_use]
     pub fn about(
         self,
-        definition: &'static ResourceDefinition,
-        subresource: Option<&'static str>,
+        definition: &ResourceDefinition,
+        subresource: Option<&str>,
         dry_run: bool,
     ) -> RequestLabels {
         RequestLabels {
-            group: definition.group,
-            version: definition.version,
-            resource: definition.plural,
-            subresource: subresource.unwrap_or_default(),
+            group: SmolStr::new(&definition.group),
+            version: SmolStr::new(&definition.version),
+            resource: SmolStr::new(&definition.plural),
+            subresource: SmolStr::new(subresource.unwrap_or_default()),
             dry_run,
             ..self
         }
@@ -57,7 +59,7 @@ impl RequestLabels {
     #[must_use]
     pub fn at(self, path: &'static str) -> RequestLabels {
         RequestLabels {
-            subresource: path,
+            subresource: SmolStr::new_static(path),
             ..self
         }
     }
@@ -70,10 +72,10 @@ impl RequestLabels {
         vec![
             Label::from_static_parts("verb", self.verb),
             Label::from_static_parts("dry_run", if self.dry_run { "All" } else { "" }),
-            Label::from_static_parts("group", self.group),
-            Label::from_static_parts("version", self.version),
-            Label::from_static_parts("resource", self.resource),
-            Label::from_static_parts("subresource", self.subresource),
+            Label::new("group", self.group.to_string()),
+            Label::new("version", self.version.to_string()),
+            Label::new("resource", self.resource.to_string()),
+            Label::new("subresource", self.subresource.to_string()),
             Label::from_static_parts("scope", self.scope),
             Label::from_static_parts("component", "apiserver"),
         ]
@@ -161,13 +163,13 @@ impl RequestMeters {
     }
 
     /// Where the sizes of a request's answers are recorded.
-    pub fn sizes(&self, labels: RequestLabels) -> Histogram {
+    pub fn sizes(&self, labels: &RequestLabels) -> Histogram {
         self.measured(labels).bytes
     }
 
-    fn measured(&self, labels: RequestLabels) -> Measured {
+    fn measured(&self, labels: &RequestLabels) -> Measured {
         let mut known = self.measured.borrow_mut();
-        let measured = known.entry(labels).or_insert_with(|| {
+        let measured = known.entry(labels.clone()).or_insert_with(|| {
             let list = labels.list();
             Measured {
                 seconds: histogram!("apiserver_request_duration_seconds", list.clone()),
@@ -178,9 +180,9 @@ impl RequestMeters {
         measured.clone()
     }
 
-    fn count(&self, labels: RequestLabels, code: u16) {
+    fn count(&self, labels: &RequestLabels, code: u16) {
         let mut known = self.totals.borrow_mut();
-        let total = known.entry((labels, code)).or_insert_with(|| {
+        let total = known.entry((labels.clone(), code)).or_insert_with(|| {
             let mut list = labels.list();
             list.push(Label::new("code", code.to_string()));
             counter!("apiserver_request_total", list)
@@ -207,10 +209,10 @@ impl Running<'_> {
     /// It was answered with this code. A watch has just begun: its length says nothing.
     pub fn finish(mut self, code: u16) {
         self.is_finished = true;
-        self.meters.count(self.labels, code);
+        self.meters.count(&self.labels, code);
         if !self.labels.is_long_running() {
             let seconds = self.started.elapsed().as_secs_f64();
-            self.meters.measured(self.labels).seconds.record(seconds);
+            self.meters.measured(&self.labels).seconds.record(seconds);
         }
     }
 }
@@ -218,7 +220,7 @@ impl Running<'_> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if !self.is_finished {
-            self.meters.measured(self.labels).aborts.increment(1);
+            self.meters.measured(&self.labels).aborts.increment(1);
         }
     }
 }

@@ -6,7 +6,7 @@ use http::Method;
 use metrics_exporter_prometheus::PrometheusBuilder;
 
 use super::*;
-use crate::registry::definitions::core::CONFIGMAPS;
+use crate::registry::definitions::core::configmaps;
 use crate::server::auth::Access;
 use crate::server::request_info::RequestInfo;
 use crate::storage::{RunningWatch, WatchStream};
@@ -24,7 +24,7 @@ fn page(work: impl FnOnce(&Measures)) -> String {
 
 fn labels(method: Method, path: &str, watch: bool) -> RequestLabels {
     let info = RequestInfo::parse(&method, path, watch, "").expect("a path");
-    RequestLabels::of(&info, &method).about(&CONFIGMAPS, None, false)
+    RequestLabels::of(&info, &method).about(&configmaps().into(), None, false)
 }
 
 struct Frames(Vec<Bytes>);
@@ -40,8 +40,8 @@ fn requests_are_counted_by_verb_resource_scope_and_code_api_52_and_53() {
     let page = page(|_| {
         let meters = RequestMeters::default();
         let list = labels(Method::GET, "/api/v1/namespaces/d/configmaps", false);
-        meters.start(list).finish(200);
-        meters.start(list).finish(429);
+        meters.start(list.clone()).finish(200);
+        meters.start(list.clone()).finish(429);
         drop(meters.start(list));
         meters
             .start(labels(Method::GET, "/api/v1/configmaps", true))
@@ -126,7 +126,7 @@ fn what_watchers_are_sent_is_added_up_over_threads_me_61() {
             let mut watch = MeteredWatch::new(
                 RunningWatch::other(frames),
                 &thread,
-                &CONFIGMAPS,
+                configmaps().into(),
                 false,
                 Access::default(),
             );
@@ -158,7 +158,13 @@ fn a_watch_counts_as_open_until_it_is_dropped_api_52() {
         page(|measures| {
             let thread = measures.thread();
             let frames = RunningWatch::other(Frames(Vec::new()));
-            let watch = MeteredWatch::new(frames, &thread, &CONFIGMAPS, false, Access::default());
+            let watch = MeteredWatch::new(
+                frames,
+                &thread,
+                configmaps().into(),
+                false,
+                Access::default(),
+            );
             if dropped {
                 drop(watch);
             } else {
@@ -180,7 +186,7 @@ fn initial_events_are_timed_until_their_bookmark_me_61() {
         let mut watch = MeteredWatch::new(
             RunningWatch::other(frames),
             &thread,
-            &CONFIGMAPS,
+            configmaps().into(),
             true,
             Access::default(),
         );

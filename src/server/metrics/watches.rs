@@ -35,9 +35,9 @@ pub struct WatchMeter {
 
 impl WatchMeters {
     /// Where watches on a resource count.
-    pub fn of(&self, definition: &'static ResourceDefinition) -> Arc<WatchMeter> {
-        let key = (definition.group, definition.version, definition.plural);
-        Arc::clone(self.by_resource.lock().entry(key).or_default())
+    pub fn of(&self, definition: &ResourceDefinition) -> Arc<WatchMeter> {
+        let mut known = self.by_resource.lock();
+        Arc::clone(known.entry(Resource::of(definition)).or_default())
     }
 }
 
@@ -60,7 +60,22 @@ impl WatchMeter {
 }
 
 /// A resource in the labels of these metrics.
-type Resource = (&'static str, &'static str, &'static str);
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Resource {
+    group: String,
+    version: String,
+    resource: String,
+}
+
+impl Resource {
+    fn of(definition: &ResourceDefinition) -> Resource {
+        Resource {
+            group: definition.group.clone(),
+            version: definition.version.clone(),
+            resource: definition.plural.clone(),
+        }
+    }
+}
 
 /// What all threads have counted for one resource.
 #[derive(Clone, Copy, Default)]
@@ -74,7 +89,7 @@ fn totals(threads: &[Arc<WatchMeters>]) -> BTreeMap<Resource, Totals> {
     let mut all: BTreeMap<Resource, Totals> = BTreeMap::new();
     for thread in threads {
         for (resource, meter) in thread.by_resource.lock().iter() {
-            let totals = all.entry(*resource).or_default();
+            let totals = all.entry(resource.clone()).or_default();
             totals.open += meter.open.load(Ordering::Relaxed);
             let counts = meter.events.iter().zip(&meter.bytes);
             let sums = totals.events.iter_mut().zip(&mut totals.bytes);
@@ -93,10 +108,18 @@ fn totals(threads: &[Arc<WatchMeters>]) -> BTreeMap<Resource, Totals> {
 pub(super) fn collect(threads: &[Arc<WatchMeters>]) -> String {
     let mut page = format!("# HELP {SIZES} Bytes of the events sent to watchers\n");
     page.push_str(&format!("# TYPE {SIZES} histogram\n"));
-    for ((group, version, resource), totals) in totals(threads) {
+    for (of, totals) in totals(threads) {
+        let Resource {
+            group,
+            version,
+            resource,
+        } = of;
+        let labels = format!(r#"group="{group}",version="{version}",resource="{resource}""#);
+        write_sizes(&mut page, &labels, &totals);
         gauge!(
             "apiserver_longrunning_requests",
-            "verb" => "WATCH", "group" => group, "version" => version, "resource" => resource,
+            "verb" => "WATCH", "group" => group.clone(), "version" => version.clone(),
+            "resource" => resource.clone(),
             "subresource" => "", "component" => "apiserver",
         )
         .set(totals.open as f64);
@@ -105,8 +128,6 @@ pub(super) fn collect(threads: &[Arc<WatchMeters>]) -> String {
             "group" => group, "version" => version, "resource" => resource,
         )
         .absolute(totals.events.iter().sum());
-        let labels = format!(r#"group="{group}",version="{version}",resource="{resource}""#);
-        write_sizes(&mut page, &labels, &totals);
     }
     page
 }
@@ -143,7 +164,7 @@ pub struct MeteredWatch {
 /// Initial events that are being timed.
 struct Initial {
     since: Instant,
-    definition: &'static ResourceDefinition,
+    definition: Arc<ResourceDefinition>,
 }
 
 impl MeteredWatch {
@@ -151,11 +172,11 @@ impl MeteredWatch {
     pub fn new(
         stream: RunningWatch,
         meters: &WatchMeters,
-        definition: &'static ResourceDefinition,
+        definition: Arc<ResourceDefinition>,
         times_initial: bool,
         access: Access,
     ) -> MeteredWatch {
-        let meter = meters.of(definition);
+        let meter = meters.of(&definition);
         meter.open.fetch_add(1, Ordering::Relaxed);
         let since = Instant::now();
         MeteredWatch {
@@ -181,10 +202,11 @@ impl MeteredWatch {
                 version,
                 plural,
                 ..
-            } = *initial.definition;
+            } = &*initial.definition;
             histogram!(
                 "apiserver_watch_list_duration_seconds",
-                "group" => group, "version" => version, "resource" => plural,
+                "group" => group.clone(), "version" => version.clone(),
+                "resource" => plural.clone(),
             )
             .record(initial.since.elapsed().as_secs_f64());
         }

@@ -14,7 +14,7 @@ mod v2;
 mod v3;
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, ETAG, EXPIRES, HeaderMap, HeaderValue, LOCATION, VARY,
@@ -41,7 +41,7 @@ const GZIP_BYTES: usize = 1400;
 
 /// The documents of an API.
 pub struct OpenApi {
-    definitions: &'static [&'static ResourceDefinition],
+    definitions: Vec<Arc<ResourceDefinition>>,
     documents: OnceLock<Documents>,
 }
 
@@ -54,7 +54,7 @@ struct Documents {
 
 impl OpenApi {
     /// The documents about these resources.
-    pub fn new(definitions: &'static [&'static ResourceDefinition]) -> OpenApi {
+    pub fn new(definitions: Vec<Arc<ResourceDefinition>>) -> OpenApi {
         OpenApi {
             definitions,
             documents: OnceLock::new(),
@@ -63,7 +63,7 @@ impl OpenApi {
 
     fn documents(&self) -> &Documents {
         self.documents
-            .get_or_init(|| Documents::of(self.definitions))
+            .get_or_init(|| Documents::of(&self.definitions))
     }
 
     /// `/openapi/v2`, in the form that the client prefers (API-39).
@@ -119,16 +119,19 @@ impl OpenApi {
 }
 
 impl Documents {
-    fn of(definitions: &[&'static ResourceDefinition]) -> Documents {
-        let v2 = v2::document(definitions);
-        let mut keys: Vec<(&str, &str)> =
-            definitions.iter().map(|d| (d.group, d.version)).collect();
+    fn of(definitions: &[Arc<ResourceDefinition>]) -> Documents {
+        let definitions: Vec<&ResourceDefinition> = definitions.iter().map(|d| &**d).collect();
+        let v2 = v2::document(&definitions);
+        let keys = definitions.iter();
+        let mut keys: Vec<(&str, &str)> = keys
+            .map(|d| (d.group.as_str(), d.version.as_str()))
+            .collect();
         keys.dedup();
         let v3 = keys.into_iter().map(|(group, version)| {
             let of_version: Vec<&ResourceDefinition> = definitions
                 .iter()
                 .copied()
-                .filter(|d| (d.group, d.version) == (group, version))
+                .filter(|d| (d.group.as_str(), d.version.as_str()) == (group, version))
                 .collect();
             let document = v3::document(&of_version).to_string().into_bytes();
             let key = match group {

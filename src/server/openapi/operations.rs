@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::schemas;
-use crate::api::resource::ResourceDefinition;
+use crate::api::resource::{ResourceDefinition, Verb};
 use crate::server::negotiation::{JSON, JSON_PATCH, MERGE_PATCH, YAML};
 
 /// A path with its operations.
@@ -154,11 +154,11 @@ pub(super) fn paths(
 
 /// All paths of a resource.
 pub(super) fn of(definition: &ResourceDefinition) -> Vec<Path<'_>> {
-    let root = match definition.group {
+    let root = match definition.group.as_str() {
         "" => format!("/api/{}", definition.version),
         group => format!("/apis/{group}/{}", definition.version),
     };
-    let plural = definition.plural;
+    let plural = &definition.plural;
     let (collection, above) = if definition.is_namespaced() {
         (
             format!("{root}/namespaces/{{namespace}}/{plural}"),
@@ -175,9 +175,9 @@ pub(super) fn of(definition: &ResourceDefinition) -> Vec<Path<'_>> {
             parameters: above,
             operations: with_verbs(
                 definition,
-                definition.verbs,
+                &definition.verbs,
                 "",
-                &["list", "create", "deletecollection"],
+                &[Verb::List, Verb::Create, Verb::DeleteCollection],
             ),
         },
         Path {
@@ -185,14 +185,14 @@ pub(super) fn of(definition: &ResourceDefinition) -> Vec<Path<'_>> {
             parameters: named.clone(),
             operations: with_verbs(
                 definition,
-                definition.verbs,
+                &definition.verbs,
                 "",
-                &["get", "update", "patch", "delete"],
+                &[Verb::Get, Verb::Update, Verb::Patch, Verb::Delete],
             ),
         },
     ];
     if definition.is_namespaced() {
-        let mut everywhere = with_verbs(definition, definition.verbs, "", &["list"]);
+        let mut everywhere = with_verbs(definition, &definition.verbs, "", &[Verb::List]);
         for operation in &mut everywhere {
             let Naming {
                 group,
@@ -208,15 +208,15 @@ pub(super) fn of(definition: &ResourceDefinition) -> Vec<Path<'_>> {
             operations: everywhere,
         });
     }
-    for subresource in definition.subresources {
+    for subresource in &definition.subresources {
         paths.push(Path {
             template: format!("{collection}/{{name}}/{}", subresource.name),
             parameters: named.clone(),
             operations: with_verbs(
                 definition,
-                subresource.verbs,
-                subresource.name,
-                &["get", "update", "patch"],
+                &subresource.verbs,
+                &subresource.name,
+                &[Verb::Get, Verb::Update, Verb::Patch],
             ),
         });
     }
@@ -225,13 +225,13 @@ pub(super) fn of(definition: &ResourceDefinition) -> Vec<Path<'_>> {
 
 fn with_verbs<'d>(
     definition: &'d ResourceDefinition,
-    verbs: &[&str],
+    verbs: &[Verb],
     subresource: &str,
-    wanted: &[&str],
+    wanted: &[Verb],
 ) -> Vec<Operation<'d>> {
     let wanted = wanted.iter().filter(|verb| verbs.contains(verb));
     wanted
-        .filter_map(|verb| operation(definition, verb, subresource))
+        .filter_map(|verb| operation(definition, *verb, subresource))
         .collect()
 }
 
@@ -240,23 +240,23 @@ struct Naming {
     group: String,
     version: String,
     namespaced: &'static str,
-    kind: &'static str,
+    kind: String,
 }
 
 fn naming(definition: &ResourceDefinition) -> Naming {
-    let group = match definition.group {
+    let group = match definition.group.as_str() {
         "" => "core",
         group => group.split('.').next().unwrap_or(group),
     };
     Naming {
         group: capitalized(group),
-        version: capitalized(definition.version),
+        version: capitalized(&definition.version),
         namespaced: if definition.is_namespaced() {
             "Namespaced"
         } else {
             ""
         },
-        kind: definition.kind,
+        kind: definition.kind.clone(),
     }
 }
 
@@ -268,34 +268,34 @@ fn capitalized(text: &str) -> String {
 
 fn operation<'d>(
     definition: &'d ResourceDefinition,
-    verb: &str,
+    verb: Verb,
     subresource: &str,
 ) -> Option<Operation<'d>> {
     let one = || schemas::name(definition);
     let status = || schemas::meta_name("Status");
     let options = Some(schemas::meta_name("DeleteOptions"));
     let (method, prefix, action, does) = match verb {
-        "get" => ("get", "read", "get", "Reads an object"),
-        "list" => ("get", "list", "list", "Lists or watches objects"),
-        "create" => ("post", "create", "post", "Stores a new object"),
-        "update" => ("put", "replace", "put", "Replaces an object"),
-        "patch" => ("patch", "patch", "patch", "Changes an object"),
-        "delete" => ("delete", "delete", "delete", "Deletes an object"),
-        "deletecollection" => (
+        Verb::Get => ("get", "read", "get", "Reads an object"),
+        Verb::List => ("get", "list", "list", "Lists or watches objects"),
+        Verb::Create => ("post", "create", "post", "Stores a new object"),
+        Verb::Update => ("put", "replace", "put", "Replaces an object"),
+        Verb::Patch => ("patch", "patch", "patch", "Changes an object"),
+        Verb::Delete => ("delete", "delete", "delete", "Deletes an object"),
+        Verb::DeleteCollection => (
             "delete",
             "deleteCollection",
             "deletecollection",
             "Deletes objects",
         ),
-        _ => return None,
+        Verb::Watch => return None,
     };
     let (parameters, body, answers): (Vec<Parameter>, _, _) = match verb {
-        "get" => (vec![PRETTY, RESOURCE_VERSION], None, (200, one())),
-        "list" => (LIST.to_vec(), None, (200, schemas::list_name(definition))),
-        "create" => (WRITE.to_vec(), Some((BODIES, Some(one()))), (201, one())),
-        "update" => (WRITE.to_vec(), Some((BODIES, Some(one()))), (200, one())),
-        "patch" => (WRITE.to_vec(), Some((PATCHES, None)), (200, one())),
-        "delete" => (DELETE.to_vec(), Some((BODIES, options)), (200, status())),
+        Verb::Get => (vec![PRETTY, RESOURCE_VERSION], None, (200, one())),
+        Verb::List => (LIST.to_vec(), None, (200, schemas::list_name(definition))),
+        Verb::Create => (WRITE.to_vec(), Some((BODIES, Some(one()))), (201, one())),
+        Verb::Update => (WRITE.to_vec(), Some((BODIES, Some(one()))), (200, one())),
+        Verb::Patch => (WRITE.to_vec(), Some((PATCHES, None)), (200, one())),
+        Verb::Delete => (DELETE.to_vec(), Some((BODIES, options)), (200, status())),
         _ => {
             let listing = LIST.iter().filter(|parameter| parameter.name != "pretty");
             let both = DELETE.iter().chain(listing).copied().collect();

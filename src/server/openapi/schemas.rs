@@ -34,7 +34,7 @@ const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 
 /// The name of a kind's schema: `io.k8s.api.apps.v1.Deployment` (API-44).
 pub(super) fn name(definition: &ResourceDefinition) -> String {
-    let group = match definition.group {
+    let group = match definition.group.as_str() {
         "" => "core",
         group => group.split('.').next().unwrap_or(group),
     };
@@ -101,7 +101,7 @@ fn kind(definition: &ResourceDefinition, references: References) -> Value {
     let metadata =
         references.described(&meta_name("ObjectMeta"), "Metadata that all objects have.");
     members.insert("metadata".to_owned(), metadata);
-    for (path, member_type) in definition.member_types {
+    for (path, member_type) in &definition.member_types {
         add_member(&mut members, path, *member_type);
     }
     let mut schema = json!({
@@ -111,9 +111,9 @@ fn kind(definition: &ResourceDefinition, references: References) -> Value {
     });
     identified(
         &mut schema,
-        definition.group,
-        definition.version,
-        definition.kind,
+        &definition.group,
+        &definition.version,
+        &definition.kind,
     );
     schema
 }
@@ -181,7 +181,7 @@ fn list(definition: &ResourceDefinition, references: References) -> Value {
         "required": ["items"],
         "properties": members,
     });
-    identified(&mut schema, definition.group, definition.version, &kind);
+    identified(&mut schema, &definition.group, &definition.version, &kind);
     schema
 }
 

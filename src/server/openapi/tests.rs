@@ -3,10 +3,10 @@ use std::io::Read;
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH};
 
 use super::*;
-use crate::registry::DEFINITIONS;
+use crate::registry::definitions::built_in;
 
 fn openapi() -> OpenApi {
-    OpenApi::new(DEFINITIONS)
+    OpenApi::new(built_in())
 }
 
 fn headers(name: http::HeaderName, value: &str) -> HeaderMap {
@@ -129,8 +129,8 @@ fn every_reference_leads_somewhere_and_every_kind_is_described_api_43_and_44() {
             assert!(document.pointer(pointer).is_some(), "{reference}");
         }
     }
-    for definition in DEFINITIONS {
-        let schema = &documents[0]["definitions"][schemas::name(definition)];
+    for definition in built_in() {
+        let schema = &documents[0]["definitions"][schemas::name(&definition)];
         assert_eq!(
             schema["x-kubernetes-group-version-kind"],
             json!([{"group": definition.group, "version": definition.version, "kind": definition.kind}]),

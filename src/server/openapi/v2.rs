@@ -13,7 +13,7 @@ const REFERENCES: References = References {
 };
 
 /// The document about all resources.
-pub(super) fn document(definitions: &[&'static ResourceDefinition]) -> Value {
+pub(super) fn document(definitions: &[&ResourceDefinition]) -> Value {
     json!({
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": "v1.36.0"},

@@ -3,6 +3,8 @@
 //! A frame is made once for all watchers of a group: the wire form between a prefix and a suffix,
 //! in one allocation of exact size.
 
+use std::sync::Arc;
+
 use actors::engine::Revision;
 use actors::object::CachedObject;
 use actors::watch::{Projection, WatchEventKind};
@@ -49,13 +51,15 @@ fn json_frame(kind: WatchEventKind, object: &CachedObject, revision: Revision) -
 
 /// Objects as they are.
 pub struct JsonProjection {
-    definition: &'static ResourceDefinition,
+    definition: Arc<ResourceDefinition>,
 }
 
 impl JsonProjection {
     /// Events of a resource as JSON.
-    pub fn new(definition: &'static ResourceDefinition) -> JsonProjection {
-        JsonProjection { definition }
+    pub fn new(definition: impl Into<Arc<ResourceDefinition>>) -> JsonProjection {
+        JsonProjection {
+            definition: definition.into(),
+        }
     }
 }
 
@@ -77,7 +81,7 @@ impl Projection for JsonProjection {
     fn bookmark(&self, revision: Revision, initial_events_end: bool, _first: bool) -> Bytes {
         let metadata = conversion::bookmark_metadata(revision, initial_events_end);
         let mut frame = BOOKMARK.to_vec();
-        conversion::write_bookmark_object(self.definition, &metadata, &mut frame);
+        conversion::write_bookmark_object(&self.definition, &metadata, &mut frame);
         frame.extend_from_slice(END);
         Bytes::from(frame)
     }
@@ -150,8 +154,8 @@ impl TableProjection {
     /// Events as Tables of this form.
     pub fn new(form: TableForm) -> TableProjection {
         TableProjection {
-            form,
             identity: form.identity(),
+            form,
         }
     }
 

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::object::Object;
-use crate::registry::definitions::core::CONFIGMAPS;
+use crate::registry::definitions::core::configmaps;
 use crate::server::conversion::IncludeObject;
 use crate::storage::codec::Codec;
 
@@ -13,7 +13,7 @@ fn cached(revision: u64) -> CachedObject {
     object.set_meta("name", "a");
     object.set_meta("namespace", "d");
     object.0.insert("data".to_owned(), json!({"k": "1"}));
-    Codec::new(&CONFIGMAPS)
+    Codec::new(configmaps())
         .wire(
             &Key::new("/registry/configmaps/d/a"),
             &object,
@@ -30,7 +30,7 @@ fn read(frame: &Bytes) -> Value {
 
 fn table(include: IncludeObject) -> TableProjection {
     TableProjection::new(TableForm {
-        definition: &CONFIGMAPS,
+        definition: configmaps().into(),
         version: MetaVersion::V1,
         include,
     })
@@ -38,7 +38,7 @@ fn table(include: IncludeObject) -> TableProjection {
 
 #[test]
 fn json_frames_are_the_wire_form_between_two_texts_api_129() {
-    let projection = JsonProjection::new(&CONFIGMAPS);
+    let projection = JsonProjection::new(configmaps());
     let object = cached(7);
     let frame = projection.frame(WatchEventKind::Added, &object, Revision(7), true);
     let event = read(&frame);
@@ -53,7 +53,7 @@ fn json_frames_are_the_wire_form_between_two_texts_api_129() {
 fn a_deletion_shows_the_last_content_at_its_own_version_pf_1() {
     let object = cached(7);
     let projections: [&dyn Projection; 3] = [
-        &JsonProjection::new(&CONFIGMAPS),
+        &JsonProjection::new(configmaps()),
         &MetadataProjection::new(MetaVersion::V1),
         &table(IncludeObject::Metadata),
     ];
@@ -71,7 +71,7 @@ fn a_deletion_shows_the_last_content_at_its_own_version_pf_1() {
 
 #[test]
 fn a_bookmark_is_an_empty_object_of_the_kind_wa_41() {
-    let projection = JsonProjection::new(&CONFIGMAPS);
+    let projection = JsonProjection::new(configmaps());
     assert_eq!(
         read(&projection.bookmark(Revision(9), false, false)),
         json!({"type": "BOOKMARK", "object": {
@@ -88,7 +88,7 @@ fn a_bookmark_is_an_empty_object_of_the_kind_wa_41() {
 #[test]
 fn the_bookmark_that_ends_the_initial_events_says_so_in_every_form_wa_15() {
     let annotations = json!({"k8s.io/initial-events-end": "true"});
-    let plain = JsonProjection::new(&CONFIGMAPS).bookmark(Revision(9), true, false);
+    let plain = JsonProjection::new(configmaps()).bookmark(Revision(9), true, false);
     assert_eq!(
         read(&plain)["object"]["metadata"]["annotations"],
         annotations
@@ -138,7 +138,7 @@ fn metadata_alone_keeps_its_version_api_75() {
 #[test]
 fn equal_forms_have_equal_identities_and_different_ones_do_not() {
     let identities = [
-        JsonProjection::new(&CONFIGMAPS).identity().to_owned(),
+        JsonProjection::new(configmaps()).identity().to_owned(),
         MetadataProjection::new(MetaVersion::V1)
             .identity()
             .to_owned(),
@@ -168,7 +168,7 @@ fn a_refusal_in_the_stream_is_an_error_event_wa_6() {
 #[test]
 fn a_running_stream_fails_with_an_internal_error_in_every_form_wa_33_wa_36() {
     let forms: [Box<dyn Projection>; 3] = [
-        Box::new(JsonProjection::new(&CONFIGMAPS)),
+        Box::new(JsonProjection::new(configmaps())),
         Box::new(MetadataProjection::new(MetaVersion::V1)),
         Box::new(table(IncludeObject::None)),
     ];

@@ -46,7 +46,7 @@ impl ListMetadata {
 /// 406 for a conversion that only single objects have (API-71).
 pub async fn list(
     form: &Form,
-    definition: &'static ResourceDefinition,
+    definition: &Arc<ResourceDefinition>,
     list: ObjectList,
     kept: &Arc<KeptRuns>,
 ) -> Result<Answer, Box<Status>> {
@@ -119,7 +119,7 @@ impl Shape {
 
 fn shape(
     form: &Form,
-    definition: &'static ResourceDefinition,
+    definition: &Arc<ResourceDefinition>,
     metadata: &ListMetadata,
 ) -> Result<Shape, Box<Status>> {
     let (opening, write_item): (Vec<u8>, WriteItem) = match form.accepted.conversion {
@@ -154,12 +154,12 @@ fn shape(
 
 fn table(
     form: &Form,
-    definition: &'static ResourceDefinition,
+    definition: &Arc<ResourceDefinition>,
     version: MetaVersion,
     metadata: &ListMetadata,
 ) -> (Vec<u8>, WriteItem) {
     let table = TableForm {
-        definition,
+        definition: definition.clone(),
         version,
         include: form.include,
     };

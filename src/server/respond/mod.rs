@@ -9,6 +9,8 @@ mod list;
 mod pieces;
 mod text;
 
+use std::sync::Arc;
+
 use actors::object::CachedObject;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
@@ -116,7 +118,7 @@ fn mark_gzip(answer: &mut Answer) {
 pub fn object(
     code: StatusCode,
     form: &Form,
-    definition: &'static ResourceDefinition,
+    definition: &Arc<ResourceDefinition>,
     object: &CachedObject,
 ) -> Result<Answer, Box<Status>> {
     let json = match form.accepted.conversion {
@@ -145,12 +147,12 @@ pub fn object(
 
 fn table_of_one(
     form: &Form,
-    definition: &'static ResourceDefinition,
+    definition: &Arc<ResourceDefinition>,
     version: MetaVersion,
     object: &CachedObject,
 ) -> Result<Vec<u8>, Box<Status>> {
     let table = TableForm {
-        definition,
+        definition: definition.clone(),
         version,
         include: form.include,
     };

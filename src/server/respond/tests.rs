@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::object::Object;
-use crate::registry::definitions::core::CONFIGMAPS;
+use crate::registry::definitions::core::configmaps;
 use crate::storage::ObjectList;
 use crate::storage::codec::Codec;
 
@@ -18,7 +18,7 @@ pub(super) fn cached(name: &str, text: &str, revision: u64) -> Arc<CachedObject>
     object.0.insert("data".to_owned(), json!({"k": text}));
     let key = Key::new(format!("/registry/configmaps/d/{name}"));
     Arc::new(
-        Codec::new(&CONFIGMAPS)
+        Codec::new(configmaps())
             .wire(&key, &object, Revision(revision))
             .unwrap(),
     )
@@ -57,7 +57,7 @@ async fn body(answer: Answer) -> (Vec<u8>, usize) {
 }
 
 async fn listed(form: Form, list_of: ObjectList) -> (Value, usize) {
-    let answer = list(&form, &CONFIGMAPS, list_of, &Arc::default())
+    let answer = list(&form, &configmaps().into(), list_of, &Arc::default())
         .await
         .expect("an answer");
     let (bytes, pieces) = body(answer).await;
@@ -93,9 +93,14 @@ async fn an_empty_list_has_items_all_the_same_api_61_li_18() {
 
 #[tokio::test]
 async fn a_short_list_is_one_body_with_its_length_and_a_newline_api_60() {
-    let answer = list(&form(None), &CONFIGMAPS, page(3, 10), &Arc::default())
-        .await
-        .unwrap();
+    let answer = list(
+        &form(None),
+        &configmaps().into(),
+        page(3, 10),
+        &Arc::default(),
+    )
+    .await
+    .unwrap();
     let length = answer.headers().get(CONTENT_LENGTH).cloned();
     let (bytes, pieces) = body(answer).await;
     assert_eq!(pieces, 1);
@@ -132,13 +137,15 @@ async fn compressed_lists_are_the_plain_ones_whether_made_or_found_api_65() {
     let mut page = page(2_000, 1_000);
     for round in 0..3 {
         for conversion in conversions {
-            let plain = list(&form(conversion), &CONFIGMAPS, page.clone(), &kept).await;
+            let plain = list(&form(conversion), &configmaps().into(), page.clone(), &kept).await;
             let (plain, _) = body(plain.unwrap()).await;
             let gzip = Form {
                 gzip: true,
                 ..form(conversion)
             };
-            let packed = list(&gzip, &CONFIGMAPS, page.clone(), &kept).await.unwrap();
+            let packed = list(&gzip, &configmaps().into(), page.clone(), &kept)
+                .await
+                .unwrap();
             assert!(packed.headers().contains_key(CONTENT_ENCODING));
             let (packed, _) = body(packed).await;
             let mut unpacked = Vec::new();
@@ -159,9 +166,14 @@ async fn lists_over_the_threshold_are_compressed_api_65() {
         ..Form::default()
     };
     for (items, compressed) in [(10, false), (131, true), (3000, true)] {
-        let answer = list(&gzip, &CONFIGMAPS, page(items, 1000), &Arc::default())
-            .await
-            .unwrap();
+        let answer = list(
+            &gzip,
+            &configmaps().into(),
+            page(items, 1000),
+            &Arc::default(),
+        )
+        .await
+        .unwrap();
         let is_marked = answer.headers().get(CONTENT_ENCODING).is_some();
         assert_eq!(is_marked, compressed, "{items}");
         assert_eq!(answer.headers().contains_key(VARY), compressed);
@@ -190,7 +202,7 @@ async fn what_is_compressed_is_decided_to_the_byte_api_65() {
                 gzip,
                 ..form(conversion)
             };
-            let answer = list(&form, &CONFIGMAPS, list_of, &Arc::default()).await;
+            let answer = list(&form, &configmaps().into(), list_of, &Arc::default()).await;
             answer.expect("an answer")
         };
         for items in 1.. {
@@ -211,7 +223,7 @@ async fn indented_and_yaml_lists_are_the_same_documents_api_60() {
     let (plain, _) = listed(form(None), page(3, 10)).await;
     let mut pretty = form(None);
     pretty.accepted.pretty = true;
-    let answer = list(&pretty, &CONFIGMAPS, page(3, 10), &Arc::default())
+    let answer = list(&pretty, &configmaps().into(), page(3, 10), &Arc::default())
         .await
         .unwrap();
     let (bytes, _) = body(answer).await;
@@ -220,7 +232,7 @@ async fn indented_and_yaml_lists_are_the_same_documents_api_60() {
     assert_eq!(serde_json::from_slice::<Value>(&bytes).unwrap(), plain);
     let mut yaml = form(None);
     yaml.accepted.format = Format::Yaml;
-    let answer = list(&yaml, &CONFIGMAPS, page(3, 10), &Arc::default())
+    let answer = list(&yaml, &configmaps().into(), page(3, 10), &Arc::default())
         .await
         .unwrap();
     assert_eq!(
@@ -235,7 +247,7 @@ async fn indented_and_yaml_lists_are_the_same_documents_api_60() {
 #[tokio::test]
 async fn a_conversion_of_the_other_shape_is_refused_api_71() {
     let metadata = form(Some(Conversion::Metadata(MetaVersion::V1)));
-    let refused = list(&metadata, &CONFIGMAPS, page(1, 1), &Arc::default())
+    let refused = list(&metadata, &configmaps().into(), page(1, 1), &Arc::default())
         .await
         .expect_err("refused");
     assert_eq!((refused.code, refused.reason), (406, "NotAcceptable"));
@@ -243,7 +255,7 @@ async fn a_conversion_of_the_other_shape_is_refused_api_71() {
     let refused = object(
         StatusCode::OK,
         &metadata_list,
-        &CONFIGMAPS,
+        &configmaps().into(),
         &cached("a", "", 1),
     )
     .expect_err("refused");
@@ -253,7 +265,13 @@ async fn a_conversion_of_the_other_shape_is_refused_api_71() {
 #[tokio::test]
 async fn an_object_is_its_wire_form_and_a_newline_api_60() {
     let cached = cached("a", "1", 7);
-    let answer = object(StatusCode::CREATED, &form(None), &CONFIGMAPS, &cached).unwrap();
+    let answer = object(
+        StatusCode::CREATED,
+        &form(None),
+        &configmaps().into(),
+        &cached,
+    )
+    .unwrap();
     assert_eq!(answer.status(), StatusCode::CREATED);
     assert_eq!(
         answer.headers().get(CONTENT_TYPE).unwrap(),
@@ -265,7 +283,13 @@ async fn an_object_is_its_wire_form_and_a_newline_api_60() {
 #[tokio::test]
 async fn an_object_as_a_table_has_the_version_of_the_object_api_68() {
     let table = form(Some(Conversion::Table(MetaVersion::V1)));
-    let answer = object(StatusCode::OK, &table, &CONFIGMAPS, &cached("a", "1", 7)).unwrap();
+    let answer = object(
+        StatusCode::OK,
+        &table,
+        &configmaps().into(),
+        &cached("a", "1", 7),
+    )
+    .unwrap();
     let document: Value = serde_json::from_slice(&body(answer).await.0).unwrap();
     assert_eq!(document["metadata"], json!({"resourceVersion": "7"}));
     assert_eq!(document["rows"].as_array().map(Vec::len), Some(1));

@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use http::Method;
+use smol_str::SmolStr;
 
 use super::health::Root;
 use super::heavy::HEAVY_BYTES;
 use super::request_info::RequestInfo;
+use crate::api::resource::{Subresource, Verb};
 use crate::registry::{Catalog, RegistryStore};
 
 /// Where a request goes.
@@ -57,9 +59,9 @@ pub struct Target {
     /// Name, when the path has one.
     pub name: String,
     /// Subresource.
-    pub subresource: Option<&'static str>,
+    pub subresource: Option<SmolStr>,
     /// What to do.
-    pub action: Action,
+    pub verb: Verb,
 }
 
 impl Target {
@@ -68,7 +70,7 @@ impl Target {
         crate::registry::store::Target {
             namespace: self.namespace.as_deref(),
             name: &self.name,
-            subresource: self.subresource,
+            subresource: self.subresource.as_deref(),
         }
     }
 
@@ -76,42 +78,6 @@ impl Target {
     pub fn is_heavy(&self) -> bool {
         let held = self.store.held_bytes(self.namespace.as_deref(), &self.name);
         held > HEAVY_BYTES
-    }
-}
-
-/// The verbs that handlers exist for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// POST on a collection.
-    Create,
-    /// GET of an object.
-    Get,
-    /// GET of a collection.
-    List,
-    /// The same with `watch=true`, and the old watch paths.
-    Watch,
-    /// PUT.
-    Update,
-    /// PATCH.
-    Patch,
-    /// DELETE of an object.
-    Delete,
-    /// DELETE of a collection.
-    DeleteCollection,
-}
-
-impl Action {
-    fn verb(self) -> &'static str {
-        match self {
-            Action::Create => "create",
-            Action::Get => "get",
-            Action::List => "list",
-            Action::Watch => "watch",
-            Action::Update => "update",
-            Action::Patch => "patch",
-            Action::Delete => "delete",
-            Action::DeleteCollection => "deletecollection",
-        }
     }
 }
 
@@ -150,7 +116,7 @@ pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<R
         ["version"] => read(method, Route::Version),
         ["api"] => read(method, Route::LegacyVersions),
         ["apis"] => read(method, Route::Groups),
-        ["apis", group] if is_group(catalog, group) => {
+        ["apis", group] if catalog.has_group(group) => {
             read(method, Route::Group((*group).to_owned()))
         }
         ["api", version] => version_of(method, "", version, catalog),
@@ -191,24 +157,16 @@ fn read(method: &Method, route: Route) -> Result<Route, Miss> {
     }
 }
 
-fn is_group(catalog: &Catalog, group: &str) -> bool {
-    catalog
-        .definitions()
-        .iter()
-        .any(|definition| definition.group == group)
-}
-
 fn version_of(
     method: &Method,
     group: &str,
     version: &str,
     catalog: &Catalog,
 ) -> Result<Route, Miss> {
-    if !is_group(catalog, group) {
+    if !catalog.has_group(group) {
         return Err(Miss::Page);
     }
-    let mut definitions = catalog.definitions().iter();
-    if !definitions.any(|definition| (definition.group, definition.version) == (group, version)) {
+    if !catalog.has_version(group, version) {
         return Err(Miss::Resource);
     }
     let (group, version) = (group.to_owned(), version.to_owned());
@@ -216,7 +174,7 @@ fn version_of(
 }
 
 fn resource(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<Target, Miss> {
-    if !is_group(catalog, &info.group) {
+    if !catalog.has_group(&info.group) {
         return Err(Miss::Page);
     }
     let store = catalog
@@ -224,20 +182,13 @@ fn resource(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<Ta
         .filter(|store| is_reachable(info, store))
         .ok_or(Miss::Resource)?;
     let subresource = subresource(info, &store)?;
-    let action = action(method, info).ok_or(Miss::Method)?;
+    let verb = verb(method, info).ok_or(Miss::Method)?;
     let definition = store.definition();
-    let verbs = match subresource {
-        Some(name) => definition
-            .subresources
-            .iter()
-            .find(|known| known.name == name)
-            .map_or(&[][..], |known| known.verbs),
-        None => definition.verbs,
-    };
+    let verbs = subresource.map_or(&definition.verbs, |part| &part.verbs);
     // All namespaces at once can be read, not written (API-10).
     let is_everywhere = definition.is_namespaced() && !info.is_below_namespace;
-    let writes = matches!(action, Action::Create | Action::DeleteCollection);
-    if !verbs.contains(&action.verb()) || (is_everywhere && writes) {
+    let writes = matches!(verb, Verb::Create | Verb::DeleteCollection);
+    if !verbs.contains(&verb) || (is_everywhere && writes) {
         return Err(Miss::Method);
     }
     Ok(Target {
@@ -247,8 +198,8 @@ fn resource(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<Ta
         } else {
             String::new()
         },
-        subresource,
-        action,
+        subresource: subresource.map(|part| SmolStr::new(&part.name)),
+        verb,
         store,
     })
 }
@@ -263,32 +214,33 @@ fn is_reachable(info: &RequestInfo, store: &RegistryStore) -> bool {
         && !names_one_without_namespace
 }
 
-fn subresource(info: &RequestInfo, store: &RegistryStore) -> Result<Option<&'static str>, Miss> {
+fn subresource<'s>(
+    info: &RequestInfo,
+    store: &'s RegistryStore,
+) -> Result<Option<&'s Subresource>, Miss> {
     if info.subresource.is_empty() {
         return Ok(None);
     }
-    let mut known = store.definition().subresources.iter();
-    let found = known.find(|subresource| subresource.name == info.subresource);
     // A subresource can't be watched, and so has no old watch path.
-    match found {
-        Some(subresource) if !info.is_watch_path => Ok(Some(subresource.name)),
+    match store.definition().subresource(&info.subresource) {
+        Some(subresource) if !info.is_watch_path => Ok(Some(subresource)),
         _ => Err(Miss::Resource),
     }
 }
 
-fn action(method: &Method, info: &RequestInfo) -> Option<Action> {
+fn verb(method: &Method, info: &RequestInfo) -> Option<Verb> {
     if info.is_watch_path {
-        return (method == Method::GET).then_some(Action::Watch);
+        return (method == Method::GET).then_some(Verb::Watch);
     }
     Some(match (method, info.is_named) {
-        (&Method::GET, true) => Action::Get,
-        (&Method::GET, false) if info.verb == "watch" => Action::Watch,
-        (&Method::GET, false) => Action::List,
-        (&Method::POST, false) => Action::Create,
-        (&Method::PUT, true) => Action::Update,
-        (&Method::PATCH, true) => Action::Patch,
-        (&Method::DELETE, true) => Action::Delete,
-        (&Method::DELETE, false) => Action::DeleteCollection,
+        (&Method::GET, true) => Verb::Get,
+        (&Method::GET, false) if info.verb == "watch" => Verb::Watch,
+        (&Method::GET, false) => Verb::List,
+        (&Method::POST, false) => Verb::Create,
+        (&Method::PUT, true) => Verb::Update,
+        (&Method::PATCH, true) => Verb::Patch,
+        (&Method::DELETE, true) => Verb::Delete,
+        (&Method::DELETE, false) => Verb::DeleteCollection,
         _ => return None,
     })
 }

@@ -8,11 +8,15 @@ fn routed(catalog: &Catalog, method: &str, target: &str) -> Result<String, Miss>
     route(&method, &info, catalog).map(|route| match route {
         Route::Resource(target) => {
             let definition = target.store.definition();
-            let name = [target.name.as_str(), target.subresource.unwrap_or_default()].join("/");
+            let name = [
+                target.name.as_str(),
+                target.subresource.as_deref().unwrap_or_default(),
+            ]
+            .join("/");
             let namespace = target.namespace.unwrap_or_default();
             format!(
                 "{:?} {} {namespace} {name}",
-                target.action,
+                target.verb,
                 definition.qualified()
             )
         }
@@ -27,7 +31,7 @@ fn routed(catalog: &Catalog, method: &str, target: &str) -> Result<String, Miss>
 #[test]
 fn resources_are_found_api_10() {
     run(async {
-        let catalog = stored(false).await.catalog;
+        let catalog = stored(false).await.registry.current();
         for (method, target, expected) in [
             ("GET", "/api/v1/configmaps", "List configmaps  /"),
             ("GET", "/api/v1/configmaps?watch", "Watch configmaps  /"),
@@ -96,7 +100,7 @@ fn resources_are_found_api_10() {
 #[test]
 fn paths_that_are_not_there_api_12() {
     run(async {
-        let catalog = stored(false).await.catalog;
+        let catalog = stored(false).await.registry.current();
         for (target, miss) in [
             ("/nonsense", Miss::Page),
             ("/apis/none.example.com", Miss::Page),
@@ -125,7 +129,7 @@ fn paths_that_are_not_there_api_12() {
 #[test]
 fn methods_that_paths_have_not_api_10_and_12() {
     run(async {
-        let catalog = stored(false).await.catalog;
+        let catalog = stored(false).await.registry.current();
         for (method, target) in [
             ("PUT", "/api/v1/namespaces/d/configmaps"),
             ("PATCH", "/api/v1/namespaces/d/configmaps"),
@@ -154,7 +158,7 @@ fn methods_that_paths_have_not_api_10_and_12() {
 #[test]
 fn paths_of_the_server_itself() {
     run(async {
-        let catalog = stored(false).await.catalog;
+        let catalog = stored(false).await.registry.current();
         for (method, target, expected) in [
             ("GET", "/", "a path of its own"),
             ("HEAD", "/index.html", "a path of its own"),

@@ -167,8 +167,10 @@ impl Service {
             warnings: warnings.clone(),
             deadline: Instant::now() + within,
         };
+        let generation = shared.generations.current();
         let exchange = Exchange {
             shared,
+            generation: &generation,
             dispatcher: &self.thread.dispatcher,
             watches: &self.thread.watches,
             headers: &parts.headers,
@@ -176,8 +178,8 @@ impl Service {
             context,
             access,
         };
-        let route = routes::route(&parts.method, info, &shared.catalog)?;
-        running.labels = labelled(running.labels, &route, &exchange.query);
+        let route = routes::route(&parts.method, info, &generation.catalog)?;
+        running.labels = labelled(running.labels.clone(), &route, &exchange.query);
         let handling = handle(&exchange, route, body);
         let answer = match allowed {
             None => handling.await?,
@@ -185,7 +187,7 @@ impl Service {
                 .await
                 .unwrap_or_else(|_| Err(Refused::Status(Box::new(allowed.exceeded()))))?,
         };
-        Ok(self.accounted(answer, running.labels, info, counted))
+        Ok(self.accounted(answer, &running.labels, info, counted))
     }
 
     fn authenticated(&self, parts: &Parts) -> Result<Authenticated, Refused> {
@@ -217,7 +219,7 @@ impl Service {
     fn accounted(
         &self,
         answer: Answer,
-        labels: RequestLabels,
+        labels: &RequestLabels,
         info: &RequestInfo,
         counted: Option<Counted>,
     ) -> Answer {
@@ -243,7 +245,8 @@ fn labelled(labels: RequestLabels, route: &Route, query: &Query) -> RequestLabel
     match route {
         Route::Resource(target) => {
             let dry_run = query.first("dryRun") == Some("All");
-            labels.about(target.store.definition(), target.subresource, dry_run)
+            let subresource = target.subresource.as_deref();
+            labels.about(target.store.definition(), subresource, dry_run)
         }
         Route::Index => labels.at("/"),
         Route::Version => labels.at("/version"),
@@ -265,7 +268,7 @@ async fn handle(
     route: Route,
     body: RequestBody,
 ) -> Result<Answer, Refused> {
-    let shared = exchange.shared;
+    let (shared, generation) = (exchange.shared, exchange.generation);
     let headers = exchange.headers;
     Ok(match route {
         Route::Resource(target) => handlers::resource(exchange, target, body).await?,
@@ -275,24 +278,24 @@ async fn handle(
         Route::Version => handlers::version(exchange)?,
         Route::LegacyVersions => {
             let form = exchange.discovery_form()?;
-            shared.discovery.legacy_versions(&form, headers)
+            generation.discovery.legacy_versions(&form, headers)
         }
-        Route::Groups => shared
+        Route::Groups => generation
             .discovery
             .groups(&exchange.discovery_form()?, headers),
         Route::Group(name) => {
-            let found = shared.discovery.group(&name, &exchange.plain_form()?);
+            let found = generation.discovery.group(&name, &exchange.plain_form()?);
             found.ok_or(Miss::Page)?
         }
         Route::Resources { group, version } => {
             let form = exchange.plain_form()?;
-            let found = shared.discovery.resources(&group, &version, &form);
+            let found = generation.discovery.resources(&group, &version, &form);
             found.ok_or(Miss::Resource)?
         }
-        Route::OpenApiV2 => shared.openapi.v2(headers)?,
-        Route::OpenApiV3Index => shared.openapi.v3_index(&exchange.plain_form()?),
+        Route::OpenApiV2 => generation.openapi.v2(headers)?,
+        Route::OpenApiV3Index => generation.openapi.v3_index(&exchange.plain_form()?),
         Route::OpenApiV3(key) => {
-            let found = shared.openapi.v3(&key, &exchange.query, headers);
+            let found = generation.openapi.v3(&key, &exchange.query, headers);
             found.ok_or(Miss::Page)?
         }
         Route::Compact => handlers::compact(exchange).await?,

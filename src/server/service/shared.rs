@@ -5,22 +5,21 @@ use std::sync::Arc;
 use actors::supervisor::House;
 use metrics_exporter_prometheus::PrometheusHandle;
 
-use crate::registry::Catalog;
+use crate::registry::Registry;
 use crate::server::auth::{Authenticator, RefusedLogins};
 use crate::server::body_budget::BodyBudget;
-use crate::server::discovery::Discovery;
 use crate::server::filters::in_flight::{InFlight, InFlightLimits};
+use crate::server::generation::Generations;
 use crate::server::health::Health;
 use crate::server::heavy::HeavyWork;
 use crate::server::metrics::{FurtherLines, Measures};
-use crate::server::openapi::OpenApi;
 use crate::server::respond::KeptRuns;
 use crate::storage::rewrite::Rewriter;
 
 /// What the services of all threads have in common.
 pub struct Shared {
-    /// The stores.
-    pub catalog: Arc<Catalog>,
+    /// What is served.
+    pub generations: Generations,
     /// Who knows the tokens.
     pub authenticator: Arc<Authenticator>,
     /// Health checks.
@@ -35,16 +34,14 @@ pub struct Shared {
     pub(in crate::server) heavy: HeavyWork,
     pub(in crate::server) refused_logins: RefusedLogins,
     pub(in crate::server) in_flight: Arc<InFlight>,
-    pub(in crate::server) discovery: Discovery,
-    pub(in crate::server) openapi: OpenApi,
     /// Compressed parts of lists.
     pub(in crate::server) kept_runs: Arc<KeptRuns>,
 }
 
 /// What [`Shared`] is made of.
 pub struct SharedParts {
-    /// The stores.
-    pub catalog: Arc<Catalog>,
+    /// What is served.
+    pub registry: Registry,
     /// Who knows the tokens.
     pub authenticator: Arc<Authenticator>,
     /// Health checks.
@@ -70,15 +67,13 @@ impl Shared {
     pub fn new(parts: SharedParts) -> Shared {
         let in_flight = Arc::new(InFlight::new(parts.limits));
         Shared {
-            discovery: Discovery::new(&parts.catalog.groups(), &parts.address),
-            openapi: OpenApi::new(parts.catalog.definitions()),
+            generations: Generations::new(parts.registry, parts.address),
             measures: Measures::new(
                 parts.metrics,
                 Arc::clone(&in_flight),
                 Some(parts.house.clone()),
             )
             .with_lines(parts.metrics_lines),
-            catalog: parts.catalog,
             authenticator: parts.authenticator,
             health: parts.health,
             house: parts.house,

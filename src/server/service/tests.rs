@@ -27,7 +27,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
     let health = Health::default();
     health.complete_start();
     let shared = Shared::new(SharedParts {
-        catalog: Arc::new(stored.catalog),
+        registry: stored.registry,
         authenticator: Arc::new(Authenticator::new(Token::new("secret").expect("a token"))),
         health: Arc::new(health),
         house: stored.house,

@@ -232,7 +232,7 @@ mod tests {
     use futures_util::FutureExt;
 
     use crate::api::object::Object;
-    use crate::api::samples::CONFIGMAPS;
+    use crate::api::samples::configmaps;
     use crate::api::selector::Selection;
     use crate::storage::factory::{Engines, StorageFactory, StorageOptions};
     use crate::storage::memory::MemoryEngine;
@@ -257,7 +257,8 @@ mod tests {
         const OBJECTS: usize = 10 * TURN_OBJECTS;
         actix_rt::System::new().block_on(async {
             let engine: Arc<dyn Engine> = MemoryEngine::new();
-            let factory = StorageFactory::new(StorageOptions::default(), &[&CONFIGMAPS]).unwrap();
+            let factory =
+                StorageFactory::new(StorageOptions::default(), vec![configmaps().into()]).unwrap();
             let engines = Engines::of(engine.clone());
             let plan = factory.plans(&engines, &Identity).unwrap().remove(0);
             let retention = Retention {

@@ -6,18 +6,18 @@ use smol_str::SmolStr;
 use crate::api::resource::SelectableField;
 
 /// Collects the values of a resource's selectable fields, in the order of its definition.
-pub(super) struct FieldCollector {
-    fields: &'static [SelectableField],
+pub(super) struct FieldCollector<'d> {
+    fields: &'d [SelectableField],
     /// For each field the text found and the number of the path it was found at: an earlier path
     /// of a field wins over a later one.
     found: Vec<Option<(usize, SmolStr)>>,
 }
 
 /// A path that is still looked for below the current member: field, path number, rest.
-type Wanted = (usize, usize, &'static [&'static str]);
+type Wanted<'d> = (usize, usize, &'d [String]);
 
-impl FieldCollector {
-    pub(super) fn new(fields: &'static [SelectableField]) -> FieldCollector {
+impl<'d> FieldCollector<'d> {
+    pub(super) fn new(fields: &'d [SelectableField]) -> FieldCollector<'d> {
         FieldCollector {
             fields,
             found: vec![None; fields.len()],
@@ -39,7 +39,7 @@ impl FieldCollector {
                     .paths
                     .iter()
                     .enumerate()
-                    .map(move |(path, rest)| (field, path, *rest))
+                    .map(move |(path, rest)| (field, path, &**rest))
             })
             .collect();
         let mut deserializer = serde_json::Deserializer::from_slice(json);
@@ -48,26 +48,26 @@ impl FieldCollector {
             wanted,
         }
         .deserialize(&mut deserializer)?;
-        let absent = self.fields.iter().map(|field| field.absent);
+        let absent = self.fields.iter().map(|field| &field.absent);
         Ok(self
             .found
             .iter_mut()
             .zip(absent)
             .map(|(found, absent)| match found.take() {
                 Some((_, text)) => text,
-                None => SmolStr::new_static(absent),
+                None => SmolStr::new(absent),
             })
             .collect())
     }
 }
 
 /// The value at some place in the document, with what is looked for there and below.
-struct Below<'c> {
+struct Below<'c, 'd> {
     found: &'c mut Vec<Option<(usize, SmolStr)>>,
-    wanted: Vec<Wanted>,
+    wanted: Vec<Wanted<'d>>,
 }
 
-impl Below<'_> {
+impl Below<'_, '_> {
     fn scalar(self, text: &str) {
         if text.is_empty() {
             return;
@@ -85,7 +85,7 @@ impl Below<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Below<'_> {
+impl<'de> DeserializeSeed<'de> for Below<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -96,7 +96,7 @@ impl<'de> DeserializeSeed<'de> for Below<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Below<'_> {
+impl<'de> Visitor<'de> for Below<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -109,7 +109,7 @@ impl<'de> Visitor<'de> for Below<'_> {
                 .wanted
                 .iter()
                 .filter_map(|(field, path, rest)| match rest.split_first() {
-                    Some((first, rest)) if name == *first => Some((*field, *path, rest)),
+                    Some((first, rest)) if name == first.as_str() => Some((*field, *path, rest)),
                     _ => None,
                 })
                 .collect();

@@ -59,7 +59,7 @@ impl From<Undecoded> for DecodeError {
 /// Encodes and decodes the objects of one resource.
 #[derive(Clone, Debug)]
 pub struct Codec {
-    definition: &'static ResourceDefinition,
+    definition: Arc<ResourceDefinition>,
     /// How objects are stored, where that is not the canonical form in the version served.
     form: Option<Arc<StoredForm>>,
     /// How every object of this resource begins, up to and with the brace of `metadata`.
@@ -71,8 +71,9 @@ pub struct Codec {
 impl Codec {
     /// A codec that stores a resource in the canonical form and in the version that it is served
     /// in.
-    pub fn new(definition: &'static ResourceDefinition) -> Codec {
-        let body = type_members(definition.kind, &definition.api_version());
+    pub fn new(definition: impl Into<Arc<ResourceDefinition>>) -> Codec {
+        let definition = definition.into();
+        let body = type_members(&definition.kind, &definition.api_version());
         let mut head = body.clone();
         head.extend_from_slice(b"\"metadata\":{");
         Codec {
@@ -85,7 +86,7 @@ impl Codec {
 
     /// The same resource, stored in another form.
     pub fn stored_as(self, form: StoredForm) -> Codec {
-        let served = TypeName::of(self.definition);
+        let served = TypeName::of(&self.definition);
         let form = Some(form).filter(|form| !form.is_canonical(&served));
         Codec {
             form: form.map(Arc::new),
@@ -94,8 +95,8 @@ impl Codec {
     }
 
     /// The resource.
-    pub fn definition(&self) -> &'static ResourceDefinition {
-        self.definition
+    pub fn definition(&self) -> &Arc<ResourceDefinition> {
+        &self.definition
     }
 
     /// The stored form of an object, whatever its members' order or version were.
@@ -188,7 +189,7 @@ impl Codec {
             kind: object.kind().to_owned(),
             api_version: object.api_version().to_owned(),
         };
-        let served = TypeName::of(self.definition);
+        let served = TypeName::of(&self.definition);
         let is_known = found == served || form.is_some_and(|form| form.reads(&found));
         match is_known {
             true => Ok(object),
@@ -231,7 +232,7 @@ impl Codec {
 
     /// What selectors ask about, and whether the metadata holds a member that is never stored.
     fn attributes(&self, value: &[u8]) -> Result<(Attributes, bool), serde_json::Error> {
-        let mut collected = FieldCollector::new(self.definition.selectable_fields);
+        let mut collected = FieldCollector::new(&self.definition.selectable_fields);
         let head: Head = serde_json::from_slice(value)?;
         let fields = collected.collect(value)?;
         let metadata = head.metadata;

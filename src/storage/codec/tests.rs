@@ -4,54 +4,21 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::resource::{
-    DefaultPropagation, GenerationRule, Lifetime, NameRule, ResourceScope, SelectableField,
-    UpdateChecks,
-};
+use crate::api::resource::SelectableField;
 
-static THINGS: ResourceDefinition = ResourceDefinition {
-    group: "ex.com",
-    version: "v1",
-    kind: "Thing",
-    empty_members: "",
-    plural: "things",
-    singular: "thing",
-    short_names: &[],
-    categories: &[],
-    scope: ResourceScope::Namespaced,
-    verbs: &[],
-    subresources: &[],
-    key_prefix: "things",
-    name_rule: NameRule::DnsSubdomain,
-    generation: GenerationRule::None,
-    create_on_update: false,
-    unconditional_update: true,
-    returns_deleted: false,
-    strict_finalizers: true,
-    update_checks: UpdateChecks::ChangesThenObject,
-    lifetime: Lifetime::Unlimited,
-    propagation: DefaultPropagation::Background,
-    selectable_fields: &[
-        SelectableField {
-            label: "spec.node",
-            paths: &[&["spec", "node"], &["spec", "host"]],
-            absent: "",
-        },
-        SelectableField {
-            label: "spec.ready",
-            paths: &[&["spec", "ready"]],
-            absent: "",
-        },
-        SelectableField {
-            label: "none",
-            paths: &[&["spec", "empty"], &["none"]],
-            absent: "nothing",
-        },
-    ],
-    selects_namespace: true,
-    columns: &[],
-    member_types: &[],
-};
+fn things() -> ResourceDefinition {
+    ResourceDefinition {
+        selectable_fields: vec![
+            SelectableField::text("spec.node", &["spec.node", "spec.host"]),
+            SelectableField::text("spec.ready", &["spec.ready"]),
+            SelectableField {
+                absent: "nothing".to_owned(),
+                ..SelectableField::text("none", &["spec.empty", "none"])
+            },
+        ],
+        ..ResourceDefinition::named("ex.com", "v1", "Thing", "things")
+    }
+}
 
 fn object(value: Value) -> Object {
     match value {
@@ -78,14 +45,14 @@ const STORED: &str = r#"{"kind":"Thing","apiVersion":"ex.com/v1","metadata":{"la
 #[test]
 fn stored_form_is_sorted_and_holds_neither_version_nor_self_link_st_7_kv_25() {
     assert_eq!(
-        String::from_utf8(Codec::new(&THINGS).encode(&thing())).unwrap(),
+        String::from_utf8(Codec::new(things()).encode(&thing())).unwrap(),
         STORED
     );
 }
 
 #[test]
 fn wire_form_splices_the_version_in_and_every_other_form_is_a_slice_of_it() {
-    let codec = Codec::new(&THINGS);
+    let codec = Codec::new(things());
     let cached = codec
         .decode(&key(), Revision(7), &Bytes::from_static(STORED.as_bytes()))
         .unwrap();
@@ -108,7 +75,7 @@ fn wire_form_splices_the_version_in_and_every_other_form_is_a_slice_of_it() {
 
 #[test]
 fn an_object_that_was_never_stored_has_no_version_in_its_wire_form_st_80() {
-    let cached = Codec::new(&THINGS)
+    let cached = Codec::new(things())
         .wire(&key(), &thing(), Revision::ZERO)
         .unwrap();
     assert_eq!(&cached.wire[..], STORED.as_bytes());
@@ -117,7 +84,7 @@ fn an_object_that_was_never_stored_has_no_version_in_its_wire_form_st_80() {
 
 #[test]
 fn attributes_are_labels_and_selectable_fields_where_the_first_path_wins_li_39() {
-    let cached = Codec::new(&THINGS)
+    let cached = Codec::new(things())
         .wire(&key(), &thing(), Revision(1))
         .unwrap();
     assert_eq!(cached.attributes.label("a"), Some("1"));
@@ -135,7 +102,7 @@ fn attributes_are_labels_and_selectable_fields_where_the_first_path_wins_li_39()
 
 #[test]
 fn bytes_in_another_form_are_read_and_shown_in_ours_kv_23_st_60() {
-    let codec = Codec::new(&THINGS);
+    let codec = Codec::new(things());
     for other in [
         format!(" {STORED}\n"),
         STORED.replace("\"name\":\"a\"", "\"resourceVersion\":\"3\",\"name\":\"a\""),
@@ -177,16 +144,16 @@ fn type_name(kind: &str, api_version: &str) -> TypeName {
 fn form(media_type: MediaType) -> StoredForm {
     StoredForm {
         media_type,
-        stored: TypeName::of(&THINGS),
-        served: TypeName::of(&THINGS),
-        read: vec![TypeName::of(&THINGS)],
+        stored: TypeName::of(&things()),
+        served: TypeName::of(&things()),
+        read: vec![TypeName::of(&things())],
         decorator: None,
     }
 }
 
 #[test]
 fn yaml_is_sorted_and_read_back_in_wire_form_kv_25_st_7() {
-    let codec = Codec::new(&THINGS).stored_as(form(MediaType::Yaml));
+    let codec = Codec::new(things()).stored_as(form(MediaType::Yaml));
     let stored = codec.encode(&thing());
     let text = String::from_utf8(stored.clone()).unwrap();
     assert!(text.starts_with("apiVersion: ex.com/v1\nkind: Thing\nmetadata:\n"));
@@ -205,9 +172,9 @@ fn yaml_is_sorted_and_read_back_in_wire_form_kv_25_st_7() {
 
 #[test]
 fn another_version_is_stored_and_the_one_served_is_read_kv_24_sf_45() {
-    let codec = Codec::new(&THINGS).stored_as(StoredForm {
+    let codec = Codec::new(things()).stored_as(StoredForm {
         stored: type_name("OldThing", "old.ex.com/v1beta1"),
-        read: vec![TypeName::of(&THINGS), type_name("Thing", "ex.com/v2")],
+        read: vec![TypeName::of(&things()), type_name("Thing", "ex.com/v2")],
         ..form(MediaType::Json)
     });
     let old = STORED.replace(
@@ -234,7 +201,7 @@ fn another_version_is_stored_and_the_one_served_is_read_kv_24_sf_45() {
 #[test]
 fn a_decorator_stands_between_what_is_stored_and_what_is_served_sf_40() {
     for media_type in [MediaType::Json, MediaType::Yaml] {
-        let codec = Codec::new(&THINGS).stored_as(StoredForm {
+        let codec = Codec::new(things()).stored_as(StoredForm {
             decorator: Some(Arc::new(Renamed)),
             ..form(media_type)
         });
@@ -256,7 +223,7 @@ fn a_decorator_stands_between_what_is_stored_and_what_is_served_sf_40() {
 
 #[test]
 fn what_is_no_object_of_the_resource_is_refused_by_name_li_16() {
-    let codec = Codec::new(&THINGS);
+    let codec = Codec::new(things());
     let wrong_kind = STORED.replace("Thing", "Other");
     for bad in ["", "[]", "{}", "{\"kind\":\"Thing\"", wrong_kind.as_str()] {
         let error = codec

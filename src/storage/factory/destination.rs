@@ -54,7 +54,7 @@ pub struct Destination {
 /// The table of resources and the options, asked together.
 pub(super) struct Decision<'d> {
     pub(super) options: &'d StorageOptions,
-    pub(super) definitions: &'d [&'static ResourceDefinition],
+    pub(super) definitions: &'d [Arc<ResourceDefinition>],
 }
 
 impl Decision<'_> {
@@ -72,7 +72,7 @@ impl Decision<'_> {
     /// The overrides that say which servers keep some resource.
     pub(super) fn deciding(&self) -> Vec<&ResourceOverride> {
         let rows = self.definitions.iter();
-        let resources = rows.map(|row| GroupResource::new(row.group, row.plural));
+        let resources = rows.map(|row| GroupResource::new(&row.group, &row.plural));
         resources
             .filter_map(|resource| self.servers_of(&self.chosen(&resource)))
             .collect()
@@ -103,10 +103,10 @@ impl Decision<'_> {
         let prefix = own.iter().rev().find_map(|one| one.prefix.as_deref());
         let media_type = own.iter().rev().find_map(|one| one.media_type);
         let decorator = own.iter().rev().find_map(|one| one.decorator.clone());
-        let default_prefix = self.row(&chosen).unwrap_or(definition).key_prefix;
+        let default_prefix = &self.row(&chosen).unwrap_or(definition).key_prefix;
         let memory_version = GroupVersion {
-            group: definition.group.to_owned(),
-            version: definition.version.to_owned(),
+            group: definition.group.clone(),
+            version: definition.version.clone(),
         };
         Ok(Destination {
             back_end: match servers {
@@ -125,7 +125,7 @@ impl Decision<'_> {
     }
 
     /// The first row of a resource: its most preferred version.
-    pub(super) fn row(&self, resource: &GroupResource) -> Option<&'static ResourceDefinition> {
+    pub(super) fn row(&self, resource: &GroupResource) -> Option<&ResourceDefinition> {
         self.rows(resource).next()
     }
 
@@ -133,11 +133,9 @@ impl Decision<'_> {
     pub(super) fn rows(
         &self,
         resource: &GroupResource,
-    ) -> impl Iterator<Item = &'static ResourceDefinition> {
-        let is_meant = |row: &&ResourceDefinition| {
-            row.group == resource.group && row.plural == resource.resource
-        };
-        self.definitions.iter().copied().filter(is_meant)
+    ) -> impl Iterator<Item = &ResourceDefinition> {
+        let rows = self.definitions.iter().map(|row| &**row);
+        rows.filter(|row| row.is(&resource.group, &resource.resource))
     }
 
     /// What the objects of a resource, and of those that share its place, may be stored as.
@@ -176,7 +174,7 @@ impl Decision<'_> {
             .into_iter()
             .find(|known| known.api_version == api_version);
         stored.unwrap_or_else(|| TypeName {
-            kind: definition.kind.to_owned(),
+            kind: definition.kind.clone(),
             api_version,
         })
     }
@@ -241,8 +239,8 @@ fn requested(resource: &GroupResource) -> GroupResource {
 }
 
 /// The group and the plural that a row is measured as: of what was requested (SF-42).
-pub(super) fn measured_as(definition: &ResourceDefinition) -> (&'static str, &'static str) {
-    let own = (definition.group, definition.plural);
+pub(super) fn measured_as(definition: &ResourceDefinition) -> (&str, &str) {
+    let own = (definition.group.as_str(), definition.plural.as_str());
     renamed(own.0, own.1).unwrap_or(own)
 }
 

@@ -74,7 +74,7 @@ pub enum FactoryError {
 /// Decides how each resource is stored.
 pub struct StorageFactory {
     options: StorageOptions,
-    definitions: Vec<&'static ResourceDefinition>,
+    definitions: Vec<Arc<ResourceDefinition>>,
 }
 
 impl StorageFactory {
@@ -84,11 +84,11 @@ impl StorageFactory {
     /// [`FactoryError`] for storage versions that nothing has, or that nothing converts into.
     pub fn new(
         options: StorageOptions,
-        definitions: &[&'static ResourceDefinition],
+        definitions: Vec<Arc<ResourceDefinition>>,
     ) -> Result<StorageFactory, FactoryError> {
         let factory = StorageFactory {
             options,
-            definitions: definitions.to_vec(),
+            definitions,
         };
         let mut faults = versions::faults(&factory.decision());
         match faults.len() {
@@ -125,7 +125,7 @@ impl StorageFactory {
     pub fn table(&self) -> Result<Vec<Destination>, FactoryError> {
         let rows = self.definitions.iter();
         let mut resources: Vec<GroupResource> = rows
-            .map(|row| GroupResource::new(row.group, row.plural))
+            .map(|row| GroupResource::new(&row.group, &row.plural))
             .collect();
         // One with several versions has a row for each.
         resources.dedup();
@@ -143,8 +143,8 @@ impl StorageFactory {
         engines: &Engines,
         transformers: &dyn TransformerSource,
     ) -> Result<Vec<StoragePlan>, FactoryError> {
-        let plan = |definition: &&'static ResourceDefinition| {
-            let resource = GroupResource::new(definition.group, definition.plural);
+        let plan = |definition: &Arc<ResourceDefinition>| {
+            let resource = GroupResource::new(&definition.group, &definition.plural);
             let destination = self.destination(&resource)?;
             let form = StoredForm {
                 media_type: destination.media_type,
@@ -154,11 +154,11 @@ impl StorageFactory {
                 decorator: destination.decorator.clone(),
             };
             let GroupResource { group, resource } = &destination.requested;
-            let codec = Codec::new(definition).stored_as(form);
+            let codec = Codec::new(definition.clone()).stored_as(form);
             let transformer = transformers.transformer_for(group, resource);
             let decoder = StoredDecoder::measured_as(measured_as(definition), codec, transformer);
             Ok(StoragePlan {
-                definition,
+                definition: definition.clone(),
                 engine: engines.engine(&destination.back_end)?,
                 decoder: Arc::new(decoder),
                 destination,

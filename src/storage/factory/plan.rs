@@ -16,7 +16,7 @@ use crate::storage::{ResourceStorage, Storage};
 
 /// See the module's documentation.
 pub struct StoragePlan {
-    pub(super) definition: &'static ResourceDefinition,
+    pub(super) definition: Arc<ResourceDefinition>,
     pub(super) destination: Destination,
     pub(super) engine: Arc<dyn Engine>,
     pub(super) decoder: Arc<StoredDecoder>,
@@ -24,8 +24,8 @@ pub struct StoragePlan {
 
 impl StoragePlan {
     /// The resource.
-    pub fn definition(&self) -> &'static ResourceDefinition {
-        self.definition
+    pub fn definition(&self) -> &Arc<ResourceDefinition> {
+        &self.definition
     }
 
     /// Where and how it is stored.

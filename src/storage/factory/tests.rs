@@ -10,32 +10,19 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use super::options::{ResourceOverride, VersionOverride};
 use super::*;
 use crate::api::object::Object;
-use crate::api::samples::CONFIGMAPS;
 use crate::storage::codec::{MediaType, object_of};
 use crate::storage::memory::MemoryEngine;
 use crate::storage::transformer::{Identity, Transformer};
 
-/// A row of a table of resources.
-fn row(group: &'static str, version: &'static str, plural: &'static str) -> ResourceDefinition {
-    ResourceDefinition {
-        group,
-        version,
-        plural,
-        kind: "Thing",
-        key_prefix: plural,
-        ..CONFIGMAPS.clone()
-    }
-}
-
-fn rows(rows: &[(&'static str, &'static str, &'static str)]) -> Vec<&'static ResourceDefinition> {
-    let leaked = |&(group, version, plural): &(&'static str, &'static str, &'static str)| {
-        &*Box::leak(Box::new(row(group, version, plural)))
+fn rows(rows: &[(&str, &str, &str)]) -> Vec<Arc<ResourceDefinition>> {
+    let row = |&(group, version, plural): &(&str, &str, &str)| {
+        Arc::new(ResourceDefinition::named(group, version, "Thing", plural))
     };
-    rows.iter().map(leaked).collect()
+    rows.iter().map(row).collect()
 }
 
 /// Some resources of each kind that the rules speak of.
-fn table() -> Vec<&'static ResourceDefinition> {
+fn table() -> Vec<Arc<ResourceDefinition>> {
     rows(&[
         ("", "v1", "configmaps"),
         ("", "v1", "events"),
@@ -54,7 +41,7 @@ fn table() -> Vec<&'static ResourceDefinition> {
 }
 
 fn factory(options: StorageOptions) -> StorageFactory {
-    StorageFactory::new(convertible(options), &table()).unwrap()
+    StorageFactory::new(convertible(options), table()).unwrap()
 }
 
 /// As if whatever is of one kind were the same in all versions.
@@ -186,7 +173,7 @@ fn groups_that_share_a_place_share_its_decisions_sf_41_sf_42_pf_23() {
     assert_eq!(old.back_end, "override-1");
     // Where the group that would decide is not served, the next one does.
     let alone = rows(&[("extensions", "v1beta1", "ingresses")]);
-    let alone = StorageFactory::new(StorageOptions::default(), &alone).unwrap();
+    let alone = StorageFactory::new(StorageOptions::default(), alone.clone()).unwrap();
     let ingresses = alone.destination(&GroupResource::new("extensions", "ingresses"));
     assert_eq!(
         ingresses.unwrap().storage_version.to_string(),
@@ -291,7 +278,7 @@ fn nothing_is_stored_nor_read_under_the_name_of_another_version_kv_24() {
         ..StorageOptions::default()
     };
     let refused = |options| {
-        let refused = StorageFactory::new(options, &table).err().unwrap();
+        let refused = StorageFactory::new(options, table.clone()).err().unwrap();
         refused.to_string()
     };
     assert_eq!(
@@ -312,7 +299,7 @@ fn nothing_is_stored_nor_read_under_the_name_of_another_version_kv_24() {
         },
         ..options("v1beta2")
     };
-    let factory = StorageFactory::new(same, &table).unwrap();
+    let factory = StorageFactory::new(same, table).unwrap();
     let deployments = factory.destination(&GroupResource::new("apps", "deployments"));
     assert_eq!(
         deployments.unwrap().storage_version,
@@ -344,7 +331,7 @@ fn a_version_that_nothing_has_is_refused_and_what_there_is_named_sf_43() {
             versions: vec![one.clone()],
             ..StorageOptions::default()
         };
-        let refused = StorageFactory::new(convertible(options), &table());
+        let refused = StorageFactory::new(convertible(options), table());
         let refused = refused.err().unwrap();
         let refused = refused.to_string();
         assert!(
@@ -533,7 +520,7 @@ fn a_resource_without_a_place_is_refused_st_5() {
         }],
         ..StorageOptions::default()
     };
-    let refused = StorageFactory::new(options, &table())
+    let refused = StorageFactory::new(options, table())
         .err()
         .unwrap()
         .to_string();

@@ -77,8 +77,8 @@ pub(super) fn versions_of(decision: &Decision<'_>, resource: &GroupResource) -> 
     cohabitants.sort_by_key(|one| one != resource);
     let rows = cohabitants.iter().flat_map(|one| decision.rows(one));
     let versions = rows.map(|row| GroupVersion {
-        group: row.group.to_owned(),
-        version: row.version.to_owned(),
+        group: row.group.clone(),
+        version: row.version.clone(),
     });
     versions.collect()
 }
@@ -95,9 +95,9 @@ pub(super) fn faults(decision: &Decision<'_>) -> Vec<FactoryError> {
 /// Refuses to store what a row serves under the name of something else.
 fn check_conversion(
     decision: &Decision<'_>,
-    definition: &'static ResourceDefinition,
+    definition: &ResourceDefinition,
 ) -> Result<(), FactoryError> {
-    let resource = GroupResource::new(definition.group, definition.plural);
+    let resource = GroupResource::new(&definition.group, &definition.plural);
     let destination = decision.destination(&resource)?;
     let stored = decision.stored_type(&destination, definition);
     // Of several versions each row has its own name.
@@ -119,7 +119,11 @@ fn check_one(decision: &Decision<'_>, one: &VersionOverride) -> Result<(), Facto
             problem,
         })
     };
-    let mut groups: Vec<&str> = decision.definitions.iter().map(|row| row.group).collect();
+    let mut groups: Vec<&str> = decision
+        .definitions
+        .iter()
+        .map(|row| row.group.as_str())
+        .collect();
     groups.dedup();
     if !groups.contains(&one.group.as_str()) {
         let there_are: Vec<&str> = groups.into_iter().map(named).collect();
@@ -132,7 +136,7 @@ fn check_one(decision: &Decision<'_>, one: &VersionOverride) -> Result<(), Facto
     let rows = decision.definitions.iter();
     let mut resources: Vec<&str> = rows
         .filter(|row| row.group == one.group)
-        .map(|row| row.plural)
+        .map(|row| row.plural.as_str())
         .collect();
     resources.dedup();
     let meant: Vec<GroupResource> = resources

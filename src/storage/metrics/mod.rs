@@ -1,9 +1,11 @@
 //! What storage measures, under Kubernetes' names where it measures the same (storage.md 5.4).
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use metrics::{
-    Counter, Unit, counter, describe_counter, describe_gauge, describe_histogram, histogram,
+    Counter, SharedString, Unit, counter, describe_counter, describe_gauge, describe_histogram,
+    histogram,
 };
 
 #[cfg(test)]
@@ -12,8 +14,8 @@ mod tests;
 /// The metrics of one resource's store.
 #[derive(Clone)]
 pub struct Metrics {
-    group: &'static str,
-    resource: &'static str,
+    group: SharedString,
+    resource: SharedString,
     decode_errors: Counter,
     store_lists: ListCounters,
     cache_lists: ListCounters,
@@ -88,9 +90,16 @@ pub fn describe() {
 
 impl Metrics {
     /// The metrics of a resource, by the group and plural that it is measured as (SF-42).
-    pub fn new(group: &'static str, resource: &'static str) -> Metrics {
-        let labels = [("group", group), ("resource", resource)];
-        let cache_labels = [labels[0], labels[1], ("index", "")];
+    pub fn new(group: &str, resource: &str) -> Metrics {
+        let shared = |text: &str| SharedString::from(Arc::<str>::from(text));
+        let (group, resource) = (shared(group), shared(resource));
+        let labels = [("group", group.clone()), ("resource", resource.clone())];
+        let [of_group, of_resource] = labels.clone();
+        let cache_labels = [
+            of_group,
+            of_resource,
+            ("index", SharedString::const_str("")),
+        ];
         Metrics {
             group,
             resource,
@@ -116,9 +125,9 @@ impl Metrics {
     /// One call to the engine (ME-1..3, ME-70).
     pub(super) fn request(&self, operation: &'static str, started: Instant, succeeded: bool) {
         let labels = [
-            ("operation", operation),
-            ("group", self.group),
-            ("resource", self.resource),
+            ("operation", SharedString::const_str(operation)),
+            ("group", self.group.clone()),
+            ("resource", self.resource.clone()),
         ];
         histogram!("etcd_request_duration_seconds", &labels)
             .record(started.elapsed().as_secs_f64());
@@ -148,8 +157,8 @@ impl Metrics {
         let text = |value: bool| if value { "true" } else { "false" };
         counter!(
             "apiserver_watch_cache_consistent_read_total",
-            "group" => self.group,
-            "resource" => self.resource,
+            "group" => self.group.clone(),
+            "resource" => self.resource.clone(),
             "success" => text(succeeded),
             "fallback" => text(fallback)
         )
@@ -160,8 +169,8 @@ impl Metrics {
     pub(super) fn read_wait(&self, started: Instant) {
         histogram!(
             "apiserver_watch_cache_read_wait_seconds",
-            "group" => self.group,
-            "resource" => self.resource
+            "group" => self.group.clone(),
+            "resource" => self.resource.clone()
         )
         .record(started.elapsed().as_secs_f64());
     }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use metrics_exporter_prometheus::PrometheusBuilder;
 
 use crate::api::object::Object;
-use crate::api::samples::CONFIGMAPS;
+use crate::api::samples::configmaps;
 use crate::api::version::VersionMatch;
 use crate::storage::codec::Codec;
 use crate::storage::keys::Keys;
@@ -29,7 +29,7 @@ struct Store {
 impl Store {
     fn new(transformer: Arc<dyn Transformer>) -> Store {
         let engine = MemoryEngine::new();
-        let codec = Codec::new(&CONFIGMAPS);
+        let codec = Codec::new(configmaps());
         let named = ("requested.io", "things");
         let decoder = Arc::new(StoredDecoder::measured_as(named, codec, transformer));
         let keys = Keys::new("/registry", "configmaps").unwrap();

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
 use super::*;
-use crate::api::samples::CONFIGMAPS;
+use crate::api::samples::configmaps;
 use crate::storage::codec::Codec;
 use crate::storage::keys::Keys;
 use crate::storage::memory::MemoryEngine;
@@ -80,7 +80,7 @@ impl Stage {
 
     fn store(&self) -> Underlying {
         let decoder = StoredDecoder::new(
-            Codec::new(&CONFIGMAPS),
+            Codec::new(configmaps()),
             self.encryption.transformer_for("", "configmaps"),
         );
         let keys = Keys::new("/registry", "configmaps").unwrap();

@@ -22,14 +22,14 @@ pub struct StoredDecoder {
 impl StoredDecoder {
     /// The decoder of a resource, which is measured under its own name.
     pub fn new(codec: Codec, transformer: Arc<dyn Transformer>) -> StoredDecoder {
-        let definition = codec.definition();
-        let measured_as = (definition.group, definition.plural);
+        let definition = codec.definition().clone();
+        let measured_as = (definition.group.as_str(), definition.plural.as_str());
         StoredDecoder::measured_as(measured_as, codec, transformer)
     }
 
     /// The same, measured under this group and plural (SF-42).
     pub fn measured_as(
-        (group, resource): (&'static str, &'static str),
+        (group, resource): (&str, &str),
         codec: Codec,
         transformer: Arc<dyn Transformer>,
     ) -> StoredDecoder {

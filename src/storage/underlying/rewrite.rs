@@ -219,7 +219,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::api::samples::CONFIGMAPS;
+    use crate::api::samples::configmaps;
     use crate::storage::codec::Codec;
     use crate::storage::keys::Keys;
     use crate::storage::memory::MemoryEngine;
@@ -267,7 +267,7 @@ mod tests {
     }
 
     fn store(engine: &Arc<MemoryEngine>) -> Underlying {
-        let decoder = StoredDecoder::new(Codec::new(&CONFIGMAPS), Arc::new(Rotated));
+        let decoder = StoredDecoder::new(Codec::new(configmaps()), Arc::new(Rotated));
         let keys = Keys::new("/registry", "configmaps").unwrap();
         let lessor = LessorHandle::new(engine.clone(), LeaseReuse::default());
         Underlying::new(engine.clone(), keys, Arc::new(decoder), lessor, None)

@@ -17,7 +17,7 @@ use serde_json::json;
 use taffrail::api::object::Object;
 use taffrail::api::selector::Selection;
 use taffrail::api::status::Status;
-use taffrail::registry::DEFINITIONS;
+use taffrail::registry::definitions::built_in;
 use taffrail::storage::codec::object_of;
 use taffrail::storage::etcd::{EtcdEngine, EtcdOptions};
 use taffrail::storage::factory::{Engines, StorageFactory, StorageOptions};
@@ -119,7 +119,7 @@ impl Store {
         let etcd = EtcdEngine::open(EtcdOptions::new(urls)).unwrap();
         let engine: Arc<dyn Engine> = Planted::in_front_of(etcd, bug);
         let engines = Engines::of(engine.clone());
-        let factory = StorageFactory::new(StorageOptions::default(), DEFINITIONS).unwrap();
+        let factory = StorageFactory::new(StorageOptions::default(), built_in()).unwrap();
         let plans = factory.plans(&engines, &Identity).unwrap();
         let plan = plans
             .iter()

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use crate::api::options::{ListOptions, VersionMatchText};
 use crate::api::selector::Selection;
-use crate::registry::definitions::core::CONFIGMAPS;
+use crate::registry::definitions::core::configmaps;
 use crate::registry::tests::fixture::{Fixture, refusal};
 
 async fn listed(
@@ -11,7 +11,7 @@ async fn listed(
     fields: &str,
     options: &ListOptions,
 ) -> Vec<String> {
-    let selection = Selection::parse("", fields, &CONFIGMAPS).expect("a selector");
+    let selection = Selection::parse("", fields, &configmaps()).expect("a selector");
     let list = fixture
         .store("configmaps")
         .list(namespace, options, Arc::new(selection))

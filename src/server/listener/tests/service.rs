@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use parking_lot::Mutex;
 
-use crate::api::samples::CONFIGMAPS;
+use crate::api::samples::configmaps;
 use crate::server::auth::Access;
 use crate::server::body::{BodyError, ConnectionFacts, HttpService, RequestBody, ResponseBody};
 use crate::server::metrics::{MeteredWatch, WatchMeters};
@@ -144,7 +144,7 @@ impl TestService {
         ResponseBody::Watch(MeteredWatch::new(
             stream,
             &meters,
-            &CONFIGMAPS,
+            configmaps().into(),
             false,
             Access::default(),
         ))

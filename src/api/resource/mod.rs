@@ -1,4 +1,16 @@
-//! Resources as data: what the daemon knows of a kind is a row, not code (DESIGN.md section 1).
+//! Resources as data: what the daemon knows of a kind is a value, made at run time, and not code.
+//!
+//! Built-in and custom resources are the same type. Nothing here does I/O or knows a store.
+
+mod columns;
+mod path;
+mod strategy;
+mod verb;
+
+pub use columns::{Cell, Column};
+pub use path::FieldPath;
+pub use strategy::{CreateStrategy, DeleteStrategy, UpdateStrategy};
+pub use verb::Verb;
 
 /// Whether objects of a resource live in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,13 +33,12 @@ pub enum NameRule {
 }
 
 /// When `metadata.generation` is counted up (API-197).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GenerationRule {
     /// Never; a value in a body is kept as sent on create.
     None,
-    /// 1 on create, counted up when one of these top-level members (or `metadata.annotations`,
-    /// written `metadata.annotations`) changes.
-    OnChangeOf(&'static [&'static str]),
+    /// 1 on create, counted up when something at one of these paths changes.
+    OnChangeOf(Vec<FieldPath>),
 }
 
 /// Which of the common metadata rules a kind's own validation repeats on update. It shows in the
@@ -55,108 +66,74 @@ pub enum DefaultPropagation {
     Unsupported,
 }
 
-/// A column of a Table (API-68).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Column {
-    /// Heading.
-    pub name: &'static str,
-    /// `string`, `integer`, `boolean`, …
-    pub kind: &'static str,
-    /// `name` for the first column of most, `""` otherwise.
-    pub format: &'static str,
-    /// 0 is always shown, 1 with `-o wide`.
-    pub priority: u8,
-    /// What it shows.
-    pub description: &'static str,
-    /// How a cell is computed.
-    pub cell: Cell,
-}
-
-/// How a cell of a Table is computed from an object (API-76, API-77, API-218).
-#[derive(Clone, Copy)]
-pub enum Cell {
-    /// `metadata.name`.
-    Name,
-    /// Time since creation in short human form.
-    Age,
-    /// Creation time as RFC 3339 text.
-    CreatedAt,
-    /// The text at a path, or this text when it is absent.
-    Text(&'static [&'static str], &'static str),
-    /// Number of members of the maps or lists at these paths, added up.
-    Count(&'static [&'static [&'static str]]),
-    /// Anything else.
-    Computed(fn(&crate::api::object::Object, jiff::Timestamp) -> serde_json::Value),
-}
-
-impl PartialEq for Cell {
-    fn eq(&self, other: &Cell) -> bool {
-        format!("{self:?}") == format!("{other:?}")
-    }
-}
-
-impl Eq for Cell {}
-
-impl std::fmt::Debug for Cell {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Cell::Name => f.write_str("Name"),
-            Cell::Age => f.write_str("Age"),
-            Cell::CreatedAt => f.write_str("CreatedAt"),
-            Cell::Text(path, absent) => write!(f, "Text({path:?}, {absent:?})"),
-            Cell::Count(paths) => write!(f, "Count({paths:?})"),
-            Cell::Computed(_) => f.write_str("Computed"),
-        }
-    }
-}
-
-/// A subresource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A subresource: a path below an object that reads it and changes a part of it.
+#[derive(Clone)]
 pub struct Subresource {
     /// Its name in the path: `status`.
-    pub name: &'static str,
+    pub name: String,
     /// Verbs, sorted.
-    pub verbs: &'static [&'static str],
+    pub verbs: Vec<Verb>,
+    /// How an object is updated through it.
+    pub update: UpdateStrategy,
 }
 
 /// A field that field selectors may name beside `metadata.name` and `metadata.namespace`
 /// (http.md 6.3), with the paths to its value; the first one that leads to more than an empty text
 /// counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectableField {
     /// The label in the selector: `spec.nodeName`.
-    pub label: &'static str,
+    pub label: String,
     /// Paths into the object.
-    pub paths: &'static [&'static [&'static str]],
+    pub paths: Vec<FieldPath>,
     /// Its value when no path leads anywhere: `false` for booleans, which are never absent.
-    pub absent: &'static str,
+    pub absent: String,
+}
+
+impl SelectableField {
+    /// A field with text at one of these paths, written with dots.
+    pub fn text(label: &str, paths: &[&str]) -> SelectableField {
+        SelectableField {
+            label: label.to_owned(),
+            paths: FieldPath::list(paths),
+            absent: String::new(),
+        }
+    }
+
+    /// A boolean field at the path of its label: when absent it is false.
+    pub fn flag(label: &str) -> SelectableField {
+        SelectableField {
+            absent: "false".to_owned(),
+            ..SelectableField::text(label, &[label])
+        }
+    }
 }
 
 /// Everything the daemon knows of a resource.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct ResourceDefinition {
     /// API group; empty for the core group.
-    pub group: &'static str,
+    pub group: String,
     /// Served version; there is one so far, which is also the stored one.
-    pub version: &'static str,
+    pub version: String,
     /// `ConfigMap`.
-    pub kind: &'static str,
+    pub kind: String,
     /// `configmaps`.
-    pub plural: &'static str,
+    pub plural: String,
     /// `configmap`.
-    pub singular: &'static str,
+    pub singular: String,
     /// `cm`.
-    pub short_names: &'static [&'static str],
+    pub short_names: Vec<String>,
     /// `all`.
-    pub categories: &'static [&'static str],
+    pub categories: Vec<String>,
     /// Scope.
     pub scope: ResourceScope,
     /// Verbs, sorted.
-    pub verbs: &'static [&'static str],
+    pub verbs: Vec<Verb>,
     /// Subresources, sorted by name.
-    pub subresources: &'static [Subresource],
+    pub subresources: Vec<Subresource>,
     /// Place below the store's prefix, `services/specs` for services (KV-1, KV-2).
-    pub key_prefix: &'static str,
+    pub key_prefix: String,
     /// What names may be.
     pub name_rule: NameRule,
     /// Generation.
@@ -175,19 +152,25 @@ pub struct ResourceDefinition {
     pub propagation: DefaultPropagation,
     /// How long its objects live.
     pub lifetime: Lifetime,
+    /// How an object is created.
+    pub create: CreateStrategy,
+    /// How an object is updated at its own endpoint.
+    pub update: UpdateStrategy,
+    /// How an object is deleted.
+    pub delete: DeleteStrategy,
     /// Fields for field selectors.
-    pub selectable_fields: &'static [SelectableField],
+    pub selectable_fields: Vec<SelectableField>,
     /// Whether `metadata.namespace` is a field selector of its own (API-215).
     pub selects_namespace: bool,
     /// Columns of its Tables.
-    pub columns: &'static [Column],
+    pub columns: Vec<Column>,
     /// What an object of the kind shows beside kind, apiVersion and metadata when nothing of it is
     /// set, each member with a comma before it: bookmarks are such objects (WA-41).
-    pub empty_members: &'static str,
+    pub empty_members: String,
     /// Members besides kind, apiVersion and metadata with the JSON type each must have, for the
     /// few types that are checked before schemas exist: `data` of ConfigMaps and so on. A dotted
     /// path names a member deeper down, `spec.renewTime`; what lies above it is listed first.
-    pub member_types: &'static [(&'static str, MemberType)],
+    pub member_types: Vec<(String, MemberType)>,
 }
 
 /// How long an object lives when nobody deletes it.
@@ -224,11 +207,61 @@ pub enum MemberType {
     MicroTime,
 }
 
+impl MemberType {
+    /// Members with their types, as a definition holds them.
+    pub fn rows(rows: &[(&str, MemberType)]) -> Vec<(String, MemberType)> {
+        let rows = rows.iter();
+        rows.map(|(name, kind)| ((*name).to_owned(), *kind))
+            .collect()
+    }
+}
+
+impl std::fmt::Debug for ResourceDefinition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} in {}", self.qualified(), self.version)
+    }
+}
+
 impl ResourceDefinition {
+    /// A resource that has only names and what most kinds have in common: every verb, in
+    /// namespaces, stored below its plural.
+    pub fn named(group: &str, version: &str, kind: &str, plural: &str) -> ResourceDefinition {
+        ResourceDefinition {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+            singular: kind.to_lowercase(),
+            short_names: Vec::new(),
+            categories: Vec::new(),
+            scope: ResourceScope::Namespaced,
+            verbs: Verb::ALL.to_vec(),
+            subresources: Vec::new(),
+            key_prefix: plural.to_owned(),
+            name_rule: NameRule::DnsSubdomain,
+            generation: GenerationRule::None,
+            create_on_update: false,
+            unconditional_update: true,
+            returns_deleted: false,
+            strict_finalizers: true,
+            update_checks: UpdateChecks::ChangesThenObject,
+            propagation: DefaultPropagation::Background,
+            lifetime: Lifetime::Unlimited,
+            create: CreateStrategy::default(),
+            update: UpdateStrategy::default(),
+            delete: DeleteStrategy::default(),
+            selectable_fields: Vec::new(),
+            selects_namespace: true,
+            columns: vec![Column::name(), Column::age()],
+            empty_members: String::new(),
+            member_types: Vec::new(),
+        }
+    }
+
     /// `v1` or `apps/v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
-            self.version.to_owned()
+            self.version.clone()
         } else {
             format!("{}/{}", self.group, self.version)
         }
@@ -237,7 +270,7 @@ impl ResourceDefinition {
     /// `configmaps` or `deployments.apps`, as messages and metrics name it.
     pub fn qualified(&self) -> String {
         if self.group.is_empty() {
-            self.plural.to_owned()
+            self.plural.clone()
         } else {
             format!("{}.{}", self.plural, self.group)
         }
@@ -246,5 +279,15 @@ impl ResourceDefinition {
     /// Whether its objects live in namespaces.
     pub fn is_namespaced(&self) -> bool {
         self.scope == ResourceScope::Namespaced
+    }
+
+    /// Whether this is the resource of that name in a group.
+    pub fn is(&self, group: &str, plural: &str) -> bool {
+        self.group == group && self.plural == plural
+    }
+
+    /// A subresource by its name in the path.
+    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|known| known.name == name)
     }
 }

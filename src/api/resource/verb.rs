@@ -1,0 +1,58 @@
+//! The verbs of the API.
+
+use std::fmt;
+
+/// What a request does with objects; in the order of their names, as discovery lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verb {
+    /// POST on a collection.
+    Create,
+    /// DELETE of an object.
+    Delete,
+    /// DELETE of a collection.
+    DeleteCollection,
+    /// GET of an object.
+    Get,
+    /// GET of a collection.
+    List,
+    /// PATCH.
+    Patch,
+    /// PUT.
+    Update,
+    /// GET of a collection with `watch=true`, and the old watch paths.
+    Watch,
+}
+
+impl Verb {
+    /// What every stored resource can do.
+    pub const ALL: [Verb; 8] = [
+        Verb::Create,
+        Verb::Delete,
+        Verb::DeleteCollection,
+        Verb::Get,
+        Verb::List,
+        Verb::Patch,
+        Verb::Update,
+        Verb::Watch,
+    ];
+
+    /// Its name in discovery and in rules about who may do what.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verb::Create => "create",
+            Verb::Delete => "delete",
+            Verb::DeleteCollection => "deletecollection",
+            Verb::Get => "get",
+            Verb::List => "list",
+            Verb::Patch => "patch",
+            Verb::Update => "update",
+            Verb::Watch => "watch",
+        }
+    }
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,7 +1,0 @@
-//! Deployments: their labels can't be changed through `/status` (6.2).
-
-use crate::registry::strategy::Ownership;
-
-pub(super) fn adapt(ownership: &mut Ownership) {
-    ownership.kept_by_status = &[&["spec"], &["metadata", "labels"]];
-}

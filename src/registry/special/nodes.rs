@@ -1,7 +1,0 @@
-//! Nodes: a kubelet registers with its status, so creating keeps it (6.2).
-
-use crate::registry::strategy::Ownership;
-
-pub(super) fn adapt(ownership: &mut Ownership) {
-    ownership.dropped_on_create = &[];
-}

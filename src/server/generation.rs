@@ -1,0 +1,61 @@
+//! What the server derives from one generation of the catalog: its paths' documents.
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use super::discovery::Discovery;
+use super::openapi::OpenApi;
+use crate::registry::{Catalog, Registry};
+
+/// One generation, as requests see it from their route to their answer.
+pub struct Generation {
+    /// The stores.
+    pub catalog: Arc<Catalog>,
+    /// Discovery's documents.
+    pub discovery: Discovery,
+    /// OpenAPI's documents.
+    pub openapi: OpenApi,
+}
+
+impl Generation {
+    fn of(catalog: Arc<Catalog>, address: &str) -> Generation {
+        Generation {
+            discovery: Discovery::new(catalog.groups(), address),
+            openapi: OpenApi::new(catalog.definitions().cloned().collect()),
+            catalog,
+        }
+    }
+}
+
+/// The generation that a request is answered from.
+pub struct Generations {
+    registry: Registry,
+    /// Where clients reach the server, as `host:port` (API-22).
+    address: String,
+    derived: RwLock<Arc<Generation>>,
+}
+
+impl Generations {
+    /// The generations of a registry.
+    pub fn new(registry: Registry, address: String) -> Generations {
+        let first = Generation::of(registry.current(), &address);
+        Generations {
+            registry,
+            address,
+            derived: RwLock::new(Arc::new(first)),
+        }
+    }
+
+    /// The current one; the first request after a change derives it.
+    pub fn current(&self) -> Arc<Generation> {
+        let catalog = self.registry.current();
+        let derived = Arc::clone(&self.derived.read());
+        if Arc::ptr_eq(&derived.catalog, &catalog) {
+            return derived;
+        }
+        let derived = Arc::new(Generation::of(catalog, &self.address));
+        *self.derived.write() = Arc::clone(&derived);
+        derived
+    }
+}
