@@ -1,4 +1,4 @@
-//! What names, keys and values may look like, with the messages of Kubernetes (5.2, 5.3).
+//! What names, keys and values may look like, with the messages of Kubernetes (http.md 5.2, 5.3).
 //!
 //! Each rule answers the list of what is wrong with a text, empty when nothing is.
 

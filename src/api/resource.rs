@@ -1,4 +1,4 @@
-//! Resources as data: what the daemon knows of a kind is a row, not code (DESIGN.md section 1).
+//! Resources as data: what the daemon knows of a kind is a row, not code (docs/design.md 1).
 
 /// Whether objects of a resource live in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -161,9 +161,9 @@ pub struct ResourceDefinition {
     pub name_rule: NameRule,
     /// Generation.
     pub generation: GenerationRule,
-    /// PUT creates what is absent (6.2, CoU).
+    /// PUT creates what is absent (http.md 6.2, CoU).
     pub create_on_update: bool,
-    /// PUT without a version overwrites (6.2, UU).
+    /// PUT without a version overwrites (http.md 6.2, UU).
     pub unconditional_update: bool,
     /// DELETE answers the object and not a Status (API-109).
     pub returns_deleted: bool,

@@ -23,7 +23,7 @@ fn decoded(body: &str, definition: &ResourceDefinition) -> Value {
     Value::Object(decoded.unwrap().object.0)
 }
 
-/// 3.2 step 6.
+/// http.md 3.2 step 6.
 #[test]
 fn kind_and_version_are_filled_in() {
     let wanted = json!({"kind": "Deployment", "apiVersion": "apps/v1", "spec": {"x": 1}});

@@ -226,7 +226,7 @@ fn repeated_owners_are_dropped_with_a_warning() {
     assert_eq!(bare, Object::default());
 }
 
-/// 5.1: what an update may not change, as often as the kind's rules look at it.
+/// http.md 5.1: what an update may not change, as often as the kind's rules look at it.
 #[test]
 fn system_fields_are_immutable() {
     let old = with(r#"{"uid":"u","creationTimestamp":"2020-01-01T00:00:00Z","generation":3}"#);

@@ -39,7 +39,7 @@ fn parameters_are_decoded_and_the_first_counts() {
     assert_eq!(yes, ["t", "o", "e", "x"]);
 }
 
-/// 3.1: the parameters of list and watch.
+/// http.md 3.1: the parameters of list and watch.
 #[test]
 fn list_options_are_read() {
     let options = ListOptions::parse(&query(
@@ -288,7 +288,7 @@ fn deletion(text: &str, body: &str) -> Result<DeleteOptions, Box<Status>> {
     DeleteOptions::parse(&query(text), body.as_bytes(), BodyFormat::Json)
 }
 
-/// 3.1, API-83: a body wins over the query entirely.
+/// http.md 3.1, API-83: a body wins over the query entirely.
 #[test]
 fn delete_options_come_from_the_body_or_the_query() {
     let from_query = deletion(

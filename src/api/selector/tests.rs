@@ -203,7 +203,7 @@ fn field_selectors_compare_metadata() {
     assert!(fields("metadata.name=a\\,\\=\\\\").selects(&odd));
 }
 
-/// 6.3: a kind's own fields, in the order of its definition.
+/// http.md 6.3: a kind's own fields, in the order of its definition.
 #[test]
 fn own_fields_are_compared_by_their_place() {
     let pod = attributes("p", &[], &["node-1", "Running"]);
@@ -301,7 +301,7 @@ fn a_name_in_the_path_must_agree_with_the_selector() {
     assert!(!labelled.selects(&attributes("b", &[("app", "")], &[])));
 }
 
-/// Watchers with equal selectors share one group (DESIGN.md section 4), so identities must be
+/// Watchers with equal selectors share one group (docs/design.md 4), so identities must be
 /// equal for equal selectors and differ for others.
 #[test]
 fn identities_are_equal_for_equal_selectors_alone() {

@@ -1,4 +1,4 @@
-//! Deployments: their labels can't be changed through `/status` (6.2).
+//! Deployments: their labels can't be changed through `/status` (http.md 6.2).
 
 use crate::registry::strategy::Ownership;
 

@@ -1,4 +1,4 @@
-//! Namespaces: filled in on creation, terminating before they are gone (API-224, 6.2).
+//! Namespaces: filled in on creation, terminating before they are gone (API-224, http.md 6.2).
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Nodes: a kubelet registers with its status, so creating keeps it (6.2).
+//! Nodes: a kubelet registers with its status, so creating keeps it (http.md 6.2).
 
 use crate::registry::strategy::Ownership;
 

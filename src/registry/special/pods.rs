@@ -1,4 +1,4 @@
-//! Pods: who may write what, and how long a deleted one has to end (6.2, API-112).
+//! Pods: who may write what, and how long a deleted one has to end (http.md 6.2, API-112).
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub(super) fn adapt(ownership: &mut Ownership, hooks: &mut Hooks) {
     hooks.grace = Some(grace);
 }
 
-/// A pod begins as pending, whatever its creator says of its status (6.2).
+/// A pod begins as pending, whatever its creator says of its status (http.md 6.2).
 fn fill_create(object: &mut Object) {
     put(object, &["status"], json!({"phase": "Pending"}));
 }

@@ -1,6 +1,6 @@
 //! What happens to an object of a kind before it is stored: who owns which part of it, what the
-//! server fills in, how its generation is counted (API-94, API-103, 6.2). Rules are data; what
-//! no rule can say is a hook, kept in `special`.
+//! server fills in, how its generation is counted (API-94, API-103, http.md 6.2). Rules are data;
+//! what no rule can say is a hook, kept in `special`.
 
 use std::time::Duration;
 
@@ -48,7 +48,8 @@ impl Endpoint {
     }
 }
 
-/// Which part of an object each endpoint may write; the rest comes from the stored object (6.2).
+/// Which part of an object each endpoint may write; the rest comes from the stored object
+/// (http.md 6.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ownership {
     /// What a create drops.
@@ -228,7 +229,7 @@ fn default_ownership(definition: &ResourceDefinition) -> Ownership {
     Ownership::default()
 }
 
-/// The members of `metadata` that no update changes (5.1).
+/// The members of `metadata` that no update changes (http.md 5.1).
 fn keep_system_fields(object: &mut Object, stored: &Object) {
     if object.uid().is_empty() {
         object.set_meta("uid", stored.uid());
