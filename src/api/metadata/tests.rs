@@ -254,7 +254,7 @@ fn system_fields_are_immutable() {
     );
 }
 
-/// API-148: the causes of the reference for one bad label, by kind.
+/// API-148: the causes that kube-apiserver gives for one bad label, by kind.
 #[test]
 fn an_update_finds_a_fault_as_often_as_kubernetes_looks() {
     let old = with("{}");

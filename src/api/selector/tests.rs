@@ -34,7 +34,7 @@ fn refusal(labels: &str, fields: &str, definition: &'static ResourceDefinition) 
     status.message
 }
 
-/// API-87: the operators, on the objects of the reference's scenario.
+/// API-87: the operators, on the objects of a recorded scenario.
 #[test]
 fn label_operators_select_as_kubernetes_does() {
     let objects = [
@@ -85,7 +85,7 @@ fn label_operators_select_as_kubernetes_does() {
     }
 }
 
-/// API-86, with the messages of the reference.
+/// API-86, with the messages of kube-apiserver.
 #[test]
 fn bad_label_selectors_say_what_was_expected() {
     let cases = [
@@ -216,7 +216,7 @@ fn own_fields_are_compared_by_their_place() {
     assert!(absent.selects(&bare));
 }
 
-/// API-86, API-215, with the messages of the reference.
+/// API-86, API-215, with the messages of kube-apiserver.
 #[test]
 fn fields_that_a_kind_has_not_are_refused() {
     let unknown = "\"data.k\" is not a known field selector: only \"metadata.name\", \
@@ -229,7 +229,7 @@ fn fields_that_a_kind_has_not_are_refused() {
     assert_eq!(refusal("", "metadata.namespace=x", &NAMESPACES), namespace);
 }
 
-/// API-86, with the messages of the reference.
+/// API-86, with the messages of kube-apiserver.
 #[test]
 fn bad_field_selectors_say_what_is_wrong() {
     let cases = [
