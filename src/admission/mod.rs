@@ -1,4 +1,4 @@
-//! What may change or refuse a write (http.md section 8), called inside the write path with the
+//! What may change or refuse a write (http.md 8), called inside the write path with the
 //! object as it is about to be stored.
 //!
 //! Plugins run in order, first all that may change the object, and after validation all that may
@@ -53,7 +53,8 @@ pub struct Attributes<'w> {
 }
 
 impl Attributes<'_> {
-    /// What a refusal calls the object (3.10): its name, else what its name is generated from.
+    /// What a refusal calls the object (http.md 3.10): its name, else what its name is generated
+    /// from.
     pub fn shown_name(&self) -> &str {
         let base = || {
             self.object

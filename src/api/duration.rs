@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(age(Some(Timestamp::UNIX_EPOCH), later), "60s");
     }
 
-    /// API-15, with the errors of the reference.
+    /// API-15, with the errors of kube-apiserver.
     #[test]
     fn go_durations_are_read() {
         let seconds = |text: &str| parse_go_duration(text).map(|d| d.as_secs_f64());

@@ -1,4 +1,4 @@
-//! What names, keys and values may look like, with the messages of Kubernetes (5.2, 5.3).
+//! What names, keys and values may look like, with the messages of Kubernetes (http.md 5.2, 5.3).
 //!
 //! Each rule answers the list of what is wrong with a text, empty when nothing is.
 
@@ -221,7 +221,7 @@ mod tests {
         );
     }
 
-    /// API-204: the messages of the reference, for keys with and without a prefix.
+    /// API-204: the messages of kube-apiserver, for keys with and without a prefix.
     #[test]
     fn qualified_names_say_which_part_is_wrong() {
         for good in ["a", "A_.-z", "ex.com/B", &format!("{}/a", "a".repeat(253))] {

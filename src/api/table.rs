@@ -1,4 +1,4 @@
-//! Tables and PartialObjectMetadata (2.4): what `kubectl get` prints.
+//! Tables and PartialObjectMetadata (http.md 2.4): what `kubectl get` prints.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(columns[0], name);
     }
 
-    /// API-76, API-77, 6.4.
+    /// API-76, API-77, http.md 6.4.
     #[test]
     fn cells_show_counts_and_ages() {
         let now: Timestamp = "2024-01-01T00:05:02Z".parse().unwrap();

@@ -116,33 +116,33 @@ settings! {
     /// [default: none]
     tls_private_key_file: FilePath ["FILE"] = FilePath::unset();
 
-    /// File of users and their tokens, a line each: token,user,uid,"group1,group2". Daemons that
-    /// share it know the same users; members of system:masters may do everything. Read again on
-    /// SIGHUP, as the admin's token in data-dir is: watches of users who lost their token or rights
-    /// end then. Replace the file by rename; SIGHUP refuses one without users where there were
-    /// some. Refused when it belongs to others than the daemon's user and root, when others than
-    /// its owner can write it, or when its quotes don't match.
+    /// File of users and their tokens, a line each: token,user,uid,"group1,group2". Members of
+    /// system:masters may do everything. Daemons that share the file know the same users. SIGHUP
+    /// reads it again, and the admin's token in data-dir too: watches of users who lost their
+    /// token or their rights end then. Replace the file by rename. SIGHUP refuses a file without
+    /// users if there were some. A file is refused if it belongs to others than the daemon's user
+    /// and root, if others than its owner can write it, or if its quotes don't match.
     /// [default: none]
     token_auth_file: FilePath ["FILE"] = FilePath::unset();
 
     /// Further host names and addresses of the certificate made on the first start, separated by
-    /// commas. The certificate is made anew when they change, its CA is kept.
+    /// commas. The certificate is made anew when they change; its CA is kept.
     /// [default: none]
     tls_san: Names ["NAMES"] = Names::default();
 
     /// Address and port of plain HTTP that serves /metrics and nothing else; 0 or an empty value
-    /// switches it off. The secure port serves /metrics too, to the admin.
+    /// switches it off. The secure port serves /metrics to the admin, too.
     /// [default: 127.0.0.1:9464]
     metrics_bind_address: MetricsAddress ["ADDRESS:PORT"] =
         MetricsAddress(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 9464))));
 
     /// Where objects are kept: embedded (in data-dir), etcd3 (at etcd-servers) or memory (nothing
-    /// survives the process). Unset it is etcd3 with etcd-servers, else embedded.
+    /// survives the process). Unset, it is etcd3 if etcd-servers is set, else embedded.
     /// [default: none]
     storage_backend: StorageBackend ["BACKEND"] = StorageBackend::Unset;
 
-    /// Refuse to start where data-dir holds no store, as its volume is not mounted or its files are
-    /// gone, instead of making an empty one there. Without effect where etcd keeps all objects.
+    /// Refuse to start if data-dir holds no store, instead of making an empty one. Protects
+    /// against a volume that is not mounted. Without effect if etcd keeps all objects.
     /// [default: false]
     require_existing_data: Switch ["BOOL"]
         {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
@@ -163,8 +163,8 @@ settings! {
     /// [default: none]
     etcd_keyfile: FilePath ["FILE"] = FilePath::unset();
 
-    /// Time between two compactions of etcd's history, which all daemons and kube-apiservers on the
-    /// cluster agree on; 0 leaves them to the others. The embedded store has retention-age.
+    /// Time between two compactions of etcd's history. All daemons and kube-apiservers on the
+    /// cluster agree on them; 0 leaves them to the others. The embedded store has retention-age.
     /// [default: 5m]
     etcd_compaction_interval: Period ["DURATION"] = Period(Duration::from_secs(300));
 
@@ -188,32 +188,32 @@ settings! {
     /// [default: /registry]
     etcd_prefix: String ["PREFIX"] = "/registry".to_owned();
 
-    /// Resources that other servers keep, as group/resource#url;url, separated by commas; nothing
-    /// stands before the slash for the core group, and * after it for all of a group.
+    /// Resources that other servers keep, as group/resource#url;url, separated by commas. The core
+    /// group is nothing before the slash; * after the slash is all of a group.
     /// [default: none]
     etcd_servers_overrides: ServersOverrides ["OVERRIDES"] = ServersOverrides::default();
 
-    /// The form that objects are stored in: application/json or application/yaml. Both are read
+    /// Form that objects are stored in: application/json or application/yaml. Both are read,
     /// whichever is set.
     /// [default: application/json]
     storage_media_type: StorageMediaType ["MEDIA TYPE"] = StorageMediaType::Json;
 
-    /// Versions that objects are stored in where it is not to be the first one served, as
-    /// group=version, group/resource=version or, where two groups keep a resource in one place,
-    /// group=othergroup/version, separated by commas; core is the core group.
+    /// Versions that objects are stored in, if not the first one served: group=version or
+    /// group/resource=version, separated by commas; core is the core group. If two groups keep a
+    /// resource in one place: group=othergroup/version.
     /// [default: none]
     storage_versions["storage.versions"]: StorageVersions ["VERSIONS"] =
         StorageVersions::default();
 
     /// Whether resources have caches that serve lists and watches. Without them everything is read
-    /// from the store, which costs more; watches get no bookmark but the one that ends their
+    /// from the store, which costs more. Watches then get no bookmark but the one that ends their
     /// initial events, and lists at resourceVersion=0 heed their limit.
     /// [default: true]
     watch_cache: Switch ["BOOL"]
         {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
 
     /// Resources that have no watch cache, as resource#0 or resource.group#0, separated by commas.
-    /// Other numbers are accepted and mean that it has one: caches have no fixed size.
+    /// Any other number means that it has one: caches have no fixed size.
     /// [default: none]
     watch_cache_sizes: WatchCacheSizes ["SIZES"] = WatchCacheSizes::default();
 
@@ -221,24 +221,24 @@ settings! {
     /// [default: none]
     default_watch_cache_size: UnusedSize ["COUNT"] = UnusedSize(None);
 
-    /// File that says which resources are encrypted in the store, by which ciphers and keys, in the
-    /// form of Kubernetes' EncryptionConfiguration. Keep it readable by its owner alone.
+    /// File that says which resources are encrypted in the store, by which ciphers and keys, in
+    /// the form of Kubernetes' EncryptionConfiguration. Only its owner should be able to read it.
     /// [default: none]
     encryption_provider_config: FilePath ["FILE"] = FilePath::unset();
 
-    /// Whether encryption-provider-config is looked at every minute and taken over when it has
-    /// changed. SIGHUP has it looked at in any case.
+    /// Whether encryption-provider-config is read again every minute and used if it has changed.
+    /// SIGHUP reads it again in any case.
     /// [default: false]
     encryption_provider_config_automatic_reload: Switch ["BOOL"]
         {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
 
-    /// How long a start waits for all caches before the daemon says it is ready without those
-    /// that can't be filled; what they keep answers with 429 until they are.
+    /// How long a start waits for all caches. After that the daemon is ready without those that
+    /// can't be filled: their resources answer 429 until they are.
     /// [default: 1m]
     storage_initialization_timeout: Period ["DURATION"] = Period(Duration::from_secs(60));
 
-    /// How long past revisions are kept, so that watches and lists can go back to them. What
-    /// retention-bytes drops earlier is gone earlier.
+    /// How long past revisions are kept, so that watches and lists can go back to them.
+    /// retention-bytes may drop them earlier.
     /// [default: 1h]
     retention_age: Period ["DURATION"] = Period(Duration::from_secs(3600));
 
@@ -247,28 +247,27 @@ settings! {
     retention_bytes: ByteSize ["SIZE"] = ByteSize(1 << 30);
 
     /// How long events (the resource) are kept after they were created or last changed, in whole
-    /// seconds; 0 is until somebody deletes them.
+    /// seconds; 0 keeps them until somebody deletes them.
     /// [default: 1h]
     event_ttl: WholeSeconds ["DURATION"] = WholeSeconds(Duration::from_secs(3600));
 
-    /// Objects that expire share leases: each lives so many seconds longer than it is to at most,
-    /// and never more than a twentieth longer.
+    /// Objects that expire share leases. So an object may live longer than its time, by at most
+    /// this many seconds and at most a twentieth.
     /// [default: 60]
     lease_reuse_duration_seconds: u64 ["SECONDS"] = 60;
 
-    /// Creates and updates are refused, and may be tried again, while the file system of data-dir
-    /// has less free than this. Deletes and compaction still work then and make room.
+    /// Creates and updates are refused while the file system of data-dir has less free than this;
+    /// they may be tried again. Deletes and compaction still work and make room.
     /// [default: 64MiB]
     disk_reserve_bytes: ByteSize ["SIZE"] = ByteSize(64 << 20);
 
-    /// Bytes of the embedded store that are read again and verified in a second, to find damage
-    /// while the daemon serves: /readyz/storage-integrity names it. The file is read twice in a
-    /// pass; 0 never verifies.
+    /// Bytes of the embedded store that are read and verified in a second while the daemon serves.
+    /// /readyz/storage-integrity names damage. A pass reads the file twice; 0 never verifies.
     /// [default: 1MiB]
     verify_bytes_per_second: ByteSize ["SIZE"] = ByteSize(1 << 20);
 
-    /// Bytes of recent events that each resource keeps in memory for its watchers. Who lags
-    /// further behind is served from disk.
+    /// Bytes of recent events that each resource keeps in memory for its watchers. Who is further
+    /// behind is served from disk.
     /// [default: 8MiB]
     watch_ring_bytes: ByteSize ["SIZE"] = ByteSize(8 << 20);
 
@@ -276,16 +275,17 @@ settings! {
     /// [default: 64MiB]
     watch_ring_total_bytes: ByteSize ["SIZE"] = ByteSize(64 << 20);
 
-    /// Connections served at a time. Never more than the limit of open files leaves room for; auto
-    /// is as many as that, up to 32768. Newcomers take the place of unauthenticated connections; a
-    /// sixteenth, at most 64, is kept for them, so that probes are answered in any case.
+    /// Connections served at a time. auto is as many as the limit of open files leaves room for,
+    /// up to 32768; no number goes beyond that limit. A newcomer takes the place of an
+    /// unauthenticated connection. A sixteenth, at most 64, is kept for newcomers, so that probes
+    /// are always answered.
     /// [default: auto]
     max_connections: ConnectionLimit ["COUNT"] = ConnectionLimit::Automatic;
 
-    /// Connections at a time that have begun with TLS and by which no request with good
-    /// credentials came yet, three quarters of them from one address; others wait. Never more than
-    /// half of max-connections: beyond that those that sent nothing are closed first, then the
-    /// oldest. Fleets that open all their connections before they ask need as many.
+    /// Connections at a time that have begun with TLS and have not sent a request with good
+    /// credentials yet; three quarters of them from one address. Others wait. Never more than half
+    /// of max-connections: beyond that, those that sent nothing are closed first, then the oldest.
+    /// Fleets that open all their connections before they ask need as many.
     /// [default: 8192]
     max_unauthenticated_connections: usize ["COUNT"] = 8192;
 
@@ -302,18 +302,17 @@ settings! {
     /// [default: 10s]
     header_timeout: Period ["DURATION"] = Period(Duration::from_secs(10));
 
-    /// Time after which a connection without requests is closed. Longer than the 90 s of Go's
-    /// clients, so that the client closes first and never meets a closing connection.
+    /// Time after which a connection without requests is closed. It is longer than the 90 s of
+    /// Go's clients, so that the client closes first and never meets a closing connection.
     /// [default: 2m]
     idle_timeout: Period ["DURATION"] = Period(Duration::from_secs(120));
 
-    /// Requests that read answered at a time; more get 429 and come again. Watches, health checks,
-    /// /version and whatever the admin asks don't count: as long as there are no other users, only
-    /// strangers do.
+    /// Reading requests that are answered at a time. More get 429 and come again. Watches, health
+    /// checks, /version and requests of the admin don't count.
     /// [default: 400]
     max_requests_inflight: usize ["COUNT"] = 400;
 
-    /// Requests that write answered at a time, counted in the same way.
+    /// Writing requests that are answered at a time, counted in the same way.
     /// [default: 200]
     max_mutating_requests_inflight: usize ["COUNT"] = 200;
 
@@ -330,11 +329,12 @@ settings! {
     data_threads: usize ["COUNT"] = 1;
 
     /// What is logged: error, warn, info or debug, or a filter such as
-    /// info,taffrail::server=debug. A development build knows trace, too, of the libraries it uses.
+    /// info,taffrail::server=debug. A development build also knows trace, for the libraries it
+    /// uses.
     /// [default: info]
     log_level: LogFilter ["FILTER"] = LogFilter::default();
 
-    /// Form of the log on stderr: text, json, or auto, which is text, coloured on a terminal.
+    /// Form of the log on stderr: text, json, or auto. auto is text, coloured on a terminal.
     /// [default: auto]
     log_format: LogFormat ["FORMAT"] = LogFormat::Auto;
 }

@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(canonical(given, &core::configmaps()), kept);
     }
 
-    /// 6.2: fields without a type are kept as given, nulls excepted; an empty spec stays.
+    /// http.md 6.2: fields without a type are kept as given, nulls excepted; an empty spec stays.
     #[test]
     fn fields_without_a_type_stay() {
         let given = json!({"metadata": {"name": "a"}, "spec": {}});

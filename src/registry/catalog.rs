@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(&core::nodes().key_prefix, "minions");
     }
 
-    /// 6.3, WA-52: watchers of any of these fields are filed under the value they want.
+    /// http.md 6.3, WA-52: watchers of any of these fields are filed under the value they want.
     #[test]
     fn each_field_that_a_kind_is_selected_by_is_a_topic() {
         let fields = |plural: &str| match plural {
@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    /// 6.1: names, short names and kinds are unique within a group; lists are sorted.
+    /// http.md 6.1: names, short names and kinds are unique within a group; lists are sorted.
     #[test]
     fn rows_are_consistent() {
         let mut names = HashSet::new();

@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(status.metadata.continue_token, "t");
     }
 
-    /// ST-16, WC-42; DESIGN section 5: nothing is reported as failed that may have happened.
+    /// ST-16, WC-42; docs/design.md 6: nothing is reported as failed that may have happened.
     #[test]
     fn what_may_work_later_says_when() {
         let kind = StorageErrorKind::NotReady {

@@ -3,7 +3,7 @@
 //! Two implementations and one wrapper, each in a file of its own: [`underlying`] (codec and
 //! transformer over an engine), [`cached`] (answers from the Cacher what it may, else asks
 //! below) and [`dry_run`]. The storage suite in `tests/` says what all of them must do; numbers
-//! such as ST-41 are those of the behaviour pages.
+//! such as ST-41 are those of `docs/behaviour`.
 
 pub mod cached;
 pub mod census;
@@ -276,7 +276,8 @@ pub trait Storage: Send + Sync + 'static {
         request: WatchRequest,
     ) -> LocalBoxFuture<'_, Result<RunningWatch, StorageError>>;
 
-    /// Reads, lets `update` compute, and stores if nobody was faster, until it succeeds (1.6).
+    /// Reads, lets `update` compute, and stores if nobody was faster, until it succeeds
+    /// (storage.md 1.6).
     ///
     /// # Errors
     /// [`StorageErrorKind::KeyNotFound`], failed preconditions, what `update` refuses.

@@ -3,7 +3,7 @@
 //! A check is an async function that takes a [`subjects::Subject`] and knows nothing of the
 //! engine behind it; the list at the end of this file runs all of them on all engines. A new
 //! engine is a new constructor in `subjects.rs` and a line in `on_every_engine!`. Numbers such as
-//! ST-41 are those of the behaviour pages.
+//! ST-41 are those of `docs/behaviour`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,6 +1,7 @@
 //! The rules of the house, read off the sources.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod citations;
 mod rules;
 mod sizing;
 mod source;

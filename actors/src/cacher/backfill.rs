@@ -6,7 +6,7 @@
 //! times. So the first of them reads it into the ring and the others find it there.
 //!
 //! What is further back than [`REVISIONS_MAX`], larger than a part of the ring, or not read
-//! within [`WITHIN`], is left to history (DESIGN.md section 4, item 2): one client that was away
+//! within [`WITHIN`], is left to history (docs/design.md 4): one client that was away
 //! for long must neither fill the ring nor hold up the others.
 
 use std::collections::HashMap;

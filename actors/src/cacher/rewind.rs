@@ -1,5 +1,5 @@
 //! The state of a resource at an earlier revision: the newest picture with the ring's events
-//! undone, newest first (DESIGN.md section 4, item 6). Each event holds what it replaced, and a
+//! undone, newest first (docs/design.md 5). Each event holds what it replaced, and a
 //! picture is a persistent tree, so this costs what has happened since and not what there is.
 
 use std::sync::Arc;

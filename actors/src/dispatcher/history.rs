@@ -20,7 +20,7 @@ use crate::object::Decode;
 use crate::watch::WatchInterest;
 
 /// How many watches may read the store's history, over all threads. It keeps replays from crowding
-/// out client requests in the engine; whoever finds it taken waits (DESIGN.md 4.2).
+/// out client requests in the engine; whoever finds it taken waits (docs/design.md 4).
 #[derive(Clone)]
 pub struct HistoryPool {
     reads: Arc<Semaphore>,

@@ -17,7 +17,7 @@ use crate::api::status::Status;
 pub use tree::{MAX_DEPTH, MAX_TREE_BYTES, is_deeper_than, tree_bytes};
 pub use types::normalize;
 
-/// The form of a body (2.1).
+/// The form of a body (http.md 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFormat {
     /// `application/json`.

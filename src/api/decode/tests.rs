@@ -23,7 +23,7 @@ fn decoded(body: &str, definition: &ResourceDefinition) -> Value {
     Value::Object(decoded.unwrap().object.0)
 }
 
-/// 3.2 step 6.
+/// http.md 3.2 step 6.
 #[test]
 fn kind_and_version_are_filled_in() {
     let wanted = json!({"kind": "Deployment", "apiVersion": "apps/v1", "spec": {"x": 1}});
@@ -110,7 +110,7 @@ fn unreadable_json_is_unrecognized() {
     }
 }
 
-/// API-89, with the messages of the reference.
+/// API-89, with the messages of kube-apiserver.
 #[test]
 fn members_of_a_wrong_type_are_named() {
     let cases = [
@@ -228,7 +228,7 @@ fn typed_members_are_checked() {
     assert_eq!(kept["other"], json!([null]));
 }
 
-/// Seen on the reference: times of leases have six decimals, no more and no less.
+/// As kube-apiserver has it: times of leases have six decimals, no more and no less.
 #[test]
 fn lease_times_have_six_decimals() {
     let renewed = |time: &str| format!(r#"{{"spec":{{"renewTime":"{time}"}}}}"#);
@@ -360,7 +360,7 @@ fn deep_yaml_is_read_in_place_on_a_small_stack() {
     assert_eq!(reader.join().unwrap(), Ok(()));
 }
 
-/// What Kubernetes' YAML reader makes of the words of YAML 1.1, seen on the reference.
+/// What Kubernetes' YAML reader makes of the words of YAML 1.1, as kube-apiserver shows.
 #[test]
 fn yaml_is_read_as_kubernetes_reads_it() {
     let cases = [

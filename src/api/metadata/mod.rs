@@ -1,4 +1,4 @@
-//! The rules for `metadata` on create and update (section 5 of http.md).
+//! The rules for `metadata` on create and update (http.md 5).
 
 mod owners;
 
@@ -41,8 +41,8 @@ pub fn validate_create(object: &Object, definition: &ResourceDefinition) -> Vec<
     }
 }
 
-/// What is wrong with an object's metadata when it replaces `old` (API-103, 5.1), once what an
-/// update can't change was taken over from `old`. A fault that several rules find is there as
+/// What is wrong with an object's metadata when it replaces `old` (API-103, http.md 5.1), once what
+/// an update can't change was taken over from `old`. A fault that several rules find is there as
 /// often, as each is a cause of its own.
 pub fn validate_update(
     new: &Object,
@@ -224,7 +224,7 @@ impl<'o> Meta<'o> {
         errors
     }
 
-    /// What must hold of a change (5.1).
+    /// What must hold of a change (http.md 5.1).
     fn change_errors(&self, old: &Meta<'_>) -> Vec<FieldError> {
         let mut errors = Vec::new();
         if old.object.is_being_deleted() {

@@ -226,7 +226,7 @@ fn repeated_owners_are_dropped_with_a_warning() {
     assert_eq!(bare, Object::default());
 }
 
-/// 5.1: what an update may not change, as often as the kind's rules look at it.
+/// http.md 5.1: what an update may not change, as often as the kind's rules look at it.
 #[test]
 fn system_fields_are_immutable() {
     let old = with(r#"{"uid":"u","creationTimestamp":"2020-01-01T00:00:00Z","generation":3}"#);
@@ -257,7 +257,7 @@ fn system_fields_are_immutable() {
     );
 }
 
-/// API-148: the causes of the reference for one bad label, by kind.
+/// API-148: the causes that kube-apiserver gives for one bad label, by kind.
 #[test]
 fn an_update_finds_a_fault_as_often_as_kubernetes_looks() {
     let old = with("{}");

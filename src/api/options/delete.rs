@@ -19,7 +19,7 @@ pub enum Propagation {
     Orphan,
 }
 
-/// The options of a deletion (3.1).
+/// The options of a deletion (http.md 3.1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
     /// `dryRun: [All]`.

@@ -44,7 +44,7 @@ impl VersionMatchText {
     }
 }
 
-/// The options of list and watch (3.1).
+/// The options of list and watch (http.md 3.1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListOptions {
     /// `labelSelector`, not parsed yet.

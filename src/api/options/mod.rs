@@ -1,4 +1,4 @@
-//! What a request asks for beside its object: query parameters and option bodies (3.1).
+//! What a request asks for beside its object: query parameters and option bodies (http.md 3.1).
 
 mod delete;
 mod list;

@@ -39,7 +39,7 @@ fn parameters_are_decoded_and_the_first_counts() {
     assert_eq!(yes, ["t", "o", "e", "x"]);
 }
 
-/// 3.1: the parameters of list and watch.
+/// http.md 3.1: the parameters of list and watch.
 #[test]
 fn list_options_are_read() {
     let options = ListOptions::parse(&query(
@@ -72,7 +72,7 @@ fn list_options_are_read() {
     assert_eq!(VersionMatchText::Exact.known(), Some(VersionMatch::Exact));
 }
 
-/// API-78, with the messages of the reference.
+/// API-78, with the messages of kube-apiserver.
 #[test]
 fn numbers_that_are_none_are_a_400() {
     let parsed = |text| refusal(ListOptions::parse(&query(text)));
@@ -96,7 +96,7 @@ fn list_refusal(text: &str) -> String {
         .to_owned()
 }
 
-/// LI-1, API-84, with the messages of the reference.
+/// LI-1, API-84, with the messages of kube-apiserver.
 #[test]
 fn lists_refuse_what_makes_no_sense() {
     let path = "resourceVersionMatch";
@@ -147,7 +147,7 @@ fn watch_refusal(text: &str) -> String {
         .to_owned()
 }
 
-/// WA-3, with the messages of the reference.
+/// WA-3, with the messages of kube-apiserver.
 #[test]
 fn watches_refuse_what_makes_no_sense() {
     let path = "resourceVersionMatch";
@@ -192,7 +192,7 @@ fn a_plain_watch_starts_with_the_state() {
     assert_eq!(defaulted(asked), Some(false));
 }
 
-/// API-80, API-81, with the messages of the reference.
+/// API-80, API-81, with the messages of kube-apiserver.
 #[test]
 fn write_options_are_checked() {
     let parse = |text| WriteOptions::parse(&query(text), WriteVerb::Create);
@@ -288,7 +288,7 @@ fn deletion(text: &str, body: &str) -> Result<DeleteOptions, Box<Status>> {
     DeleteOptions::parse(&query(text), body.as_bytes(), BodyFormat::Json)
 }
 
-/// 3.1, API-83: a body wins over the query entirely.
+/// http.md 3.1, API-83: a body wins over the query entirely.
 #[test]
 fn delete_options_come_from_the_body_or_the_query() {
     let from_query = deletion(
@@ -328,7 +328,7 @@ fn delete_options_come_from_the_body_or_the_query() {
     assert_eq!(deletion("", "null").unwrap(), DeleteOptions::default());
 }
 
-/// API-82, with the messages of the reference.
+/// API-82, with the messages of kube-apiserver.
 #[test]
 fn delete_options_are_checked() {
     let refused = |text, body| {
@@ -386,7 +386,7 @@ fn unreadable_delete_options_are_a_400() {
     }
 }
 
-/// ST-6, ST-17, with the messages of the reference.
+/// ST-6, ST-17, with the messages of kube-apiserver.
 #[test]
 fn versions_are_decimal_numbers() {
     assert_eq!(parse_version(""), Ok(Asked::Unset));

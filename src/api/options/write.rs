@@ -40,7 +40,7 @@ impl WriteVerb {
     }
 }
 
-/// The options of create, update and patch (3.1).
+/// The options of create, update and patch (http.md 3.1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
     /// `dryRun=All`.

@@ -1,4 +1,4 @@
-//! JSON patches and JSON merge patches (4.2, 4.3), with limits on what they may cost.
+//! JSON patches and JSON merge patches (http.md 4.2, 4.3), with limits on what they may cost.
 
 mod limits;
 mod missing;
@@ -18,7 +18,7 @@ use missing::Instead;
 /// A JSON patch may have so many operations (API-159).
 const MAX_OPERATIONS: usize = 10_000;
 
-/// The form of a patch, by its media type (4.1).
+/// The form of a patch, by its media type (http.md 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchKind {
     /// `application/json-patch+json`.

@@ -138,9 +138,9 @@ pub struct ResourceDefinition {
     pub name_rule: NameRule,
     /// Generation.
     pub generation: GenerationRule,
-    /// PUT creates what is absent (6.2, CoU).
+    /// PUT creates what is absent (http.md 6.2, CoU).
     pub create_on_update: bool,
-    /// PUT without a version overwrites (6.2, UU).
+    /// PUT without a version overwrites (http.md 6.2, UU).
     pub unconditional_update: bool,
     /// DELETE answers the object and not a Status (API-109).
     pub returns_deleted: bool,

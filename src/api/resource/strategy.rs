@@ -1,4 +1,4 @@
-//! What happens to an object of a kind before it is stored, as data (6.2): which part of it a
+//! What happens to an object of a kind before it is stored, as data (http.md 6.2): which part of it a
 //! writer owns, and the functions for what no rule can say. All of them are pure.
 
 use jiff::Timestamp;

@@ -34,7 +34,7 @@ fn refusal(labels: &str, fields: &str, definition: &ResourceDefinition) -> Strin
     status.message
 }
 
-/// API-87: the operators, on the objects of the reference's scenario.
+/// API-87: the operators, on the objects of a recorded scenario.
 #[test]
 fn label_operators_select_as_kubernetes_does() {
     let objects = [
@@ -85,7 +85,7 @@ fn label_operators_select_as_kubernetes_does() {
     }
 }
 
-/// API-86, with the messages of the reference.
+/// API-86, with the messages of kube-apiserver.
 #[test]
 fn bad_label_selectors_say_what_was_expected() {
     let cases = [
@@ -203,7 +203,7 @@ fn field_selectors_compare_metadata() {
     assert!(fields("metadata.name=a\\,\\=\\\\").selects(&odd));
 }
 
-/// 6.3: a kind's own fields, in the order of its definition.
+/// http.md 6.3: a kind's own fields, in the order of its definition.
 #[test]
 fn own_fields_are_compared_by_their_place() {
     let pod = attributes("p", &[], &["node-1", "Running"]);
@@ -216,7 +216,7 @@ fn own_fields_are_compared_by_their_place() {
     assert!(absent.selects(&bare));
 }
 
-/// API-86, API-215, with the messages of the reference.
+/// API-86, API-215, with the messages of kube-apiserver.
 #[test]
 fn fields_that_a_kind_has_not_are_refused() {
     let unknown = "\"data.k\" is not a known field selector: only \"metadata.name\", \
@@ -232,7 +232,7 @@ fn fields_that_a_kind_has_not_are_refused() {
     );
 }
 
-/// API-86, with the messages of the reference.
+/// API-86, with the messages of kube-apiserver.
 #[test]
 fn bad_field_selectors_say_what_is_wrong() {
     let cases = [
@@ -304,7 +304,7 @@ fn a_name_in_the_path_must_agree_with_the_selector() {
     assert!(!labelled.selects(&attributes("b", &[("app", "")], &[])));
 }
 
-/// Watchers with equal selectors share one group (DESIGN.md section 4), so identities must be
+/// Watchers with equal selectors share one group (docs/design.md 4), so identities must be
 /// equal for equal selectors and differ for others.
 #[test]
 fn identities_are_equal_for_equal_selectors_alone() {

@@ -190,8 +190,8 @@ impl Status {
         Status::bad_request(message)
     }
 
-    /// `configmaps "a" is forbidden: <why>`, as admission says it (3.10). An empty name stays out
-    /// of the details and reads `Unknown` in the text.
+    /// `configmaps "a" is forbidden: <why>`, as admission says it (http.md 3.10). An empty name
+    /// stays out of the details and reads `Unknown` in the text.
     pub fn forbidden(definition: &ResourceDefinition, name: &str, why: &str) -> Status {
         let shown = if name.is_empty() { "Unknown" } else { name };
         let (resource, shown) = (definition.qualified(), go_quote(shown));

@@ -11,7 +11,7 @@ use crate::api::truncated::truncated_display;
 /// The longest path that leads anywhere has some 700 bytes, the longest name 253.
 const MAX_ASKED_BYTES: usize = 1024;
 
-/// Whose request was denied what, for the text of a 403 (9.4, API-290).
+/// Whose request was denied what, for the text of a 403 (http.md 9.4, API-290).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Denied<'d> {
     /// The user's name.
@@ -117,7 +117,7 @@ impl Status {
         Status::failure(405, "MethodNotAllowed", message).with_details(StatusDetails::default())
     }
 
-    /// A verb that a resource does not have (3.10).
+    /// A verb that a resource does not have (http.md 3.10).
     pub fn method_not_allowed(definition: &ResourceDefinition, action: &str) -> Status {
         let kind = go_quote(&definition.qualified());
         let message = format!("{action} is not supported on resources of kind {kind}");
@@ -148,7 +148,7 @@ impl Status {
     }
 
     /// A patch in a form that the resource doesn't take; unlike other bodies with empty details
-    /// (4.1).
+    /// (http.md 4.1).
     pub fn unsupported_patch_type(accepted: &[&str]) -> Status {
         Status::unsupported_media_type(accepted).with_details(StatusDetails::default())
     }

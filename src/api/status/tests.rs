@@ -9,7 +9,7 @@ fn document(status: &Status) -> Value {
     serde_json::from_slice(&status.to_json()).unwrap()
 }
 
-/// The frame of 3.10, and A1.
+/// http.md 3.10, A1.
 #[test]
 fn a_missing_object_is_named_with_its_resource() {
     assert_eq!(
@@ -63,7 +63,7 @@ fn names_that_are_taken_say_why() {
     assert_eq!(exhausted.retry_after_seconds(), 1);
 }
 
-/// API-100, API-102, A4.
+/// API-100, API-102, http.md A4.
 #[test]
 fn conflicts_name_resource_and_cause() {
     let stale = Status::stale(&deployments(), "w");
@@ -108,7 +108,7 @@ fn preconditions_of_deletions_name_the_kind() {
     );
 }
 
-/// API-148, A3: one cause each, the message names equal ones once.
+/// API-148, http.md A3: one cause each, the message names equal ones once.
 #[test]
 fn invalid_objects_list_causes() {
     let required = FieldError::required("spec.selector", "");
@@ -205,7 +205,7 @@ fn long_values_are_cut() {
     );
 }
 
-/// 9.4 (API-290), A6.
+/// API-290, http.md A6.
 #[test]
 fn denied_requests_say_who_wanted_what() {
     let denied = Denied {
@@ -265,7 +265,7 @@ fn namespaces_refuse_what_the_lifecycle_forbids() {
     );
 }
 
-/// ST-11, PF-21, ST-13, ST-15, A13.
+/// ST-11, PF-21, ST-13, ST-15, http.md A13.
 #[test]
 fn what_may_be_tried_again_says_when() {
     let status = document(&Status::too_large_version(Revision(999), Revision(900), 1));
@@ -301,7 +301,7 @@ fn what_may_be_tried_again_says_when() {
     assert_eq!(Status::unavailable("wait", 0).retry_after_seconds(), 0);
 }
 
-/// LI-50, LI-51, WA-30, A7, A12: what clients and test suites search for.
+/// LI-50, LI-51, WA-30, http.md A7, A12: what clients and test suites search for.
 #[test]
 fn what_is_expired_says_how_to_go_on() {
     assert!(
@@ -342,7 +342,7 @@ fn refusals_of_bodies_name_the_limit_or_the_types() {
     );
 }
 
-/// RG-10, A9: a success has no code in the document.
+/// RG-10, http.md A9: a success has no code in the document.
 #[test]
 fn a_success_names_what_was_deleted() {
     let details = StatusDetails {

@@ -185,7 +185,7 @@ pub fn nodes() -> ResourceDefinition {
         scope: ResourceScope::Cluster,
         key_prefix: "minions".to_owned(),
         update_checks: UpdateChecks::ObjectThenChanges,
-        // A kubelet registers with its status, so creating keeps it (6.2).
+        // A kubelet registers with its status, so creating keeps it (http.md 6.2).
         create: CreateStrategy::default(),
         selectable_fields: vec![SelectableField::flag("spec.unschedulable")],
         selects_namespace: false,

@@ -1,4 +1,5 @@
-//! Whether a deletion removes an object, marks it or changes nothing (3.4, 5.4, RG-9 to RG-11).
+//! Whether a deletion removes an object, marks it or changes nothing (http.md 3.4, 5.4, RG-9 to
+//! RG-11).
 //! Pure decisions; `store/delete.rs` carries them out.
 
 use jiff::{SignedDuration, Timestamp};

@@ -44,7 +44,7 @@ fn configmap(finalizers: &[&str]) -> Object {
     object
 }
 
-/// 5.4: nothing holds it, it goes.
+/// http.md 5.4: nothing holds it, it goes.
 #[test]
 fn an_object_without_finalizers_is_removed() {
     let verdict = judged(

@@ -1,4 +1,4 @@
-//! ConfigMaps and Secrets that are marked `immutable` (6.2).
+//! ConfigMaps and Secrets that are marked `immutable` (http.md 6.2).
 
 use serde_json::Value;
 

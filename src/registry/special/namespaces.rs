@@ -1,4 +1,4 @@
-//! Namespaces: filled in on creation, terminating before they are gone (API-224, 6.2).
+//! Namespaces: filled in on creation, terminating before they are gone (API-224, http.md 6.2).
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ pub(in crate::registry) fn prepare_update(object: &mut Object, _: &Object) {
     label_with_name(object);
 }
 
-/// The phase follows the deletion and nothing else (6.2).
+/// The phase follows the deletion and nothing else (http.md 6.2).
 pub(in crate::registry) fn validate_status(object: &Object, stored: &Object) -> Vec<FieldError> {
     let phase = object.text(&["status", "phase"]);
     let (expected, why) = match stored.is_being_deleted() {

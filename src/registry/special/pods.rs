@@ -1,4 +1,4 @@
-//! Pods: who may write what, and how long a deleted one has to end (6.2, API-112).
+//! Pods: who may write what, and how long a deleted one has to end (http.md 6.2, API-112).
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::registry::strategy::put;
 /// Kubernetes' default of `spec.terminationGracePeriodSeconds` (API-245).
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
-/// A pod begins as pending, whatever its creator says of its status (6.2).
+/// A pod begins as pending, whatever its creator says of its status (http.md 6.2).
 pub(in crate::registry) fn prepare_create(object: &mut Object) {
     put(object, &["status"], json!({"phase": "Pending"}));
 }

@@ -59,7 +59,7 @@ fn a_namespace_is_filled_in_on_creation() {
     assert_eq!(made.at(&["metadata", "labels"]), Some(&labels));
 }
 
-/// 6.2: the main endpoint of a namespace ignores spec and status, and its label comes back.
+/// http.md 6.2: the main endpoint of a namespace ignores spec and status, and its label comes back.
 #[test]
 fn a_namespaces_spec_and_status_are_not_changed_by_an_update() {
     let stored = created(core::namespaces(), json!({"metadata": {"name": "n"}}));
@@ -69,7 +69,7 @@ fn a_namespaces_spec_and_status_are_not_changed_by_an_update() {
     assert_eq!(updated, stored);
 }
 
-/// 6.2: the phase of a namespace follows its deletion and nothing else.
+/// http.md 6.2: the phase of a namespace follows its deletion and nothing else.
 #[test]
 fn the_phase_of_a_namespace_is_checked_at_its_status() {
     let stored = created(core::namespaces(), json!({"metadata": {"name": "n"}}));
@@ -103,7 +103,7 @@ fn a_secret_takes_over_plain_text() {
     assert_eq!(made.at(&["stringData"]), None);
 }
 
-/// 6.2: the type of a secret, and everything of one that is immutable, stays.
+/// http.md 6.2: the type of a secret, and everything of one that is immutable, stays.
 #[test]
 fn what_is_immutable_is_not_changed() {
     let metadata = json!({"name": "a", "namespace": "d"});
@@ -132,7 +132,7 @@ fn what_is_immutable_is_not_changed() {
     );
 }
 
-/// 6.2: a pod is created pending, a node with the status it comes with.
+/// http.md 6.2: a pod is created pending, a node with the status it comes with.
 #[test]
 fn status_on_creation_is_a_matter_of_the_kind() {
     let body = |namespace: Value| {

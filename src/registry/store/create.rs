@@ -1,4 +1,4 @@
-//! Create (3.2, RG-3).
+//! Create (http.md 3.2, RG-3).
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl RegistryStore {
     /// Stores a new object.
     ///
     /// # Errors
-    /// 409 when the name is taken, 422 for what is invalid, what admission refuses (3.2).
+    /// 409 when the name is taken, 422 for what is invalid, what admission refuses (http.md 3.2).
     pub async fn create(
         &self,
         context: &RequestContext,

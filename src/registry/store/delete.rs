@@ -1,4 +1,4 @@
-//! Delete (3.4, RG-9 to RG-11); what is decided is in `deletion`.
+//! Delete (http.md 3.4, RG-9 to RG-11); what is decided is in `deletion`.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl RegistryStore {
     /// Removes an object or marks it for removal.
     ///
     /// # Errors
-    /// 404 when it is absent, 409 for preconditions, what admission refuses (3.4).
+    /// 404 when it is absent, 409 for preconditions, what admission refuses (http.md 3.4).
     pub async fn delete(
         &self,
         context: &RequestContext,

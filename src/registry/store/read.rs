@@ -1,4 +1,4 @@
-//! Get, list and watch (3.6, 3.7).
+//! Get, list and watch (http.md 3.6, 3.7).
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ impl RegistryStore {
         }
     }
 
-    /// A page of objects (section 2 of storage.md).
+    /// A page of objects (storage.md 2).
     ///
     /// # Errors
     /// 400 for text that is no version or token, 410 for a past that is gone, 504 for the future,

@@ -1,4 +1,4 @@
-//! Update and patch (3.3, 4.1, RG-4 to RG-8).
+//! Update and patch (http.md 3.3, 4.1, RG-4 to RG-8).
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl RegistryStore {
     ///
     /// # Errors
     /// 404 when it is absent and may not be created so, 409 for a stale version or another uid,
-    /// 422 for what is invalid, what admission refuses (3.3, 4.1).
+    /// 422 for what is invalid, what admission refuses (http.md 3.3, 4.1).
     pub async fn update(
         &self,
         context: &RequestContext,

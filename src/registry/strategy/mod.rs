@@ -1,5 +1,5 @@
 //! What happens to an object of a kind before it is stored: who owns which part of it, what the
-//! server fills in, how its generation is counted (API-94, API-103, 6.2). The rules are data of
+//! server fills in, how its generation is counted (API-94, API-103, http.md 6.2). The rules are data of
 //! the resource's definition; this applies them.
 
 use std::sync::Arc;
@@ -128,7 +128,7 @@ fn keep(object: &mut Object, stored: &Object, paths: &[FieldPath]) {
     }
 }
 
-/// The members of `metadata` that no update changes (5.1).
+/// The members of `metadata` that no update changes (http.md 5.1).
 fn keep_system_fields(object: &mut Object, stored: &Object) {
     if object.uid().is_empty() {
         object.set_meta("uid", stored.uid());

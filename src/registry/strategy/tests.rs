@@ -40,7 +40,7 @@ fn stored() -> Object {
     }))
 }
 
-/// API-94, API-197, 6.2: uid, time in whole seconds and generation; no status.
+/// API-94, API-197, http.md 6.2: uid, time in whole seconds and generation; no status.
 #[test]
 fn creation_sets_the_system_fields() {
     let made = stored();
@@ -50,7 +50,7 @@ fn creation_sets_the_system_fields() {
     assert_eq!(made.at(&["status"]), None);
 }
 
-/// 5.1: a kind without a rule keeps the generation that the body has.
+/// http.md 5.1: a kind without a rule keeps the generation that the body has.
 #[test]
 fn a_kind_without_a_generation_rule_keeps_what_it_is_given() {
     let mut made = object(json!({"metadata": {"name": "a", "namespace": "d", "generation": 7}}));
@@ -108,7 +108,7 @@ fn generation_counts_changes_of_what_the_rule_names() {
     );
 }
 
-/// API-214, 6.2: each endpoint writes its own part and silently leaves the other.
+/// API-214, http.md 6.2: each endpoint writes its own part and silently leaves the other.
 #[test]
 fn endpoints_write_their_own_part() {
     let body = json!({

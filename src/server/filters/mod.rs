@@ -1,6 +1,6 @@
 //! What every request passes before it is routed, each filter in a file of its own.
 //!
-//! [`crate::server::service`] calls them in the order of API 1.2, which decides which of two
+//! [`crate::server::service`] calls them in the order of http.md 1.2, which decides which of two
 //! errors a client sees.
 
 pub mod audit_id;

@@ -1,4 +1,4 @@
-//! POST on a collection (3.2).
+//! POST on a collection (http.md 3.2).
 
 use http::StatusCode;
 

@@ -1,4 +1,4 @@
-//! DELETE of an object (3.4).
+//! DELETE of an object (http.md 3.4).
 
 use http::StatusCode;
 

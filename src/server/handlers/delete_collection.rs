@@ -1,4 +1,4 @@
-//! DELETE of a collection (3.5): a list, and a deletion for each of its items.
+//! DELETE of a collection (http.md 3.5): a list, and a deletion for each of its items.
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use crate::server::negotiation::Offer;
 use crate::server::respond;
 use crate::server::routes::Target;
 
-/// A page of objects (3.6).
+/// A page of objects (http.md 3.6).
 pub(super) async fn list(exchange: &Exchange<'_>, target: &Target) -> Answered {
     let definition = target.store.definition();
     let form = exchange.object_form(Offer::Objects)?;

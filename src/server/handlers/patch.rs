@@ -1,4 +1,4 @@
-//! PATCH of an object (4.1).
+//! PATCH of an object (http.md 4.1).
 
 use serde_json::Value;
 

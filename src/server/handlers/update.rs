@@ -1,4 +1,4 @@
-//! PUT on an object (3.3).
+//! PUT on an object (http.md 3.3).
 
 use super::document::Document;
 use super::{Answered, Exchange, written};

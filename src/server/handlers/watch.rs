@@ -1,4 +1,4 @@
-//! GET of a collection with `watch=true`, and the old watch paths (3.7, storage.md 3.1).
+//! GET of a collection with `watch=true`, and the old watch paths (http.md 3.7, storage.md 3.1).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The service of one HTTP thread: filters in their order, then the route, then its handler.
 //!
-//! The order is that of API 1.2, because it decides which of two errors a client sees: audit id,
-//! request info, shutdown, deadline, authentication, limits, authorization, routing. A panic in
-//! a handler becomes a 500 and takes neither the connection nor the thread down.
+//! The order is that of http.md 1.2, because it decides which of two errors a client sees: audit
+//! id, request info, shutdown, deadline, authentication, limits, authorization, routing. A panic
+//! in a handler becomes a 500 and takes neither the connection nor the thread down.
 
 mod refusals;
 mod shared;

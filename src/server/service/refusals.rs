@@ -94,7 +94,7 @@ pub(super) fn too_many() -> Answer {
     respond::with_header(answer, RETRY_AFTER, 1.into())
 }
 
-/// The daemon is going down (1.2, row 6).
+/// The daemon is going down (http.md 1.2, row 6).
 pub(super) fn shutting_down(parts: &Parts) -> Answer {
     let code = StatusCode::TOO_MANY_REQUESTS;
     let answer = respond::text(

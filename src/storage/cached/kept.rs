@@ -1,4 +1,4 @@
-//! Snapshots whose lists go on: the next page is read from the same one (DESIGN.md 4.6, LI-27,
+//! Snapshots whose lists go on: the next page is read from the same one (docs/design.md 5, LI-27,
 //! LI-30). Pure, but for its lock.
 //!
 //! What a snapshot has that the newest one has not are the objects that were replaced since, and

@@ -1,7 +1,7 @@
 //! Answers from the Cacher what it may, else asks the store below (CacherStorage).
 //!
 //! Reads take the Cacher's published snapshot and never enter its mailbox. How fresh a snapshot
-//! must be follows from two numbers of the engine (DESIGN.md section 4, item 7): the store's
+//! must be follows from two numbers of the engine (docs/design.md 5): the store's
 //! revision R and the prefix's last revision L. A snapshot that has reached L shows everything
 //! up to R, so the answer's version is the larger of R and the snapshot's own.
 

@@ -27,7 +27,7 @@ pub(in crate::storage) struct Plan {
     pub token: Option<Continuation>,
 }
 
-/// What a list request means (the table of 2.2); `prefix` is what it lists.
+/// What a list request means (the table of storage.md 2.2); `prefix` is what it lists.
 pub(in crate::storage) fn plan(
     request: &ListRequest,
     prefix: &Prefix,

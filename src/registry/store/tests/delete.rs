@@ -274,7 +274,7 @@ async fn a_finalized_namespace_goes() {
     assert_eq!(refusal(fixture.get("namespaces", None, "d").await).0, 404);
 }
 
-/// DESIGN section 8: no finalizer that nobody would take away.
+/// D-6: no finalizer that nobody would take away.
 #[tokio::test]
 async fn every_policy_means_background_while_nobody_collects() {
     let fixture = Fixture::new().await;

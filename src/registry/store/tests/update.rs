@@ -145,7 +145,7 @@ async fn another_uid_is_refused() {
     );
 }
 
-/// API-101, API-102, 6.2: leases are created by PUT and need a version from then on.
+/// API-101, API-102, http.md 6.2: leases are created by PUT and need a version from then on.
 #[tokio::test]
 async fn some_kinds_are_created_by_an_update() {
     let (fixture, _) = with_configmap().await;
