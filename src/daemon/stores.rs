@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use actors::engine::{Engine, Health as EngineHealth};
+use actors::engine::{DataEngine, Engine, Health as EngineHealth, MaintenanceEngine};
 
 use super::StartError;
 use crate::config::{Config, StorageBackend};
@@ -19,8 +19,16 @@ use crate::storage::memory::MemoryEngine;
 pub(super) struct Stores {
     pub(super) engines: Engines,
     /// The engines by the name that metrics give them (ME-11).
-    pub(super) measured: Vec<(String, Arc<dyn Engine>)>,
+    pub(super) measured: Vec<(String, Arc<dyn MaintenanceEngine>)>,
+    local: Option<LocalStore>,
     probes: Vec<Probes>,
+}
+
+/// The store that the daemon keeps itself.
+struct LocalStore {
+    engine: Arc<dyn DataEngine>,
+    /// The same, where it is kept in a file, which is verified while it serves.
+    embedded: Option<Arc<EmbeddedEngine>>,
 }
 
 /// The two probes of a cluster.
@@ -40,6 +48,7 @@ impl Stores {
         let mut stores = Stores {
             engines: Engines::default(),
             measured: Vec::new(),
+            local: None,
             probes: Vec::new(),
         };
         for back_end in back_ends {
@@ -54,17 +63,22 @@ impl Stores {
     }
 
     fn open_local(&mut self, config: &Config) -> Result<Arc<dyn Engine>, StartError> {
-        let engine: Arc<dyn Engine> = match config.backend() {
-            StorageBackend::Memory => MemoryEngine::new(),
+        let (engine, embedded): (Arc<dyn Engine>, _) = match config.backend() {
+            StorageBackend::Memory => (MemoryEngine::new(), None),
             _ => {
                 let must_exist = config.require_existing_data.0;
                 if !must_exist {
                     warn_of_lost_store(config.data_dir.as_path());
                 }
-                open_embedded(config, must_exist)?
+                let embedded = open_embedded(config, must_exist)?;
+                (embedded.clone(), Some(embedded))
             }
         };
         self.measured.push(("embedded".to_owned(), engine.clone()));
+        self.local = Some(LocalStore {
+            engine: engine.clone(),
+            embedded,
+        });
         Ok(engine)
     }
 
@@ -89,31 +103,25 @@ impl Stores {
     /// What health asks: nothing that a new start of the process would mend, as reads go on from
     /// the caches meanwhile.
     pub(super) fn checks(&self) -> Vec<Check> {
-        let local: Vec<_> = self
-            .measured
-            .iter()
-            .filter(|(name, _)| !name.starts_with("etcd-"))
-            .map(|(_, engine)| engine.clone())
-            .collect();
-        let damaged = local.clone();
-        let local = (!local.is_empty()).then(|| {
-            let works = Check::of_readiness("storage", move || {
-                local.iter().try_for_each(|engine| match engine.health() {
-                    EngineHealth::Serving => Ok(()),
-                    EngineHealth::ReadOnly(why) | EngineHealth::Down(why) => Err(why),
-                })
-            });
-            let is_whole = Check::of_readiness("storage-integrity", move || {
-                let found = damaged.iter().find_map(|engine| engine.damage());
-                found.map_or(Ok(()), Err)
-            });
-            [works, is_whole]
-        });
-        local
-            .into_iter()
-            .flatten()
-            .chain(self.probes.iter().flat_map(Probes::checks))
-            .collect()
+        let local = self.local.iter().flat_map(LocalStore::checks);
+        let etcd = self.probes.iter().flat_map(Probes::checks);
+        local.chain(etcd).collect()
+    }
+}
+
+impl LocalStore {
+    fn checks(&self) -> [Check; 2] {
+        let (engine, embedded) = (self.engine.clone(), self.embedded.clone());
+        [
+            Check::of_readiness("storage", move || match engine.health() {
+                EngineHealth::Serving => Ok(()),
+                EngineHealth::ReadOnly(why) | EngineHealth::Down(why) => Err(why),
+            }),
+            Check::of_readiness("storage-integrity", move || {
+                let damage = embedded.as_ref().and_then(|embedded| embedded.damage());
+                damage.map_or(Ok(()), Err)
+            }),
+        ]
     }
 }
 
@@ -141,10 +149,10 @@ impl Probes {
 /// [`StartError`] when there is none, it is damaged, held by a daemon, or its directory can't be
 /// used.
 pub fn open_existing(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
-    open_embedded(config, true)
+    Ok(open_embedded(config, true)?)
 }
 
-fn open_embedded(config: &Config, must_exist: bool) -> Result<Arc<dyn Engine>, StartError> {
+fn open_embedded(config: &Config, must_exist: bool) -> Result<Arc<EmbeddedEngine>, StartError> {
     let defaults = EmbeddedOptions::new(config.data_dir.as_path());
     Ok(EmbeddedEngine::open(EmbeddedOptions {
         reserve_bytes: config.disk_reserve_bytes.0,

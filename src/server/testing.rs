@@ -53,7 +53,7 @@ fn assembled(cached: bool, unfilled: Option<(&str, Arc<dyn Engine>)>) -> Stored 
         if let Some((resource, engine)) = &unfilled
             && spec.resource == *resource
         {
-            spec.engine = Arc::clone(engine);
+            spec.engine = engine.clone();
         }
         spec
     });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::engine::Engine;
+use actors::engine::MaintenanceEngine;
 use metrics::{Unit, describe_gauge, gauge};
 
 use super::Storage;
@@ -54,7 +54,7 @@ impl Census {
 /// The lines of a page of metrics that say how large the stores are now. The engines have the
 /// names that metrics give them: `etcd-0` and so on, `embedded`; one that does not know its size,
 /// as an etcd that does not answer, has no line (ME-11).
-pub fn sizes(engines: &[(String, Arc<dyn Engine>)]) -> String {
+pub fn sizes(engines: &[(String, Arc<dyn MaintenanceEngine>)]) -> String {
     const NAME: &str = "apiserver_storage_size_bytes";
     let mut text = format!(
         "# HELP {NAME} Bytes that the store takes on disk: of its file's blocks, or of etcd's \
@@ -97,7 +97,7 @@ mod tests {
     fn a_store_that_does_not_know_its_size_has_no_line_me_11() {
         let directory = tempfile::tempdir().unwrap();
         let embedded = EmbeddedEngine::open(EmbeddedOptions::new(directory.path())).unwrap();
-        let engines: [(String, Arc<dyn Engine>); 2] = [
+        let engines: [(String, Arc<dyn MaintenanceEngine>); 2] = [
             ("etcd-0".to_owned(), MemoryEngine::new()),
             ("embedded".to_owned(), embedded),
         ];

@@ -14,7 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use actors::engine::{At, Engine, Expect, Outcome, Prefix, RangeRequest, Retention, Revision};
+use actors::engine::{
+    At, DataEngine, Engine, Expect, MaintenanceEngine, Outcome, Prefix, RangeRequest, Retention,
+    Revision,
+};
 use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
 
 const SCENARIOS: [&str; 4] = ["updates", "reclaim", "creates", "open"];

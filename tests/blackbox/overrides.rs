@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::engine::{At, Change, Engine, Expect, Key, LeaseId, Mutation, Origin, Outcome};
+use actors::engine::{
+    At, Change, DataEngine, Engine, Expect, Key, LeaseId, Mutation, Origin, Outcome,
+};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use taffrail::storage::etcd::{EtcdEngine, EtcdOptions};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use actors::engine::{Engine, EventKind, FeedItem, Health, Prefix, Revision};
+use actors::engine::{DataEngine, EventKind, FeedItem, Health, Prefix, Revision};
 
 use crate::disk::SimulatedDisk;
 use crate::life::{Life, log, open, same_state, state};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use actors::engine::{At, Engine, Key, LeaseId, Prefix, RangeRequest};
+use actors::engine::{At, DataEngine, Key, LeaseEngine, LeaseId, Prefix, RangeRequest};
 use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
 
 use crate::disk::Dice;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{
-    At, Change, Engine, EngineError, Event, EventKind, Expect, HistoryRequest, Key, KeyValue,
-    Mutation, Origin, Outcome, Prefix, RangeRequest, Revision,
+    At, Change, DataEngine, EngineError, Event, EventKind, Expect, HistoryRequest, Key, KeyValue,
+    LeaseEngine, MaintenanceEngine, Mutation, Origin, Outcome, Prefix, RangeRequest, Revision,
 };
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, join_all};

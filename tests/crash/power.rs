@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use actors::engine::{
-    Change, Engine, Expect, Key, LeaseId, Mutation, Origin, Outcome, Prefix, Revision,
+    Change, DataEngine, Engine, Expect, Key, LeaseId, MaintenanceEngine, Mutation, Origin, Outcome,
+    Prefix, Revision,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;

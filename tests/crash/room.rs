@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use actors::engine::{
-    Change, Engine, EngineError, Expect, Health, Key, LeaseId, Mutation, Origin, Outcome, Prefix,
-    Revision,
+    Change, DataEngine, EngineError, Expect, Health, Key, LeaseId, MaintenanceEngine, Mutation,
+    Origin, Outcome, Prefix, Revision,
 };
 use bytes::Bytes;
 use taffrail::storage::embedded::EmbeddedEngine;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use actors::engine::{At, Engine, EngineError, Health, Prefix, RangeRequest, Revision};
+use actors::engine::{At, DataEngine, EngineError, Health, Prefix, RangeRequest, Revision};
 use redb::{Database, ReadableTable, WriteTransaction};
 use taffrail::storage::embedded::EmbeddedEngine;
 

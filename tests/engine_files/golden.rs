@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use actors::engine::{
-    At, Change, Engine, EngineError, Expect, Health, HistoryRequest, Key, LeaseId, Mutation,
-    Origin, Outcome, Prefix, RangeRequest, Revision,
+    At, Change, DataEngine, Engine, EngineError, Expect, Health, HistoryRequest, Key, LeaseId,
+    MaintenanceEngine, Mutation, Origin, Outcome, Prefix, RangeRequest, Revision,
 };
 use bytes::Bytes;
 use flate2::Compression;

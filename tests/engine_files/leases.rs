@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use actors::engine::{
-    At, Change, Engine, EngineError, Expect, Health, Key, LeaseId, Outcome, Prefix, RangeRequest,
-    Revision,
+    At, Change, DataEngine, Engine, EngineError, Expect, Health, Key, LeaseEngine, LeaseId,
+    MaintenanceEngine, Outcome, Prefix, RangeRequest, Revision,
 };
 use futures_util::future::join_all;
 use redb::{Database, ReadableDatabase};

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use actors::engine::{
-    At, Change, Engine, EngineError, Expect, FeedItem, Health, HistoryRequest, Key, LeaseId,
-    Mutation, Origin, Outcome, Prefix, Revision,
+    At, Change, DataEngine, Engine, EngineError, Expect, FeedItem, Health, HistoryRequest, Key,
+    LeaseId, MaintenanceEngine, Mutation, Origin, Outcome, Prefix, Revision,
 };
 use bytes::Bytes;
 use futures_util::future::join_all;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use actors::engine::{At, Engine, EngineError, Expect, Health, Key};
+use actors::engine::{At, DataEngine, Engine, EngineError, Expect, Health, Key};
 use futures_util::future::join_all;
 use taffrail::storage::embedded::EmbeddedEngine;
 

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use actors::engine::{
-    At, Change, Engine, EngineError, Expect, Feed, FeedItem, Health, Key, LeaseId, Mutation,
-    Origin, Outcome, Prefix, Revision,
+    At, Change, DataEngine, Engine, EngineError, Expect, Feed, FeedItem, Health, Key, LeaseId,
+    MaintenanceEngine, Mutation, Origin, Outcome, Prefix, Revision,
 };
 use bytes::Bytes;
 use futures_util::future::join_all;

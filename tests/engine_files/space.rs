@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use actors::engine::{
-    Change, Engine, Expect, Key, LeaseId, Mutation, Origin, Outcome, Retention, Revision,
+    Change, DataEngine, Engine, Expect, Key, LeaseId, MaintenanceEngine, Mutation, Origin, Outcome,
+    Retention, Revision,
 };
 use bytes::Bytes;
 use futures_util::future::join_all;

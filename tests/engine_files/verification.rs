@@ -9,7 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
-use actors::engine::{Change, Engine, Expect, Health, Key, LeaseId, Mutation, Origin, Revision};
+use actors::engine::{
+    Change, DataEngine, Engine, Expect, Health, Key, LeaseEngine, LeaseId, MaintenanceEngine,
+    Mutation, Origin, Revision,
+};
 use bytes::Bytes;
 use redb::WriteTransaction;
 use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{
-    At, Engine, EngineError, EventKind, Expect, FeedItem, FeedProgress, Health, Key, Outcome,
+    At, DataEngine, EngineError, EventKind, Expect, FeedItem, FeedProgress, Health, Key, Outcome,
     Prefix, RangeRequest, Revision,
 };
 use etcd_client::{Client, Txn, TxnOp};

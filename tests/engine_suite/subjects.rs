@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use actors::engine::{
-    At, Change, Engine, Event, EventKind, Expect, Feed, FeedItem, Key, KeyValue, LeaseId, Mutation,
-    Origin, Outcome, Prefix, RangeRequest, RangeResponse, Revision,
+    At, Change, DataEngine, Engine, Event, EventKind, Expect, Feed, FeedItem, Key, KeyValue,
+    LeaseId, Mutation, Origin, Outcome, Prefix, RangeRequest, RangeResponse, Revision,
 };
 use bytes::Bytes;
 use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use actors::engine::{
-    At, Engine, EngineError, EngineStats, Expiry, Feed, FeedItem, FeedProgress, GetResponse,
-    Health, HistoryChunk, HistoryRequest, Key, Lease, LeaseId, Maintenance, Mutation, Outcome,
-    Position, Prefix, RangeRequest, RangeResponse, Retention, Revision,
+    At, DataEngine, Engine, EngineError, EngineStats, Expiry, Feed, FeedItem, FeedProgress,
+    GetResponse, Health, HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine, LeaseId,
+    Maintenance, MaintenanceEngine, Mutation, Outcome, Position, Prefix, RangeRequest,
+    RangeResponse, Retention, Revision,
 };
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::sync::watch;
@@ -71,7 +72,7 @@ impl Feed for Held {
     }
 }
 
-impl Engine for Observed {
+impl DataEngine for Observed {
     fn get(&self, key: Key, at: At) -> BoxFuture<'_, Result<GetResponse, EngineError>> {
         self.count();
         self.inner.get(key, at)
@@ -126,6 +127,30 @@ impl Engine for Observed {
         self.inner.known(prefix)
     }
 
+    fn compacted(&self) -> Revision {
+        self.inner.compacted()
+    }
+
+    fn health(&self) -> Health {
+        self.inner.health()
+    }
+}
+
+impl LeaseEngine for Observed {
+    fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
+        self.inner.grant(ttl)
+    }
+
+    fn revoke(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), EngineError>> {
+        self.inner.revoke(lease)
+    }
+
+    fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>> {
+        self.inner.expire()
+    }
+}
+
+impl MaintenanceEngine for Observed {
     fn horizon(
         &self,
         retention: Retention,
@@ -138,34 +163,16 @@ impl Engine for Observed {
         self.inner.compact(up_to)
     }
 
-    fn compacted(&self) -> Revision {
-        self.inner.compacted()
-    }
-
     fn maintain(&self, reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
         self.inner.maintain(reclaim)
-    }
-
-    fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
-        self.inner.grant(ttl)
-    }
-
-    fn revoke(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), EngineError>> {
-        self.inner.revoke(lease)
-    }
-
-    fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>> {
-        self.inner.expire()
-    }
-
-    fn health(&self) -> Health {
-        self.inner.health()
     }
 
     fn stats(&self) -> EngineStats {
         self.inner.stats()
     }
+}
 
+impl Engine for Observed {
     fn close(&self) -> BoxFuture<'_, ()> {
         self.inner.close()
     }

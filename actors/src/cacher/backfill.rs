@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::handle::CacherHandle;
 use super::metrics;
-use crate::engine::{Engine, EngineError, Event, EventKind, HistoryRequest, Key, Revision};
+use crate::engine::{DataEngine, EngineError, Event, EventKind, HistoryRequest, Key, Revision};
 use crate::object::{CachedObject, Decode};
 use crate::ring::Change;
 use crate::snapshot::Snapshot;
@@ -50,7 +50,7 @@ pub(crate) struct Beginning {
 impl CacherHandle {
     /// Sees to it, if that can be done cheaply, that the ring reaches back to this revision. Who
     /// asks meanwhile waits. Look at [`CacherHandle::ring_floor`] afterwards.
-    pub async fn backfill(&self, engine: &dyn Engine, decode: &dyn Decode, after: Revision) {
+    pub async fn backfill(&self, engine: &dyn DataEngine, decode: &dyn Decode, after: Revision) {
         if !self.may_reach(after) {
             return;
         }
@@ -93,7 +93,7 @@ impl CacherHandle {
     /// take too long, or one of them can't be read.
     async fn read(
         &self,
-        engine: &dyn Engine,
+        engine: &dyn DataEngine,
         decode: &dyn Decode,
         after: Revision,
         beginning: Beginning,

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 pub use handle::{CompactError, CompactReport, CompactorHandle};
 
-use crate::engine::{Engine, EngineError, Prefix, Retention, Revision};
+use crate::engine::{EngineError, MaintenanceEngine, Retention, Revision};
 use crate::exit::ExitGuard;
 use crate::failure::Failure;
 use crate::mailbox;
@@ -40,7 +40,7 @@ pub(crate) const FAILING: &str = "taffrail_compaction_failing";
 pub(crate) struct Compactor {
     /// The name of the store, for metrics and logs.
     store: String,
-    engine: Arc<dyn Engine>,
+    engine: Arc<dyn MaintenanceEngine>,
     retention: Retention,
     plan: Plan,
     failure: Failure,
@@ -54,7 +54,7 @@ impl Compactor {
     /// A Compactor of this store.
     pub(crate) fn new(
         store: String,
-        engine: Arc<dyn Engine>,
+        engine: Arc<dyn MaintenanceEngine>,
         retention: Retention,
         exit: ExitGuard,
     ) -> Compactor {
@@ -69,8 +69,7 @@ impl Compactor {
     }
 
     fn tick(&mut self, context: &mut Context<Compactor>) {
-        let everything = Prefix::new("");
-        let newest = self.engine.known(&everything).revision;
+        let newest = self.engine.stats().revision;
         let reclaim = match self.plan.reclaims(Instant::now().into_std(), newest) {
             true => Reclaim::WhileIdle,
             false => Reclaim::No,

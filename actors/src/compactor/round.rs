@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::handle::CompactReport;
-use crate::engine::{Engine, EngineError, Prefix, Retention, Revision};
+use crate::engine::{EngineError, MaintenanceEngine, Retention, Revision};
 
 /// Events after which writers are back, and space that is given back for want of anything better
 /// to do must wait.
@@ -42,25 +42,24 @@ pub(super) struct Round {
 /// Moves the horizon, removes what lies behind it in small steps and, if asked to, gives the
 /// space back. Between steps the engine serves clients.
 pub(super) async fn round(
-    engine: Arc<dyn Engine>,
+    engine: Arc<dyn MaintenanceEngine>,
     retention: Retention,
     now: SystemTime,
     Wish { up_to, reclaim }: Wish,
 ) -> Result<Round, EngineError> {
     let horizon = engine.horizon(retention, now).await?.max(up_to);
-    if horizon > engine.compacted() {
+    if horizon > engine.stats().compacted {
         engine.compact(horizon).await?;
     }
     let mut report = CompactReport {
-        compacted: engine.compacted(),
+        compacted: engine.stats().compacted,
         ..CompactReport::default()
     };
     // First everything that can be removed, then the space of it all at once.
-    let everything = Prefix::new("");
     let phases = [false, true];
     let phases_wanted = 1 + usize::from(reclaim != Reclaim::No);
     for reclaims in phases.into_iter().take(phases_wanted) {
-        let idle_until = engine.known(&everything).revision.0 + EVENTS_WHILE_IDLE;
+        let idle_until = engine.stats().revision.0 + EVENTS_WHILE_IDLE;
         loop {
             let step = match reclaims && reclaim == Reclaim::All {
                 true => engine.purge().await?,
@@ -71,7 +70,7 @@ pub(super) async fn round(
             if !step.more {
                 break;
             }
-            let is_busy = engine.known(&everything).revision.0 > idle_until;
+            let is_busy = engine.stats().revision.0 > idle_until;
             if reclaims && reclaim == Reclaim::WhileIdle && is_busy {
                 return Ok(Round {
                     report,

@@ -14,7 +14,7 @@ use super::slab::{Slab, Ticket};
 use super::start::WatchStart;
 use super::topics::{Topics, Wish};
 use crate::cacher::{Bell, DeskId, Shared};
-use crate::engine::{Engine, Revision};
+use crate::engine::{DataEngine, Revision};
 use crate::object::Decode;
 use crate::ring::RingEvent;
 use crate::watch::WatchInterest;
@@ -22,7 +22,7 @@ use crate::watch::WatchInterest;
 /// See the module's documentation.
 pub(super) struct Desk {
     pub(super) cacher: Arc<Shared>,
-    pub(super) engine: Arc<dyn Engine>,
+    pub(super) engine: Arc<dyn DataEngine>,
     pub(super) decode: Arc<dyn Decode>,
     pub(super) place: DeskId,
     /// The generation of the ring that the watchers here follow.

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::replay::{Replay, Replayed, replay};
 use super::shelf::{Chunk, Shelf, Taken};
-use crate::engine::{Engine, EngineError, HistoryRequest, Prefix, Revision};
+use crate::engine::{DataEngine, EngineError, HistoryRequest, Prefix, Revision};
 use crate::object::Decode;
 use crate::watch::WatchInterest;
 
@@ -62,7 +62,7 @@ impl Drop for Place {
 /// Where history is read from.
 #[derive(Clone)]
 pub(super) struct Archive {
-    pub(super) engine: Arc<dyn Engine>,
+    pub(super) engine: Arc<dyn DataEngine>,
     pub(super) decode: Arc<dyn Decode>,
     pub(super) pool: HistoryPool,
     pub(super) chunk_bytes: usize,

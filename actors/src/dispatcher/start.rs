@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::cacher::CacherHandle;
-use crate::engine::{Engine, Revision};
+use crate::engine::{DataEngine, Revision};
 use crate::object::Decode;
 use crate::snapshot::Snapshot;
 use crate::watch::WatchInterest;
@@ -16,7 +16,7 @@ pub struct WatchStart {
     /// The resource.
     pub cacher: CacherHandle,
     /// Where its history is.
-    pub engine: Arc<dyn Engine>,
+    pub engine: Arc<dyn DataEngine>,
     /// How to read that history.
     pub decode: Arc<dyn Decode>,
     /// What is wanted of it.

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::reuse::{LeaseReuse, Reuse};
-use crate::engine::{Engine, EngineError, Lease, LeaseId};
+use crate::engine::{EngineError, Lease, LeaseEngine, LeaseId};
 
 /// Where to ask for leases of a store; cheap to clone.
 #[derive(Clone)]
@@ -17,7 +17,7 @@ pub struct LessorHandle {
 }
 
 struct Shared {
-    engine: Arc<dyn Engine>,
+    engine: Arc<dyn LeaseEngine>,
     reuse: Mutex<Reuse>,
     /// Held by who has a lease granted that others may share: they wait for that one.
     granting: tokio::sync::Mutex<()>,
@@ -55,7 +55,7 @@ impl Shared {
 
 impl LessorHandle {
     /// The leases of a store. Nothing expires before an actor of the house looks after it.
-    pub fn new(engine: Arc<dyn Engine>, reuse: LeaseReuse) -> LessorHandle {
+    pub fn new(engine: Arc<dyn LeaseEngine>, reuse: LeaseReuse) -> LessorHandle {
         LessorHandle {
             shared: Arc::new(Shared {
                 engine,
@@ -74,7 +74,7 @@ impl LessorHandle {
     /// of them could share waits no longer than that takes, also if it fails.
     ///
     /// # Errors
-    /// Those of [`Engine::grant`].
+    /// Those of [`LeaseEngine::grant`].
     pub async fn lease(&self, ttl: u64) -> Result<LeaseId, EngineError> {
         if let Some(lease) = self.shared.reuse.lock().take(ttl, now()) {
             return Ok(lease);
@@ -128,7 +128,7 @@ impl LessorHandle {
         let _ = self.shared.begun.subscribe().wait_for(|begun| *begun).await;
     }
 
-    pub(super) fn engine(&self) -> &Arc<dyn Engine> {
+    pub(super) fn engine(&self) -> &Arc<dyn LeaseEngine> {
         &self.shared.engine
     }
 

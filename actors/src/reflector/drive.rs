@@ -16,7 +16,7 @@ use crate::backoff::random_unit;
 use crate::cacher::messages::{Apply, FillFailed, Place, Replace, WhereToResume};
 use crate::cacher::{Cacher, Content, Update};
 use crate::engine::{
-    At, Engine, Event, Feed, FeedItem, Health, KeyValue, Prefix, RangeRequest, Revision,
+    At, DataEngine, Event, Feed, FeedItem, Health, KeyValue, Prefix, RangeRequest, Revision,
 };
 use crate::object::{Decode, DecodeError};
 use crate::slot::Slot;
@@ -27,7 +27,7 @@ use crate::snapshot::Snapshot;
 pub(crate) struct Source {
     pub(crate) resource: String,
     pub(crate) prefix: Prefix,
-    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) engine: Arc<dyn DataEngine>,
     pub(crate) decode: Arc<dyn Decode>,
     pub(crate) cacher: Arc<Slot<Cacher>>,
     pub(crate) observed: Observed,

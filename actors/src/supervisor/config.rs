@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::policy::RestartBudget;
-use crate::engine::{Engine, Prefix, Retention};
+use crate::engine::{DataEngine, Engine, Prefix, Retention};
 use crate::lessor::LeaseReuse;
 use crate::object::Decode;
 use crate::ring::RingLimits;
@@ -66,7 +66,7 @@ pub struct CacherSpec {
     /// Its name: `configmaps`, `deployments.apps`.
     pub resource: String,
     /// The store that keeps it.
-    pub engine: Arc<dyn Engine>,
+    pub engine: Arc<dyn DataEngine>,
     /// The physical prefix of its keys, with a closing slash.
     pub prefix: Prefix,
     /// How to read what is stored there.

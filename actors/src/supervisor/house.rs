@@ -359,7 +359,7 @@ impl Plan {
     }
 
     fn add_lessor(&mut self, store: &StoreSpec, arbiters: &[ArbiterHandle]) -> LessorHandle {
-        let handle = LessorHandle::new(Arc::clone(&store.engine), store.leases);
+        let handle = LessorHandle::new(store.engine.clone(), store.leases);
         if let Some(arbiter) = arbiters.first() {
             let slot = Slot::new("lessor", mailbox::LESSOR);
             let (name, handle) = (store.name.clone(), handle.clone());

@@ -11,9 +11,10 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::engine::{
-    At, Change, Engine, EngineError, EngineStats, Event, EventKind, Expect, Expiry, Feed, FeedItem,
-    GetResponse, Health, HistoryChunk, HistoryRequest, Key, KeyValue, Lease, LeaseId, Maintenance,
-    Mutation, Origin, Outcome, Position, Prefix, RangeRequest, RangeResponse, Retention, Revision,
+    At, Change, DataEngine, Engine, EngineError, EngineStats, Event, EventKind, Expect, Expiry,
+    Feed, FeedItem, GetResponse, Health, HistoryChunk, HistoryRequest, Key, KeyValue, Lease,
+    LeaseEngine, LeaseId, Maintenance, MaintenanceEngine, Mutation, Origin, Outcome, Position,
+    Prefix, RangeRequest, RangeResponse, Retention, Revision,
 };
 
 /// See the module's documentation.
@@ -296,7 +297,7 @@ impl FakeEngine {
     }
 }
 
-impl Engine for Shared {
+impl DataEngine for Shared {
     fn get(&self, key: Key, at: At) -> BoxFuture<'_, Result<GetResponse, EngineError>> {
         let log = self.0.log.lock();
         let answer = log.check(at).map(|at| GetResponse {
@@ -381,54 +382,16 @@ impl Engine for Shared {
         }
     }
 
-    fn horizon(
-        &self,
-        retention: Retention,
-        now: SystemTime,
-    ) -> BoxFuture<'_, Result<Revision, EngineError>> {
-        let log = self.0.log.lock();
-        if let Err(error) = log.check(At::Latest) {
-            return ready(Err(error)).boxed();
-        }
-        let old = log.events.iter().rev().find(|event| {
-            now.duration_since(event.time).unwrap_or(Duration::ZERO) >= retention.age
-        });
-        ready(Ok(old.map_or(Revision::ZERO, |event| event.revision))).boxed()
-    }
-
-    fn compact(&self, up_to: Revision) -> BoxFuture<'_, Result<(), EngineError>> {
-        let mut log = self.0.log.lock();
-        log.compacted = log.compacted.max(up_to);
-        ready(Ok(())).boxed()
-    }
-
     fn compacted(&self) -> Revision {
         self.0.log.lock().compacted
     }
 
-    fn maintain(&self, reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
-        let events = self.0.log.lock().events_per_reclaim;
-        if reclaim && events > 0 {
-            for _ in 0..events {
-                self.0.put(&crate::testing::key("ns/busy"), "red");
-            }
-            return ready(Ok(Maintenance {
-                more: true,
-                ..Maintenance::default()
-            }))
-            .boxed();
-        }
-        let mut log = self.0.log.lock();
-        let removed = u64::from(log.maintained < log.compacted.0);
-        log.maintained += removed;
-        ready(Ok(Maintenance {
-            removed,
-            reclaimed_bytes: u64::from(reclaim),
-            more: log.maintained < log.compacted.0,
-        }))
-        .boxed()
+    fn health(&self) -> Health {
+        Health::Serving
     }
+}
 
+impl LeaseEngine for Shared {
     fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
         async move {
             // As a real engine does, let others run before the answer.
@@ -456,15 +419,64 @@ impl Engine for Shared {
         let check = log.check(At::Latest);
         ready(check.map(|_| log.expiries.pop_front().unwrap_or_default())).boxed()
     }
+}
 
-    fn health(&self) -> Health {
-        Health::Serving
+impl MaintenanceEngine for Shared {
+    fn horizon(
+        &self,
+        retention: Retention,
+        now: SystemTime,
+    ) -> BoxFuture<'_, Result<Revision, EngineError>> {
+        let log = self.0.log.lock();
+        if let Err(error) = log.check(At::Latest) {
+            return ready(Err(error)).boxed();
+        }
+        let old = log.events.iter().rev().find(|event| {
+            now.duration_since(event.time).unwrap_or(Duration::ZERO) >= retention.age
+        });
+        ready(Ok(old.map_or(Revision::ZERO, |event| event.revision))).boxed()
+    }
+
+    fn compact(&self, up_to: Revision) -> BoxFuture<'_, Result<(), EngineError>> {
+        let mut log = self.0.log.lock();
+        log.compacted = log.compacted.max(up_to);
+        ready(Ok(())).boxed()
+    }
+
+    fn maintain(&self, reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
+        let events = self.0.log.lock().events_per_reclaim;
+        if reclaim && events > 0 {
+            for _ in 0..events {
+                self.0.put(&crate::testing::key("ns/busy"), "red");
+            }
+            return ready(Ok(Maintenance {
+                more: true,
+                ..Maintenance::default()
+            }))
+            .boxed();
+        }
+        let mut log = self.0.log.lock();
+        let removed = u64::from(log.maintained < log.compacted.0);
+        log.maintained += removed;
+        ready(Ok(Maintenance {
+            removed,
+            reclaimed_bytes: u64::from(reclaim),
+            more: log.maintained < log.compacted.0,
+        }))
+        .boxed()
     }
 
     fn stats(&self) -> EngineStats {
-        EngineStats::default()
+        let log = self.0.log.lock();
+        EngineStats {
+            revision: log.newest(),
+            compacted: log.compacted,
+            ..EngineStats::default()
+        }
     }
+}
 
+impl Engine for Shared {
     fn close(&self) -> BoxFuture<'_, ()> {
         ready(()).boxed()
     }

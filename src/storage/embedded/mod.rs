@@ -29,9 +29,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use actors::engine::{
-    At, Engine, EngineError, EngineStats, Expiry, Feed, GetResponse, Health, HistoryChunk,
-    HistoryRequest, Key, Lease, LeaseId, Maintenance, Mutation, Outcome, Position, Prefix,
-    RangeRequest, RangeResponse, Retention, Revision,
+    At, DataEngine, Engine, EngineError, EngineStats, Expiry, Feed, GetResponse, Health,
+    HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine, LeaseId, Maintenance, MaintenanceEngine,
+    Mutation, Outcome, Position, Prefix, RangeRequest, RangeResponse, Retention, Revision,
 };
 use futures_util::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
@@ -128,6 +128,12 @@ impl EmbeddedEngine {
     /// How often the whole store has been verified since it was opened.
     pub fn verifications(&self) -> u64 {
         self.shared.damage.passes()
+    }
+
+    /// What of the store was found damaged while it serves, and what to do; `None` when nothing was
+    /// found, or nothing is verified.
+    pub fn damage(&self) -> Option<String> {
+        self.shared.damage.summary(&self.shared.file())
     }
 
     /// One step of removing what is compacted and giving its space back; `all` of it, or as much
@@ -281,7 +287,7 @@ impl Backlog for LogBacklog {
     }
 }
 
-impl Engine for EmbeddedEngine {
+impl DataEngine for EmbeddedEngine {
     fn get(&self, key: Key, at: At) -> BoxFuture<'_, Result<GetResponse, EngineError>> {
         self.readers
             .read(move |_, store| read_key(store, &key, at))
@@ -341,43 +347,19 @@ impl Engine for EmbeddedEngine {
         self.shared.positions.of(prefix)
     }
 
-    fn horizon(
-        &self,
-        retention: Retention,
-        now: SystemTime,
-    ) -> BoxFuture<'_, Result<Revision, EngineError>> {
-        self.readers
-            .read(move |_, store| horizon(store, retention, now))
-            .boxed()
-    }
-
-    fn compact(&self, up_to: Revision) -> BoxFuture<'_, Result<(), EngineError>> {
-        self.writer
-            .ask(move |reply| Order::Compact(up_to, reply))
-            .boxed()
-    }
-
     fn compacted(&self) -> Revision {
         self.shared.compacted()
     }
 
-    fn maintain(&self, reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
-        async move {
-            if reclaim {
-                return self.give_back(false).await;
-            }
-            // Somebody works again; a copy would not see what is removed from now on.
-            let mut upkeep = self.upkeep.lock().await;
-            upkeep.rebuild = None;
-            self.writer.ask(Order::Scrub).await
+    fn health(&self) -> Health {
+        if self.shared.is_closed() {
+            return Health::Down("the store is closed".to_owned());
         }
-        .boxed()
+        self.shared.health()
     }
+}
 
-    fn purge(&self) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
-        self.give_back(true).boxed()
-    }
-
+impl LeaseEngine for EmbeddedEngine {
     fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
         self.writer
             .ask(move |reply| Order::Lease(LeaseOrder::Grant(ttl, reply)))
@@ -405,22 +387,48 @@ impl Engine for EmbeddedEngine {
             .ask(|reply| Order::Lease(LeaseOrder::Expire(reply)))
             .boxed()
     }
+}
 
-    fn health(&self) -> Health {
-        if self.shared.is_closed() {
-            return Health::Down("the store is closed".to_owned());
-        }
-        self.shared.health()
+impl MaintenanceEngine for EmbeddedEngine {
+    fn horizon(
+        &self,
+        retention: Retention,
+        now: SystemTime,
+    ) -> BoxFuture<'_, Result<Revision, EngineError>> {
+        self.readers
+            .read(move |_, store| horizon(store, retention, now))
+            .boxed()
     }
 
-    fn damage(&self) -> Option<String> {
-        self.shared.damage.summary(&self.shared.file())
+    fn compact(&self, up_to: Revision) -> BoxFuture<'_, Result<(), EngineError>> {
+        self.writer
+            .ask(move |reply| Order::Compact(up_to, reply))
+            .boxed()
+    }
+
+    fn maintain(&self, reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
+        async move {
+            if reclaim {
+                return self.give_back(false).await;
+            }
+            // Somebody works again; a copy would not see what is removed from now on.
+            let mut upkeep = self.upkeep.lock().await;
+            upkeep.rebuild = None;
+            self.writer.ask(Order::Scrub).await
+        }
+        .boxed()
+    }
+
+    fn purge(&self) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
+        self.give_back(true).boxed()
     }
 
     fn stats(&self) -> EngineStats {
         self.shared.stats()
     }
+}
 
+impl Engine for EmbeddedEngine {
     fn close(&self) -> BoxFuture<'_, ()> {
         self.writer.close(&self.readers);
         self.shared.finished().boxed()

@@ -140,6 +140,8 @@ impl Shared {
     pub fn stats(&self) -> EngineStats {
         let totals = self.totals();
         EngineStats {
+            revision: totals.revision,
+            compacted: self.compacted(),
             live_keys: totals.live_keys,
             retained_bytes: totals.retained_bytes,
             file_bytes: self.file_bytes.load(Ordering::Relaxed),

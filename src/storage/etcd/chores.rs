@@ -232,7 +232,7 @@ impl Shared {
         Ok(None)
     }
 
-    /// See [`actors::engine::Engine::compact`].
+    /// See [`actors::engine::MaintenanceEngine::compact`].
     pub(super) async fn compact(&self, up_to: Revision) -> Result<(), EngineError> {
         let lineage = self.seen.lineage();
         let compacted = self

@@ -21,7 +21,7 @@ use super::servers::Manner;
 const VALUE_BYTES_MAX: usize = 16 << 20;
 
 impl Shared {
-    /// See [`actors::engine::Engine::commit`]. It is sent again only where it certainly was not
+    /// See [`actors::engine::DataEngine::commit`]. It is sent again only where it certainly was not
     /// done: what came of the others nobody knows.
     pub(super) async fn commit(&self, mutation: Mutation) -> Result<Outcome, EngineError> {
         if mutation.expect == Expect::Absent && mutation.change == Change::Delete {
@@ -94,7 +94,7 @@ impl Shared {
         }
     }
 
-    /// See [`actors::engine::Engine::grant`]; whole seconds, rounded up.
+    /// See [`actors::engine::LeaseEngine::grant`]; whole seconds, rounded up.
     pub(super) async fn grant(&self, ttl: std::time::Duration) -> Result<Lease, EngineError> {
         let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
         let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
@@ -113,7 +113,7 @@ impl Shared {
         })
     }
 
-    /// See [`actors::engine::Engine::revoke`].
+    /// See [`actors::engine::LeaseEngine::revoke`].
     pub(super) async fn revoke(&self, lease: LeaseId) -> Result<(), EngineError> {
         let id = lease.0 as i64;
         let answer = self

@@ -76,7 +76,7 @@ impl Parked {
 }
 
 impl Shared {
-    /// See [`actors::engine::Engine::history`].
+    /// See [`actors::engine::DataEngine::history`].
     pub(super) async fn read_history(
         &self,
         request: HistoryRequest,

@@ -40,9 +40,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use actors::engine::{
-    At, Engine, EngineError, EngineStats, Expiry, Feed, FeedProgress, GetResponse, Health,
-    HistoryChunk, HistoryRequest, Key, Lease, LeaseId, Maintenance, Mutation, Outcome, Position,
-    Prefix, RangeRequest, RangeResponse, Retention, Revision,
+    At, DataEngine, Engine, EngineError, EngineStats, Expiry, Feed, FeedProgress, GetResponse,
+    Health, HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine, LeaseId, Maintenance,
+    MaintenanceEngine, Mutation, Outcome, Position, Prefix, RangeRequest, RangeResponse, Retention,
+    Revision,
 };
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
@@ -289,7 +290,7 @@ async fn read_newest(shared: Option<Arc<Shared>>) -> Result<Revision, EngineErro
     Ok(header.revision)
 }
 
-impl Engine for EtcdEngine {
+impl DataEngine for EtcdEngine {
     fn get(&self, key: Key, at: At) -> BoxFuture<'_, Result<GetResponse, EngineError>> {
         let shared = Arc::clone(&self.shared);
         self.here(async move { shared.get(key, at).await })
@@ -348,27 +349,20 @@ impl Engine for EtcdEngine {
         self.shared.seen.lineage()
     }
 
-    /// What all daemons of the cluster have agreed to forget, and have forgotten; the retention of
-    /// one is none of it.
-    fn horizon(&self, _: Retention, _: SystemTime) -> BoxFuture<'_, Result<Revision, EngineError>> {
-        let shared = Arc::clone(&self.shared);
-        self.ask(async move { shared.agree().await })
-    }
-
-    fn compact(&self, up_to: Revision) -> BoxFuture<'_, Result<(), EngineError>> {
-        let shared = Arc::clone(&self.shared);
-        self.ask(async move { shared.compact(up_to).await })
-    }
-
     fn compacted(&self) -> Revision {
         self.shared.seen.compacted()
     }
 
-    /// etcd sees to it by itself.
-    fn maintain(&self, _: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
-        self.here(ready(Ok(Maintenance::default())))
+    fn health(&self) -> Health {
+        match self.readiness.outcome() {
+            _ if *self.shared.closed.borrow() => Health::Down(EngineError::Closed.to_string()),
+            Ok(()) => Health::Serving,
+            Err(why) => Health::Down(why),
+        }
     }
+}
 
+impl LeaseEngine for EtcdEngine {
     fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
         let shared = Arc::clone(&self.shared);
         self.ask(async move { shared.grant(ttl).await })
@@ -384,23 +378,38 @@ impl Engine for EtcdEngine {
     fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>> {
         self.here(ready(Ok(Expiry::default())))
     }
+}
 
-    fn health(&self) -> Health {
-        match self.readiness.outcome() {
-            _ if *self.shared.closed.borrow() => Health::Down(EngineError::Closed.to_string()),
-            Ok(()) => Health::Serving,
-            Err(why) => Health::Down(why),
-        }
+impl MaintenanceEngine for EtcdEngine {
+    /// What all daemons of the cluster have agreed to forget, and have forgotten; the retention of
+    /// one is none of it.
+    fn horizon(&self, _: Retention, _: SystemTime) -> BoxFuture<'_, Result<Revision, EngineError>> {
+        let shared = Arc::clone(&self.shared);
+        self.ask(async move { shared.agree().await })
+    }
+
+    fn compact(&self, up_to: Revision) -> BoxFuture<'_, Result<(), EngineError>> {
+        let shared = Arc::clone(&self.shared);
+        self.ask(async move { shared.compact(up_to).await })
+    }
+
+    /// etcd sees to it by itself.
+    fn maintain(&self, _: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
+        self.here(ready(Ok(Maintenance::default())))
     }
 
     fn stats(&self) -> EngineStats {
         let bytes = self.shared.database_bytes.load(Ordering::Relaxed);
         EngineStats {
+            revision: self.shared.seen.revision(),
+            compacted: self.shared.seen.compacted(),
             file_bytes: u64::try_from(bytes).unwrap_or_default(),
             ..EngineStats::default()
         }
     }
+}
 
+impl Engine for EtcdEngine {
     fn close(&self) -> BoxFuture<'_, ()> {
         self.shared.closed.send_replace(true);
         ready(()).boxed()

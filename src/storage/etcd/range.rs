@@ -38,7 +38,7 @@ fn options(at: At, serializable: bool) -> GetOptions {
 }
 
 impl Shared {
-    /// See [`actors::engine::Engine::get`].
+    /// See [`actors::engine::DataEngine::get`].
     pub(super) async fn get(&self, key: Key, at: At) -> Result<GetResponse, EngineError> {
         let answer = self.read(key.as_bytes(), at, Manner::READ, |options| options);
         let answer = answer.await;
@@ -51,7 +51,7 @@ impl Shared {
         }
     }
 
-    /// See [`actors::engine::Engine::range`]: a page of about so many bytes, whatever was asked
+    /// See [`actors::engine::DataEngine::range`]: a page of about so many bytes, whatever was asked
     /// for, and a smaller one where that is too much for a message.
     pub(super) async fn range(&self, request: RangeRequest) -> Result<RangeResponse, EngineError> {
         let (first, end) = range_of(&request.prefix);

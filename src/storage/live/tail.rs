@@ -22,7 +22,7 @@ const CHUNK_BYTES: usize = 256 * 1024;
 
 /// Where a feed reads what the tail no longer holds.
 pub trait Backlog: Send + Sync + 'static {
-    /// Events as [`actors::engine::Engine::history`] gives them; previous values may be missing.
+    /// Events as [`actors::engine::DataEngine::history`] gives them; previous values may be missing.
     ///
     /// # Errors
     /// [`EngineError::Compacted`] when events after `after` are gone.

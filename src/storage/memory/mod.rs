@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use actors::engine::{
-    At, Engine, EngineError, EngineStats, Event, Expiry, Feed, GetResponse, Health, HistoryChunk,
-    HistoryRequest, Key, Lease, LeaseId, Maintenance, Mutation, Outcome, Position, Prefix,
-    RangeRequest, RangeResponse, Retention, Revision,
+    At, DataEngine, Engine, EngineError, EngineStats, Event, Expiry, Feed, GetResponse, Health,
+    HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine, LeaseId, Maintenance, MaintenanceEngine,
+    Mutation, Outcome, Position, Prefix, RangeRequest, RangeResponse, Retention, Revision,
 };
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use parking_lot::Mutex;
@@ -158,7 +158,7 @@ impl Backlog for Shared {
     }
 }
 
-impl Engine for MemoryEngine {
+impl DataEngine for MemoryEngine {
     fn get(&self, key: Key, at: At) -> BoxFuture<'_, Result<GetResponse, EngineError>> {
         let answer = self
             .shared
@@ -220,29 +220,20 @@ impl Engine for MemoryEngine {
         self.shared.positions.of(prefix)
     }
 
-    fn horizon(
-        &self,
-        retention: Retention,
-        now: SystemTime,
-    ) -> BoxFuture<'_, Result<Revision, EngineError>> {
-        let check = self.shared.check();
-        ready(check.map(|()| self.shared.state.lock().horizon(retention, now))).boxed()
-    }
-
-    fn compact(&self, up_to: Revision) -> BoxFuture<'_, Result<(), EngineError>> {
-        let check = self.shared.check();
-        ready(check.and_then(|()| self.shared.state.lock().compact(up_to))).boxed()
-    }
-
     fn compacted(&self) -> Revision {
         self.shared.state.lock().compacted()
     }
 
-    fn maintain(&self, _reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
-        let check = self.shared.check();
-        ready(check.map(|()| self.shared.state.lock().maintain(STEP_RECORDS))).boxed()
+    fn health(&self) -> Health {
+        match self.shared.check() {
+            Ok(()) => Health::Serving,
+            Err(EngineError::OutOfSpace(why)) => Health::ReadOnly(why),
+            Err(error) => Health::Down(error.to_string()),
+        }
     }
+}
 
+impl LeaseEngine for MemoryEngine {
     fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
         let check = self.shared.check();
         let now = (self.shared.clock)();
@@ -264,19 +255,34 @@ impl Engine for MemoryEngine {
         }
         .boxed()
     }
+}
 
-    fn health(&self) -> Health {
-        match self.shared.check() {
-            Ok(()) => Health::Serving,
-            Err(EngineError::OutOfSpace(why)) => Health::ReadOnly(why),
-            Err(error) => Health::Down(error.to_string()),
-        }
+impl MaintenanceEngine for MemoryEngine {
+    fn horizon(
+        &self,
+        retention: Retention,
+        now: SystemTime,
+    ) -> BoxFuture<'_, Result<Revision, EngineError>> {
+        let check = self.shared.check();
+        ready(check.map(|()| self.shared.state.lock().horizon(retention, now))).boxed()
+    }
+
+    fn compact(&self, up_to: Revision) -> BoxFuture<'_, Result<(), EngineError>> {
+        let check = self.shared.check();
+        ready(check.and_then(|()| self.shared.state.lock().compact(up_to))).boxed()
+    }
+
+    fn maintain(&self, _reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
+        let check = self.shared.check();
+        ready(check.map(|()| self.shared.state.lock().maintain(STEP_RECORDS))).boxed()
     }
 
     fn stats(&self) -> EngineStats {
         self.shared.state.lock().stats()
     }
+}
 
+impl Engine for MemoryEngine {
     fn close(&self) -> BoxFuture<'_, ()> {
         self.shared.faults.lock().closed = true;
         self.shared.tail.close();

@@ -46,6 +46,8 @@ impl State {
 
     pub(super) fn stats(&self) -> EngineStats {
         EngineStats {
+            revision: self.revision,
+            compacted: self.compacted,
             live_keys: self.live,
             retained_bytes: self.retained_bytes,
             file_bytes: 0,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use actors::engine::{Change, Engine, Expect, Key, LeaseId, Mutation, Origin, Outcome, Revision};
+use actors::engine::{
+    Change, DataEngine, Expect, Key, LeaseId, Mutation, Origin, Outcome, Revision,
+};
 use actors::lessor::{LeaseReuse, LessorHandle};
 use actors::object::Decode;
 use actors::watch::Everything;

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use actors::engine::{Change, Engine, Expect, Key, LeaseId, Mutation, Outcome, Prefix, Revision};
+use actors::engine::{
+    Change, DataEngine, Engine, Expect, Key, LeaseEngine, LeaseId, MaintenanceEngine, Mutation,
+    Outcome, Prefix, Revision,
+};
 use actors::lessor::{LeaseReuse, LessorHandle};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

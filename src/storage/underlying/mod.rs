@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use actors::engine::{At, Change, Engine, Event, Expect, KeyValue, LeaseId, Mutation, Outcome};
+use actors::engine::{At, Change, DataEngine, Event, Expect, KeyValue, LeaseId, Mutation, Outcome};
 use actors::engine::{
     EngineError, FeedProgress, GetResponse, Key, Origin, Position, Prefix, RangeRequest, Revision,
 };
@@ -43,7 +43,7 @@ pub use rewrite::RewrittenPage;
 /// The store of one resource over an engine.
 #[derive(Clone)]
 pub struct Underlying {
-    pub(super) engine: Arc<dyn Engine>,
+    pub(super) engine: Arc<dyn DataEngine>,
     pub(super) keys: Keys,
     pub(super) decoder: Arc<StoredDecoder>,
     pub(super) metrics: Metrics,
@@ -100,7 +100,7 @@ impl State {
 impl Underlying {
     /// A store of a resource's objects.
     pub fn new(
-        engine: Arc<dyn Engine>,
+        engine: Arc<dyn DataEngine>,
         keys: Keys,
         decoder: Arc<StoredDecoder>,
         lessor: LessorHandle,

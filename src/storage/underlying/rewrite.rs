@@ -214,7 +214,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use actors::engine::{Engine, Key, LeaseId};
+    use actors::engine::{DataEngine, Key, LeaseEngine, LeaseId, MaintenanceEngine};
     use actors::lessor::{LeaseReuse, LessorHandle};
     use bytes::Bytes;
 

@@ -1,6 +1,6 @@
 //! Two daemons with the same keys over a real etcd.
 
-use actors::engine::{At, Engine as _, Prefix, RangeRequest};
+use actors::engine::{At, DataEngine, Engine as _, Prefix, RangeRequest};
 use base64::Engine as _;
 use taffrail::storage::etcd::{EtcdEngine, EtcdOptions};
 

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use actors::engine::{
-    At, Engine, EngineError, EngineStats, Expect, Expiry, Feed, FeedItem, FeedProgress,
-    GetResponse, Health, HistoryChunk, HistoryRequest, Key, Lease, LeaseId, Maintenance, Mutation,
-    Outcome, Position, Prefix, RangeRequest, RangeResponse, Retention, Revision,
+    At, DataEngine, Engine, EngineError, EngineStats, Expect, Expiry, Feed, FeedItem, FeedProgress,
+    GetResponse, Health, HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine, LeaseId,
+    Maintenance, MaintenanceEngine, Mutation, Outcome, Position, Prefix, RangeRequest,
+    RangeResponse, Retention, Revision,
 };
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
@@ -119,7 +120,7 @@ impl Feed for Slow {
     }
 }
 
-impl Engine for Planted {
+impl DataEngine for Planted {
     fn get(&self, key: Key, at: At) -> BoxFuture<'_, Result<GetResponse, EngineError>> {
         match self.bug {
             Bug::RemembersReads => self.get_remembered(key, at).boxed(),
@@ -192,6 +193,30 @@ impl Engine for Planted {
         self.inner.lineage()
     }
 
+    fn compacted(&self) -> Revision {
+        self.inner.compacted()
+    }
+
+    fn health(&self) -> Health {
+        self.inner.health()
+    }
+}
+
+impl LeaseEngine for Planted {
+    fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
+        self.inner.grant(ttl)
+    }
+
+    fn revoke(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), EngineError>> {
+        self.inner.revoke(lease)
+    }
+
+    fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>> {
+        self.inner.expire()
+    }
+}
+
+impl MaintenanceEngine for Planted {
     fn horizon(
         &self,
         retention: Retention,
@@ -204,34 +229,16 @@ impl Engine for Planted {
         self.inner.compact(up_to)
     }
 
-    fn compacted(&self) -> Revision {
-        self.inner.compacted()
-    }
-
     fn maintain(&self, reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
         self.inner.maintain(reclaim)
-    }
-
-    fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
-        self.inner.grant(ttl)
-    }
-
-    fn revoke(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), EngineError>> {
-        self.inner.revoke(lease)
-    }
-
-    fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>> {
-        self.inner.expire()
-    }
-
-    fn health(&self) -> Health {
-        self.inner.health()
     }
 
     fn stats(&self) -> EngineStats {
         self.inner.stats()
     }
+}
 
+impl Engine for Planted {
     fn close(&self) -> BoxFuture<'_, ()> {
         self.inner.close()
     }

@@ -1,4 +1,4 @@
-use actors::engine::{At, Change, Engine, Expect, Key, LeaseId, Mutation, Origin, Outcome};
+use actors::engine::{At, Change, DataEngine, Expect, Key, LeaseId, Mutation, Origin, Outcome};
 use serde_json::{Value, json};
 
 use crate::api::options::{DeleteOptions, Propagation};

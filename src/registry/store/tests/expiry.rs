@@ -1,6 +1,6 @@
 //! What expires, and from when on.
 
-use actors::engine::{At, Engine, Key, KeyValue, LeaseId};
+use actors::engine::{At, DataEngine, Key, KeyValue, LeaseEngine, LeaseId};
 
 use crate::api::options::{DeleteOptions, WriteOptions};
 use crate::registry::tests::fixture::Fixture;

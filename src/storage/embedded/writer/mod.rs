@@ -139,7 +139,7 @@ impl Writer {
     /// Commits a mutation.
     ///
     /// # Errors
-    /// As [`actors::engine::Engine::commit`].
+    /// As [`actors::engine::DataEngine::commit`].
     pub async fn commit(&self, mutation: Mutation) -> Result<Outcome, EngineError> {
         self.check_size(&mutation)?;
         if let Health::Down(why) = self.shared.health() {

@@ -1,0 +1,117 @@
+//! What a store is addressed by: revisions, keys, prefixes, numbers of leases. Pure.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The number of an event in its store; what clients see as `resourceVersion`. 0 is "none".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Revision(pub u64);
+
+impl Revision {
+    /// No revision: the version of a key that is absent, the position before the first event.
+    pub const ZERO: Revision = Revision(0);
+    /// Beyond every revision that a store can reach.
+    pub const MAX: Revision = Revision(u64::MAX);
+
+    /// The revision after this one (saturating).
+    pub fn next(self) -> Revision {
+        Revision(self.0.saturating_add(1))
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A physical key, such as `/registry/configmaps/default/a`; cheap to clone, ordered by bytes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(Arc<[u8]>);
+
+impl Key {
+    /// A key of these bytes.
+    pub fn new(bytes: impl AsRef<[u8]>) -> Key {
+        Key(Arc::from(bytes.as_ref()))
+    }
+
+    /// The key's bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The key as text; Kubernetes' keys always are UTF-8, anything else is shown lossily.
+    pub fn to_text(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(&self.0)
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_text())
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_text())
+    }
+}
+
+impl std::borrow::Borrow<[u8]> for Key {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// All keys that start with these bytes; for a resource `/registry/configmaps/`, always ending in
+/// a slash there, so that `/registry/pods/` never covers `/registry/podtemplates/a` (PF-18).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Prefix(Key);
+
+impl Prefix {
+    /// A prefix of these bytes.
+    pub fn new(bytes: impl AsRef<[u8]>) -> Prefix {
+        Prefix(Key::new(bytes))
+    }
+
+    /// The prefix's bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    /// Whether the key lies under this prefix.
+    pub fn covers(&self, key: &Key) -> bool {
+        key.as_bytes().starts_with(self.as_bytes())
+    }
+
+    /// The first key after all that start with this prefix; `None` when there is none (only for
+    /// prefixes of nothing but 0xff).
+    pub fn end(&self) -> Option<Vec<u8>> {
+        let mut end = self.as_bytes().to_vec();
+        while let Some(last) = end.last_mut() {
+            if *last < u8::MAX {
+                *last += 1;
+                return Some(end);
+            }
+            end.pop();
+        }
+        None
+    }
+}
+
+impl std::borrow::Borrow<[u8]> for Prefix {
+    fn borrow(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The number of a lease; 0 is "no lease". An engine never gives a number to two leases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LeaseId(pub u64);
