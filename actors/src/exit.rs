@@ -1,6 +1,10 @@
 //! How actors end, and how that becomes known.
 
-use tokio::sync::mpsc;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 /// Why an actor is no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,33 +15,66 @@ pub enum ExitReason {
     Panicked,
 }
 
+/// The number of a child of the Supervisor. It is never given to another child.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChildId(pub u64);
+
 /// The report of an actor's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exited {
     /// Which of the supervisor's children.
-    pub child: usize,
-    /// Which life of it, so that a late report is not taken for one about its successor.
-    pub life: u64,
+    pub child: ChildId,
+    /// Which incarnation of it, so that a late report is not taken for one about its successor.
+    pub incarnation: u64,
     /// Why.
     pub reason: ExitReason,
+}
+
+/// The reports that the Supervisor has not read yet. There is at most one for each child: a child
+/// has no next incarnation, and is not removed, before its report was read.
+#[derive(Clone, Debug, Default)]
+pub struct ExitReports {
+    unread: Arc<Unread>,
+}
+
+#[derive(Debug, Default)]
+struct Unread {
+    exits: Mutex<VecDeque<Exited>>,
+    added: Notify,
+}
+
+impl ExitReports {
+    /// Waits for the next report. Only one task may wait.
+    pub async fn next(&self) -> Exited {
+        loop {
+            if let Some(exited) = self.unread.exits.lock().pop_front() {
+                return exited;
+            }
+            self.unread.added.notified().await;
+        }
+    }
+
+    fn add(&self, exited: Exited) {
+        self.unread.exits.lock().push_back(exited);
+        self.unread.added.notify_one();
+    }
 }
 
 /// Lives inside an actor and reports its end when dropped: actix tells nobody of a panic, but
 /// drops the actor while unwinding.
 #[derive(Debug)]
 pub struct ExitGuard {
-    child: usize,
-    life: u64,
-    reports: mpsc::Sender<Exited>,
+    child: ChildId,
+    incarnation: u64,
+    reports: ExitReports,
 }
 
 impl ExitGuard {
-    /// A guard for one life of a child. The channel must have room for one report per child: a
-    /// child has no next life before its report was read, so then a report is never lost.
-    pub fn new(child: usize, life: u64, reports: mpsc::Sender<Exited>) -> ExitGuard {
+    /// A guard for one incarnation of a child.
+    pub fn new(child: ChildId, incarnation: u64, reports: ExitReports) -> ExitGuard {
         ExitGuard {
             child,
-            life,
+            incarnation,
             reports,
         }
     }
@@ -50,10 +87,9 @@ impl Drop for ExitGuard {
         } else {
             ExitReason::Stopped
         };
-        // A supervisor that is gone restarts nobody.
-        let _ = self.reports.try_send(Exited {
+        self.reports.add(Exited {
             child: self.child,
-            life: self.life,
+            incarnation: self.incarnation,
             reason,
         });
     }

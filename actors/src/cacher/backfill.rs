@@ -16,7 +16,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::handle::CacherHandle;
-use super::metrics;
 use crate::engine::{DataEngine, EngineError, Event, EventKind, HistoryRequest, Key, Revision};
 use crate::object::{CachedObject, Decode};
 use crate::ring::Change;
@@ -69,7 +68,7 @@ impl CacherHandle {
                 let events = changes.len();
                 let taken = self.shared.prepend(beginning, after, changes);
                 if taken {
-                    metrics::backfilled(&self.shared.resource, events);
+                    self.shared.backfilled.increment(events as u64);
                 }
                 taken
             }

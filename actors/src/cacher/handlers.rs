@@ -1,9 +1,12 @@
 //! One handler per message, each a few lines over the store and the shared part.
 
+use std::sync::Arc;
+
 use actix::{ActorContext, Context, Handler};
 
 use super::Cacher;
 use super::messages::{Apply, FillFailed, Outdated, Place, Replace, Stop, WhereToResume};
+use crate::snapshot::Snapshot;
 
 impl Handler<WhereToResume> for Cacher {
     type Result = Option<Place>;
@@ -28,14 +31,18 @@ impl Handler<Replace> for Cacher {
     fn handle(&mut self, message: Replace, _: &mut Context<Cacher>) -> u64 {
         let before = self.store.replace(message.content);
         let (generation, published) = self.shared.replace(self.store.snapshot());
-        if !before.is_empty() {
-            // A hundred thousand objects are not freed here: others have the thread to share.
-            actix_rt::task::spawn_blocking(move || drop((before, published)));
-        }
+        free_elsewhere((before, published));
         self.generation = Some(generation);
         self.metrics.replaced(&self.store.snapshot());
         tracing::debug!(resource = self.shared.resource, generation, "cache filled");
         generation
+    }
+}
+
+/// A hundred thousand objects are not freed on a thread that other actors share.
+fn free_elsewhere(contents: (Snapshot, Option<Arc<Snapshot>>)) {
+    if !contents.0.is_empty() {
+        actix_rt::task::spawn_blocking(move || drop(contents));
     }
 }
 
@@ -73,7 +80,9 @@ impl Handler<Stop> for Cacher {
     type Result = ();
 
     fn handle(&mut self, _: Stop, context: &mut Context<Cacher>) {
-        self.shared.set_stopped();
+        let content = self.store.replace(Snapshot::default());
+        let published = self.shared.set_stopped();
+        free_elsewhere((content, published));
         context.stop();
     }
 }

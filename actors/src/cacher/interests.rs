@@ -65,6 +65,11 @@ impl Interests {
         self.desks.retain(|desk| desk.id != id);
     }
 
+    /// Whether no Dispatcher has a place here.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.desks.is_empty()
+    }
+
     /// One more group of this desk watches the topic.
     pub(crate) fn want(&mut self, id: DeskId, topic: &Topic) {
         if let Some(desk) = self.desks.iter_mut().find(|desk| desk.id == id) {

@@ -55,10 +55,10 @@ pub(crate) fn describe() {
     );
 }
 
-/// So many events of before a fill were put into a resource's ring.
-pub(super) fn backfilled(resource: &str, events: usize) {
+/// Counts the events of before a fill that were put into a resource's ring.
+pub(super) fn backfilled(resource: &str) -> Counter {
     let (resource, group) = resource_and_group(resource);
-    counter!(BACKFILLED, "group" => group, "resource" => resource).increment(events as u64);
+    counter!(BACKFILLED, "group" => group, "resource" => resource)
 }
 
 const BACKFILLED: &str = "taffrail_watch_ring_backfilled_events_total";

@@ -31,7 +31,7 @@ pub use interests::{Bell, DeskId};
 pub(crate) use metrics::describe as describe_metrics;
 pub(crate) use metrics::resource_and_group;
 pub use readiness::{NotReady, Readiness};
-pub(crate) use shared::{Horizon, Read, Shared};
+pub(crate) use shared::{CLOSED, Horizon, Read, Shared};
 pub(crate) use store::{Content, Update};
 
 use crate::exit::ExitGuard;

@@ -17,7 +17,7 @@ pub enum Readiness {
         /// How often it has become ready so far; watches do not outlive a generation.
         generation: u64,
     },
-    /// The daemon is going down.
+    /// The daemon is going down, or the resource was removed.
     Stopped,
 }
 

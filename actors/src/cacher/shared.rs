@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use ::metrics::Counter;
 use arc_swap::ArcSwapOption;
 use parking_lot::RwLock;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::backfill::{Backfill, Beginning};
 use super::interests::{Bell, DeskId, Interests};
+use super::metrics;
 use super::readiness::Readiness;
 use super::store::Applied;
 use crate::engine::{Key, Prefix, Revision};
@@ -32,7 +34,14 @@ pub(crate) struct Shared {
     readiness: watch::Sender<Readiness>,
     /// Held by who reads history into the ring.
     pub(super) backfill: tokio::sync::Mutex<Backfill>,
+    /// Events of before a fill that were put into the ring.
+    pub(super) backfilled: Counter,
+    /// A Dispatcher has left.
+    left: Notify,
 }
+
+/// The generation of the ring of a resource that was removed: no other follows.
+pub(crate) const CLOSED: u64 = u64::MAX;
 
 /// Ring and interests, under one lock (see `interests.rs`). It is held for a few hundred
 /// nanoseconds per event at most; nothing is decoded, rendered or freed under it.
@@ -73,6 +82,7 @@ impl Shared {
             last_error: None,
         };
         let shared = Arc::new(Shared {
+            backfilled: metrics::backfilled(&resource),
             resource,
             prefix,
             snapshot: ArcSwapOption::empty(),
@@ -82,6 +92,7 @@ impl Shared {
             revision: watch::Sender::new(Revision::ZERO),
             readiness: watch::Sender::new(pending),
             backfill: tokio::sync::Mutex::default(),
+            left: Notify::new(),
         });
         let ring: Arc<dyn Evict> = Arc::clone(&shared) as Arc<dyn Evict>;
         budget.join(Arc::downgrade(&ring));
@@ -120,13 +131,16 @@ impl Shared {
 
     // What Dispatchers use.
 
-    pub(crate) fn join(&self, bell: Arc<dyn Bell>) -> DeskId {
+    /// A place for a Dispatcher; `None` once the resource was removed.
+    pub(crate) fn join(&self, bell: Arc<dyn Bell>) -> Option<DeskId> {
         others_may_act();
-        self.live.write().interests.join(bell)
+        let mut live = self.live.write();
+        (live.generation != CLOSED).then(|| live.interests.join(bell))
     }
 
     pub(crate) fn leave(&self, desk: DeskId) {
         self.live.write().interests.leave(desk);
+        self.left.notify_one();
     }
 
     pub(crate) fn want(&self, desk: DeskId, topic: &Topic) {
@@ -269,11 +283,12 @@ impl Shared {
         self.revision.send_modify(|_| ());
     }
 
-    /// Not ready, for good.
-    pub(crate) fn set_stopped(&self) {
-        self.snapshot.store(None);
+    /// Not ready, for good. Answers with the content that was, whose end may take a while.
+    pub(crate) fn set_stopped(&self) -> Option<Arc<Snapshot>> {
+        let before = self.snapshot.swap(None);
         self.readiness.send_replace(Readiness::Stopped);
         self.revision.send_modify(|_| ());
+        before
     }
 
     /// A new generation begins with this content; every watcher of the old one ends (WA-37).
@@ -283,8 +298,9 @@ impl Shared {
         let revision = snapshot.revision;
         let (generation, dropped, bells) = {
             let mut live = self.live.write();
-            live.generation += 1;
+            live.generation = live.generation.saturating_add(1);
             let dropped = live.ring.reset(revision);
+            self.ring_bytes.store(0, Ordering::Relaxed);
             (live.generation, dropped, live.interests.bells(true))
         };
         drop(dropped);
@@ -300,11 +316,35 @@ impl Shared {
         self.set_pending(last_error);
         let (dropped, bells) = {
             let mut live = self.live.write();
-            live.generation += 1;
+            live.generation = live.generation.saturating_add(1);
+            self.ring_bytes.store(0, Ordering::Relaxed);
             (live.ring.close(), live.interests.bells(true))
         };
         drop(dropped);
         ring_all(bells);
+    }
+
+    /// The resource was removed and its Cacher has ended: all watches end, nothing is held any
+    /// more, and whoever still has a handle finds the cache stopped.
+    pub(crate) fn close(self: &Arc<Shared>) {
+        self.set_stopped();
+        let (dropped, bells) = {
+            let mut live = self.live.write();
+            live.generation = CLOSED;
+            self.ring_bytes.store(0, Ordering::Relaxed);
+            (live.ring.close(), live.interests.bells(true))
+        };
+        drop(dropped);
+        ring_all(bells);
+        let ring: Arc<dyn Evict> = Arc::clone(self) as Arc<dyn Evict>;
+        self.budget.leave(&ring);
+    }
+
+    /// Waits until every Dispatcher has noticed that the resource was removed.
+    pub(crate) async fn all_left(&self) {
+        while !self.live.read().interests.is_empty() {
+            self.left.notified().await;
+        }
     }
 
     /// A batch of events up to the snapshot's revision.

@@ -176,7 +176,7 @@ fn a_batch_of_many_pieces_is_noted_from_its_first_event_and_rings_once() {
     let stage = Stage::new(1 << 20);
     let bell = Arc::new(CountedBell::default());
     let shared = &stage.cacher.shared;
-    let desk = shared.join(bell.clone());
+    let desk = shared.join(bell.clone()).unwrap();
     shared.want(desk, &Topic::All);
     for number in 0..1_000 {
         stage.engine.put(&key(&format!("ns/{number}")), "red");

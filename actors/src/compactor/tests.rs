@@ -1,6 +1,7 @@
 //! Rounds over a store that says what it was asked.
 
 use super::*;
+use crate::exit::{ChildId, ExitReports};
 use crate::slot::Slot;
 use crate::testing::{FakeEngine, key};
 
@@ -9,8 +10,7 @@ fn compactor(engine: &Arc<FakeEngine>, age: Duration) -> CompactorHandle {
         age,
         bytes: u64::MAX,
     };
-    let (reports, _) = tokio::sync::mpsc::channel(1);
-    let exit = ExitGuard::new(0, 1, reports);
+    let exit = ExitGuard::new(ChildId(0), 1, ExitReports::default());
     let slot = Slot::new("compactor", mailbox::COMPACTOR);
     slot.fill(Compactor::new("base".to_owned(), engine.shared(), retention, exit).start());
     CompactorHandle { slot }

@@ -13,7 +13,7 @@ use super::schedule::Schedule;
 use super::slab::{Slab, Ticket};
 use super::start::WatchStart;
 use super::topics::{Topics, Wish};
-use crate::cacher::{Bell, DeskId, Shared};
+use crate::cacher::{Bell, CLOSED, DeskId, Shared};
 use crate::engine::{DataEngine, Revision};
 use crate::object::Decode;
 use crate::ring::RingEvent;
@@ -57,10 +57,11 @@ pub(super) enum Joined {
 }
 
 impl Desk {
-    /// A desk for the resource of this watch, without watchers.
-    pub(super) fn open(start: &WatchStart, bell: Arc<dyn Bell>) -> Desk {
+    /// A desk for the resource of this watch, without watchers; `None` once it was removed.
+    pub(super) fn open(start: &WatchStart, bell: Arc<dyn Bell>) -> Option<Desk> {
         let cacher = Arc::clone(&start.cacher.shared);
-        let place = cacher.join(bell);
+        // The series of metrics go once all Dispatchers have left: first joined, then counted.
+        let place = cacher.join(bell)?;
         let mut desk = Desk {
             metrics: DeskMetrics::new(&cacher.resource),
             cacher,
@@ -80,7 +81,19 @@ impl Desk {
             touched: Vec::new(),
         };
         desk.look();
-        desk
+        Some(desk)
+    }
+
+    /// Whether the resource was removed: the desk has left it, and ends with its last watcher.
+    pub(super) fn is_closed(&self) -> bool {
+        self.generation == CLOSED
+    }
+
+    /// Ends all streams and leaves the resource for good.
+    pub(super) fn close(&mut self) {
+        self.generation = CLOSED;
+        self.end_all();
+        self.cacher.leave(self.place);
     }
 
     /// A new member, not following anything yet. Its topic is wanted from here on, so whatever

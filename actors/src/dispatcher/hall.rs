@@ -12,11 +12,12 @@ use super::DispatcherConfig;
 use super::desk::Desk;
 use super::link::{DeskBell, Link};
 use super::shelf::Shelf;
+use super::slab::Slab;
 use super::start::WatchStart;
 use super::watcher::Watcher;
 
 /// See the module's documentation. It outlives the Dispatcher's lives; with one of them the
-/// streams end, the desks stay.
+/// streams end, and their desks.
 pub(super) struct Hall {
     pub(super) config: DispatcherConfig,
     pub(super) link: Arc<Link>,
@@ -25,11 +26,22 @@ pub(super) struct Hall {
     draining: watch::Sender<bool>,
 }
 
+/// A desk is here as long as its resource is, and longer with its watchers, which end then.
 #[derive(Default)]
 struct Desks {
-    by_number: Vec<Rc<RefCell<Desk>>>,
+    by_number: Slab<Rc<RefCell<Desk>>>,
     /// By the address of their cache's shared part, which the desk keeps alive.
     by_cacher: HashMap<usize, u32>,
+}
+
+impl Desks {
+    fn forget_closed(&mut self, number: u32) {
+        let desk = self.by_number.get(number);
+        if desk.is_some_and(|desk| desk.borrow().is_closed()) {
+            self.by_number.remove(number);
+            self.by_cacher.retain(|_, filed| *filed != number);
+        }
+    }
 }
 
 impl Hall {
@@ -48,7 +60,9 @@ impl Hall {
         if *self.draining.borrow() {
             return Watcher::ended();
         }
-        let desk = self.desk_for(&start);
+        let Some(desk) = self.desk_for(&start) else {
+            return Watcher::ended();
+        };
         // A cache that is not ready, or in another life than the snapshot's, has no stream to
         // join (WC-40).
         desk.borrow_mut().look();
@@ -58,30 +72,34 @@ impl Hall {
         Watcher::open(Rc::clone(self), desk, start)
     }
 
-    pub(super) fn desk_for(&self, start: &WatchStart) -> Rc<RefCell<Desk>> {
+    /// The desk of the watch's resource; `None` once the resource was removed.
+    pub(super) fn desk_for(&self, start: &WatchStart) -> Option<Rc<RefCell<Desk>>> {
         let cacher = Arc::as_ptr(&start.cacher.shared) as usize;
         let mut desks = self.desks.borrow_mut();
         let number = desks.by_cacher.get(&cacher).copied();
-        if let Some(desk) = number.and_then(|number| desks.by_number.get(number as usize)) {
-            return Rc::clone(desk);
+        if let Some(desk) = number.and_then(|number| desks.by_number.get(number)) {
+            return Some(Rc::clone(desk));
         }
-        let number = desks.by_number.len() as u32;
+        let number = desks.by_number.next_number();
         let bell = DeskBell {
             link: Arc::clone(&self.link),
             desk: number,
         };
-        let desk = Rc::new(RefCell::new(Desk::open(start, Arc::new(bell))));
-        desks.by_number.push(Rc::clone(&desk));
+        let desk = Desk::open(start, Arc::new(bell))?;
+        let desk = Rc::new(RefCell::new(desk));
+        desks.by_number.insert(Rc::clone(&desk));
         desks.by_cacher.insert(cacher, number);
-        desk
+        Some(desk)
     }
 
-    /// Reads the rings of the desks whose bells were rung.
+    /// Reads the rings of the desks whose bells were rung. A resource that was removed has rung
+    /// its last: its desk goes.
     pub(super) fn look_after_due(&self) {
         for number in self.link.take_due() {
-            let desk = self.desks.borrow().by_number.get(number as usize).cloned();
+            let desk = self.desks.borrow().by_number.get(number).cloned();
             if let Some(desk) = desk {
                 desk.borrow_mut().look();
+                self.desks.borrow_mut().forget_closed(number);
             }
         }
     }
@@ -94,10 +112,6 @@ impl Hall {
 
     pub(super) fn age_logs(&self) {
         self.for_each(Desk::age_logs);
-    }
-
-    pub(super) fn look_after_all(&self) {
-        self.for_each(Desk::look);
     }
 
     pub(super) fn drain(&self) {
@@ -114,8 +128,18 @@ impl Hall {
         }
     }
 
-    pub(super) fn end_all(&self) {
-        self.for_each(Desk::end_all);
+    /// The Dispatcher is dead: all streams end, and the next watches begin at new desks.
+    pub(super) fn close_all(&self) {
+        let desks = std::mem::take(&mut *self.desks.borrow_mut());
+        for desk in desks.by_number.iter() {
+            desk.borrow_mut().close();
+        }
+    }
+
+    /// How many resources are watched here, or were.
+    #[cfg(test)]
+    pub(super) fn desks(&self) -> usize {
+        self.desks.borrow().by_number.len()
     }
 
     pub(super) fn watchers(&self) -> usize {
@@ -138,7 +162,7 @@ impl Hall {
     }
 
     fn for_each(&self, mut act: impl FnMut(&mut Desk)) {
-        let desks = self.desks.borrow().by_number.clone();
+        let desks: Vec<_> = self.desks.borrow().by_number.iter().cloned().collect();
         for desk in desks {
             act(&mut desk.borrow_mut());
         }

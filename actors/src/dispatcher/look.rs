@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::desk::Desk;
 use super::member::{Cursor, Standing};
-use crate::cacher::{Horizon, Read};
+use crate::cacher::{CLOSED, Horizon, Read};
 use crate::ring::RingEvent;
 
 /// Events taken over under one lock of the ring.
@@ -22,6 +22,10 @@ impl Desk {
         }
         let horizon = self.cacher.fetch(self.place);
         if horizon.generation != self.generation {
+            if horizon.generation == CLOSED || self.is_closed() {
+                self.close();
+                return;
+            }
             self.generation = horizon.generation;
             self.end_all();
             // What lies between is skipped, so the logs of groups have a hole there.

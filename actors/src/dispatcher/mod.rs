@@ -98,7 +98,6 @@ impl Actor for Dispatcher {
 
     fn started(&mut self, context: &mut Context<Dispatcher>) {
         context.set_mailbox_capacity(mailbox::DISPATCHER);
-        self.hall.look_after_all();
         context.run_interval(schedule::SLOT, |dispatcher, _| {
             dispatcher.hall.tick(Instant::now());
         });
@@ -111,7 +110,7 @@ impl Drop for Dispatcher {
         // Its streams end; the next watch starts the next life. Not here: this may be the end of
         // the thread itself.
         self.hall.link.clear();
-        self.hall.end_all();
+        self.hall.close_all();
     }
 }
 
@@ -162,5 +161,11 @@ impl LocalDispatcher {
     /// How many watches there are on this thread.
     pub fn watchers(&self) -> usize {
         self.hall.watchers()
+    }
+
+    /// How many resources are watched on this thread, or were.
+    #[cfg(test)]
+    pub(crate) fn desks(&self) -> usize {
+        self.hall.desks()
     }
 }

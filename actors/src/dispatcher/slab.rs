@@ -31,6 +31,12 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
+    /// The number that the next thing gets.
+    pub(super) fn next_number(&self) -> u32 {
+        let last = self.free.last().copied();
+        last.unwrap_or(self.places.len() as u32)
+    }
+
     pub(super) fn insert(&mut self, thing: T) -> Ticket {
         let number = self.free.pop().unwrap_or_else(|| {
             self.places.push(Place {
@@ -72,6 +78,10 @@ impl<T> Slab<T> {
         }
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.places.iter().filter_map(|place| place.thing.as_ref())
+    }
+
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.places
             .iter_mut()
@@ -93,11 +103,14 @@ mod tests {
         let first = slab.insert("a");
         let second = slab.insert("b");
         assert_eq!(slab.remove(first.number), Some("a"));
+        assert_eq!(slab.next_number(), first.number);
         let third = slab.insert("c");
+        assert_eq!(slab.next_number(), second.number + 1);
         assert_eq!(third.number, first.number);
         assert_eq!(slab.find_mut(first), None);
         assert_eq!(slab.find_mut(third), Some(&mut "c"));
         assert_eq!(slab.get(second.number), Some(&"b"));
+        assert_eq!(slab.iter().collect::<Vec<_>>(), [&"c", &"b"]);
         assert_eq!(slab.len(), 2);
         assert_eq!(slab.remove(9), None);
     }

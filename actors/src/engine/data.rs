@@ -78,7 +78,7 @@ pub struct HistoryChunk {
     pub reached: Revision,
 }
 
-/// How far a store and one prefix of it have come (DESIGN.md section 4, item 7).
+/// How far a store and one prefix of it have come (docs/design.md 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// The newest durable revision of the store.

@@ -9,6 +9,7 @@ use tokio::time::sleep;
 
 use super::*;
 use crate::engine::{EngineError, Expiry, LeaseId};
+use crate::exit::{ChildId, ExitReports};
 use crate::slot::Slot;
 use crate::testing::FakeEngine;
 
@@ -19,8 +20,7 @@ fn handle(engine: &Arc<FakeEngine>) -> LessorHandle {
 }
 
 fn start(lessor: &LessorHandle) -> Arc<Slot<Lessor>> {
-    let (reports, _) = tokio::sync::mpsc::channel(1);
-    let exit = ExitGuard::new(0, 1, reports);
+    let exit = ExitGuard::new(ChildId(0), 1, ExitReports::default());
     let slot = Slot::new("lessor", mailbox::LESSOR);
     slot.fill(Lessor::new("base".to_owned(), lessor.clone(), exit).start());
     slot

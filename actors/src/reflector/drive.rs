@@ -18,6 +18,7 @@ use crate::cacher::{Cacher, Content, Update};
 use crate::engine::{
     At, DataEngine, Event, Feed, FeedItem, Health, KeyValue, Prefix, RangeRequest, Revision,
 };
+use crate::exit::ExitGuard;
 use crate::object::{Decode, DecodeError};
 use crate::slot::Slot;
 use crate::snapshot::Snapshot;
@@ -54,8 +55,8 @@ struct Work {
     metrics: ReflectorMetrics,
 }
 
-/// Runs for as long as the actor lives.
-pub(super) async fn run(source: Source) {
+/// Runs for as long as the actor lives. Its end is known when the feed has been dropped.
+pub(super) async fn run(_exit: ExitGuard, source: Source) {
     let mut work = Work {
         lives: source.cacher.lives(),
         lineage: source.engine.lineage(),

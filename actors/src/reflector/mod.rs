@@ -36,7 +36,8 @@ use machine::State;
 /// See the module's documentation.
 pub(crate) struct Reflector {
     source: Source,
-    _exit: ExitGuard,
+    /// Given to the work that begins with the actor.
+    exit: Option<ExitGuard>,
 }
 
 /// What a Reflector is doing, for state dumps.
@@ -79,7 +80,7 @@ impl Reflector {
     pub(crate) fn new(source: Source, exit: ExitGuard) -> Reflector {
         Reflector {
             source,
-            _exit: exit,
+            exit: Some(exit),
         }
     }
 }
@@ -89,7 +90,9 @@ impl Actor for Reflector {
 
     fn started(&mut self, context: &mut Context<Reflector>) {
         context.set_mailbox_capacity(mailbox::REFLECTOR);
-        // A panic in there is this actor's death: its context polls the future.
-        context.spawn(wrap_future(drive::run(self.source.clone())));
+        if let Some(exit) = self.exit.take() {
+            // A panic in there is this actor's death: its context polls the future.
+            context.spawn(wrap_future(drive::run(exit, self.source.clone())));
+        }
     }
 }

@@ -59,6 +59,18 @@ impl RingBudget {
         self.rings.lock().push(ring);
     }
 
+    /// A ring takes no part any more.
+    pub fn leave(&self, ring: &Arc<dyn Evict>) {
+        let left = Arc::as_ptr(ring);
+        let mut rings = self.rings.lock();
+        rings.retain(|ring| !std::ptr::addr_eq(ring.as_ptr(), left));
+    }
+
+    /// How many rings take part.
+    pub fn rings(&self) -> usize {
+        self.rings.lock().len()
+    }
+
     /// Called after a ring has grown: the largest rings shrink until all fit, so that a busy
     /// resource pays for itself and not for the quiet ones.
     pub fn settle(&self) {

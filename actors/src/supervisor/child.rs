@@ -1,25 +1,69 @@
-//! One part of the house: how to start it, what its death means, how to stop it.
+//! A child of the Supervisor: how it is started, what its end means, how it is stopped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
+use tokio::sync::oneshot;
 
 use super::policy::Deaths;
-use crate::exit::ExitGuard;
+use crate::exit::{ChildId, ExitGuard};
 
-/// Starts a new life of an actor, which takes the guard with it, and puts its address into its
-/// slot.
+/// The kinds of children, in the order they are started in. They are stopped in reverse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ActorKind {
+    Cacher,
+    Writer,
+    Reflector,
+    Lessor,
+    Compactor,
+}
+
+impl ActorKind {
+    /// Its name in metrics, and the first half of a child's name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            ActorKind::Cacher => "cacher",
+            ActorKind::Writer => "writer",
+            ActorKind::Reflector => "reflector",
+            ActorKind::Lessor => "lessor",
+            ActorKind::Compactor => "compactor",
+        }
+    }
+}
+
+/// Starts an incarnation of an actor, which takes the guard with it, and puts its address into
+/// its slot.
 pub(crate) type Factory = Box<dyn Fn(ExitGuard) + Send>;
 
-/// A child of the Supervisor.
+/// Tells an actor to stop and waits until it has heard, for a few seconds at most.
+pub(crate) type StopActor = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// See the module's documentation.
 pub(crate) struct Child {
+    pub(crate) id: ChildId,
+    pub(crate) kind: ActorKind,
     /// `cacher/configmaps`.
     pub(crate) name: String,
-    /// Its kind, for metrics: `cacher`.
-    pub(crate) kind: &'static str,
     pub(crate) factory: Factory,
-    /// Done as soon as its death is known, with a phrase that says why.
-    pub(crate) bury: Box<dyn Fn(&str) + Send>,
-    /// Tells it to stop and waits until it has heard.
-    pub(crate) stop: Box<dyn Fn() -> BoxFuture<'static, ()> + Send>,
-    pub(crate) life: u64,
+    /// Called as soon as its end is known, with a phrase that says why.
+    pub(crate) on_exit: Box<dyn Fn(&str) + Send>,
+    pub(crate) stop: StopActor,
+    /// Counts its starts.
+    pub(crate) incarnation: u64,
+    pub(crate) is_running: bool,
     pub(crate) deaths: Deaths,
+    /// Set once the child is to be removed. It is told when the child has ended.
+    pub(crate) removal: Option<oneshot::Sender<()>>,
+}
+
+/// Gives numbers to children.
+#[derive(Debug, Default)]
+pub(crate) struct ChildIds(AtomicU64);
+
+impl ChildIds {
+    /// A number that no child has had.
+    pub(crate) fn next(&self) -> ChildId {
+        ChildId(self.0.fetch_add(1, Ordering::Relaxed))
+    }
 }

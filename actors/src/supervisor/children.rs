@@ -1,4 +1,4 @@
-//! How each kind of child is made, buried and stopped.
+//! How each kind of child is made and stopped, and what its end means.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-use super::child::Child;
+use super::child::{ActorKind, Child};
 use super::config::StoreSpec;
 use super::policy::Deaths;
 use crate::cacher::{self, Cacher, Shared};
 use crate::compactor::{self, Compactor};
-use crate::exit::ExitGuard;
+use crate::exit::{ChildId, ExitGuard};
 use crate::lessor::{self, Lessor, LessorHandle};
 use crate::reflector::{self, Reflector, Source};
 use crate::slot::Slot;
@@ -26,7 +26,8 @@ const STOP_WITHIN: Duration = Duration::from_secs(2);
 
 /// A child that needs nothing but its slot cleared when it dies.
 fn child<A, M>(
-    kind: &'static str,
+    id: ChildId,
+    kind: ActorKind,
     name: &str,
     slot: &Arc<Slot<A>>,
     stop: fn() -> M,
@@ -39,13 +40,16 @@ where
 {
     let (filled, cleared, stopped) = (Arc::clone(slot), Arc::clone(slot), Arc::clone(slot));
     Child {
-        name: format!("{kind}/{name}"),
+        id,
         kind,
+        name: format!("{}/{name}", kind.name()),
         factory: Box::new(move |exit| filled.fill(start(exit))),
-        bury: Box::new(move |_| cleared.clear()),
-        stop: Box::new(move || stop_actor(Arc::clone(&stopped), stop())),
-        life: 0,
+        on_exit: Box::new(move |_| cleared.clear()),
+        stop: Arc::new(move || stop_actor(Arc::clone(&stopped), stop())),
+        incarnation: 0,
+        is_running: false,
         deaths: Deaths::default(),
+        removal: None,
     }
 }
 
@@ -57,6 +61,7 @@ where
     M: Message<Result = ()> + Send + 'static,
 {
     async move {
+        // The Supervisor learns of its end in another way.
         let _ = slot.ask(message, Instant::now() + STOP_WITHIN).await;
     }
     .boxed()
@@ -64,6 +69,7 @@ where
 
 /// A Cacher; with its death everything it held is abandoned, before anybody reads it again.
 pub(super) fn cacher(
+    id: ChildId,
     arbiter: ArbiterHandle,
     shared: Arc<Shared>,
     slot: &Arc<Slot<Cacher>>,
@@ -71,7 +77,8 @@ pub(super) fn cacher(
     let abandoned = Arc::clone(&shared);
     let cleared = Arc::clone(slot);
     let mut child = child(
-        "cacher",
+        id,
+        ActorKind::Cacher,
         &shared.resource.clone(),
         slot,
         || cacher::messages::Stop,
@@ -80,7 +87,7 @@ pub(super) fn cacher(
             Cacher::start_in_arbiter(&arbiter, move |_| Cacher::new(shared, exit))
         },
     );
-    child.bury = Box::new(move |reason| {
+    child.on_exit = Box::new(move |reason| {
         cleared.clear();
         abandoned.abandon(Some(format!("the cacher died: {reason}")));
     });
@@ -89,13 +96,15 @@ pub(super) fn cacher(
 
 /// A Reflector.
 pub(super) fn reflector(
+    id: ChildId,
     arbiter: ArbiterHandle,
     source: Source,
     slot: &Arc<Slot<Reflector>>,
 ) -> Child {
     let name = source.resource.clone();
     child(
-        "reflector",
+        id,
+        ActorKind::Reflector,
         &name,
         slot,
         || reflector::messages::Stop,
@@ -108,9 +117,15 @@ pub(super) fn reflector(
 
 /// A shard of the Writers. Who waits for a turn when it dies learns it at once, and its next life
 /// remembers nothing.
-pub(super) fn writer(arbiter: ArbiterHandle, number: usize, slot: &Arc<Slot<Writer>>) -> Child {
+pub(super) fn writer(
+    id: ChildId,
+    arbiter: ArbiterHandle,
+    number: usize,
+    slot: &Arc<Slot<Writer>>,
+) -> Child {
     child(
-        "writer",
+        id,
+        ActorKind::Writer,
         &number.to_string(),
         slot,
         || writer::messages::Stop,
@@ -120,12 +135,14 @@ pub(super) fn writer(arbiter: ArbiterHandle, number: usize, slot: &Arc<Slot<Writ
 
 /// The Compactor of a store.
 pub(super) fn compactor(
+    id: ChildId,
     arbiter: ArbiterHandle,
     store: StoreSpec,
     slot: &Arc<Slot<Compactor>>,
 ) -> Child {
     child(
-        "compactor",
+        id,
+        ActorKind::Compactor,
         &store.name.clone(),
         slot,
         || compactor::messages::Stop,
@@ -140,13 +157,15 @@ pub(super) fn compactor(
 
 /// The Lessor of a store. What it hands out lies in its handle and outlives it.
 pub(super) fn lessor(
+    id: ChildId,
     arbiter: ArbiterHandle,
     store: String,
     handle: LessorHandle,
     slot: &Arc<Slot<Lessor>>,
 ) -> Child {
     child(
-        "lessor",
+        id,
+        ActorKind::Lessor,
         &store.clone(),
         slot,
         || lessor::messages::Stop,

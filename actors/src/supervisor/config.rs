@@ -21,6 +21,10 @@ pub struct StoreSpec {
     pub leases: LeaseReuse,
 }
 
+/// Told the name of a resource that was removed, when nothing counts for it any more: whoever keeps
+/// series of metrics drops those labelled with it.
+pub type OnRemoved = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// What the house is built from.
 #[derive(Clone)]
 pub struct HouseConfig {
@@ -35,6 +39,8 @@ pub struct HouseConfig {
     pub rings: RingLimits,
     /// How often a part may fall.
     pub restarts: RestartBudget,
+    /// Told of every resource that was removed.
+    pub on_removed: Option<OnRemoved>,
 }
 
 impl HouseConfig {
@@ -46,6 +52,7 @@ impl HouseConfig {
             writer_shards: 4,
             rings: RingLimits::default(),
             restarts: RestartBudget::default(),
+            on_removed: None,
         }
     }
 

@@ -1,6 +1,5 @@
 //! All actors of the daemon but those that live on HTTP threads, as one thing to start and stop.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,16 +9,16 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::board::{Board, Standing};
-use super::child::Child;
+use super::child::{Child, ChildIds};
 use super::config::{CacherSpec, HouseConfig, StoreSpec};
 use super::messages::StopAll;
+use super::resources::{AddResourceError, RemoveResourceError, Resources, Surroundings};
+use super::statuses::{ActorState, ActorStatuses};
 use super::{Supervisor, children};
-use crate::cacher::{CacherHandle, Readiness, Shared};
+use crate::cacher::{CacherHandle, Readiness};
 use crate::compactor::CompactorHandle;
 use crate::lessor::LessorHandle;
 use crate::mailbox;
-use crate::reflector::{Observed, Source};
 use crate::ring::RingBudget;
 use crate::slot::Slot;
 use crate::writer::WriterHandle;
@@ -33,6 +32,9 @@ pub enum HouseError {
     /// Threads of actors belong to a system.
     #[error("the actors need a thread with an actix system to be started from")]
     NoSystem,
+    /// Two resources have the same name.
+    #[error(transparent)]
+    Resource(#[from] AddResourceError),
 }
 
 /// One part of the house, for `/readyz?verbose` and metrics.
@@ -65,23 +67,16 @@ impl HouseState {
 /// The running house.
 #[derive(Clone)]
 pub struct House {
-    cachers: Arc<BTreeMap<String, Cached>>,
+    resources: Resources,
     writers: WriterHandle,
     /// By name of the store, in the order they were given in.
     compactors: Arc<[(String, CompactorHandle)]>,
     /// The same.
     lessors: Arc<[(String, LessorHandle)]>,
-    board: Board,
+    statuses: ActorStatuses,
     supervisor: Arc<Slot<Supervisor>>,
     alive: watch::Receiver<()>,
     threads: Arc<Mutex<Vec<Arbiter>>>,
-}
-
-struct Cached {
-    handle: CacherHandle,
-    reflector: Observed,
-    #[cfg(test)]
-    slot: Arc<Slot<crate::cacher::Cacher>>,
 }
 
 /// How long [`House::stop`] may take for everything.
@@ -100,57 +95,70 @@ impl House {
         let threads = (0..config.data_arbiters.max(1))
             .map(|_| Arbiter::try_new())
             .collect::<Result<Vec<Arbiter>, _>>()?;
-        let arbiters: Vec<ArbiterHandle> = threads.iter().map(Arbiter::handle).collect();
-        let mut plan = Plan::default();
-        let budget = RingBudget::new(config.rings);
-        let mut cachers = BTreeMap::new();
-        for (spec, arbiter) in specs.into_iter().zip(arbiters.iter().cycle()) {
-            let resource = spec.resource.clone();
-            let cached = plan.add_cacher(spec, &budget, arbiter);
-            cachers.insert(resource, cached);
+        let surroundings = Surroundings {
+            ids: Arc::default(),
+            budget: RingBudget::new(config.rings),
+            arbiters: threads.iter().map(Arbiter::handle).collect(),
+            statuses: ActorStatuses::default(),
+            supervisor: Slot::new("supervisor", mailbox::SUPERVISOR),
+        };
+        let mut plan = Plan::new(&surroundings);
+        let (statuses, supervisor) = (
+            surroundings.statuses.clone(),
+            Arc::clone(&surroundings.supervisor),
+        );
+        let resources = Resources::new(surroundings, config.on_removed);
+        for spec in specs {
+            plan.children.extend(resources.insert(spec)?);
         }
-        let writers = plan.add_writers(config.writer_shards, &arbiters);
+        let writers = plan.add_writers(config.writer_shards);
         let stores = config.stores.iter();
-        let lessors = stores.map(|store| (store.name.clone(), plan.add_lessor(store, &arbiters)));
+        let lessors = stores.map(|store| (store.name.clone(), plan.add_lessor(store)));
         let lessors = lessors.collect();
         let stores = config.stores.into_iter();
-        let compactors =
-            stores.map(|store| (store.name.clone(), plan.add_compactor(store, &arbiters)));
+        let compactors = stores.map(|store| (store.name.clone(), plan.add_compactor(store)));
         let compactors = compactors.collect();
-        let board = Board::default();
-        let children = plan.into_children();
-        for child in &children {
-            board.add(child.name.clone());
-        }
         let (alive, watch_alive) = watch::channel(());
-        let supervisor = Slot::new("supervisor", mailbox::SUPERVISOR);
-        if let Some(arbiter) = arbiters.first() {
-            let restarts = config.restarts;
-            let board = board.clone();
-            supervisor.fill(Supervisor::start_in_arbiter(arbiter, move |_| {
-                Supervisor::new(children, restarts, board, alive)
-            }));
-        }
+        plan.start(config.restarts, &supervisor, alive);
         Ok(House {
-            cachers: Arc::new(cachers),
+            resources,
             writers,
             compactors,
             lessors,
-            board,
+            statuses,
             supervisor,
             alive: watch_alive,
             threads: Arc::new(Mutex::new(threads)),
         })
     }
 
+    /// Caches a further resource. Its cache is filled after this comes back.
+    ///
+    /// # Errors
+    /// [`AddResourceError`]
+    pub async fn add_resource(&self, spec: CacherSpec) -> Result<CacherHandle, AddResourceError> {
+        self.resources.add(spec).await
+    }
+
+    /// Stops caching a resource. Its watches end silently, so that clients come back and find out.
+    /// Comes back when its Cacher and Reflector have ended and nothing is left of them: snapshot,
+    /// ring, feed, topics, statuses, series of metrics. A resource of the same name may be added
+    /// again from then on. Once begun it is done, whether or not anybody waits.
+    ///
+    /// # Errors
+    /// [`RemoveResourceError`]
+    pub async fn remove_resource(&self, resource: &str) -> Result<(), RemoveResourceError> {
+        self.resources.remove(resource).await
+    }
+
     /// The cache of a resource.
     pub fn cacher(&self, resource: &str) -> Option<CacherHandle> {
-        Some(self.cachers.get(resource)?.handle.clone())
+        Some(self.resources.get(resource)?.handle)
     }
 
     /// All caches, by name of the resource.
-    pub fn cachers(&self) -> impl Iterator<Item = &CacherHandle> {
-        self.cachers.values().map(|cached| &cached.handle)
+    pub fn cachers(&self) -> Vec<CacherHandle> {
+        self.resources.handles()
     }
 
     /// Where to ask for turns at keys of a store.
@@ -193,7 +201,7 @@ impl House {
     pub async fn ready_within(&self, limit: Duration) -> Result<(), Vec<String>> {
         // What is ready or not is asked below.
         let _ = tokio::time::timeout(limit, self.all_ready()).await;
-        let unfilled = self.cachers().filter_map(|cacher| {
+        let unfilled = self.cachers().into_iter().filter_map(|cacher| {
             let Readiness::Pending { last_error, .. } = cacher.readiness() else {
                 return None;
             };
@@ -210,22 +218,22 @@ impl House {
 
     /// What every part is doing.
     pub fn state(&self) -> HouseState {
-        let lines = self.board.read().into_iter();
-        let parts = lines.map(|line| {
-            let (mut ready, mut text) = match line.standing {
-                Standing::Running => (true, "running".to_owned()),
-                Standing::Restarting => (false, "restarting after its death".to_owned()),
-                Standing::Degraded => (false, "died too often, left alone for now".to_owned()),
-                Standing::Stopped => (false, "stopped".to_owned()),
+        let statuses = self.statuses.read().into_iter();
+        let parts = statuses.map(|status| {
+            let (mut ready, mut text) = match status.state {
+                ActorState::Running => (true, "running".to_owned()),
+                ActorState::Restarting => (false, "restarting after its death".to_owned()),
+                ActorState::Degraded => (false, "died too often, left alone for now".to_owned()),
+                ActorState::Stopped => (false, "stopped".to_owned()),
             };
-            if ready && let Some(detail) = self.detail(&line.name) {
+            if ready && let Some(detail) = self.detail(&status.name) {
                 (ready, text) = detail;
             }
             PartState {
-                name: line.name,
+                name: status.name,
                 ready,
                 text,
-                restarts: line.restarts,
+                restarts: status.restarts,
             }
         });
         HouseState {
@@ -233,10 +241,22 @@ impl House {
         }
     }
 
+    /// How many resources run on each arbiter.
+    #[cfg(test)]
+    pub(crate) fn loads(&self) -> Vec<usize> {
+        self.resources.loads()
+    }
+
+    /// How many rings share the memory for rings.
+    #[cfg(test)]
+    pub(crate) fn rings(&self) -> usize {
+        self.resources.budget.rings()
+    }
+
     /// Makes a Cacher die as a fault in it would.
     #[cfg(test)]
     pub(crate) async fn panic_cacher(&self, resource: &str) {
-        let slot = &self.cachers[resource].slot;
+        let slot = self.resources.get(resource).unwrap().slot;
         let answer = slot.ask_patiently(crate::cacher::messages::Panic).await;
         assert_eq!(answer, Err(crate::slot::AskError::Gone));
     }
@@ -244,12 +264,12 @@ impl House {
     /// What a running part says of itself.
     fn detail(&self, name: &str) -> Option<(bool, String)> {
         let (kind, resource) = name.split_once('/')?;
-        let cached = self.cachers.get(resource)?;
+        let resource = self.resources.get(resource)?;
         match kind {
             "cacher" => {
-                let readiness = cached.handle.readiness();
+                let readiness = resource.handle.readiness();
                 let mut text = readiness.describe();
-                let snapshot = cached.handle.snapshot();
+                let snapshot = resource.handle.snapshot();
                 match snapshot.map_or(0, |snapshot| snapshot.unreadable_count()) {
                     0 => {}
                     unreadable => text.push_str(&format!(", {unreadable} values can't be read")),
@@ -257,7 +277,7 @@ impl House {
                 Some((readiness.is_ready(), text))
             }
             // A Reflector that lists shows in its Cacher's readiness; here it is only told.
-            "reflector" => Some((true, cached.reflector.lock().describe())),
+            "reflector" => Some((true, resource.reflector.lock().describe())),
             _ => None,
         }
     }
@@ -293,94 +313,71 @@ impl House {
     }
 }
 
-/// The children in order of start, which is the reverse of the order of stop.
-#[derive(Default)]
+/// What is started with the house.
 struct Plan {
-    cachers: Vec<Child>,
-    writers: Vec<Child>,
-    reflectors: Vec<Child>,
-    lessors: Vec<Child>,
-    compactors: Vec<Child>,
+    children: Vec<Child>,
+    ids: Arc<ChildIds>,
+    arbiters: Arc<[ArbiterHandle]>,
+    statuses: ActorStatuses,
 }
 
 impl Plan {
-    fn add_cacher(
-        &mut self,
-        spec: CacherSpec,
-        budget: &Arc<RingBudget>,
-        arbiter: &ArbiterHandle,
-    ) -> Cached {
-        let shared = Shared::new(
-            spec.resource.clone(),
-            spec.prefix.clone(),
-            Arc::clone(budget),
-        );
-        let slot = Slot::new("cacher", mailbox::CACHER);
-        let observed = Observed::default();
-        let source = Source {
-            resource: spec.resource,
-            prefix: spec.prefix,
-            engine: spec.engine,
-            decode: spec.decode,
-            cacher: Arc::clone(&slot),
-            observed: Arc::clone(&observed),
-        };
-        let reflector = Slot::new("reflector", mailbox::REFLECTOR);
-        let cacher = children::cacher(arbiter.clone(), Arc::clone(&shared), &slot);
-        self.cachers.push(cacher);
-        let reflector = children::reflector(arbiter.clone(), source, &reflector);
-        self.reflectors.push(reflector);
-        Cached {
-            handle: CacherHandle { shared },
-            reflector: observed,
-            #[cfg(test)]
-            slot,
+    fn new(surroundings: &Surroundings) -> Plan {
+        Plan {
+            children: Vec::new(),
+            ids: Arc::clone(&surroundings.ids),
+            arbiters: Arc::clone(&surroundings.arbiters),
+            statuses: surroundings.statuses.clone(),
         }
     }
 
-    fn add_writers(&mut self, shards: usize, arbiters: &[ArbiterHandle]) -> WriterHandle {
+    fn add(&mut self, child: Child) {
+        self.statuses.add(&child);
+        self.children.push(child);
+    }
+
+    fn add_writers(&mut self, shards: usize) -> WriterHandle {
+        let arbiters = Arc::clone(&self.arbiters);
         let shards = (0..shards.max(1)).zip(arbiters.iter().cycle());
         let slots = shards.map(|(number, arbiter)| {
             let slot = Slot::new("writer", mailbox::WRITER);
-            let writer = children::writer(arbiter.clone(), number, &slot);
-            self.writers.push(writer);
+            let writer = children::writer(self.ids.next(), arbiter.clone(), number, &slot);
+            self.add(writer);
             slot
         });
         WriterHandle::new(slots)
     }
 
-    fn add_compactor(&mut self, store: StoreSpec, arbiters: &[ArbiterHandle]) -> CompactorHandle {
+    fn add_compactor(&mut self, store: StoreSpec) -> CompactorHandle {
         let slot = Slot::new("compactor", mailbox::COMPACTOR);
-        if let Some(arbiter) = arbiters.first() {
-            let compactor = children::compactor(arbiter.clone(), store, &slot);
-            self.compactors.push(compactor);
+        if let Some(arbiter) = self.arbiters.first().cloned() {
+            self.add(children::compactor(self.ids.next(), arbiter, store, &slot));
         }
         CompactorHandle { slot }
     }
 
-    fn add_lessor(&mut self, store: &StoreSpec, arbiters: &[ArbiterHandle]) -> LessorHandle {
+    fn add_lessor(&mut self, store: &StoreSpec) -> LessorHandle {
         let handle = LessorHandle::new(store.engine.clone(), store.leases);
-        if let Some(arbiter) = arbiters.first() {
+        if let Some(arbiter) = self.arbiters.first().cloned() {
             let slot = Slot::new("lessor", mailbox::LESSOR);
             let (name, handle) = (store.name.clone(), handle.clone());
-            let lessor = children::lessor(arbiter.clone(), name, handle, &slot);
-            self.lessors.push(lessor);
+            let lessor = children::lessor(self.ids.next(), arbiter, name, handle, &slot);
+            self.add(lessor);
         }
         handle
     }
 
-    fn into_children(self) -> Vec<Child> {
-        let Plan {
-            mut cachers,
-            writers,
-            reflectors,
-            lessors,
-            compactors,
-        } = self;
-        cachers.extend(writers);
-        cachers.extend(reflectors);
-        cachers.extend(lessors);
-        cachers.extend(compactors);
-        cachers
+    fn start(
+        self,
+        restarts: super::RestartBudget,
+        supervisor: &Slot<Supervisor>,
+        alive: watch::Sender<()>,
+    ) {
+        let (children, statuses) = (self.children, self.statuses);
+        if let Some(arbiter) = self.arbiters.first() {
+            supervisor.fill(Supervisor::start_in_arbiter(arbiter, move |_| {
+                Supervisor::new(children, restarts, statuses, alive)
+            }));
+        }
     }
 }

@@ -1,14 +1,15 @@
 //! What the Supervisor counts, and the names of everything that the actors count.
 
+use super::child::ActorKind;
 use crate::exit::ExitReason;
 
 /// An actor of this kind died.
-pub(super) fn died(kind: &'static str, reason: ExitReason) {
+pub(super) fn died(kind: ActorKind, reason: ExitReason) {
     let reason = match reason {
         ExitReason::Panicked => "panicked",
         ExitReason::Stopped => "stopped",
     };
-    metrics::counter!("taffrail_actor_deaths_total", "actor" => kind, "reason" => reason)
+    metrics::counter!("taffrail_actor_deaths_total", "actor" => kind.name(), "reason" => reason)
         .increment(1);
 }
 

@@ -5,8 +5,9 @@
 //! slot gets the new address. A child that uses up its budget degrades what depends on it and is
 //! tried again after a while; the daemon goes on. When the Supervisor itself dies, [`House::ended`]
 //! comes back and the daemon ends.
+//!
+//! Children may be added and removed at any time. Each has a number that no other ever gets.
 
-mod board;
 mod child;
 mod children;
 mod config;
@@ -15,35 +16,41 @@ mod house;
 mod messages;
 mod metrics;
 mod policy;
+mod removal;
+mod resources;
+mod statuses;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use actix::{Actor, AsyncContext, Context};
 use futures_util::future::BoxFuture;
-use futures_util::stream::poll_fn;
-use tokio::sync::{mpsc, watch};
+use futures_util::stream::unfold;
+use tokio::sync::watch;
 
-pub use config::{CacherSpec, HouseConfig, StoreSpec};
+pub use config::{CacherSpec, HouseConfig, OnRemoved, StoreSpec};
 pub use house::{House, HouseError, HouseState, PartState};
 pub use metrics::describe_metrics;
 pub use policy::RestartBudget;
+pub use resources::{AddResourceError, RemoveResourceError};
 
 use crate::backoff::random_unit;
-use crate::exit::{ExitGuard, ExitReason, Exited};
+use crate::exit::{ChildId, ExitGuard, ExitReason, ExitReports, Exited};
 use crate::mailbox;
-use board::{Board, Standing};
 use child::Child;
+use messages::Stopping;
 use policy::Verdict;
+use removal::Removal;
+use statuses::{ActorState, ActorStatuses};
 
 /// See the module's documentation.
 pub(crate) struct Supervisor {
-    children: Vec<Child>,
+    children: BTreeMap<ChildId, Child>,
     budget: RestartBudget,
-    board: Board,
-    reports: mpsc::Sender<Exited>,
-    inbox: Option<mpsc::Receiver<Exited>>,
+    statuses: ActorStatuses,
+    reports: ExitReports,
     is_stopping: bool,
     /// Dropped with the Supervisor: that is how its end becomes known.
     _alive: watch::Sender<()>,
@@ -53,79 +60,127 @@ impl Supervisor {
     fn new(
         children: Vec<Child>,
         budget: RestartBudget,
-        board: Board,
+        statuses: ActorStatuses,
         alive: watch::Sender<()>,
     ) -> Supervisor {
-        // One report for each child is under way at most (see ExitGuard).
-        let (reports, inbox) = mpsc::channel(children.len().max(1));
         Supervisor {
-            children,
+            children: children
+                .into_iter()
+                .map(|child| (child.id, child))
+                .collect(),
             budget,
-            board,
-            reports,
-            inbox: Some(inbox),
+            statuses,
+            reports: ExitReports::default(),
             is_stopping: false,
             _alive: alive,
         }
     }
 
-    fn start_child(&mut self, number: usize) {
-        let Some(child) = self.children.get_mut(number) else {
+    fn start_child(&mut self, id: ChildId) {
+        let Some(child) = self.children.get_mut(&id) else {
             return;
         };
-        child.life += 1;
-        let guard = ExitGuard::new(number, child.life, self.reports.clone());
+        child.incarnation += 1;
+        child.is_running = true;
+        let guard = ExitGuard::new(id, child.incarnation, self.reports.clone());
         (child.factory)(guard);
     }
 
-    /// Buries a dead child and decides when the next life begins.
+    /// A child has ended: decides whether and when it is started again.
     fn child_exited(&mut self, exited: Exited, context: &mut Context<Supervisor>) {
-        let Some(child) = self.children.get_mut(exited.child) else {
+        let Some(child) = self.children.get_mut(&exited.child) else {
             return;
         };
-        if child.life != exited.life {
+        if child.incarnation != exited.incarnation {
             return;
         }
         let reason = match exited.reason {
             ExitReason::Panicked => "it panicked",
             ExitReason::Stopped => "it stopped",
         };
-        (child.bury)(reason);
+        child.is_running = false;
+        (child.on_exit)(reason);
+        if child.removal.is_some() {
+            self.remove_child(exited.child);
+            return;
+        }
         if self.is_stopping {
-            self.board.set(exited.child, Standing::Stopped);
+            self.statuses.set(exited.child, ActorState::Stopped);
             return;
         }
         let verdict = child
             .deaths
             .died(Instant::now(), &self.budget, random_unit());
         metrics::died(child.kind, exited.reason);
-        let (standing, wait) = match verdict {
-            Verdict::Restart(wait) => (Standing::Restarting, wait),
-            Verdict::Degrade(wait) => (Standing::Degraded, wait),
+        let (state, wait) = match verdict {
+            Verdict::Restart(wait) => (ActorState::Restarting, wait),
+            Verdict::Degrade(wait) => (ActorState::Degraded, wait),
         };
         tracing::error!(
             actor = child.name,
             reason,
-            ?standing,
+            ?state,
             again_after = ?wait,
             "an actor died"
         );
-        self.board.set(exited.child, standing);
+        self.statuses.set(exited.child, state);
         context.run_later(wait, move |supervisor, _| supervisor.restart(exited.child));
     }
 
-    fn restart(&mut self, number: usize) {
+    fn restart(&mut self, id: ChildId) {
         if !self.is_stopping {
-            self.board.restarted(number);
-            self.start_child(number);
+            self.statuses.restarted(id);
+            self.start_child(id);
+        }
+    }
+
+    /// Starts further children. Their statuses are there already.
+    fn add_children(&mut self, children: Vec<Child>) -> Result<(), Stopping> {
+        if self.is_stopping {
+            return Err(Stopping);
+        }
+        for child in children {
+            let id = child.id;
+            self.children.insert(id, child);
+            self.start_child(id);
+        }
+        Ok(())
+    }
+
+    /// None of these is started again. Answers with what is left to be done, last added first.
+    fn begin_removals(&mut self, ids: &[ChildId]) -> Vec<Removal> {
+        let mut removals = Vec::new();
+        for id in ids.iter().rev() {
+            let Some(child) = self.children.get_mut(id) else {
+                continue;
+            };
+            if child.is_running {
+                removals.push(Removal::of(child));
+            } else {
+                self.remove_child(*id);
+            }
+        }
+        removals
+    }
+
+    fn remove_child(&mut self, id: ChildId) {
+        self.statuses.remove(id);
+        if let Some(ended) = self.children.remove(&id).and_then(|child| child.removal) {
+            // Whoever wanted it removed may have gone away.
+            let _ = ended.send(());
         }
     }
 
     /// The ways to stop every child, last started first.
     fn stops_in_order(&mut self) -> Vec<BoxFuture<'static, ()>> {
         self.is_stopping = true;
-        let reverse = self.children.iter().rev();
-        reverse.map(|child| (child.stop)()).collect()
+        let mut children: Vec<&Child> = self.children.values().collect();
+        children.sort_by_key(|child| child.kind);
+        children
+            .into_iter()
+            .rev()
+            .map(|child| (child.stop)())
+            .collect()
     }
 }
 
@@ -134,11 +189,14 @@ impl Actor for Supervisor {
 
     fn started(&mut self, context: &mut Context<Supervisor>) {
         context.set_mailbox_capacity(mailbox::SUPERVISOR);
-        if let Some(mut inbox) = self.inbox.take() {
-            context.add_stream(poll_fn(move |task| inbox.poll_recv(task)));
-        }
-        for number in 0..self.children.len() {
-            self.start_child(number);
+        let exits = unfold(self.reports.clone(), async |reports| {
+            Some((reports.next().await, reports))
+        });
+        context.add_stream(exits);
+        let mut children: Vec<_> = self.children.values().map(|c| (c.kind, c.id)).collect();
+        children.sort();
+        for (_, id) in children {
+            self.start_child(id);
         }
     }
 }

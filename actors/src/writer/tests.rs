@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::turns::{Asked, TURN_TIME};
 use super::*;
 use crate::engine::{LeaseId, Revision};
+use crate::exit::{ChildId, ExitReports};
 use crate::slot::Slot;
 
 fn key(name: &str) -> Key {
@@ -136,8 +137,8 @@ fn outcomes_are_remembered_by_revision_within_bounds_and_forgotten_when_in_doubt
 
 fn writer() -> (WriterHandle, Arc<Slot<Writer>>) {
     let slot = Slot::new("writer", mailbox::WRITER);
-    let (reports, _) = tokio::sync::mpsc::channel(1);
-    slot.fill(Writer::new(ExitGuard::new(0, 1, reports)).start());
+    let exit = ExitGuard::new(ChildId(0), 1, ExitReports::default());
+    slot.fill(Writer::new(exit).start());
     let handle = WriterHandle::new([Arc::clone(&slot)]);
     (handle, slot)
 }

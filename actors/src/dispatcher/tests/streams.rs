@@ -50,7 +50,7 @@ fn what_happens_while_a_watch_is_being_opened_is_not_missed_wa_25() {
         let other = interest(Scope::Object(key("ns/other")));
         let _other = dispatcher.watch_where(&stage, 1, other);
         let start = stage.start(StartPoint::After(Revision(1)), interest(Scope::All));
-        let desk = dispatcher.hall.desk_for(&start);
+        let desk = dispatcher.hall.desk_for(&start).unwrap();
         desk.borrow_mut().look();
         // The Cacher has a thread of its own.
         stage.put("ns/a", "red 2");

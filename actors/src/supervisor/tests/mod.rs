@@ -1,5 +1,7 @@
 //! The house as a whole: filling, following, dying, coming back, stopping.
 
+mod resources;
+mod series;
 mod streams;
 
 use std::sync::Arc;

@@ -13,7 +13,11 @@ use crate::testing::interest;
 use crate::watch::Scope;
 
 /// A watch of everything, from a revision on.
-fn start(engine: &Arc<FakeEngine>, cacher: &CacherHandle, after: Revision) -> WatchStart {
+pub(super) fn start(
+    engine: &Arc<FakeEngine>,
+    cacher: &CacherHandle,
+    after: Revision,
+) -> WatchStart {
     WatchStart {
         cacher: cacher.clone(),
         engine: engine.shared(),
@@ -25,7 +29,7 @@ fn start(engine: &Arc<FakeEngine>, cacher: &CacherHandle, after: Revision) -> Wa
     }
 }
 
-async fn next_line(watcher: &mut Watcher) -> Option<String> {
+pub(super) async fn next_line(watcher: &mut Watcher) -> Option<String> {
     let frame = poll_fn(|context| watcher.poll_next(&Caller::task(context)))
         .await?
         .bytes;

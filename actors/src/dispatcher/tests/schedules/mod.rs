@@ -256,7 +256,7 @@ impl World {
     /// A Dispatcher dies, and with it its streams.
     fn end_all(&mut self) {
         let thread = self.some_thread();
-        thread.hall.end_all();
+        thread.hall.close_all();
         for subject in &mut self.subjects {
             let is_there = |there: &Rc<Hall>| Rc::ptr_eq(there, &thread.hall);
             subject.is_sent_away |= subject.thread.as_ref().is_some_and(is_there);
