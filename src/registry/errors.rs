@@ -151,6 +151,7 @@ mod tests {
     use actors::engine::Revision;
 
     use super::*;
+    use crate::api::status::StatusReason;
     use crate::registry::definitions::{coordination, core};
 
     fn status(kind: StorageErrorKind, verb: Verb) -> Status {
@@ -161,7 +162,7 @@ mod tests {
         *interpret(error, verb, &core::configmaps(), "a")
     }
 
-    fn parts(kind: StorageErrorKind, verb: Verb) -> (u16, &'static str, String) {
+    fn parts(kind: StorageErrorKind, verb: Verb) -> (u16, StatusReason, String) {
         let status = status(kind, verb);
         (status.code, status.reason, status.message)
     }
@@ -172,18 +173,21 @@ mod tests {
         let absent = || StorageErrorKind::KeyNotFound;
         for verb in [Verb::Get, Verb::Update, Verb::Delete] {
             let text = "configmaps \"a\" not found".to_owned();
-            assert_eq!(parts(absent(), verb), (404, "NotFound", text));
+            assert_eq!(parts(absent(), verb), (404, StatusReason::NOT_FOUND, text));
         }
         assert_eq!(parts(absent(), Verb::Create).0, 500);
         let present = || StorageErrorKind::KeyExists;
         let text = "configmaps \"a\" already exists".to_owned();
-        assert_eq!(parts(present(), Verb::Create), (409, "AlreadyExists", text));
+        assert_eq!(
+            parts(present(), Verb::Create),
+            (409, StatusReason::ALREADY_EXISTS, text)
+        );
         let text = "Operation cannot be fulfilled on configmaps \"a\": StorageError: key exists, \
                     Code: 2, Key: /registry/configmaps/d/a, ResourceVersion: 0, \
                     AdditionalErrorMsg: ";
         assert_eq!(
             parts(present(), Verb::Update),
-            (409, "Conflict", text.to_owned())
+            (409, StatusReason::CONFLICT, text.to_owned())
         );
     }
 
@@ -196,7 +200,10 @@ mod tests {
             "Operation cannot be fulfilled on configmaps \"a\": StorageError: invalid object, \
              Code: 4, Key: /registry/configmaps/d/a, ResourceVersion: 0, AdditionalErrorMsg: {text}"
         );
-        assert_eq!(parts(kind, Verb::Update), (409, "Conflict", expected));
+        assert_eq!(
+            parts(kind, Verb::Update),
+            (409, StatusReason::CONFLICT, expected)
+        );
     }
 
     /// API-96, PF-22.
@@ -205,7 +212,7 @@ mod tests {
         let text = "resourceVersion should not be set on objects to be created".to_owned();
         assert_eq!(
             parts(StorageErrorKind::VersionOnCreate, Verb::Create),
-            (500, "", text)
+            (500, StatusReason::UNKNOWN, text)
         );
     }
 
@@ -223,8 +230,12 @@ mod tests {
             "Timeout: Too large resource version: 9, current: 7"
         );
         assert_eq!(
-            (status.code, status.reason, status.retry_after_seconds()),
-            (504, "Timeout", 1)
+            (
+                status.code,
+                status.reason.clone(),
+                status.retry_after_seconds()
+            ),
+            (504, StatusReason::TIMEOUT, 1)
         );
         let kind = StorageErrorKind::Expired {
             what: Expired::List,
@@ -254,7 +265,10 @@ mod tests {
             last_error: None,
         };
         let status = self::status(kind, Verb::List);
-        assert_eq!((status.code, status.reason), (429, "TooManyRequests"));
+        assert_eq!(
+            (status.code, status.reason.clone()),
+            (429, StatusReason::TOO_MANY_REQUESTS)
+        );
         assert_eq!(status.retry_after_seconds(), 2);
         let kind = StorageErrorKind::Unavailable("no space left".to_owned(), 5);
         let status = self::status(kind, Verb::Create);
@@ -279,7 +293,10 @@ mod tests {
                 "The {operation} operation against configmaps could not be completed at this time, \
                  please try again."
             );
-            assert_eq!((status.code, status.reason), (500, "ServerTimeout"));
+            assert_eq!(
+                (status.code, status.reason.clone()),
+                (500, StatusReason::SERVER_TIMEOUT)
+            );
             assert_eq!((&status.message, status.retry_after_seconds()), (&text, 2));
             let causes = status.details.map(|details| details.causes);
             assert_eq!(causes.unwrap()[0].message, why);

@@ -124,6 +124,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
+    use crate::api::status::StatusReason;
 
     #[tokio::test]
     async fn work_is_done_on_another_thread() {
@@ -143,7 +144,10 @@ mod tests {
         }));
         assert!((&mut first).now_or_never().is_none());
         let refused = heavy.run(async { Ok(2) }).await.unwrap_err();
-        assert_eq!((refused.code, refused.reason), (429, "TooManyRequests"));
+        assert_eq!(
+            (refused.code, refused.reason.clone()),
+            (429, StatusReason::TOO_MANY_REQUESTS)
+        );
         assert_eq!(refused.retry_after_seconds(), 1);
         finish.send(()).unwrap();
         assert_eq!(first.await.unwrap(), 1);

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
-use crate::api::status::Status;
+use crate::api::status::{Status, StatusReason};
 use crate::registry::special::SYSTEM_NAMESPACES;
 use crate::registry::{Registry, RegistryStore, RequestContext};
 
@@ -46,7 +46,7 @@ async fn ensure(store: &RegistryStore, name: &str) -> Result<bool, Box<Status>> 
     {
         Ok(_) => Ok(true),
         // Another daemon on the same store was faster.
-        Err(status) if status.reason == "AlreadyExists" => Ok(false),
+        Err(status) if status.reason == StatusReason::ALREADY_EXISTS => Ok(false),
         Err(status) => Err(status),
     }
 }

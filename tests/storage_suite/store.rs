@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use actors::engine::{At, Change, Expect, Key, LeaseId, Mutation, Outcome, Revision};
 use serde_json::json;
-use taffrail::api::status::Status;
+use taffrail::api::status::{Status, StatusReason};
 use taffrail::storage::codec::object_of;
 use taffrail::storage::{Asked, Preconditions, StorageErrorKind, UpdateRequest};
 
@@ -14,7 +14,7 @@ use crate::harness::*;
 const A: &str = "/pods/ns/a";
 
 fn no(text: &str) -> Box<Status> {
-    Box::new(Status::failure(409, "Conflict", text))
+    Box::new(Status::failure(409, StatusReason::CONFLICT, text))
 }
 
 fn physical(key: &str) -> Key {

@@ -3,6 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::api::samples::{configmaps, deployments, leases};
+use crate::api::status::StatusReason;
 
 fn json_value(text: &str) -> Result<Value, String> {
     decode_value(text.as_bytes(), BodyFormat::Json).map(|(value, _)| value)
@@ -14,7 +15,10 @@ fn yaml(text: &str) -> Result<Value, String> {
 
 fn refusal(body: &str, format: BodyFormat, definition: &ResourceDefinition) -> String {
     let status = decode_object(body.as_bytes(), format, definition).unwrap_err();
-    assert_eq!((status.code, status.reason), (400, "BadRequest"));
+    assert_eq!(
+        (status.code, status.reason),
+        (400, StatusReason::BAD_REQUEST)
+    );
     status.message
 }
 

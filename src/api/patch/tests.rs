@@ -4,6 +4,7 @@ use serde_json::json;
 use super::*;
 use crate::api::options::FieldValidation;
 use crate::api::samples::{configmaps, object};
+use crate::api::status::StatusReason;
 
 fn parsed(kind: PatchKind, body: &str) -> Result<Patch, Box<Status>> {
     Patch::parse(kind, body.as_bytes())
@@ -88,7 +89,7 @@ fn an_operation_that_fails_fails_the_patch() {
         );
     }
     let failed = Status::patch_failed();
-    assert_eq!((failed.code, failed.reason), (422, "Invalid"));
+    assert_eq!((failed.code, failed.reason), (422, StatusReason::INVALID));
     let message = "the server rejected our request due to an error in our request";
     assert_eq!(failed.message, message);
 }
@@ -132,7 +133,11 @@ fn documents_that_are_no_patch_are_a_400() {
     ];
     for body in json_bodies {
         let status = parsed(PatchKind::Json, body).unwrap_err();
-        assert_eq!((status.code, status.reason), (400, "BadRequest"), "{body}");
+        assert_eq!(
+            (status.code, status.reason),
+            (400, StatusReason::BAD_REQUEST),
+            "{body}"
+        );
         assert!(
             status.message.starts_with("error decoding patch: "),
             "{}",
@@ -141,7 +146,11 @@ fn documents_that_are_no_patch_are_a_400() {
     }
     for body in ["", "{", "1", "[]", "null", "\"x\"", "{} x"] {
         let status = parsed(PatchKind::Merge, body).unwrap_err();
-        assert_eq!((status.code, status.reason), (400, "BadRequest"), "{body}");
+        assert_eq!(
+            (status.code, status.reason),
+            (400, StatusReason::BAD_REQUEST),
+            "{body}"
+        );
     }
 }
 
@@ -154,7 +163,10 @@ fn the_number_of_operations_is_limited() {
     };
     assert!(by_json(&many(10_000)).is_ok());
     let status = parsed(PatchKind::Json, &many(10_001)).unwrap_err();
-    assert_eq!((status.code, status.reason), (413, "RequestEntityTooLarge"));
+    assert_eq!(
+        (status.code, status.reason),
+        (413, StatusReason::REQUEST_ENTITY_TOO_LARGE)
+    );
     assert_eq!(
         status.message,
         "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got \
@@ -279,7 +291,11 @@ fn results_must_be_objects_of_the_kind() {
     ];
     for merge in merges {
         let status = by_merge(merge).unwrap_err();
-        assert_eq!((status.code, status.reason), (422, "Invalid"), "{merge}");
+        assert_eq!(
+            (status.code, status.reason),
+            (422, StatusReason::INVALID),
+            "{merge}"
+        );
         assert!(
             status
                 .message

@@ -5,6 +5,7 @@ use smol_str::SmolStr;
 
 use super::*;
 use crate::api::samples::{configmaps, deployments, namespaces, pods};
+use crate::api::status::StatusReason;
 
 fn attributes(name: &str, labels: &[(&str, &str)], fields: &[&str]) -> Attributes {
     let mut labels: Vec<(SmolStr, SmolStr)> = labels
@@ -30,7 +31,10 @@ fn fields(text: &str) -> Selection {
 
 fn refusal(labels: &str, fields: &str, definition: &ResourceDefinition) -> String {
     let status = Selection::parse(labels, fields, definition).unwrap_err();
-    assert_eq!((status.code, status.reason), (400, "BadRequest"));
+    assert_eq!(
+        (status.code, status.reason),
+        (400, StatusReason::BAD_REQUEST)
+    );
     status.message
 }
 

@@ -2,6 +2,7 @@
 //! the shapes are those of http.md 3.10.
 
 mod objects;
+mod reason;
 mod requests;
 
 use serde::Serialize;
@@ -9,6 +10,7 @@ use serde::Serialize;
 use crate::api::resource::ResourceDefinition;
 use crate::api::truncated::{json_length, truncated};
 
+pub use reason::StatusReason;
 pub use requests::Denied;
 
 /// A message takes no more, as JSON. What is said of sane requests is a few hundred bytes, of an
@@ -108,9 +110,9 @@ pub struct Status {
     /// For people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// Machine-readable; empty for unknown.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub reason: &'static str,
+    /// Machine-readable.
+    #[serde(skip_serializing_if = "StatusReason::is_unknown")]
+    pub reason: StatusReason,
     /// What it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<StatusDetails>,
@@ -125,7 +127,7 @@ fn is_zero_code(n: &u16) -> bool {
 
 impl Status {
     /// A failure without details.
-    pub fn failure(code: u16, reason: &'static str, message: impl Into<String>) -> Status {
+    pub fn failure(code: u16, reason: StatusReason, message: impl Into<String>) -> Status {
         Status {
             kind: "Status",
             api_version: "v1",
@@ -143,7 +145,7 @@ impl Status {
         Status {
             status: "Success",
             details: Some(details),
-            ..Status::failure(0, "", "")
+            ..Status::failure(0, StatusReason::UNKNOWN, "")
         }
     }
 

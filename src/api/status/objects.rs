@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::{Status, StatusCause, StatusDetails, qualified};
+use super::{Status, StatusCause, StatusDetails, StatusReason, qualified};
 use crate::api::field_error::{FieldError, MAX_FIELD_ERRORS, go_quote, joined};
 use crate::api::resource::ResourceDefinition;
 
@@ -10,13 +10,13 @@ impl Status {
     /// `configmaps "a" not found` (API-117).
     pub fn not_found(definition: &ResourceDefinition, name: &str) -> Status {
         let message = format!("{} {} not found", definition.qualified(), go_quote(name));
-        Status::failure(404, "NotFound", message).about(definition, name)
+        Status::failure(404, StatusReason::NOT_FOUND, message).about(definition, name)
     }
 
     /// The namespace of a write is absent (API-261).
     pub fn namespace_not_found(name: &str) -> Status {
         let message = format!("namespaces {} not found", go_quote(name));
-        Status::failure(404, "NotFound", message).with_details(StatusDetails {
+        Status::failure(404, StatusReason::NOT_FOUND, message).with_details(StatusDetails {
             name: name.to_owned(),
             kind: "namespaces".to_owned(),
             ..StatusDetails::default()
@@ -30,7 +30,7 @@ impl Status {
             definition.qualified(),
             go_quote(name)
         );
-        Status::failure(409, "AlreadyExists", message).about(definition, name)
+        Status::failure(409, StatusReason::ALREADY_EXISTS, message).about(definition, name)
     }
 
     /// As [`Status::already_exists`] for an object that is on its way out (API-97, RG-3).
@@ -53,7 +53,7 @@ impl Status {
     pub fn conflict(definition: &ResourceDefinition, name: &str, why: &str) -> Status {
         let (resource, name_shown) = (definition.qualified(), go_quote(name));
         let message = format!("Operation cannot be fulfilled on {resource} {name_shown}: {why}");
-        Status::failure(409, "Conflict", message).about(definition, name)
+        Status::failure(409, StatusReason::CONFLICT, message).about(definition, name)
     }
 
     /// The object was changed since the version in the body (API-102).
@@ -110,7 +110,7 @@ impl Status {
         let kind = qualified(&definition.kind, &definition.group);
         let name_shown = go_quote(name);
         let message = format!("Operation cannot be fulfilled on {kind} {name_shown}: {why}");
-        Status::failure(409, "Conflict", message).with_details(StatusDetails {
+        Status::failure(409, StatusReason::CONFLICT, message).with_details(StatusDetails {
             name: name.to_owned(),
             group: definition.group.to_owned(),
             kind: definition.kind.to_owned(),
@@ -127,7 +127,7 @@ impl Status {
             message.push_str(": ");
             message.push_str(&joined(errors));
         }
-        Status::failure(422, "Invalid", message).with_details(StatusDetails {
+        Status::failure(422, StatusReason::INVALID, message).with_details(StatusDetails {
             name: name.to_owned(),
             group: group.to_owned(),
             kind: kind.to_owned(),
@@ -158,7 +158,7 @@ impl Status {
     /// An operation of a JSON patch that failed: a constant text (API-160).
     pub fn patch_failed() -> Status {
         let message = "the server rejected our request due to an error in our request";
-        Status::failure(422, "Invalid", message).with_details(StatusDetails::default())
+        Status::failure(422, StatusReason::INVALID, message).with_details(StatusDetails::default())
     }
 
     /// A patch whose result is no object of the kind; it names neither (API-162).
@@ -196,7 +196,7 @@ impl Status {
         let shown = if name.is_empty() { "Unknown" } else { name };
         let (resource, shown) = (definition.qualified(), go_quote(shown));
         let message = format!("{resource} {shown} is forbidden: {why}");
-        Status::failure(403, "Forbidden", message).about(definition, name)
+        Status::failure(403, StatusReason::FORBIDDEN, message).about(definition, name)
     }
 
     /// Creating in a namespace that is being deleted (API-261).

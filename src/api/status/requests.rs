@@ -3,7 +3,7 @@
 
 use actors::engine::Revision;
 
-use super::{Status, StatusCause, StatusDetails, qualified};
+use super::{Status, StatusCause, StatusDetails, StatusReason, qualified};
 use crate::api::field_error::go_quote;
 use crate::api::resource::ResourceDefinition;
 use crate::api::truncated::truncated_display;
@@ -41,17 +41,18 @@ impl Status {
     /// A path that no route matches, in a group that is served (API-12).
     pub fn route_not_found() -> Status {
         let message = "the server could not find the requested resource";
-        Status::failure(404, "NotFound", message).with_details(StatusDetails::default())
+        Status::failure(404, StatusReason::NOT_FOUND, message)
+            .with_details(StatusDetails::default())
     }
 
     /// A request that can't be understood.
     pub fn bad_request(message: impl Into<String>) -> Status {
-        Status::failure(400, "BadRequest", message)
+        Status::failure(400, StatusReason::BAD_REQUEST, message)
     }
 
     /// No credentials, or wrong ones (API-20).
     pub fn unauthorized() -> Status {
-        Status::failure(401, "Unauthorized", "Unauthorized")
+        Status::failure(401, StatusReason::UNAUTHORIZED, "Unauthorized")
     }
 
     /// A request to a resource that its user may not make (API-290).
@@ -83,7 +84,7 @@ impl Status {
             message.push_str(": ");
             message.push_str(denied.reason);
         }
-        Status::failure(403, "Forbidden", message).with_details(StatusDetails {
+        Status::failure(403, StatusReason::FORBIDDEN, message).with_details(StatusDetails {
             name: name.clone(),
             group: group.clone(),
             kind: resource.clone(),
@@ -98,7 +99,8 @@ impl Status {
             go_quote(user),
             go_quote(&asked(path))
         );
-        Status::failure(403, "Forbidden", message).with_details(StatusDetails::default())
+        Status::failure(403, StatusReason::FORBIDDEN, message)
+            .with_details(StatusDetails::default())
     }
 
     /// A request that asks to be carried out as somebody else, which can't be done yet (API-284).
@@ -108,20 +110,22 @@ impl Status {
              leave out the header {header} (kubectl: --as, --as-group, --as-uid)",
             go_quote(user)
         );
-        Status::failure(403, "Forbidden", message).with_details(StatusDetails::default())
+        Status::failure(403, StatusReason::FORBIDDEN, message)
+            .with_details(StatusDetails::default())
     }
 
     /// A known path, but not with this method (API-12).
     pub fn method_not_allowed_route() -> Status {
         let message = "the server does not allow this method on the requested resource";
-        Status::failure(405, "MethodNotAllowed", message).with_details(StatusDetails::default())
+        Status::failure(405, StatusReason::METHOD_NOT_ALLOWED, message)
+            .with_details(StatusDetails::default())
     }
 
     /// A verb that a resource does not have (http.md 3.10).
     pub fn method_not_allowed(definition: &ResourceDefinition, action: &str) -> Status {
         let kind = go_quote(&definition.qualified());
         let message = format!("{action} is not supported on resources of kind {kind}");
-        Status::failure(405, "MethodNotAllowed", message).about(definition, "")
+        Status::failure(405, StatusReason::METHOD_NOT_ALLOWED, message).about(definition, "")
     }
 
     /// Nothing that Accept asks for can be produced (API-55).
@@ -135,7 +139,7 @@ impl Status {
 
     /// What Accept asks for can't be produced of this answer (API-71, API-72).
     pub fn not_acceptable_because(message: impl Into<String>) -> Status {
-        Status::failure(406, "NotAcceptable", message)
+        Status::failure(406, StatusReason::NOT_ACCEPTABLE, message)
     }
 
     /// A body in a form that can't be read here (API-56).
@@ -144,7 +148,7 @@ impl Status {
             "the body of the request was in an unknown format - accepted media types include: {}",
             accepted.join(", ")
         );
-        Status::failure(415, "UnsupportedMediaType", message)
+        Status::failure(415, StatusReason::UNSUPPORTED_MEDIA_TYPE, message)
     }
 
     /// A patch in a form that the resource doesn't take; unlike other bodies with empty details
@@ -155,7 +159,7 @@ impl Status {
 
     /// The past that was asked for is forgotten (ST-14).
     pub fn expired(message: impl Into<String>) -> Status {
-        Status::failure(410, "Expired", message)
+        Status::failure(410, StatusReason::EXPIRED, message)
     }
 
     /// An exact version of a list that is compacted (API-123, LI-50).
@@ -188,7 +192,7 @@ impl Status {
 
     /// What was asked for is gone for good.
     pub fn gone(message: impl Into<String>) -> Status {
-        Status::failure(410, "Gone", message)
+        Status::failure(410, StatusReason::GONE, message)
     }
 
     /// A body over the limit (API-21).
@@ -199,12 +203,13 @@ impl Status {
     /// A request that is too large in another way (API-159).
     pub fn request_too_large_because(why: impl std::fmt::Display) -> Status {
         let message = format!("Request entity too large: {why}");
-        Status::failure(413, "RequestEntityTooLarge", message)
+        Status::failure(413, StatusReason::REQUEST_ENTITY_TOO_LARGE, message)
     }
 
     /// Try again later (ST-16).
     pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Status {
-        Status::failure(429, "TooManyRequests", message).retrying_after(retry_after_seconds)
+        Status::failure(429, StatusReason::TOO_MANY_REQUESTS, message)
+            .retrying_after(retry_after_seconds)
     }
 
     /// The store did not answer in time; HTTP 500 (ST-11).
@@ -218,7 +223,7 @@ impl Status {
             "The {operation} operation against {resource} could not be completed at this time, \
              please try again."
         );
-        Status::failure(500, "ServerTimeout", message)
+        Status::failure(500, StatusReason::SERVER_TIMEOUT, message)
             .about(definition, operation)
             .retrying_after(retry_after_seconds)
     }
@@ -226,7 +231,7 @@ impl Status {
     /// A fault of ours.
     pub fn internal(error: impl std::fmt::Display) -> Status {
         let message = format!("Internal error occurred: {error}");
-        Status::failure(500, "InternalError", message).because(StatusCause {
+        Status::failure(500, StatusReason::INTERNAL_ERROR, message).because(StatusCause {
             message: error.to_string(),
             ..StatusCause::default()
         })
@@ -234,17 +239,18 @@ impl Status {
 
     /// An error that is none of the API's: code 500 and its text, no reason (ST-10).
     pub fn unknown(message: impl Into<String>) -> Status {
-        Status::failure(500, "", message)
+        Status::failure(500, StatusReason::UNKNOWN, message)
     }
 
     /// Nothing was done, and the same request may work soon.
     pub fn unavailable(message: impl Into<String>, retry_after_seconds: u32) -> Status {
-        Status::failure(503, "ServiceUnavailable", message).retrying_after(retry_after_seconds)
+        Status::failure(503, StatusReason::SERVICE_UNAVAILABLE, message)
+            .retrying_after(retry_after_seconds)
     }
 
     /// `Timeout: <text>` (ST-13).
     pub fn timeout(text: impl std::fmt::Display) -> Status {
-        Status::failure(504, "Timeout", format!("Timeout: {text}"))
+        Status::failure(504, StatusReason::TIMEOUT, format!("Timeout: {text}"))
             .with_details(StatusDetails::default())
     }
 

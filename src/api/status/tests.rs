@@ -51,7 +51,10 @@ fn routes_that_are_not_there_have_empty_details() {
 #[test]
 fn names_that_are_taken_say_why() {
     let taken = Status::already_exists(&configmaps(), "a");
-    assert_eq!((taken.code, taken.reason), (409, "AlreadyExists"));
+    assert_eq!(
+        (taken.code, taken.reason.clone()),
+        (409, StatusReason::ALREADY_EXISTS)
+    );
     assert_eq!(taken.message, "configmaps \"a\" already exists");
     assert_eq!(
         Status::already_exists_deleting(&configmaps(), "a").message,
@@ -72,7 +75,10 @@ fn conflicts_name_resource_and_cause() {
         "Operation cannot be fulfilled on deployments.apps \"w\": the object has been modified; \
          please apply your changes to the latest version and try again"
     );
-    assert_eq!((stale.code, stale.reason), (409, "Conflict"));
+    assert_eq!(
+        (stale.code, stale.reason.clone()),
+        (409, StatusReason::CONFLICT)
+    );
     let text = "Precondition failed: UID in precondition: a, UID in object meta: b";
     let key = "/registry/configmaps/d/a";
     assert_eq!(
@@ -244,6 +250,17 @@ fn denied_requests_say_who_wanted_what() {
     );
 }
 
+/// 3.10: who refuses in the daemon's stead may have a reason of its own.
+#[test]
+fn reasons_are_an_open_set() {
+    let reason = StatusReason::from("TooLoud".to_owned());
+    let status = document(&Status::failure(403, reason, "no"));
+    assert_eq!(status["reason"], "TooLoud");
+    assert_eq!(StatusReason::from("Gone".to_owned()), StatusReason::GONE);
+    let status = document(&Status::unknown("no"));
+    assert_eq!(status.get("reason"), None);
+}
+
 /// API-261.
 #[test]
 fn namespaces_refuse_what_the_lifecycle_forbids() {
@@ -287,7 +304,10 @@ fn what_may_be_tried_again_says_when() {
     let exact = Status::too_large_version(Revision(999), Revision(900), 0);
     assert_eq!(exact.retry_after_seconds(), 0);
     let server = Status::server_timeout(&configmaps(), "list", 2);
-    assert_eq!((server.code, server.reason), (500, "ServerTimeout"));
+    assert_eq!(
+        (server.code, server.reason.clone()),
+        (500, StatusReason::SERVER_TIMEOUT)
+    );
     assert_eq!(server.retry_after_seconds(), 2);
     assert_eq!(
         server.message,
@@ -315,7 +335,10 @@ fn what_is_expired_says_how_to_go_on() {
             .message
             .contains("provided continue parameter is too old")
     );
-    assert_eq!((token.code, token.reason), (410, "Expired"));
+    assert_eq!(
+        (token.code, token.reason.clone()),
+        (410, StatusReason::EXPIRED)
+    );
     assert_eq!(document(&token)["metadata"], json!({"continue": "abc"}));
     assert_eq!(
         document(&Status::expired_continue(None))["metadata"],

@@ -11,7 +11,7 @@ use crate::api::metadata::deduplicate_owners;
 use crate::api::names::generate_name;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
-use crate::api::status::Status;
+use crate::api::status::{Status, StatusReason};
 use crate::clock;
 use crate::registry::canonical::canonicalize;
 use crate::registry::context::RequestContext;
@@ -71,7 +71,7 @@ impl RegistryStore {
                 .create_named(&request, candidate, creation.clone())
                 .await
             {
-                Err(status) if status.reason == "AlreadyExists" => last = Some(status),
+                Err(status) if status.reason == StatusReason::ALREADY_EXISTS => last = Some(status),
                 other => return other,
             }
         }

@@ -11,9 +11,9 @@ use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, ListOptions, WriteOptions};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::selector::Selection;
-use crate::api::status::Status;
 use crate::registry::Registry;
 use crate::registry::definitions::built_in;
+use crate::api::status::{Status, StatusReason};
 use crate::registry::{Answer, RegistryStore, RequestContext, Target, UpdateSource};
 use crate::storage::ResourceStorage;
 use crate::storage::codec::{Codec, object_of};
@@ -52,7 +52,7 @@ pub(crate) fn shown(cached: &CachedObject) -> Object {
 /// Code, reason and message of a refusal.
 pub(crate) fn refusal<T: std::fmt::Debug>(
     answer: Result<T, Box<Status>>,
-) -> (u16, &'static str, String) {
+) -> (u16, StatusReason, String) {
     let status = answer.expect_err("it is refused");
     (status.code, status.reason, status.message)
 }

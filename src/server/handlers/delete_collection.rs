@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Answered, Exchange, delete};
 use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
+use crate::api::status::StatusReason;
 use crate::server::body::RequestBody;
 use crate::server::heavy::HEAVY_BYTES;
 use crate::server::negotiation::Offer;
@@ -56,7 +57,9 @@ pub(super) async fn delete_collection(
             match done.await {
                 Ok(_) => deleted.push(Arc::clone(item)),
                 // Somebody else was faster.
-                Err(status) if status.reason == "NotFound" => deleted.push(Arc::clone(item)),
+                Err(status) if status.reason == StatusReason::NOT_FOUND => {
+                    deleted.push(Arc::clone(item))
+                }
                 Err(status) => return Err(status),
             }
         }

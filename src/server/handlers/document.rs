@@ -8,7 +8,7 @@ use crate::api::object::Object;
 use crate::api::options::FieldValidation;
 use crate::api::protobuf::{self, ProtobufError};
 use crate::api::resource::ResourceDefinition;
-use crate::api::status::Status;
+use crate::api::status::{Status, StatusReason};
 use crate::registry::Warnings;
 use crate::server::heavy::HEAVY_BYTES;
 use crate::server::negotiation::BodyForm;
@@ -64,7 +64,7 @@ impl Document {
                 }
                 Err(error @ ProtobufError::Unsupported(_)) => Err(Box::new(Status::failure(
                     415,
-                    "UnsupportedMediaType",
+                    StatusReason::UNSUPPORTED_MEDIA_TYPE,
                     error.to_string(),
                 ))),
             },

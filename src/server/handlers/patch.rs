@@ -7,7 +7,7 @@ use super::{Answered, Exchange, written};
 use crate::api::decode::duplicate_fields;
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
-use crate::api::status::Status;
+use crate::api::status::{Status, StatusReason};
 use crate::registry::store::UpdateSource;
 use crate::server::body::RequestBody;
 use crate::server::heavy::HEAVY_BYTES;
@@ -87,7 +87,7 @@ fn read(given: &Given, body: &[u8]) -> Result<Patch, Box<Status>> {
             if matches!(&patch, Patch::Merge(document, _) if is_strategic(document)) {
                 return Err(Box::new(Status::failure(
                     415,
-                    "UnsupportedMediaType",
+                    StatusReason::UNSUPPORTED_MEDIA_TYPE,
                     "strategic merge patches with lists or directives are not supported yet: use \
                      a merge patch or a JSON patch",
                 )));

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::object::Object;
 use crate::registry::definitions::core::configmaps;
+use crate::api::status::StatusReason;
 use crate::storage::ObjectList;
 use crate::storage::codec::Codec;
 
@@ -250,7 +251,10 @@ async fn a_conversion_of_the_other_shape_is_refused_api_71() {
     let refused = list(&metadata, &configmaps().into(), page(1, 1), &Arc::default())
         .await
         .expect_err("refused");
-    assert_eq!((refused.code, refused.reason), (406, "NotAcceptable"));
+    assert_eq!(
+        (refused.code, refused.reason),
+        (406, StatusReason::NOT_ACCEPTABLE)
+    );
     let metadata_list = form(Some(Conversion::MetadataList(MetaVersion::V1)));
     let refused = object(
         StatusCode::OK,
@@ -259,7 +263,10 @@ async fn a_conversion_of_the_other_shape_is_refused_api_71() {
         &cached("a", "", 1),
     )
     .expect_err("refused");
-    assert_eq!((refused.code, refused.reason), (406, "NotAcceptable"));
+    assert_eq!(
+        (refused.code, refused.reason),
+        (406, StatusReason::NOT_ACCEPTABLE)
+    );
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::FutureExt;
 
 use crate::api::options::{DeleteOptions, WriteOptions};
+use crate::api::status::StatusReason;
 use crate::registry::tests::fixture::{Fixture, refusal};
 use crate::registry::tests::hooked::Hooked;
 use crate::storage::{ResourceStorage, StorageError, StorageErrorKind};
@@ -58,7 +59,7 @@ async fn a_name_that_is_taken_is_refused() {
         .expect("created");
     let text = "configmaps \"a\" already exists";
     let again = refusal(fixture.create("configmaps", Some("d"), body).await);
-    assert_eq!(again, (409, "AlreadyExists", text.to_owned()));
+    assert_eq!(again, (409, StatusReason::ALREADY_EXISTS, text.to_owned()));
     let dry = refusal(
         fixture
             .create_with("configmaps", Some("d"), body, &DRY)
@@ -72,7 +73,7 @@ async fn a_name_that_is_taken_is_refused() {
         .expect("marked");
     let again = refusal(fixture.create("configmaps", Some("d"), body).await);
     let text = format!("object is being deleted: {text}");
-    assert_eq!(again, (409, "AlreadyExists", text));
+    assert_eq!(again, (409, StatusReason::ALREADY_EXISTS, text));
 }
 
 /// API-96, ST-31.
@@ -82,7 +83,7 @@ async fn a_version_may_not_be_given_unless_it_is_0() {
     let body = r#"{"metadata":{"name":"a","resourceVersion":"5"}}"#;
     let text = "resourceVersion should not be set on objects to be created".to_owned();
     let answer = refusal(fixture.create("configmaps", Some("d"), body).await);
-    assert_eq!(answer, (500, "", text));
+    assert_eq!(answer, (500, StatusReason::UNKNOWN, text));
     let body = r#"{"metadata":{"name":"a","resourceVersion":"0"}}"#;
     fixture
         .create("configmaps", Some("d"), body)
@@ -98,7 +99,7 @@ async fn the_namespace_is_that_of_the_url() {
     let text = "the namespace of the provided object does not match the namespace sent on the \
                 request";
     let answer = refusal(fixture.create("configmaps", Some("d"), body).await);
-    assert_eq!(answer, (400, "BadRequest", text.to_owned()));
+    assert_eq!(answer, (400, StatusReason::BAD_REQUEST, text.to_owned()));
     let made = fixture.create("nodes", None, body).await.expect("created");
     assert_eq!(made.namespace(), "");
 }
@@ -114,7 +115,7 @@ async fn an_object_needs_a_name() {
     );
     let text = "ConfigMap \"\" is invalid: metadata.name: Required value: name or generateName is \
                 required";
-    assert_eq!(answer, (422, "Invalid", text.to_owned()));
+    assert_eq!(answer, (422, StatusReason::INVALID, text.to_owned()));
 }
 
 /// API-199: five characters are added to at most 58.
@@ -158,7 +159,11 @@ async fn a_dry_run_stores_nothing() {
 async fn nothing_is_created_in_a_namespace_that_is_missing_or_terminating() {
     let fixture = Fixture::new().await;
     let body = r#"{"metadata":{"name":"late"}}"#;
-    let missing = (404, "NotFound", "namespaces \"none\" not found".to_owned());
+    let missing = (
+        404,
+        StatusReason::NOT_FOUND,
+        "namespaces \"none\" not found".to_owned(),
+    );
     for options in [WriteOptions::default(), DRY] {
         let answer = fixture
             .create_with("configmaps", Some("none"), body, &options)
@@ -237,7 +242,7 @@ async fn generated_names_are_tried_eight_times() {
         refusal(named),
         (
             409,
-            "AlreadyExists",
+            StatusReason::ALREADY_EXISTS,
             "nodes \"n\" already exists".to_owned()
         )
     );

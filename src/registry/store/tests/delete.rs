@@ -2,6 +2,7 @@ use actors::engine::{At, Change, DataEngine, Expect, Key, LeaseId, Mutation, Ori
 use serde_json::{Value, json};
 
 use crate::api::options::{DeleteOptions, Propagation};
+use crate::api::status::StatusReason;
 use crate::registry::tests::fixture::{Fixture, refusal};
 use crate::storage::Preconditions;
 
@@ -46,7 +47,7 @@ async fn what_nothing_holds_goes_at_once() {
     let again = fixture
         .delete("configmaps", Some("d"), "a", &options())
         .await;
-    assert_eq!(refusal(again), (404, "NotFound", text));
+    assert_eq!(refusal(again), (404, StatusReason::NOT_FOUND, text));
     let made = fixture
         .create("serviceaccounts", Some("d"), r#"{"metadata":{"name":"a"}}"#)
         .await;
@@ -81,7 +82,7 @@ async fn preconditions_must_hold() {
     };
     let (uid, version) = (stored.uid(), stored.resource_version());
     let (code, reason, text) = refusal(delete(with("x", version)).await);
-    assert_eq!((code, reason), (409, "Conflict"));
+    assert_eq!((code, reason), (409, StatusReason::CONFLICT));
     assert!(
         text.contains("on ConfigMap \"a\": the UID in the precondition (x)"),
         "{text}"
@@ -253,7 +254,7 @@ async fn a_namespace_terminates() {
     let refused = fixture
         .delete("namespaces", None, "default", &options())
         .await;
-    assert_eq!(refusal(refused), (403, "Forbidden", text));
+    assert_eq!(refusal(refused), (403, StatusReason::FORBIDDEN, text));
 }
 
 /// API-224: without finalizers in its spec the namespace goes like anything else.
@@ -337,7 +338,10 @@ async fn admission_is_asked_about_what_can_not_be_read_api_261_rg_15() {
             .delete("namespaces", None, "kube-system", &options)
             .await;
         let text = "namespaces \"kube-system\" is forbidden: this namespace may not be deleted";
-        assert_eq!(refusal(refused), (403, "Forbidden", text.to_owned()));
+        assert_eq!(
+            refusal(refused),
+            (403, StatusReason::FORBIDDEN, text.to_owned())
+        );
     }
     assert!(is_stored(&fixture, "namespaces/kube-system").await);
 }
@@ -347,7 +351,7 @@ async fn what_its_content_keeps_is_not_deleted_unread_rg_15() {
     let fixture = with_protobuf("namespaces/prod").await;
     let refused = fixture.delete("namespaces", None, "prod", &options()).await;
     let (code, reason, text) = refusal(refused);
-    assert_eq!((code, reason), (409, "Conflict"));
+    assert_eq!((code, reason), (409, StatusReason::CONFLICT));
     for part in [
         "namespaces \"prod\"",
         "/registry/namespaces/prod",

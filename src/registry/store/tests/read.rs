@@ -3,6 +3,7 @@ use std::sync::Arc;
 use crate::api::options::{ListOptions, VersionMatchText};
 use crate::api::selector::Selection;
 use crate::registry::definitions::core::configmaps;
+use crate::api::status::StatusReason;
 use crate::registry::tests::fixture::{Fixture, refusal};
 
 async fn listed(
@@ -91,7 +92,7 @@ async fn versions_are_checked_per_verb() {
         .get(Some("d"), "a", "999999")
         .await
         .expect_err("in the future");
-    assert_eq!((got.code, got.reason), (504, "Timeout"));
+    assert_eq!((got.code, got.reason), (504, StatusReason::TIMEOUT));
     let options = ListOptions {
         resource_version: "abc".to_owned(),
         ..ListOptions::default()
@@ -117,7 +118,10 @@ async fn versions_are_checked_per_verb() {
         };
         let everything = Arc::new(Selection::default());
         let answer = store.list(None, &options, everything).await;
-        assert_eq!(refusal(answer), (400, "BadRequest", message.to_owned()));
+        assert_eq!(
+            refusal(answer),
+            (400, StatusReason::BAD_REQUEST, message.to_owned())
+        );
     }
     let options = ListOptions {
         resource_version: "2".to_owned(),
@@ -133,7 +137,7 @@ async fn names_that_can_not_be_are_bad_requests_or_not_found() {
     let fixture = with_configmaps().await;
     let text = "configmaps \"Upper_Case\" not found".to_owned();
     let answer = refusal(fixture.get("configmaps", Some("d"), "Upper_Case").await);
-    assert_eq!(answer, (404, "NotFound", text));
+    assert_eq!(answer, (404, StatusReason::NOT_FOUND, text));
     assert_eq!(
         refusal(fixture.get("configmaps", Some("d"), "..").await).0,
         400

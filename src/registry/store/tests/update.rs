@@ -3,6 +3,7 @@ use serde_json::json;
 
 use crate::api::options::{DeleteOptions, WriteOptions};
 use crate::api::patch::{Patch, PatchKind};
+use crate::api::status::StatusReason;
 use crate::registry::UpdateSource;
 use crate::registry::tests::fixture::{Fixture, refusal};
 
@@ -40,7 +41,10 @@ async fn a_version_in_the_body_is_an_optimistic_lock() {
     assert_ne!(changed.resource_version(), version);
     assert_eq!(changed.at(&["metadata", "labels"]), None);
     let stale = fixture.put("configmaps", A, &body(&version, "3")).await;
-    assert_eq!(refusal(stale), (409, "Conflict", STALE.to_owned()));
+    assert_eq!(
+        refusal(stale),
+        (409, StatusReason::CONFLICT, STALE.to_owned())
+    );
     for unset in ["", "0"] {
         fixture
             .put("configmaps", A, &body(unset, "4"))
@@ -75,7 +79,7 @@ async fn an_update_that_changes_nothing_writes_nothing() {
 #[tokio::test]
 async fn the_body_is_of_the_object_in_the_url() {
     let (fixture, _) = with_configmap().await;
-    let bad = |text: &str| (400, "BadRequest", text.to_owned());
+    let bad = |text: &str| (400, StatusReason::BAD_REQUEST, text.to_owned());
     let other = bad("the name of the object (b) does not match the name on the URL (a)");
     let unnamed =
         bad("the name of the object (a based on URL) was undeterminable: name must be provided");
@@ -123,7 +127,7 @@ async fn another_uid_is_refused() {
          4, Key: /registry/configmaps/d/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
          failed: UID in precondition: x, UID in object meta: {uid}"
     );
-    assert_eq!(refusal(put), (409, "Conflict", text));
+    assert_eq!(refusal(put), (409, StatusReason::CONFLICT, text));
     let same = format!(r#"{{"metadata":{{"name":"a","uid":"{uid}"}}}}"#);
     fixture
         .put("configmaps", A, &same)
@@ -133,7 +137,10 @@ async fn another_uid_is_refused() {
         .merge("configmaps", A, r#"{"metadata":{"uid":"x"}}"#)
         .await;
     let text = "ConfigMap \"a\" is invalid: metadata.uid: Invalid value: \"x\": field is immutable";
-    assert_eq!(refusal(patch), (422, "Invalid", text.to_owned()));
+    assert_eq!(
+        refusal(patch),
+        (422, StatusReason::INVALID, text.to_owned())
+    );
     let lease = r#"{"metadata":{"name":"a","uid":"x"}}"#;
     let text = "Operation cannot be fulfilled on leases.coordination.k8s.io \"a\": StorageError: \
                 invalid object, Code: 4, Key: /registry/leases/d/a, ResourceVersion: 0, \
@@ -141,7 +148,7 @@ async fn another_uid_is_refused() {
                 meta: ";
     assert_eq!(
         refusal(fixture.put(LEASES, A, lease).await),
-        (409, "Conflict", text.to_owned())
+        (409, StatusReason::CONFLICT, text.to_owned())
     );
 }
 
@@ -155,10 +162,10 @@ async fn some_kinds_are_created_by_an_update() {
         r#"{"metadata":{"name":"b"}}"#,
     );
     let text = "configmaps \"b\" not found".to_owned();
-    assert_eq!(refusal(absent.await), (404, "NotFound", text));
+    assert_eq!(refusal(absent.await), (404, StatusReason::NOT_FOUND, text));
     let patch = fixture.merge(LEASES, A, "{}").await;
     let text = "leases.coordination.k8s.io \"a\" not found".to_owned();
-    assert_eq!(refusal(patch), (404, "NotFound", text));
+    assert_eq!(refusal(patch), (404, StatusReason::NOT_FOUND, text));
     let body = r#"{"metadata":{"name":"a","resourceVersion":"7"},"spec":{"holderIdentity":"me"}}"#;
     let (created, made) = fixture.put(LEASES, A, body).await.expect("created");
     assert!(created);
@@ -168,7 +175,7 @@ async fn some_kinds_are_created_by_an_update() {
                 value: 0: must be specified for an update";
     assert_eq!(
         refusal(fixture.put(LEASES, A, body).await),
-        (422, "Invalid", text.to_owned())
+        (422, StatusReason::INVALID, text.to_owned())
     );
     let patched = fixture
         .merge(LEASES, A, r#"{"spec":{"holderIdentity":"you"}}"#)
@@ -303,7 +310,7 @@ async fn a_version_in_a_patch_is_a_lock() {
         .expect("patched");
     let patch = format!(r#"{{"metadata":{{"resourceVersion":"{version}"}},"data":{{"k":"3"}}}}"#);
     let stale = refusal(fixture.merge("configmaps", A, &patch).await);
-    assert_eq!(stale, (409, "Conflict", STALE.to_owned()));
+    assert_eq!(stale, (409, StatusReason::CONFLICT, STALE.to_owned()));
 }
 
 /// API-144, ST-82: a dry run answers the new content at the old version.
