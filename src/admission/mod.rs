@@ -12,6 +12,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
+use crate::api::user_info::UserInfo;
 
 pub mod lifecycle;
 
@@ -44,10 +45,8 @@ pub struct Attributes<'w> {
     pub stored: Option<&'w Object>,
     /// Nothing will be stored.
     pub dry_run: bool,
-    /// The user's name.
-    pub user: &'w str,
-    /// The user's groups.
-    pub groups: &'w [String],
+    /// Who writes.
+    pub user: &'w UserInfo,
     /// Warnings for the answer, added by plugins.
     pub warnings: Vec<String>,
 }

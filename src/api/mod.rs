@@ -21,6 +21,7 @@ pub mod selector;
 pub mod status;
 pub mod table;
 pub mod truncated;
+pub mod user_info;
 pub mod version;
 
 #[cfg(test)]

@@ -6,12 +6,15 @@ use std::sync::Arc;
 
 use super::StartError;
 use crate::config::Config;
-use crate::server::auth::{Authenticator, Reload, load_or_create_token, write_kubeconfig};
+use crate::server::auth::{
+    Authenticators, Reload, Revocations, StaticTokens, load_or_create_token, write_kubeconfig,
+};
 
 /// The admin, by the token in the data directory, and the users of a file.
 #[derive(Clone)]
 pub(super) struct Credentials {
-    authenticator: Arc<Authenticator>,
+    tokens: Arc<StaticTokens>,
+    authenticator: Arc<Authenticators>,
     kubeconfig: PathBuf,
     data_dir: PathBuf,
     address: SocketAddr,
@@ -27,11 +30,15 @@ impl Credentials {
     ) -> Result<Credentials, StartError> {
         let data_dir = config.data_dir.as_path();
         let token = load_or_create_token(data_dir)?;
-        let mut authenticator = Authenticator::new(token.clone()).following(data_dir);
+        let revocations = Revocations::default();
+        let mut tokens = StaticTokens::new(token.clone(), revocations.clone()).following(data_dir);
         if config.token_auth_file.is_set() {
-            authenticator = authenticator.with_file(config.token_auth_file.as_path())?;
+            tokens = tokens.with_file(config.token_auth_file.as_path())?;
         }
+        let tokens = Arc::new(tokens);
+        let authenticator = Authenticators::new(vec![tokens.clone()], revocations);
         Ok(Credentials {
+            tokens,
             authenticator: Arc::new(authenticator),
             kubeconfig: write_kubeconfig(data_dir, address, trust_pem, &token)?,
             data_dir: data_dir.to_owned(),
@@ -40,7 +47,7 @@ impl Credentials {
         })
     }
 
-    pub(super) fn authenticator(&self) -> Arc<Authenticator> {
+    pub(super) fn authenticator(&self) -> Arc<Authenticators> {
         Arc::clone(&self.authenticator)
     }
 
@@ -65,7 +72,7 @@ impl Credentials {
             token,
             users,
             watches,
-        } = self.authenticator.reload();
+        } = self.tokens.reload();
         let admin_token = match &admin {
             Ok(false) => "unchanged",
             Ok(true) => "replaced",

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use actors::engine::Origin;
 use parking_lot::Mutex;
 
+use crate::api::user_info::{MASTERS, UserInfo};
+
 /// All warnings of an answer together have so many characters; where they have more, each is cut
 /// to [`SHORT_WARNING_CHARACTERS`] (API-140).
 pub const WARNING_CHARACTERS: usize = 4096;
@@ -42,10 +44,10 @@ impl Warnings {
 /// What a write knows of its request.
 #[derive(Clone, Debug)]
 pub struct RequestContext {
-    /// Name of the authenticated user.
-    pub user: String,
-    /// The user's groups.
-    pub groups: Vec<String>,
+    /// Whom the request is carried out as.
+    pub user: Arc<UserInfo>,
+    /// Who asks, where that is another user, who may impersonate this one (API-284).
+    pub impersonator: Option<Arc<UserInfo>>,
     /// The field manager (API-155).
     pub manager: String,
     /// The request's `Audit-ID`.
@@ -59,9 +61,14 @@ pub struct RequestContext {
 impl RequestContext {
     /// A context for the daemon's own work, named `system:taffrail:<part>`.
     pub fn internal(part: &str, deadline: tokio::time::Instant) -> RequestContext {
+        let user = UserInfo {
+            name: format!("system:taffrail:{part}"),
+            groups: vec![MASTERS.to_owned()],
+            ..UserInfo::default()
+        };
         RequestContext {
-            user: format!("system:taffrail:{part}"),
-            groups: vec!["system:masters".to_owned()],
+            user: Arc::new(user),
+            impersonator: None,
             manager: "taffrail".to_owned(),
             audit_id: String::new(),
             warnings: Warnings::default(),
@@ -69,10 +76,10 @@ impl RequestContext {
         }
     }
 
-    /// Who is noted down in the log of events.
+    /// Who is noted down in the log of events: the user that the request is carried out as.
     pub fn origin(&self) -> Origin {
         Origin {
-            user: self.user.clone(),
+            user: self.user.name.clone(),
             manager: self.manager.clone(),
             audit_id: self.audit_id.clone(),
         }

@@ -18,6 +18,8 @@ pub struct Denied<'d> {
     pub user: &'d str,
     /// `list`, `create`, ….
     pub verb: &'d str,
+    /// The path of a request that is about no resource.
+    pub path: Option<&'d str>,
     /// The API group; empty for the core group.
     pub group: &'d str,
     /// The resource's plural.
@@ -35,6 +37,52 @@ pub struct Denied<'d> {
 /// What was asked for, as far as it is repeated to somebody who may not ask: he is a stranger.
 fn asked(text: &str) -> String {
     truncated_display(text, MAX_ASKED_BYTES)
+}
+
+impl Denied<'_> {
+    fn said_of_path(&self, path: &str) -> (String, StatusDetails) {
+        let (user, path) = (go_quote(self.user), go_quote(&asked(path)));
+        let message = format!("forbidden: User {user} cannot {} path {path}", self.verb);
+        (message, StatusDetails::default())
+    }
+
+    fn said_of_resource(&self) -> (String, StatusDetails) {
+        let [group, resource, subresource, namespace, name] = [
+            self.group,
+            self.resource,
+            self.subresource,
+            self.namespace,
+            self.name,
+        ]
+        .map(asked);
+        let named = match name.as_str() {
+            "" => String::new(),
+            name => format!(" {}", go_quote(name)),
+        };
+        let path = match subresource.as_str() {
+            "" => resource.clone(),
+            subresource => format!("{resource}/{subresource}"),
+        };
+        let place = match namespace.as_str() {
+            "" => "at the cluster scope".to_owned(),
+            namespace => format!("in the namespace {}", go_quote(namespace)),
+        };
+        let message = format!(
+            "{}{named} is forbidden: User {} cannot {} resource {} in API group {} {place}",
+            qualified(&resource, &group),
+            go_quote(self.user),
+            self.verb,
+            go_quote(&path),
+            go_quote(&group),
+        );
+        let details = StatusDetails {
+            name,
+            group,
+            kind: resource,
+            ..StatusDetails::default()
+        };
+        (message, details)
+    }
 }
 
 impl Status {
@@ -55,63 +103,17 @@ impl Status {
         Status::failure(401, StatusReason::UNAUTHORIZED, "Unauthorized")
     }
 
-    /// A request to a resource that its user may not make (API-290).
+    /// A request that its user may not make (API-290).
     pub fn forbidden_request(denied: &Denied<'_>) -> Status {
-        let (group, resource) = (&asked(denied.group), &asked(denied.resource));
-        let (namespace, name) = (&asked(denied.namespace), &asked(denied.name));
-        let mut message = qualified(resource, group);
-        if !name.is_empty() {
-            message.push(' ');
-            message.push_str(&go_quote(name));
-        }
-        let mut path = resource.clone();
-        if !denied.subresource.is_empty() {
-            path.push('/');
-            path.push_str(&asked(denied.subresource));
-        }
-        message.push_str(&format!(
-            " is forbidden: User {} cannot {} resource {} in API group {} {}",
-            go_quote(denied.user),
-            denied.verb,
-            go_quote(&path),
-            go_quote(group),
-            match namespace.as_str() {
-                "" => "at the cluster scope".to_owned(),
-                namespace => format!("in the namespace {}", go_quote(namespace)),
-            },
-        ));
-        if !denied.reason.is_empty() {
-            message.push_str(": ");
-            message.push_str(denied.reason);
-        }
-        Status::failure(403, StatusReason::FORBIDDEN, message).with_details(StatusDetails {
-            name: name.clone(),
-            group: group.clone(),
-            kind: resource.clone(),
-            ..StatusDetails::default()
-        })
-    }
-
-    /// A request to another path that its user may not make (API-290).
-    pub fn forbidden_path(user: &str, verb: &str, path: &str) -> Status {
-        let message = format!(
-            "forbidden: User {} cannot {verb} path {}",
-            go_quote(user),
-            go_quote(&asked(path))
-        );
-        Status::failure(403, StatusReason::FORBIDDEN, message)
-            .with_details(StatusDetails::default())
-    }
-
-    /// A request that asks to be carried out as somebody else, which can't be done yet (API-284).
-    pub fn forbidden_impersonation(user: &str, header: &str) -> Status {
-        let message = format!(
-            "forbidden: User {} cannot impersonate anybody, as impersonation is not supported yet: \
-             leave out the header {header} (kubectl: --as, --as-group, --as-uid)",
-            go_quote(user)
-        );
-        Status::failure(403, StatusReason::FORBIDDEN, message)
-            .with_details(StatusDetails::default())
+        let (message, details) = match denied.path {
+            Some(path) => denied.said_of_path(path),
+            None => denied.said_of_resource(),
+        };
+        let reason = match denied.reason {
+            "" => String::new(),
+            reason => format!(": {reason}"),
+        };
+        Status::failure(403, StatusReason::FORBIDDEN, message + &reason).with_details(details)
     }
 
     /// A known path, but not with this method (API-12).

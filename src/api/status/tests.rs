@@ -243,11 +243,16 @@ fn denied_requests_say_who_wanted_what() {
         "deployments.apps \"x\" is forbidden: User \"u\" cannot patch resource \
          \"deployments/status\" in API group \"apps\" at the cluster scope: no"
     );
-    let path = Status::forbidden_path("u", "get", "/metrics");
-    assert_eq!(
-        path.message,
-        "forbidden: User \"u\" cannot get path \"/metrics\""
-    );
+    let denied = Denied {
+        user: "u",
+        verb: "get",
+        path: Some("/metrics"),
+        ..Denied::default()
+    };
+    let status = document(&Status::forbidden_request(&denied));
+    let text = "forbidden: User \"u\" cannot get path \"/metrics\"";
+    assert_eq!(status["message"], text);
+    assert_eq!(status["details"], json!({}));
 }
 
 /// 3.10: who refuses in the daemon's stead may have a reason of its own.
@@ -446,6 +451,7 @@ fn what_a_stranger_asked_for_is_repeated_up_to_a_length() {
     let denied = Denied {
         user: "system:anonymous",
         verb: "get",
+        path: None,
         group: &long,
         resource: &long,
         subresource: &long,
@@ -454,10 +460,13 @@ fn what_a_stranger_asked_for_is_repeated_up_to_a_length() {
         reason: "",
     };
     assert!(Status::forbidden_request(&denied).to_json().len() < 24 * 1024);
-    let path = Status::forbidden_path("system:anonymous", "get", &long);
-    assert!(path.to_json().len() < 4 * 1024);
+    let of_path = |path| {
+        let path = Some(path);
+        Status::forbidden_request(&Denied { path, ..denied })
+    };
+    assert!(of_path(&long).to_json().len() < 4 * 1024);
     let sane = format!("/{}", "a".repeat(700));
-    let whole = Status::forbidden_path("system:anonymous", "get", &sane);
+    let whole = of_path(&sane);
     assert!(
         whole
             .message

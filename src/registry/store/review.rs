@@ -112,7 +112,6 @@ impl RegistryStore {
             stored: None,
             dry_run: request.dry_run,
             user: &request.context.user,
-            groups: &request.context.groups,
             warnings: Vec::new(),
         }
     }

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use tokio::sync::watch;
+
 /// The access that a credential gives, shared by all that it has begun. Once revoked it stays so:
 /// a token that comes back gives another one.
 #[derive(Clone, Debug, Default)]
@@ -22,13 +24,31 @@ impl Access {
     }
 
     /// Takes it away; how many watches end by that.
-    pub(super) fn revoke(&self) -> usize {
+    fn revoke(&self) -> usize {
         self.0.is_revoked.store(true, Ordering::Release);
         self.0.watches.load(Ordering::Relaxed)
     }
 
     pub(super) fn is_the_same(&self, other: &Access) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// Where everybody who gives access tells that some was taken away. Clones tell the same ones.
+#[derive(Clone, Debug, Default)]
+pub struct Revocations(watch::Sender<u64>);
+
+impl Revocations {
+    /// Takes an access away; how many watches end by that.
+    pub(super) fn revoke(&self, access: &Access) -> usize {
+        let watches = access.revoke();
+        self.0.send_modify(|count| *count += 1);
+        watches
+    }
+
+    /// Changes whenever an access was revoked.
+    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.0.subscribe()
     }
 }
 
@@ -62,10 +82,14 @@ mod tests {
     #[test]
     fn an_access_is_revoked_for_all_who_share_it_and_knows_their_watches() {
         let (access, other) = (Access::default(), Access::default());
+        let revocations = Revocations::default();
+        let told = revocations.subscribe();
         let watches = [(); 3].map(|()| WatchAccess::new(access.clone()));
         drop(WatchAccess::new(access.clone()));
         assert!(watches.iter().all(|watch| !watch.access().is_revoked()));
-        assert_eq!(access.revoke(), 3);
+        assert!(!told.has_changed().unwrap());
+        assert_eq!(revocations.revoke(&access), 3);
+        assert!(told.has_changed().unwrap());
         assert!(watches.iter().all(|watch| watch.access().is_revoked()));
         assert!(!other.is_revoked() && !other.is_the_same(&access));
     }

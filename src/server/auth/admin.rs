@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::authenticator::Token;
+use super::static_tokens::Token;
 use crate::files::own;
 
 const TOKEN: &str = "admin.token";

@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::authenticator::{Token, User};
+use super::static_tokens::Token;
+use crate::api::user_info::UserInfo;
 use crate::files::given;
 
 /// A file of tokens holds some lines; anything else was given by mistake.
@@ -23,7 +24,7 @@ pub struct TokenFileError {
 ///
 /// # Errors
 /// [`TokenFileError`] for a file that can't be read and a line that is no user's.
-pub(super) fn read(path: &Path) -> Result<Vec<(Token, User)>, TokenFileError> {
+pub(super) fn read(path: &Path) -> Result<Vec<(Token, UserInfo)>, TokenFileError> {
     let refuse = |problem: String| TokenFileError {
         path: path.to_owned(),
         problem,
@@ -39,13 +40,13 @@ pub(super) fn read(path: &Path) -> Result<Vec<(Token, User)>, TokenFileError> {
     users(file.text().map_err(unusable)?).map_err(refuse)
 }
 
-fn users(text: &str) -> Result<Vec<(Token, User)>, String> {
+fn users(text: &str) -> Result<Vec<(Token, UserInfo)>, String> {
     let mut users = Vec::new();
     let lines = text.trim_start_matches('\u{feff}').lines();
     for (number, line) in (1..).zip(lines).filter(|(_, line)| !line.is_empty()) {
         let line = columns(line).map_err(|why| format!("line {number} {why}"))?;
         let [token, name, uid] = [0, 1, 2].map(|column| line.get(column).map(|text| text.trim()));
-        let (Some(token), Some(name), Some(_)) = (token, name, uid) else {
+        let (Some(token), Some(name), Some(uid)) = (token, name, uid) else {
             return Err(format!(
                 "line {number} must have at least 3 columns (token, user name, user uid), it has {}",
                 line.len()
@@ -61,14 +62,19 @@ fn users(text: &str) -> Result<Vec<(Token, User)>, String> {
         }
         let groups = line.get(3).map(String::as_str).unwrap_or_default();
         // They are written into logs and onto terminals.
-        if [name, groups].concat().contains(char::is_control) {
+        if [name, uid, groups].concat().contains(char::is_control) {
             return Err(format!(
-                "line {number} has a control character in the name of its user or of a group"
+                "line {number} has a control character in the name or uid of its user or in a group"
             ));
         }
         let groups = groups.split(',');
         let groups = groups.map(str::trim).filter(|group| !group.is_empty());
-        users.push((token, User::authenticated(name, groups)));
+        let groups = groups.map(str::to_owned).collect();
+        let user = UserInfo {
+            uid: uid.to_owned(),
+            ..UserInfo::authenticated(name, groups)
+        };
+        users.push((token, user));
     }
     Ok(users)
 }
@@ -126,15 +132,16 @@ fn unquoted(quoted: &str) -> Result<(String, &str), &'static str> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use http::header::{AUTHORIZATION, HeaderValue};
-
-    use super::super::authenticator::Authenticator;
+    use super::super::access::Revocations;
+    use super::super::authenticator::{Authenticator, Credentials};
+    use super::super::static_tokens::StaticTokens;
     use super::*;
+    use crate::api::user_info::MASTERS;
 
     fn names(text: &str) -> Result<Vec<(String, bool)>, String> {
         let users = users(text)?.into_iter();
         Ok(users
-            .map(|(_, user)| (user.name.to_string(), user.is_admin()))
+            .map(|(_, user)| (user.name.clone(), user.is_in(MASTERS)))
             .collect())
     }
 
@@ -145,7 +152,8 @@ mod tests {
         let expected = expected.map(|(name, admin)| (name.to_owned(), admin));
         assert_eq!(names(text), Ok(expected.to_vec()));
         let eve = users(text).unwrap().pop().unwrap().1;
-        assert_eq!(eve.groups.join(" "), "crew system:authenticated");
+        assert_eq!(eve.groups, ["crew", "system:authenticated"]);
+        assert_eq!(eve.uid, "u3");
     }
 
     #[test]
@@ -174,20 +182,21 @@ mod tests {
             assert_eq!(read(path).unwrap().len(), 1);
         }
         let admin = Token::new("admin").unwrap();
-        let authenticator = Authenticator::new(admin).with_file(path).unwrap();
+        let tokens = StaticTokens::new(admin, Revocations::default());
+        let tokens = tokens.with_file(path).unwrap();
         let is_known = || {
-            let headers = [(AUTHORIZATION, HeaderValue::from_static("Bearer t1"))];
-            let user = authenticator.authenticate(&headers.into_iter().collect());
-            user.is_ok_and(|known| &*known.user.name == "ada")
+            let bearer = Some(&b"t1"[..]);
+            let known = tokens.authenticate(&Credentials { bearer }).unwrap();
+            known.is_some_and(|known| known.user.name == "ada")
         };
         assert!(is_known());
         for (text, mode) in [("t2,bob,\"u2\nt3,eve,u3\n", 0o600), ("t2,bob,u2\n", 0o666)] {
             write(text, mode);
-            authenticator.reload().users.unwrap_err();
+            tokens.reload().users.unwrap_err();
             assert!(is_known());
         }
         write("t2,bob,u2\n", 0o600);
-        authenticator.reload().users.unwrap();
+        tokens.reload().users.unwrap();
         assert!(!is_known());
     }
 
@@ -199,6 +208,7 @@ mod tests {
             ("se cret,ada,u1\n", "line 1 has no token"),
             ("secret,,u1\n", "line 1 names no user"),
             ("secret,a\u{1b}[2J,u1\n", "line 1 has a control character"),
+            ("secret,ada,u\u{7}1\n", "line 1 has a control character"),
             (
                 "secret,ada,u1,\"crew,a\u{7}\"\n",
                 "line 1 has a control character",

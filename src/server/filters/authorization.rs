@@ -1,76 +1,84 @@
-//! Who may do what: the admin everything, others only what probes and `kubectl version` need.
+//! Whether a request may be carried out: the one place where the answer of the Authorizers
+//! becomes a refusal.
 
 use crate::api::status::{Denied, Status};
-use crate::server::auth::User;
-use crate::server::request_info::RequestInfo;
-
-/// What needs no credentials (API-38, API-47).
-const PUBLIC_PATHS: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
-
-/// Whether it asks for what needs no credentials.
-pub fn is_public(info: &RequestInfo) -> bool {
-    !info.is_resource && info.verb == "get" && PUBLIC_PATHS.contains(&info.path.as_str())
-}
+use crate::server::auth::{Attributes, Authorizer, Decision};
 
 /// Lets a request pass or not.
 ///
 /// # Errors
-/// 403 in the words of API-290.
-pub fn authorize(user: &User, info: &RequestInfo) -> Result<(), Box<Status>> {
-    if is_public(info) || user.is_admin() {
-        return Ok(());
+/// 403 in the words of API-290, where nobody allows it.
+pub fn authorize(
+    authorizer: &dyn Authorizer,
+    attributes: &Attributes<'_>,
+) -> Result<(), Box<Status>> {
+    match authorizer.authorize(attributes) {
+        (Decision::Allow, _) => Ok(()),
+        (Decision::Deny | Decision::NoOpinion, reason) => Err(forbidden(attributes, &reason)),
     }
-    Err(Box::new(if info.is_resource {
-        Status::forbidden_request(&Denied {
-            user: &user.name,
-            verb: &info.verb,
-            group: &info.group,
-            resource: &info.resource,
-            subresource: &info.subresource,
-            namespace: &info.namespace,
-            name: &info.name,
-            reason: "",
-        })
-    } else {
-        Status::forbidden_path(&user.name, &info.verb, &info.path)
+}
+
+/// The refusal of a request, with a reason if there is one.
+pub fn forbidden(attributes: &Attributes<'_>, reason: &str) -> Box<Status> {
+    Box::new(Status::forbidden_request(&Denied {
+        user: &attributes.user.name,
+        verb: attributes.verb,
+        path: Some(attributes.path).filter(|_| !attributes.is_resource_request),
+        group: attributes.api_group,
+        resource: attributes.resource,
+        subresource: attributes.subresource,
+        namespace: attributes.namespace,
+        name: attributes.name,
+        reason,
     }))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use http::Method;
 
     use super::*;
+    use crate::api::options::Query;
+    use crate::api::user_info::UserInfo;
+    use crate::server::request_info::RequestInfo;
 
-    fn decided(user: User, method: Method, path: &str) -> Result<(), String> {
+    struct Fixed(Decision, &'static str);
+
+    impl Authorizer for Fixed {
+        fn authorize(&self, _: &Attributes<'_>) -> (Decision, Cow<'static, str>) {
+            (self.0, self.1.into())
+        }
+    }
+
+    fn decided(authorizer: &Fixed, method: Method, path: &str) -> Result<(), String> {
         let info = RequestInfo::parse(&method, path, false, "").unwrap();
-        authorize(&user, &info).map_err(|status| status.message)
+        let (user, query) = (UserInfo::anonymous(), Query::default());
+        let attributes = Attributes::of(&user, &info, &query);
+        authorize(authorizer, &attributes).map_err(|status| status.message)
     }
 
     #[test]
-    fn the_admin_may_do_everything_api_286() {
-        for path in ["/", "/api/v1/secrets", "/metrics", "/nonsense"] {
-            assert_eq!(
-                decided(User::admin(), Method::DELETE, path),
-                Ok(()),
-                "{path}"
-            );
+    fn what_nobody_allows_is_refused_with_the_reason_api_286_api_290() {
+        let pods = "/api/v1/pods";
+        let text = "pods is forbidden: User \"system:anonymous\" cannot list resource \"pods\" in \
+                    API group \"\" at the cluster scope";
+        for decision in [Decision::Deny, Decision::NoOpinion] {
+            let said = decided(&Fixed(decision, ""), Method::GET, pods);
+            assert_eq!(said, Err(text.to_owned()));
+            let said = decided(&Fixed(decision, "because"), Method::GET, pods);
+            assert_eq!(said, Err(format!("{text}: because")));
+            let said = decided(&Fixed(decision, "because"), Method::GET, "/metrics");
+            let text = "forbidden: User \"system:anonymous\" cannot get path \"/metrics\": because";
+            assert_eq!(said, Err(text.to_owned()));
         }
+        let allow = Fixed(Decision::Allow, "because");
+        assert_eq!(decided(&allow, Method::GET, pods), Ok(()));
     }
 
     #[test]
-    fn nobody_may_read_health_and_version_api_38_and_47() {
-        for path in ["/healthz", "/livez", "/readyz", "/version", "/version/"] {
-            assert_eq!(
-                decided(User::anonymous(), Method::GET, path),
-                Ok(()),
-                "{path}"
-            );
-        }
-    }
-
-    #[test]
-    fn nobody_may_do_anything_else_api_290() {
+    fn refusals_say_who_may_not_do_what_to_what_api_290() {
         for (method, path, message) in [
             (
                 Method::GET,
@@ -88,22 +96,12 @@ mod tests {
                 r#"nodes "n" is forbidden: User "system:anonymous" cannot get resource "nodes" in API group "" at the cluster scope"#,
             ),
             (
-                Method::GET,
-                "/metrics",
-                r#"forbidden: User "system:anonymous" cannot get path "/metrics""#,
-            ),
-            (
                 Method::POST,
                 "/healthz",
                 r#"forbidden: User "system:anonymous" cannot post path "/healthz""#,
             ),
-            (
-                Method::GET,
-                "/readyz/ping",
-                r#"forbidden: User "system:anonymous" cannot get path "/readyz/ping""#,
-            ),
         ] {
-            let refused = decided(User::anonymous(), method, path);
+            let refused = decided(&Fixed(Decision::NoOpinion, ""), method, path);
             assert_eq!(refused, Err(message.to_owned()), "{path}");
         }
     }

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::server::auth::is_public;
+use crate::server::request_info::RequestInfo;
+
 /// The limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlightLimits {
@@ -19,6 +22,12 @@ impl Default for InFlightLimits {
             mutating: 200,
         }
     }
+}
+
+/// Whether it asks what probes ask. A probe that is told to come again is taken for a daemon that
+/// is to be killed.
+pub fn is_probe(info: &RequestInfo) -> bool {
+    !info.is_resource && info.verb == "get" && is_public(&info.path)
 }
 
 /// The requests that are being answered, over all threads.

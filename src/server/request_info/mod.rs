@@ -195,9 +195,9 @@ impl RequestInfo {
     }
 }
 
-/// The path with `%XX` replaced once; `None` when an escape is broken. Bytes that are no UTF-8
+/// The text with `%XX` replaced once; `None` when an escape is broken. Bytes that are no UTF-8
 /// are shown lossily: no name holds them, so they are simply not found.
-fn percent_decoded(raw: &str) -> Option<String> {
+pub(super) fn percent_decoded(raw: &str) -> Option<String> {
     if !raw.contains('%') {
         return Some(raw.to_owned());
     }

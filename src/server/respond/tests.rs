@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::object::Object;
+use crate::api::status::{Denied, StatusReason};
 use crate::registry::definitions::core::configmaps;
-use crate::api::status::StatusReason;
 use crate::storage::ObjectList;
 use crate::storage::codec::Codec;
 
@@ -307,7 +307,10 @@ fn refusals_carry_the_headers_that_go_with_them_api_20_and_150() {
     let busy = refusal(&Status::too_many_requests("later", 3), &Form::default());
     assert_eq!(busy.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(busy.headers().get(RETRY_AFTER).unwrap(), "3");
-    let forbidden = refusal(&Status::forbidden_path("u", "get", "/"), &Form::default());
+    let forbidden = refusal(
+        &Status::forbidden_request(&Denied::default()),
+        &Form::default(),
+    );
     assert_eq!(
         forbidden.headers().get(X_CONTENT_TYPE_OPTIONS).unwrap(),
         "nosniff"

@@ -1,8 +1,9 @@
 //! The service of one HTTP thread: filters in their order, then the route, then its handler.
 //!
 //! The order is that of http.md 1.2, because it decides which of two errors a client sees: audit
-//! id, request info, shutdown, deadline, authentication, limits, authorization, routing. A panic
-//! in a handler becomes a 500 and takes neither the connection nor the thread down.
+//! id, request info, shutdown, deadline, authentication, impersonation, limits, authorization,
+//! routing. A panic in a handler becomes a 500 and takes neither the connection nor the thread
+//! down.
 
 mod refusals;
 mod shared;
@@ -18,17 +19,15 @@ use futures_util::FutureExt;
 use http::header::{CACHE_CONTROL, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request};
-use refusals::{
-    Refused, impersonated, is_served_to_the_end, not_understood, panicked, shutting_down, too_many,
-};
+use refusals::{Refused, is_served_to_the_end, not_understood, panicked, shutting_down, too_many};
 pub use shared::{Shared, SharedParts};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::auth::{Authenticated, User};
+use super::auth::{Access, Attributes, Authenticated};
 use super::body::{HttpService, RequestBody, ResponseBody};
 use super::filters::deadline::{self, Allowed};
-use super::filters::in_flight::Counted;
+use super::filters::in_flight::{self, Counted};
 use super::filters::{audit_id, authorization, impersonation, warnings};
 use super::handlers::{self, Exchange};
 use super::health::Root;
@@ -38,6 +37,7 @@ use super::respond::{self, Answer};
 use super::routes::{self, Miss, Route};
 use crate::api::options::{self, Query};
 use crate::api::status::Status;
+use crate::api::user_info::{MASTERS, UserInfo};
 use crate::registry::{RequestContext, Warnings};
 
 /// The service of one thread; clones are handles of the same.
@@ -51,6 +51,16 @@ struct Thread {
     dispatcher: LocalDispatcher,
     requests: RequestMeters,
     watches: Arc<WatchMeters>,
+}
+
+/// Who a request is from.
+struct Requester {
+    /// Whom it is carried out as.
+    user: Arc<UserInfo>,
+    /// Who asks, where that is another one.
+    impersonator: Option<Arc<UserInfo>>,
+    /// The access of the one who asks.
+    access: Access,
 }
 
 impl HttpService for Service {
@@ -153,15 +163,18 @@ impl Service {
             return Err(shutting_down(parts).into());
         }
         let allowed = Allowed::of(info, &query)?;
-        let Authenticated { user, access } = self.authenticated(parts)?;
-        impersonation::refuse(&parts.headers, &user)
-            .map_err(|status| impersonated(info, status))?;
+        let Requester {
+            user,
+            impersonator,
+            access,
+        } = self.requester(parts, (info, &query), audit_id)?;
         let counted = self.admitted(info, &user)?;
-        authorization::authorize(&user, info)?;
+        let attributes = Attributes::of(&user, info, &query);
+        authorization::authorize(&shared.authorizer, &attributes)?;
         let within = allowed.map_or(deadline::REQUEST, |allowed| allowed.within);
         let context = RequestContext {
-            user: user.name.to_string(),
-            groups: user.groups.to_vec(),
+            user,
+            impersonator,
             manager: manager(parts, &query),
             audit_id: audit_id.to_owned(),
             warnings: warnings.clone(),
@@ -190,10 +203,44 @@ impl Service {
         Ok(self.accounted(answer, &running.labels, info, counted))
     }
 
+    /// Who asks, and as whom the request is carried out.
+    fn requester(
+        &self,
+        parts: &Parts,
+        (info, query): (&RequestInfo, &Query),
+        audit_id: &str,
+    ) -> Result<Requester, Refused> {
+        let Authenticated { user, access } = self.authenticated(parts)?;
+        let attributes = Attributes::of(&user, info, query);
+        let authorizer = &self.thread.shared.authorizer;
+        let other = impersonation::impersonated(&parts.headers, &attributes, authorizer)?;
+        let Some(other) = other else {
+            return Ok(Requester {
+                user,
+                impersonator: None,
+                access,
+            });
+        };
+        tracing::debug!(
+            audit_id,
+            user = user.name,
+            other = other.name,
+            "impersonated"
+        );
+        Ok(Requester {
+            user: Arc::new(other),
+            impersonator: Some(user),
+            access,
+        })
+    }
+
     fn authenticated(&self, parts: &Parts) -> Result<Authenticated, Refused> {
         let shared = &self.thread.shared;
         let authenticated = shared.authenticator.authenticate(&parts.headers);
-        let name = authenticated.as_ref().ok().map(|known| &*known.user.name);
+        let name = authenticated
+            .as_ref()
+            .ok()
+            .map(|known| known.user.name.as_str());
         self.thread.requests.authenticated(name);
         let known = authenticated.map_err(|refused| {
             shared.refused_logins.tell(parts, &refused);
@@ -202,13 +249,12 @@ impl Service {
         Ok(known)
     }
 
-    /// Counts the request against the limits; watches don't count (API-16, API-18). A probe that
-    /// is told to come again is taken for a daemon that is to be killed, so none is.
-    fn admitted(&self, info: &RequestInfo, user: &User) -> Result<Option<Counted>, Refused> {
+    /// Counts the request against the limits; watches don't count (API-16, API-18).
+    fn admitted(&self, info: &RequestInfo, user: &UserInfo) -> Result<Option<Counted>, Refused> {
         if info.is_long_running() {
             return Ok(None);
         }
-        let exempt = user.is_admin() || authorization::is_public(info);
+        let exempt = user.is_in(MASTERS) || in_flight::is_probe(info);
         let in_flight = &self.thread.shared.in_flight;
         let entered = in_flight.enter(info.is_read_only(), exempt);
         entered.map(Some).ok_or_else(|| too_many().into())

@@ -78,15 +78,6 @@ pub(super) fn is_served_to_the_end(info: &RequestInfo) -> bool {
         && (Root::of_path(&info.path).is_some() || info.path.trim_matches('/') == "metrics")
 }
 
-/// A request as somebody else (API-284). Where it asks for no resource it is a text: of refused
-/// discovery, which comes first, client-go shows nothing else.
-pub(super) fn impersonated(info: &RequestInfo, status: Box<Status>) -> Refused {
-    match info.is_resource {
-        true => status.into(),
-        false => respond::text(StatusCode::FORBIDDEN, format!("{}\n", status.message)).into(),
-    }
-}
-
 /// More requests than the limits allow (API-18).
 pub(super) fn too_many() -> Answer {
     let code = StatusCode::TOO_MANY_REQUESTS;

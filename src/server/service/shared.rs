@@ -6,7 +6,9 @@ use actors::supervisor::House;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::registry::Registry;
-use crate::server::auth::{Authenticator, RefusedLogins};
+use crate::server::auth::{
+    Authenticators, Authorizers, DiscoveryPolicy, PrivilegedGroup, RefusedLogins,
+};
 use crate::server::body_budget::BodyBudget;
 use crate::server::filters::in_flight::{InFlight, InFlightLimits};
 use crate::server::generation::Generations;
@@ -20,8 +22,8 @@ use crate::storage::rewrite::Rewriter;
 pub struct Shared {
     /// What is served.
     pub generations: Generations,
-    /// Who knows the tokens.
-    pub authenticator: Arc<Authenticator>,
+    /// Who knows the users.
+    pub authenticator: Arc<Authenticators>,
     /// Health checks.
     pub health: Arc<Health>,
     /// The actors.
@@ -30,6 +32,8 @@ pub struct Shared {
     pub rewriter: Arc<Rewriter>,
     /// What is measured, and its page.
     pub measures: Measures,
+    /// Who knows what they may do.
+    pub(in crate::server) authorizer: Authorizers,
     pub(in crate::server) bodies: BodyBudget,
     pub(in crate::server) heavy: HeavyWork,
     pub(in crate::server) refused_logins: RefusedLogins,
@@ -42,8 +46,8 @@ pub struct Shared {
 pub struct SharedParts {
     /// What is served.
     pub registry: Registry,
-    /// Who knows the tokens.
-    pub authenticator: Arc<Authenticator>,
+    /// Who knows the users.
+    pub authenticator: Arc<Authenticators>,
     /// Health checks.
     pub health: Arc<Health>,
     /// The actors.
@@ -75,6 +79,10 @@ impl Shared {
             )
             .with_lines(parts.metrics_lines),
             authenticator: parts.authenticator,
+            authorizer: Authorizers::new(vec![
+                Box::new(PrivilegedGroup),
+                Box::new(DiscoveryPolicy),
+            ]),
             health: parts.health,
             house: parts.house,
             rewriter: Arc::new(parts.rewriter),

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::server::auth::{Authenticator, Token};
+use crate::server::auth::{Authenticators, Revocations, StaticTokens, Token};
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::health::Health;
 use crate::server::heavy::HeavyWork;
@@ -26,9 +26,12 @@ async fn limited(limits: InFlightLimits) -> Service {
 fn over(stored: Stored, limits: InFlightLimits) -> Service {
     let health = Health::default();
     health.complete_start();
+    let revocations = Revocations::default();
+    let admin = Token::new("secret").expect("a token");
+    let tokens = StaticTokens::new(admin, revocations.clone());
     let shared = Shared::new(SharedParts {
         registry: stored.registry,
-        authenticator: Arc::new(Authenticator::new(Token::new("secret").expect("a token"))),
+        authenticator: Arc::new(Authenticators::new(vec![Arc::new(tokens)], revocations)),
         health: Arc::new(health),
         house: stored.house,
         rewriter: Rewriter::default(),

@@ -1,0 +1,166 @@
+//! Whether a user may do what a request asks for (API-286).
+
+use std::borrow::Cow;
+
+use crate::api::options::Query;
+use crate::api::user_info::UserInfo;
+use crate::server::request_info::RequestInfo;
+
+/// A request as authorizers see it. What a request has none of is empty.
+#[derive(Clone, Copy, Debug)]
+pub struct Attributes<'r> {
+    /// Who asks.
+    pub user: &'r UserInfo,
+    /// `get`, `list`, `create`, …; the method in lower case for what is no resource.
+    pub verb: &'r str,
+    /// Whether it is about a resource.
+    pub is_resource_request: bool,
+    /// The path of the URL.
+    pub path: &'r str,
+    /// The API group; empty for the core group, too.
+    pub api_group: &'r str,
+    /// The API version.
+    pub api_version: &'r str,
+    /// The resource's plural.
+    pub resource: &'r str,
+    /// The subresource.
+    pub subresource: &'r str,
+    /// The namespace.
+    pub namespace: &'r str,
+    /// The object's name.
+    pub name: &'r str,
+    /// The field selector as it was sent, of lists, watches and deletions of collections (API-9).
+    pub field_selector: &'r str,
+    /// The label selector, likewise.
+    pub label_selector: &'r str,
+}
+
+impl<'r> Attributes<'r> {
+    /// The attributes of a request.
+    pub fn of(user: &'r UserInfo, info: &'r RequestInfo, query: &'r Query) -> Attributes<'r> {
+        let selects = matches!(info.verb.as_str(), "list" | "watch" | "deletecollection");
+        let selector = |name| match info.is_resource && selects {
+            true => query.first(name).unwrap_or_default(),
+            false => "",
+        };
+        Attributes {
+            user,
+            verb: &info.verb,
+            is_resource_request: info.is_resource,
+            path: &info.path,
+            api_group: &info.group,
+            api_version: &info.version,
+            resource: &info.resource,
+            subresource: &info.subresource,
+            namespace: &info.namespace,
+            name: &info.name,
+            field_selector: selector("fieldSelector"),
+            label_selector: selector("labelSelector"),
+        }
+    }
+}
+
+/// What an authorizer says to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It may be carried out, whatever others say.
+    Allow,
+    /// It may not, whatever others say.
+    Deny,
+    /// Others decide; it may not be carried out if nobody allows it.
+    NoOpinion,
+}
+
+/// Decides whether requests may be carried out.
+pub trait Authorizer: Send + Sync {
+    /// The decision, and the reason for it, which may be empty. A reason is told to whoever asks.
+    fn authorize(&self, attributes: &Attributes<'_>) -> (Decision, Cow<'static, str>);
+}
+
+/// All of them, asked in order until one has an opinion.
+pub struct Authorizers(Vec<Box<dyn Authorizer>>);
+
+impl Authorizers {
+    /// These, in this order.
+    pub fn new(members: Vec<Box<dyn Authorizer>>) -> Authorizers {
+        Authorizers(members)
+    }
+}
+
+impl Authorizer for Authorizers {
+    fn authorize(&self, attributes: &Attributes<'_>) -> (Decision, Cow<'static, str>) {
+        let mut reasons = Vec::new();
+        for member in &self.0 {
+            match member.authorize(attributes) {
+                (Decision::NoOpinion, reason) if reason.is_empty() => {}
+                (Decision::NoOpinion, reason) => reasons.push(reason),
+                decided => return decided,
+            }
+        }
+        (Decision::NoOpinion, reasons.join("\n").into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::*;
+
+    /// Says the same to all.
+    struct Fixed(Decision, &'static str);
+
+    impl Authorizer for Fixed {
+        fn authorize(&self, _: &Attributes<'_>) -> (Decision, Cow<'static, str>) {
+            (self.0, self.1.into())
+        }
+    }
+
+    #[test]
+    fn the_first_opinion_counts_and_reasons_of_those_without_are_gathered_api_286() {
+        let decided = |members: &[(Decision, &'static str)]| {
+            let members = members.iter().map(|(decision, reason)| {
+                Box::new(Fixed(*decision, reason)) as Box<dyn Authorizer>
+            });
+            let authorizers = Authorizers::new(members.collect());
+            let (user, info) = (UserInfo::anonymous(), RequestInfo::default());
+            let query = Query::default();
+            let (decision, reason) = authorizers.authorize(&Attributes::of(&user, &info, &query));
+            (decision, reason.into_owned())
+        };
+        let of = |decision, reason: &str| (decision, reason.to_owned());
+        use Decision::{Allow, Deny, NoOpinion};
+        assert_eq!(decided(&[]), of(NoOpinion, ""));
+        let unsure = [(NoOpinion, "a"), (NoOpinion, ""), (NoOpinion, "b")];
+        assert_eq!(decided(&unsure), of(NoOpinion, "a\nb"));
+        let allowed = [(NoOpinion, "a"), (Allow, "b"), (Deny, "c")];
+        assert_eq!(decided(&allowed), of(Allow, "b"));
+        assert_eq!(decided(&[(Deny, "c"), (Allow, "b")]), of(Deny, "c"));
+    }
+
+    #[test]
+    fn selectors_are_attributes_of_what_selects_api_9() {
+        let of = |method: Method, path: &str, query: &str| {
+            let query = Query::parse(query);
+            let info = RequestInfo::parse(&method, path, query.flag("watch"), "").unwrap();
+            let user = UserInfo::anonymous();
+            let attributes = Attributes::of(&user, &info, &query);
+            let selectors = (attributes.field_selector, attributes.label_selector);
+            (attributes.verb.to_owned(), format!("{selectors:?}"))
+        };
+        let (pods, query) = ("/api/v1/pods", "fieldSelector=a%3Db&labelSelector=c");
+        let expected = r#"("a=b", "c")"#;
+        for (method, query, verb) in [
+            (Method::GET, query.to_owned(), "list"),
+            (Method::GET, format!("{query}&watch=1"), "watch"),
+            (Method::DELETE, query.to_owned(), "deletecollection"),
+        ] {
+            let got = of(method, pods, &query);
+            assert_eq!(got, (verb.to_owned(), expected.to_owned()));
+        }
+        let none = r#"("", "")"#;
+        assert_eq!(of(Method::GET, pods, "").1, none);
+        assert_eq!(of(Method::POST, pods, query).1, none);
+        assert_eq!(of(Method::GET, "/version", query).1, none);
+    }
+}

@@ -1,0 +1,147 @@
+//! What Kubernetes allows by itself, before anybody grants anything (9.5): everything to
+//! `system:masters`, discovery, version and health to others.
+
+use std::borrow::Cow;
+
+use super::authorizer::{Attributes, Authorizer, Decision};
+use crate::api::user_info::{AUTHENTICATED, MASTERS, UNAUTHENTICATED};
+
+/// Lets members of `system:masters` do everything (API-286).
+pub struct PrivilegedGroup;
+
+impl Authorizer for PrivilegedGroup {
+    fn authorize(&self, attributes: &Attributes<'_>) -> (Decision, Cow<'static, str>) {
+        match attributes.user.is_in(MASTERS) {
+            true => (Decision::Allow, Cow::default()),
+            false => (Decision::NoOpinion, Cow::default()),
+        }
+    }
+}
+
+/// The paths of `system:public-info-viewer`, which is bound to everybody (API-38, API-47).
+const PUBLIC_INFO: &[&str] = &["/healthz", "/livez", "/readyz", "/version", "/version/"];
+
+/// The paths that `system:discovery` has beside them, which is bound to `system:authenticated`
+/// (API-27). A star at the end stands for whatever follows.
+const DISCOVERY: &[&str] = &[
+    "/api",
+    "/api/*",
+    "/apis",
+    "/apis/*",
+    "/openapi",
+    "/openapi/*",
+];
+
+/// Lets everybody read what the bootstrap roles `system:discovery` and
+/// `system:public-info-viewer` name.
+pub struct DiscoveryPolicy;
+
+impl Authorizer for DiscoveryPolicy {
+    fn authorize(&self, attributes: &Attributes<'_>) -> (Decision, Cow<'static, str>) {
+        let Attributes { user, path, .. } = attributes;
+        let is_known = || user.is_in(AUTHENTICATED);
+        let reads = !attributes.is_resource_request && attributes.verb == "get";
+        let is_allowed = reads
+            && match is_public(path) {
+                true => is_known() || user.is_in(UNAUTHENTICATED),
+                false => is_known() && DISCOVERY.iter().any(|pattern| covers(pattern, path)),
+            };
+        match is_allowed {
+            true => (Decision::Allow, Cow::default()),
+            false => (Decision::NoOpinion, Cow::default()),
+        }
+    }
+}
+
+/// Whether it is a path that everybody may read.
+pub fn is_public(path: &str) -> bool {
+    PUBLIC_INFO.contains(&path)
+}
+
+fn covers(pattern: &str, path: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => path.starts_with(start),
+        None => path == pattern,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::*;
+    use crate::api::options::Query;
+    use crate::api::user_info::UserInfo;
+    use crate::server::request_info::RequestInfo;
+
+    fn decided(
+        authorizer: &dyn Authorizer,
+        user: &UserInfo,
+        method: Method,
+        path: &str,
+    ) -> Decision {
+        let info = RequestInfo::parse(&method, path, false, "").unwrap();
+        let query = Query::default();
+        authorizer.authorize(&Attributes::of(user, &info, &query)).0
+    }
+
+    fn member(group: &str) -> UserInfo {
+        UserInfo::authenticated("u", vec![group.to_owned()])
+    }
+
+    #[test]
+    fn masters_may_do_everything_by_their_group_alone_api_286() {
+        for path in ["/", "/api/v1/secrets", "/metrics", "/nonsense"] {
+            let decided = |user| decided(&PrivilegedGroup, &user, Method::DELETE, path);
+            assert_eq!(decided(member(MASTERS)), Decision::Allow, "{path}");
+            for group in ["system:master", "crew"] {
+                assert_eq!(decided(member(group)), Decision::NoOpinion, "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn everybody_reads_health_and_version_and_users_discovery_api_27_38_47() {
+        let nobody = UserInfo::anonymous();
+        let somebody = member("crew");
+        let without_groups = UserInfo::default();
+        let decided = |user: &UserInfo, method, path: &str| {
+            decided(&DiscoveryPolicy, user, method, path) == Decision::Allow
+        };
+        for path in PUBLIC_INFO {
+            assert!(decided(&nobody, Method::GET, path), "{path}");
+            assert!(decided(&somebody, Method::GET, path), "{path}");
+            assert!(!decided(&without_groups, Method::GET, path), "{path}");
+            assert!(!decided(&somebody, Method::HEAD, path), "{path}");
+            assert!(!decided(&somebody, Method::POST, path), "{path}");
+        }
+        for path in [
+            "/api",
+            "/api/",
+            "/api/v1",
+            "/apis",
+            "/apis/apps",
+            "/apis/apps/v1",
+            "/apis/nonsense",
+            "/openapi",
+            "/openapi/v2",
+            "/openapi/v3/apis/apps/v1",
+        ] {
+            assert!(decided(&somebody, Method::GET, path), "{path}");
+            assert!(!decided(&nobody, Method::GET, path), "{path}");
+            assert!(!decided(&without_groups, Method::GET, path), "{path}");
+            assert!(!decided(&somebody, Method::POST, path), "{path}");
+        }
+        for path in [
+            "/",
+            "/apiserver",
+            "/metrics",
+            "/readyz/ping",
+            "/taffrail/v1/compact",
+            "/api/v1/namespaces",
+            "/apis/apps/v1/deployments",
+        ] {
+            assert!(!decided(&somebody, Method::GET, path), "{path}");
+        }
+    }
+}
