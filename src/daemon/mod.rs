@@ -5,6 +5,7 @@
 mod credentials;
 mod encryption;
 mod factory;
+pub mod resources;
 mod sharing;
 mod stores;
 
@@ -40,6 +41,7 @@ use crate::upkeep::{self, Upkeep, ensure_system_namespaces};
 
 use credentials::Credentials;
 pub use factory::{storage_factory, storage_warnings};
+use resources::Resources;
 use stores::Stores;
 pub use stores::open_existing;
 
@@ -122,6 +124,7 @@ pub struct Daemon {
     config: Config,
     engines: Engines,
     house: House,
+    resources: Resources,
     health: Arc<Health>,
     encryption: Encryption,
     credentials: Credentials,
@@ -189,12 +192,21 @@ impl Daemon {
             )),
         ];
         background.extend(encryption::follow(&config, &encryption));
+        let rewriter = encryption::rewriter(&encryption, &plans, &house, &factory);
+        let resources = Resources::new(resources::Parts {
+            registry: registry.clone(),
+            house: house.clone(),
+            factory,
+            engines: engines.clone(),
+            encryption: encryption.clone(),
+            changing: tokio::sync::Mutex::default(),
+        });
         let shared = Arc::new(Shared::new(SharedParts {
             registry,
             authenticator: credentials.authenticator(),
             health: health.clone(),
             house: house.clone(),
-            rewriter: encryption::rewriter(&encryption, &plans, &house, &factory),
+            rewriter,
             metrics: Some(recorder),
             metrics_lines: Some(Box::new(move || census::sizes(&engines_measured))),
             address: address.to_string(),
@@ -224,6 +236,7 @@ impl Daemon {
             config,
             engines,
             house,
+            resources,
             health,
             encryption,
             credentials,
@@ -244,6 +257,11 @@ impl Daemon {
             data_dir: std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned()),
             kubeconfig: self.credentials.kubeconfig().to_owned(),
         }
+    }
+
+    /// Where resources are added and removed.
+    pub fn resources(&self) -> &Resources {
+        &self.resources
     }
 
     /// Takes over what has changed in files that can be reloaded, and says what.

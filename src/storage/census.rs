@@ -26,6 +26,9 @@ pub fn describe() {
     );
 }
 
+/// When resources that could not be counted are counted again.
+const RETRY: Duration = Duration::from_secs(1);
+
 /// What is counted, and how often.
 pub struct Census {
     /// The stores of all resources that are served now.
@@ -40,13 +43,17 @@ impl Census {
         if self.period.is_zero() {
             return;
         }
-        let mut ticks = tokio::time::interval(self.period);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            ticks.tick().await;
+            let mut is_complete = true;
             for (definition, storage) in (self.stores)() {
-                count(&definition, &*storage).await;
+                is_complete &= count(&definition, &*storage).await;
             }
+            let pause = match is_complete {
+                true => self.period,
+                // A cache that is being filled can't tell yet.
+                false => self.period.min(RETRY),
+            };
+            tokio::time::sleep(pause).await;
         }
     }
 }
@@ -69,7 +76,8 @@ pub fn sizes(engines: &[(String, Arc<dyn MaintenanceEngine>)]) -> String {
     text
 }
 
-async fn count(definition: &ResourceDefinition, storage: &dyn Storage) {
+/// Whether the resource could be counted.
+async fn count(definition: &ResourceDefinition, storage: &dyn Storage) -> bool {
     let stats = storage.stats().await.ok();
     let objects = stats.map_or(-1.0, |stats| stats.object_count as f64);
     let bytes = match stats {
@@ -85,6 +93,7 @@ async fn count(definition: &ResourceDefinition, storage: &dyn Storage) {
     gauge!("apiserver_storage_objects", "resource" => definition.qualified()).set(objects);
     gauge!("apiserver_resource_objects", &labels).set(objects);
     gauge!("apiserver_resource_size_estimate_bytes", &labels).set(bytes);
+    stats.is_some()
 }
 
 #[cfg(test)]

@@ -77,6 +77,36 @@ pub struct StorageFactory {
     definitions: Vec<Arc<ResourceDefinition>>,
 }
 
+impl Decision<'_> {
+    /// How a resource is stored by these engines.
+    fn plan(
+        &self,
+        definition: &Arc<ResourceDefinition>,
+        engines: &Engines,
+        transformers: &dyn TransformerSource,
+    ) -> Result<StoragePlan, FactoryError> {
+        let resource = GroupResource::new(&definition.group, &definition.plural);
+        let destination = self.destination(&resource)?;
+        let form = StoredForm {
+            media_type: destination.media_type,
+            stored: self.stored_type(&destination, definition),
+            served: TypeName::of(definition),
+            read: self.read_types(&destination.chosen, definition),
+            decorator: destination.decorator.clone(),
+        };
+        let GroupResource { group, resource } = &destination.requested;
+        let codec = Codec::new(definition.clone()).stored_as(form);
+        let transformer = transformers.transformer_for(group, resource);
+        let decoder = StoredDecoder::measured_as(measured_as(definition), codec, transformer);
+        Ok(StoragePlan {
+            definition: definition.clone(),
+            engine: engines.engine(&destination.back_end)?,
+            decoder: Arc::new(decoder),
+            destination,
+        })
+    }
+}
+
 impl StorageFactory {
     /// A factory for the resources of a table.
     ///
@@ -143,28 +173,30 @@ impl StorageFactory {
         engines: &Engines,
         transformers: &dyn TransformerSource,
     ) -> Result<Vec<StoragePlan>, FactoryError> {
-        let plan = |definition: &Arc<ResourceDefinition>| {
-            let resource = GroupResource::new(&definition.group, &definition.plural);
-            let destination = self.destination(&resource)?;
-            let form = StoredForm {
-                media_type: destination.media_type,
-                stored: self.decision().stored_type(&destination, definition),
-                served: TypeName::of(definition),
-                read: self.decision().read_types(&destination.chosen, definition),
-                decorator: destination.decorator.clone(),
-            };
-            let GroupResource { group, resource } = &destination.requested;
-            let codec = Codec::new(definition.clone()).stored_as(form);
-            let transformer = transformers.transformer_for(group, resource);
-            let decoder = StoredDecoder::measured_as(measured_as(definition), codec, transformer);
-            Ok(StoragePlan {
-                definition: definition.clone(),
-                engine: engines.engine(&destination.back_end)?,
-                decoder: Arc::new(decoder),
-                destination,
-            })
+        let decision = self.decision();
+        let definitions = self.definitions.iter();
+        let plans = definitions.map(|one| decision.plan(one, engines, transformers));
+        plans.collect()
+    }
+
+    /// The same for a resource that comes beside those of the table.
+    ///
+    /// # Errors
+    /// As [`StorageFactory::plans`], and when nothing converts what it serves into what it stores.
+    pub fn plan(
+        &self,
+        definition: &Arc<ResourceDefinition>,
+        engines: &Engines,
+        transformers: &dyn TransformerSource,
+    ) -> Result<StoragePlan, FactoryError> {
+        let mut definitions = self.definitions.clone();
+        definitions.push(definition.clone());
+        let decision = Decision {
+            options: &self.options,
+            definitions: &definitions,
         };
-        self.definitions.iter().map(plan).collect()
+        versions::check_conversion(&decision, definition)?;
+        decision.plan(definition, engines, transformers)
     }
 
     /// What is configured and has no effect, a line for each.

@@ -93,7 +93,7 @@ pub(super) fn faults(decision: &Decision<'_>) -> Vec<FactoryError> {
 }
 
 /// Refuses to store what a row serves under the name of something else.
-fn check_conversion(
+pub(super) fn check_conversion(
     decision: &Decision<'_>,
     definition: &ResourceDefinition,
 ) -> Result<(), FactoryError> {

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use crate::api::options::{ListOptions, VersionMatchText};
 use crate::api::selector::Selection;
-use crate::registry::definitions::core::configmaps;
 use crate::api::status::StatusReason;
+use crate::registry::definitions::core::configmaps;
 use crate::registry::tests::fixture::{Fixture, refusal};
 
 async fn listed(

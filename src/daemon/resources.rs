@@ -1,0 +1,134 @@
+//! Resources that come and go while the daemon runs.
+
+use std::sync::Arc;
+
+use actors::supervisor::{AddResourceError, House, RemoveResourceError};
+use tokio::sync::Mutex;
+
+use crate::api::resource::ResourceDefinition;
+use crate::registry::Registry;
+use crate::storage::encryption::Encryption;
+use crate::storage::factory::{Engines, FactoryError, StorageFactory};
+
+/// Why a resource was not added or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum ResourceError {
+    /// It is served already, or its objects would lie among those of another.
+    #[error("{resource}: {other} is stored below the same keys")]
+    Taken {
+        /// The resource.
+        resource: String,
+        /// Who has the keys.
+        other: String,
+    },
+    /// It is not served.
+    #[error("{0} is not served")]
+    NotServed(String),
+    /// It can't be stored.
+    #[error(transparent)]
+    Storage(#[from] FactoryError),
+    /// It can't be cached.
+    #[error(transparent)]
+    Add(#[from] AddResourceError),
+    /// Its cache can't be taken down.
+    #[error(transparent)]
+    Remove(#[from] RemoveResourceError),
+}
+
+/// Adds and removes resources; clones are handles of the same.
+#[derive(Clone)]
+pub struct Resources {
+    parts: Arc<Parts>,
+}
+
+pub(super) struct Parts {
+    pub(super) registry: Registry,
+    pub(super) house: House,
+    pub(super) factory: StorageFactory,
+    pub(super) engines: Engines,
+    pub(super) encryption: Encryption,
+    /// Held by who changes what is served: one change follows the other.
+    pub(super) changing: Mutex<()>,
+}
+
+impl Resources {
+    pub(super) fn new(parts: Parts) -> Resources {
+        Resources {
+            parts: Arc::new(parts),
+        }
+    }
+
+    /// Serves one more resource, from a cache that has been filled.
+    ///
+    /// # Errors
+    /// [`ResourceError`]; then nothing has changed.
+    pub async fn add(&self, definition: ResourceDefinition) -> Result<(), ResourceError> {
+        let Parts {
+            registry,
+            house,
+            factory,
+            engines,
+            encryption,
+            changing,
+        } = &*self.parts;
+        let _changing = changing.lock().await;
+        check_keys(registry, &definition)?;
+        let definition = Arc::new(definition);
+        let plan = factory.plan(&definition, engines, encryption)?;
+        if plan.destination().is_cached {
+            let cacher = house.add_resource(plan.cacher_spec()).await?;
+            // One that can't be filled now answers for itself, as any that is filled again.
+            cacher.settled().await;
+        }
+        registry.add((definition, plan.build(house)));
+        Ok(())
+    }
+
+    /// Serves a resource no more: requests find nothing, its watches end, and its cache goes. What
+    /// is stored of it stays.
+    ///
+    /// # Errors
+    /// [`ResourceError::NotServed`]
+    pub async fn remove(&self, group: &str, plural: &str) -> Result<(), ResourceError> {
+        let Parts {
+            registry,
+            house,
+            changing,
+            ..
+        } = &*self.parts;
+        let _changing = changing.lock().await;
+        let catalog = registry.current();
+        let mut served = catalog.definitions();
+        let Some(definition) = served.find(|known| known.is(group, plural)) else {
+            let name = match group {
+                "" => plural.to_owned(),
+                group => format!("{plural}.{group}"),
+            };
+            return Err(ResourceError::NotServed(name));
+        };
+        registry.remove(group, plural);
+        match house.remove_resource(&definition.qualified()).await {
+            // It had no cache.
+            Ok(()) | Err(RemoveResourceError::NotFound(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// No resource's keys may lie below those of another (KV-1).
+fn check_keys(registry: &Registry, definition: &ResourceDefinition) -> Result<(), ResourceError> {
+    let below = |one: &str, other: &str| format!("{one}/").starts_with(&format!("{other}/"));
+    let catalog = registry.current();
+    let mut others = catalog.definitions();
+    let taken = others.find(|other| {
+        let (own, other) = (&definition.key_prefix, &other.key_prefix);
+        below(own, other) || below(other, own)
+    });
+    match taken {
+        None => Ok(()),
+        Some(other) => Err(ResourceError::Taken {
+            resource: definition.qualified(),
+            other: other.qualified(),
+        }),
+    }
+}
