@@ -41,4 +41,5 @@ mod storage_metrics;
 mod stored;
 mod uncached;
 mod unread_bodies;
+mod users;
 mod watch;

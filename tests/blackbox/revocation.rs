@@ -233,6 +233,40 @@ async fn who_is_taken_out_of_the_file_or_its_groups_loses_the_watches_and_nobody
 }
 
 #[tokio::test]
+async fn a_watch_as_somebody_else_ends_with_the_access_of_who_opened_it_api_284() {
+    let folder = tempfile::tempdir().unwrap();
+    let daemon = daemon(
+        "t1,ada,1,system:masters\nt2,bob,2,system:masters\n",
+        folder.path(),
+    )
+    .await;
+    let call = |token| {
+        let client = daemon.target().with_token(token).client();
+        let call = Call::get(&format!("{CONFIGMAPS}?watch=true"));
+        let call = call.header("Impersonate-User", "bob");
+        (client, call.header("Impersonate-Group", "system:masters"))
+    };
+    let (client, as_bob) = call("t1");
+    let watch = client.lines(as_bob).await.unwrap();
+    // Bob, whom it is a watch of, loses what nobody needs here.
+    replace(
+        &folder.path().join("tokens.csv"),
+        "t1,ada,1,system:masters\nt2,bob,2,crew\n",
+    );
+    let log = reload(&daemon).await;
+    assert!(log.contains("users=2 watches_ended=0"), "{log}");
+    replace(
+        &folder.path().join("tokens.csv"),
+        "t1,ada,1,crew\nt2,bob,2,crew\n",
+    );
+    let log = reload(&daemon).await;
+    assert!(log.contains("users=2 watches_ended=1"), "{log}");
+    ends(watch).await;
+    let (client, as_bob) = call("t1");
+    client.call(as_bob).await.refusal(403, "Forbidden");
+}
+
+#[tokio::test]
 async fn a_file_of_users_that_is_emptied_locks_nobody_out() {
     let folder = tempfile::tempdir().unwrap();
     let daemon = daemon("t-ada,ada,1,system:masters\n", folder.path()).await;

@@ -163,18 +163,14 @@ impl Service {
             return Err(shutting_down(parts).into());
         }
         let allowed = Allowed::of(info, &query)?;
-        let Requester {
-            user,
-            impersonator,
-            access,
-        } = self.requester(parts, (info, &query), audit_id)?;
-        let counted = self.admitted(info, &user)?;
-        let attributes = Attributes::of(&user, info, &query);
+        let requester = self.requester(parts, (info, &query), audit_id)?;
+        let counted = self.admitted(info, &requester.user)?;
+        let attributes = Attributes::of(&requester.user, info, &query);
         authorization::authorize(&shared.authorizer, &attributes)?;
         let within = allowed.map_or(deadline::REQUEST, |allowed| allowed.within);
         let context = RequestContext {
-            user,
-            impersonator,
+            user: requester.user,
+            impersonator: requester.impersonator,
             manager: manager(parts, &query),
             audit_id: audit_id.to_owned(),
             warnings: warnings.clone(),
@@ -189,7 +185,7 @@ impl Service {
             headers: &parts.headers,
             query,
             context,
-            access,
+            access: requester.access,
         };
         let route = routes::route(&parts.method, info, &generation.catalog)?;
         running.labels = labelled(running.labels.clone(), &route, &exchange.query);
@@ -214,22 +210,16 @@ impl Service {
         let attributes = Attributes::of(&user, info, query);
         let authorizer = &self.thread.shared.authorizer;
         let other = impersonation::impersonated(&parts.headers, &attributes, authorizer)?;
-        let Some(other) = other else {
-            return Ok(Requester {
-                user,
-                impersonator: None,
-                access,
-            });
+        if let Some(UserInfo { name, .. }) = &other {
+            tracing::debug!(audit_id, user = user.name, %name, "carried out as another user");
+        }
+        let (user, impersonator) = match other {
+            Some(other) => (Arc::new(other), Some(user)),
+            None => (user, None),
         };
-        tracing::debug!(
-            audit_id,
-            user = user.name,
-            other = other.name,
-            "impersonated"
-        );
         Ok(Requester {
-            user: Arc::new(other),
-            impersonator: Some(user),
+            user,
+            impersonator,
             access,
         })
     }
@@ -237,10 +227,8 @@ impl Service {
     fn authenticated(&self, parts: &Parts) -> Result<Authenticated, Refused> {
         let shared = &self.thread.shared;
         let authenticated = shared.authenticator.authenticate(&parts.headers);
-        let name = authenticated
-            .as_ref()
-            .ok()
-            .map(|known| known.user.name.as_str());
+        let known = authenticated.as_ref().ok();
+        let name = known.map(|known| known.user.name.as_str());
         self.thread.requests.authenticated(name);
         let known = authenticated.map_err(|refused| {
             shared.refused_logins.tell(parts, &refused);

@@ -1,6 +1,8 @@
 use actors::dispatcher::Caller;
 use actors::dispatcher::DispatcherConfig;
-use actors::engine::{Change, Expect, Key, LeaseId, Mutation, Origin};
+use actors::engine::{
+    Change, Expect, HistoryRequest, Key, LeaseId, Mutation, Origin, Prefix, Revision,
+};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::HeaderMap;
@@ -623,6 +625,34 @@ fn a_value_that_can_not_be_read_fails_lists_of_it_and_is_deleted_by_name_pf_20_r
             assert_eq!(list.code, 200, "{}", list.text);
             assert_eq!(list.json()["items"].as_array().map(Vec::len), Some(1));
         }
+    });
+}
+
+#[test]
+fn what_is_written_as_somebody_else_is_noted_down_as_theirs_api_284() {
+    run(async {
+        let stored = stored(true).await;
+        let engine = Arc::clone(&stored.engine);
+        let service = over(stored, InFlightLimits::default());
+        let namespace = |name: &str| format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
+        let path = "/api/v1/namespaces";
+        let as_ada = || request("POST", path).header("Impersonate-User", "ada");
+        let refused = send(&service, as_ada(), &namespace("a")).await;
+        assert_eq!(refused.code, 403, "{}", refused.text);
+        let as_master = as_ada().header("Impersonate-Group", "system:masters");
+        for (request, name) in [(request("POST", path), "b"), (as_master, "c")] {
+            let made = send(&service, request, &namespace(name)).await;
+            assert_eq!(made.code, 201, "{}", made.text);
+        }
+        let history = HistoryRequest {
+            prefix: Prefix::new("/registry/namespaces/"),
+            after: Revision(0),
+            until: Revision(u64::MAX),
+            bytes_max: 1 << 20,
+        };
+        let events = engine.history(history).await.expect("history").events;
+        let users = events.iter().map(|event| event.origin.user.as_str());
+        assert_eq!(users.collect::<Vec<_>>(), ["admin", "ada"]);
     });
 }
 

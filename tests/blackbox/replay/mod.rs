@@ -168,6 +168,7 @@ scenarios! {
     fanout_secret_type "fanout-secret-type",
     finalizers "finalizers",
     http "http",
+    impersonation "impersonation",
     list_paging "list-paging",
     list_versions "list-versions",
     metadata "metadata",
