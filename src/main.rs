@@ -55,10 +55,10 @@ async fn serve(config: Config, started: Instant) -> ExitCode {
 
 async fn run(config: Config, started: Instant) -> Result<ExitCode, Box<dyn std::error::Error>> {
     telemetry::install_log(&config.log_level, config.log_format)?;
-    let recorder = telemetry::install_metrics()?;
+    let series = telemetry::install_metrics()?;
     let mut signals = Signals::install()?;
     let starting = shutdown::stop_at_once()?;
-    let daemon = Daemon::start(config, recorder, started).await?;
+    let daemon = Daemon::start(config, series, started).await?;
     // A daemon serves although nobody may hear it say so.
     let _ = write!(std::io::stdout(), "{}", daemon.announcement());
     drop(starting);

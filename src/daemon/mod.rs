@@ -17,7 +17,6 @@ use actors::engine::{Engine, Retention};
 use actors::lessor::LeaseReuse;
 use actors::ring::RingLimits;
 use actors::supervisor::{CacherSpec, House, HouseConfig, HouseError, StoreSpec};
-use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::cli::Announcement;
 use crate::config::Config;
@@ -36,7 +35,7 @@ use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::{self as at_rest, Encryption, EncryptionError};
 use crate::storage::etcd::ConnectError;
 use crate::storage::factory::{Engines, FactoryError, StorageFactory, StoragePlan};
-use crate::telemetry;
+use crate::telemetry::{self, Series};
 use crate::upkeep::{self, Upkeep, ensure_system_namespaces};
 
 use credentials::Credentials;
@@ -144,7 +143,7 @@ impl Daemon {
     /// [`StartError`]; whatever was started is stopped with the process.
     pub async fn start(
         config: Config,
-        recorder: PrometheusHandle,
+        series: Series,
         started: Instant,
     ) -> Result<Daemon, StartError> {
         // What is refused is refused before anything else is said.
@@ -168,7 +167,7 @@ impl Daemon {
 
         let plans = factory.plans(&engines, &encryption)?;
         encryption.warn_of_unknown_resources();
-        let house = House::start(house_config(&config, &engines), cached(&plans))?;
+        let house = House::start(house_config(&config, &engines, &series), cached(&plans))?;
         let registry = assemble(&config, &plans, &house);
         let parts = house.clone();
         let health = Health::new(checks(&stores, &config)).telling(move || not_at_work(&parts));
@@ -179,7 +178,7 @@ impl Daemon {
         describe_metrics();
         let engines_measured = stores.measured;
         let mut background = vec![
-            actix_rt::spawn(telemetry::upkeep(recorder.clone())),
+            actix_rt::spawn(telemetry::upkeep(series.clone())),
             actix_rt::spawn(census(&config, &registry).run()),
             actix_rt::spawn(complete_start(
                 house.clone(),
@@ -199,6 +198,7 @@ impl Daemon {
             factory,
             engines: engines.clone(),
             encryption: encryption.clone(),
+            series: series.clone(),
             changing: tokio::sync::Mutex::default(),
         });
         let shared = Arc::new(Shared::new(SharedParts {
@@ -207,7 +207,7 @@ impl Daemon {
             health: health.clone(),
             house: house.clone(),
             rewriter,
-            metrics: Some(recorder),
+            metrics: Some(Box::new(move || series.render())),
             metrics_lines: Some(Box::new(move || census::sizes(&engines_measured))),
             address: address.to_string(),
             heavy: HeavyWork::start().map_err(StartError::Threads)?,
@@ -346,7 +346,8 @@ fn cached(plans: &[StoragePlan]) -> Vec<CacherSpec> {
         .collect()
 }
 
-fn house_config(config: &Config, engines: &Engines) -> HouseConfig {
+fn house_config(config: &Config, engines: &Engines, series: &Series) -> HouseConfig {
+    let series = series.clone();
     let retention = Retention {
         age: config.retention_age.0,
         bytes: config.retention_bytes.0,
@@ -367,6 +368,7 @@ fn house_config(config: &Config, engines: &Engines) -> HouseConfig {
             per_resource_bytes: config.watch_ring_bytes.0 as usize,
             total_bytes: config.watch_ring_total_bytes.0 as usize,
         },
+        on_removed: Some(Arc::new(move |resource| series.remove_resource(resource))),
         ..HouseConfig::new(engines.iter().map(store).collect())
     }
 }

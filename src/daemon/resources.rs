@@ -8,7 +8,8 @@ use tokio::sync::Mutex;
 use crate::api::resource::ResourceDefinition;
 use crate::registry::Registry;
 use crate::storage::encryption::Encryption;
-use crate::storage::factory::{Engines, FactoryError, StorageFactory};
+use crate::storage::factory::{Engines, FactoryError, StorageFactory, StoragePlan};
+use crate::telemetry::{Series, TelemetryError};
 
 /// Why a resource was not added or removed.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,9 @@ pub enum ResourceError {
     /// It can't be stored.
     #[error(transparent)]
     Storage(#[from] FactoryError),
+    /// It can't be measured.
+    #[error(transparent)]
+    Metrics(#[from] TelemetryError),
     /// It can't be cached.
     #[error(transparent)]
     Add(#[from] AddResourceError),
@@ -47,6 +51,7 @@ pub(super) struct Parts {
     pub(super) factory: StorageFactory,
     pub(super) engines: Engines,
     pub(super) encryption: Encryption,
+    pub(super) series: Series,
     /// Held by who changes what is served: one change follows the other.
     pub(super) changing: Mutex<()>,
 }
@@ -69,18 +74,26 @@ impl Resources {
             factory,
             engines,
             encryption,
+            series,
             changing,
         } = &*self.parts;
         let _changing = changing.lock().await;
         check_keys(registry, &definition)?;
         let definition = Arc::new(definition);
-        let plan = factory.plan(&definition, engines, encryption)?;
-        if plan.destination().is_cached {
-            let cacher = house.add_resource(plan.cacher_spec()).await?;
-            // One that can't be filled now answers for itself, as any that is filled again.
-            cacher.settled().await;
+        let name = definition.qualified();
+        series.add_resource(&name)?;
+        let planned = factory.plan(&definition, engines, encryption);
+        let started = match planned {
+            Ok(plan) => start_cache(house, &plan).await.map(|()| plan),
+            Err(error) => Err(error.into()),
+        };
+        match started {
+            Ok(plan) => registry.add((definition, plan.build(house))),
+            Err(error) => {
+                series.remove_resource(&name);
+                return Err(error);
+            }
         }
-        registry.add((definition, plan.build(house)));
         Ok(())
     }
 
@@ -93,6 +106,7 @@ impl Resources {
         let Parts {
             registry,
             house,
+            series,
             changing,
             ..
         } = &*self.parts;
@@ -107,12 +121,25 @@ impl Resources {
             return Err(ResourceError::NotServed(name));
         };
         registry.remove(group, plural);
-        match house.remove_resource(&definition.qualified()).await {
+        let name = definition.qualified();
+        match house.remove_resource(&name).await {
             // It had no cache.
-            Ok(()) | Err(RemoveResourceError::NotFound(_)) => Ok(()),
-            Err(error) => Err(error.into()),
+            Ok(()) | Err(RemoveResourceError::NotFound(_)) => {}
+            Err(error) => return Err(error.into()),
         }
+        series.remove_resource(&name);
+        Ok(())
     }
+}
+
+/// Starts the cache of a resource that is to have one, and waits until it is filled. One that can't
+/// be filled now answers for itself, as any that is filled again.
+async fn start_cache(house: &House, plan: &StoragePlan) -> Result<(), ResourceError> {
+    if plan.destination().is_cached {
+        let cacher = house.add_resource(plan.cacher_spec()).await?;
+        cacher.settled().await;
+    }
+    Ok(())
 }
 
 /// No resource's keys may lie below those of another (KV-1).

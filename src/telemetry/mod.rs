@@ -1,18 +1,20 @@
 //! Logs, metrics and the panic hook of the process.
 
 mod process;
+mod series;
 
 use std::io::IsTerminal;
 use std::panic::PanicHookInfo;
 use std::time::Duration;
 
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{LogFilter, LogFormat};
 use process::Process;
+pub use series::Series;
 
 /// How often samples of histograms are folded into their buckets. Without it they would pile up
 /// while nobody scrapes.
@@ -28,9 +30,12 @@ pub enum TelemetryError {
     /// Somebody installed a subscriber before.
     #[error("the log can't be set up: {0}")]
     Log(String),
-    /// Somebody installed a recorder before, or a table of buckets is wrong.
+    /// A table of buckets is wrong.
     #[error("the metrics can't be set up: {0}")]
     Metrics(#[from] metrics_exporter_prometheus::BuildError),
+    /// Somebody installed a recorder before.
+    #[error("the metrics can't be set up: {0}")]
+    Recorder(String),
 }
 
 /// Sends the log to stderr; a panic becomes one line of it.
@@ -71,26 +76,33 @@ fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Installs the recorder of the process; the handle renders what `/metrics` serves. Somebody has
-/// to run [`upkeep`].
+/// Installs the recorder of the process, which renders what `/metrics` serves. Somebody has to run
+/// [`upkeep`].
 ///
 /// # Errors
 /// When the process has a recorder already.
-pub fn install_metrics() -> Result<PrometheusHandle, TelemetryError> {
+pub fn install_metrics() -> Result<Series, TelemetryError> {
+    let series = Series::new(builder)?;
+    metrics::set_global_recorder(series.clone())
+        .map_err(|error| TelemetryError::Recorder(error.to_string()))?;
+    Ok(series)
+}
+
+fn builder() -> Result<PrometheusBuilder, TelemetryError> {
     let mut builder = PrometheusBuilder::new();
     for (matcher, buckets) in buckets() {
         builder = builder.set_buckets_for_metric(matcher, buckets)?;
     }
-    Ok(builder.install_recorder()?)
+    Ok(builder)
 }
 
 /// Keeps the memory of histograms bounded and measures the process; never returns.
-pub async fn upkeep(handle: PrometheusHandle) {
+pub async fn upkeep(series: Series) {
     let process = Process::new();
     let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
     loop {
         ticks.tick().await;
-        handle.run_upkeep();
+        series.run_upkeep();
         process.measure();
     }
 }

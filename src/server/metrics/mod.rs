@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use actors::supervisor::House;
 use metrics::{describe_counter, describe_gauge, gauge};
-use metrics_exporter_prometheus::PrometheusHandle;
 use parking_lot::Mutex;
 
 pub use requests::{RequestLabels, RequestMeters, Running};
@@ -21,24 +20,20 @@ use super::filters::in_flight::InFlight;
 
 /// Everything that is looked at when the page is asked for.
 pub struct Measures {
-    page: Option<PrometheusHandle>,
+    page: Option<Lines>,
     in_flight: Arc<InFlight>,
     house: Option<House>,
     threads: Mutex<Vec<Arc<WatchMeters>>>,
-    further: Option<FurtherLines>,
+    further: Option<Lines>,
 }
 
-/// Lines of the page that others make anew whenever it is asked for.
-pub type FurtherLines = Box<dyn Fn() -> String + Send + Sync>;
+/// Lines of the page, made anew whenever it is asked for.
+pub type Lines = Box<dyn Fn() -> String + Send + Sync>;
 
 impl Measures {
     /// Measures of this daemon. Without a page nothing is shown; without a house, none of its
     /// parts.
-    pub fn new(
-        page: Option<PrometheusHandle>,
-        in_flight: Arc<InFlight>,
-        house: Option<House>,
-    ) -> Measures {
+    pub fn new(page: Option<Lines>, in_flight: Arc<InFlight>, house: Option<House>) -> Measures {
         describe();
         Measures {
             page,
@@ -50,7 +45,7 @@ impl Measures {
     }
 
     /// The same with further lines.
-    pub fn with_lines(self, further: Option<FurtherLines>) -> Measures {
+    pub fn with_lines(self, further: Option<Lines>) -> Measures {
         Measures { further, ..self }
     }
 
@@ -65,7 +60,7 @@ impl Measures {
     pub fn render(&self) -> String {
         self.collect();
         let sizes = watches::collect(&self.threads.lock());
-        let page = self.page.as_ref().map(PrometheusHandle::render);
+        let page = self.page.as_ref().map(|lines| lines());
         let further = self.further.as_ref().map(|lines| lines());
         page.unwrap_or_default() + &sizes + &further.unwrap_or_default()
     }

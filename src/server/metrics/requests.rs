@@ -134,6 +134,25 @@ struct Measured {
 }
 
 impl RequestMeters {
+    /// Forgets what was measured of resources that this is not true of.
+    pub fn retain(&self, is_served: impl Fn(&str, &str, &str) -> bool) {
+        let is_kept = |labels: &RequestLabels| {
+            let RequestLabels {
+                group,
+                version,
+                resource,
+                ..
+            } = labels;
+            resource.is_empty() || is_served(group, version, resource)
+        };
+        self.totals
+            .borrow_mut()
+            .retain(|(labels, _), _| is_kept(labels));
+        self.measured
+            .borrow_mut()
+            .retain(|labels, _| is_kept(labels));
+    }
+
     /// A request's credentials were looked at; `user` is who they speak for.
     pub fn authenticated(&self, user: Option<&str>) {
         let result = if user.is_some() { "success" } else { "failure" };

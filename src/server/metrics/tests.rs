@@ -16,7 +16,11 @@ fn page(work: impl FnOnce(&Measures)) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
     let handle = recorder.handle();
     metrics::with_local_recorder(&recorder, || {
-        let measures = Measures::new(Some(handle), Arc::default(), None);
+        let measures = Measures::new(
+            Some(Box::new(move || handle.render())),
+            Arc::default(),
+            None,
+        );
         work(&measures);
         measures.render()
     })

@@ -34,6 +34,18 @@ pub struct WatchMeter {
 }
 
 impl WatchMeters {
+    /// Forgets the watches of resources that this is not true of, once they have ended.
+    pub fn retain(&self, is_served: impl Fn(&str, &str, &str) -> bool) {
+        self.by_resource.lock().retain(|resource, meter| {
+            let Resource {
+                group,
+                version,
+                resource,
+            } = resource;
+            is_served(group, version, resource) || meter.open.load(Ordering::Relaxed) > 0
+        });
+    }
+
     /// Where watches on a resource count.
     pub fn of(&self, definition: &ResourceDefinition) -> Arc<WatchMeter> {
         let mut known = self.by_resource.lock();

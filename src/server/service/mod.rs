@@ -10,6 +10,7 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use super::body::{HttpService, RequestBody, ResponseBody};
 use super::filters::deadline::{self, Allowed};
 use super::filters::in_flight::{self, Counted};
 use super::filters::{audit_id, authorization, impersonation, warnings};
+use super::generation::Generation;
 use super::handlers::{self, Exchange};
 use super::health::Root;
 use super::metrics::{RequestLabels, RequestMeters, Running, WatchMeters};
@@ -48,6 +50,8 @@ pub struct Service {
 
 struct Thread {
     shared: Arc<Shared>,
+    /// The generation that the last request was answered from.
+    generation: RefCell<Arc<Generation>>,
     dispatcher: LocalDispatcher,
     requests: RequestMeters,
     watches: Arc<WatchMeters>,
@@ -108,6 +112,7 @@ impl Service {
             requests: RequestMeters::default(),
             watches: shared.measures.thread(),
             dispatcher,
+            generation: RefCell::new(shared.generations.current()),
             shared,
         };
         Service {
@@ -176,7 +181,7 @@ impl Service {
             warnings: warnings.clone(),
             deadline: Instant::now() + within,
         };
-        let generation = shared.generations.current();
+        let generation = self.generation();
         let exchange = Exchange {
             shared,
             generation: &generation,
@@ -222,6 +227,28 @@ impl Service {
             impersonator,
             access,
         })
+    }
+
+    /// What is served now. With what is served no more goes what the thread has measured of it.
+    fn generation(&self) -> Arc<Generation> {
+        let Thread {
+            shared,
+            generation,
+            requests,
+            watches,
+            ..
+        } = &*self.thread;
+        let current = shared.generations.current();
+        if !Arc::ptr_eq(&current, &generation.borrow()) {
+            let catalog = &current.catalog;
+            let is_served = |group: &str, version: &str, plural: &str| {
+                catalog.find(group, version, plural).is_some()
+            };
+            requests.retain(is_served);
+            watches.retain(is_served);
+            *generation.borrow_mut() = Arc::clone(&current);
+        }
+        current
     }
 
     fn authenticated(&self, parts: &Parts) -> Result<Authenticated, Refused> {

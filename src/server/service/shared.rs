@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use actors::supervisor::House;
-use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::registry::Registry;
 use crate::server::auth::{
@@ -14,7 +13,7 @@ use crate::server::filters::in_flight::{InFlight, InFlightLimits};
 use crate::server::generation::Generations;
 use crate::server::health::Health;
 use crate::server::heavy::HeavyWork;
-use crate::server::metrics::{FurtherLines, Measures};
+use crate::server::metrics::{Lines, Measures};
 use crate::server::respond::KeptRuns;
 use crate::storage::rewrite::Rewriter;
 
@@ -55,9 +54,9 @@ pub struct SharedParts {
     /// Who writes anew what old keys wrote.
     pub rewriter: Rewriter,
     /// The metrics' page; without one `/metrics` is empty.
-    pub metrics: Option<PrometheusHandle>,
+    pub metrics: Option<Lines>,
     /// Further lines of that page.
-    pub metrics_lines: Option<FurtherLines>,
+    pub metrics_lines: Option<Lines>,
     /// Where clients reach the server, as `host:port` (API-22).
     pub address: String,
     /// Where large bodies and objects are worked on.
