@@ -58,7 +58,7 @@ fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, Box<Status>> {
     if !names.any(|name| name.as_str().starts_with(PREFIX)) {
         return Ok(None);
     }
-    let first = |name| headers.get(name).map_or(Ok(""), |value| text(name, value));
+    let first = |name| headers.get(name).map_or(Ok(""), text);
     let mut wanted = UserInfo {
         name: first(USER)?.to_owned(),
         uid: first(UID)?.to_owned(),
@@ -78,12 +78,12 @@ fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, Box<Status>> {
     if !wanted.name.is_empty() {
         return Ok(Some(wanted));
     }
-    let first = [
+    let parts = [
         (!wanted.uid.is_empty(), "a uid"),
         (!wanted.groups.is_empty(), "groups"),
         (!wanted.extra.is_empty(), "extra"),
     ];
-    match first.into_iter().find(|(is_asked, _)| *is_asked) {
+    match parts.into_iter().find(|(is_asked, _)| *is_asked) {
         None => Ok(None),
         Some((_, what)) => Err(Box::new(Status::bad_request(format!(
             "requested {what} without impersonating a user name"
@@ -93,28 +93,30 @@ fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, Box<Status>> {
 
 fn all(headers: &HeaderMap, name: &str) -> Result<Vec<String>, Box<Status>> {
     let values = headers.get_all(name).into_iter();
-    let texts = values.map(|value| text(name, value).map(str::to_owned));
+    let texts = values.map(|value| text(value).map(str::to_owned));
     texts.collect()
 }
 
-/// The text of a header. It becomes part of names, which are written into logs and onto terminals.
-fn text<'h>(name: &str, value: &'h HeaderValue) -> Result<&'h str, Box<Status>> {
+/// The text of a header.
+fn text(value: &HeaderValue) -> Result<&str, Box<Status>> {
     let text = std::str::from_utf8(value.as_bytes()).ok();
-    let text = text.filter(|text| !text.contains(char::is_control));
-    text.ok_or_else(|| {
-        let message = format!("the header {name} is no UTF-8, or has a control character");
-        Box::new(Status::bad_request(message))
-    })
+    text.filter(|text| is_plain(text)).ok_or_else(not_plain)
 }
 
 /// A key of extra, percent-decoded where it is encoded.
 fn extra_key(encoded: &str) -> Result<String, Box<Status>> {
     let key = percent_decoded(encoded).unwrap_or_else(|| encoded.to_owned());
-    if key.contains(char::is_control) {
-        let message = "a header of impersonation has a control character in its key of extra";
-        return Err(Box::new(Status::bad_request(message)));
-    }
-    Ok(key)
+    Some(key).filter(|key| is_plain(key)).ok_or_else(not_plain)
+}
+
+/// What becomes part of a user is written into logs and onto terminals.
+fn is_plain(text: &str) -> bool {
+    !text.contains(char::is_control)
+}
+
+fn not_plain() -> Box<Status> {
+    let message = "a header of impersonation is no UTF-8, or has a control character";
+    Box::new(Status::bad_request(message))
 }
 
 /// The mode of constrained impersonation that this user is impersonated by. Nodes and service
@@ -393,7 +395,7 @@ mod tests {
         let value = HeaderValue::from_bytes(b"caf\xe9").unwrap();
         latin1.insert("impersonate-group", value);
         let said = asked(&latin1, &ALL).unwrap_err();
-        let text = "the header impersonate-group is no UTF-8, or has a control character";
+        let text = "a header of impersonation is no UTF-8, or has a control character";
         assert_eq!(said, (400, text.to_owned()));
     }
 
