@@ -265,6 +265,13 @@ impl Member {
             .push("--initial-cluster-token=another".to_owned());
     }
 
+    /// The value of one of its metrics.
+    pub fn metric(&self, name: &str) -> String {
+        let page = http_get(self.health, "/metrics").unwrap();
+        let value = page.lines().find_map(|line| line.strip_prefix(name));
+        value.expect("it has this metric").trim().to_owned()
+    }
+
     /// CPU time it has used, in seconds.
     pub fn cpu_seconds(&self) -> f64 {
         let process = self.running.as_ref().expect("it runs").process;
@@ -333,15 +340,16 @@ impl Drop for Member {
 
 /// etcd's own view: whether a linearizable read is answered.
 fn healthy(address: SocketAddr) -> bool {
-    let answer = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(1))?;
-        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-        stream.write_all(b"GET /health HTTP/1.0\r\n\r\n")?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        Ok(text)
-    };
-    answer().is_ok_and(|text| text.contains(r#""health":"true""#))
+    http_get(address, "/health").is_ok_and(|text| text.contains(r#""health":"true""#))
+}
+
+fn http_get(address: SocketAddr, path: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(1))?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 fn copy(from: &Path, to: &Path) {
