@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use taffrail::config::{Config, Settings};
@@ -14,7 +14,7 @@ use taffrail::telemetry::{self, Series};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-use crate::harness::{Client, Target};
+use crate::harness::{Call, Client, Target};
 
 /// Flags of `taffrail serve`.
 #[derive(Parser)]
@@ -89,16 +89,23 @@ impl Running {
         });
         let (address, resources) = starting.recv().unwrap();
         let token = std::fs::read_to_string(data.join("admin.token")).unwrap();
-        let clients = tokio::runtime::Builder::new_multi_thread();
-        Running {
+        let mut clients = tokio::runtime::Builder::new_multi_thread();
+        let running = Running {
             resources,
             target: Target::new(address, Some(token.trim().to_owned()), None),
             stop,
             daemon,
-            clients: { clients }.worker_threads(1).enable_all().build().unwrap(),
+            clients: clients.worker_threads(1).enable_all().build().unwrap(),
             _folder: folder,
             _turn: turn,
-        }
+        };
+        running.block_on(async {
+            let client = running.client();
+            while client.call(Call::get("/readyz")).await.status != 200 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        });
+        running
     }
 
     pub fn client(&self) -> Client {
