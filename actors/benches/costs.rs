@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use actors::dispatcher::{DispatcherConfig, LocalDispatcher, StartPoint, Watcher};
+use actors::dispatcher::{Caller, DispatcherConfig, LocalDispatcher, StartPoint, Watcher};
 use actors::engine::Prefix;
 use actors::testing::{Stage, interest, key};
 use actors::watch::Scope;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use actors::engine::{DataEngine, Engine, Health as EngineHealth, MaintenanceEngine};
+use actors::engine::{DataEngine, Engine, Health as EngineHealth, MaintenanceEngine, MemoryEngine};
 
 use super::StartError;
 use crate::config::{Config, StorageBackend};
@@ -13,7 +13,6 @@ use crate::storage::embedded::disk::Directory;
 use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
 use crate::storage::etcd::{ConnectError, EtcdEngine, EtcdOptions, Probe, TlsFiles};
 use crate::storage::factory::{BASE, BackEnd, Engines};
-use crate::storage::memory::MemoryEngine;
 
 /// Everything that keeps objects.
 pub(super) struct Stores {

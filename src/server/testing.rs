@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::engine::{Engine, Retention};
+use actors::engine::{Engine, MemoryEngine, Retention};
 use actors::supervisor::{House, HouseConfig};
 
 use crate::registry::Registry;
 use crate::registry::definitions::built_in;
 use crate::storage::factory::{DEFAULT_ROOT, Engines, StorageFactory, StorageOptions};
-use crate::storage::memory::MemoryEngine;
 use crate::storage::transformer::Identity;
 
 /// A store with its actors and its catalog.

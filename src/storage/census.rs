@@ -98,9 +98,10 @@ async fn count(definition: &ResourceDefinition, storage: &dyn Storage) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use actors::engine::MemoryEngine;
+
     use super::*;
     use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
-    use crate::storage::memory::MemoryEngine;
 
     #[test]
     fn a_store_that_does_not_know_its_size_has_no_line_me_11() {

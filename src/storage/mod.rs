@@ -15,8 +15,6 @@ pub mod etcd;
 pub mod factory;
 pub mod finishing;
 pub mod keys;
-pub mod live;
-pub mod memory;
 pub mod metrics;
 mod preconditions;
 pub mod rewrite;

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::engine::{Engine, Retention};
+use actors::engine::{Engine, MemoryEngine, Retention};
 use actors::supervisor::{House, HouseConfig};
 use futures_util::FutureExt;
 use serde_json::json;
@@ -17,7 +17,6 @@ use crate::registry::tests::fixture::{Fixture, ROOT, refusal};
 use crate::registry::tests::hooked::Hooked;
 use crate::storage::ResourceStorage;
 use crate::storage::factory::{Engines, StorageFactory, StorageOptions, StoragePlan};
-use crate::storage::memory::MemoryEngine;
 use crate::storage::transformer::Identity;
 
 /// What is waited for happens within milliseconds; this is for machines that are busy.

@@ -7,12 +7,12 @@ use std::time::{Duration, SystemTime};
 
 use actors::engine::{
     At, Change, DataEngine, Engine, Event, EventKind, Expect, Feed, FeedItem, Key, KeyValue,
-    LeaseId, Mutation, Origin, Outcome, Prefix, RangeRequest, RangeResponse, Revision,
+    LeaseId, MemoryEngine, Mutation, Origin, Outcome, Prefix, RangeRequest, RangeResponse,
+    Revision,
 };
 use bytes::Bytes;
 use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
 use taffrail::storage::etcd::{EtcdEngine, EtcdOptions};
-use taffrail::storage::memory::MemoryEngine;
 
 use crate::servers::etcd;
 

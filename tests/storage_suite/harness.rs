@@ -7,9 +7,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use actors::dispatcher::{Caller, DispatcherConfig, LocalDispatcher};
-use actors::engine::{Engine, FeedProgress, Key, Origin, Retention, Revision};
+use actors::engine::{Engine, FeedProgress, Key, MemoryEngine, Origin, Retention, Revision};
 use actors::object::CachedObject;
 use actors::supervisor::{CacherSpec, House, HouseConfig};
+use actors::testing::FaultyEngine;
 use actors::watch::{Everything, Predicate, Projection, Scope, WatchEventKind, WatchInterest};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
@@ -25,7 +26,6 @@ use taffrail::storage::dry_run::DryRun;
 use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
 use taffrail::storage::etcd::{EtcdEngine, EtcdOptions};
 use taffrail::storage::keys::Keys;
-use taffrail::storage::memory::MemoryEngine;
 use taffrail::storage::transformer::{TransformError, Transformer};
 use taffrail::storage::underlying::{StoredDecoder, Underlying};
 use taffrail::storage::{
@@ -34,7 +34,6 @@ use taffrail::storage::{
     ValidateDeletion, VersionMatch, WatchRequest,
 };
 
-use crate::observed::Observed;
 use crate::servers::etcd;
 
 /// Namespaced pods with `spec.nodeName` to select by, as the suites of Kubernetes use them.
@@ -146,7 +145,7 @@ pub struct Harness {
     pub storage: Arc<dyn Storage>,
     pub dry: Arc<dyn Storage>,
     pub engine: Arc<dyn Engine>,
-    pub observed: Arc<Observed>,
+    pub faults: Arc<FaultyEngine>,
     pub faulty: Arc<Faulty>,
     pub codec: Codec,
     dispatcher: LocalDispatcher,
@@ -179,22 +178,22 @@ impl Harness {
             // What it can do is known once it has told its version.
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        let observed = Observed::new(engine);
-        let harness = Harness::over(layer, observed, keep, Codec::new(pods()));
+        let faults = FaultyEngine::over(engine);
+        let harness = Harness::over(layer, faults, keep, Codec::new(pods()));
         harness.filled().await
     }
 
     /// Another storage over the same store, as a daemon that is configured to store as this
     /// codec does would have it.
     pub async fn stored_by(&self, codec: Codec) -> Harness {
-        let harness = Harness::over(self.layer, self.observed.clone(), Box::new(()), codec);
+        let harness = Harness::over(self.layer, self.faults.clone(), Box::new(()), codec);
         harness.filled().await
     }
 
     /// Another storage over the same store, whose cache is still being filled.
     pub fn filling(&self) -> Harness {
-        let (observed, codec) = (self.observed.clone(), self.codec.clone());
-        Harness::over(self.layer, observed, Box::new(()), codec)
+        let (faults, codec) = (self.faults.clone(), self.codec.clone());
+        Harness::over(self.layer, faults, Box::new(()), codec)
     }
 
     async fn filled(self) -> Harness {
@@ -202,8 +201,8 @@ impl Harness {
         self
     }
 
-    fn over(layer: Layer, observed: Arc<Observed>, keep: Box<dyn Any>, codec: Codec) -> Harness {
-        let engine: Arc<dyn Engine> = observed.clone();
+    fn over(layer: Layer, faults: Arc<FaultyEngine>, keep: Box<dyn Any>, codec: Codec) -> Harness {
+        let engine: Arc<dyn Engine> = faults.clone();
         let faulty = Arc::new(Faulty::default());
         let keys = Keys::new("/registry", &pods().key_prefix).unwrap();
         let decoder = Arc::new(StoredDecoder::new(codec.clone(), faulty.clone()));
@@ -229,7 +228,7 @@ impl Harness {
             storage,
             dry,
             engine,
-            observed,
+            faults,
             faulty,
             codec,
             dispatcher,

@@ -468,12 +468,12 @@ pub async fn ts_20_paging_to_a_rare_object(h: Rc<Harness>) {
         .limit(1)
         .select("", "metadata.name=pod-299");
     h.list(List::below("/pods").limit(1)).await.unwrap();
-    let before = h.observed.reads();
+    let before = h.faults.reads();
     let page = h.list(rare).await.unwrap();
     assert_eq!((page.items.len(), page.continue_token), (1, None), "LI-12");
     // 1, 2, 4 and so on to 256 make 511 in nine pages; the cache looks for itself.
     let reads = if h.catches_up() { 0 } else { 9 };
-    assert_eq!(h.observed.reads() - before, reads, "LI-12");
+    assert_eq!(h.faults.reads() - before, reads, "LI-12");
 }
 
 pub async fn ts_21_continuation_with_a_filter(h: Rc<Harness>) {
@@ -919,7 +919,7 @@ pub async fn li_20_a_cache_that_lags_is_waited_for_and_then_passed_by(h: Rc<Harn
     h.settled(a.revision).await;
     let counted = |number: usize| if h.catches_up() { number } else { 0 };
     assert_eq!(metered(true, false), counted(1));
-    h.observed.hold_feeds(true);
+    h.faults.hold_feeds(true);
     let b = h.create(&pod("ns", "b")).await;
     let cached = h.catches_up();
 
@@ -1000,7 +1000,7 @@ pub async fn li_20_a_cache_that_lags_is_waited_for_and_then_passed_by(h: Rc<Harn
     let watch = Watch::below("/pods").after(b.revision).initial(false);
     let mut later = h.watch(watch).await.unwrap();
 
-    h.observed.hold_feeds(false);
+    h.faults.hold_feeds(false);
     let c = h.create(&pod("ns", "c")).await;
     later.expect("Added", "ns/c", c.revision).await;
     let list = h.list(List::below("/pods").not_older(c.revision)).await;
@@ -1043,21 +1043,21 @@ pub async fn li_34_what_the_cache_serves_costs_the_store_no_read(h: Rc<Harness>)
         ),
     ];
     for (rule, list) in lists {
-        let before = h.observed.reads();
+        let before = h.faults.reads();
         let list = h.list(list).await.unwrap();
         assert!(rule != "LI-29" || list.revision == old, "the page goes on");
         // LI-32: without its help, what must be the newest is read from the store.
         let newest = ["LI-20", "LI-21", "LI-30"].contains(&rule);
         let is_caches = h.catches_up() || h.layer.is_cached() && !newest;
         let expected = if is_caches { 0 } else { 1 };
-        assert_eq!(h.observed.reads() - before, expected, "{rule}");
+        assert_eq!(h.faults.reads() - before, expected, "{rule}");
     }
     for (rule, list) in [
         ("LI-25", List::of("/pods/third/foo").at(r[5]).limit(2)),
         ("LI-28", List::of("/pods/third/foo").exact(r[5])),
     ] {
-        let before = h.observed.reads();
+        let before = h.faults.reads();
         h.list(list).await.unwrap();
-        assert_eq!(h.observed.reads() - before, 1, "{rule}");
+        assert_eq!(h.faults.reads() - before, 1, "{rule}");
     }
 }

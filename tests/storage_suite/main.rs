@@ -16,7 +16,6 @@ mod forms;
 mod harness;
 mod leases;
 mod list;
-mod observed;
 #[path = "../servers/mod.rs"]
 mod servers;
 mod store;

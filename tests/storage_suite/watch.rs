@@ -485,7 +485,7 @@ pub async fn wa_18_the_state_and_what_follows_join_without_a_gap(h: Rc<Harness>)
 pub async fn wc_42_while_the_cache_fills_some_reads_are_refused_and_no_writes(h: Rc<Harness>) {
     let first = h.create(&pod("ns", "a")).await;
     h.create(&pod("other", "b")).await;
-    h.observed.refuse_fills(true);
+    h.faults.refuse_fills(true);
     let f = h.filling();
     if f.layer.is_cached() {
         // Until it has been tried once.
@@ -505,7 +505,7 @@ pub async fn wc_42_while_the_cache_fills_some_reads_are_refused_and_no_writes(h:
     let created = f.create(&pod("ns", "c")).await;
     let deleted = f.delete("/pods/other/b").await.unwrap();
 
-    f.observed.refuse_fills(false);
+    f.faults.refuse_fills(false);
     while f.storage.readiness_check().is_err() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

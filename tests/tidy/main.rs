@@ -23,6 +23,8 @@ const FLOOR: &[&str] = &["backoff", "exit", "failure", "mailbox", "slot"];
 const ACTORS: Table = &[
     ("lib", &["*"]),
     ("engine", &[]),
+    ("engine::local", &["engine::[A-Z]"]),
+    ("engine::memory", &["engine::[A-Z]", "engine::local"]),
     ("object", &["engine"]),
     ("watch", &["engine", "object"]),
     ("backoff", &[]),
@@ -67,8 +69,7 @@ const DAEMON: Table = &[
     ("schema", &["api"]),
     ("convert", &["api", "schema"]),
     ("admission", &["api", "schema"]),
-    ("storage::embedded", &["storage::live", "files", "clock"]),
-    ("storage::memory", &["storage::live"]),
+    ("storage::embedded", &["files", "clock"]),
     // It changes keys as part of its caller, who may go away.
     ("storage::etcd", &["storage::Finishing", "files"]),
     ("storage::factory", &["api", "storage"]),
@@ -107,7 +108,7 @@ const DAEMON: Table = &[
 const STORAGE: &[&str] = &["storage::codec", "storage::versioner", "storage::[A-Z]"];
 
 /// Which crates an engine may name: the port of `actors` and nothing else of it.
-const ENGINES: &[&str] = &["storage::embedded", "storage::memory", "storage::etcd"];
+const ENGINES: &[&str] = &["storage::embedded", "storage::etcd"];
 
 fn row<'t>(
     table: &'t Table,
@@ -131,8 +132,8 @@ fn allows(pattern: &str, path: &[String]) -> bool {
         "FLOOR" => FLOOR.iter().any(|pattern| allows(pattern, path)),
         "STORAGE" => STORAGE.iter().any(|pattern| allows(pattern, path)),
         // The items of a module itself, and not its other modules.
-        "storage::[A-Z]" => {
-            path[0] == "storage"
+        pattern if pattern.ends_with("::[A-Z]") => {
+            path[0] == pattern.trim_end_matches("::[A-Z]")
                 && path
                     .get(1)
                     .is_none_or(|name| name.starts_with(|c: char| c.is_uppercase()))

@@ -317,7 +317,7 @@ async fn what_is_read_into_the_ring_is_what_it_would_have_seen_wa_20_li_27() {
             }
             if number > filled && below(10) == 0 {
                 let after = Revision(below(filled));
-                let engine = stage.engine.shared();
+                let engine = stage.engine.clone();
                 stage.cacher.backfill(&*engine, &OneLiners, after).await;
                 assert!(stage.cacher.ring_floor() <= after);
             }

@@ -117,12 +117,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::engine::{HistoryRequest, Revision};
-    use crate::testing::{ColorIs, FakeEngine, Lines, OneLiners, interest, key, prefix};
+    use crate::engine::{DataEngine, HistoryRequest, Revision};
+    use crate::testing::{ColorIs, FaultyEngine, Lines, OneLiners, interest, key, prefix};
     use crate::watch::{Projection, Scope};
 
     async fn lines(
-        engine: &Arc<FakeEngine>,
+        engine: &Arc<FaultyEngine>,
         interest: &WatchInterest,
     ) -> Result<Vec<String>, String> {
         let request = HistoryRequest {
@@ -131,7 +131,7 @@ mod tests {
             until: engine.revision(),
             bytes_max: usize::MAX,
         };
-        let chunk = engine.shared().history(request).await.unwrap();
+        let chunk = engine.history(request).await.unwrap();
         let replay = replay(chunk, interest, &OneLiners)?;
         let lines = replay.events.iter().map(|event| {
             let frame = Lines.frame(event.kind, &event.object, event.revision, false);
@@ -142,7 +142,7 @@ mod tests {
 
     #[tokio::test]
     async fn history_shows_transitions_as_the_cache_does_wa_20_pf_1_pf_2() {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         engine.put(&key("ns/a"), "red 1");
         engine.put(&key("ns/a"), "blue 2");
         engine.put(&key("other/b"), "blue 3");
@@ -174,7 +174,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_the_old_value_a_replay_ends_rather_than_guess_wa_32_pf_29() {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         engine.put(&key("ns/a"), "red 1");
         engine.put(&key("ns/a"), "red 2");
         let request = HistoryRequest {
@@ -183,7 +183,7 @@ mod tests {
             until: Revision(2),
             bytes_max: usize::MAX,
         };
-        let mut chunk = engine.shared().history(request).await.unwrap();
+        let mut chunk = engine.history(request).await.unwrap();
         chunk.events[0].previous = None;
         let mut red = interest(Scope::All);
         red.predicate = Arc::new(ColorIs("red"));
@@ -194,7 +194,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_event_that_cannot_be_read_ends_the_replay_with_its_reason_wa_33() {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         engine.put(&key("ns/a"), "red 1");
         engine.put(&key("ns/b"), "undecodable");
         engine.put(&key("ns/c"), "red 3");

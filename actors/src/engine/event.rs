@@ -68,8 +68,8 @@ pub struct Event {
     pub time: SystemTime,
     /// Who caused it.
     pub origin: Origin,
-    /// The value before this event, where the reader asked for it or the engine had it at hand;
-    /// always present in [`DataEngine::history`](super::DataEngine::history) for an event with a `prev_revision`.
+    /// The value before this event, where the reader asked for it or the engine had it at hand.
+    /// In the answers of [`super::DataEngine::history`] every event with a `prev_revision` has it.
     pub previous: Option<Bytes>,
 }
 

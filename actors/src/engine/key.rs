@@ -40,6 +40,15 @@ impl Key {
         &self.0
     }
 
+    /// The parts of the key up to and including each of its slashes, shortest first.
+    pub fn directories(&self) -> impl Iterator<Item = &[u8]> {
+        let key = self.as_bytes();
+        key.iter()
+            .enumerate()
+            .filter(|(_, byte)| **byte == b'/')
+            .filter_map(|(at, _)| key.get(..=at))
+    }
+
     /// The key as text; Kubernetes' keys always are UTF-8, anything else is shown lossily.
     pub fn to_text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.0)

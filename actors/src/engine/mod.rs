@@ -2,9 +2,10 @@
 //!
 //! It owns the traits of an engine and the types that pass through them: keys, revisions, events,
 //! mutations and their answers. An engine keeps a log of [`Event`]s, which is the truth, and
-//! answers questions about the state that is its fold. `storage/embedded` and `storage/etcd` of
-//! the daemon implement the port. The engine suite in `tests/` says what each engine must do. The
-//! port knows nothing of objects, namespaces or HTTP, and nothing of the actors.
+//! answers questions about the state that is its fold. [`memory`] here, and `storage/embedded` and
+//! `storage/etcd` of the daemon implement the port; [`local`] is what the first two share. The
+//! engine suite in `tests/` says what each engine must do. The port knows nothing of objects,
+//! namespaces or HTTP, and nothing of the actors.
 //!
 //! The port has three parts, and a caller asks for the narrowest that will do: [`DataEngine`]
 //! reads, commits and follows; [`LeaseEngine`] grants and expires; [`MaintenanceEngine`] compacts
@@ -22,7 +23,9 @@ mod error;
 mod event;
 mod key;
 mod leases;
+pub mod local;
 mod maintenance;
+pub mod memory;
 
 use futures_util::future::BoxFuture;
 
@@ -35,6 +38,7 @@ pub use event::{Change, Event, EventKind, Expect, KeyValue, Mutation, Origin, Ou
 pub use key::{Key, LeaseId, Prefix, Revision};
 pub use leases::{Expiry, Lease, LeaseEngine};
 pub use maintenance::{EngineStats, Maintenance, MaintenanceEngine, Retention};
+pub use memory::MemoryEngine;
 
 /// A whole engine, as whoever opens and closes it has it.
 pub trait Engine: DataEngine + LeaseEngine + MaintenanceEngine {

@@ -11,12 +11,12 @@ use super::*;
 use crate::engine::{EngineError, Expiry, LeaseId};
 use crate::exit::{ChildId, ExitReports};
 use crate::slot::Slot;
-use crate::testing::FakeEngine;
+use crate::testing::FaultyEngine;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn handle(engine: &Arc<FakeEngine>) -> LessorHandle {
-    LessorHandle::new(engine.shared(), LeaseReuse::default())
+fn handle(engine: &Arc<FaultyEngine>) -> LessorHandle {
+    LessorHandle::new(engine.clone(), LeaseReuse::default())
 }
 
 fn start(lessor: &LessorHandle) -> Arc<Slot<Lessor>> {
@@ -29,7 +29,7 @@ fn start(lessor: &LessorHandle) -> Arc<Slot<Lessor>> {
 #[test]
 fn many_who_ask_at_once_share_one_grant_op_1() {
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         let lessor = handle(&engine);
         let leases = join_all((0..100).map(|_| lessor.lease(3600))).await;
         assert!(leases.iter().all(|lease| *lease == Ok(LeaseId(1))));
@@ -42,7 +42,7 @@ fn many_who_ask_at_once_share_one_grant_op_1() {
 #[test]
 fn leases_that_nobody_can_share_are_granted_side_by_side_op_2() {
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         let lessor = handle(&engine);
         let mut leases = join_all((0..100).map(|_| lessor.lease(15))).await;
         leases.sort_by_key(|lease| lease.clone().unwrap());
@@ -55,7 +55,7 @@ fn leases_that_nobody_can_share_are_granted_side_by_side_op_2() {
 #[test]
 fn a_failed_grant_fails_who_asked_and_the_next_one_asks_again() {
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         let lessor = handle(&engine);
         let down = EngineError::Unavailable("reopening".to_owned());
         engine.set_down(Some(down.clone()));
@@ -73,7 +73,7 @@ fn a_failed_grant_fails_who_asked_and_the_next_one_asks_again() {
 fn nobody_waits_longer_for_a_grant_that_fails_than_it_takes() {
     actix_rt::System::new().block_on(async {
         tokio::time::pause();
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         let lessor = handle(&engine);
         let down = EngineError::Unavailable("no answer".to_owned());
         engine.set_down(Some(down.clone()));
@@ -93,7 +93,7 @@ fn nobody_waits_longer_for_a_grant_that_fails_than_it_takes() {
 fn nothing_expires_before_the_daemon_says_so() {
     actix_rt::System::new().block_on(async {
         tokio::time::pause();
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         let lessor = handle(&engine);
         let _slot = start(&lessor);
         sleep(3600 * SECOND).await;
@@ -108,7 +108,7 @@ fn nothing_expires_before_the_daemon_says_so() {
 fn steps_follow_each_other_until_nothing_is_left_and_again_when_the_next_lease_runs_out() {
     actix_rt::System::new().block_on(async {
         tokio::time::pause();
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         for _ in 0..9 {
             engine.expire_next(Expiry {
                 expired: 64,
@@ -137,7 +137,7 @@ fn steps_follow_each_other_until_nothing_is_left_and_again_when_the_next_lease_r
 fn a_lease_granted_meanwhile_is_expired_in_time() {
     actix_rt::System::new().block_on(async {
         tokio::time::pause();
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         let lessor = handle(&engine);
         lessor.begin();
         let _slot = start(&lessor);
@@ -157,7 +157,7 @@ fn a_lease_granted_meanwhile_is_expired_in_time() {
 fn an_engine_that_fails_is_asked_again_and_the_next_life_goes_on() {
     actix_rt::System::new().block_on(async {
         tokio::time::pause();
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         engine.set_down(Some(EngineError::Unavailable("reopening".to_owned())));
         let lessor = handle(&engine);
         lessor.begin();

@@ -35,7 +35,7 @@ pub(crate) struct Source {
 }
 
 /// Items of one page of a fill.
-const PAGE_ITEMS: usize = 2_048;
+pub(crate) const PAGE_ITEMS: usize = 2_048;
 /// More bytes than this are decoded off the arbiter: a few milliseconds at a GB in some seconds.
 const DECODE_INLINE_BYTES: usize = 256 << 10;
 /// Pages that are being decoded while the next one is read.

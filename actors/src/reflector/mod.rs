@@ -26,6 +26,8 @@ use actix::fut::wrap_future;
 use actix::{Actor, AsyncContext, Context};
 use parking_lot::Mutex;
 
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use drive::PAGE_ITEMS;
 pub(crate) use drive::Source;
 pub(crate) use metrics::describe as describe_metrics;
 

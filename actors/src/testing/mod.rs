@@ -1,5 +1,5 @@
-//! What the tests of this crate stand on: a store in memory that can be broken on purpose,
-//! objects of one line, and forms of events that are easy to compare.
+//! What tests of this crate and of the daemon stand on: an engine that fails on demand, objects of
+//! one line, and forms of events that are easy to compare.
 #![allow(
     missing_docs,
     clippy::panic,
@@ -7,13 +7,13 @@
     reason = "no part of the product: a test or a benchmark is to fail loudly"
 )]
 
-mod engine;
+mod faulty_engine;
 #[cfg(test)]
 mod meeting;
 mod objects;
 mod stage;
 
-pub use engine::FakeEngine;
+pub use faulty_engine::FaultyEngine;
 #[cfg(test)]
 pub use meeting::{Meeting, others_act};
 pub use objects::{

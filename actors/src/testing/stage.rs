@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{FakeEngine, OneLiners, key, prefix};
+use super::{FaultyEngine, OneLiners, key, prefix};
 use crate::cacher::{CacherHandle, Content, Shared, Store, Update};
 use crate::dispatcher::{Caller, StartPoint, WatchStart, Watcher};
-use crate::engine::{At, Event, EventKind, RangeRequest, Revision};
+use crate::engine::{At, DataEngine, Event, EventKind, RangeRequest, Revision};
 use crate::object::{CachedObject, Decode};
 use crate::ring::{RingBudget, RingLimits};
 use crate::snapshot::Snapshot;
@@ -20,7 +20,7 @@ use crate::watch::WatchInterest;
 
 /// See the module's documentation.
 pub struct Stage {
-    pub engine: Arc<FakeEngine>,
+    pub engine: Arc<FaultyEngine>,
     pub cacher: CacherHandle,
     store: RefCell<Store>,
 }
@@ -40,8 +40,11 @@ impl Stage {
             total_bytes: usize::MAX,
         });
         let shared = Shared::new("things".to_owned(), prefix(), budget);
+        let engine = FaultyEngine::new();
+        // A prefix is followed from the first question about it on.
+        engine.known(&prefix());
         Stage {
-            engine: FakeEngine::new(),
+            engine,
             cacher: CacherHandle { shared },
             store: RefCell::default(),
         }
@@ -56,7 +59,7 @@ impl Stage {
             limit: 0,
             count_only: false,
         };
-        let page = self.engine.range_now(&request).unwrap();
+        let page = self.engine.range_now(request);
         let (mut objects, mut unreadable) = (Vec::new(), Vec::new());
         for item in &page.items {
             match OneLiners.decode(&item.key, item.revision, &item.value) {
@@ -141,7 +144,7 @@ impl Stage {
     pub fn start(&self, from: StartPoint, interest: WatchInterest) -> WatchStart {
         WatchStart {
             cacher: self.cacher.clone(),
-            engine: self.engine.shared(),
+            engine: self.engine.clone(),
             decode: Arc::new(OneLiners),
             interest,
             from,

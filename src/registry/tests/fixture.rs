@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use actors::lessor::{LeaseReuse, LessorHandle};
 use actors::object::CachedObject;
+use actors::testing::FaultyEngine;
 use serde_json::Value;
 use tokio::time::{Duration, Instant};
 
@@ -19,7 +20,6 @@ use crate::storage::ResourceStorage;
 use crate::storage::codec::{Codec, object_of};
 use crate::storage::dry_run::DryRun;
 use crate::storage::keys::Keys;
-use crate::storage::memory::MemoryEngine;
 use crate::storage::transformer::Identity;
 use crate::storage::underlying::{StoredDecoder, Underlying};
 
@@ -32,7 +32,7 @@ pub(crate) const EVENT_TTL: Duration = Duration::from_secs(100);
 /// A catalog over a store in memory, with the namespace `d` in it.
 pub(crate) struct Fixture {
     pub(crate) registry: Registry,
-    pub(crate) engine: Arc<MemoryEngine>,
+    pub(crate) engine: Arc<FaultyEngine>,
     pub(crate) context: RequestContext,
 }
 
@@ -69,7 +69,7 @@ impl Fixture {
 
     /// A fixture whose storages are wrapped; without any namespace.
     pub(crate) fn over(wrap: impl Fn(ResourceStorage) -> ResourceStorage) -> Fixture {
-        let engine = MemoryEngine::new();
+        let engine = FaultyEngine::new();
         let lessor = LessorHandle::new(engine.clone(), LeaseReuse::default());
         let storages = built_in().into_iter().map(|row| {
             let keys = Keys::new(ROOT, &row.key_prefix).expect("it has a prefix");

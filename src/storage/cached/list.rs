@@ -227,7 +227,7 @@ async fn counted(stored: impl Iterator<Item = Stored<'_>>) -> usize {
 mod tests {
     use std::time::Duration;
 
-    use actors::engine::{Engine, Origin, Retention};
+    use actors::engine::{Engine, MemoryEngine, Origin, Retention};
     use actors::supervisor::{House, HouseConfig};
     use futures_util::FutureExt;
 
@@ -235,7 +235,6 @@ mod tests {
     use crate::api::samples::configmaps;
     use crate::api::selector::Selection;
     use crate::storage::factory::{Engines, StorageFactory, StorageOptions};
-    use crate::storage::memory::MemoryEngine;
     use crate::storage::transformer::Identity;
 
     use super::*;

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use actors::cacher::{CacherHandle, NotFresh, Readiness};
 use actors::dispatcher::{StartPoint, WatchStart};
+use actors::engine::local::check_after;
 use actors::engine::{FeedProgress, Key, Origin, Position, Prefix, Revision};
 use actors::object::{CachedObject, DecodeError};
 use actors::snapshot::Snapshot;
 use actors::watch::{Everything, WatchInterest};
 use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
-use super::live::check_after;
 use super::underlying::Underlying;
 use super::{
     Asked, DeleteRequest, GetRequest, ListRequest, ObjectList, RunningWatch, Stats, Storage,

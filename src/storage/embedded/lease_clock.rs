@@ -12,7 +12,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use super::record::LeaseRecord;
-use crate::storage::live::LeaseTime;
+use actors::engine::local::LeaseTime;
 
 /// A wall clock that drifts less than this is being adjusted, not set.
 const JUMP: Duration = Duration::from_secs(10);

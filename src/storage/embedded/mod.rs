@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
+use actors::engine::local::{LogReader, check_after};
 use actors::engine::{
     At, DataEngine, Engine, EngineError, EngineStats, Expiry, Feed, GetResponse, Health,
     HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine, LeaseId, Maintenance, MaintenanceEngine,
@@ -39,7 +40,6 @@ use parking_lot::Mutex;
 pub use error::OpenError;
 pub use options::{Clock, EmbeddedOptions, Uptime};
 
-use crate::storage::live::{Backlog, check_after};
 use disk::{DataFile, Directory, Disk};
 use error::Failure;
 use identity::StoreName;
@@ -279,7 +279,7 @@ struct LogBacklog {
     readers: Arc<Readers>,
 }
 
-impl Backlog for LogBacklog {
+impl LogReader for LogBacklog {
     fn read(&self, request: HistoryRequest) -> BoxFuture<'_, Result<HistoryChunk, EngineError>> {
         self.readers
             .read(move |_, store| read_history(store, &request, false))

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, SystemTime};
 
+use actors::engine::local::TimelineMark;
 use actors::engine::{LeaseId, Revision};
 use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 
 use super::error::Failure;
 use super::record::tag;
-use crate::storage::live::Mark;
 
 /// The version of tables and rows, kept in table `meta`. Format 1 has no tables of leases; it
 /// becomes this one with the first lease that is granted.
@@ -164,7 +164,7 @@ impl Totals {
     }
 
     /// The mark that these totals make in the timeline.
-    pub fn mark(self) -> Mark {
+    pub fn mark(self) -> TimelineMark {
         mark(self.revision.0, (self.time_nanos, self.superseded_bytes))
     }
 }
@@ -179,8 +179,8 @@ pub struct LeaseTotals {
 }
 
 /// A row of [`TIMELINE`] as a mark.
-pub fn mark(revision: u64, (time_nanos, superseded_bytes): (u64, u64)) -> Mark {
-    Mark {
+pub fn mark(revision: u64, (time_nanos, superseded_bytes): (u64, u64)) -> TimelineMark {
+    TimelineMark {
         revision: Revision(revision),
         time: SystemTime::UNIX_EPOCH + Duration::from_nanos(time_nanos),
         superseded_bytes,

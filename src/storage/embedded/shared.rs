@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use actors::engine::local::{Positions, Tail};
 use actors::engine::{EngineError, EngineStats, Health, Revision};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
@@ -14,7 +15,6 @@ use super::options::EmbeddedOptions;
 use super::schema::{Meta, Totals};
 use super::store::Store;
 use super::verify::Damage;
-use crate::storage::live::{Positions, Tail};
 
 /// State that is published by the writer and read by everybody.
 pub struct Shared {

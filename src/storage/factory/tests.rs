@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::{Key, Revision};
+use actors::engine::{Key, MemoryEngine, Revision};
 use actors::object::Decode;
 use bytes::Bytes;
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -11,7 +11,6 @@ use super::options::{ResourceOverride, VersionOverride};
 use super::*;
 use crate::api::object::Object;
 use crate::storage::codec::{MediaType, object_of};
-use crate::storage::memory::MemoryEngine;
 use crate::storage::transformer::{Identity, Transformer};
 
 fn rows(rows: &[(&str, &str, &str)]) -> Vec<Arc<ResourceDefinition>> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actors::engine::{
-    Change, DataEngine, Expect, Key, LeaseId, Mutation, Origin, Outcome, Revision,
+    Change, DataEngine, Expect, Key, LeaseId, MemoryEngine, Mutation, Origin, Outcome, Revision,
 };
 use actors::lessor::{LeaseReuse, LessorHandle};
 use actors::object::Decode;
@@ -16,7 +16,6 @@ use crate::api::samples::configmaps;
 use crate::api::version::VersionMatch;
 use crate::storage::codec::Codec;
 use crate::storage::keys::Keys;
-use crate::storage::memory::MemoryEngine;
 use crate::storage::transformer::{Identity, TransformError, Transformer};
 use crate::storage::underlying::{StoredDecoder, Underlying};
 use crate::storage::{Asked, GetRequest, ListRequest, Storage};

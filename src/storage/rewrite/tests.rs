@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use actors::engine::{
-    Change, DataEngine, Engine, Expect, Key, LeaseEngine, LeaseId, MaintenanceEngine, Mutation,
-    Outcome, Prefix, Revision,
+    Change, DataEngine, Engine, Expect, Key, LeaseEngine, LeaseId, MaintenanceEngine, MemoryEngine,
+    Mutation, Outcome, Prefix, Revision,
 };
 use actors::lessor::{LeaseReuse, LessorHandle};
 use base64::Engine as _;
@@ -16,7 +16,6 @@ use super::*;
 use crate::api::samples::configmaps;
 use crate::storage::codec::Codec;
 use crate::storage::keys::Keys;
-use crate::storage::memory::MemoryEngine;
 use crate::storage::transformer::TransformerSource;
 use crate::storage::underlying::StoredDecoder;
 use crate::storage::{Storage, StorageError, StorageErrorKind};

@@ -214,7 +214,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use actors::engine::{DataEngine, Key, LeaseEngine, LeaseId, MaintenanceEngine};
+    use actors::engine::{DataEngine, Key, LeaseEngine, LeaseId, MaintenanceEngine, MemoryEngine};
     use actors::lessor::{LeaseReuse, LessorHandle};
     use bytes::Bytes;
 
@@ -222,7 +222,6 @@ mod tests {
     use crate::api::samples::configmaps;
     use crate::storage::codec::Codec;
     use crate::storage::keys::Keys;
-    use crate::storage::memory::MemoryEngine;
     use crate::storage::transformer::Transformer;
     use crate::storage::underlying::StoredDecoder;
 

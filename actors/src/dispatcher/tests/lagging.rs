@@ -54,7 +54,7 @@ fn what_happened_before_a_fill_is_read_once_for_all_who_resume_there() {
         let stage = filled_after(1_000, RING_BYTES);
         assert_eq!(stage.cacher.ring_floor(), Revision(1_000));
         let dispatcher = dispatcher();
-        let engine = stage.engine.shared();
+        let engine = stage.engine.clone();
         let mut watchers = Vec::new();
         for after in [7, 12, 7, 1_000, 900, 3, 5].repeat(20) {
             let revision = Revision(after);
@@ -81,7 +81,7 @@ fn what_happened_before_a_fill_is_read_once_for_all_who_resume_there() {
 fn history_that_does_not_fit_the_ring_is_left_to_who_wants_it() {
     run(async {
         let stage = filled_after(200, SMALL_RING);
-        let engine = stage.engine.shared();
+        let engine = stage.engine.clone();
         for after in [0, 100] {
             let revision = Revision(after);
             stage.cacher.backfill(&*engine, &OneLiners, revision).await;
@@ -184,7 +184,7 @@ fn a_watch_whose_history_is_compacted_ends_silently_wa_37() {
     run(async {
         let stage = Stage::new(SMALL_RING);
         put_many(&stage, "ns/a", 1, 100);
-        stage.engine.forget_up_to(Revision(50));
+        stage.engine.compact_now(Revision(50));
         let dispatcher = dispatcher();
         let mut watcher = dispatcher.watch_all(&stage, 3);
         let end = Heard {

@@ -13,28 +13,28 @@ use crate::cacher::{CacherHandle, NotFresh, Readiness};
 use crate::engine::{EngineError, Key, Retention, Revision};
 use crate::object::{CachedObject, Decode, DecodeError};
 use crate::snapshot::Snapshot;
-use crate::testing::{FakeEngine, OneLiners, key, prefix};
+use crate::testing::{FaultyEngine, OneLiners, key, prefix};
 
 const SOON: Duration = Duration::from_secs(10);
 
-fn spec(engine: &Arc<FakeEngine>) -> CacherSpec {
+fn spec(engine: &Arc<FaultyEngine>) -> CacherSpec {
     CacherSpec {
         resource: "things".to_owned(),
-        engine: engine.shared(),
+        engine: engine.clone(),
         prefix: prefix(),
         decode: Arc::new(OneLiners),
     }
 }
 
-fn config(engine: &Arc<FakeEngine>) -> HouseConfig {
+fn config(engine: &Arc<FaultyEngine>) -> HouseConfig {
     let retention = Retention {
         age: Duration::from_secs(3600),
         bytes: u64::MAX,
     };
-    HouseConfig::of(engine.shared(), retention)
+    HouseConfig::of(engine.clone(), retention)
 }
 
-fn house(engine: &Arc<FakeEngine>) -> (House, CacherHandle) {
+fn house(engine: &Arc<FaultyEngine>) -> (House, CacherHandle) {
     let house = House::start(config(engine), vec![spec(engine)]).unwrap();
     let cacher = house.cacher("things").unwrap();
     (house, cacher)
@@ -61,7 +61,7 @@ fn names(cacher: &CacherHandle) -> Vec<String> {
 #[test]
 fn a_cache_is_filled_and_follows_the_store() {
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         engine.put(&key("default/b"), "red 1");
         engine.put(&key("default/a"), "red 2");
         let (house, cacher) = house(&engine);
@@ -85,11 +85,12 @@ fn a_cache_is_filled_and_follows_the_store() {
 #[test]
 fn a_write_to_another_resource_moves_an_idle_cache_too_pf_17() {
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         engine.put(&key("default/a"), "red 1");
         let (house, cacher) = house(&engine);
         house.all_ready().await;
         let newest = engine.put(&crate::engine::Key::new("/registry/others/x"), "red 2");
+        engine.tell_progress();
         let snapshot = cacher.fresh(0, newest, SOON).await.unwrap();
         assert_eq!((snapshot.revision, snapshot.len()), (Revision(2), 1));
         house.stop().await;
@@ -99,7 +100,7 @@ fn a_write_to_another_resource_moves_an_idle_cache_too_pf_17() {
 #[test]
 fn freshness_that_never_comes_times_out_with_what_there_is_wa_12_wc_30() {
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         engine.put(&key("default/a"), "red 1");
         let (house, cacher) = house(&engine);
         house.all_ready().await;
@@ -123,7 +124,7 @@ fn freshness_that_never_comes_times_out_with_what_there_is_wa_12_wc_30() {
 #[test]
 fn a_cacher_that_panics_is_not_ready_then_filled_again_in_a_new_generation_wc_40() {
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         engine.put(&key("default/a"), "red 1");
         let (house, cacher) = house(&engine);
         house.all_ready().await;
@@ -162,7 +163,7 @@ fn a_cacher_that_panics_is_not_ready_then_filled_again_in_a_new_generation_wc_40
 #[test]
 fn a_panic_while_decoding_kills_the_reflector_alone_and_the_next_one_goes_on() {
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         engine.put(&key("default/a"), "red 1");
         let (house, cacher) = house(&engine);
         house.all_ready().await;
@@ -182,7 +183,7 @@ fn a_panic_while_decoding_kills_the_reflector_alone_and_the_next_one_goes_on() {
 #[test]
 fn a_feed_that_breaks_is_resumed_and_disturbs_nobody_wc_44() {
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         engine.put(&key("default/a"), "red 1");
         let (house, cacher) = house(&engine);
         house.all_ready().await;
@@ -203,7 +204,7 @@ fn a_feed_that_breaks_is_resumed_and_disturbs_nobody_wc_44() {
 #[test]
 fn an_event_that_was_compacted_away_means_a_new_generation_wa_37() {
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         engine.put(&key("default/a"), "red 1");
         let (house, cacher) = house(&engine);
         house.all_ready().await;
@@ -219,7 +220,7 @@ fn an_event_that_was_compacted_away_means_a_new_generation_wa_37() {
         .await;
         engine.put(&key("default/b"), "red 2");
         let newest = engine.put(&key("default/b"), "red 3");
-        engine.forget_up_to(newest);
+        engine.compact_now(newest);
         engine.set_down(None);
         cacher.fresh(0, newest, SOON).await.unwrap();
         assert_eq!(names(&cacher), ["a", "b"]);
@@ -239,7 +240,7 @@ fn unreadable(cacher: &CacherHandle, name: &str) -> Option<String> {
 #[test]
 fn a_value_that_cannot_be_read_is_told_from_what_is_not_there_pf_20() {
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         engine.put(&key("default/a"), "undecodable");
         engine.put(&key("default/b"), "red");
         let (house, cacher) = house(&engine);
@@ -307,7 +308,7 @@ impl Decode for Locked {
 #[test]
 fn values_that_can_be_read_later_come_into_the_cache_though_nothing_happens_to_them() {
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         engine.put(&key("default/a"), "red");
         let locked = Arc::new(Locked::default());
         let mut spec = spec(&engine);
@@ -328,7 +329,7 @@ fn values_that_can_be_read_later_come_into_the_cache_though_nothing_happens_to_t
 #[test]
 fn a_resource_whose_cacher_dies_too_often_is_degraded_and_the_others_go_on() {
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         engine.put(&key("default/a"), "red 1");
         let mut config = config(&engine);
         config.restarts.restarts = 1;
@@ -361,7 +362,7 @@ fn a_resource_whose_cacher_dies_too_often_is_degraded_and_the_others_go_on() {
 #[test]
 fn turns_and_compactions_come_from_the_house_and_end_with_it_wc_50() {
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         engine.put(&key("ns/a"), "red 1");
         let (house, _) = house(&engine);
         let soon = || tokio::time::Instant::now() + SOON;
@@ -391,14 +392,14 @@ fn turns_and_compactions_come_from_the_house_and_end_with_it_wc_50() {
 
 #[test]
 fn a_house_needs_a_system_to_start_its_threads_in() {
-    let refused = House::start(config(&FakeEngine::new()), Vec::new());
+    let refused = House::start(config(&FaultyEngine::new()), Vec::new());
     assert!(matches!(refused, Err(HouseError::NoSystem)));
 }
 
 #[test]
 fn a_cache_that_cannot_be_filled_is_waited_for_no_longer_than_asked_and_told_wc_46() {
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         let down = EngineError::Unavailable("no answer from it".to_owned());
         engine.set_down(Some(down));
         let (house, _) = house(&engine);

@@ -14,7 +14,7 @@ use crate::engine::{Key, Prefix};
 use crate::supervisor::{AddResourceError, RemoveResourceError};
 
 /// A resource with keys of its own.
-pub(super) fn spec_of(engine: &Arc<FakeEngine>, resource: &str) -> CacherSpec {
+pub(super) fn spec_of(engine: &Arc<FaultyEngine>, resource: &str) -> CacherSpec {
     CacherSpec {
         resource: resource.to_owned(),
         prefix: Prefix::new(format!("/registry/{resource}/")),
@@ -34,7 +34,7 @@ fn weak(cacher: &CacherHandle) -> Weak<Shared> {
 async fn come_and_go(
     house: &House,
     dispatcher: &LocalDispatcher,
-    engine: &Arc<FakeEngine>,
+    engine: &Arc<FaultyEngine>,
     name: &str,
 ) {
     let cacher = house.add_resource(spec_of(engine, name)).await.unwrap();
@@ -60,7 +60,7 @@ async fn come_and_go(
 fn a_thousand_resources_come_and_go_and_a_watch_of_another_one_misses_nothing() {
     const CYCLES: usize = 1_000;
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         let (house, cacher) = house(&engine);
         house.all_ready().await;
         let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), 0);
@@ -100,7 +100,7 @@ fn a_thousand_resources_come_and_go_and_a_watch_of_another_one_misses_nothing() 
 fn many_come_and_go_at_the_same_time_over_several_arbiters_and_http_threads() {
     const RESOURCES: usize = 40;
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         let mut config = config(&engine);
         config.data_arbiters = 3;
         let house = House::start(config, vec![spec(&engine)]).unwrap();
@@ -161,7 +161,7 @@ fn many_come_and_go_at_the_same_time_over_several_arbiters_and_http_threads() {
 #[test]
 fn a_client_that_does_not_read_holds_up_no_removal() {
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         let (house, cacher) = house(&engine);
         house.all_ready().await;
         let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), 0);
@@ -199,7 +199,7 @@ fn a_client_that_does_not_read_holds_up_no_removal() {
 #[test]
 fn a_resource_whose_actors_are_dead_is_removed_and_never_restarted() {
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         let mut config = config(&engine);
         config.restarts.restarts = 0;
         config.restarts.window = Duration::from_millis(200);

@@ -12,7 +12,7 @@ use super::{House, config, spec};
 use crate::dispatcher::{DispatcherConfig, LocalDispatcher};
 use crate::engine::Revision;
 use crate::object::Decode;
-use crate::testing::{FakeEngine, OneLiners};
+use crate::testing::{FaultyEngine, OneLiners};
 
 /// Holds the series that name one of the resources of this test.
 #[derive(Default)]
@@ -64,7 +64,7 @@ fn nobody_counts_for_a_resource_once_its_removal_has_been_told() {
     // No other test of this crate has one.
     assert!(::metrics::set_global_recorder(Recorder(Arc::clone(&series))).is_ok());
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         let mut config = config(&engine);
         let told = Arc::clone(&series);
         config.on_removed = Some(Arc::new(move |resource| told.drop_those_of(resource)));
@@ -82,7 +82,7 @@ fn nobody_counts_for_a_resource_once_its_removal_has_been_told() {
             // What comes late finds nothing, and leaves nothing.
             drop(dispatcher.watch(start(&engine, &cacher, Revision::ZERO)));
             let decode: &dyn Decode = &OneLiners;
-            let reader = engine.shared();
+            let reader = engine.clone();
             cacher.backfill(&*reader, decode, Revision::ZERO).await;
             assert_eq!(next_line(&mut watcher).await, None);
             assert_eq!(*series.0.lock(), HashSet::new());

@@ -14,13 +14,13 @@ use crate::watch::Scope;
 
 /// A watch of everything, from a revision on.
 pub(super) fn start(
-    engine: &Arc<FakeEngine>,
+    engine: &Arc<FaultyEngine>,
     cacher: &CacherHandle,
     after: Revision,
 ) -> WatchStart {
     WatchStart {
         cacher: cacher.clone(),
-        engine: engine.shared(),
+        engine: engine.clone(),
         decode: Arc::new(OneLiners),
         interest: interest(Scope::All),
         from: StartPoint::After(after),
@@ -41,7 +41,7 @@ fn every_thread_gets_every_event_exactly_once_and_in_order() {
     const WATCHERS: usize = 20;
     const EVENTS: usize = 400;
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         let (house, cacher) = house(&engine);
         house.all_ready().await;
         let (heard, hearing) = mpsc::channel();
@@ -92,7 +92,7 @@ fn every_thread_gets_every_event_exactly_once_and_in_order() {
 #[test]
 fn the_death_of_a_cacher_ends_its_watches_and_the_next_ones_go_on_wa_37_wc_43() {
     actix_rt::System::new().block_on(async {
-        let engine = FakeEngine::new();
+        let engine = FaultyEngine::new();
         engine.put(&key("ns/a"), "red 1");
         let (house, cacher) = house(&engine);
         house.all_ready().await;

@@ -5,6 +5,7 @@ mod leases;
 
 use std::time::SystemTime;
 
+use actors::engine::local::{LeaseQueue, LeaseTime};
 use actors::engine::{
     Change, EngineError, Event, EventKind, Expect, KeyValue, LeaseId, Mutation, Revision,
 };
@@ -16,7 +17,6 @@ use super::record::{self, Record};
 use super::schema::{
     self, EVENTS, LIVE, Live, META, Meta, MetaTable, SUPERSEDED, Superseded, TIMELINE, Totals,
 };
-use crate::storage::live::{LeaseTime, Leases};
 use leases::LeaseTables;
 
 /// Time between two rows of the timeline while there are commits.
@@ -57,7 +57,7 @@ pub struct Moment<'m> {
     /// The time that events bear.
     pub time: SystemTime,
     /// The leases there are.
-    pub leases: &'m Leases,
+    pub leases: &'m LeaseQueue,
     /// The time that leases are judged by.
     pub lease_time: LeaseTime,
 }

@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use actors::engine::local;
 use actors::engine::{HistoryChunk, HistoryRequest, Retention, Revision};
 use bytes::Bytes;
 
@@ -99,7 +100,7 @@ pub fn horizon(
     // The newest commits may not be marked yet; the counts say how far they are.
     let marks = rows.chain([snapshot.totals.mark()]);
     let superseded_bytes = snapshot.totals.superseded_bytes;
-    let found = crate::storage::live::horizon(marks, retention, now, superseded_bytes);
+    let found = local::horizon(marks, retention, now, superseded_bytes);
     match broken {
         Some(failure) => Err(failure.into()),
         None => Ok(found.max(snapshot.compacted)),

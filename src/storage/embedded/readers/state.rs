@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use actors::engine::local;
 use actors::engine::{At, EngineError, GetResponse, Key, KeyValue, Revision};
 use redb::{ReadOnlyTable, ReadTransaction};
 
@@ -10,7 +11,6 @@ use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::ledger::{decode, missing};
 use crate::storage::embedded::schema::{EVENTS, LIVE, Live, Meta, SUPERSEDED, Superseded, Totals};
 use crate::storage::embedded::store::Store;
-use crate::storage::live;
 
 /// The tables that make up a state, as of one moment.
 pub(super) struct Snapshot {
@@ -43,12 +43,12 @@ impl Snapshot {
 
     /// The revision that a read at `at` looks at.
     pub(super) fn resolve(&self, at: At) -> Result<Revision, EngineError> {
-        live::resolve(at, self.totals.revision, self.compacted)
+        local::resolve(at, self.totals.revision, self.compacted)
     }
 
     /// Whether every event after this revision is still there.
     pub(super) fn check_after(&self, after: Revision) -> Result<(), EngineError> {
-        live::check_after(after, self.compacted)
+        local::check_after(after, self.compacted)
     }
 
     /// The put that gave a key its value at a revision, knowing its row in [`LIVE`].

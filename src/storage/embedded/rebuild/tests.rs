@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use actors::engine::local::{LeaseQueue, LeaseTime};
 use actors::engine::{Change, Expect, Key, LeaseId, Mutation, Origin};
 use bytes::Bytes;
 
@@ -9,7 +10,6 @@ use super::pursuit::REFUSALS_MAX;
 use super::*;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::embedded::ledger::Moment;
-use crate::storage::live::{LeaseTime, Leases};
 
 const BATCH: u64 = 100;
 
@@ -28,7 +28,7 @@ fn write(log: &Store, events: u64) {
         };
         let moment = Moment {
             time: SystemTime::UNIX_EPOCH,
-            leases: &Leases::default(),
+            leases: &LeaseQueue::default(),
             lease_time: LeaseTime::ZERO,
         };
         ledger.apply(&put, moment, &mut Vec::new()).unwrap();

@@ -1,7 +1,8 @@
-//! Leases at the writer: granted, revoked, and what has outlived one deleted, a few keys at a time.
+//! LeaseQueue at the writer: granted, revoked, and what has outlived one deleted, a few keys at a time.
 
 use std::time::{Duration, Instant, SystemTime};
 
+use actors::engine::local::{LeaseQueue, LeaseTime};
 use actors::engine::{EngineError, Expiry, Lease, LeaseId};
 
 use super::{Desk, Reply};
@@ -13,7 +14,6 @@ use crate::storage::embedded::record::{LeaseRecord, nanos_of};
 use crate::storage::embedded::schema::LeaseTotals;
 use crate::storage::embedded::shared::Shared;
 use crate::storage::embedded::store::{LeaseRows, Opened};
-use crate::storage::live::{LeaseTime, Leases};
 
 /// Keys deleted in one step at most, however fast that goes: what watchers get in one go.
 const STEP_KEYS: usize = 128;
@@ -49,7 +49,7 @@ impl LeaseOrder {
 
 /// What the writer knows of leases.
 pub(super) struct LeaseDesk {
-    leases: Leases,
+    leases: LeaseQueue,
     clock: LeaseClock,
     /// The newest number given to a lease, be it of one that a failure took back.
     last: LeaseId,
@@ -61,7 +61,7 @@ impl LeaseDesk {
         let seen = Duration::from_nanos(opened.meta.leases.time_nanos);
         let uptime = (options.uptime)();
         let mut desk = LeaseDesk {
-            leases: Leases::default(),
+            leases: LeaseQueue::default(),
             clock: LeaseClock::new((options.clock)(), uptime, seen),
             last: opened.meta.leases.last,
         };
@@ -110,8 +110,8 @@ impl LeaseDesk {
                 self.leases.revoke(*lease);
             }
         }
-        for (lease, until) in known.aside() {
-            self.leases.put_aside(lease, until);
+        for (lease, until) in known.postponed() {
+            self.leases.postpone(lease, until);
         }
     }
 
@@ -260,7 +260,7 @@ impl Desk {
             ttl: Duration::ZERO,
             deadline: clock.stored_deadline(wall, uptime, Duration::ZERO),
         };
-        let own = |leases: &Leases| leases.contains(lease).then_some(lease);
+        let own = |leases: &LeaseQueue| leases.contains(lease).then_some(lease);
         self.end(Some((lease, revoked)), own).0?;
         self.leases.leases.revoke(lease);
         Ok(self.leases.leases.contains(lease))
@@ -270,7 +270,7 @@ impl Desk {
     fn go_on_revoking(&mut self, lease: LeaseId) -> Result<bool, EngineError> {
         // Expiry may have been faster.
         if self.leases.leases.contains(lease) {
-            let own = |leases: &Leases| leases.contains(lease).then_some(lease);
+            let own = |leases: &LeaseQueue| leases.contains(lease).then_some(lease);
             self.end(None, own).0?;
         }
         Ok(self.leases.leases.contains(lease))
@@ -302,7 +302,7 @@ impl Desk {
     fn end(
         &mut self,
         revoked: Option<(LeaseId, LeaseRecord)>,
-        next: impl Fn(&Leases) -> Option<LeaseId>,
+        next: impl Fn(&LeaseQueue) -> Option<LeaseId>,
     ) -> (Result<u64, EngineError>, Option<LeaseId>) {
         let (mut gone, mut ending) = (Vec::new(), None);
         let ended = self.guarded(|desk| desk.end_some(revoked, next, &mut gone, &mut ending));
@@ -316,7 +316,7 @@ impl Desk {
         let damaged = ending.filter(|_| matches!(error, EngineError::Corrupt(_)));
         if let Some(lease) = damaged {
             let until = self.lease_time().after(ASIDE);
-            if self.leases.leases.put_aside(lease, until) {
+            if self.leases.leases.postpone(lease, until) {
                 tracing::error!(
                     lease = lease.0,
                     %error,
@@ -331,7 +331,7 @@ impl Desk {
     fn end_some(
         &mut self,
         revoked: Option<(LeaseId, LeaseRecord)>,
-        next: impl Fn(&Leases) -> Option<LeaseId>,
+        next: impl Fn(&LeaseQueue) -> Option<LeaseId>,
         gone: &mut Vec<(LeaseId, LeaseTime)>,
         ending: &mut Option<LeaseId>,
     ) -> Result<u64, Failure> {

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
+use actors::engine::local::check_future;
 use actors::engine::{EngineError, Maintenance, Revision};
 
 use super::{Desk, Promotion};
@@ -13,7 +14,6 @@ use crate::storage::embedded::ledger::Ledger;
 use crate::storage::embedded::metrics;
 use crate::storage::embedded::readers::panic_text;
 use crate::storage::embedded::rebuild::{Rebuild, Seal};
-use crate::storage::live::check_future;
 
 /// Rows of the timeline removed in one step.
 const MARKS_MAX: usize = 64;

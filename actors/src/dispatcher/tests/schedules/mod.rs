@@ -18,7 +18,7 @@ use std::task::Waker;
 use self::others::{Chance, Others};
 use self::subject::{Start, Subject};
 use super::*;
-use crate::engine::Prefix;
+use crate::engine::{DataEngine, Prefix};
 use crate::testing::{ColorField, LinesWithHeader, Meeting, TURNS_OF_OTHERS, interest, key};
 
 const SCHEDULES: u64 = 3_000;
@@ -119,12 +119,7 @@ impl World {
         });
         let start = match snapshot {
             Some(snapshot) => {
-                let known = self
-                    .others
-                    .stage
-                    .engine
-                    .shared()
-                    .known(&crate::testing::prefix());
+                let known = self.others.stage.engine.known(&crate::testing::prefix());
                 // As a streamed list does: the newest revision that the picture stands for.
                 let end = match known.prefix_revision <= snapshot.revision {
                     true => snapshot.revision.max(known.revision),

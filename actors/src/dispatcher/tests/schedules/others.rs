@@ -102,7 +102,7 @@ impl Others {
         let newest = self.stage.engine.revision().0 as usize;
         let up_to = self.chance.below(newest + 1) as u64;
         self.compacted.set(self.compacted.get().max(up_to));
-        self.stage.engine.forget_up_to(self.compacted());
+        self.stage.engine.compact_now(self.compacted());
     }
 
     /// The Cacher dies, lives again, or lists anew.

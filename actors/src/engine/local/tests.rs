@@ -1,16 +1,16 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use actors::engine::{
-    EngineError, Event, EventKind, Feed, FeedItem, HistoryChunk, HistoryRequest, Key, LeaseId,
-    Origin, Position, Prefix, Revision,
-};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
-use super::{Backlog, Positions, Tail};
+use super::{LogReader, Positions, Tail};
+use crate::engine::{
+    EngineError, Event, EventKind, Feed, FeedItem, HistoryChunk, HistoryRequest, Key, LeaseId,
+    Origin, Position, Prefix, Revision,
+};
 
 fn event(revision: u64, key: &str) -> Event {
     Event {
@@ -43,7 +43,7 @@ impl Log {
     }
 }
 
-impl Backlog for Log {
+impl LogReader for Log {
     fn read(&self, request: HistoryRequest) -> BoxFuture<'_, Result<HistoryChunk, EngineError>> {
         *self.reads.lock() += 1;
         let events: Vec<Event> = self

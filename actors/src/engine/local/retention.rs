@@ -1,28 +1,28 @@
-//! When events happened and what they superseded, for retention by age and bytes.
+//! What retention forgets, by age and by bytes. Pure.
 
 use std::time::SystemTime;
 
-use actors::engine::{Retention, Revision};
+use crate::engine::{Retention, Revision};
 
-/// A point of the log: everything up to this revision happened up to this time.
+/// A point in the log: every event up to this revision happened up to this time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// The revision it speaks of.
+pub struct TimelineMark {
+    /// The revision.
     pub revision: Revision,
-    /// When that was committed.
+    /// When it was committed.
     pub time: SystemTime,
-    /// Bytes of all records superseded by the events from the store's beginning up to here: the
+    /// Bytes of all records superseded by the events from the store's beginning up to here. The
     /// difference of two marks is what compacting from one to the other gives back.
     pub superseded_bytes: u64,
 }
 
-/// The newest revision that retention forgets, among marks in ascending order; the walk stops at
+/// The newest revision that retention forgets, among marks in ascending order. The walk stops at
 /// the first mark that must stay. By bytes no more is forgotten than brings the rest within the
-/// limit, and the first mark only if what lies after it alone is beyond it. A mark in the future
-/// (a clock that was set back) stays until its time comes, or until the bytes are too many:
+/// limit, and the first mark only if the records after it exceed the limit alone. A mark in the
+/// future (a clock that was set back) stays until its time comes, or until the bytes are too many:
 /// history is never lost to a wrong clock alone.
 pub fn horizon(
-    marks: impl IntoIterator<Item = Mark>,
+    marks: impl IntoIterator<Item = TimelineMark>,
     retention: Retention,
     now: SystemTime,
     superseded_bytes: u64,

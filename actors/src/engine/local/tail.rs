@@ -1,28 +1,28 @@
 //! The newest batches of events, shared by all feeds and bounded by bytes.
 //!
-//! A feed that is up to date has no position at all: a batch that touches its prefix gives it
-//! one and wakes it. So batches nobody waits for are not kept, a quiet feed never falls behind a
-//! busy store, and a feed that is too slow reads the log until it has caught up with the tail.
+//! A feed that is up to date has no position. A batch that touches its prefix gives it one and
+//! wakes it. Therefore no batch is kept that nobody waits for, and a quiet feed never falls behind
+//! a busy store. A feed that is too slow reads the log until it has caught up with the tail.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use actors::engine::{
-    EngineError, Event, Feed, FeedItem, HistoryChunk, HistoryRequest, Position, Prefix, Revision,
-};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::directories;
+use crate::engine::{
+    EngineError, Event, Feed, FeedItem, HistoryChunk, HistoryRequest, Position, Prefix, Revision,
+};
 
 /// Bytes of values that a feed takes from the log at a time.
 const CHUNK_BYTES: usize = 256 * 1024;
 
 /// Where a feed reads what the tail no longer holds.
-pub trait Backlog: Send + Sync + 'static {
-    /// Events as [`actors::engine::DataEngine::history`] gives them; previous values may be missing.
+pub trait LogReader: Send + Sync + 'static {
+    /// Events as [`DataEngine::history`](crate::engine::DataEngine::history) gives them; previous
+    /// values may be missing.
     ///
     /// # Errors
     /// [`EngineError::Compacted`] when events after `after` are gone.
@@ -32,32 +32,32 @@ pub trait Backlog: Send + Sync + 'static {
 /// The tail of the log and the feeds that listen to it.
 #[derive(Debug)]
 pub struct Tail {
-    state: Mutex<State>,
+    state: Mutex<TailState>,
     /// Bytes of keys and values held for feeds that have yet to take them.
     bytes_max: usize,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct TailState {
     batches: VecDeque<Batch>,
     bytes: usize,
     /// The newest revision published.
     last: Revision,
-    slots: HashMap<SlotId, Slot>,
-    next_slot: SlotId,
-    /// Slots by their prefix, those that end in a slash.
-    by_directory: HashMap<Box<[u8]>, Vec<SlotId>>,
-    /// Slots with any other prefix.
-    others: Vec<SlotId>,
-    /// Slots that have something to take, by the revision they go on at.
-    lagging: BTreeSet<(Revision, SlotId)>,
+    subscribers: HashMap<FeedId, Subscriber>,
+    next_id: FeedId,
+    /// Feeds by their prefix, where it ends in a slash.
+    by_directory: HashMap<Box<[u8]>, Vec<FeedId>>,
+    /// Feeds of any other prefix.
+    others: Vec<FeedId>,
+    /// Feeds that have something to take, by the revision they go on at.
+    lagging: BTreeSet<(Revision, FeedId)>,
     closed: bool,
 }
 
-type SlotId = u64;
+type FeedId = u64;
 
 #[derive(Debug)]
-struct Slot {
+struct Subscriber {
     prefix: Prefix,
     /// The next revision to look at; `None` is up to date.
     next: Option<Revision>,
@@ -73,8 +73,8 @@ struct Batch {
     events: Arc<[Event]>,
 }
 
-/// What a feed does next.
-enum Step {
+/// Where a feed finds its next item.
+enum NextItem {
     Wait,
     Take(Arc<[Event]>),
     ReadLog { after: Revision, until: Revision },
@@ -84,9 +84,9 @@ enum Step {
 impl Tail {
     /// A tail that begins after this revision and holds at most so many bytes.
     pub fn new(last: Revision, bytes_max: usize) -> Arc<Tail> {
-        let state = State {
+        let state = TailState {
             last,
-            ..State::default()
+            ..TailState::default()
         };
         Arc::new(Tail {
             state: Mutex::new(state),
@@ -125,20 +125,20 @@ impl Tail {
         prefix: Prefix,
         after: Revision,
         position: Position,
-        backlog: Arc<dyn Backlog>,
+        log: Arc<dyn LogReader>,
     ) -> Box<dyn Feed> {
         let wake = Arc::new(Notify::new());
         let mut state = self.state.lock();
         let until = state.last.max(position.revision);
-        let slot = state.add(&prefix, after, until, &wake);
+        let id = state.add(&prefix, after, until, &wake);
         drop(state);
         Box::new(TailFeed {
             tail: Arc::clone(self),
-            slot,
+            id,
             prefix,
             delivered: after,
             progress: None,
-            backlog,
+            log,
             wake,
         })
     }
@@ -153,30 +153,30 @@ impl Tail {
         let mut state = self.state.lock();
         state.closed = true;
         state.batches.clear();
-        for slot in state.slots.values() {
-            slot.wake.notify_one();
+        for subscriber in state.subscribers.values() {
+            subscriber.wake.notify_one();
         }
     }
 }
 
-impl State {
+impl TailState {
     fn add(
         &mut self,
         prefix: &Prefix,
         after: Revision,
         until: Revision,
         wake: &Arc<Notify>,
-    ) -> SlotId {
-        let id = self.next_slot;
-        self.next_slot += 1;
+    ) -> FeedId {
+        let id = self.next_id;
+        self.next_id += 1;
         let behind = after < until;
-        let slot = Slot {
+        let subscriber = Subscriber {
             prefix: prefix.clone(),
             next: behind.then(|| after.next()),
             log_until: if behind { until } else { Revision::ZERO },
             wake: Arc::clone(wake),
         };
-        if let Some(next) = slot.next {
+        if let Some(next) = subscriber.next {
             self.lagging.insert((next, id));
         }
         if prefix.as_bytes().ends_with(b"/") {
@@ -185,33 +185,33 @@ impl State {
         } else {
             self.others.push(id);
         }
-        self.slots.insert(id, slot);
+        self.subscribers.insert(id, subscriber);
         id
     }
 
-    fn remove(&mut self, id: SlotId) {
-        let Some(slot) = self.slots.remove(&id) else {
+    fn remove(&mut self, id: FeedId) {
+        let Some(subscriber) = self.subscribers.remove(&id) else {
             return;
         };
-        if let Some(next) = slot.next {
+        if let Some(next) = subscriber.next {
             self.lagging.remove(&(next, id));
         }
-        if let Some(ids) = self.by_directory.get_mut(slot.prefix.as_bytes()) {
+        if let Some(ids) = self.by_directory.get_mut(subscriber.prefix.as_bytes()) {
             ids.retain(|other| *other != id);
             if ids.is_empty() {
-                self.by_directory.remove(slot.prefix.as_bytes());
+                self.by_directory.remove(subscriber.prefix.as_bytes());
             }
         }
         self.others.retain(|other| *other != id);
         self.trim();
     }
 
-    /// Marks the feeds that these events concern and wakes those that waited; says whether there
-    /// are any.
+    /// Gives a position to the feeds that these events concern, and wakes those that waited. The
+    /// answer is whether there are any.
     fn touch(&mut self, events: &[Event], first: Revision) -> bool {
-        let mut touched: Vec<SlotId> = Vec::new();
+        let mut touched: Vec<FeedId> = Vec::new();
         for event in events {
-            for directory in directories(event.key.as_bytes()) {
+            for directory in event.key.directories() {
                 for id in self.by_directory.get(directory).into_iter().flatten() {
                     if !touched.contains(id) {
                         touched.push(*id);
@@ -220,7 +220,7 @@ impl State {
             }
             for id in &self.others {
                 let covers = self
-                    .slots
+                    .subscribers
                     .get(id)
                     .is_some_and(|s| s.prefix.covers(&event.key));
                 if covers && !touched.contains(id) {
@@ -229,28 +229,28 @@ impl State {
             }
         }
         for id in &touched {
-            if let Some(slot) = self.slots.get_mut(id)
-                && slot.next.is_none()
+            if let Some(subscriber) = self.subscribers.get_mut(id)
+                && subscriber.next.is_none()
             {
-                slot.next = Some(first);
+                subscriber.next = Some(first);
                 self.lagging.insert((first, *id));
-                slot.wake.notify_one();
+                subscriber.wake.notify_one();
             }
         }
         !touched.is_empty()
     }
 
-    /// Drops the oldest batches beyond the bound, never the newest; who still wanted them reads
-    /// the log.
+    /// Drops the oldest batches beyond the bound, never the newest. A feed that still wanted them
+    /// reads the log.
     fn shed(&mut self, bytes_max: usize) {
         while self.bytes > bytes_max && self.batches.len() > 1 {
             let Some(batch) = self.batches.pop_front() else {
                 return;
             };
             self.bytes -= batch.bytes;
-            for (_, id) in self.lagging.range(..=(batch.last, SlotId::MAX)) {
-                if let Some(slot) = self.slots.get_mut(id) {
-                    slot.log_until = slot.log_until.max(batch.last);
+            for (_, id) in self.lagging.range(..=(batch.last, FeedId::MAX)) {
+                if let Some(subscriber) = self.subscribers.get_mut(id) {
+                    subscriber.log_until = subscriber.log_until.max(batch.last);
                 }
             }
         }
@@ -273,12 +273,12 @@ impl State {
         }
     }
 
-    fn advance(&mut self, id: SlotId, next: Option<Revision>) {
-        if let Some(slot) = self.slots.get_mut(&id) {
-            if let Some(before) = slot.next {
+    fn advance(&mut self, id: FeedId, next: Option<Revision>) {
+        if let Some(subscriber) = self.subscribers.get_mut(&id) {
+            if let Some(before) = subscriber.next {
                 self.lagging.remove(&(before, id));
             }
-            slot.next = next;
+            subscriber.next = next;
             if let Some(next) = next {
                 self.lagging.insert((next, id));
             }
@@ -286,19 +286,19 @@ impl State {
         self.trim();
     }
 
-    fn step(&mut self, id: SlotId) -> Step {
+    fn next_item(&mut self, id: FeedId) -> NextItem {
         if self.closed {
-            return Step::Closed;
+            return NextItem::Closed;
         }
         let Some((next, log_until)) = self
-            .slots
+            .subscribers
             .get(&id)
-            .and_then(|slot| Some((slot.next?, slot.log_until)))
+            .and_then(|subscriber| Some((subscriber.next?, subscriber.log_until)))
         else {
-            return Step::Wait;
+            return NextItem::Wait;
         };
         if next <= log_until {
-            return Step::ReadLog {
+            return NextItem::ReadLog {
                 after: Revision(next.0.saturating_sub(1)),
                 until: log_until,
             };
@@ -311,11 +311,11 @@ impl State {
         match taken {
             Some((last, events)) => {
                 self.advance(id, (last < self.last).then(|| last.next()));
-                Step::Take(events)
+                NextItem::Take(events)
             }
             None => {
                 self.advance(id, None);
-                Step::Wait
+                NextItem::Wait
             }
         }
     }
@@ -328,13 +328,13 @@ fn event_bytes(event: &Event) -> usize {
 
 struct TailFeed {
     tail: Arc<Tail>,
-    slot: SlotId,
+    id: FeedId,
     prefix: Prefix,
-    /// Nothing up to here is delivered any more.
+    /// Nothing up to here is delivered again.
     delivered: Revision,
-    /// The log was read up to here, past the last event delivered, which is yet to be told.
+    /// The log was read up to here, past the last event delivered. The reader is told next.
     progress: Option<Revision>,
-    backlog: Arc<dyn Backlog>,
+    log: Arc<dyn LogReader>,
     wake: Arc<Notify>,
 }
 
@@ -344,29 +344,29 @@ impl TailFeed {
             return Ok(FeedItem::Progress(reached));
         }
         loop {
-            let step = self.tail.state.lock().step(self.slot);
-            match step {
-                Step::Wait => self.wake.notified().await,
-                Step::Closed => return Err(EngineError::Closed),
-                Step::Take(events) => {
+            let next = self.tail.state.lock().next_item(self.id);
+            match next {
+                NextItem::Wait => self.wake.notified().await,
+                NextItem::Closed => return Err(EngineError::Closed),
+                NextItem::Take(events) => {
                     if let Some(item) = self.select(events) {
                         return Ok(item);
                     }
                 }
-                Step::ReadLog { after, until } => {
+                NextItem::ReadLog { after, until } => {
                     let request = HistoryRequest {
                         prefix: self.prefix.clone(),
                         after,
                         until,
                         bytes_max: CHUNK_BYTES,
                     };
-                    let chunk = self.backlog.read(request).await?;
+                    let chunk = self.log.read(request).await?;
                     let next = Some(chunk.reached.next());
-                    self.tail.state.lock().advance(self.slot, next);
+                    self.tail.state.lock().advance(self.id, next);
                     let Some(item) = self.select(chunk.events.into()) else {
                         return Ok(FeedItem::Progress(chunk.reached));
                     };
-                    // Readers may wait for a revision behind the last of these events.
+                    // Readers may wait for a revision after the last of these events.
                     self.progress = Some(chunk.reached).filter(|r| *r > self.delivered);
                     return Ok(item);
                 }
@@ -400,6 +400,6 @@ impl Feed for TailFeed {
 
 impl Drop for TailFeed {
     fn drop(&mut self) {
-        self.tail.state.lock().remove(self.slot);
+        self.tail.state.lock().remove(self.id);
     }
 }

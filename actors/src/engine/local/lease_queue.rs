@@ -1,15 +1,15 @@
-//! Which leases there are, and which have run out. Pure: who asks says what time it is.
+//! The leases of a store in the order in which they run out. Pure: the caller says what time it is.
 //!
-//! Times are those of a clock that never goes back; see the embedded engine's `lease_clock`.
-//! Memory is that of two small rows for each lease, whatever is attached to it.
+//! Times are those of a clock that never goes back; see the embedded engine's `lease_clock`. A
+//! lease takes two small rows of memory, whatever is attached to it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use actors::engine::LeaseId;
+use crate::engine::LeaseId;
 
 /// A time that leases are judged by, since 1970. It is not the wall clock's, which may be set:
-/// what lies on disk is translated.
+/// what is on disk is translated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LeaseTime(pub Duration);
 
@@ -17,12 +17,12 @@ impl LeaseTime {
     /// The beginning of time.
     pub const ZERO: LeaseTime = LeaseTime(Duration::ZERO);
 
-    /// So much later.
+    /// The time this much later.
     pub fn after(self, time: Duration) -> LeaseTime {
         LeaseTime(self.0.saturating_add(time))
     }
 
-    /// How long it is from another time to this one; nothing when this has passed then.
+    /// The time from another one to this one; zero when this is the earlier one.
     pub fn since(self, other: LeaseTime) -> Duration {
         self.0.saturating_sub(other.0)
     }
@@ -30,23 +30,23 @@ impl LeaseTime {
 
 /// The leases of a store, by number and by the time they run out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Leases {
+pub struct LeaseQueue {
     deadlines: HashMap<LeaseId, LeaseTime>,
     order: BTreeSet<(LeaseTime, LeaseId)>,
-    /// Those that could not be ended, with when they are in turn again.
-    aside: BTreeMap<LeaseId, LeaseTime>,
+    /// Leases that could not be ended, with the time at which they are tried again.
+    postponed: BTreeMap<LeaseId, LeaseTime>,
 }
 
-impl Leases {
-    /// Takes up a lease that runs out at this time.
+impl LeaseQueue {
+    /// Adds a lease that runs out at this time.
     pub fn insert(&mut self, lease: LeaseId, deadline: LeaseTime) {
         self.remove(lease);
         self.deadlines.insert(lease, deadline);
         self.order.insert((deadline, lease));
     }
 
-    /// Lets a lease be due from the beginning of time on, as it was revoked; says whether it was
-    /// there and had not been revoked before.
+    /// Makes a revoked lease due at once. The answer is whether it existed and had not been revoked
+    /// before.
     pub fn revoke(&mut self, lease: LeaseId) -> bool {
         let may = self.can_be_revoked(lease);
         if may {
@@ -55,7 +55,7 @@ impl Leases {
         may
     }
 
-    /// Whether a lease is there and has not been revoked.
+    /// Whether a lease exists and has not been revoked.
     pub fn can_be_revoked(&self, lease: LeaseId) -> bool {
         let deadline = self.deadlines.get(&lease);
         deadline.is_some_and(|deadline| *deadline > LeaseTime::ZERO)
@@ -66,37 +66,37 @@ impl Leases {
         self.deadlines.get(&lease).copied()
     }
 
-    /// Whether a lease is there, alive or not.
+    /// Whether a lease exists, alive or not.
     pub fn contains(&self, lease: LeaseId) -> bool {
         self.deadlines.contains_key(&lease)
     }
 
-    /// Forgets a lease, once nothing is attached to it any more; gives back its deadline.
+    /// Removes a lease, once nothing is attached to it any more. The answer is its deadline.
     pub fn remove(&mut self, lease: LeaseId) -> Option<LeaseTime> {
         let deadline = self.deadlines.remove(&lease)?;
-        let in_turn = self.aside.remove(&lease).unwrap_or(deadline);
-        self.order.remove(&(in_turn, lease));
+        let place = self.postponed.remove(&lease).unwrap_or(deadline);
+        self.order.remove(&(place, lease));
         Some(deadline)
     }
 
-    /// Lets a lease that can't be ended step aside, so that others are due before this time. It is
-    /// no more alive for that. Says whether it is the first time.
-    pub fn put_aside(&mut self, lease: LeaseId, until: LeaseTime) -> bool {
+    /// Postpones the end of a lease that can't be ended to a time, so that others are due before it.
+    /// It is not alive again. The answer is whether it was postponed for the first time.
+    pub fn postpone(&mut self, lease: LeaseId, until: LeaseTime) -> bool {
         let Some(deadline) = self.deadlines.get(&lease) else {
             return false;
         };
-        let before = self.aside.insert(lease, until);
+        let before = self.postponed.insert(lease, until);
         self.order.remove(&(before.unwrap_or(*deadline), lease));
         self.order.insert((until, lease));
         before.is_none()
     }
 
-    /// Those that have stepped aside, and until when.
-    pub fn aside(&self) -> impl Iterator<Item = (LeaseId, LeaseTime)> {
-        self.aside.iter().map(|(lease, until)| (*lease, *until))
+    /// Postponed leases, and until when.
+    pub fn postponed(&self) -> impl Iterator<Item = (LeaseId, LeaseTime)> {
+        self.postponed.iter().map(|(lease, until)| (*lease, *until))
     }
 
-    /// Whether something can be attached to a lease: it is there and has time left.
+    /// Whether something can be attached to a lease: it exists and has time left.
     pub fn is_alive(&self, lease: LeaseId, now: LeaseTime) -> bool {
         let deadline = self.deadlines.get(&lease);
         deadline.is_some_and(|deadline| now < *deadline)
@@ -113,7 +113,7 @@ impl Leases {
         self.order.range(..=(now, LeaseId(u64::MAX))).count()
     }
 
-    /// Until the next lease runs out; nothing when one has already.
+    /// The time until the next lease runs out; zero when one has already.
     pub fn until_next(&self, now: LeaseTime) -> Option<Duration> {
         let (deadline, _) = self.order.first()?;
         Some(deadline.since(now))
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn leases_are_due_in_the_order_of_their_deadlines_and_alive_before() {
-        let mut leases = Leases::default();
+        let mut leases = LeaseQueue::default();
         assert_eq!((leases.due(at(9)), leases.until_next(at(9))), (None, None));
         leases.insert(LeaseId(1), at(30));
         leases.insert(LeaseId(2), at(20));
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_revoked_lease_is_due_at_once_and_can_be_revoked_only_once() {
-        let mut leases = Leases::default();
+        let mut leases = LeaseQueue::default();
         leases.insert(LeaseId(1), at(10));
         leases.insert(LeaseId(2), at(20));
         assert!(leases.revoke(LeaseId(2)));
@@ -176,11 +176,11 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_steps_aside_is_in_turn_later_and_not_alive_again() {
-        let mut leases = Leases::default();
+    fn a_lease_that_is_postponed_is_due_later_and_not_alive_again() {
+        let mut leases = LeaseQueue::default();
         leases.insert(LeaseId(1), at(10));
         leases.insert(LeaseId(2), at(20));
-        assert!(leases.put_aside(LeaseId(1), at(100)));
+        assert!(leases.postpone(LeaseId(1), at(100)));
         assert_eq!(leases.due(at(30)), Some(LeaseId(2)));
         assert_eq!(leases.count_due(at(30)), 1);
         assert!(!leases.is_alive(LeaseId(1), at(10)));
@@ -189,13 +189,13 @@ mod tests {
         assert_eq!(leases.due(at(99)), None);
         assert_eq!(leases.until_next(at(99)), Some(Duration::from_secs(1)));
         assert_eq!(leases.due(at(100)), Some(LeaseId(1)));
-        assert!(!leases.put_aside(LeaseId(1), at(200)), "not the first time");
-        let aside: Vec<_> = leases.aside().collect();
-        assert_eq!(aside, [(LeaseId(1), at(200))]);
-        assert!(!leases.put_aside(LeaseId(2), at(200)), "it is gone");
+        assert!(!leases.postpone(LeaseId(1), at(200)), "not the first time");
+        let postponed: Vec<_> = leases.postponed().collect();
+        assert_eq!(postponed, [(LeaseId(1), at(200))]);
+        assert!(!leases.postpone(LeaseId(2), at(200)), "it is gone");
         leases.revoke(LeaseId(1));
         assert_eq!(leases.due(at(0)), Some(LeaseId(1)), "tried again");
         leases.remove(LeaseId(1));
-        assert_eq!((leases.due(at(900)), leases.aside().count()), (None, 0));
+        assert_eq!((leases.due(at(900)), leases.postponed().count()), (None, 0));
     }
 }

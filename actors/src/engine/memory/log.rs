@@ -1,45 +1,45 @@
-//! The log in maps, folded and asked; no locks, no clock.
+//! The log in maps: it decides mutations, answers reads and forgets history. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
 use std::time::SystemTime;
 
-use actors::engine::{
+use bytes::Bytes;
+
+use crate::engine::local::{self, LeaseQueue, LeaseTime, TimelineMark, horizon};
+use crate::engine::{
     At, Change, EngineError, EngineStats, Event, EventKind, Expect, GetResponse, HistoryChunk,
     HistoryRequest, Key, LeaseId, Maintenance, Mutation, Outcome, RangeRequest, RangeResponse,
     Retention, Revision,
 };
-use bytes::Bytes;
-
-use crate::storage::live::{self, LeaseTime, Leases, Mark, horizon};
 
 /// Values up to this size come in one answer to a range without a limit.
 const RANGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// The log and what is derived from it.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct EventLog {
     revision: Revision,
     compacted: Revision,
     /// Events retained.
-    log: BTreeMap<Revision, Event>,
+    events: BTreeMap<Revision, Event>,
     /// Revisions of retained events by key, ascending.
     keys: BTreeMap<Key, Vec<Revision>>,
     /// Keys that exist.
-    live: u64,
+    live_keys: u64,
     retained_bytes: u64,
     superseded_bytes: u64,
-    marks: VecDeque<Mark>,
-    /// Events whose predecessors go once they are compacted, oldest first.
+    marks: VecDeque<TimelineMark>,
+    /// Events whose predecessors are removed once they are compacted, oldest first.
     superseding: VecDeque<Revision>,
-    pub(super) leases: Leases,
+    pub(super) leases: LeaseQueue,
     pub(super) attached: HashMap<LeaseId, BTreeSet<Key>>,
     pub(super) last_lease: LeaseId,
-    /// The latest time seen, since 1970: leases know of no clock that goes back.
+    /// The latest time seen, since 1970. It never goes back: leases are judged by it.
     pub(super) time: LeaseTime,
 }
 
-impl State {
+impl EventLog {
     pub(super) fn compacted(&self) -> Revision {
         self.compacted
     }
@@ -48,7 +48,7 @@ impl State {
         EngineStats {
             revision: self.revision,
             compacted: self.compacted,
-            live_keys: self.live,
+            live_keys: self.live_keys,
             retained_bytes: self.retained_bytes,
             file_bytes: 0,
         }
@@ -64,9 +64,9 @@ impl State {
             Expect::Absent => current.is_none(),
             Expect::Unchanged(revision) => current.is_some_and(|event| event.revision == revision),
         };
-        // There is nothing to delete under an absent key, whatever was expected.
-        let vain = current.is_none() && mutation.change == Change::Delete;
-        if !holds || vain {
+        // An absent key can't be deleted, whatever was expected.
+        let deletes_nothing = current.is_none() && mutation.change == Change::Delete;
+        if !holds || deletes_nothing {
             return Ok(Outcome::Refused {
                 current: current.map(Event::key_value),
                 revision: self.revision,
@@ -85,8 +85,8 @@ impl State {
         )))
     }
 
-    /// Appends what a mutation, whose precondition holds, does to its key; `ended` is the lease
-    /// whose end makes it a delete.
+    /// Appends the event of a mutation whose precondition holds. `ended` is the lease whose end
+    /// deletes the key; 0 for none.
     pub(super) fn append(&mut self, mutation: Mutation, ended: LeaseId, now: SystemTime) -> Event {
         let before = self.value_at(&mutation.key, self.revision);
         let (prev_revision, create_revision, version) = before.map_or_else(
@@ -126,12 +126,12 @@ impl State {
         self.revision = event.revision;
         let existed = event.prev_revision != Revision::ZERO;
         match event.kind {
-            EventKind::Put if !existed => self.live += 1,
-            EventKind::Delete if existed => self.live -= 1,
+            EventKind::Put if !existed => self.live_keys += 1,
+            EventKind::Delete if existed => self.live_keys -= 1,
             EventKind::Put | EventKind::Delete => {}
         }
         self.retained_bytes += weight(&event);
-        if let Some(previous) = self.log.get(&event.prev_revision) {
+        if let Some(previous) = self.events.get(&event.prev_revision) {
             self.superseded_bytes += weight(previous);
         }
         if event.kind == EventKind::Delete {
@@ -140,7 +140,7 @@ impl State {
         if existed || event.kind == EventKind::Delete {
             self.superseding.push_back(event.revision);
         }
-        self.marks.push_back(Mark {
+        self.marks.push_back(TimelineMark {
             revision: event.revision,
             time: event.time,
             superseded_bytes: self.superseded_bytes,
@@ -149,7 +149,7 @@ impl State {
             .entry(event.key.clone())
             .or_default()
             .push(event.revision);
-        self.log.insert(event.revision, event);
+        self.events.insert(event.revision, event);
     }
 
     pub(super) fn get(&self, key: &Key, at: At) -> Result<GetResponse, EngineError> {
@@ -205,7 +205,7 @@ impl State {
         }
         let mut bytes = 0;
         let range = (Bound::Excluded(request.after), Bound::Included(until));
-        for (revision, event) in self.log.range(range) {
+        for (revision, event) in self.events.range(range) {
             if !request.prefix.covers(&event.key) {
                 continue;
             }
@@ -214,7 +214,7 @@ impl State {
                 break;
             }
             let previous = self
-                .log
+                .events
                 .get(&event.prev_revision)
                 .map(|event| event.value.clone());
             bytes += event.value.len() + previous.as_ref().map_or(0, Bytes::len);
@@ -228,7 +228,7 @@ impl State {
 
     /// Whether every event after this revision is still there.
     pub(super) fn check_after(&self, after: Revision) -> Result<(), EngineError> {
-        live::check_after(after, self.compacted)
+        local::check_after(after, self.compacted)
     }
 
     pub(super) fn horizon(&self, retention: Retention, now: SystemTime) -> Revision {
@@ -241,7 +241,7 @@ impl State {
     }
 
     pub(super) fn compact(&mut self, up_to: Revision) -> Result<(), EngineError> {
-        live::check_future(up_to, self.revision)?;
+        local::check_future(up_to, self.revision)?;
         self.compacted = self.compacted.max(up_to);
         while self
             .marks
@@ -260,7 +260,7 @@ impl State {
             && let Some(revision) = self.next_compacted()
         {
             self.superseding.pop_front();
-            let Some(event) = self.log.get(&revision).cloned() else {
+            let Some(event) = self.events.get(&revision).cloned() else {
                 continue;
             };
             removed += self.forget(&event.key, event.prev_revision);
@@ -283,7 +283,7 @@ impl State {
     }
 
     fn forget(&mut self, key: &Key, revision: Revision) -> u64 {
-        let Some(event) = self.log.remove(&revision) else {
+        let Some(event) = self.events.remove(&revision) else {
             return 0;
         };
         self.retained_bytes -= weight(&event);
@@ -301,13 +301,13 @@ impl State {
         let revisions = self.keys.get(key)?;
         let upto = revisions.partition_point(|revision| *revision <= at);
         let revision = revisions.get(upto.checked_sub(1)?)?;
-        self.log
+        self.events
             .get(revision)
             .filter(|event| event.kind == EventKind::Put)
     }
 
     fn check_at(&self, at: At) -> Result<Revision, EngineError> {
-        live::resolve(at, self.revision, self.compacted)
+        local::resolve(at, self.revision, self.compacted)
     }
 }
 

@@ -1,9 +1,9 @@
-//! Which revisions a store can answer for. Pure.
+//! Whether a revision can be read: it has happened and is not compacted. Pure.
 
-use actors::engine::{At, EngineError, Revision};
+use crate::engine::{At, EngineError, Revision};
 
-/// The revision that a read at `at` looks at, in a store that is at `current` and has forgotten
-/// what `compacted` says.
+/// The revision that a read at `at` looks at, in a store that is at `current` and is compacted up
+/// to `compacted`.
 ///
 /// # Errors
 /// Those of [`check_future`] and [`check_after`].
@@ -16,7 +16,7 @@ pub fn resolve(at: At, current: Revision, compacted: Revision) -> Result<Revisio
     Ok(revision)
 }
 
-/// Whether the store has come so far.
+/// Refuses a revision that has not happened yet.
 ///
 /// # Errors
 /// [`EngineError::FutureRevision`].
@@ -27,7 +27,7 @@ pub fn check_future(requested: Revision, current: Revision) -> Result<(), Engine
     Ok(())
 }
 
-/// Whether every event after the revision is still there.
+/// Refuses a revision after which events may have been compacted.
 ///
 /// # Errors
 /// [`EngineError::Compacted`].

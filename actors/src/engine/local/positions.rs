@@ -2,19 +2,18 @@
 
 use std::collections::HashMap;
 
-use actors::engine::{Event, Position, Prefix, Revision};
 use parking_lot::RwLock;
 
-use super::directories;
+use crate::engine::{Event, Position, Prefix, Revision};
 
-/// Prefixes remembered; one per resource is asked for, so this leaves room for many CRDs.
+/// Prefixes followed. One per resource is asked for: there is room for many CRDs.
 const PREFIXES_MAX: usize = 4096;
 
-/// How far the store and its prefixes have come; asked without I/O by every consistent read.
+/// How far the store and its prefixes have come. Every consistent read asks, without I/O.
 ///
-/// A prefix is followed from the first question about it on. Its answer is then the revision of
-/// its last event since, or the store's revision at that first question: everything the prefix
-/// had until then lies at or before it.
+/// A prefix is followed from the first question about it on. Its position is then the revision of
+/// its last event since, or the store's revision at that first question: every event that the
+/// prefix had until then lies at or before it.
 #[derive(Debug, Default)]
 pub struct Positions {
     inner: RwLock<Inner>,
@@ -23,7 +22,7 @@ pub struct Positions {
 #[derive(Debug, Default)]
 struct Inner {
     revision: Revision,
-    /// By prefix; all end in a slash, so that an event finds its own by the slashes of its key.
+    /// By prefix. All end in a slash, so that an event finds its own by the slashes of its key.
     prefixes: HashMap<Box<[u8]>, Revision>,
 }
 
@@ -44,8 +43,8 @@ impl Positions {
         self.inner.read().revision
     }
 
-    /// The position of a prefix. One that can't be followed (no slash at its end, or too many of
-    /// them) is said to be where the store is, which is always true and only less sharp.
+    /// The position of a prefix. A prefix that can't be followed (it does not end in a slash, or
+    /// too many are followed) stands where the store is, which is true and less precise.
     pub fn of(&self, prefix: &Prefix) -> Position {
         {
             let inner = self.inner.read();
@@ -71,11 +70,11 @@ impl Positions {
         }
     }
 
-    /// Takes note of durable events, in order. Readers see all of them or none.
+    /// Publishes durable events, in order. Readers see all of them or none.
     pub fn publish(&self, events: &[Event]) {
         let mut inner = self.inner.write();
         for event in events {
-            for directory in directories(event.key.as_bytes()) {
+            for directory in event.key.directories() {
                 if let Some(last) = inner.prefixes.get_mut(directory) {
                     *last = event.revision;
                 }

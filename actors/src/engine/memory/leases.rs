@@ -1,18 +1,17 @@
-//! Leases in memory: granted, revoked, run out. The keys of each are kept in a set.
+//! The leases of the log: granted, revoked, expired. A set holds the keys of each. Pure.
 
 use std::time::{Duration, SystemTime};
 
-use actors::engine::{
+use super::log::EventLog;
+use crate::engine::local::LeaseTime;
+use crate::engine::{
     Change, EngineError, Event, Expect, Expiry, Key, Lease, LeaseId, Mutation, Origin, Revision,
 };
-
-use super::state::State;
-use crate::storage::live::LeaseTime;
 
 /// Keys deleted in one step of expiry.
 const STEP_KEYS: usize = 64;
 
-impl State {
+impl EventLog {
     /// The time by which leases are judged: it never goes back.
     pub(super) fn lease_time(&mut self, now: SystemTime) -> LeaseTime {
         let now = now.duration_since(SystemTime::UNIX_EPOCH);
@@ -78,13 +77,13 @@ impl State {
             .cloned()
             .collect();
         let deleted = keys.into_iter().map(|key| {
-            let wish = Mutation {
+            let mutation = Mutation {
                 key,
                 expect: Expect::Unchanged(Revision::ZERO),
                 change: Change::Delete,
                 origin: Origin::default(),
             };
-            self.append(wish, lease, now)
+            self.append(mutation, lease, now)
         });
         let events = deleted.collect();
         if self.attached.get(&lease).is_none_or(|keys| keys.is_empty()) {

@@ -1,0 +1,486 @@
+//! An engine that fails, hesitates and counts as a test says.
+//!
+//! [`FaultyEngine`] hands every call on to the engine behind it, which is one in memory unless the
+//! test brings another one. Puts and deletes of the test itself never fail.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use parking_lot::Mutex;
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock, watch};
+use tokio::time::Instant;
+
+use crate::engine::{
+    At, Change, DataEngine, Engine, EngineError, EngineStats, Event, Expect, Expiry, Feed,
+    FeedItem, FeedProgress, GetResponse, Health, HistoryChunk, HistoryRequest, Key, KeyValue,
+    Lease, LeaseEngine, LeaseId, Maintenance, MaintenanceEngine, MemoryEngine, Mutation, Origin,
+    Outcome, Position, Prefix, RangeRequest, RangeResponse, Retention, Revision,
+};
+use crate::reflector::PAGE_ITEMS;
+
+/// See the module's documentation.
+pub struct FaultyEngine {
+    inner: Arc<dyn Engine>,
+    faults: Mutex<Faults>,
+    /// The events that the test has made.
+    events: Mutex<Vec<Event>>,
+    feeds: watch::Sender<FeedFaults>,
+    /// Commits read it; who holds them up writes it.
+    commits: Arc<RwLock<()>>,
+    reads: AtomicUsize,
+    history_reads: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Faults {
+    /// Every call fails with this.
+    down: Option<EngineError>,
+    /// Reads of a cache that is being filled fail.
+    refuses_fills: bool,
+    /// How long a grant takes, one that fails too.
+    grants_take: Duration,
+    /// While space is given back so many events come in at every step, and it goes on for ever.
+    events_per_reclaim: u64,
+    /// The times to live of the leases granted, in order.
+    granted: Vec<Duration>,
+    /// What the next steps of expiry come to, instead of what the engine says.
+    expiries: VecDeque<Expiry>,
+    expiry_steps: u64,
+    records_removed: u64,
+    /// Steps of maintenance that were to give space back.
+    reclaiming_steps: u64,
+}
+
+/// What open feeds suffer.
+#[derive(Clone, Default)]
+struct FeedFaults {
+    /// Every feed fails with this.
+    down: Option<EngineError>,
+    /// Feeds opened before the newest of these breaks fail.
+    breaks: u64,
+    /// Feeds keep what happens to themselves.
+    is_held: bool,
+    /// Feeds tell that they have delivered everything up to here.
+    progress: Revision,
+}
+
+impl FaultyEngine {
+    /// An empty engine in memory, on the clock of the test's runtime.
+    pub fn new() -> Arc<FaultyEngine> {
+        let (started, begun) = (SystemTime::now(), Instant::now());
+        let clock = move || started + begun.elapsed();
+        FaultyEngine::over(MemoryEngine::with_clock(Arc::new(clock)))
+    }
+
+    /// Faults in front of this engine.
+    pub fn over(inner: Arc<dyn Engine>) -> Arc<FaultyEngine> {
+        Arc::new(FaultyEngine {
+            inner,
+            faults: Mutex::default(),
+            events: Mutex::default(),
+            feeds: watch::Sender::default(),
+            commits: Arc::default(),
+            reads: AtomicUsize::new(0),
+            history_reads: AtomicUsize::new(0),
+        })
+    }
+
+    /// Lets every call and every open feed fail with this error, until it is taken back by `None`.
+    pub fn set_down(&self, error: Option<EngineError>) {
+        self.faults.lock().down.clone_from(&error);
+        self.feeds.send_modify(|feeds| feeds.down = error);
+    }
+
+    /// Breaks the open feeds once.
+    pub fn break_feeds(&self) {
+        self.feeds.send_modify(|feeds| feeds.breaks += 1);
+    }
+
+    /// Lets open feeds deliver nothing until they are let go.
+    pub fn hold_feeds(&self, is_held: bool) {
+        self.feeds.send_modify(|feeds| feeds.is_held = is_held);
+    }
+
+    /// Lets feeds tell that they have delivered everything so far, as those of etcd do.
+    pub fn tell_progress(&self) {
+        let revision = self.revision();
+        self.feeds.send_modify(|feeds| feeds.progress = revision);
+    }
+
+    /// Lets commits wait until the answer is dropped.
+    pub async fn hold_commits(&self) -> OwnedRwLockWriteGuard<()> {
+        Arc::clone(&self.commits).write_owned().await
+    }
+
+    /// Whether caches that begin to fill are refused.
+    pub fn refuse_fills(&self, refuses: bool) {
+        self.faults.lock().refuses_fills = refuses;
+    }
+
+    /// Lets every grant take so long, failed ones too.
+    pub fn set_grants_take(&self, time: Duration) {
+        self.faults.lock().grants_take = time;
+    }
+
+    /// Lets a further step of expiry come to this.
+    pub fn expire_next(&self, expiry: Expiry) {
+        self.faults.lock().expiries.push_back(expiry);
+    }
+
+    /// Lets so many events come in at each step that gives space back.
+    pub fn write_while_reclaiming(&self, events: u64) {
+        self.faults.lock().events_per_reclaim = events;
+    }
+
+    /// Reads of keys, ranges and history so far.
+    pub fn reads(&self) -> usize {
+        self.reads.load(Ordering::SeqCst)
+    }
+
+    /// Reads of history so far.
+    pub fn history_reads(&self) -> usize {
+        self.history_reads.load(Ordering::SeqCst)
+    }
+
+    /// The times to live of the leases granted so far.
+    pub fn granted(&self) -> Vec<Duration> {
+        self.faults.lock().granted.clone()
+    }
+
+    /// Steps of expiry that were asked for.
+    pub fn expiry_steps(&self) -> u64 {
+        self.faults.lock().expiry_steps
+    }
+
+    /// Records that maintenance has removed.
+    pub fn records_removed(&self) -> u64 {
+        self.faults.lock().records_removed
+    }
+
+    /// Steps of maintenance that were to give space back.
+    pub fn reclaiming_steps(&self) -> u64 {
+        self.faults.lock().reclaiming_steps
+    }
+
+    fn check(&self) -> Result<(), EngineError> {
+        self.faults.lock().down.clone().map_or(Ok(()), Err)
+    }
+
+    fn count_read(&self) {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// What a test does to the store and sees of it at once, as only an engine in memory can.
+impl FaultyEngine {
+    /// Puts a value, whatever was there before.
+    pub fn put(&self, key: &Key, value: &str) -> Revision {
+        let value = Bytes::from(value.to_owned());
+        let lease = LeaseId::default();
+        self.change(key, Change::Put { value, lease })
+    }
+
+    /// Deletes a key that exists.
+    pub fn delete(&self, key: &Key) -> Revision {
+        self.change(key, Change::Delete)
+    }
+
+    /// Compacts up to a revision.
+    pub fn compact_now(&self, up_to: Revision) {
+        at_once(self.inner.compact(up_to)).unwrap();
+    }
+
+    /// The newest revision.
+    pub fn revision(&self) -> Revision {
+        self.inner.stats().revision
+    }
+
+    /// Whether a key exists.
+    pub fn exists(&self, key: &Key) -> bool {
+        self.value(key).is_some()
+    }
+
+    /// A range.
+    pub fn range_now(&self, request: RangeRequest) -> RangeResponse {
+        at_once(self.inner.range(request)).unwrap()
+    }
+
+    /// The events after a revision that the test has made, compacted ones too.
+    pub fn events_after(&self, revision: Revision) -> Vec<Event> {
+        let events = self.events.lock();
+        let seen = events.partition_point(|event| event.revision <= revision);
+        events[seen..].to_vec()
+    }
+
+    fn value(&self, key: &Key) -> Option<KeyValue> {
+        let read = at_once(self.inner.get(key.clone(), At::Latest));
+        read.unwrap().item
+    }
+
+    fn change(&self, key: &Key, change: Change) -> Revision {
+        let expect = match self.value(key) {
+            Some(item) => Expect::Unchanged(item.revision),
+            None => Expect::Absent,
+        };
+        let mutation = Mutation {
+            key: key.clone(),
+            expect,
+            change,
+            origin: Origin::default(),
+        };
+        match at_once(self.inner.commit(mutation)).unwrap() {
+            Outcome::Committed(event) => {
+                let revision = event.revision;
+                self.events.lock().push(event);
+                revision
+            }
+            refused @ Outcome::Refused { .. } => panic!("{key}: {refused:?}"),
+        }
+    }
+}
+
+/// The answer of an engine that never waits.
+fn at_once<T>(answer: BoxFuture<'_, T>) -> T {
+    answer.now_or_never().unwrap()
+}
+
+struct FaultyFeed {
+    inner: Box<dyn Feed>,
+    faults: watch::Receiver<FeedFaults>,
+    /// Breaks before it was opened.
+    breaks: u64,
+    /// The progress told so far.
+    told: Revision,
+}
+
+impl FaultyFeed {
+    fn fault(&mut self) -> Option<EngineError> {
+        let faults = self.faults.borrow_and_update();
+        match faults.breaks > self.breaks {
+            true => Some(EngineError::Unavailable("the feed broke".to_owned())),
+            false => faults.down.clone(),
+        }
+    }
+
+    async fn next_item(&mut self) -> Result<FeedItem, EngineError> {
+        let item = loop {
+            if let Some(error) = self.fault() {
+                return Err(error);
+            }
+            let progress = self.faults.borrow().progress;
+            tokio::select! {
+                biased;
+                item = self.inner.next() => break item,
+                () = ready(()), if progress > self.told => {
+                    self.told = progress;
+                    break Ok(FeedItem::Progress(progress));
+                }
+                Ok(()) = self.faults.changed() => {}
+            }
+        };
+        // Once nobody can let it go any more the test is over.
+        let _ = self.faults.wait_for(|faults| !faults.is_held).await;
+        item
+    }
+}
+
+impl Feed for FaultyFeed {
+    fn next(&mut self) -> BoxFuture<'_, Result<FeedItem, EngineError>> {
+        self.next_item().boxed()
+    }
+}
+
+impl DataEngine for FaultyEngine {
+    fn get(&self, key: Key, at: At) -> BoxFuture<'_, Result<GetResponse, EngineError>> {
+        self.count_read();
+        match self.check() {
+            Ok(()) => self.inner.get(key, at),
+            Err(error) => ready(Err(error)).boxed(),
+        }
+    }
+
+    fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, EngineError>> {
+        self.count_read();
+        if request.limit == PAGE_ITEMS && self.faults.lock().refuses_fills {
+            let refused = EngineError::Unavailable("no fills today".to_owned());
+            return ready(Err(refused)).boxed();
+        }
+        match self.check() {
+            Ok(()) => self.inner.range(request),
+            Err(error) => ready(Err(error)).boxed(),
+        }
+    }
+
+    fn commit(&self, mutation: Mutation) -> BoxFuture<'_, Result<Outcome, EngineError>> {
+        async move {
+            let _turn = self.commits.read().await;
+            self.check()?;
+            self.inner.commit(mutation).await
+        }
+        .boxed()
+    }
+
+    fn feed(
+        &self,
+        prefix: Prefix,
+        after: Revision,
+    ) -> BoxFuture<'_, Result<Box<dyn Feed>, EngineError>> {
+        let faults = self.feeds.subscribe();
+        let breaks = faults.borrow().breaks;
+        async move {
+            self.check()?;
+            let inner = self.inner.feed(prefix, after).await?;
+            Ok(Box::new(FaultyFeed {
+                inner,
+                faults,
+                breaks,
+                told: after,
+            }) as Box<dyn Feed>)
+        }
+        .boxed()
+    }
+
+    fn history(&self, request: HistoryRequest) -> BoxFuture<'_, Result<HistoryChunk, EngineError>> {
+        async move {
+            // As a real engine does, let others run before the answer.
+            tokio::task::yield_now().await;
+            self.count_read();
+            self.history_reads.fetch_add(1, Ordering::SeqCst);
+            self.check()?;
+            self.inner.history(request).await
+        }
+        .boxed()
+    }
+
+    fn current(&self, prefix: &Prefix) -> BoxFuture<'_, Result<Position, EngineError>> {
+        match self.check() {
+            Ok(()) => self.inner.current(prefix),
+            Err(error) => ready(Err(error)).boxed(),
+        }
+    }
+
+    fn known(&self, prefix: &Prefix) -> Position {
+        self.inner.known(prefix)
+    }
+
+    fn feed_progress(&self) -> FeedProgress {
+        self.inner.feed_progress()
+    }
+
+    fn request_progress(&self, prefix: &Prefix, up_to: Revision) {
+        self.inner.request_progress(prefix, up_to);
+    }
+
+    fn lineage(&self) -> u64 {
+        self.inner.lineage()
+    }
+
+    fn compacted(&self) -> Revision {
+        self.inner.compacted()
+    }
+
+    fn health(&self) -> Health {
+        match self.check() {
+            Ok(()) => self.inner.health(),
+            Err(error) => Health::Down(error.to_string()),
+        }
+    }
+}
+
+impl LeaseEngine for FaultyEngine {
+    fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
+        async move {
+            // As a real engine does, let others run before the answer.
+            tokio::task::yield_now().await;
+            let takes = self.faults.lock().grants_take;
+            if !takes.is_zero() {
+                tokio::time::sleep(takes).await;
+            }
+            self.check()?;
+            let lease = self.inner.grant(ttl).await?;
+            self.faults.lock().granted.push(ttl);
+            Ok(lease)
+        }
+        .boxed()
+    }
+
+    fn revoke(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), EngineError>> {
+        async move {
+            let _turn = self.commits.read().await;
+            self.check()?;
+            self.inner.revoke(lease).await
+        }
+        .boxed()
+    }
+
+    fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>> {
+        async move {
+            let _turn = self.commits.read().await;
+            self.faults.lock().expiry_steps += 1;
+            self.check()?;
+            let scripted = self.faults.lock().expiries.pop_front();
+            match scripted {
+                Some(expiry) => Ok(expiry),
+                None => self.inner.expire().await,
+            }
+        }
+        .boxed()
+    }
+}
+
+impl MaintenanceEngine for FaultyEngine {
+    fn horizon(
+        &self,
+        retention: Retention,
+        now: SystemTime,
+    ) -> BoxFuture<'_, Result<Revision, EngineError>> {
+        match self.check() {
+            Ok(()) => self.inner.horizon(retention, now),
+            Err(error) => ready(Err(error)).boxed(),
+        }
+    }
+
+    fn compact(&self, up_to: Revision) -> BoxFuture<'_, Result<(), EngineError>> {
+        match self.check() {
+            Ok(()) => self.inner.compact(up_to),
+            Err(error) => ready(Err(error)).boxed(),
+        }
+    }
+
+    fn maintain(&self, reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
+        async move {
+            self.check()?;
+            let events = self.faults.lock().events_per_reclaim;
+            if reclaim && events > 0 {
+                for _ in 0..events {
+                    self.put(&crate::testing::key("ns/busy"), "red");
+                }
+                return Ok(Maintenance {
+                    more: true,
+                    ..Maintenance::default()
+                });
+            }
+            let step = self.inner.maintain(reclaim).await?;
+            let mut faults = self.faults.lock();
+            faults.records_removed += step.removed;
+            faults.reclaiming_steps += u64::from(reclaim);
+            Ok(step)
+        }
+        .boxed()
+    }
+
+    fn stats(&self) -> EngineStats {
+        self.inner.stats()
+    }
+}
+
+impl Engine for FaultyEngine {
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.inner.close()
+    }
+}
