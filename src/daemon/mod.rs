@@ -150,11 +150,8 @@ impl Daemon {
         let (encryption, factory) = understood(&config)?;
         let sharing = sharing::of(&factory)?;
         let server = Server::bind(&config)?;
-        let metrics_listener = config
-            .metrics_bind_address
-            .0
-            .map(MetricsListener::bind)
-            .transpose()?;
+        let metrics_address = config.metrics_bind_address.0;
+        let metrics_listener = metrics_address.map(MetricsListener::bind).transpose()?;
         let directory = stores::hold_directory(&config)?;
         for warning in storage_warnings(&config, &factory) {
             tracing::warn!("{warning}");
@@ -177,18 +174,15 @@ impl Daemon {
 
         describe_metrics();
         let engines_measured = stores.measured;
+        let start = Start {
+            at: started,
+            patience: config.storage_initialization_timeout.0,
+        };
+        let completing = complete_start(house.clone(), registry.clone(), health.clone(), start);
         let mut background = vec![
             actix_rt::spawn(telemetry::upkeep(series.clone())),
             actix_rt::spawn(census(&config, &registry).run()),
-            actix_rt::spawn(complete_start(
-                house.clone(),
-                registry.clone(),
-                health.clone(),
-                Start {
-                    at: started,
-                    patience: config.storage_initialization_timeout.0,
-                },
-            )),
+            actix_rt::spawn(completing),
         ];
         background.extend(encryption::follow(&config, &encryption));
         let rewriter = encryption::rewriter(&encryption, &plans, &house, &factory);
@@ -226,10 +220,8 @@ impl Daemon {
         let dispatching = DispatcherConfig::default();
         let running = server
             .serve(tls.server_config(), move |thread| {
-                Service::new(
-                    shared.clone(),
-                    LocalDispatcher::start(dispatching.clone(), thread),
-                )
+                let dispatcher = LocalDispatcher::start(dispatching.clone(), thread);
+                Service::new(shared.clone(), dispatcher)
             })
             .map_err(StartError::HttpThreads)?;
         Ok(Daemon {

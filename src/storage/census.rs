@@ -26,13 +26,16 @@ pub fn describe() {
     );
 }
 
+/// Tells the resources that are served now, and their storages.
+pub type Stores = Box<dyn Fn() -> Vec<(Arc<ResourceDefinition>, Arc<dyn Storage>)> + Send>;
+
 /// When resources that could not be counted are counted again.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// What is counted, and how often.
 pub struct Census {
     /// The stores of all resources that are served now.
-    pub stores: Box<dyn Fn() -> Vec<(Arc<ResourceDefinition>, Arc<dyn Storage>)> + Send>,
+    pub stores: Stores,
     /// From one count to the next (SF-11); zero is never.
     pub period: Duration,
 }

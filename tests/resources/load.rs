@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::harness::{CONFIGMAPS, Call, body, configmap, version};
@@ -42,9 +42,10 @@ impl Load {
                     let mut lines = client.watch(&path).await;
                     let mut seen = 0;
                     while seen < last.load(Ordering::SeqCst) {
-                        let Some(event) = lines.event_within(Duration::from_secs(1)).await else {
-                            continue;
-                        };
+                        let next = tokio::time::timeout(Duration::from_secs(1), lines.next());
+                        let Ok(line) = next.await else { continue };
+                        let line = line.unwrap().expect("the watch goes on");
+                        let event: Value = serde_json::from_slice(&line).unwrap();
                         seen += 1;
                         // Each change, once and in its order.
                         assert_eq!(event["object"]["data"]["k"], seen.to_string());

@@ -24,6 +24,7 @@ use crate::load::Load;
 use crate::process::{Process, Running};
 use crate::servers::etcd::{self, Cluster};
 
+const WATCHES_OF_ETCD: &str = "etcd_debugging_mvcc_watcher_total";
 const SOON: Duration = Duration::from_secs(10);
 
 /// How often a resource comes and goes.
@@ -82,10 +83,7 @@ async fn held(client: &Client, etcd: Option<&Cluster>) -> Held {
     Held {
         threads: Process::threads(),
         parts: health.lines().count(),
-        etcd_watches: match etcd {
-            None => None,
-            Some(cluster) => Some(cluster.members[0].metric("etcd_debugging_mvcc_watcher_total")),
-        },
+        etcd_watches: etcd.map(|cluster| cluster.members[0].metric(WATCHES_OF_ETCD)),
     }
 }
 

@@ -147,11 +147,13 @@ fn quoted(text: &[char], quote: char) -> usize {
 /// Blanks instead of items under `#[cfg(test)]`; lines stay lines.
 fn without_tests(code: &str) -> String {
     let mut out = code.to_owned();
-    while let Some(start) = out.find("#[cfg(test)]") {
-        let body = start
-            + out[start..]
-                .find(['{', ';'])
-                .unwrap_or(out.len() - start - 1);
+    const MARK: &str = "#[cfg(test)]";
+    while let Some(start) = out.find(MARK) {
+        let ends: &[char] = match is_field(&out[start + MARK.len()..]) {
+            true => &[','],
+            false => &['{', ';'],
+        };
+        let body = start + out[start..].find(ends).unwrap_or(out.len() - start - 1);
         let mut end = body + 1;
         let mut depth = usize::from(out.as_bytes()[body] == b'{');
         while depth > 0 && end < out.len() {
@@ -169,6 +171,18 @@ fn without_tests(code: &str) -> String {
         out.replace_range(start..end, &blank);
     }
     out
+}
+
+/// Whether a member of a struct comes next, and no item.
+fn is_field(code: &str) -> bool {
+    let code = code.trim_start();
+    let name = code.split_once(") ").map_or(code, |(visibility, rest)| {
+        let is_visibility =
+            visibility.starts_with("pub(") && !visibility.contains(char::is_whitespace);
+        if is_visibility { rest } else { code }
+    });
+    let behind = name.trim_start_matches(is_word);
+    behind.starts_with(',') || (behind.starts_with(':') && !behind.starts_with("::"))
 }
 
 impl Source {
@@ -332,7 +346,8 @@ fn tree(
 #[test]
 fn use_trees_are_expanded() {
     let text = "use crate::{a::{self, b as x}, c};\nfn f() { crate::d::e(\"crate::no\"); } // crate::no\n\
-                #[cfg(test)]\nmod tests { use crate::no; }\nuse crate::api::*;";
+                #[cfg(test)]\nmod tests { use crate::no; }\nuse crate::api::*;\n\
+                struct S { #[cfg(test)]\npub(super) a: crate::no, b: crate::e }";
     let code = without_tests(&plain(text));
     let source = Source {
         path: "src/m/n.rs".into(),
@@ -345,7 +360,7 @@ fn use_trees_are_expanded() {
         .iter()
         .map(|p| p.join("::"))
         .collect();
-    assert_eq!(names, ["a::self", "a::b", "c", "d::e", "api"]);
+    assert_eq!(names, ["a::self", "a::b", "c", "d::e", "api", "e"]);
 }
 
 #[test]

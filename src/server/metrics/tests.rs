@@ -28,7 +28,7 @@ fn page(work: impl FnOnce(&Measures)) -> String {
 
 fn labels(method: Method, path: &str, watch: bool) -> RequestLabels {
     let info = RequestInfo::parse(&method, path, watch, "").expect("a path");
-    RequestLabels::of(&info, &method).about(&configmaps().into(), None, false)
+    RequestLabels::of(&info, &method).about(&configmaps(), None, false)
 }
 
 struct Frames(Vec<Bytes>);

@@ -1,4 +1,5 @@
-//! LeaseQueue at the writer: granted, revoked, and what has outlived one deleted, a few keys at a time.
+//! Leases at the writer: granted and revoked, and what has outlived one deleted, a few keys at a
+//! time.
 
 use std::time::{Duration, Instant, SystemTime};
 
