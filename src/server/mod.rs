@@ -10,7 +10,6 @@ mod body_budget;
 pub mod conversion;
 pub mod discovery;
 pub mod filters;
-mod gather;
 pub mod generation;
 pub mod gzip;
 pub mod handlers;

@@ -57,6 +57,7 @@ const DAEMON: Table = &[
     // Whatever is opened by name is opened here.
     ("files", &[]),
     ("clock", &[]),
+    ("coalescing_writer", &[]),
     // Errors and options speak of versions and preconditions in storage's words.
     (
         "api",
@@ -71,7 +72,10 @@ const DAEMON: Table = &[
     ("admission", &["api", "schema"]),
     ("storage::embedded", &["files", "clock"]),
     // It changes keys as part of its caller, who may go away.
-    ("storage::etcd", &["storage::Finishing", "files"]),
+    (
+        "storage::etcd",
+        &["storage::Finishing", "files", "coalescing_writer"],
+    ),
     ("storage::factory", &["api", "storage"]),
     ("storage", &["api", "storage", "files"]),
     (
@@ -89,6 +93,7 @@ const DAEMON: Table = &[
             "shutdown",
             "files",
             "clock",
+            "coalescing_writer",
             // What the registry answers with.
             "storage::ObjectList",
             "storage::RunningWatch",

@@ -37,7 +37,7 @@ use crate::server::auth::Access;
 use crate::server::body::{
     ConnectionFacts, HttpService, RequestBody, ResponseBody, no_room, too_much_held,
 };
-use crate::server::gather::GATHER_BYTES;
+use crate::server::http2::COALESCED_BYTES;
 use crate::server::join::join;
 use crate::server::linger::linger;
 use crate::server::listener::thread::HttpThread;
@@ -281,7 +281,7 @@ struct Gathered {
     bytes: Poll<Option<Bytes>>,
 }
 
-/// All frames that are there, in one piece of at most [`GATHER_BYTES`] and a frame. One alone is
+/// All frames that are there, in one piece of at most [`COALESCED_BYTES`] and a frame. One alone is
 /// not copied.
 fn gather_frames(mut next: impl FnMut() -> Poll<Option<WatchFrame>>) -> Gathered {
     let nothing = |bytes| Gathered { frames: 0, bytes };
@@ -291,8 +291,8 @@ fn gather_frames(mut next: impl FnMut() -> Poll<Option<WatchFrame>>) -> Gathered
         Poll::Pending => return nothing(Poll::Pending),
     };
     // The copy holds the first frame too; it counts once more for itself.
-    let left = GATHER_BYTES.saturating_sub(first.bytes.len());
-    let joined = join(first, GATHER_BYTES, || left, next);
+    let left = COALESCED_BYTES.saturating_sub(first.bytes.len());
+    let joined = join(first, COALESCED_BYTES, || left, next);
     Gathered {
         frames: joined.frames,
         bytes: Poll::Ready(Some(joined.bytes)),

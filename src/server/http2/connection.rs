@@ -21,11 +21,11 @@ use tokio::time::Sleep;
 use super::Http2Error;
 use super::reply::{Reply, answer, no_room, request_bytes};
 use super::signals::Signals;
+use super::socket::Http2Socket;
 use super::streams::{ROUND_BYTES, Streams};
 use super::unread::Unread;
 use super::vitality::{Sight, Verdict, Vitality};
 use crate::server::body::{ConnectionFacts, HttpService, RequestBody};
-use crate::server::gather::Gather;
 use crate::server::listener::thread::{HttpThread, Membership};
 use crate::server::standing::{Held, Standing};
 
@@ -51,18 +51,21 @@ const REFUSED_MAX: u32 = 1_000;
 /// Requests on their way through the service.
 type Answering = FuturesUnordered<LocalBoxFuture<'static, Option<Reply>>>;
 
-type H2<T> = h2::server::Connection<Gather<T>, Bytes>;
+type H2<T> = h2::server::Connection<Http2Socket<T>, Bytes>;
 
 /// Speaks the preface. What h2 wants to say must be let out by us.
-pub(super) async fn handshake<T>(builder: Builder, gather: Gather<T>) -> Result<H2<T>, Http2Error>
+pub(super) async fn handshake<T>(
+    builder: Builder,
+    socket: Http2Socket<T>,
+) -> Result<H2<T>, Http2Error>
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut shaking = std::pin::pin!(builder.handshake(gather.clone()));
+    let mut shaking = std::pin::pin!(builder.handshake(socket.clone()));
     std::future::poll_fn(|context| {
-        gather.allow_read(UNAUTHENTICATED_READ_BYTES);
+        socket.allow_read(UNAUTHENTICATED_READ_BYTES);
         let polled = shaking.as_mut().poll(context);
-        if let Poll::Ready(Err(error)) = gather.poll_out(context) {
+        if let Poll::Ready(Err(error)) = socket.poll_out(context) {
             return Poll::Ready(Err(error.into()));
         }
         polled.map_err(Http2Error::from)
@@ -73,7 +76,7 @@ where
 /// A connection being served.
 pub(super) struct Connection<S, T> {
     h2: H2<T>,
-    gather: Gather<T>,
+    socket: Http2Socket<T>,
     facts: ConnectionFacts,
     standing: Rc<Standing>,
     service: S,
@@ -120,7 +123,7 @@ where
 {
     pub(super) fn new(
         mut h2: H2<T>,
-        gather: Gather<T>,
+        socket: Http2Socket<T>,
         facts: ConnectionFacts,
         standing: Rc<Standing>,
         service: S,
@@ -137,7 +140,7 @@ where
             h2_waker: signals.connection_waker(),
             request_waker: signals.request_waker(),
             h2,
-            gather,
+            socket,
             facts,
             standing,
             service,
@@ -305,7 +308,7 @@ where
         self.signals.work_served();
         // A socket that is full means a client that is slower than we are: pulling more from its
         // streams would only pile it up here.
-        let was_clear = self.gather.is_clear();
+        let was_clear = self.socket.is_clear();
         let mut more = self.answer_requests(was_clear);
         let could_answer = self.standing.may_answer();
         if self.leaving {
@@ -321,7 +324,7 @@ where
         self.membership.carries(self.streams.len());
 
         let accepted = self.accepted;
-        self.gather
+        self.socket
             .allow_read(match self.standing.is_authenticated() {
                 true => READ_BYTES,
                 false => UNAUTHENTICATED_READ_BYTES,
@@ -336,7 +339,7 @@ where
         if over {
             return Ok(Round::Over);
         }
-        if self.gather.is_flooded() && !self.abrupt {
+        if self.socket.is_flooded() && !self.abrupt {
             tracing::debug!(peer = %self.facts.peer, "a flood of frames that carry nothing");
             self.membership.thread().counters().flooded();
             self.shut_down_abruptly();
@@ -354,7 +357,7 @@ where
 
     fn let_out(&mut self) -> io::Result<bool> {
         let mut context = Context::from_waker(&self.h2_waker);
-        match self.gather.poll_out(&mut context) {
+        match self.socket.poll_out(&mut context) {
             Poll::Ready(Ok(())) => Ok(true),
             Poll::Ready(Err(error)) => Err(error),
             Poll::Pending => Ok(false),
@@ -368,7 +371,7 @@ where
             let next = tokio::time::Instant::now() + interval;
             self.inspection.as_mut().reset(next);
             let verdict = self.vitality.inspect(Sight {
-                bytes_read: self.gather.bytes_read(),
+                bytes_read: self.socket.bytes_read(),
                 requests: self.accepted,
                 busy: !self.answering.is_empty()
                     || !self.taking_in.is_empty()
@@ -396,8 +399,8 @@ where
     /// A socket that takes nothing, with answers behind it that are no watches, is given up like a
     /// body that is not taken.
     fn inspect_socket(&mut self) -> Result<(), Http2Error> {
-        let written = std::mem::replace(&mut self.written, self.gather.bytes_out());
-        if self.gather.is_clear() || written != self.written || self.replies.is_empty() {
+        let written = std::mem::replace(&mut self.written, self.socket.bytes_out());
+        if self.socket.is_clear() || written != self.written || self.replies.is_empty() {
             self.stalled = 0;
         } else {
             self.stalled += 1;

@@ -2,13 +2,14 @@
 //!
 //! Everything of a connection happens in one poll of its task: the requests being answered go
 //! on, all streams that are ready send what they have, h2 puts it into frames, and the frames
-//! leave in one write ([`crate::server::gather`]).
+//! leave in one write ([`socket`]).
 
 mod connection;
 mod inbound;
 mod outbound;
 mod reply;
 mod signals;
+mod socket;
 mod streams;
 mod unread;
 mod vitality;
@@ -20,13 +21,13 @@ use h2::server::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::body::{ConnectionFacts, HttpService};
-use super::gather::Gather;
 use super::limits::Limits;
 use super::linger::linger;
 use super::listener::thread::HttpThread;
 use super::standing::Standing;
 
-pub(super) use inbound::InboundFrames;
+use socket::Http2Socket;
+pub(super) use socket::{BufferPool, COALESCED_BYTES};
 pub use unread::Http2Body;
 
 /// Why an HTTP/2 connection ended otherwise than in good order.
@@ -65,17 +66,17 @@ where
     T: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let limits = thread.limits();
-    let gather = Gather::new(io, thread.buffers().clone());
-    let handshake = connection::handshake(builder(limits), gather.clone());
+    let socket = Http2Socket::new(io, thread.buffers().clone());
+    let handshake = connection::handshake(builder(limits), socket.clone());
     let h2 = tokio::time::timeout(limits.handshake_timeout, handshake)
         .await
         .map_err(|_| Http2Error::HandshakeTimeout)??;
     // The thread must not count as empty before the last words are through.
     let _lingering = thread.join();
     let standing = Rc::clone(standing);
-    connection::Connection::new(h2, gather.clone(), facts, standing, service, thread).await?;
-    gather.allow_read(usize::MAX);
-    linger(gather).await;
+    connection::Connection::new(h2, socket.clone(), facts, standing, service, thread).await?;
+    socket.allow_read(usize::MAX);
+    linger(socket).await;
     Ok(())
 }
 

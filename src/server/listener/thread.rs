@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use super::http_date::HttpDate;
 use super::slots::Slot;
-use crate::server::gather::BufferPool;
+use crate::server::http2::BufferPool;
 use crate::server::limits::Limits;
 use crate::server::standing::{HeldInAll, Standing};
 

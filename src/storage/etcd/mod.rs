@@ -19,10 +19,10 @@
 mod agreement;
 mod chores;
 mod commit;
+mod connection;
 mod events;
 mod fault;
 mod feed;
-mod gathered;
 mod history;
 mod options;
 mod pages;

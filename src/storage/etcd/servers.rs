@@ -23,8 +23,8 @@ use tokio::time::Instant;
 use tonic::transport::Endpoint;
 use tower::ServiceExt;
 
+use super::connection::Connection;
 use super::fault::{self, Fault};
-use super::gathered::Gathered;
 use super::options::{ConnectError, EtcdOptions};
 
 /// One message may be so large: a page of a list, a batch of events. etcd takes values of 1.5 MiB
@@ -330,7 +330,7 @@ fn channel(endpoint: &Endpoint) -> Channel {
     tcp.set_keepalive_retries(Some(PINGS));
     let connector = tcp.map_response(|stream| {
         let (reader, writer) = stream.into_inner().into_split();
-        TokioIo::new(Gathered::new(reader, writer))
+        TokioIo::new(Connection::new(reader, writer))
     });
     Channel::Tonic(endpoint.connect_with_connector_lazy(connector))
 }

@@ -79,8 +79,8 @@ impl LeaseQueue {
         Some(deadline)
     }
 
-    /// Postpones the end of a lease that can't be ended to a time, so that others are due before
-    /// it. It is not alive again. The answer is whether it was postponed for the first time.
+    /// Postpones the end of a lease that can't be ended, so that others are due before this time.
+    /// It is not alive again. The answer is whether it was postponed for the first time.
     pub fn postpone(&mut self, lease: LeaseId, until: LeaseTime) -> bool {
         let Some(deadline) = self.deadlines.get(&lease) else {
             return false;

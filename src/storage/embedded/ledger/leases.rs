@@ -1,4 +1,4 @@
-//! LeaseQueue in the tables: granted, attached to, ended.
+//! Leases in the tables: granted, attached to, ended.
 //!
 //! A put that names a lease leaves a row with its revision. Nothing takes that row away when the
 //! key gets another value, is moved to another lease or deleted: whether it still means something

@@ -42,7 +42,7 @@ pub struct Rebuild {
     /// Bytes of their records.
     copied_bytes: u64,
     unsynced_bytes: u64,
-    /// LeaseQueue that copied keys are attached to.
+    /// Leases that copied keys are attached to.
     leases: BTreeSet<LeaseId>,
     /// What one batch of the writers may add.
     batch: Amount,

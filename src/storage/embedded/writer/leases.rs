@@ -1,5 +1,4 @@
-//! Leases at the writer: granted and revoked, and what has outlived one deleted, a few keys at a
-//! time.
+//! Leases at the writer: granted, revoked, and what has outlived one deleted, a few keys at a time.
 
 use std::time::{Duration, Instant, SystemTime};
 

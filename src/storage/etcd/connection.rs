@@ -1,51 +1,50 @@
-//! A connection that gathers what is written to it: what all tasks write in one turn of the
-//! runtime leaves in one piece.
+//! A connection to etcd: what all tasks write in one turn of the runtime leaves in one piece.
 //!
 //! A call is three frames, its head, its message and its end, and each is written by a task that
-//! knows nothing of the others. Sent at once, each is a system call and a packet of its own for
-//! which etcd wakes up, too; so they wait until nobody who writes can go on.
+//! knows nothing of the others. Sent at once, each is a system call and a packet of its own, for
+//! which etcd wakes up, too. Therefore they wait until no task that writes can go on. A task of
+//! the connection's own sends them then.
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 
-/// Bytes that may wait to be sent; who has more waits until they are taken. As much may be under
-/// way.
+use crate::coalescing_writer::{Buffers, CoalescingWriter};
+
+/// Bytes that may wait to be sent.
 const WAITING_MAX: usize = 256 * 1024;
 /// A buffer that a large value made larger than this is given back.
 const KEPT_MAX: usize = 64 * 1024;
-/// Time for what was written last, once nobody has the connection any more.
+/// Time to send what was written last, once nobody has the connection any more.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The connection. What is flushed was not sent yet, but will be, unless the connection breaks: as
 /// with what the system has taken.
-pub(super) struct Gathered<R> {
+pub(super) struct Connection<R, W> {
     reader: R,
-    outbox: Arc<Outbox>,
+    outbox: Arc<Outbox<W>>,
 }
 
-/// What waits to be sent.
-#[derive(Default)]
-struct Outbox {
-    state: Mutex<State>,
-    /// There is something to do for the sender.
+/// What waits to be sent, shared with the task that sends.
+struct Outbox<W> {
+    state: Mutex<OutboxState<W>>,
+    /// There is something to do for the task that sends.
     filled: Notify,
-    /// The connection is gone.
+    /// Nobody has the connection any more.
     left: Notify,
 }
 
-#[derive(Default)]
-struct State {
-    bytes: Vec<u8>,
-    /// Whoever writes waits for room, or for the end.
+struct OutboxState<W> {
+    writer: CoalescingWriter<W, OneBuffer>,
+    /// The task that writes waits for room, or for the end.
     waiting: Option<Waker>,
     /// Nothing more will be written.
     is_closing: bool,
@@ -55,9 +54,27 @@ struct State {
     ended: Option<Result<(), ErrorKind>>,
 }
 
-impl State {
+/// The buffer of one connection, kept while it is small.
+#[derive(Default)]
+struct OneBuffer(Vec<u8>);
+
+impl Buffers for OneBuffer {
+    const BYTES_MAX: usize = WAITING_MAX;
+
+    fn lend(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.0)
+    }
+
+    fn give_back(&mut self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        buffer.shrink_to(KEPT_MAX);
+        self.0 = buffer;
+    }
+}
+
+impl<W> OutboxState<W> {
     /// # Errors
-    /// Those of the socket, and what is written once it is closed.
+    /// Those of the socket, and [`ErrorKind::BrokenPipe`] once it is closed.
     fn check(&self) -> io::Result<()> {
         match self.ended {
             None => Ok(()),
@@ -65,24 +82,26 @@ impl State {
             Some(Err(kind)) => Err(kind.into()),
         }
     }
+
+    fn wake_writer(&mut self) {
+        if let Some(waiting) = self.waiting.take() {
+            waiting.wake();
+        }
+    }
 }
 
-impl Outbox {
-    fn poll_add(&self, parts: &[IoSlice<'_>], context: &Context<'_>) -> Poll<io::Result<usize>> {
+impl<W> Outbox<W> {
+    fn poll_take(&self, parts: &[IoSlice<'_>], context: &Context<'_>) -> Poll<io::Result<usize>> {
         let mut state = self.state.lock();
         state.check()?;
-        if state.bytes.len() >= WAITING_MAX {
+        if !state.writer.has_room() {
             state.waiting = Some(context.waker().clone());
             return Poll::Pending;
         }
-        let before = state.bytes.len();
-        for part in parts {
-            state.bytes.extend_from_slice(part);
-        }
-        let added = state.bytes.len() - before;
+        let taken = state.writer.take(parts);
         drop(state);
         self.filled.notify_one();
-        Poll::Ready(Ok(added))
+        Poll::Ready(Ok(taken))
     }
 
     fn poll_close(&self, context: &Context<'_>) -> Poll<io::Result<()>> {
@@ -97,43 +116,6 @@ impl Outbox {
         Poll::Pending
     }
 
-    /// Sends what comes together, until there will be no more or the socket breaks.
-    async fn send(self: Arc<Outbox>, mut socket: impl AsyncWrite + Unpin) {
-        let mut bytes = Vec::new();
-        loop {
-            self.filled.notified().await;
-            after_others().await;
-            let is_last = self.take(&mut bytes);
-            let sending = async {
-                socket.write_all(&bytes).await?;
-                match is_last {
-                    true => socket.shutdown().await,
-                    false => Ok(()),
-                }
-            };
-            let sent = tokio::select! {
-                sent = sending => sent,
-                () = self.given_up() => Err(ErrorKind::TimedOut.into()),
-            };
-            bytes.clear();
-            bytes.shrink_to(KEPT_MAX);
-            if is_last || sent.is_err() {
-                self.end(sent);
-                return;
-            }
-        }
-    }
-
-    /// Exchanges what waits for an empty buffer; whether it is the last.
-    fn take(&self, buffer: &mut Vec<u8>) -> bool {
-        let mut state = self.state.lock();
-        std::mem::swap(&mut state.bytes, buffer);
-        if let Some(waiting) = state.waiting.take() {
-            waiting.wake();
-        }
-        state.is_closing
-    }
-
     /// Comes back some time after the connection was left.
     async fn given_up(&self) {
         while !self.state.lock().is_left {
@@ -141,25 +123,50 @@ impl Outbox {
         }
         tokio::time::sleep(LAST_WORDS).await;
     }
+}
 
-    fn end(&self, how: io::Result<()>) {
+impl<W: AsyncWrite + Unpin> Outbox<W> {
+    /// Sends what comes together, until there will be no more or the socket breaks.
+    async fn run(self: Arc<Outbox<W>>) {
+        let ended = loop {
+            self.filled.notified().await;
+            after_others().await;
+            let sent = tokio::select! {
+                sent = poll_fn(|context| self.poll_send(context)) => sent,
+                () = self.given_up() => Err(ErrorKind::TimedOut.into()),
+            };
+            match sent {
+                Ok(is_last) if !is_last => {}
+                ended => break ended,
+            }
+        };
         let mut state = self.state.lock();
-        state.ended = Some(how.map_err(|error| error.kind()));
-        if let Some(waiting) = state.waiting.take() {
-            waiting.wake();
+        state.ended = Some(ended.map(|_| ()).map_err(|error| error.kind()));
+        state.wake_writer();
+    }
+
+    /// Sends what waits; the answer is whether that was the last, and the socket is shut down.
+    fn poll_send(&self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let mut state = self.state.lock();
+        ready!(state.writer.poll_out(context))?;
+        if state.is_closing {
+            ready!(Pin::new(state.writer.get_mut()).poll_shutdown(context))?;
+            return Poll::Ready(Ok(true));
         }
+        state.wake_writer();
+        Poll::Ready(Ok(false))
     }
 }
 
-/// Comes back when everybody who could go on has gone on.
+/// Comes back when every task that could go on has gone on.
 async fn after_others() {
     if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
-        // After all who can, and who come to be able to by what those do.
+        // After all tasks that can go on, and those that come to be able to by what these do.
         tokio::task::yield_now().await;
         return;
     }
-    // Of several workers each would look for work elsewhere first, be it long. So: after those who
-    // wait already, on whatever worker comes first.
+    // Of several workers each would look for work elsewhere first, however long that takes.
+    // Therefore: after the tasks that wait already, on whatever worker comes first.
     let mut is_second = false;
     poll_fn(|context| match std::mem::replace(&mut is_second, true) {
         true => Poll::Ready(()),
@@ -171,7 +178,7 @@ async fn after_others() {
     .await;
 }
 
-impl<R> Drop for Gathered<R> {
+impl<R, W> Drop for Connection<R, W> {
     fn drop(&mut self) {
         let mut state = self.outbox.state.lock();
         state.is_left = true;
@@ -182,21 +189,32 @@ impl<R> Drop for Gathered<R> {
     }
 }
 
-impl<R> Gathered<R> {
-    /// Gathers what is written to a socket's other half. Must be called on the runtime that drives
-    /// the connection.
-    pub(super) fn new<W>(reader: R, writer: W) -> Gathered<R>
-    where
-        W: AsyncWrite + Unpin + Send + 'static,
-    {
-        let outbox = Arc::new(Outbox::default());
+impl<R, W> Connection<R, W>
+where
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    /// A connection over the two halves of a socket. Must be called on the runtime that drives the
+    /// connection.
+    pub(super) fn new(reader: R, writer: W) -> Connection<R, W> {
+        let state = OutboxState {
+            writer: CoalescingWriter::new(writer, OneBuffer::default()),
+            waiting: None,
+            is_closing: false,
+            is_left: false,
+            ended: None,
+        };
+        let outbox = Arc::new(Outbox {
+            state: Mutex::new(state),
+            filled: Notify::new(),
+            left: Notify::new(),
+        });
         // Ends with the connection.
-        tokio::spawn(Arc::clone(&outbox).send(writer));
-        Gathered { reader, outbox }
+        tokio::spawn(Arc::clone(&outbox).run());
+        Connection { reader, outbox }
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Gathered<R> {
+impl<R: AsyncRead + Unpin, W: Unpin> AsyncRead for Connection<R, W> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -206,13 +224,13 @@ impl<R: AsyncRead + Unpin> AsyncRead for Gathered<R> {
     }
 }
 
-impl<R: Unpin> AsyncWrite for Gathered<R> {
+impl<R: Unpin, W: Unpin> AsyncWrite for Connection<R, W> {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.outbox.poll_add(&[IoSlice::new(bytes)], context)
+        self.outbox.poll_take(&[IoSlice::new(bytes)], context)
     }
 
     fn poll_write_vectored(
@@ -220,7 +238,7 @@ impl<R: Unpin> AsyncWrite for Gathered<R> {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.outbox.poll_add(parts, context)
+        self.outbox.poll_take(parts, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -238,7 +256,7 @@ impl<R: Unpin> AsyncWrite for Gathered<R> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, DuplexStream, duplex};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
     use super::*;
 
@@ -272,14 +290,14 @@ mod tests {
         }
     }
 
-    fn gathered(writes: &Writes) -> Gathered<tokio::io::Empty> {
-        Gathered::new(tokio::io::empty(), writes.clone())
+    fn connection(writes: &Writes) -> Connection<tokio::io::Empty, Writes> {
+        Connection::new(tokio::io::empty(), writes.clone())
     }
 
     #[tokio::test]
     async fn what_tasks_write_in_one_turn_leaves_in_one_write() {
         let writes = Writes::default();
-        let connection = Arc::new(tokio::sync::Mutex::new(gathered(&writes)));
+        let connection = Arc::new(tokio::sync::Mutex::new(connection(&writes)));
         let tasks = Arc::clone(&connection);
         let one_after_another = async move {
             for frame in ["head ", "message ", "end"] {
@@ -309,7 +327,7 @@ mod tests {
     #[tokio::test]
     async fn what_waits_is_sent_before_the_end() {
         let writes = Writes::default();
-        let mut connection = gathered(&writes);
+        let mut connection = connection(&writes);
         connection.write_all(b"goodbye").await.unwrap();
         connection.shutdown().await.unwrap();
         assert_eq!(*writes.taken.lock(), [&b"goodbye"[..], b"closed"]);
@@ -320,7 +338,7 @@ mod tests {
     #[tokio::test]
     async fn the_last_words_of_who_leaves_are_sent() {
         let writes = Writes::default();
-        let mut connection = gathered(&writes);
+        let mut connection = connection(&writes);
         connection.write_all(b"alert").await.unwrap();
         drop(connection);
         while writes.taken.lock().len() < 2 {
@@ -333,7 +351,7 @@ mod tests {
     async fn last_words_that_nobody_reads_are_given_up() {
         let (near, far) = duplex(16);
         let (reader, writer) = tokio::io::split(near);
-        let mut connection = Gathered::new(reader, writer);
+        let mut connection = Connection::new(reader, writer);
         connection.write_all(&[1; 1024]).await.unwrap();
         let outbox = Arc::clone(&connection.outbox);
         tokio::task::yield_now().await;
@@ -352,7 +370,7 @@ mod tests {
     async fn with_several_workers_everything_arrives_in_order_too() {
         let (near, mut far) = duplex(1 << 20);
         let (reader, writer) = tokio::io::split(near);
-        let mut connection = Gathered::new(reader, writer);
+        let mut connection = Connection::new(reader, writer);
         let sending = tokio::spawn(async move {
             for number in 0..1000_u16 {
                 connection.write_all(&number.to_be_bytes()).await.unwrap();
@@ -371,7 +389,7 @@ mod tests {
     #[tokio::test]
     async fn a_broken_socket_is_told_to_who_writes_next() {
         let fails = true;
-        let mut connection = gathered(&Writes {
+        let mut connection = connection(&Writes {
             fails,
             ..Writes::default()
         });
@@ -393,7 +411,7 @@ mod tests {
     async fn who_has_more_than_may_wait_waits_for_the_other_side() {
         let (near, mut far): (DuplexStream, DuplexStream) = duplex(1024);
         let (reader, writer) = tokio::io::split(near);
-        let mut connection = Gathered::new(reader, writer);
+        let mut connection = Connection::new(reader, writer);
         // What is under way, what may wait, and one more.
         let much: Vec<u8> = (0..3 * WAITING_MAX).map(|at| at as u8).collect();
         let whole = {

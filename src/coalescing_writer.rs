@@ -1,0 +1,149 @@
+//! A writer that coalesces: small writes to a socket wait in one buffer and leave in one piece.
+//!
+//! It owns a socket's writing half and the bytes that wait for it. Small writes enter, large ones
+//! leave. It does not know when they should leave: its owner decides, and calls
+//! [`CoalescingWriter::poll_out`]. An HTTP/2 connection of a client does so at the end of its poll
+//! (`server/http2/socket.rs`), one to etcd after every task that could write has had its turn
+//! (`storage/etcd/connection.rs`). Either way a flush that comes with each frame costs no system
+//! call and no packet of its own.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::AsyncWrite;
+
+/// Where the buffer of a [`CoalescingWriter`] comes from, and where it goes when it is empty.
+pub trait Buffers {
+    /// Bytes that may wait; beyond them a write waits until all have left.
+    const BYTES_MAX: usize;
+
+    /// An empty buffer, for bytes that are about to wait.
+    fn lend(&mut self) -> Vec<u8>;
+
+    /// Takes a buffer back whose bytes have left.
+    fn give_back(&mut self, buffer: Vec<u8>);
+
+    /// A smaller buffer with the bytes that wait while the socket takes nothing, where the
+    /// capacity of the one they are in is too large for them.
+    fn smaller(&self, _capacity: usize, _waiting: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+/// See the module's documentation.
+pub struct CoalescingWriter<W, B> {
+    writer: W,
+    buffers: B,
+    buffer: Vec<u8>,
+    /// Bytes of the buffer that have left.
+    sent: usize,
+    /// Whether the writer was given bytes that it has not flushed.
+    is_unflushed: bool,
+    bytes_taken: u64,
+}
+
+impl<W, B> CoalescingWriter<W, B> {
+    /// Coalesces what is written to `writer`.
+    pub fn new(writer: W, buffers: B) -> CoalescingWriter<W, B> {
+        CoalescingWriter {
+            writer,
+            buffers,
+            buffer: Vec::new(),
+            sent: 0,
+            is_unflushed: false,
+            bytes_taken: 0,
+        }
+    }
+
+    /// Whether everything has left for the operating system.
+    pub fn is_clear(&self) -> bool {
+        self.buffer.is_empty() && !self.is_unflushed
+    }
+
+    /// Bytes that have left for the operating system so far.
+    pub fn bytes_out(&self) -> u64 {
+        self.bytes_taken - self.waiting() as u64
+    }
+
+    /// Bytes that wait.
+    pub fn waiting(&self) -> usize {
+        self.buffer.len() - self.sent
+    }
+
+    /// Bytes that were written so far, left or not.
+    pub fn bytes_taken(&self) -> u64 {
+        self.bytes_taken
+    }
+
+    /// The socket, to read from or to shut down.
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.writer
+    }
+}
+
+impl<W, B: Buffers> CoalescingWriter<W, B> {
+    /// Whether there is room for another byte.
+    pub fn has_room(&self) -> bool {
+        self.buffer.len() < B::BYTES_MAX
+    }
+
+    fn shrink(&mut self) {
+        let waiting = self.buffer.get(self.sent..).unwrap_or_default();
+        if let Some(smaller) = self.buffers.smaller(self.buffer.capacity(), waiting) {
+            let lent = std::mem::replace(&mut self.buffer, smaller);
+            self.buffers.give_back(lent);
+            self.sent = 0;
+        }
+    }
+
+    /// Takes bytes as far as there is room; the answer is how many.
+    pub fn take(&mut self, parts: &[IoSlice<'_>]) -> usize {
+        let mut room = B::BYTES_MAX.saturating_sub(self.buffer.len());
+        let mut taken = 0;
+        for part in parts {
+            let part = part.get(..room).unwrap_or(part);
+            if part.is_empty() {
+                continue;
+            }
+            if self.buffer.capacity() == 0 {
+                self.buffer = self.buffers.lend();
+            }
+            self.buffer.extend_from_slice(part);
+            taken += part.len();
+            room -= part.len();
+        }
+        self.is_unflushed |= taken > 0;
+        self.bytes_taken += taken as u64;
+        taken
+    }
+}
+
+impl<W: AsyncWrite + Unpin, B: Buffers> CoalescingWriter<W, B> {
+    /// Lets out all that waits, and flushes the socket.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn poll_out(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(rest) = self.buffer.get(self.sent..).filter(|r| !r.is_empty()) {
+            match Pin::new(&mut self.writer).poll_write(context, rest) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(count)) => self.sent += count,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    self.shrink();
+                    return Poll::Pending;
+                }
+            }
+        }
+        if self.sent > 0 {
+            self.buffers.give_back(std::mem::take(&mut self.buffer));
+            self.sent = 0;
+        }
+        if self.is_unflushed {
+            ready!(Pin::new(&mut self.writer).poll_flush(context))?;
+            self.is_unflushed = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+}

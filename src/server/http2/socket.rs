@@ -1,0 +1,294 @@
+//! The socket of an HTTP/2 connection: frames of many streams leave in one write.
+//!
+//! h2 asks for a flush after every frame. Passed on, each would become a TLS record and a system
+//! call of its own, and fan-out would cost six times as much. Therefore a flush by h2 only says
+//! yes: the bytes wait until the connection's poll is over and [`Http2Socket::poll_out`] is called,
+//! or until [`COALESCED_BYTES`] wait. They wait in a buffer lent by the thread: an idle connection
+//! holds none.
+
+use std::cell::RefCell;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::inbound::InboundFrames;
+use crate::coalescing_writer::{Buffers, CoalescingWriter};
+
+/// Most bytes that wait before they are written: four TLS records. More gains nothing (measured).
+pub const COALESCED_BYTES: usize = 64 * 1024;
+
+/// Where fewer bytes may be read than this, not one more is.
+const SMALL_READ_BYTES: usize = 4096;
+
+/// Buffers a thread keeps for later. One serves all connections that are written at once; more
+/// are needed only while sockets are full.
+const SPARE_BUFFERS_MAX: usize = 4;
+
+/// What a full socket may leave waiting in a lent buffer; less is copied, so that the buffer goes
+/// back to the thread.
+const LEFTOVER_KEPT_BYTES: usize = COALESCED_BYTES / 4;
+
+/// The buffers of one thread.
+#[derive(Clone, Debug, Default)]
+pub struct BufferPool {
+    spare: Rc<RefCell<Vec<Vec<u8>>>>,
+}
+
+impl Buffers for BufferPool {
+    const BYTES_MAX: usize = COALESCED_BYTES;
+
+    fn lend(&mut self) -> Vec<u8> {
+        let spare = self.spare.borrow_mut().pop();
+        spare.unwrap_or_else(|| Vec::with_capacity(COALESCED_BYTES))
+    }
+
+    fn give_back(&mut self, mut buffer: Vec<u8>) {
+        let mut spare = self.spare.borrow_mut();
+        if buffer.capacity() == COALESCED_BYTES && spare.len() < SPARE_BUFFERS_MAX {
+            buffer.clear();
+            spare.push(buffer);
+        }
+    }
+
+    fn smaller(&self, capacity: usize, waiting: &[u8]) -> Option<Vec<u8>> {
+        let is_lent = capacity == COALESCED_BYTES;
+        (is_lent && waiting.len() <= LEFTOVER_KEPT_BYTES).then(|| waiting.to_vec())
+    }
+}
+
+/// The socket. Clones share it: one is given to h2, one stays with the task that decides when
+/// bytes leave.
+pub struct Http2Socket<T> {
+    io: Rc<RefCell<Io<T>>>,
+}
+
+impl<T> Clone for Http2Socket<T> {
+    fn clone(&self) -> Http2Socket<T> {
+        Http2Socket {
+            io: Rc::clone(&self.io),
+        }
+    }
+}
+
+struct Io<T> {
+    writer: CoalescingWriter<T, BufferPool>,
+    bytes_read: u64,
+    /// Bytes that may be read until more are allowed.
+    readable: usize,
+    inbound: InboundFrames,
+}
+
+impl<T> Http2Socket<T> {
+    /// Coalesces what is written to `io`.
+    pub fn new(io: T, pool: BufferPool) -> Http2Socket<T> {
+        Http2Socket {
+            io: Rc::new(RefCell::new(Io {
+                writer: CoalescingWriter::new(io, pool),
+                bytes_read: 0,
+                readable: 0,
+                inbound: InboundFrames::new(),
+            })),
+        }
+    }
+
+    /// Whether everything written has left for the operating system. While it has not, the client
+    /// is slower than we are, and pulling more from its streams would only pile it up.
+    pub fn is_clear(&self) -> bool {
+        self.io.borrow().writer.is_clear()
+    }
+
+    /// Allows so many bytes to be read, or somewhat more if they are many. h2 takes in all that it
+    /// can read, and keeps the requests in it before anybody looks at the first: so it gets little
+    /// at a time.
+    pub fn allow_read(&self, bytes: usize) {
+        self.io.borrow_mut().readable = bytes;
+    }
+
+    /// Bytes that have left for the operating system so far.
+    pub fn bytes_out(&self) -> u64 {
+        self.io.borrow().writer.bytes_out()
+    }
+
+    /// Whether the client floods the connection with frames that carry nothing.
+    pub fn is_flooded(&self) -> bool {
+        self.io.borrow().inbound.is_flood()
+    }
+
+    /// Bytes that came in so far: a peer that sends is alive.
+    pub fn bytes_read(&self) -> u64 {
+        self.io.borrow().bytes_read
+    }
+}
+
+impl<T: AsyncWrite + Unpin> Http2Socket<T> {
+    /// Lets out what waits.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn poll_out(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.io.borrow_mut().writer.poll_out(context)
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Http2Socket<T> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut io = self.io.borrow_mut();
+        if io.readable == 0 {
+            // The rest has its turn after what was read already.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let before = buffer.filled().len();
+        let polled = if io.readable < buffer.remaining().min(SMALL_READ_BYTES) {
+            let mut small = [0; SMALL_READ_BYTES];
+            let mut part = ReadBuf::new(small.get_mut(..io.readable).unwrap_or_default());
+            let polled = Pin::new(io.writer.get_mut()).poll_read(context, &mut part);
+            buffer.put_slice(part.filled());
+            polled
+        } else {
+            Pin::new(io.writer.get_mut()).poll_read(context, buffer)
+        };
+        let read = buffer.filled().get(before..).unwrap_or_default();
+        io.bytes_read += read.len() as u64;
+        io.readable = io.readable.saturating_sub(read.len());
+        let written = io.writer.bytes_taken();
+        io.inbound.read(read, written);
+        polled
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Http2Socket<T> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let writer = &mut self.io.borrow_mut().writer;
+        if !writer.has_room()
+            && let Poll::Ready(Err(error)) = writer.poll_out(context)
+        {
+            return Poll::Ready(Err(error));
+        }
+        match writer.has_room() {
+            true => Poll::Ready(Ok(writer.take(parts))),
+            false => Poll::Pending,
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    /// Says yes and keeps the bytes: see the head of this file.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let writer = &mut self.io.borrow_mut().writer;
+        ready!(writer.poll_out(context))?;
+        Pin::new(writer.get_mut()).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+    use futures_util::future::poll_fn;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[tokio::test]
+    async fn nothing_leaves_before_it_is_let_out() {
+        let (ours, mut theirs) = tokio::io::duplex(1 << 20);
+        let socket = Http2Socket::new(ours, BufferPool::default());
+        let mut writer = socket.clone();
+        writer.write_all(b"first ").await.unwrap();
+        writer.flush().await.unwrap();
+        writer.write_all(b"second").await.unwrap();
+        writer.flush().await.unwrap();
+        let mut got = [0; 12];
+        assert!(theirs.read(&mut got).now_or_never().is_none());
+        assert!(!socket.is_clear());
+
+        poll_fn(|context| socket.poll_out(context)).await.unwrap();
+        assert!(socket.is_clear());
+        theirs.read_exact(&mut got).await.unwrap();
+        assert_eq!(&got, b"first second");
+    }
+
+    #[tokio::test]
+    async fn a_full_buffer_leaves_by_itself() {
+        let (ours, mut theirs) = tokio::io::duplex(1 << 20);
+        let mut writer = Http2Socket::new(ours, BufferPool::default());
+        let sent = vec![7; COALESCED_BYTES + 1];
+        writer.write_all(&sent).await.unwrap();
+        let mut got = vec![0; COALESCED_BYTES];
+        theirs.read_exact(&mut got).await.unwrap();
+        assert!(theirs.read(&mut got).now_or_never().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_full_socket_pushes_back_and_loses_nothing() {
+        let (ours, mut theirs) = tokio::io::duplex(1000);
+        let socket = Http2Socket::new(ours, BufferPool::default());
+        let mut writer = socket.clone();
+        let sent: Vec<u8> = (0..3 * COALESCED_BYTES).map(|n| (n % 251) as u8).collect();
+        let expected = sent.clone();
+        let reading = async {
+            let mut got = vec![0; expected.len()];
+            theirs.read_exact(&mut got).await.unwrap();
+            got
+        };
+        let writing = async {
+            writer.write_all(&sent).await.unwrap();
+            poll_fn(|context| socket.poll_out(context)).await.unwrap();
+        };
+        let (got, ()) = tokio::join!(reading, writing);
+        assert!(got == expected);
+        assert!(socket.is_clear());
+    }
+
+    #[tokio::test]
+    async fn an_idle_connection_holds_no_buffer() {
+        let pool = BufferPool::default();
+        let (ours, mut theirs) = tokio::io::duplex(100);
+        let socket = Http2Socket::new(ours, pool.clone());
+        let mut writer = socket.clone();
+        writer.write_all(&[1; 150]).await.unwrap();
+        // The pipe takes 100; the other 50 move out of the lent buffer.
+        assert!(
+            poll_fn(|context| socket.poll_out(context))
+                .now_or_never()
+                .is_none()
+        );
+        assert_eq!(pool.spare.borrow().len(), 1);
+        assert_eq!(socket.io.borrow().writer.waiting(), 50);
+        let mut got = [0; 150];
+        let (read, out) = tokio::join!(
+            theirs.read_exact(&mut got),
+            poll_fn(|context| socket.poll_out(context))
+        );
+        read.unwrap();
+        out.unwrap();
+        assert!(socket.is_clear());
+        assert_eq!(pool.spare.borrow().len(), 1);
+        writer.write_all(&[1]).await.unwrap();
+        assert_eq!(pool.spare.borrow().len(), 0, "it is lent one again");
+    }
+}
