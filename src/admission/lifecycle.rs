@@ -9,8 +9,8 @@ use futures_util::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::{Attributes, Operation, Plugin};
-use crate::api::resource::ResourceDefinition;
+use super::{Admitted, Attributes, MutatingPlugin, Operation, Plugin};
+use crate::api::object::Object;
 use crate::api::status::Status;
 
 /// Namespaces that are never deleted.
@@ -58,19 +58,14 @@ pub trait Namespaces: Send + Sync + 'static {
 /// The plugin.
 pub struct NamespaceLifecycle {
     namespaces: Arc<dyn Namespaces>,
-    definition: Arc<ResourceDefinition>,
     distrusted: Mutex<Distrusted>,
 }
 
 impl NamespaceLifecycle {
-    /// The plugin; `definition` is that of namespaces.
-    pub fn new(
-        namespaces: Arc<dyn Namespaces>,
-        definition: Arc<ResourceDefinition>,
-    ) -> NamespaceLifecycle {
+    /// The plugin, which asks these namespaces.
+    pub fn new(namespaces: Arc<dyn Namespaces>) -> NamespaceLifecycle {
         NamespaceLifecycle {
             namespaces,
-            definition,
             distrusted: Mutex::new(Distrusted::default()),
         }
     }
@@ -88,15 +83,19 @@ impl NamespaceLifecycle {
         self.namespaces.state(name, Lookup::Live).await
     }
 
-    async fn check(&self, attributes: &Attributes<'_>) -> Result<(), Box<Status>> {
+    async fn check(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Option<&Object>,
+    ) -> Result<(), Box<Status>> {
         let Some(namespace) = attributes.namespace.filter(|n| !n.is_empty()) else {
             return Ok(());
         };
-        let is_new = attributes.operation == Operation::Create;
+        let is_new = matches!(attributes.operation, Operation::Create(_));
         match self.state(namespace).await? {
             NamespaceState::Absent => Err(Box::new(Status::namespace_not_found(namespace))),
             NamespaceState::Terminating if is_new => {
-                let (definition, name) = (attributes.definition, attributes.shown_name());
+                let (definition, name) = (attributes.definition, attributes.shown_name(object));
                 Err(Box::new(Status::namespace_terminating(
                     definition, name, namespace,
                 )))
@@ -111,14 +110,22 @@ impl Plugin for NamespaceLifecycle {
         "NamespaceLifecycle"
     }
 
+    /// As in Kubernetes it looks before other plugins have worked on the object.
+    fn mutating(&self) -> Option<&dyn MutatingPlugin> {
+        Some(self)
+    }
+}
+
+impl MutatingPlugin for NamespaceLifecycle {
     fn admit<'p>(
         &'p self,
-        attributes: &'p mut Attributes<'_>,
-    ) -> BoxFuture<'p, Result<(), Box<Status>>> {
+        attributes: &'p Attributes<'_>,
+        object: Option<&'p mut Object>,
+    ) -> Admitted<'p> {
         async move {
-            let is_namespace = std::ptr::eq(attributes.definition, &*self.definition);
+            let is_namespace = attributes.definition.is("", "namespaces");
             match attributes.operation {
-                Operation::Delete if is_namespace => {
+                Operation::Delete(_) if is_namespace => {
                     if IMMORTAL.contains(&attributes.name) {
                         let (definition, name) = (attributes.definition, attributes.name);
                         return Err(Box::new(Status::namespace_undeletable(definition, name)));
@@ -126,9 +133,9 @@ impl Plugin for NamespaceLifecycle {
                     self.distrusted.lock().add(attributes.name, Instant::now());
                     Ok(())
                 }
-                Operation::Delete => Ok(()),
+                Operation::Delete(_) | Operation::Connect => Ok(()),
                 _ if is_namespace => Ok(()),
-                _ => self.check(attributes).await,
+                _ => self.check(attributes, object.as_deref()).await,
             }
         }
         .boxed()

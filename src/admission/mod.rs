@@ -1,36 +1,54 @@
-//! What may change or refuse a write (http.md 8), called inside the write path with the
+//! What may change or refuse a write (http.md section 8), called inside the write path with the
 //! object as it is about to be stored.
 //!
-//! Plugins run in order, first all that may change the object, and after validation all that may
-//! only refuse it. They keep no state of an attempt: a write that has to start again asks them
-//! again.
+//! A write goes through two stages: before validation every mutating plugin is asked, in order,
+//! and after validation every validating plugin. The second stage sees the object and can't change
+//! it. A plugin is asked once per stage and attempt. It keeps no state of an attempt: a write that
+//! has to start again asks again.
 
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::BoxFuture;
 
 use crate::api::object::Object;
+use crate::api::options::{DeleteOptions, WriteOptions};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::api::user_info::UserInfo;
+use crate::api::warnings::Warnings;
 
 pub mod lifecycle;
+#[cfg(test)]
+mod tests;
 
-/// What a write does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+/// What a request does, with its options.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation<'w> {
     /// A new object.
-    Create,
+    Create(&'w WriteOptions),
     /// Another content of an object.
-    Update,
+    Update(&'w WriteOptions),
     /// An object goes.
-    Delete,
+    Delete(&'w DeleteOptions),
+    /// A stream to what an object stands for, such as a pod's log or a shell in it.
+    Connect,
 }
 
-/// A write as plugins see it.
+impl Operation<'_> {
+    /// Whether nothing will be stored.
+    pub fn is_dry_run(&self) -> bool {
+        match self {
+            Operation::Create(options) | Operation::Update(options) => options.dry_run,
+            Operation::Delete(options) => options.dry_run,
+            Operation::Connect => false,
+        }
+    }
+}
+
+/// A request as plugins see it. The new object comes beside it, as one stage may change it.
 pub struct Attributes<'w> {
     /// What it does.
-    pub operation: Operation,
+    pub operation: Operation<'w>,
     /// To which resource.
     pub definition: &'w ResourceDefinition,
     /// To which part of it.
@@ -39,59 +57,67 @@ pub struct Attributes<'w> {
     pub namespace: Option<&'w str>,
     /// The object's name; empty while it is to be generated.
     pub name: &'w str,
-    /// The new content; `None` when it is deleted.
-    pub object: Option<&'w mut Object>,
     /// The stored content; `None` when there is none.
-    pub stored: Option<&'w Object>,
-    /// Nothing will be stored.
-    pub dry_run: bool,
-    /// Who writes.
+    pub old_object: Option<&'w Object>,
+    /// Who asks.
     pub user: &'w UserInfo,
-    /// Warnings for the answer, added by plugins.
-    pub warnings: Vec<String>,
+    /// Warnings for the answer.
+    pub warnings: &'w Warnings,
 }
 
 impl Attributes<'_> {
     /// What a refusal calls the object (http.md 3.10): its name, else what its name is generated
     /// from.
-    pub fn shown_name(&self) -> &str {
-        let base = || {
-            self.object
-                .as_ref()
-                .map_or("", |object| object.meta("generateName"))
-        };
-        [self.name, base()]
-            .into_iter()
-            .find(|name| !name.is_empty())
-            .unwrap_or("Unknown")
+    pub fn shown_name<'n>(&'n self, object: Option<&'n Object>) -> &'n str {
+        let base = object.map_or("", |object| object.meta("generateName"));
+        let mut names = [self.name, base].into_iter();
+        names.find(|name| !name.is_empty()).unwrap_or("Unknown")
     }
 }
 
-/// One rule.
-pub trait Plugin: Send + Sync + 'static {
-    /// Kubernetes' name of it: `NamespaceLifecycle`.
-    fn name(&self) -> &'static str;
+/// The answer of a plugin: nothing, or the Status that refuses the write.
+pub type Admitted<'p> = BoxFuture<'p, Result<(), Box<Status>>>;
 
-    /// Looks at a write before validation; it may change the object.
+/// A plugin's part in the first stage.
+pub trait MutatingPlugin: Send + Sync {
+    /// Looks at a request before validation. It may change the new object, which is there on
+    /// create and update.
     ///
     /// # Errors
     /// A Status refuses the write.
     fn admit<'p>(
         &'p self,
-        _attributes: &'p mut Attributes<'_>,
-    ) -> BoxFuture<'p, Result<(), Box<Status>>> {
-        std::future::ready(Ok(())).boxed()
-    }
+        attributes: &'p Attributes<'_>,
+        object: Option<&'p mut Object>,
+    ) -> Admitted<'p>;
+}
 
-    /// Looks at a write after validation.
+/// A plugin's part in the second stage.
+pub trait ValidatingPlugin: Send + Sync {
+    /// Looks at a request after validation.
     ///
     /// # Errors
     /// A Status refuses the write.
     fn validate<'p>(
         &'p self,
-        _attributes: &'p mut Attributes<'_>,
-    ) -> BoxFuture<'p, Result<(), Box<Status>>> {
-        std::future::ready(Ok(())).boxed()
+        attributes: &'p Attributes<'_>,
+        object: Option<&'p Object>,
+    ) -> Admitted<'p>;
+}
+
+/// One rule, with a part in one stage or in both.
+pub trait Plugin: Send + Sync + 'static {
+    /// Kubernetes' name of it: `NamespaceLifecycle`.
+    fn name(&self) -> &'static str;
+
+    /// Its part in the first stage, if it has one.
+    fn mutating(&self) -> Option<&dyn MutatingPlugin> {
+        None
+    }
+
+    /// Its part in the second stage, if it has one.
+    fn validating(&self) -> Option<&dyn ValidatingPlugin> {
+        None
     }
 }
 
@@ -109,25 +135,46 @@ impl Admission {
         }
     }
 
-    /// Asks every plugin that may change the object.
+    /// The first stage: asks every mutating plugin.
     ///
     /// # Errors
     /// The first refusal.
-    pub async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), Box<Status>> {
+    pub async fn admit(
+        &self,
+        attributes: &Attributes<'_>,
+        mut object: Option<&mut Object>,
+    ) -> Result<(), Box<Status>> {
         for plugin in self.plugins.iter() {
-            plugin.admit(attributes).await?;
+            if let Some(mutating) = plugin.mutating() {
+                let admitted = mutating.admit(attributes, object.as_deref_mut()).await;
+                told(&**plugin, admitted)?;
+            }
         }
         Ok(())
     }
 
-    /// Asks every plugin that may only refuse.
+    /// The second stage: asks every validating plugin.
     ///
     /// # Errors
     /// The first refusal.
-    pub async fn validate(&self, attributes: &mut Attributes<'_>) -> Result<(), Box<Status>> {
+    pub async fn validate(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Option<&Object>,
+    ) -> Result<(), Box<Status>> {
         for plugin in self.plugins.iter() {
-            plugin.validate(attributes).await?;
+            if let Some(validating) = plugin.validating() {
+                told(&**plugin, validating.validate(attributes, object).await)?;
+            }
         }
         Ok(())
     }
+}
+
+/// Notes in the log who refused a write.
+fn told(plugin: &dyn Plugin, answer: Result<(), Box<Status>>) -> Result<(), Box<Status>> {
+    if let Err(status) = &answer {
+        tracing::debug!(plugin = plugin.name(), %status, "admission refused a write");
+    }
+    answer
 }

@@ -23,6 +23,7 @@ pub mod table;
 pub mod truncated;
 pub mod user_info;
 pub mod version;
+pub mod warnings;
 
 #[cfg(test)]
 pub(crate) mod samples;

@@ -20,7 +20,7 @@ pub mod store;
 pub mod strategy;
 
 pub use catalog::Catalog;
-pub use context::{RequestContext, SHORT_WARNING_CHARACTERS, WARNING_CHARACTERS, Warnings};
+pub use context::RequestContext;
 pub use served::Registry;
 pub use store::{
     Answer, Audience, Deletion, RegistryStore, StoreOptions, Target, UpdateSource, WatchRefusal,

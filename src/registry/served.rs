@@ -35,7 +35,7 @@ impl Registry {
         let namespaces = namespaces.find(|(row, _)| row.is("", "namespaces"));
         let lifecycle = namespaces.map(|(row, storages)| {
             let source = NamespaceSource::new(row.clone(), storages.storage.clone());
-            Arc::new(NamespaceLifecycle::new(Arc::new(source), row.clone())) as Arc<dyn Plugin>
+            Arc::new(NamespaceLifecycle::new(Arc::new(source))) as Arc<dyn Plugin>
         });
         let options = StoreOptions {
             admission: Admission::new(lifecycle.into_iter().collect()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actors::object::CachedObject;
 use futures_util::future::FutureExt;
 
-use super::review::{Request, Stage};
+use super::admit::Request;
 use super::{RegistryStore, reconcile_namespace};
 use crate::api::metadata::deduplicate_owners;
 use crate::api::names::generate_name;
@@ -53,22 +53,20 @@ impl RegistryStore {
             context,
             namespace,
             subresource: None,
-            dry_run: options.dry_run,
         };
-        self.review(Stage::Change, &request, &mut object, None)
-            .await?;
+        self.admit(&request, options, &mut object, None).await?;
         self.clean(&mut object, context);
         let base = object.meta("generateName").to_owned();
         let is_generated = object.name().is_empty() && !base.is_empty();
         if !is_generated {
-            return self.create_named(&request, object, creation).await;
+            return self.create_named(&request, options, object, creation).await;
         }
         let mut last = None;
         for _ in 0..NAME_ATTEMPTS {
             let mut candidate = object.clone();
             candidate.set_meta("name", &generate_name(&base));
             match self
-                .create_named(&request, candidate, creation.clone())
+                .create_named(&request, options, candidate, creation.clone())
                 .await
             {
                 Err(status) if status.reason == StatusReason::ALREADY_EXISTS => last = Some(status),
@@ -89,16 +87,17 @@ impl RegistryStore {
     async fn create_named(
         &self,
         request: &Request<'_>,
+        options: &WriteOptions,
         mut object: Object,
         creation: Arc<Creation>,
     ) -> Result<Arc<CachedObject>, Box<Status>> {
         self.prepare_new(&mut object)?;
-        self.review(Stage::Check, request, &mut object, None)
+        self.validate_admitted(request, options, &object, None)
             .await?;
         let name = object.name().to_owned();
         let key = self.key(request.namespace, &name)?;
         let (target, origin) = (
-            self.target(request.dry_run).clone(),
+            self.target(options.dry_run).clone(),
             request.context.origin(),
         );
         let (at, ttl) = (key.clone(), self.time_to_live());

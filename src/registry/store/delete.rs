@@ -6,7 +6,7 @@ use actors::engine::{Key, Revision};
 use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, FutureExt};
 
-use super::review::Request;
+use super::admit::Request;
 use super::{RegistryStore, tree};
 use crate::api::object::Object;
 use crate::api::options::DeleteOptions;
@@ -56,12 +56,10 @@ impl RegistryStore {
         options: &DeleteOptions,
     ) -> Result<Deletion, Box<Status>> {
         let key = self.key(namespace, name)?;
-        let dry_run = options.dry_run;
         let request = Request {
             context,
             namespace,
             subresource: None,
-            dry_run,
         };
         let deleting = Deleting {
             store: self,
@@ -139,13 +137,15 @@ impl Deleting<'_> {
             return Err(fault(unread));
         }
         let stub = self.stub();
-        self.store.review_deletion(&self.request, &stub).await?;
+        self.store
+            .admit_deletion(&self.request, self.options, &stub)
+            .await?;
         if let Some(why) = needs_content(&self.store.strategy, self.options) {
             let why = format!("{unread}; {why}");
             let definition = self.store.definition();
             return Err(Box::new(Status::conflict(definition, self.name, &why)));
         }
-        let target = self.store.target(self.request.dry_run);
+        let target = self.store.target(self.options.dry_run);
         let origin = self.request.context.origin();
         let removing = target.delete_unreadable(self.key, origin);
         if !removing.await.map_err(fault)? {
@@ -186,7 +186,7 @@ impl Deleting<'_> {
             may_wait: true,
             origin: self.request.context.origin(),
         };
-        let target = self.store.target(self.request.dry_run);
+        let target = self.store.target(self.options.dry_run);
         let outcome = target.guaranteed_update(update, &mut mark).await;
         let marked = match (outcome, mark.ended) {
             (Ok(marked), _) => marked,
@@ -196,7 +196,7 @@ impl Deleting<'_> {
                 return Err(self.store.fault(error, Verb::Update, self.name));
             }
         };
-        match (mark.then_remove, self.request.dry_run) {
+        match (mark.then_remove, self.options.dry_run) {
             (false, _) => Ok(Step::Done(self.kept(marked))),
             // In a dry run the mark was not stored: a deletion would show the object without.
             (true, true) => Ok(Step::Done(self.removed(marked)?)),
@@ -235,7 +235,7 @@ impl Deleting<'_> {
             origin: self.request.context.origin(),
         };
         self.store
-            .target(self.request.dry_run)
+            .target(self.options.dry_run)
             .delete(request, check)
             .await
     }
@@ -288,7 +288,9 @@ impl Deleting<'_> {
             collector,
             clock::now(),
         )?;
-        store.review_deletion(&self.request, stored).await?;
+        store
+            .admit_deletion(&self.request, self.options, stored)
+            .await?;
         Ok(verdict)
     }
 }

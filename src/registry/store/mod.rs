@@ -18,10 +18,10 @@ use crate::api::status::Status;
 use crate::storage::codec::{Codec, object_of};
 use crate::storage::{ResourceStorage, Root, Storage, StorageError};
 
+mod admit;
 mod create;
 mod delete;
 mod read;
-mod review;
 mod update;
 
 pub use delete::{Answer, Deletion};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, FutureExt};
 
-use super::review::{Request, Stage};
+use super::admit::Request;
 use super::{RegistryStore, Target, UpdateSource, Written, reconcile_namespace, tree};
 use crate::api::decode::unknown_fields;
 use crate::api::object::Object;
@@ -55,7 +55,6 @@ impl RegistryStore {
             context,
             namespace,
             subresource,
-            dry_run: options.dry_run,
         };
         let mut updating = Updating {
             store: self,
@@ -63,7 +62,7 @@ impl RegistryStore {
             name,
             key: &key,
             source: &source,
-            validation: options.field_validation,
+            options,
             creation: None,
             released: None,
         };
@@ -94,7 +93,8 @@ impl RegistryStore {
                 created: creation.is_some(),
             }),
             (Err(_), Some(released)) => {
-                let object = self.remove_released(&request, name, &key, released).await?;
+                let removing = self.remove_released(&request, options, name, &key, released);
+                let object = removing.await?;
                 Ok(Written {
                     object,
                     created: false,
@@ -131,6 +131,7 @@ impl RegistryStore {
     async fn remove_released(
         &self,
         request: &Request<'_>,
+        options: &WriteOptions,
         name: &str,
         key: &str,
         released: Released,
@@ -146,7 +147,7 @@ impl RegistryStore {
             origin: request.context.origin(),
         };
         let outcome = self
-            .target(request.dry_run)
+            .target(options.dry_run)
             .delete(deletion, &mut Unconditional)
             .await;
         match outcome.map_err(|error| (error.kind.clone(), error)) {
@@ -186,8 +187,7 @@ struct Updating<'u> {
     name: &'u str,
     key: &'u str,
     source: &'u UpdateSource,
-    /// What is said of unknown members in what a patch makes.
-    validation: FieldValidation,
+    options: &'u WriteOptions,
     /// Set while the last attempt created the object.
     creation: Option<Arc<Creation>>,
     /// Set when the last attempt ended in a deletion.
@@ -238,12 +238,12 @@ impl Updating<'_> {
         object.set_meta("resourceVersion", "");
         store.clean(&mut object, self.request.context);
         store
-            .review(Stage::Change, &self.request, &mut object, None)
+            .admit(&self.request, self.options, &mut object, None)
             .await?;
         store.clean(&mut object, self.request.context);
         store.prepare_new(&mut object)?;
         store
-            .review(Stage::Check, &self.request, &mut object, None)
+            .validate_admitted(&self.request, self.options, &object, None)
             .await?;
         Ok(object)
     }
@@ -254,7 +254,7 @@ impl Updating<'_> {
         let mut object = self.wanted(&stored)?;
         store.clean(&mut object, self.request.context);
         store
-            .review(Stage::Change, &self.request, &mut object, Some(&stored))
+            .admit(&self.request, self.options, &mut object, Some(&stored))
             .await?;
         store.clean(&mut object, self.request.context);
         self.check_version(&object, &cached)?;
@@ -262,7 +262,7 @@ impl Updating<'_> {
             .strategy
             .prepare_update(&mut object, &stored, self.request.subresource)?;
         store
-            .review(Stage::Check, &self.request, &mut object, Some(&stored))
+            .validate_admitted(&self.request, self.options, &object, Some(&stored))
             .await?;
         if is_released(&store.strategy, &object, &stored) {
             self.released = Some(Released {
@@ -285,8 +285,8 @@ impl Updating<'_> {
         let Patched {
             mut object,
             unknown,
-        } = patch.apply(stored, definition, self.validation)?;
-        if self.validation == FieldValidation::Warn {
+        } = patch.apply(stored, definition, self.options.field_validation)?;
+        if self.options.field_validation == FieldValidation::Warn {
             let warnings = &self.request.context.warnings;
             unknown_fields(&unknown).for_each(|text| warnings.add(text));
         }

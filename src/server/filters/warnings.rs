@@ -2,7 +2,7 @@
 
 use http::header::{HeaderMap, HeaderValue, WARNING};
 
-use crate::registry::{SHORT_WARNING_CHARACTERS, WARNING_CHARACTERS};
+use crate::api::warnings::{SHORT_WARNING_CHARACTERS, WARNING_CHARACTERS};
 
 /// Adds a header for each warning, as long as there is room.
 pub fn add(headers: &mut HeaderMap, warnings: Vec<String>) {

@@ -9,7 +9,7 @@ use crate::api::options::FieldValidation;
 use crate::api::protobuf::{self, ProtobufError};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::{Status, StatusReason};
-use crate::registry::Warnings;
+use crate::api::warnings::Warnings;
 use crate::server::heavy::HEAVY_BYTES;
 use crate::server::negotiation::BodyForm;
 

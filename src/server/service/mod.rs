@@ -40,7 +40,8 @@ use super::routes::{self, Miss, Route};
 use crate::api::options::{self, Query};
 use crate::api::status::Status;
 use crate::api::user_info::{MASTERS, UserInfo};
-use crate::registry::{RequestContext, Warnings};
+use crate::api::warnings::Warnings;
+use crate::registry::RequestContext;
 
 /// The service of one thread; clones are handles of the same.
 #[derive(Clone)]
