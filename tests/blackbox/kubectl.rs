@@ -428,7 +428,7 @@ async fn waits(daemon: Daemon, kubectl: Kubectl) {
     let path = "/apis/apps/v1/namespaces/shop/deployments/till/status";
     let client = daemon.client();
     let set = async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        watches(&daemon, 1).await;
         client
             .call(Call::merge_patch(path, &status))
             .await
@@ -444,6 +444,7 @@ async fn waits(daemon: Daemon, kubectl: Kubectl) {
     ];
     let (printed, ()) = tokio::join!(kubectl.ok(&arguments), set);
     assert_eq!(printed, "deployment.apps/till condition met\n");
+    watches(&daemon, 0).await;
 
     let arguments = [
         "wait",
@@ -455,11 +456,24 @@ async fn waits(daemon: Daemon, kubectl: Kubectl) {
     ];
     let path = "/api/v1/namespaces/shop/pods/till-0?gracePeriodSeconds=0";
     let delete = async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        watches(&daemon, 1).await;
         client.call(Call::delete(path)).await.expect(200);
     };
     let (printed, ()) = tokio::join!(kubectl.ok(&arguments), delete);
     assert_eq!(printed, "pod/till-0 condition met\n");
+}
+
+/// Comes back when so many watches are open.
+async fn watches(daemon: &Daemon, wanted: u64) {
+    let begun = std::time::Instant::now();
+    while daemon.count("apiserver_longrunning_requests").await != wanted {
+        let elapsed = begun.elapsed();
+        assert!(
+            elapsed < Duration::from_secs(30),
+            "there are never {wanted} watches"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 async fn refuses(_daemon: Daemon, kubectl: Kubectl) {
