@@ -19,9 +19,9 @@
 //!   connection, by that thread's Dispatcher.
 //! - [`daemon`] puts the parts together and owns the order of starting and stopping; [`upkeep`]
 //!   does what a controller manager would.
-//! - [`files`] opens whatever is opened by name, [`clock`] says what time it is,
-//!   `coalescing_writer` lets small writes to a socket leave in one piece. They know nothing of
-//!   the rest.
+//! - [`files`] opens whatever is opened by name, [`clock`] says what time it is, and
+//!   `coalescing_writer` lets small writes to a socket leave in one piece. They know nothing of the
+//!   rest.
 //!
 //! README.md has the map of the whole house, `tests/tidy` holds who may name whom.
 

@@ -53,8 +53,8 @@ pub type Stored<'a> = Result<&'a Arc<CachedObject>, &'a Arc<DecodeError>>;
 pub struct Snapshot {
     /// Everything of this resource up to here is in it, and nothing newer.
     pub revision: Revision,
-    /// The lineage of the store that it shows: a revision of another one is another state.
-    pub lineage: u64,
+    /// The epoch of the store that it shows: a revision of another one is another state.
+    pub epoch: u64,
     pub(crate) objects: OrdSet<Filed>,
     pub(crate) bytes: u64,
     pub(crate) last_event: Revision,
@@ -73,7 +73,7 @@ impl Snapshot {
         let bytes = objects.iter().map(|filed| filed.0.wire.len() as u64).sum();
         Snapshot {
             revision,
-            lineage: 0,
+            epoch: 0,
             objects,
             bytes,
             // Not known any better: the newest event before the list may have been a delete.
@@ -82,9 +82,9 @@ impl Snapshot {
         }
     }
 
-    /// As read from a store of this lineage.
-    pub(crate) fn of_lineage(self, lineage: u64) -> Snapshot {
-        Snapshot { lineage, ..self }
+    /// As read from a store of this epoch.
+    pub(crate) fn of_epoch(self, epoch: u64) -> Snapshot {
+        Snapshot { epoch, ..self }
     }
 
     /// With these values, which are stored and can't be read.

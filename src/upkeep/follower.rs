@@ -42,7 +42,7 @@ pub(super) struct Follower {
     waiting: VecDeque<(String, Arc<CachedObject>)>,
     /// The newest event of a namespace that was looked at.
     seen: Revision,
-    /// The lineage and the revision of the picture that was looked at last.
+    /// The epoch and the revision of the picture that was looked at last.
     picture: Option<(u64, Revision)>,
     /// When that was.
     looked: Instant,
@@ -98,7 +98,7 @@ impl Follower {
                     let snapshot = self.namespaces.snapshot();
                     self.picture = snapshot
                         .as_ref()
-                        .map(|snapshot| (snapshot.lineage, snapshot.revision));
+                        .map(|snapshot| (snapshot.epoch, snapshot.revision));
                     if let Some(snapshot) = snapshot && self.is_news(&snapshot) {
                         self.look_at(&snapshot).await;
                     }
@@ -169,13 +169,13 @@ async fn news(
 ) {
     tokio::time::sleep_until(earliest).await;
     namespaces.settled().await;
-    let now = namespaces.snapshot().map(|snapshot| snapshot.lineage);
-    if let Some((lineage, revision)) = picture
-        && now == Some(lineage)
+    let now = namespaces.snapshot().map(|snapshot| snapshot.epoch);
+    if let Some((epoch, revision)) = picture
+        && now == Some(epoch)
     {
         let pause = until.saturating_duration_since(Instant::now());
         // Running out of time is the ordinary end of it.
-        let _ = namespaces.fresh(lineage, revision.next(), pause).await;
+        let _ = namespaces.fresh(epoch, revision.next(), pause).await;
     }
 }
 

@@ -69,7 +69,10 @@ async fn goes_on(daemon: &Daemon, mut watch: crate::harness::client::Lines, want
     let ended = tokio::time::timeout(Duration::from_secs(10), end).await;
     ended.expect("a watch of what is gone ends");
     let log = daemon.stderr();
-    assert!(log.contains("etcd has lost what it had shown"), "{log}");
+    assert!(
+        log.contains("etcd has lost revisions that it had shown"),
+        "{log}"
+    );
     assert_eq!(names(daemon, "").await, wanted);
     let new = create(daemon, "new").await;
     let path = format!("{PATH}?watch=true&resourceVersion={}", new - 1);

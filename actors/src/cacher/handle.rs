@@ -63,19 +63,19 @@ impl CacherHandle {
         settled.map_or(Readiness::Stopped, |readiness| readiness.clone())
     }
 
-    /// A picture that holds everything up to the revision of this lineage (WA-12, WC-30).
+    /// A picture that holds everything up to the revision of this epoch (WA-12, WC-30).
     ///
     /// # Errors
     /// [`NotFresh::NotReady`] at once when the cache is filling, [`NotFresh::Timeout`] when it
     /// does not get there in time.
     pub async fn fresh(
         &self,
-        lineage: u64,
+        epoch: u64,
         at_least: Revision,
         within: Duration,
     ) -> Result<Arc<Snapshot>, NotFresh> {
         let is_fresh =
-            |snapshot: &Snapshot| snapshot.lineage == lineage && snapshot.revision >= at_least;
+            |snapshot: &Snapshot| snapshot.epoch == epoch && snapshot.revision >= at_least;
         if let Some(snapshot) = self.snapshot()
             && is_fresh(&snapshot)
         {

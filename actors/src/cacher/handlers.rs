@@ -20,7 +20,7 @@ impl Handler<WhereToResume> for Cacher {
         Some(Place {
             generation,
             revision: self.store.revision(),
-            lineage: self.store.lineage(),
+            epoch: self.store.epoch(),
         })
     }
 }

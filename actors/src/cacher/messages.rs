@@ -20,7 +20,7 @@ pub(crate) struct Place {
     pub(crate) generation: u64,
     pub(crate) revision: Revision,
     /// Of the store: what the cache holds can't be continued in another one.
-    pub(crate) lineage: u64,
+    pub(crate) epoch: u64,
 }
 
 /// The whole content of the resource, read into a side buffer; answers with its generation.

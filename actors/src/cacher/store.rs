@@ -54,9 +54,9 @@ impl Store {
         self.current.revision
     }
 
-    /// The lineage of the store that it was read from.
-    pub(crate) fn lineage(&self) -> u64 {
-        self.current.lineage
+    /// The epoch of the store that it was read from.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.current.epoch
     }
 
     /// What is published.

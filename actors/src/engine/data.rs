@@ -142,7 +142,7 @@ pub trait DataEngine: Send + Sync + 'static {
     /// As [`DataEngine::get`].
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, EngineError>>;
 
-    /// Commits if the precondition holds. Dropping the future does not take the wish back.
+    /// Commits if the precondition holds. Dropping the future does not take the mutation back.
     ///
     /// # Errors
     /// [`EngineError::OutcomeUnknown`] when it may or may not have taken place, any other error
@@ -180,16 +180,16 @@ pub trait DataEngine: Send + Sync + 'static {
         FeedProgress::Immediate
     }
 
-    /// Somebody waits for the feeds of this very prefix to have told of everything up to this
-    /// revision. Wishes are kept for a few seconds, so that one asked for a moment too early is
-    /// fulfilled as well; without [`FeedProgress::OnRequest`] nothing happens.
+    /// Requests that the feeds of this very prefix tell that they have delivered everything up to
+    /// this revision. A request is kept for a few seconds, so that one made a moment too early is
+    /// answered as well. Without [`FeedProgress::OnRequest`] nothing happens.
     fn request_progress(&self, _prefix: &Prefix, _up_to: Revision) {}
 
-    /// A number that changes when the store turns out to have lost revisions that it had shown, or
-    /// to be another one altogether: whatever was remembered of it is void then. Its feeds end
-    /// with [`EngineError::Compacted`]; who opens one looks at the lineage afterwards, for
-    /// the revision to go on from may be of the one before.
-    fn lineage(&self) -> u64 {
+    /// The epoch of the store. It changes when the store turns out to have lost revisions that it had
+    /// shown, or to be another one: whatever was remembered of it is void then. Its feeds end with
+    /// [`EngineError::Compacted`]. Whoever opens a feed compares the epoch afterwards, as the
+    /// revision to go on from may be of the epoch before.
+    fn epoch(&self) -> u64 {
         0
     }
 

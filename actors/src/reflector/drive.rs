@@ -45,8 +45,8 @@ const PAGES_AHEAD: usize = 2;
 struct Work {
     /// Tells of a new life of the Cacher, which knows nothing and must be filled.
     lives: watch::Receiver<u64>,
-    /// The lineage of the store when the list was begun.
-    lineage: u64,
+    /// The epoch of the store when the list was begun.
+    epoch: u64,
     /// What has been read so far of a list.
     read: Page,
     decoding: VecDeque<JoinHandle<Page>>,
@@ -59,7 +59,7 @@ struct Work {
 pub(super) async fn run(_exit: ExitGuard, source: Source) {
     let mut work = Work {
         lives: source.cacher.lives(),
-        lineage: source.engine.lineage(),
+        epoch: source.engine.epoch(),
         read: Page::default(),
         decoding: VecDeque::new(),
         feed: None,
@@ -98,8 +98,8 @@ impl Source {
                     .engine
                     .feed(self.prefix.clone(), after.revision)
                     .await?;
-                // A feed ends with its lineage; it must not begin in another one either.
-                self.check_lineage(after.lineage)?;
+                // A feed ends with its epoch; it must not begin in another one either.
+                self.check_epoch(after.epoch)?;
                 work.feed = Some(feed);
                 Ok(Outcome::FeedOpened)
             }
@@ -118,7 +118,7 @@ impl Source {
             work.read = Page::default();
             work.decoding = VecDeque::new();
             work.feed = None;
-            work.lineage = self.engine.lineage();
+            work.epoch = self.engine.epoch();
         }
         let request = RangeRequest {
             prefix: self.prefix.clone(),
@@ -131,7 +131,7 @@ impl Source {
         let page = self.engine.range(request).await;
         work.metrics.ranged(started, page.is_ok());
         let page = page?;
-        self.check_lineage(work.lineage)?;
+        self.check_epoch(work.epoch)?;
         let next = match page.items.last() {
             Some(last) if page.more => Some([last.key.as_bytes(), b"\0"].concat()),
             _ => None,
@@ -168,10 +168,10 @@ impl Source {
         work.unread.replace(&page);
         let unread = page.unread.into_iter();
         let unread = unread.map(|(item, error)| (item.key, error));
-        let lineage = work.lineage;
+        let epoch = work.epoch;
         let fill = move || {
             Snapshot::of(page.objects, revision)
-                .of_lineage(lineage)
+                .of_epoch(epoch)
                 .with_unreadable(unread)
         };
         let content = if is_large {
@@ -192,13 +192,13 @@ impl Source {
         Ok(Outcome::Installed(Place {
             generation,
             revision,
-            lineage,
+            epoch,
         }))
     }
 
-    /// What was read in one lineage of the store can't be continued in another one.
-    fn check_lineage(&self, lineage: u64) -> Result<(), Failure> {
-        match self.engine.lineage() == lineage {
+    /// What was read in one epoch of the store can't be continued in another one.
+    fn check_epoch(&self, epoch: u64) -> Result<(), Failure> {
+        match self.engine.epoch() == epoch {
             true => Ok(()),
             false => Err(Failure::Compacted),
         }

@@ -201,7 +201,7 @@ mod tests {
         Place {
             generation: 1,
             revision: Revision(revision),
-            lineage: 0,
+            epoch: 0,
         }
     }
 

@@ -33,8 +33,8 @@ pub(super) struct Kept {
 pub(super) struct Bounds {
     /// How far back the ring reaches.
     pub(super) floor: Revision,
-    /// Of the store: a revision of another lineage is another state.
-    pub(super) lineage: u64,
+    /// Of the store: a revision of another epoch is another state.
+    pub(super) epoch: u64,
 }
 
 struct Entry {
@@ -88,7 +88,7 @@ impl Kept {
 
 fn prune(snapshots: &mut VecDeque<Entry>, bounds: Bounds, now: Instant) {
     snapshots.retain(|entry| {
-        entry.snapshot.lineage == bounds.lineage
+        entry.snapshot.epoch == bounds.epoch
             && entry.snapshot.revision >= bounds.floor
             && now.duration_since(entry.since) < KEPT_FOR
     });
@@ -107,7 +107,7 @@ mod tests {
     fn bounds(floor: u64) -> Bounds {
         Bounds {
             floor: Revision(floor),
-            lineage: 0,
+            epoch: 0,
         }
     }
 
@@ -143,10 +143,10 @@ mod tests {
     }
 
     #[test]
-    fn a_store_of_another_lineage_has_other_states() {
+    fn a_store_in_another_epoch_has_other_states() {
         let kept = kept([7]);
         let other = Bounds {
-            lineage: 1,
+            epoch: 1,
             ..bounds(0)
         };
         assert!(kept.find(Revision(7), other).is_none());

@@ -113,9 +113,9 @@ impl Cached {
                 return self.page(&request, prefix, start, fresh).await;
             }
         }
-        let lineage = self.store.engine.lineage();
+        let epoch = self.store.engine.epoch();
         match self.cacher.snapshot_at(revision).await {
-            Some(snapshot) if snapshot.lineage == lineage => {
+            Some(snapshot) if snapshot.epoch == epoch => {
                 let fresh = Fresh { snapshot, revision };
                 self.page(&request, prefix, start, fresh).await
             }

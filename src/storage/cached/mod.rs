@@ -95,9 +95,9 @@ impl Cached {
     /// The newest published snapshot, unless the store has turned out to be another one since:
     /// then it is void, and another one is on its way.
     fn current(&self) -> Option<Arc<Snapshot>> {
-        let lineage = self.store.engine.lineage();
+        let epoch = self.store.engine.epoch();
         let snapshot = self.cacher.snapshot()?;
-        (snapshot.lineage == lineage).then_some(snapshot)
+        (snapshot.epoch == epoch).then_some(snapshot)
     }
 
     /// Whatever the cache holds, with the newest version that may be claimed for it.
@@ -115,7 +115,7 @@ impl Cached {
     fn bounds(&self) -> Bounds {
         Bounds {
             floor: self.cacher.ring_floor(),
-            lineage: self.store.engine.lineage(),
+            epoch: self.store.engine.epoch(),
         }
     }
 
@@ -181,8 +181,8 @@ impl Cached {
         {
             self.store.engine.request_progress(&self.prefix(), need);
         }
-        let lineage = self.store.engine.lineage();
-        let fresh = self.cacher.fresh(lineage, need, FRESH_WITHIN).await;
+        let epoch = self.store.engine.epoch();
+        let fresh = self.cacher.fresh(epoch, need, FRESH_WITHIN).await;
         self.store.metrics.read_wait(started);
         match fresh {
             Ok(snapshot) => Ok(shown(snapshot, position)),

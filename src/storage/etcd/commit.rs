@@ -1,32 +1,33 @@
 //! Mutations as transactions: a compare of the key's `mod_revision`, the change, and the current
 //! value from the failure branch (ST-77).
 
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use actors::engine::{
-    Change, EngineError, Event, EventKind, Expect, Key, Lease, LeaseId, Mutation, Outcome, Revision,
+    At, Change, EngineError, Event, EventKind, Expect, Key, LeaseId, Mutation, Origin, Outcome,
+    Revision,
 };
 use bytes::Bytes;
 use etcd_client::proto::{PbTxnOpResponse, PbTxnResponse};
 use etcd_client::{Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp};
 
-use super::Shared;
+use super::call_error::CallError;
+use super::cluster::Cluster;
+use super::cluster_state::{Header, number, revision};
 use super::events::key_value;
-use super::fault::Fault;
-use super::seen::{Header, number, revision};
-use super::servers::Manner;
+use super::servers::CallKind;
 
-/// What is larger is not even sent. A server takes 1.5 MiB unless it was told otherwise, and says
-/// so itself.
+/// The largest value that is sent. A server takes 1.5 MiB unless it is told otherwise, and says so
+/// itself.
 const VALUE_BYTES_MAX: usize = 16 << 20;
 
-impl Shared {
+impl Cluster {
     /// See [`actors::engine::DataEngine::commit`]. It is sent again only where it certainly was not
-    /// done: what came of the others nobody knows.
+    /// done: nobody knows what came of any other.
     pub(super) async fn commit(&self, mutation: Mutation) -> Result<Outcome, EngineError> {
         if mutation.expect == Expect::Absent && mutation.change == Change::Delete {
-            // There is nothing to delete under an absent key.
-            let read = self.get(mutation.key, actors::engine::At::Latest).await?;
+            // An absent key can't be deleted.
+            let read = self.get(mutation.key, At::Latest).await?;
             return Ok(Outcome::Refused {
                 current: read.item,
                 revision: read.revision,
@@ -39,36 +40,37 @@ impl Shared {
             let text = format!("a value of {bytes} bytes; etcd takes {VALUE_BYTES_MAX} at most");
             return Err(EngineError::TooLarge(text));
         }
-        let floor = self.seen.floor();
+        let known = self.state.known();
         let transaction = transaction(&mutation);
         let answer = self
             .servers
-            .call(Manner::CHANGE, |member| {
+            .call(CallKind::WRITE, |member| {
                 let (mut kv, transaction) = (member.kv(), transaction.clone());
                 async move { kv.txn(transaction).await }
             })
             .await;
         let answer = match answer {
             Ok(answer) => answer,
-            Err(Fault::OutOfSpace(text)) => {
-                return self.without_space(text, &mutation, floor.revision()).await;
+            Err(CallError::OutOfSpace(text)) => {
+                return self.without_space(text, &mutation, known.revision()).await;
             }
-            Err(fault) => return Err(of_commit(fault, &mutation)),
+            Err(error) => return Err(commit_error(error, &mutation)),
         };
-        self.note_linearizable(Header::from(answer.header()), floor);
+        let header = Header::from(answer.header());
+        self.state.learn_linearizable(header, known, Instant::now());
         outcome(answer.0, mutation)
     }
 
-    /// A server refuses what it has no space for before it compares anything; one that finds out
-    /// only while it makes a change answers the same and has made it. The key tells which:
-    /// `before` is a revision that was seen before the change was sent.
+    /// The outcome of a commit that was answered with NOSPACE. A server that knows of it refuses
+    /// before it compares; one that finds out while it writes answers the same and has written. The
+    /// key tells which: `before` is a revision that was seen before the transaction was sent.
     async fn without_space(
         &self,
         text: String,
         mutation: &Mutation,
         before: Revision,
     ) -> Result<Outcome, EngineError> {
-        let read = self.get(mutation.key.clone(), actors::engine::At::Latest);
+        let read = self.get(mutation.key.clone(), At::Latest);
         let Ok(read) = read.await else {
             return Err(EngineError::OutcomeUnknown(text));
         };
@@ -79,7 +81,7 @@ impl Shared {
         let now = read.item.as_ref().map(|item| item.revision);
         let is_older = match now {
             Some(revision) => revision <= before,
-            // A put would have left something.
+            // A put would have left a value.
             None => mutation.change != Change::Delete,
         };
         if now == expected {
@@ -93,42 +95,6 @@ impl Shared {
             Err(EngineError::OutcomeUnknown(text))
         }
     }
-
-    /// See [`actors::engine::LeaseEngine::grant`]; whole seconds, rounded up.
-    pub(super) async fn grant(&self, ttl: std::time::Duration) -> Result<Lease, EngineError> {
-        let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
-        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-        let answer = self
-            .servers
-            // One that was granted and not heard of runs out by itself.
-            .call(Manner::READ, |member| {
-                let mut leases = member.lease.clone();
-                async move { leases.grant(seconds, None).await }
-            })
-            .await
-            .map_err(Fault::into_error)?;
-        Ok(Lease {
-            id: LeaseId(answer.id() as u64),
-            ttl: std::time::Duration::from_secs(u64::try_from(answer.ttl()).unwrap_or_default()),
-        })
-    }
-
-    /// See [`actors::engine::LeaseEngine::revoke`].
-    pub(super) async fn revoke(&self, lease: LeaseId) -> Result<(), EngineError> {
-        let id = lease.0 as i64;
-        let answer = self
-            .servers
-            .call(Manner::CHANGE, |member| {
-                let mut leases = member.lease.clone();
-                async move { leases.revoke(id).await }
-            })
-            .await;
-        match answer {
-            Ok(_) => Ok(()),
-            Err(Fault::LeaseNotFound) => Err(EngineError::LeaseNotFound(lease)),
-            Err(fault) => Err(fault.of_effect()),
-        }
-    }
 }
 
 fn transaction(mutation: &Mutation) -> Txn {
@@ -137,7 +103,8 @@ fn transaction(mutation: &Mutation) -> Txn {
         Expect::Absent => 0,
         Expect::Unchanged(revision) => number(revision),
     };
-    // The key's own numbers beside its new value, or before they go; a new key's are known.
+    // The key's revisions and version after the put, or before the delete; those of a new key are
+    // known.
     let numbers = TxnOp::get(key, Some(GetOptions::new().with_keys_only()));
     let then = match &mutation.change {
         Change::Put { value, lease } => {
@@ -156,14 +123,14 @@ fn transaction(mutation: &Mutation) -> Txn {
         .or_else([TxnOp::get(key, None)])
 }
 
-fn of_commit(fault: Fault, mutation: &Mutation) -> EngineError {
-    match (&fault, &mutation.change) {
-        (Fault::LeaseNotFound, Change::Put { lease, .. }) => EngineError::LeaseNotFound(*lease),
-        _ => fault.of_effect(),
+fn commit_error(error: CallError, mutation: &Mutation) -> EngineError {
+    match (&error, &mutation.change) {
+        (CallError::LeaseNotFound, Change::Put { lease, .. }) => EngineError::LeaseNotFound(*lease),
+        _ => error.into_write_error(),
     }
 }
 
-/// What the transaction came to.
+/// The outcome of the transaction.
 fn outcome(answer: PbTxnResponse, mutation: Mutation) -> Result<Outcome, EngineError> {
     let at = answer.header.as_ref().map_or(0, |header| header.revision);
     let mut found = None;
@@ -191,7 +158,7 @@ fn outcome(answer: PbTxnResponse, mutation: Mutation) -> Result<Outcome, EngineE
             create_revision: found.create_revision,
             version: found.version,
         },
-        // No etcd says that; whoever does has said, too, that it was done.
+        // No etcd answers so; whatever does has also said that the transaction was done.
         (Expect::Unchanged(_), None) => {
             let text = "etcd answered a transaction incompletely".to_owned();
             return Err(EngineError::OutcomeUnknown(text));
@@ -206,7 +173,7 @@ fn outcome(answer: PbTxnResponse, mutation: Mutation) -> Result<Outcome, EngineE
     Ok(Outcome::Committed(event(key, change, numbers, origin)))
 }
 
-/// What etcd says of a key beside its value.
+/// The revisions and the version of a key.
 struct Numbers {
     revision: Revision,
     prev_revision: Revision,
@@ -214,7 +181,7 @@ struct Numbers {
     version: u64,
 }
 
-fn event(key: Key, change: Change, numbers: Numbers, origin: actors::engine::Origin) -> Event {
+fn event(key: Key, change: Change, numbers: Numbers, origin: Origin) -> Event {
     let (kind, value, lease, version) = match change {
         Change::Put { value, lease } => (EventKind::Put, value, lease, numbers.version),
         Change::Delete => (EventKind::Delete, Bytes::new(), LeaseId::default(), 0),

@@ -6,7 +6,7 @@ use actors::engine::{Event, EventKind, Key, KeyValue, LeaseId, Origin, Revision}
 use bytes::Bytes;
 use etcd_client::proto::{PbEvent, PbKeyValue};
 
-use super::seen::revision;
+use super::cluster_state::revision;
 
 /// etcd's numbers of the two types of events.
 const PUT: i32 = 0;

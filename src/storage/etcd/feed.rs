@@ -1,5 +1,5 @@
-//! Feeds: a task reads the stream, makes it tell of progress when somebody waits, and hands whole
-//! revisions to whoever polls the feed.
+//! Feeds: a task reads a watch of etcd, requests progress when a reader waits, and hands whole
+//! revisions to the reader of the feed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,34 +10,39 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
-use super::stream::{Message, Stream};
-use super::wishes::Wish;
-use super::{Shared, Task};
+use super::cluster::Cluster;
+use super::cluster_state::ClusterState;
+use super::etcd_watch::{EtcdWatch, WatchMessage};
+use super::progress_requests::ProgressRequest;
+use super::task::Task;
 
-/// Messages that a feed nobody polls takes in before it leaves the rest to etcd.
-const AHEAD: usize = 16;
-/// Messages that wait are handed on together, up to so many events.
+/// Messages that are read ahead of the reader; the rest is left to etcd.
+const MESSAGES_AHEAD: usize = 16;
+/// Events of waiting messages that are handed on together, at most.
 const JOINED_EVENTS: usize = 512;
-/// An unanswered request for progress is repeated (WC-30): etcd drops it while it catches up.
-const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// After an answer that was not enough yet etcd is left alone for so long: the member may lag
-/// behind, and what somebody waits for may never come.
-const BREATH: Duration = Duration::from_millis(10);
-/// A silent feed asks so often, so that bookmarks of idle resources move (PF-17).
-const IDLE: Duration = Duration::from_secs(10);
-/// A feed that has asked so long without a word is dead.
-const DEAD: Duration = Duration::from_secs(30);
-/// Bytes of values that a feed nobody polls takes in, in KiB; one message may be larger.
-const AHEAD_KIB: usize = 4 << 10;
+/// When an unanswered request for progress is repeated (WC-30): etcd drops it while it catches up.
+const REPEAT_AFTER: Duration = Duration::from_millis(100);
+/// The pause after an answer that was not enough yet: the member may lag behind, and what a reader
+/// waits for may never come.
+const PAUSE_AFTER_ANSWER: Duration = Duration::from_millis(10);
+/// How often a silent feed requests progress, so that bookmarks of idle resources move (PF-17).
+const IDLE_INTERVAL: Duration = Duration::from_secs(10);
+/// A feed that has requested progress for so long without any message is dead.
+const DEAD_AFTER: Duration = Duration::from_secs(30);
+/// KiB of values that are read ahead of the reader; one message may be larger.
+const KIB_AHEAD: usize = 4 << 10;
 
-/// What a feed hands on, with its share of [`AHEAD_KIB`].
-type Handed = (Result<Message, EngineError>, Option<OwnedSemaphorePermit>);
+/// What the task hands to the reader, with its share of [`KIB_AHEAD`].
+type Delivery = (
+    Result<WatchMessage, EngineError>,
+    Option<OwnedSemaphorePermit>,
+);
 
 /// The port's feed.
 struct EtcdFeed {
-    messages: mpsc::Receiver<Handed>,
+    messages: mpsc::Receiver<Delivery>,
     /// Taken off the channel and not handed on yet.
-    next: Option<Handed>,
+    next: Option<Delivery>,
     _task: Task,
 }
 
@@ -46,28 +51,28 @@ struct EtcdFeed {
 /// # Errors
 /// When no member can be asked; compaction may be told by the feed itself.
 pub(super) async fn open(
-    shared: Arc<Shared>,
+    cluster: Arc<Cluster>,
     prefix: Prefix,
     after: Revision,
 ) -> Result<Box<dyn Feed>, EngineError> {
-    shared.ask_witness().await?;
-    let stream = shared.open_stream(&prefix, after).await?;
-    let (sender, messages) = mpsc::channel(AHEAD);
-    let listener = Listener {
-        lineages: shared.lineages.subscribe(),
-        wish: shared.wishes.listen(&prefix),
-        closed: shared.closed.subscribe(),
-        shared,
-        stream,
+    cluster.check_last_event().await?;
+    let watch = cluster.watch(&prefix, after).await?;
+    let (sender, messages) = mpsc::channel(MESSAGES_AHEAD);
+    let feed = FeedTask {
+        epochs: cluster.state.epochs(),
+        requested: cluster.progress_requests.subscribe(&prefix),
+        closed: cluster.closed.subscribe(),
+        state: Arc::clone(&cluster.state),
+        watch,
         delivered: after,
-        asked: None,
+        pending: None,
         silent_since: Instant::now(),
-        has_told: false,
-        room: Arc::new(Semaphore::new(AHEAD_KIB)),
+        has_delivered: false,
+        room: Arc::new(Semaphore::new(KIB_AHEAD)),
     };
     let task = Task::of(tokio::spawn(async move {
-        // Who polls the feed learns how it ended, or has gone.
-        if let Err(error) = listener.run(&sender).await {
+        // The reader learns how the feed ended, or has gone away.
+        if let Err(error) = feed.run(&sender).await {
             let _ = sender.send((Err(error), None)).await;
         }
     }));
@@ -79,72 +84,75 @@ pub(super) async fn open(
 }
 
 /// The task behind a feed.
-struct Listener {
-    shared: Arc<Shared>,
-    stream: Stream,
-    wish: Option<watch::Receiver<Wish>>,
-    lineages: watch::Receiver<u64>,
+struct FeedTask {
+    state: Arc<ClusterState>,
+    watch: EtcdWatch,
+    /// What readers of the prefix wait for.
+    requested: Option<watch::Receiver<ProgressRequest>>,
+    epochs: watch::Receiver<u64>,
     closed: watch::Receiver<bool>,
-    /// Everything up to here was delivered, or was to be passed over.
+    /// Everything up to here was delivered, or lies before the start.
     delivered: Revision,
-    asked: Option<AskedFor>,
+    /// The newest request for progress sent to etcd.
+    pending: Option<PendingRequest>,
     silent_since: Instant,
-    /// Whether anything was handed on: that a feed works is news, too.
-    has_told: bool,
+    /// Whether anything was delivered: that a feed works is news, too.
+    has_delivered: bool,
     room: Arc<Semaphore>,
 }
 
-/// A request for progress.
+/// A request for progress sent to etcd.
 #[derive(Clone, Copy)]
-struct AskedFor {
-    at: Instant,
-    /// What was waited for.
+struct PendingRequest {
+    sent_at: Instant,
+    /// The revision that readers waited for.
     up_to: Revision,
-    /// Whether anything was heard since.
+    /// Whether any message came since.
     is_answered: bool,
 }
 
-/// What a listener woke up for.
-enum Woke {
-    Heard(Option<Message>),
-    Wished,
-    Time,
-    Broken,
+/// Why the task woke up.
+enum Wake {
+    Message(Option<WatchMessage>),
+    /// A reader requested progress.
+    Requested,
+    Timer,
+    EpochEnded,
 }
 
-impl Listener {
-    async fn run(mut self, sender: &mpsc::Sender<Handed>) -> Result<(), EngineError> {
-        let lineage = self.stream.lineage();
-        if *self.lineages.borrow_and_update() != lineage {
-            return Err(self.broken());
+impl FeedTask {
+    async fn run(mut self, sender: &mpsc::Sender<Delivery>) -> Result<(), EngineError> {
+        let epoch = self.watch.epoch();
+        if *self.epochs.borrow_and_update() != epoch {
+            return Err(self.epoch_ended());
         }
         loop {
-            let woke = self.wait().await?;
-            if matches!(woke, Woke::Broken) {
-                return Err(self.broken());
+            let wake = self.wait().await?;
+            if matches!(wake, Wake::EpochEnded) {
+                return Err(self.epoch_ended());
             }
-            if let Woke::Heard(message) = woke {
+            if let Wake::Message(message) = wake {
                 self.silent_since = Instant::now();
-                if let Some(asked) = &mut self.asked {
-                    asked.is_answered = true;
+                if let Some(pending) = &mut self.pending {
+                    pending.is_answered = true;
                 }
                 if let Some(message) = message
-                    && !self.hand_on(message, sender).await
+                    && !self.deliver(message, sender).await
                 {
                     return Ok(());
                 }
             }
-            let waits = self.asked.is_some_and(|asked| !asked.is_answered);
-            if waits && self.silent_since.elapsed() > DEAD {
-                self.stream.leave_member(&self.shared);
+            let waits = self.pending.is_some_and(|pending| !pending.is_answered);
+            if waits && self.silent_since.elapsed() > DEAD_AFTER {
+                self.watch.switch_member();
                 let text = "etcd has been silent on a watch".to_owned();
                 return Err(EngineError::Unavailable(text));
             }
             let now = Instant::now();
             if self.is_due(now) {
-                self.stream.request_progress().await?;
-                self.asked = Some(AskedFor {
-                    at: now,
+                self.watch.request_progress().await?;
+                self.pending = Some(PendingRequest {
+                    sent_at: now,
                     up_to: self.wanted(now).unwrap_or_default(),
                     is_answered: false,
                 });
@@ -152,21 +160,21 @@ impl Listener {
         }
     }
 
-    /// Takes note of what was heard; whether somebody still polls the feed.
-    async fn hand_on(&mut self, message: Message, sender: &mpsc::Sender<Handed>) -> bool {
-        // What etcd has said; where the feed began is only what its reader has said.
-        let (seen, lineage) = (&self.shared.seen, self.stream.lineage());
-        let is_first = !std::mem::replace(&mut self.has_told, true);
+    /// Hands a message to the reader. The answer is whether there still is one.
+    async fn deliver(&mut self, message: WatchMessage, sender: &mpsc::Sender<Delivery>) -> bool {
+        // Learnt from what etcd has said; the start of the feed is only what its reader said.
+        let (state, epoch) = (&self.state, self.watch.epoch());
+        let is_first = !std::mem::replace(&mut self.has_delivered, true);
         let bytes: usize = match &message {
-            Message::Events(events) => {
+            WatchMessage::Events(events) => {
                 if let Some(newest) = events.last() {
-                    seen.happened(newest, lineage);
+                    state.learn_event(newest, epoch);
                     self.delivered = self.delivered.max(newest.revision);
                 }
                 events.iter().map(|event| event.value.len()).sum()
             }
-            Message::Progress(revision) => {
-                seen.delivered(*revision, lineage);
+            WatchMessage::Progress(revision) => {
+                state.learn_progress(*revision, epoch);
                 if *revision <= self.delivered && !is_first {
                     return true;
                 }
@@ -174,64 +182,67 @@ impl Listener {
                 0
             }
         };
-        let kib = (bytes >> 10).clamp(1, AHEAD_KIB) as u32;
+        let kib = (bytes >> 10).clamp(1, KIB_AHEAD) as u32;
         let room = Arc::clone(&self.room).acquire_many_owned(kib).await.ok();
-        let is_polled = sender.send((Ok(message), room)).await.is_ok();
-        // However long it took until there was room.
+        let has_reader = sender.send((Ok(message), room)).await.is_ok();
+        // The time until there was room does not count.
         self.silent_since = Instant::now();
-        is_polled
+        has_reader
     }
 
-    async fn wait(&mut self) -> Result<Woke, EngineError> {
-        let next = self.next_look();
-        let wished = async {
-            let heard = match &mut self.wish {
-                Some(wish) => wish.changed().await.is_ok(),
+    async fn wait(&mut self) -> Result<Wake, EngineError> {
+        let next = self.next_wake();
+        let requested = async {
+            let is_changed = match &mut self.requested {
+                Some(requested) => requested.changed().await.is_ok(),
                 None => false,
             };
-            // Without wishes there is nothing to wake up for.
-            if !heard {
+            // Without requests there is nothing to wake up for.
+            if !is_changed {
                 std::future::pending::<()>().await;
             }
         };
         tokio::select! {
             biased;
             _ = self.closed.changed() => Err(EngineError::Closed),
-            _ = self.lineages.changed() => Ok(Woke::Broken),
-            message = self.stream.next(&self.shared) => message.map(Woke::Heard),
-            () = wished => Ok(Woke::Wished),
-            () = tokio::time::sleep_until(next) => Ok(Woke::Time),
+            _ = self.epochs.changed() => Ok(Wake::EpochEnded),
+            message = self.watch.next() => message.map(Wake::Message),
+            () = requested => Ok(Wake::Requested),
+            () = tokio::time::sleep_until(next) => Ok(Wake::Timer),
         }
     }
 
-    /// The cluster is another one than the feed was opened on.
-    fn broken(&self) -> EngineError {
+    /// The error of a feed whose cluster was rolled back, or is another one by now.
+    fn epoch_ended(&self) -> EngineError {
         EngineError::Compacted {
             requested: self.delivered,
-            compacted: self.shared.seen.revision(),
+            compacted: self.state.revision(),
         }
     }
 
-    /// What somebody waits for beyond what was delivered, and is told when etcd says so.
+    /// The revision that readers wait for beyond what was delivered, where etcd tells progress.
     fn wanted(&self, now: Instant) -> Option<Revision> {
-        let wish = self.wish.as_ref().map(|wish| *wish.borrow())?;
-        let wanted = wish.beyond(self.delivered, now)?;
-        self.stream.believes(&self.shared).then_some(wanted)
+        let requested = self
+            .requested
+            .as_ref()
+            .map(|requested| *requested.borrow())?;
+        let wanted = requested.beyond(self.delivered, now)?;
+        self.watch.supports_progress().then_some(wanted)
     }
 
-    /// When to ask for progress. While an answer is under way it may do for everybody. Who is
-    /// not believed is asked for a sign of life all the same.
+    /// When to request progress. An answer under way may do for every reader. A member whose
+    /// answers are not true is asked all the same, to see that the watch is alive.
     fn due_at(&self, now: Instant) -> Instant {
-        let idle = || match self.asked {
-            Some(asked) if !asked.is_answered => asked.at + IDLE,
-            _ => self.silent_since + IDLE,
+        let idle = || match self.pending {
+            Some(pending) if !pending.is_answered => pending.sent_at + IDLE_INTERVAL,
+            _ => self.silent_since + IDLE_INTERVAL,
         };
-        match (self.wanted(now), self.asked) {
+        match (self.wanted(now), self.pending) {
             (None, _) => idle(),
             (Some(_), None) => now,
-            (Some(_), Some(asked)) if !asked.is_answered => asked.at + ASK_AGAIN,
-            (Some(up_to), Some(asked)) if up_to > asked.up_to => now,
-            (Some(_), Some(asked)) => asked.at + BREATH,
+            (Some(_), Some(pending)) if !pending.is_answered => pending.sent_at + REPEAT_AFTER,
+            (Some(up_to), Some(pending)) if up_to > pending.up_to => now,
+            (Some(_), Some(pending)) => pending.sent_at + PAUSE_AFTER_ANSWER,
         }
     }
 
@@ -239,19 +250,19 @@ impl Listener {
         self.due_at(now) <= now
     }
 
-    fn next_look(&self) -> Instant {
+    fn next_wake(&self) -> Instant {
         let now = Instant::now();
         self.due_at(now).max(now + Duration::from_millis(1))
     }
 }
 
 impl EtcdFeed {
-    /// What is there already beside the first one, events joined to one batch.
+    /// The events of the first message and of those that wait after it, as one batch.
     fn join(&mut self, first: Vec<Event>) -> Vec<Event> {
         let mut events = first;
         while events.len() < JOINED_EVENTS {
             match self.messages.try_recv() {
-                Ok((Ok(Message::Events(more)), _room)) => events.extend(more),
+                Ok((Ok(WatchMessage::Events(more)), _room)) => events.extend(more),
                 Ok(other) => {
                     self.next = Some(other);
                     break;
@@ -275,8 +286,8 @@ impl Feed for EtcdFeed {
                     .unwrap_or((Err(EngineError::Closed), None)),
             };
             Ok(match message.0? {
-                Message::Events(events) => FeedItem::Events(self.join(events).into()),
-                Message::Progress(revision) => FeedItem::Progress(revision),
+                WatchMessage::Events(events) => FeedItem::Events(self.join(events).into()),
+                WatchMessage::Progress(revision) => FeedItem::Progress(revision),
             })
         }
         .boxed()

@@ -1,174 +1,86 @@
-//! Pieces of the past, read by a watch that begins there. etcd looks through everything from there
-//! to the present for each watch that begins in the past: the watch of a piece is kept for a
-//! moment, for whoever wants the next one.
+//! Chunks of history, read by a watch that begins in the past.
 
 use std::time::Duration;
 
 use actors::engine::{EngineError, Event, HistoryChunk, HistoryRequest, Prefix, Revision};
 use bytes::Bytes;
-use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::Shared;
-use super::stream::{Message, Stream};
+use super::cluster::Cluster;
+use super::etcd_watch::WatchMessage;
+use super::idle_watches::HistoryWatch;
 
 /// How often etcd is asked whether it has sent everything; it does not answer before.
-const ASK_EVERY: Duration = Duration::from_millis(20);
-/// A piece is handed on as far as it has come by then.
-const WITHIN: Duration = Duration::from_secs(10);
-/// Watches kept for the next piece, and for how long.
-const PARKED_MAX: usize = 8;
-const PARKED_FOR: Duration = Duration::from_secs(3);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
+/// A chunk is handed on as far as it has come by then.
+const CHUNK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Watches of the past between two pieces.
-#[derive(Default)]
-pub(super) struct Parked(Mutex<Vec<Place>>);
-
-/// A watch that has been read up to the end of a piece.
-struct Place {
-    prefix: Prefix,
-    reached: Revision,
-    since: Instant,
-    past: Past,
-}
-
-/// A watch of the past.
-struct Past {
-    stream: Stream,
-    /// Whether it is of the prefix and can be asked how far it is. Where it can't, it is of the
-    /// whole store, for only an event behind the last one wanted tells: every revision has one.
-    believes: bool,
-    /// What it has said beyond the piece.
-    ahead: Vec<Event>,
-}
-
-impl Parked {
-    fn take(&self, request: &HistoryRequest, lineage: u64) -> Option<Past> {
-        self.sweep();
-        let mut places = self.0.lock();
-        let found = places.iter().position(|place| {
-            place.reached == request.after
-                && place.prefix == request.prefix
-                && place.past.stream.lineage() == lineage
-        })?;
-        Some(places.swap_remove(found).past)
-    }
-
-    fn park(&self, prefix: &Prefix, reached: Revision, past: Past) {
-        let mut places = self.0.lock();
-        if places.len() >= PARKED_MAX {
-            places.remove(0);
-        }
-        places.push(Place {
-            prefix: prefix.clone(),
-            reached,
-            since: Instant::now(),
-            past,
-        });
-    }
-
-    /// Ends what nobody came back for.
-    pub(super) fn sweep(&self) {
-        let now = Instant::now();
-        let is_wanted = |place: &Place| now.duration_since(place.since) < PARKED_FOR;
-        self.0.lock().retain(is_wanted);
-    }
-}
-
-impl Shared {
+impl Cluster {
     /// See [`actors::engine::DataEngine::history`].
-    pub(super) async fn read_history(
+    pub(super) async fn history(
         &self,
         request: HistoryRequest,
     ) -> Result<HistoryChunk, EngineError> {
         self.check_after(request.after)?;
-        let newest = match request.until > self.seen.revision() {
-            true => self.newest().await?,
-            false => self.seen.revision(),
+        let current = match request.until > self.state.revision() {
+            true => self.current_revision.read().await?,
+            false => self.state.revision(),
         };
-        let until = request.until.min(newest).max(request.after);
+        let until = request.until.min(current).max(request.after);
         if request.after == until {
             return Ok(HistoryChunk {
                 events: Vec::new(),
                 reached: until,
             });
         }
-        let parked = self.parked.take(&request, self.seen.lineage());
-        let parked = parked.filter(|past| past.stream.believes(self) == past.believes);
-        if let Some(past) = parked
-            && let Ok(chunk) = self.piece(&request, until, past).await
+        let idle = self.idle_watches.take(&request, self.state.epoch());
+        let idle = idle.filter(|idle| idle.watch.supports_progress() == idle.asks_progress);
+        if let Some(watch) = idle
+            && let Ok(chunk) = self.read_chunk(&request, until, watch).await
         {
             return Ok(chunk);
         }
         // A watch that was kept may have died meanwhile.
-        let past = self.open_past(&request).await?;
-        self.piece(&request, until, past).await
+        let watch = self.open_history_watch(&request).await?;
+        self.read_chunk(&request, until, watch).await
     }
 
-    async fn piece(
+    async fn read_chunk(
         &self,
         request: &HistoryRequest,
         until: Revision,
-        mut past: Past,
+        mut watch: HistoryWatch,
     ) -> Result<HistoryChunk, EngineError> {
-        let mut piece = Piece::new(request, until);
-        piece.take(std::mem::take(&mut past.ahead))?;
-        self.fill(&mut piece, &mut past).await?;
-        let (chunk, ahead) = piece.done();
+        let mut partial = PartialChunk::new(request, until);
+        partial.take(std::mem::take(&mut watch.ahead))?;
+        fill(&mut partial, &mut watch).await?;
+        let (chunk, ahead) = partial.finish();
         if chunk.reached < request.until {
-            past.ahead = ahead;
-            self.parked.park(&request.prefix, chunk.reached, past);
+            watch.ahead = ahead;
+            self.idle_watches
+                .keep(&request.prefix, chunk.reached, watch);
         }
         Ok(chunk)
     }
 
-    /// Reads until the piece is complete, or for as long as somebody can be made to wait.
-    async fn fill(&self, piece: &mut Piece<'_>, past: &mut Past) -> Result<(), EngineError> {
-        let deadline = Instant::now() + WITHIN;
-        let mut next_look = Instant::now();
-        while !piece.is_complete() {
-            if past.believes && Instant::now() >= next_look {
-                past.stream.request_progress().await?;
-                next_look = Instant::now() + ASK_EVERY;
-            }
-            let look = match past.believes {
-                true => next_look.min(deadline),
-                false => deadline,
-            };
-            tokio::select! {
-                message = past.stream.next(self) => match message? {
-                    Some(Message::Events(events)) => piece.take(events)?,
-                    Some(Message::Progress(revision)) => piece.reach(revision),
-                    None => {}
-                },
-                () = tokio::time::sleep_until(look) => {}
-            }
-            if Instant::now() >= deadline {
-                return match piece.has_come_further() {
-                    true => Ok(()),
-                    false => Err(EngineError::Unavailable(
-                        "etcd did not deliver the past in time".to_owned(),
-                    )),
-                };
-            }
-        }
-        Ok(())
-    }
-
-    async fn open_past(&self, request: &HistoryRequest) -> Result<Past, EngineError> {
+    async fn open_history_watch(
+        &self,
+        request: &HistoryRequest,
+    ) -> Result<HistoryWatch, EngineError> {
         loop {
             let current = self.servers.current();
-            let believes = current.is_some_and(|(_, member)| member.truthful.get() == Some(true));
-            let watched = match believes {
+            let asks_progress =
+                current.is_some_and(|(_, member)| member.progress_support.get() == Some(true));
+            let watched = match asks_progress {
                 true => request.prefix.clone(),
                 false => Prefix::new(""),
             };
-            let stream = self.open_stream(&watched, request.after).await?;
-            // Another member may have been chosen meanwhile.
-            if stream.believes(self) == believes {
-                return Ok(Past {
-                    stream,
-                    believes,
+            let watch = self.watch(&watched, request.after).await?;
+            // Calls may have switched to another member meanwhile.
+            if watch.supports_progress() == asks_progress {
+                return Ok(HistoryWatch {
+                    watch,
+                    asks_progress,
                     ahead: Vec::new(),
                 });
             }
@@ -176,8 +88,41 @@ impl Shared {
     }
 }
 
-/// A piece of history while it fills. Pure.
-struct Piece<'r> {
+/// Reads until the chunk is complete, or for as long as a reader can be made to wait.
+async fn fill(partial: &mut PartialChunk<'_>, watch: &mut HistoryWatch) -> Result<(), EngineError> {
+    let deadline = Instant::now() + CHUNK_TIMEOUT;
+    let mut next_request = Instant::now();
+    while !partial.is_complete() {
+        if watch.asks_progress && Instant::now() >= next_request {
+            watch.watch.request_progress().await?;
+            next_request = Instant::now() + PROGRESS_INTERVAL;
+        }
+        let wake = match watch.asks_progress {
+            true => next_request.min(deadline),
+            false => deadline,
+        };
+        tokio::select! {
+            message = watch.watch.next() => match message? {
+                Some(WatchMessage::Events(events)) => partial.take(events)?,
+                Some(WatchMessage::Progress(revision)) => partial.reach(revision),
+                None => {}
+            },
+            () = tokio::time::sleep_until(wake) => {}
+        }
+        if Instant::now() >= deadline {
+            return match partial.has_progress() {
+                true => Ok(()),
+                false => Err(EngineError::Unavailable(
+                    "etcd did not deliver the past in time".to_owned(),
+                )),
+            };
+        }
+    }
+    Ok(())
+}
+
+/// A chunk of history while it is read. Pure.
+struct PartialChunk<'r> {
     request: &'r HistoryRequest,
     until: Revision,
     events: Vec<Event>,
@@ -185,13 +130,13 @@ struct Piece<'r> {
     /// Everything up to here has been looked at.
     reached: Revision,
     is_full: bool,
-    /// What came behind the piece.
+    /// Events after the chunk.
     ahead: Vec<Event>,
 }
 
-impl<'r> Piece<'r> {
-    fn new(request: &'r HistoryRequest, until: Revision) -> Piece<'r> {
-        Piece {
+impl<'r> PartialChunk<'r> {
+    fn new(request: &'r HistoryRequest, until: Revision) -> PartialChunk<'r> {
+        PartialChunk {
             request,
             until,
             events: Vec::new(),
@@ -220,7 +165,7 @@ impl<'r> Piece<'r> {
                 continue;
             }
             if event.previous.is_none() && event.prev_revision != Revision::ZERO {
-                // The value before it is gone: so is the history before it (WA-32).
+                // The value before it is gone, and so is the history before it (WA-32).
                 return Err(EngineError::Compacted {
                     requested: self.request.after,
                     compacted: event.revision,
@@ -242,13 +187,13 @@ impl<'r> Piece<'r> {
         self.is_full || self.reached >= self.until
     }
 
-    /// Whether whoever wants the next piece gets on.
-    fn has_come_further(&self) -> bool {
+    /// Whether a reader of the next chunk makes progress.
+    fn has_progress(&self) -> bool {
         self.reached > self.request.after
     }
 
-    /// The piece, and what came behind it.
-    fn done(self) -> (HistoryChunk, Vec<Event>) {
+    /// The chunk, and the events after it.
+    fn finish(self) -> (HistoryChunk, Vec<Event>) {
         let chunk = HistoryChunk {
             events: self.events,
             reached: self.reached,

@@ -1,4 +1,4 @@
-//! Whether etcd answers, asked again and again in the background (OP-20..22): a health check reads
+//! Whether etcd answers, asked again and again in the background (OP-20..22). A health check reads
 //! the last outcome and never waits.
 
 use std::sync::Arc;
@@ -9,27 +9,27 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use super::Shared;
-use super::fault::Fault;
-use super::seen::Header;
+use super::call_error::CallError;
+use super::cluster::Cluster;
+use super::cluster_state::Header;
 
-/// What a probe without a time-out of its own takes (OP-20).
+/// The timeout of a probe that was given none (OP-20).
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The outcome of the newest probe.
 #[derive(Clone)]
 pub struct Probe {
     outcome: Arc<Mutex<Result<(), String>>>,
-    is_loud: bool,
+    logs: bool,
 }
 
 impl Probe {
-    /// Starts one that says in the log when etcd comes and goes, if it is to be `loud`.
+    /// Starts a probe. With `logs` it logs when etcd comes and goes.
     pub(super) fn start(
-        shared: &Arc<Shared>,
+        cluster: &Arc<Cluster>,
         handle: &Handle,
         timeout: Duration,
-        loud: bool,
+        logs: bool,
     ) -> Probe {
         let timeout = match timeout.is_zero() {
             true => DEFAULT_TIMEOUT,
@@ -38,9 +38,9 @@ impl Probe {
         let not_yet = "the connection to etcd is not established yet".to_owned();
         let probe = Probe {
             outcome: Arc::new(Mutex::new(Err(not_yet))),
-            is_loud: loud,
+            logs,
         };
-        handle.spawn(probe.clone().run(Arc::clone(shared), timeout));
+        handle.spawn(probe.clone().run(Arc::clone(cluster), timeout));
         probe
     }
 
@@ -52,13 +52,13 @@ impl Probe {
         self.outcome.lock().clone()
     }
 
-    async fn run(self, shared: Arc<Shared>, timeout: Duration) {
-        let mut closed = shared.closed.subscribe();
+    async fn run(self, cluster: Arc<Cluster>, timeout: Duration) {
+        let mut closed = cluster.closed.subscribe();
         let mut is_first = true;
         loop {
             let started = Instant::now();
-            let outcome = probe(&shared, timeout).await;
-            self.tell(outcome, std::mem::take(&mut is_first));
+            let outcome = probe(&cluster, timeout).await;
+            self.publish(outcome, std::mem::take(&mut is_first));
             tokio::select! {
                 _ = closed.changed() => break,
                 () = tokio::time::sleep_until(started + timeout / 2) => {}
@@ -67,10 +67,10 @@ impl Probe {
         *self.outcome.lock() = Err("the daemon is shutting down".to_owned());
     }
 
-    fn tell(&self, outcome: Result<(), String>, is_first: bool) {
+    fn publish(&self, outcome: Result<(), String>, is_first: bool) {
         let before = std::mem::replace(&mut *self.outcome.lock(), outcome.clone());
         match (before, outcome) {
-            _ if !self.is_loud => {}
+            _ if !self.logs => {}
             (Err(_), Err(why)) if is_first => {
                 tracing::warn!(
                     why,
@@ -87,33 +87,36 @@ impl Probe {
     }
 }
 
-/// A linearizable read of a key that nobody writes: absent is as good as any answer (OP-20). Each
-/// member gets its chance within the time.
-async fn probe(shared: &Shared, timeout: Duration) -> Result<(), String> {
+/// A linearizable read of a key that nobody writes: any answer will do (OP-20). Each member gets a
+/// share of the time.
+async fn probe(cluster: &Cluster, timeout: Duration) -> Result<(), String> {
     let deadline = Instant::now() + timeout;
     let late = || format!("no server of etcd answered within {timeout:?}");
     let mut last = None;
-    for _ in shared.servers.all() {
-        let Some((number, member)) = shared.servers.current() else {
+    for _ in cluster.servers.all() {
+        let Some((number, member)) = cluster.servers.current() else {
             break;
         };
         let mut kv = member.kv();
-        let floor = shared.seen.floor();
-        let share = (deadline - Instant::now().min(deadline)) / shared.servers.all().len() as u32;
+        let known = cluster.state.known();
+        let share = (deadline - Instant::now().min(deadline)) / cluster.servers.all().len() as u32;
         let until = (Instant::now() + share.max(timeout / 4)).min(deadline);
-        match tokio::time::timeout_at(until, kv.get(shared.probe_key(), None)).await {
+        match tokio::time::timeout_at(until, kv.get(cluster.probe_key.clone(), None)).await {
             Ok(Ok(answer)) => {
-                shared.note_linearizable(Header::from(answer.header()), floor);
+                let header = Header::from(answer.header());
+                cluster
+                    .state
+                    .learn_linearizable(header, known, std::time::Instant::now());
                 return Ok(());
             }
-            Ok(Err(error)) => last = Some(words(&error)),
+            Ok(Err(error)) => last = Some(text_of(&error)),
             Err(_) => {}
         }
-        shared.servers.leave(number);
+        cluster.servers.switch_from(number);
     }
     Err(last.unwrap_or_else(late))
 }
 
-fn words(error: &Error) -> String {
-    Fault::of(error).into_error().to_string()
+fn text_of(error: &Error) -> String {
+    CallError::of(error).into_read_error().to_string()
 }

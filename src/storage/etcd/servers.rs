@@ -1,10 +1,10 @@
 //! The members of the cluster, and calls that go to one that answers.
 //!
-//! Each member has connections of its own for each purpose: they don't share flow control, so that
-//! watches nobody reads never hold up a transaction. Of those for keys each runtime that calls has
-//! one: a request that changes a key then needs no other thread but the one that it came in on.
-//! All calls go to one member until it fails them; then to the next one. What has an effect is sent
-//! again only when it certainly had none.
+//! Each member has connections of its own for each purpose. They don't share flow control, so that
+//! a watch that nobody reads never holds up a transaction. Each runtime that calls has its own
+//! connection for keys: a request that changes a key then needs no other thread but the one that
+//! it came in on. All calls go to one member until it fails them, then to the next one. A write is
+//! sent again only when it certainly had no effect.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,58 +23,58 @@ use tokio::time::Instant;
 use tonic::transport::Endpoint;
 use tower::ServiceExt;
 
+use super::call_error::{self, CallError};
 use super::connection::Connection;
-use super::fault::{self, Fault};
 use super::options::{ConnectError, EtcdOptions};
 
-/// One message may be so large: a page of a list, a batch of events. etcd takes values of 1.5 MiB
-/// unless told otherwise, and may be told.
+/// The largest message: a page of a list, a batch of events. etcd takes values of 1.5 MiB unless it
+/// is told otherwise.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
 /// Time for a TCP connection.
-const CONNECT_WITHIN: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A silent connection with a call or a watch on it is asked for a sign of life so often; more
-/// often than every five seconds, or on one without, etcd hangs up.
-const PING_EVERY: Duration = Duration::from_secs(10);
-const PONG_WITHIN: Duration = Duration::from_secs(5);
-/// Those without are asked by the system, so that a write finds none that died while nobody used
-/// it; so many in vain and one is dead.
-const PINGS: u32 = 2;
+/// How often a silent connection with a call or a watch on it is pinged. etcd hangs up when it is
+/// pinged more often than every five seconds, or on a connection without calls and watches.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
+/// How many probes of the operating system an unused connection may leave unanswered. They keep a
+/// write from finding one that died while nobody used it.
+const KEEPALIVE_RETRIES: u32 = 2;
 
-/// Bytes that the server may have under way on one watch nobody reads.
+/// Bytes that the server may have under way on a watch that nobody reads.
 const WATCH_WINDOW: u32 = 1 << 20;
-/// Bytes under way on all watches of a connection: as good as no bound, the watches have theirs.
+/// Bytes under way on all watches of a connection: as good as no bound, as each watch has its own.
 const CONNECTION_WINDOW: u32 = 1 << 30;
 
-/// How long calls are tried again after members that turned them away.
+/// How long a call is tried again that members turned away.
 const TRY_FOR: Duration = Duration::from_secs(3);
 /// The first pause after every member turned a call away.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// A member's version is asked for again when it is older than this and a watch opens: another
-/// one may have taken its place, which breaks the watches that it had.
+/// How long a member's version counts when a watch opens: another server may have taken its place,
+/// which breaks the watches on it.
 const VERSION_KNOWN_FOR: Duration = Duration::from_secs(5);
 
 /// Whether a member answers requests for progress truthfully (ST-72), once that is known.
 #[derive(Debug, Default)]
-pub(super) struct Truthful(Mutex<Option<(bool, Instant)>>);
+pub(super) struct ProgressSupport(Mutex<Option<(bool, Instant)>>);
 
-impl Truthful {
-    /// What its version says; whether that is news.
-    pub(super) fn learn(&self, truthful: bool) -> bool {
-        let before = self.0.lock().replace((truthful, Instant::now()));
-        before.is_none_or(|(before, _)| before != truthful)
+impl ProgressSupport {
+    /// Learns what the member's version says. The answer is whether that is news.
+    pub(super) fn learn(&self, is_supported: bool) -> bool {
+        let before = self.0.lock().replace((is_supported, Instant::now()));
+        before.is_none_or(|(before, _)| before != is_supported)
     }
 
-    /// `None` while its version is unknown.
+    /// What the member's version says; `None` while it is unknown.
     pub(super) fn get(&self) -> Option<bool> {
-        self.0.lock().map(|(truthful, _)| truthful)
+        self.0.lock().map(|(is_supported, _)| is_supported)
     }
 
-    /// Whether it is to be asked for, once more.
-    pub(super) fn is_old(&self) -> bool {
+    /// Whether the version is to be asked for, once more.
+    pub(super) fn is_outdated(&self) -> bool {
         let known = self.0.lock();
         known.is_none_or(|(_, since)| since.elapsed() > VERSION_KNOWN_FOR)
     }
@@ -84,65 +84,66 @@ impl Truthful {
 pub(super) struct Member {
     /// Its URL, as configured.
     pub(super) url: Arc<str>,
-    keys: Lines,
+    kv_connections: KvConnections,
     pub(super) watch: WatchClient,
     pub(super) lease: LeaseClient,
     pub(super) maintenance: MaintenanceClient,
-    pub(super) truthful: Truthful,
+    pub(super) progress_support: ProgressSupport,
 }
 
-/// Runtimes that have connections of their own; one more shares another's.
-const LINES_MAX: usize = 256;
+/// Runtimes that have a connection of their own. Any further one uses the engine's.
+const KV_CONNECTIONS_MAX: usize = 256;
 
-/// Connections for keys, each driven by the runtime that uses it.
-struct Lines {
+/// A member's connections for keys, each driven by the runtime that uses it.
+struct KvConnections {
     endpoint: Endpoint,
-    /// The engine's own.
-    first: KvClient,
+    /// That of the engine's runtime.
+    own: KvClient,
     by_runtime: Mutex<HashMap<runtime::Id, KvClient>>,
 }
 
-impl Lines {
+impl KvConnections {
     /// Must be called on the engine's own runtime.
-    fn new(endpoint: Endpoint) -> Option<Lines> {
-        let first = keys(&endpoint)?;
-        let own = Handle::try_current().map(|own| (own.id(), first.clone()));
-        Some(Lines {
+    fn new(endpoint: Endpoint) -> Option<KvConnections> {
+        let own = kv_client(&endpoint)?;
+        let here = Handle::try_current().map(|here| (here.id(), own.clone()));
+        Some(KvConnections {
             endpoint,
-            first,
-            by_runtime: Mutex::new(own.into_iter().collect()),
+            own,
+            by_runtime: Mutex::new(here.into_iter().collect()),
         })
     }
 
-    /// The one of the calling runtime is of no use any more: the next call makes another one.
-    fn forget_here(&self) {
+    /// Drops the connection of the calling runtime, which is of no use any more. The next call makes
+    /// another one.
+    fn drop_here(&self) {
         if let Ok(here) = Handle::try_current() {
             self.by_runtime.lock().remove(&here.id());
         }
     }
 
-    /// The one of the calling runtime.
+    /// The connection of the calling runtime.
     fn here(&self) -> KvClient {
         let Ok(here) = Handle::try_current() else {
-            return self.first.clone();
+            return self.own.clone();
         };
         let mut by_runtime = self.by_runtime.lock();
-        if let Some(line) = by_runtime.get(&here.id()) {
-            return line.clone();
+        if let Some(client) = by_runtime.get(&here.id()) {
+            return client.clone();
         }
-        if by_runtime.len() >= LINES_MAX {
-            return self.first.clone();
+        if by_runtime.len() >= KV_CONNECTIONS_MAX {
+            return self.own.clone();
         }
-        let line = keys(&self.endpoint).unwrap_or_else(|| self.first.clone());
-        by_runtime.insert(here.id(), line.clone());
-        line
+        let client = kv_client(&self.endpoint).unwrap_or_else(|| self.own.clone());
+        by_runtime.insert(here.id(), client.clone());
+        client
     }
 }
 
 impl Member {
-    /// Where keys are read and changed, on a connection of the calling runtime.
+    /// Reads and changes keys, on the connection of the calling runtime.
     pub(super) fn kv(&self) -> KvClient {
-        self.keys.here()
+        self.kv_connections.here()
     }
 }
 
@@ -152,35 +153,35 @@ pub(super) struct Servers {
     current: AtomicUsize,
 }
 
-/// How a call may be made.
+/// How a call may be made and repeated.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Manner {
+pub(super) struct CallKind {
     /// Whether it changes something: then it is sent again only if it certainly changed nothing.
-    pub(super) has_effect: bool,
+    pub(super) is_write: bool,
     /// How long one attempt may take.
-    pub(super) attempt: Duration,
+    pub(super) timeout: Duration,
 }
 
-impl Manner {
+impl CallKind {
     /// A read of little.
-    pub(super) const READ: Manner = Manner {
-        has_effect: false,
-        attempt: Duration::from_secs(3),
+    pub(super) const READ: CallKind = CallKind {
+        is_write: false,
+        timeout: Duration::from_secs(3),
     };
     /// A read of a page of data.
-    pub(super) const PAGE: Manner = Manner {
-        has_effect: false,
-        attempt: Duration::from_secs(10),
+    pub(super) const PAGE: CallKind = CallKind {
+        is_write: false,
+        timeout: Duration::from_secs(10),
     };
-    /// A change. etcd itself gives up a proposal after seven seconds.
-    pub(super) const CHANGE: Manner = Manner {
-        has_effect: true,
-        attempt: Duration::from_secs(10),
+    /// A write. etcd itself gives up a proposal after seven seconds.
+    pub(super) const WRITE: CallKind = CallKind {
+        is_write: true,
+        timeout: Duration::from_secs(10),
     };
 }
 
 impl Servers {
-    /// Prepares the connections; none is made before the first call. Must be called on the runtime
+    /// Prepares the connections. None is made before the first call. Must be called on the runtime
     /// that is to drive them.
     ///
     /// # Errors
@@ -202,14 +203,14 @@ impl Servers {
     }
 
     /// Whether requests for progress can be relied on: some member is known to answer them
-    /// truthfully, and none not to. One that never answered says nothing.
-    pub(super) fn believe_progress(&self) -> bool {
+    /// truthfully, and none is known not to. A member that never answered says nothing.
+    pub(super) fn support_progress(&self) -> bool {
         let known = || {
             self.members
                 .iter()
-                .filter_map(|member| member.truthful.get())
+                .filter_map(|member| member.progress_support.get())
         };
-        known().any(|truthful| truthful) && known().all(|truthful| truthful)
+        known().any(|is_supported| is_supported) && known().all(|is_supported| is_supported)
     }
 
     /// The member that calls go to now, and its number.
@@ -218,23 +219,23 @@ impl Servers {
         Some((number, self.members.get(number)?))
     }
 
-    /// That member failed: the next calls go to the one after it.
-    pub(super) fn leave(&self, number: usize) {
+    /// Sends the next calls to the member after this one, which failed.
+    pub(super) fn switch_from(&self, number: usize) {
         let next = (number + 1) % self.members.len().max(1);
-        // Who failed at the same member at the same time has moved on already.
+        // Another call that failed at the same member may have switched already.
         let moved =
             self.current
                 .compare_exchange(number, next, Ordering::Relaxed, Ordering::Relaxed);
         if moved.is_ok() && next != number {
-            tracing::debug!(server = %self.members[number].url, "going on with another server");
+            tracing::debug!(server = %self.members[number].url, "calls go to another server from now on");
         }
     }
 
     /// Calls one member after the other until one answers.
     ///
     /// # Errors
-    /// What the last one said, with its URL.
-    pub(super) async fn call<T, C, F>(&self, manner: Manner, call: C) -> Result<T, Fault>
+    /// The error of the last one, with its URL.
+    pub(super) async fn call<T, C, F>(&self, kind: CallKind, call: C) -> Result<T, CallError>
     where
         C: Fn(&Member) -> F,
         F: Future<Output = Result<T, Error>>,
@@ -244,45 +245,33 @@ impl Servers {
         let mut tried = 0;
         loop {
             let Some((number, member)) = self.current() else {
-                return Err(Fault::NotDone("there is no server".to_owned()));
+                return Err(CallError::NotDone("there is no server".to_owned()));
             };
-            let attempt = tokio::time::timeout(manner.attempt, call(member));
-            let fault = match attempt.await {
+            let attempt = tokio::time::timeout(kind.timeout, call(member));
+            let error = match attempt.await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(error)) => {
-                    if fault::is_dead_end(&error) {
-                        member.keys.forget_here();
+                    if call_error::is_dead_end(&error) {
+                        member.kv_connections.drop_here();
                     }
-                    Fault::of(&error)
+                    CallError::of(&error)
                 }
-                Err(_) => Fault::Unknown(format!("no answer within {:?}", manner.attempt)),
+                Err(_) => CallError::Unknown(format!("no answer within {:?}", kind.timeout)),
             };
             tried += 1;
-            if matches!(fault, Fault::NotDone(_) | Fault::Unknown(_)) {
-                self.leave(number);
+            if matches!(error, CallError::NotDone(_) | CallError::Unknown(_)) {
+                self.switch_from(number);
             }
             let all_tried = tried >= self.members.len();
-            let again = fault.may_be_tried_again(manner.has_effect)
+            let again = error.may_be_tried_again(kind.is_write)
                 && (!all_tried || Instant::now() + pause < try_until);
             if !again {
-                return Err(fault.at(&member.url));
+                return Err(error.at(&member.url));
             }
             if all_tried {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
-        }
-    }
-}
-
-impl Fault {
-    /// Names the server in what is said of it.
-    fn at(self, url: &str) -> Fault {
-        match self {
-            Fault::NotDone(text) => Fault::NotDone(format!("etcd at {url}: {text}")),
-            Fault::Unknown(text) => Fault::Unknown(format!("etcd at {url}: {text}")),
-            Fault::Denied(text) => Fault::Denied(format!("etcd at {url}: {text}")),
-            fault => fault,
         }
     }
 }
@@ -300,13 +289,13 @@ fn member(url: &str, options: &EtcdOptions) -> Result<Member, ConnectError> {
     let watch = client(&watches, require_leader).ok_or_else(no_client)?;
     Ok(Member {
         url: Arc::from(url),
-        keys: Lines::new(plain).ok_or_else(no_client)?,
+        kv_connections: KvConnections::new(plain).ok_or_else(no_client)?,
         watch: watch
             .watch_client()
             .max_decoding_message_size(MESSAGE_BYTES_MAX),
         lease: rest.lease_client(),
         maintenance: rest.maintenance_client(),
-        truthful: Truthful::default(),
+        progress_support: ProgressSupport::default(),
     })
 }
 
@@ -324,10 +313,10 @@ fn channel(endpoint: &Endpoint) -> Channel {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(CONNECT_WITHIN));
-    tcp.set_keepalive(Some(PING_EVERY));
-    tcp.set_keepalive_interval(Some(PONG_WITHIN));
-    tcp.set_keepalive_retries(Some(PINGS));
+    tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    tcp.set_keepalive(Some(PING_INTERVAL));
+    tcp.set_keepalive_interval(Some(PING_TIMEOUT));
+    tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
     let connector = tcp.map_response(|stream| {
         let (reader, writer) = stream.into_inner().into_split();
         TokioIo::new(Connection::new(reader, writer))
@@ -335,7 +324,7 @@ fn channel(endpoint: &Endpoint) -> Channel {
     Channel::Tonic(endpoint.connect_with_connector_lazy(connector))
 }
 
-fn keys(endpoint: &Endpoint) -> Option<KvClient> {
+fn kv_client(endpoint: &Endpoint) -> Option<KvClient> {
     let client = client(endpoint, ConnectOptions::new())?.kv_client();
     Some(
         client
@@ -365,8 +354,8 @@ fn connection(url: &str, options: &EtcdOptions) -> Result<Endpoint, ConnectError
         _ => return Err(bad_url(url, &"it begins with neither http:// nor https://")),
     };
     Ok(endpoint
-        .http2_keep_alive_interval(PING_EVERY)
-        .keep_alive_timeout(PONG_WITHIN)
+        .http2_keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT)
         .keep_alive_while_idle(false))
 }
 

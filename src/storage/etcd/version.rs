@@ -1,7 +1,58 @@
-//! Which versions of etcd answer a request for progress truthfully (ST-72). Pure.
+//! Which version of etcd a server has, and whether it answers requests for progress truthfully
+//! (ST-72).
 
-/// Whether this version does. One that can't be read does not.
-pub(super) fn believes_progress(version: &str) -> bool {
+use std::time::Duration;
+
+use super::call_error::CallError;
+use super::servers::Member;
+
+/// How long a server may take to say its status.
+pub(super) const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Asks a server for its version once; the answer is whether it said it.
+pub(super) async fn learn_version(member: &Member) -> bool {
+    match version_of(member).await {
+        Ok(version) => {
+            note_version(member, &version);
+            true
+        }
+        Err(why) => {
+            tracing::debug!(server = %member.url, why, "the server's version is not known");
+            false
+        }
+    }
+}
+
+fn note_version(member: &Member, version: &str) {
+    let is_supported = supports_progress(version);
+    if !member.progress_support.learn(is_supported) {
+        return;
+    }
+    if is_supported {
+        tracing::debug!(server = %member.url, version, "the server's version is known");
+    } else {
+        tracing::warn!(
+            server = %member.url,
+            version,
+            "this etcd can't be relied on to say how far a watch is: consistent reads go to etcd; \
+             versions from 3.4.31 and 3.5.13 on serve them from the cache"
+        );
+    }
+}
+
+async fn version_of(member: &Member) -> Result<String, String> {
+    let mut maintenance = member.maintenance.clone();
+    let status = tokio::time::timeout(STATUS_TIMEOUT, maintenance.status());
+    match status.await {
+        Ok(Ok(status)) => Ok(status.version().to_owned()),
+        Ok(Err(error)) => Err(CallError::of(&error).into_read_error().to_string()),
+        Err(_) => Err("it does not answer".to_owned()),
+    }
+}
+
+/// Whether servers of this version answer requests for progress truthfully. One that can't be
+/// parsed does not.
+fn supports_progress(version: &str) -> bool {
     let mut parts = version.split(['.', '-', '+']).map(str::parse::<u32>);
     let mut next = || parts.next().and_then(Result::ok);
     let (Some(major), Some(minor), Some(patch)) = (next(), next(), next()) else {
@@ -19,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_is_believed_from_3_4_31_and_3_5_13_on_st_72_pf_27() {
+    fn progress_is_supported_from_3_4_31_and_3_5_13_on_st_72_pf_27() {
         for good in [
             "3.4.31",
             "3.4.40",
@@ -29,12 +80,12 @@ mod tests {
             "3.6.0-rc.1",
             "4.0.0",
         ] {
-            assert!(believes_progress(good), "{good}");
+            assert!(supports_progress(good), "{good}");
         }
         for bad in [
             "3.4.30", "3.4.23", "3.5.0", "3.5.12", "3.3.99", "", "3.5", "x.y.z",
         ] {
-            assert!(!believes_progress(bad), "{bad}");
+            assert!(!supports_progress(bad), "{bad}");
         }
     }
 }

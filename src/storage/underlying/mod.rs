@@ -50,8 +50,8 @@ pub struct Underlying {
     lessor: LessorHandle,
     /// Turns for retries of hot keys; without it callers race (tests of the store alone).
     writers: Option<WriterHandle>,
-    /// The lineage of the store in which the Writers have seen what they remember.
-    lineage: Arc<AtomicU64>,
+    /// The epoch of the store in which the Writers have seen what they remember.
+    epoch: Arc<AtomicU64>,
 }
 
 /// So many leases are taken for one put, each after the one before turned out to be gone.
@@ -113,14 +113,14 @@ impl Underlying {
             decoder,
             lessor,
             writers,
-            lineage: Arc::default(),
+            epoch: Arc::default(),
         }
     }
 
     /// What Writers remember of a store that has lost it is worse than nothing.
-    async fn forget_other_lineages(&self) {
-        let now = self.engine.lineage();
-        if self.lineage.swap(now, Ordering::Relaxed) != now
+    async fn forget_other_epochs(&self) {
+        let now = self.engine.epoch();
+        if self.epoch.swap(now, Ordering::Relaxed) != now
             && let Some(writers) = &self.writers
         {
             writers.forget_all().await;

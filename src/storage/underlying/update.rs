@@ -36,7 +36,7 @@ impl Underlying {
         update: &mut dyn UpdateFunction,
     ) -> Result<Arc<CachedObject>, StorageError> {
         let key = self.keys.object(&request.key)?;
-        self.forget_other_lineages().await;
+        self.forget_other_epochs().await;
         let mut state = match &request.suggestion {
             Some(object) => self.suggested(object.clone()),
             None => self.read(&key).await?,

@@ -65,7 +65,7 @@ impl Underlying {
             .send_initial_events
             .unwrap_or(matches!(request.asked, Asked::Unset | Asked::Any));
         let mut ready = VecDeque::new();
-        let lineage = self.engine.lineage();
+        let epoch = self.engine.epoch();
         let after = if initial {
             self.initial_events(&request, &interest, &mut ready).await?
         } else {
@@ -76,7 +76,7 @@ impl Underlying {
             .feed(prefix.clone(), after)
             .await
             .map_err(|error| self.too_old(&prefix, after, error))?;
-        if self.engine.lineage() != lineage {
+        if self.engine.epoch() != epoch {
             // What was read is of a store that is gone.
             let gone = EngineError::Compacted {
                 requested: after,

@@ -189,8 +189,8 @@ impl DataEngine for Planted {
         self.inner.request_progress(prefix, up_to);
     }
 
-    fn lineage(&self) -> u64 {
-        self.inner.lineage()
+    fn epoch(&self) -> u64 {
+        self.inner.epoch()
     }
 
     fn compacted(&self) -> Revision {

@@ -1,16 +1,18 @@
 //! Reads of one key and of pages of a prefix.
 
+use std::time::Instant;
+
 use actors::engine::{
     At, EngineError, GetResponse, Key, KeyValue, RangeRequest, RangeResponse, Revision,
 };
 use etcd_client::GetOptions;
 
-use super::Shared;
+use super::call_error::CallError;
+use super::cluster::Cluster;
+use super::cluster_state::{Header, KnownBefore, LastEvent, number};
+use super::etcd_watch::range_of;
 use super::events::key_value;
-use super::fault::Fault;
-use super::seen::{Floor, Header, Witness, number};
-use super::servers::Manner;
-use super::stream::range_of;
+use super::servers::CallKind;
 
 /// A range as etcd answers it.
 struct Answer {
@@ -20,9 +22,9 @@ struct Answer {
     count: u64,
 }
 
-/// How a read at `at` is asked for first: the past looks the same on every member that has got so
-/// far, so that any of them may answer without asking its leader.
-fn serializable(at: At) -> bool {
+/// Whether any member may answer a read without asking its leader: the past looks the same on
+/// every member that has come so far.
+fn is_serializable(at: At) -> bool {
     matches!(at, At::Revision(_))
 }
 
@@ -37,17 +39,17 @@ fn options(at: At, serializable: bool) -> GetOptions {
     }
 }
 
-impl Shared {
+impl Cluster {
     /// See [`actors::engine::DataEngine::get`].
     pub(super) async fn get(&self, key: Key, at: At) -> Result<GetResponse, EngineError> {
-        let answer = self.read(key.as_bytes(), at, Manner::READ, |options| options);
+        let answer = self.read(key.as_bytes(), at, CallKind::READ, |options| options);
         let answer = answer.await;
         match answer {
             Ok(answer) => Ok(GetResponse {
                 revision: answer.revision,
                 item: answer.items.into_iter().next(),
             }),
-            Err(fault) => Err(self.read_fault(fault, at).await),
+            Err(error) => Err(self.read_error(error, at).await),
         }
     }
 
@@ -59,7 +61,7 @@ impl Shared {
             .start
             .filter(|start| *start > first)
             .unwrap_or(first);
-        let mut keys = self.pages.keys(&request.prefix, request.limit);
+        let mut keys = self.page_sizes.keys(&request.prefix, request.limit);
         loop {
             let end = end.clone();
             let count_only = request.count_only;
@@ -70,9 +72,9 @@ impl Shared {
                     false => options.with_limit(keys as i64),
                 }
             };
-            match self.read(&start, request.at, Manner::PAGE, shape).await {
+            match self.read(&start, request.at, CallKind::PAGE, shape).await {
                 Ok(answer) => {
-                    self.pages.learn(&request.prefix, &answer.items);
+                    self.page_sizes.learn(&request.prefix, &answer.items);
                     return Ok(RangeResponse {
                         revision: answer.revision,
                         items: answer.items,
@@ -80,65 +82,65 @@ impl Shared {
                         count: answer.count,
                     });
                 }
-                Err(Fault::AnswerTooLarge) => {
-                    let fewer = self.pages.too_large(&request.prefix, keys);
-                    keys = fewer.ok_or_else(|| Fault::AnswerTooLarge.into_error())?;
+                Err(CallError::AnswerTooLarge) => {
+                    let fewer = self.page_sizes.too_large(&request.prefix, keys);
+                    keys = fewer.ok_or_else(|| CallError::AnswerTooLarge.into_read_error())?;
                 }
-                Err(fault) => return Err(self.read_fault(fault, request.at).await),
+                Err(error) => return Err(self.read_error(error, request.at).await),
             }
         }
     }
 
-    /// Looks whether the newest event that was seen is still what happened. A feed that opens
-    /// again asks: its cluster may have been restored meanwhile, and have come as far again.
+    /// Checks that the newest event that was seen is still what happened. A feed that is opened
+    /// again asks: the cluster may have been restored meanwhile, and have come as far again.
     ///
     /// # Errors
     /// When etcd does not answer.
-    pub(super) async fn ask_witness(&self) -> Result<(), EngineError> {
-        let Some(witness) = self.seen.witness() else {
+    pub(super) async fn check_last_event(&self) -> Result<(), EngineError> {
+        let Some(last) = self.state.last_event() else {
             return Ok(());
         };
-        let at = [Some(witness.revision), witness.before()];
-        for at in at.into_iter().flatten() {
-            self.ask_witness_at(&witness, at).await?;
+        for at in last.read_at() {
+            self.check_last_event_at(&last, at).await?;
         }
         Ok(())
     }
 
-    async fn ask_witness_at(&self, witness: &Witness, at: Revision) -> Result<(), EngineError> {
-        let floor = self.seen.floor();
-        let answer = self.servers.call(Manner::READ, |member| {
-            let (mut kv, key) = (member.kv(), witness.key.as_bytes().to_vec());
+    async fn check_last_event_at(&self, last: &LastEvent, at: Revision) -> Result<(), EngineError> {
+        let known = self.state.known();
+        let answer = self.servers.call(CallKind::READ, |member| {
+            let (mut kv, key) = (member.kv(), last.key.as_bytes().to_vec());
             let options = options(At::Revision(at), false).with_keys_only();
             async move { kv.get(key, Some(options)).await }
         });
         let answer = match answer.await {
             Ok(answer) => answer,
             // Nobody can say any more.
-            Err(Fault::Compacted) => return Ok(()),
-            // It is further back than it was: an answer with its revision tells everybody.
-            Err(Fault::Future) => return self.newest().await.map(|_| ()),
-            Err(fault) => return Err(fault.into_error()),
+            Err(CallError::Compacted) => return Ok(()),
+            // The cluster was rolled back: an answer with its revision shows it.
+            Err(CallError::FutureRevision) => {
+                return self.current_revision.read().await.map(|_| ());
+            }
+            Err(error) => return Err(error.into_read_error()),
         };
         let header = Header::from(answer.header());
-        let found = self.take(answer, floor, false).items;
-        if !witness.agrees(at, found.first())
-            && let Some(found) = self.seen.refuted(witness, header, floor.lineage())
-        {
-            self.broken(&found);
+        let found = self.take(answer, known, false).items;
+        if !last.agrees(at, found.first()) {
+            self.state.contradict(last, header, known.epoch());
         }
         Ok(())
     }
 
-    /// One range; a member that lags behind the revision asked for is not the last word.
+    /// Reads one range. Where a member lags behind the revision asked for, another read asks its
+    /// leader.
     async fn read(
         &self,
         key: &[u8],
         at: At,
-        manner: Manner,
+        manner: CallKind,
         shape: impl Fn(GetOptions) -> GetOptions,
-    ) -> Result<Answer, Fault> {
-        let is_past = serializable(at);
+    ) -> Result<Answer, CallError> {
+        let is_past = is_serializable(at);
         let ask = |serializable: bool| {
             let options = shape(options(at, serializable));
             self.servers.call(manner, move |member| {
@@ -147,19 +149,24 @@ impl Shared {
                 async move { kv.get(key, Some(options)).await }
             })
         };
-        let floor = self.seen.floor();
+        let known = self.state.known();
         let (answer, is_past) = match ask(is_past).await {
-            Err(Fault::Future) if is_past => (ask(false).await, false),
+            Err(CallError::FutureRevision) if is_past => (ask(false).await, false),
             answer => (answer, is_past),
         };
-        Ok(self.take(answer?, floor, is_past))
+        Ok(self.take(answer?, known, is_past))
     }
 
-    fn take(&self, answer: etcd_client::GetResponse, floor: Floor, may_be_old: bool) -> Answer {
+    fn take(
+        &self,
+        answer: etcd_client::GetResponse,
+        known: KnownBefore,
+        may_be_old: bool,
+    ) -> Answer {
         let header = Header::from(answer.header());
         match may_be_old {
-            true => self.note(header, floor),
-            false => self.note_linearizable(header, floor),
+            true => self.state.learn(header, known),
+            false => self.state.learn_linearizable(header, known, Instant::now()),
         }
         let answer = answer.0;
         Answer {

@@ -1,25 +1,25 @@
-//! How many keys to ask for at a time, so that a page is about so many bytes whatever the values'
-//! size. Pure but for its lock.
+//! How many keys a page of a range is asked for, so that pages are of about the same number of
+//! bytes, whatever the size of the values. Pure but for its lock.
 
 use std::collections::HashMap;
 
 use actors::engine::{KeyValue, Prefix};
 use parking_lot::Mutex;
 
-/// A page aims at so many bytes.
+/// Bytes that a page is to have.
 const PAGE_BYTES: u64 = 2 << 20;
-/// Keys of the first page of a prefix that nothing is known of.
+/// Keys of the first page of a prefix of which nothing is known.
 const FIRST_PAGE: u64 = 256;
 /// Keys of a page at most, however small they are (LI-12's bound, too).
 const PAGE_KEYS_MAX: u64 = 10_000;
-/// A page has at most so many times the keys of the one before: the values behind may be larger.
+/// A page has at most this many times the keys of the one before: the next values may be larger.
 const GROWTH: u64 = 4;
-/// Prefixes remembered: of resources and of their namespaces. Beyond that all are learnt anew.
+/// Prefixes remembered, of resources and of their namespaces. Beyond them all are learnt anew.
 const PREFIXES_MAX: usize = 4096;
 
 /// What the last page of each prefix was like.
 #[derive(Debug, Default)]
-pub(super) struct Pages {
+pub(super) struct PageSizes {
     last: Mutex<HashMap<Prefix, Last>>,
 }
 
@@ -31,8 +31,8 @@ struct Last {
     keys: u64,
 }
 
-impl Pages {
-    /// How many keys to ask for; `wanted` of 0 is all of them.
+impl PageSizes {
+    /// How many keys to ask for; 0 for `wanted` is all of them.
     pub(super) fn keys(&self, prefix: &Prefix, wanted: usize) -> u64 {
         let last = self.last.lock().get(prefix).copied();
         let fit = last.map_or(FIRST_PAGE, |last| {
@@ -46,28 +46,28 @@ impl Pages {
         fit.clamp(1, most)
     }
 
-    /// Learns from a page that came.
+    /// Learns from a page that was read.
     pub(super) fn learn(&self, prefix: &Prefix, items: &[KeyValue]) {
         if items.is_empty() {
             return;
         }
         let bytes: usize = items.iter().map(size).sum();
         let keys = items.len() as u64;
-        self.note(prefix, bytes as u64 / keys, keys);
+        self.remember(prefix, bytes as u64 / keys, keys);
     }
 
-    /// Learns that so many keys were too much for one message: fewer of them next time. `None`
-    /// when there was but one.
+    /// Learns that so many keys were too much for one message. The answer is how many to ask for
+    /// next; `None` when there was only one.
     pub(super) fn too_large(&self, prefix: &Prefix, keys: u64) -> Option<u64> {
         if keys <= 1 {
             return None;
         }
         let fewer = (keys / 4).max(1);
-        self.note(prefix, PAGE_BYTES / fewer, fewer);
+        self.remember(prefix, PAGE_BYTES / fewer, fewer);
         Some(fewer)
     }
 
-    fn note(&self, prefix: &Prefix, average: u64, keys: u64) {
+    fn remember(&self, prefix: &Prefix, average: u64, keys: u64) {
         let mut last = self.last.lock();
         if last.len() >= PREFIXES_MAX && !last.contains_key(prefix) {
             last.clear();
@@ -77,7 +77,7 @@ impl Pages {
 }
 
 fn size(item: &KeyValue) -> usize {
-    // Numbers and tags beside the two.
+    // Numbers and tags beside key and value.
     item.key.as_bytes().len() + item.value.len() + 32
 }
 
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn pages_grow_and_shrink_with_what_they_hold() {
-        let (pages, prefix) = (Pages::default(), Prefix::new("/r/"));
+        let (pages, prefix) = (PageSizes::default(), Prefix::new("/r/"));
         assert_eq!(pages.keys(&prefix, 0), 256);
         assert_eq!(pages.keys(&prefix, 10), 10);
         pages.learn(&prefix, &page(256, 100));
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_page_too_large_for_a_message_is_asked_for_in_smaller_ones() {
-        let (pages, prefix) = (Pages::default(), Prefix::new("/r/"));
+        let (pages, prefix) = (PageSizes::default(), Prefix::new("/r/"));
         assert_eq!(pages.too_large(&prefix, 256), Some(64));
         assert_eq!(pages.keys(&prefix, 0), 64);
         assert_eq!(pages.too_large(&prefix, 2), Some(1));

@@ -1,8 +1,8 @@
-//! The store's newest revision, read once for all who want it at the same time (ST-70).
+//! The store's current revision, read once for everybody who asks at the same time (ST-70).
 //!
-//! A request joins only a read that has not been sent yet: one already under way may have looked
-//! before the write that the request must see. Reads follow each other at a distance, so that a
-//! thousand consistent lists a second cost etcd two hundred reads.
+//! A request joins only a read that has not been sent yet: a read under way may have been answered
+//! before the write that the request must see. Reads keep a distance, so that a thousand
+//! consistent lists a second cost etcd two hundred reads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,55 +14,69 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// From one read to the next.
-const DISTANCE: Duration = Duration::from_millis(5);
+/// The time from one read to the next, at least.
+const READ_INTERVAL: Duration = Duration::from_millis(5);
 
 type Answer = Result<Revision, EngineError>;
 
-/// Asks the store for its newest revision, linearizably.
+/// Asks the store for its current revision, linearizably.
 pub(super) type Read = Arc<dyn Fn() -> BoxFuture<'static, Answer> + Send + Sync>;
 
 /// See the module's documentation.
-#[derive(Clone, Default)]
-pub(super) struct Revisions {
+pub(super) struct CurrentRevision {
     queue: Arc<Mutex<Queue>>,
+    read: Read,
+    /// Drives the reads on behalf of everybody.
+    runtime: Handle,
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: Vec<oneshot::Sender<Answer>>,
-    is_pumping: bool,
+    is_reading: bool,
     last_sent: Option<Instant>,
 }
 
-impl Revisions {
-    /// The answer of a read that is sent after this call; `runtime` drives it on behalf of
-    /// everybody.
-    pub(super) async fn newest(&self, read: &Read, runtime: &Handle) -> Answer {
+impl CurrentRevision {
+    /// The revision that `read` reads.
+    pub(super) fn new(read: Read, runtime: Handle) -> CurrentRevision {
+        CurrentRevision {
+            queue: Arc::default(),
+            read,
+            runtime,
+        }
+    }
+
+    /// The answer of a read that is sent after this call.
+    ///
+    /// # Errors
+    /// When no server answers.
+    pub(super) async fn read(&self) -> Answer {
         let (sender, answer) = oneshot::channel();
         let starts = {
             let mut queue = self.queue.lock();
             queue.waiting.push(sender);
-            !std::mem::replace(&mut queue.is_pumping, true)
+            !std::mem::replace(&mut queue.is_reading, true)
         };
         if starts {
-            runtime.spawn(pump(Arc::clone(&self.queue), Arc::clone(read)));
+            let reads = read_for_waiting(Arc::clone(&self.queue), Arc::clone(&self.read));
+            self.runtime.spawn(reads);
         }
         answer.await.unwrap_or(Err(EngineError::Closed))
     }
 }
 
 /// Reads as long as somebody waits.
-async fn pump(queue: Arc<Mutex<Queue>>, read: Read) {
+async fn read_for_waiting(queue: Arc<Mutex<Queue>>, read: Read) {
     loop {
         let last_sent = queue.lock().last_sent;
         if let Some(at) = last_sent {
-            tokio::time::sleep_until(at + DISTANCE).await;
+            tokio::time::sleep_until(at + READ_INTERVAL).await;
         }
         let waiting = {
             let mut queue = queue.lock();
             if queue.waiting.is_empty() {
-                queue.is_pumping = false;
+                queue.is_reading = false;
                 return;
             }
             queue.last_sent = Some(Instant::now());
@@ -70,7 +84,7 @@ async fn pump(queue: Arc<Mutex<Queue>>, read: Read) {
         };
         let answer = read().await;
         for sender in waiting {
-            // Who has gone away doesn't need it.
+            // A caller that has gone away doesn't need it.
             let _ = sender.send(answer.clone());
         }
     }
@@ -115,15 +129,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nobody_joins_a_read_that_is_under_way_st_70() {
-        let here = Handle::current();
-        let (revisions, (store, read)) = (Revisions::default(), store());
-        let mut early = Box::pin(revisions.newest(&read, &here));
+        let (store, read) = store();
+        let revision = CurrentRevision::new(read, Handle::current());
+        let mut early = Box::pin(revision.read());
         assert!(early.as_mut().now_or_never().is_none());
         tokio::task::yield_now().await;
         assert_eq!(store.reads.load(Ordering::SeqCst), 1);
         // A write is acknowledged, and its writer reads.
         store.revision.store(2, Ordering::SeqCst);
-        let late = revisions.newest(&read, &here);
+        let late = revision.read();
         store.answers.add_permits(2);
         assert_eq!(
             tokio::join!(early, late),
@@ -133,27 +147,27 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn all_who_ask_in_between_share_the_next_read_and_reads_keep_their_distance() {
-        let here = Handle::current();
-        let (revisions, (store, read)) = (Revisions::default(), store());
+        let (store, read) = store();
+        let revision = CurrentRevision::new(read, Handle::current());
         store.answers.add_permits(1000);
         let begin = Instant::now();
         for _ in 0..10 {
-            let asking = (0..50).map(|_| revisions.newest(&read, &here));
+            let asking = (0..50).map(|_| revision.read());
             let answers = futures_util::future::join_all(asking).await;
             assert!(answers.iter().all(Result::is_ok));
         }
         let reads = store.reads.load(Ordering::SeqCst);
         assert_eq!(reads, 10);
-        assert!(begin.elapsed() >= DISTANCE * 9);
+        assert!(begin.elapsed() >= READ_INTERVAL * 9);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_lone_read_is_sent_at_once() {
-        let here = Handle::current();
-        let (revisions, (store, read)) = (Revisions::default(), store());
+        let (store, read) = store();
+        let revision = CurrentRevision::new(read, Handle::current());
         store.answers.add_permits(1);
         let begin = Instant::now();
-        assert_eq!(revisions.newest(&read, &here).await, Ok(Revision(1)));
+        assert_eq!(revision.read().await, Ok(Revision(1)));
         assert_eq!(begin.elapsed(), Duration::ZERO);
     }
 }

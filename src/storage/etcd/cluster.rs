@@ -1,0 +1,132 @@
+//! The parts of the engine that its calls, feeds and background tasks share.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::Instant;
+
+use actors::engine::{At, EngineError, Prefix, Revision};
+use futures_util::FutureExt;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use super::call_error::CallError;
+use super::cluster_state::{ClusterState, Header};
+use super::compact_rounds::CompactRounds;
+use super::current_revision::{CurrentRevision, Read};
+use super::etcd_watch::EtcdWatch;
+use super::idle_watches::IdleWatches;
+use super::options::EtcdOptions;
+use super::page_sizes::PageSizes;
+use super::progress_requests::ProgressRequests;
+use super::servers::{CallKind, Servers};
+
+/// See the module's documentation.
+pub(super) struct Cluster {
+    pub(super) servers: Arc<Servers>,
+    pub(super) state: Arc<ClusterState>,
+    pub(super) current_revision: CurrentRevision,
+    pub(super) page_sizes: PageSizes,
+    pub(super) idle_watches: IdleWatches,
+    pub(super) progress_requests: ProgressRequests,
+    pub(super) compaction: Mutex<CompactRounds>,
+    /// The size of etcd's database, 0 while it is unknown.
+    pub(super) database_bytes: AtomicI64,
+    pub(super) closed: watch::Sender<bool>,
+    /// The key that probes read; nobody writes it (KV-5).
+    pub(super) probe_key: String,
+}
+
+impl Cluster {
+    /// The parts of an engine over these servers, none of which is called yet. `runtime` is the
+    /// engine's.
+    pub(super) fn new(options: &EtcdOptions, servers: Servers, runtime: Handle) -> Cluster {
+        let (servers, state) = (Arc::new(servers), Arc::<ClusterState>::default());
+        let probe_key = format!("{}health", options.root);
+        let read = reader_of_revision(&servers, &state, &probe_key);
+        let rounds = CompactRounds::new(options.compaction_interval, Instant::now());
+        Cluster {
+            current_revision: CurrentRevision::new(read, runtime),
+            servers,
+            state,
+            page_sizes: PageSizes::default(),
+            idle_watches: IdleWatches::default(),
+            progress_requests: ProgressRequests::default(),
+            compaction: Mutex::new(rounds),
+            database_bytes: AtomicI64::new(0),
+            closed: watch::Sender::new(false),
+            probe_key,
+        }
+    }
+
+    /// Opens a watch of the prefix after a revision.
+    ///
+    /// # Errors
+    /// Those of [`EtcdWatch::open`].
+    pub(super) async fn watch(
+        &self,
+        prefix: &Prefix,
+        after: Revision,
+    ) -> Result<EtcdWatch, EngineError> {
+        let (watch, revision) = EtcdWatch::open(&self.servers, &self.state, prefix, after).await?;
+        if revision < after {
+            // The member lags behind, or the cluster was rolled back, which this read shows.
+            self.current_revision.read().await?;
+        }
+        Ok(watch)
+    }
+
+    /// Refuses a revision after which events are known to be compacted.
+    pub(super) fn check_after(&self, requested: Revision) -> Result<(), EngineError> {
+        let compacted = self.state.compacted();
+        match requested < compacted {
+            true => Err(EngineError::Compacted {
+                requested,
+                compacted,
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// The error of a read at a revision.
+    pub(super) async fn read_error(&self, error: CallError, at: At) -> EngineError {
+        let requested = match at {
+            At::Revision(revision) => revision,
+            At::Latest => Revision::ZERO,
+        };
+        match error {
+            CallError::Compacted => EngineError::Compacted {
+                requested,
+                compacted: self.state.compacted().max(requested.next()),
+            },
+            CallError::FutureRevision => EngineError::FutureRevision {
+                requested,
+                current: self.current_revision.read().await.unwrap_or_default(),
+            },
+            error => error.into_read_error(),
+        }
+    }
+}
+
+/// Reads the current revision: of a key that does not exist, so that little travels.
+fn reader_of_revision(servers: &Arc<Servers>, state: &Arc<ClusterState>, key: &str) -> Read {
+    let (servers, state) = (Arc::clone(servers), Arc::clone(state));
+    let key: Arc<str> = Arc::from(key);
+    Arc::new(move || {
+        let (servers, state, key) = (Arc::clone(&servers), Arc::clone(&state), Arc::clone(&key));
+        async move {
+            let known = state.known();
+            let answer = servers
+                .call(CallKind::READ, |member| {
+                    let (mut kv, key) = (member.kv(), key.to_string());
+                    async move { kv.get(key, None).await }
+                })
+                .await
+                .map_err(CallError::into_read_error)?;
+            let header = Header::from(answer.header());
+            state.learn_linearizable(header, known, Instant::now());
+            Ok(header.revision)
+        }
+        .boxed()
+    })
+}

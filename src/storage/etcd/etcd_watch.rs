@@ -1,0 +1,191 @@
+//! One watch of etcd on a gRPC stream of its own: opened, parsed, asked for progress.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use actors::engine::{EngineError, Event, Prefix, Revision};
+use etcd_client::{WatchOptions, WatchRequestSender, WatchResponse, WatchResponseStream};
+
+use super::call_error::CallError;
+use super::cluster_state::{ClusterState, Header, KnownBefore, number, revision};
+use super::events::Assembler;
+use super::servers::Servers;
+use super::version::learn_version;
+
+/// How long etcd may take to say that a watch exists.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The watch id of an answer to a request for progress that speaks for all watches of its stream.
+/// There is only one watch on each stream.
+const ALL_WATCHES: i64 = -1;
+
+/// What etcd said on a stream.
+#[derive(Debug)]
+pub(super) enum WatchMessage {
+    /// Whole revisions, in order.
+    Events(Vec<Event>),
+    /// Everything up to here was delivered.
+    Progress(Revision),
+}
+
+/// An open watch.
+pub(super) struct EtcdWatch {
+    servers: Arc<Servers>,
+    state: Arc<ClusterState>,
+    requests: WatchRequestSender,
+    responses: WatchResponseStream,
+    assembler: Assembler,
+    after: Revision,
+    /// What was known when it was opened. What it says belongs to that epoch.
+    known: KnownBefore,
+    /// The number of the member it is on.
+    member: usize,
+}
+
+impl EtcdWatch {
+    /// Opens a watch of the prefix after a revision and waits until etcd has it. The answer has the
+    /// store's revision, which is below `after` where the member lags behind.
+    ///
+    /// # Errors
+    /// When no member opens it. The first message tells that the revision is compacted.
+    pub(super) async fn open(
+        servers: &Arc<Servers>,
+        state: &Arc<ClusterState>,
+        prefix: &Prefix,
+        after: Revision,
+    ) -> Result<(EtcdWatch, Revision), EngineError> {
+        let known = state.known();
+        let Some((number_of_member, member)) = servers.current() else {
+            return Err(EngineError::Closed);
+        };
+        if member.progress_support.is_outdated() {
+            learn_version(member).await;
+        }
+        let mut client = member.watch.clone();
+        let opening = async {
+            let (key, end) = range_of(prefix);
+            let options = WatchOptions::new()
+                .with_range(end)
+                .with_start_revision(number(after).saturating_add(1))
+                .with_prev_key()
+                .with_progress_notify()
+                .with_fragment();
+            let stream = client.watch(key, Some(options)).await;
+            let (requests, mut responses) = stream.map_err(|e| CallError::of(&e))?.split();
+            let created = responses.message().await.map_err(|e| CallError::of(&e))?;
+            let created = created.ok_or_else(|| CallError::Unknown("it hung up".to_owned()))?;
+            Ok::<_, CallError>((requests, responses, created))
+        };
+        let opened = tokio::time::timeout(CREATE_TIMEOUT, opening).await;
+        let silent = || CallError::Unknown("no answer to a watch".to_owned());
+        let (requests, responses, created) = match opened.unwrap_or_else(|_| Err(silent())) {
+            Ok(opened) => opened,
+            Err(error) => {
+                servers.switch_from(number_of_member);
+                return Err(error.into_read_error());
+            }
+        };
+        if created.canceled() {
+            return Err(canceled(&created, after));
+        }
+        let header = Header::from(created.header());
+        state.learn(header, known);
+        let watch = EtcdWatch {
+            servers: Arc::clone(servers),
+            state: Arc::clone(state),
+            requests,
+            responses,
+            assembler: Assembler::default(),
+            after,
+            known,
+            member: number_of_member,
+        };
+        Ok((watch, header.revision))
+    }
+
+    /// The epoch that it was opened in.
+    pub(super) fn epoch(&self) -> u64 {
+        self.known.epoch()
+    }
+
+    /// Whether its answers to requests for progress are true (ST-72).
+    pub(super) fn supports_progress(&self) -> bool {
+        let member = self.servers.all().get(self.member);
+        member.is_some_and(|member| member.progress_support.get() == Some(true))
+    }
+
+    /// Sends further calls to another member than this watch is on.
+    pub(super) fn switch_member(&self) {
+        self.servers.switch_from(self.member);
+    }
+
+    /// Asks etcd to say how far it is. It answers once it has sent everything, or not at all.
+    pub(super) async fn request_progress(&mut self) -> Result<(), EngineError> {
+        let asked = self.requests.request_progress().await;
+        asked.map_err(|error| CallError::of(&error).into_read_error())
+    }
+
+    /// The next thing etcd says; `None` only shows that the watch is alive.
+    ///
+    /// # Errors
+    /// [`EngineError::Compacted`] when the next events are gone, anything else when the stream
+    /// broke: another watch goes on from the last event.
+    pub(super) async fn next(&mut self) -> Result<Option<WatchMessage>, EngineError> {
+        let response = match self.responses.message().await {
+            Ok(Some(response)) => response,
+            Ok(None) => {
+                self.switch_member();
+                let text = "etcd ended a watch".to_owned();
+                return Err(EngineError::Unavailable(text));
+            }
+            Err(error) => {
+                self.switch_member();
+                return Err(CallError::of(&error).into_read_error());
+            }
+        };
+        if response.canceled() {
+            return Err(canceled(&response, self.after));
+        }
+        self.parse(response)
+    }
+
+    fn parse(&mut self, response: WatchResponse) -> Result<Option<WatchMessage>, EngineError> {
+        let header = Header::from(response.header());
+        self.state.learn(header, self.known);
+        let response = response.0;
+        if response.events.is_empty() {
+            let is_true = response.watch_id != ALL_WATCHES || self.supports_progress();
+            let is_progress = is_true && !response.created;
+            return Ok(is_progress.then_some(WatchMessage::Progress(header.revision)));
+        }
+        let taken = self.assembler.take(
+            response.events,
+            response.fragment,
+            self.after,
+            SystemTime::now(),
+        );
+        let events = taken.map_err(EngineError::Corrupt)?;
+        Ok((!events.is_empty()).then_some(WatchMessage::Events(events)))
+    }
+}
+
+/// The keys of a prefix as etcd takes them: the first one, and the one after the last.
+pub(super) fn range_of(prefix: &Prefix) -> (Vec<u8>, Vec<u8>) {
+    let nul = || vec![0];
+    let first = match prefix.as_bytes() {
+        b"" => nul(),
+        bytes => bytes.to_vec(),
+    };
+    (first, prefix.end().unwrap_or_else(nul))
+}
+
+fn canceled(response: &WatchResponse, after: Revision) -> EngineError {
+    if response.compact_revision() > 0 {
+        return EngineError::Compacted {
+            requested: after,
+            compacted: revision(response.compact_revision()),
+        };
+    }
+    let why = response.cancel_reason();
+    EngineError::Unavailable(format!("etcd ended a watch: {why}"))
+}
