@@ -70,10 +70,14 @@ impl Registry {
             .send_modify(|current| *current = Arc::new(current.with(store)));
     }
 
-    /// Serves a resource no more, in no version of it.
+    /// Serves a resource no more, in no version of it. Watches that no cache serves end.
     pub fn remove(&self, group: &str, plural: &str) {
+        let before = self.current();
         self.current
             .send_modify(|current| *current = Arc::new(current.without(group, plural)));
+        let stores = before.stores().iter();
+        let removed = stores.filter(|store| store.definition().is(group, plural));
+        removed.for_each(|store| store.remove());
     }
 }
 

@@ -127,6 +127,18 @@ fn a_thousand_resources_come_and_go_over_the_embedded_engine() {
     running.stop();
 }
 
+#[test]
+fn a_resource_without_a_cache_comes_and_goes() {
+    let running = Running::start(&["--watch-cache=false"]);
+    running.block_on(async {
+        let client = running.client();
+        for _ in 0..3 {
+            come_and_go(&running.resources, &client, "gadgets").await;
+        }
+    });
+    running.stop();
+}
+
 fn over_etcd(version: &str) {
     if etcd::find(version).is_none() {
         return;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::object::CachedObject;
+use tokio::sync::watch;
 
 use super::creations::Creations;
 use super::deletion::Collector;
@@ -78,6 +79,7 @@ pub struct RegistryStore {
     storage: Arc<dyn Storage>,
     dry_run: Arc<dyn Storage>,
     options: StoreOptions,
+    removed: watch::Sender<bool>,
 }
 
 impl RegistryStore {
@@ -94,6 +96,7 @@ impl RegistryStore {
             storage,
             dry_run,
             options,
+            removed: watch::Sender::new(false),
         }
     }
 

@@ -1,11 +1,13 @@
 //! Get, list and watch (http.md 3.6, 3.7).
 
 use std::sync::Arc;
+use std::task::Poll;
 
-use actors::dispatcher::LocalDispatcher;
+use actors::dispatcher::{Caller, LocalDispatcher, WatchFrame};
 use actors::engine::Revision;
 use actors::object::CachedObject;
 use actors::watch::{Projection, Scope, WatchInterest};
+use futures_util::future::{FutureExt, LocalBoxFuture};
 use tokio::time::Instant;
 
 use super::{RegistryStore, bad_key};
@@ -14,7 +16,9 @@ use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::registry::errors::{Verb, goes_in_stream};
 use crate::registry::keys::{ReadScope, read_scope};
-use crate::storage::{Asked, GetRequest, ListRequest, ObjectList, RunningWatch, WatchRequest};
+use crate::storage::{
+    Asked, GetRequest, ListRequest, ObjectList, RunningWatch, WatchRequest, WatchStream,
+};
 
 /// Why a watch is not opened, and how the client is told (WA-6).
 #[derive(Clone, Debug)]
@@ -126,13 +130,34 @@ impl RegistryStore {
             deadline,
             dispatcher,
         };
-        self.storage.watch(request).await.map_err(|error| {
+        let opened = self.storage.watch(request).await.map_err(|error| {
             let refuse = match goes_in_stream(&error.kind) {
                 true => WatchRefusal::InStream,
                 false => WatchRefusal::Http,
             };
             refuse(self.fault(error, Verb::Watch, ""))
+        })?;
+        Ok(match opened {
+            // Its cache ends it.
+            RunningWatch::Dispatched(watcher) => RunningWatch::Dispatched(watcher),
+            RunningWatch::Other(stream) => RunningWatch::other(UntilRemoved {
+                stream,
+                removed: self.until_removed().boxed_local(),
+            }),
         })
+    }
+
+    /// The resource is served no more: ends the watches that no cache serves.
+    pub fn remove(&self) {
+        self.removed.send_replace(true);
+    }
+
+    fn until_removed(&self) -> impl Future<Output = ()> + use<> {
+        let mut removed = self.removed.subscribe();
+        async move {
+            // A store that is gone serves nothing either.
+            let _ = removed.wait_for(|is_removed| *is_removed).await;
+        }
     }
 
     /// What a list or watch reads (RG-2); the pages after the first read what the first one did.
@@ -150,5 +175,23 @@ impl RegistryStore {
             name,
         )
         .map_err(bad_key)
+    }
+}
+
+/// A watch that no cache serves, which ends with its resource.
+struct UntilRemoved {
+    stream: Box<dyn WatchStream>,
+    removed: LocalBoxFuture<'static, ()>,
+}
+
+impl WatchStream for UntilRemoved {
+    fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
+        match self.removed.poll_unpin(&mut caller.context()) {
+            Poll::Ready(()) => {
+                self.removed = std::future::ready(()).boxed_local();
+                Poll::Ready(None)
+            }
+            Poll::Pending => self.stream.poll_next(caller),
+        }
     }
 }
