@@ -215,7 +215,7 @@ impl Daemon {
             .map(MetricsListener::local_address);
         if let Some(listener) = metrics_listener {
             let shared = shared.clone();
-            background.push(listener.serve(move || shared.measures.render()));
+            background.push(listener.serve(move || shared.metrics_page()));
         }
         let dispatching = DispatcherConfig::default();
         let running = server

@@ -69,6 +69,6 @@ pub fn version(exchange: &Exchange<'_>) -> Answered {
 
 /// What is measured (API-52).
 pub fn metrics(exchange: &Exchange<'_>) -> Answer {
-    let page = exchange.shared.measures.render();
+    let page = exchange.shared.metrics_page();
     respond::answer(StatusCode::OK, METRICS_TYPE, page.into())
 }

@@ -56,10 +56,11 @@ impl Measures {
         meters
     }
 
-    /// The page in Prometheus' text format.
-    pub fn render(&self) -> String {
+    /// The page in Prometheus' text format. What watches of resources counted that are served no
+    /// more is forgotten.
+    pub fn render(&self, is_served: impl Fn(&str, &str, &str) -> bool) -> String {
         self.collect();
-        let sizes = watches::collect(&self.threads.lock());
+        let sizes = watches::collect(&self.threads.lock(), is_served);
         let page = self.page.as_ref().map(|lines| lines());
         let further = self.further.as_ref().map(|lines| lines());
         page.unwrap_or_default() + &sizes + &further.unwrap_or_default()

@@ -34,18 +34,6 @@ pub struct WatchMeter {
 }
 
 impl WatchMeters {
-    /// Forgets the watches of resources that this is not true of, once they have ended.
-    pub fn retain(&self, is_served: impl Fn(&str, &str, &str) -> bool) {
-        self.by_resource.lock().retain(|resource, meter| {
-            let Resource {
-                group,
-                version,
-                resource,
-            } = resource;
-            is_served(group, version, resource) || meter.open.load(Ordering::Relaxed) > 0
-        });
-    }
-
     /// Where watches on a resource count.
     pub fn of(&self, definition: &ResourceDefinition) -> Arc<WatchMeter> {
         let mut known = self.by_resource.lock();
@@ -97,10 +85,15 @@ struct Totals {
     bytes: [u64; BUCKETS],
 }
 
-fn totals(threads: &[Arc<WatchMeters>]) -> BTreeMap<Resource, Totals> {
+fn totals(
+    threads: &[Arc<WatchMeters>],
+    is_served: impl Fn(&str, &str, &str) -> bool,
+) -> BTreeMap<Resource, Totals> {
     let mut all: BTreeMap<Resource, Totals> = BTreeMap::new();
     for thread in threads {
-        for (resource, meter) in thread.by_resource.lock().iter() {
+        let mut meters = thread.by_resource.lock();
+        meters.retain(|of, _| is_served(&of.group, &of.version, &of.resource));
+        for (resource, meter) in meters.iter() {
             let totals = all.entry(resource.clone()).or_default();
             totals.open += meter.open.load(Ordering::Relaxed);
             let counts = meter.events.iter().zip(&meter.bytes);
@@ -114,13 +107,16 @@ fn totals(threads: &[Arc<WatchMeters>]) -> BTreeMap<Resource, Totals> {
     all
 }
 
-/// Brings counters and gauges up to date with what the threads have counted, and writes the
-/// histogram of sizes. The recorder's own histograms keep every sample until they are folded,
+/// Brings counters and gauges up to date with what the threads have counted of resources that are
+/// served, forgets the others, and writes the histogram of sizes. The recorder's own histograms keep every sample until they are folded,
 /// which is no place for millions of deliveries.
-pub(super) fn collect(threads: &[Arc<WatchMeters>]) -> String {
+pub(super) fn collect(
+    threads: &[Arc<WatchMeters>],
+    is_served: impl Fn(&str, &str, &str) -> bool,
+) -> String {
     let mut page = format!("# HELP {SIZES} Bytes of the events sent to watchers\n");
     page.push_str(&format!("# TYPE {SIZES} histogram\n"));
-    for (of, totals) in totals(threads) {
+    for (of, totals) in totals(threads, is_served) {
         let Resource {
             group,
             version,

@@ -236,7 +236,6 @@ impl Service {
             shared,
             generation,
             requests,
-            watches,
             ..
         } = &*self.thread;
         let current = shared.generations.current();
@@ -246,7 +245,6 @@ impl Service {
                 catalog.find(group, version, plural).is_some()
             };
             requests.retain(is_served);
-            watches.retain(is_served);
             *generation.borrow_mut() = Arc::clone(&current);
         }
         current

@@ -66,6 +66,13 @@ pub struct SharedParts {
 }
 
 impl Shared {
+    /// The page of metrics, of what is served now.
+    pub fn metrics_page(&self) -> String {
+        let catalog = Arc::clone(&self.generations.current().catalog);
+        self.measures
+            .render(|group, version, plural| catalog.find(group, version, plural).is_some())
+    }
+
     /// Builds everything that is built once.
     pub fn new(parts: SharedParts) -> Shared {
         let in_flight = Arc::new(InFlight::new(parts.limits));
