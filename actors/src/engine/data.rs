@@ -185,9 +185,9 @@ pub trait DataEngine: Send + Sync + 'static {
     /// answered as well. Without [`FeedProgress::OnRequest`] nothing happens.
     fn request_progress(&self, _prefix: &Prefix, _up_to: Revision) {}
 
-    /// The epoch of the store. It changes when the store turns out to have lost revisions that it had
-    /// shown, or to be another one: whatever was remembered of it is void then. Its feeds end with
-    /// [`EngineError::Compacted`]. Whoever opens a feed compares the epoch afterwards, as the
+    /// The epoch of the store. It changes when the store turns out to have lost revisions that it
+    /// had shown, or to be another one: whatever was remembered of it is void then. Its feeds end
+    /// with [`EngineError::Compacted`]. Whoever opens a feed compares the epoch afterwards, as the
     /// revision to go on from may be of the epoch before.
     fn epoch(&self) -> u64 {
         0

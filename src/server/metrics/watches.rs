@@ -108,8 +108,8 @@ fn totals(
 }
 
 /// Brings counters and gauges up to date with what the threads have counted of resources that are
-/// served, forgets the others, and writes the histogram of sizes. The recorder's own histograms keep every sample until they are folded,
-/// which is no place for millions of deliveries.
+/// served, forgets the others, and writes the histogram of sizes. The recorder's own histograms
+/// keep every sample until they are folded, which is no place for millions of deliveries.
 pub(super) fn collect(
     threads: &[Arc<WatchMeters>],
     is_served: impl Fn(&str, &str, &str) -> bool,

@@ -43,8 +43,8 @@ impl CallError {
         }
     }
 
-    /// Whether the call may be made again, elsewhere or later. A read may be repeated although it is
-    /// not known what came of it.
+    /// Whether the call may be made again, elsewhere or later. A read may be repeated although
+    /// nobody knows what came of it.
     pub(super) fn may_be_tried_again(&self, is_write: bool) -> bool {
         match self {
             CallError::NotDone(_) => true,

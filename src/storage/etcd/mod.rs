@@ -18,8 +18,8 @@
 //!   history, whole revisions at a time; `progress_requests` make them tell of progress when a
 //!   reader waits, `idle_watches` keeps those of history for the next chunk.
 //! - `current_revision` reads the current revision once for everybody who asks.
-//! - `cluster_state` remembers which cluster this is and how far it was, and begins a new epoch when
-//!   it is another one.
+//! - `cluster_state` remembers which cluster this is and how far it was, and begins a new epoch
+//!   when it is another one.
 
 mod background;
 mod call_error;

@@ -114,8 +114,8 @@ impl KvConnections {
         })
     }
 
-    /// Drops the connection of the calling runtime, which is of no use any more. The next call makes
-    /// another one.
+    /// Drops the connection of the calling runtime, which is of no use any more. The next call
+    /// makes another one.
     fn drop_here(&self) {
         if let Ok(here) = Handle::try_current() {
             self.by_runtime.lock().remove(&here.id());
