@@ -52,7 +52,7 @@ async fn ask(connection: &mut Frames) -> std::io::Result<()> {
 
 /// What a user meets with meanwhile, on a connection that stays and on new ones, and the most
 /// memory that was seen.
-async fn use_it(daemon: &Daemon, lasts: Duration) -> (Durations, f64) {
+async fn use_it(daemon: &Daemon, when: &str, lasts: Duration) -> (Durations, f64) {
     let kept = daemon.client();
     let (mut latency, mut most) = (Durations::default(), 0.0_f64);
     let start = Instant::now();
@@ -62,7 +62,7 @@ async fn use_it(daemon: &Daemon, lasts: Duration) -> (Durations, f64) {
         kept.call(Call::get(CONFIGMAPS)).await.expect(200);
         latency.add(sent.elapsed());
         let sent = Instant::now();
-        let name = format!("written-{number}");
+        let name = format!("written-{when}-{number}");
         let fresh = daemon.client();
         fresh
             .call(Call::post(CONFIGMAPS, &body(&name, "1")))
@@ -83,14 +83,14 @@ pub async fn measure() {
     let daemon = Daemon::start().await;
     let before = daemon.resident();
     figure("memory before", before, "MiB", "");
-    let (mut quiet, _) = use_it(&daemon, Duration::from_secs(3)).await;
+    let (mut quiet, _) = use_it(&daemon, "before", Duration::from_secs(3)).await;
     figure("a request before, p99", quiet.percentile(0.99), "ms", "");
     let start = Sample::take(daemon.pid());
     let target = daemon.target().anonymous();
     let attackers: Vec<_> = (0..CONNECTIONS)
         .map(|_| tokio::spawn(attack(target.clone())))
         .collect();
-    let (mut latency, most) = use_it(&daemon, LASTS).await;
+    let (mut latency, most) = use_it(&daemon, "during", LASTS).await;
     let used = start.until(&Sample::take(daemon.pid()));
     figure("memory at most", most, "MiB", "< 150");
     figure("a request, p50", latency.percentile(0.5), "ms", "");
