@@ -9,8 +9,9 @@ use actors::engine::Engine;
 use taffrail::storage::embedded::EmbeddedEngine;
 
 use crate::faulty::FaultyDisk;
-use crate::golden::{ask_everything, unpack};
+use crate::golden::{Wanting, ask_everything, unpack};
 use crate::story::{self, Clock, fold, tell};
+use crate::verification;
 
 fn open(directory: &Path) -> Result<Arc<EmbeddedEngine>, String> {
     let opened = EmbeddedEngine::open(Clock::default().options(directory));
@@ -213,7 +214,8 @@ async fn a_file_that_was_cut_is_refused_or_holds_everything() {
     assert!(refused > 10);
 }
 
-/// Bytes changed anywhere in the file: a value is shown as it was written or not at all.
+/// Bytes changed anywhere in the file: a value is shown as it was written or not at all, and what
+/// is missing without a word verification finds.
 #[tokio::test]
 async fn whatever_byte_of_the_file_changes_no_wrong_value_is_shown() {
     let seed = crate::seed();
@@ -224,7 +226,7 @@ async fn whatever_byte_of_the_file_changes_no_wrong_value_is_shown() {
     let told = fold(&story::second());
     // Most of the file is room; what is in use is of interest.
     let used: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] != 0).collect();
-    let (mut refused, mut same) = (0, 0);
+    let (mut refused, mut same, mut found) = (0, 0, 0);
     for round in 0..300 {
         let mut bytes = whole.clone();
         let at = used[dice.roll(used.len() as u64) as usize];
@@ -232,18 +234,25 @@ async fn whatever_byte_of_the_file_changes_no_wrong_value_is_shown() {
         fs::write(&log, &bytes).unwrap();
         let answer = match open(directory.path()) {
             Ok(engine) => ask_everything(&*engine, &told).await,
-            Err(refusal) => Err(refusal),
+            Err(refusal) => Err(Wanting::Refused(refusal)),
         };
         match answer {
             Ok(()) => same += 1,
-            Err(refusal) => {
+            Err(Wanting::Refused(refusal)) => {
                 let named = refusal.contains("/events.redb");
                 assert!(named, "seed {seed}, round {round}, byte {at}: {refusal}");
                 refused += 1;
             }
+            Err(Wanting::Missing(what)) => {
+                println!("seed {seed}, round {round}, byte {at}: {what} is missing");
+                fs::write(&log, &bytes).unwrap();
+                let damage = verification::damage_found(directory.path()).await;
+                assert!(damage.contains("/events.redb"), "{damage}");
+                found += 1;
+            }
         }
     }
     // Most bytes are of pages that are no longer in use.
-    println!("{refused} refused, {same} without effect");
+    println!("{refused} refused, {found} found, {same} without effect");
     assert!(refused > 0);
 }

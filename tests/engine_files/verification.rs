@@ -72,6 +72,11 @@ async fn damage(engine: &EmbeddedEngine) -> String {
     until("damage", || engine.damage()).await
 }
 
+/// What verification finds in a store that must be damaged.
+pub async fn damage_found(directory: &Path) -> String {
+    damage(&open(directory)).await
+}
+
 fn put(key: &str, value: Bytes, expect: Expect) -> Mutation {
     Mutation {
         key: Key::new(key),
