@@ -67,6 +67,25 @@ pub fn get(stream: u32, path: &str, token: Option<&str>) -> Vec<u8> {
     frame(HEADERS, 5, stream, &block)
 }
 
+/// A GET whose path goes into the peer's table of headers, for [`get_again`].
+pub fn get_and_keep(stream: u32, path: &str) -> Vec<u8> {
+    let mut block = vec![0x82, 0x87];
+    literal(1, "localhost", &mut block);
+    // The literal of a name that has an index, to be kept.
+    integer(0x40, 6, 4, &mut block);
+    integer(0, 7, path.len(), &mut block);
+    block.extend(path.as_bytes());
+    frame(HEADERS, 5, stream, &block)
+}
+
+/// A GET of the path that was kept last, in a few bytes.
+pub fn get_again(stream: u32) -> Vec<u8> {
+    // What is kept is counted from 62 on.
+    let mut block = vec![0x82, 0x87, 0x80 | 62];
+    literal(1, "localhost", &mut block);
+    frame(HEADERS, 5, stream, &block)
+}
+
 /// A connection that writes what it is told to, and reads frames.
 pub struct Frames<T = TlsStream<TcpStream>>(pub T);
 
