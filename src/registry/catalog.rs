@@ -1,4 +1,4 @@
-//! What the daemon serves: generations of resources, each with its store.
+//! What the daemon serves: generations of paths, each with what stands behind it.
 //!
 //! A [`Catalog`] is one generation. It never changes; a resource that comes or goes makes a new
 //! generation, which takes the place of the current one as a whole ([`super::Registry`]).
@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
+use super::rest::{self, RestStorage};
 use super::store::RegistryStore;
 use crate::api::resource::ResourceDefinition;
 
@@ -33,23 +34,43 @@ pub struct GroupVersion {
     /// `v1`.
     pub version: String,
     /// Its resources, sorted by name.
-    pub resources: Vec<Arc<ResourceDefinition>>,
+    pub resources: Vec<ServedResource>,
+}
+
+/// What is served of a resource in one version.
+#[derive(Clone)]
+pub struct ServedResource {
+    /// What stands behind its own paths.
+    pub storage: Arc<dyn RestStorage>,
+    /// What stands behind its subresources, sorted by name.
+    pub subresources: Vec<Arc<dyn RestStorage>>,
 }
 
 /// One generation of what is served.
 pub struct Catalog {
-    /// In the order of [`order`].
+    /// What is stored, in the order of [`order`].
     stores: Vec<Arc<RegistryStore>>,
+    /// What is served beside that.
+    others: Vec<Arc<dyn RestStorage>>,
+    /// What stands behind each path, in the order of [`endpoint_key`].
+    endpoints: Vec<Arc<dyn RestStorage>>,
     groups: Vec<Group>,
 }
 
 impl Catalog {
-    /// A generation of these stores.
-    pub fn new(mut stores: Vec<Arc<RegistryStore>>) -> Catalog {
+    /// A generation of these stores, and of other paths, which are no stored resources or
+    /// subresources that are no part of their object.
+    pub fn new(mut stores: Vec<Arc<RegistryStore>>, others: Vec<Arc<dyn RestStorage>>) -> Catalog {
         stores.sort_by(|a, b| order(a.definition(), b.definition()));
-        let definitions = stores.iter().map(|store| store.definition());
-        let groups = groups(definitions.cloned());
-        Catalog { stores, groups }
+        let mut endpoints: Vec<_> = stores.iter().flat_map(rest::endpoints).collect();
+        endpoints.extend(others.iter().cloned());
+        endpoints.sort_by(|a, b| endpoint_key(&**a).cmp(&endpoint_key(&**b)));
+        Catalog {
+            groups: groups(&endpoints),
+            stores,
+            others,
+            endpoints,
+        }
     }
 
     /// The generation that follows when a store comes, in the place of one of the same resource
@@ -61,14 +82,42 @@ impl Catalog {
         let mut stores: Vec<Arc<RegistryStore>> =
             self.stores.iter().filter(is_other).cloned().collect();
         stores.push(store);
-        Catalog::new(stores)
+        Catalog::new(stores, self.others.clone())
+    }
+
+    /// The generation that follows when a path comes that is not that of a stored resource, in
+    /// the place of what stood behind it.
+    pub fn with_other(&self, storage: Arc<dyn RestStorage>) -> Catalog {
+        let others = self.others.iter();
+        let rest = others.filter(|other| endpoint_key(&***other) != endpoint_key(&*storage));
+        let mut others: Vec<_> = rest.cloned().collect();
+        others.push(storage);
+        Catalog::new(self.stores.clone(), others)
     }
 
     /// The generation that follows when a resource goes, in all its versions.
     pub fn without(&self, group: &str, plural: &str) -> Catalog {
         let stores = self.stores.iter();
         let rest = stores.filter(|store| !store.definition().is(group, plural));
-        Catalog::new(rest.cloned().collect())
+        let others = self.others.iter();
+        let other_rest = others.filter(|other| !other.resource().is(group, plural));
+        Catalog::new(rest.cloned().collect(), other_rest.cloned().collect())
+    }
+
+    /// What stands behind a path; the name of the subresource is empty for the resource itself.
+    pub fn endpoint(
+        &self,
+        group: &str,
+        version: &str,
+        plural: &str,
+        subresource: &str,
+    ) -> Option<&Arc<dyn RestStorage>> {
+        let wanted = ((rank(group), plural, version), subresource);
+        let at = self
+            .endpoints
+            .binary_search_by(|storage| endpoint_key(&**storage).cmp(&wanted))
+            .ok()?;
+        self.endpoints.get(at)
     }
 
     /// The store of a resource by its place in a URL.
@@ -139,33 +188,48 @@ fn order(one: &ResourceDefinition, other: &ResourceDefinition) -> Ordering {
     key(one).cmp(&key(other))
 }
 
-/// The groups of resources that are in the order of discovery.
-pub fn groups(definitions: impl Iterator<Item = Arc<ResourceDefinition>>) -> Vec<Group> {
+/// The place of a path among all: subresources follow their resource.
+fn endpoint_key(storage: &dyn RestStorage) -> (((usize, &str), &str, &str), &str) {
+    let subresource = storage.subresource().unwrap_or_default();
+    (key(storage.resource()), subresource)
+}
+
+/// The groups of what is served, which is in the order of discovery.
+fn groups(endpoints: &[Arc<dyn RestStorage>]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    for definition in definitions {
-        let known = groups
-            .last_mut()
-            .filter(|group| group.name == definition.group);
+    for storage in endpoints {
+        let name = &storage.resource().group;
+        let known = groups.last_mut().filter(|group| group.name == *name);
         let group = match known {
             Some(group) => group,
             None => groups.push_mut(Group {
-                name: definition.group.clone(),
+                name: name.clone(),
                 versions: Vec::new(),
             }),
         };
-        group.add(definition);
+        group.add(storage);
     }
     groups
 }
 
 impl Group {
-    fn add(&mut self, definition: Arc<ResourceDefinition>) {
+    fn add(&mut self, storage: &Arc<dyn RestStorage>) {
+        let definition = storage.resource();
         let mut versions = self.versions.iter_mut();
-        match versions.find(|known| known.version == definition.version) {
-            Some(version) => version.resources.push(definition),
-            None => self.versions.push(GroupVersion {
+        let known = versions.find(|known| known.version == definition.version);
+        let version = match known {
+            Some(version) => version,
+            None => self.versions.push_mut(GroupVersion {
                 version: definition.version.clone(),
-                resources: vec![definition],
+                resources: Vec::new(),
+            }),
+        };
+        let mut resources = version.resources.iter_mut();
+        match resources.find(|known| known.storage.resource().plural == definition.plural) {
+            Some(resource) => resource.subresources.push(Arc::clone(storage)),
+            None => version.resources.push(ServedResource {
+                storage: Arc::clone(storage),
+                subresources: Vec::new(),
             }),
         }
     }
@@ -193,6 +257,7 @@ mod tests {
     use super::*;
     use crate::api::selector::Selection;
     use crate::registry::definitions::{built_in, core};
+    use crate::registry::tests::fixture::Fixture;
 
     /// API-26: the values of http.md 6.1.
     #[test]
@@ -215,12 +280,13 @@ mod tests {
     }
 
     /// API-25, API-28: discovery takes the table's order.
-    #[test]
-    fn the_table_is_ordered_by_group_and_name() {
+    #[tokio::test]
+    async fn the_table_is_ordered_by_group_and_name() {
         let rows = built_in();
         assert!(rows.iter().all(|row| GROUPS.contains(&row.group.as_str())));
         assert!(rows.is_sorted_by(|one, other| order(one, other) == Ordering::Less));
-        let groups = groups(rows.iter().cloned());
+        let catalog = Fixture::over(|storages| storages).registry.current();
+        let groups = catalog.groups();
         let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
         assert_eq!(names, GROUPS);
         let versions = groups.iter().flat_map(|group| &group.versions);

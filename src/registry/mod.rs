@@ -1,7 +1,8 @@
 //! What happens to an object before and after storage, for every resource alike (RegistryStore).
 //!
 //! [`definitions`] is the table of built-in resources, [`catalog`] one generation of what is
-//! served, [`Registry`] the current one and how resources come and go, [`store`] the verbs,
+//! served, [`Registry`] the current one and how resources come and go, [`rest`] what a path can do,
+//! [`store`] the verbs of a stored resource,
 //! `strategy` and `special` what differs between kinds, `errors` the one place where a storage
 //! error becomes a Status.
 
@@ -14,6 +15,7 @@ pub mod deletion;
 pub mod errors;
 pub mod keys;
 mod namespace_source;
+pub mod rest;
 mod served;
 pub mod special;
 pub mod store;
@@ -21,10 +23,10 @@ pub mod strategy;
 
 pub use catalog::Catalog;
 pub use context::RequestContext;
+pub use rest::{NamespacedName, RestStorage};
 pub use served::Registry;
 pub use store::{
-    Answer, Audience, Deletion, RegistryStore, StoreOptions, Target, UpdateSource, WatchRefusal,
-    Written,
+    Answer, Audience, Deletion, RegistryStore, StoreOptions, UpdateSource, WatchRefusal, Written,
 };
 
 #[cfg(test)]

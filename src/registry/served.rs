@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use super::catalog::Catalog;
 use super::namespace_source::NamespaceSource;
+use super::rest::RestStorage;
 use super::store::{RegistryStore, StoreOptions};
 use crate::admission::lifecycle::NamespaceLifecycle;
 use crate::admission::{Admission, Plugin};
@@ -45,7 +46,7 @@ impl Registry {
         };
         let stores = resources.into_iter();
         let stores = stores.map(|resource| store(resource, &options)).collect();
-        let (current, _) = watch::channel(Arc::new(Catalog::new(stores)));
+        let (current, _) = watch::channel(Arc::new(Catalog::new(stores, Vec::new())));
         Registry {
             options,
             current: Arc::new(current),
@@ -68,6 +69,13 @@ impl Registry {
         let store = store(resource, &self.options);
         self.current
             .send_modify(|current| *current = Arc::new(current.with(store)));
+    }
+
+    /// Serves one more path that is not that of a stored resource: reviews, connections, and
+    /// subresources that are no part of their object.
+    pub fn add_other(&self, storage: Arc<dyn RestStorage>) {
+        self.current
+            .send_modify(|current| *current = Arc::new(current.with_other(storage)));
     }
 
     /// Serves a resource no more, in no version of it. Watches that no cache serves end.

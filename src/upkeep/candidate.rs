@@ -13,12 +13,13 @@ use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::status::Status;
 use crate::clock;
-use crate::registry::{Registry, RegistryStore, RequestContext, Target, UpdateSource};
+use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext, UpdateSource};
 use crate::storage::codec::object_of;
 
 /// The Lease, beside those of Kubernetes' own controllers.
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "taffrail-upkeep";
+const LEASE: NamespacedName<'static> = NamespacedName::in_namespace(NAMESPACE, NAME);
 
 /// How long one request of the election may take.
 const TIME: Duration = Duration::from_secs(5);
@@ -118,7 +119,7 @@ impl Candidate {
         let Some(store) = self.registry.current().named("leases.coordination.k8s.io") else {
             return Ok(());
         };
-        let found = match store.get(Some(NAMESPACE), NAME, "").await {
+        let found = match store.get(LEASE, "").await {
             Ok(found) => Some(object_of(&found).map_err(|e| Status::internal(e.to_string()))?),
             Err(status) if status.code == 404 => None,
             Err(status) => return Err(status),
@@ -169,13 +170,8 @@ impl Candidate {
         };
         // With the version that was read: whoever was faster has it.
         lease.0.insert("spec".to_owned(), spec);
-        let target = Target {
-            namespace: Some(NAMESPACE),
-            name: NAME,
-            subresource: None,
-        };
         let source = UpdateSource::Replace(lease);
-        let updated = store.update(&context, target, source, &options);
+        let updated = store.update(&context, LEASE, None, source, &options);
         updated.await.map(|_| ())
     }
 
@@ -183,7 +179,7 @@ impl Candidate {
         let Some(store) = self.registry.current().named("leases.coordination.k8s.io") else {
             return Ok(());
         };
-        let found = store.get(Some(NAMESPACE), NAME, "").await?;
+        let found = store.get(LEASE, "").await?;
         let found = object_of(&found).map_err(|error| Status::internal(error.to_string()))?;
         let record = record(&found);
         if record.holder != self.identity {

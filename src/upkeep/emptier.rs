@@ -15,7 +15,7 @@ use crate::api::options::{DeleteOptions, ListOptions, Propagation, WriteOptions}
 use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::registry::special::CONTENT_FINALIZER;
-use crate::registry::{Registry, RegistryStore, RequestContext, Target, UpdateSource};
+use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext};
 use crate::storage::Preconditions;
 use crate::storage::codec::object_of;
 
@@ -100,7 +100,7 @@ impl Emptier {
                 break;
             }
         }
-        self.release(&namespaces, name, terminating.uid()).await?;
+        self.release(name, terminating.uid()).await?;
         Ok(Progress::Done)
     }
 
@@ -169,10 +169,8 @@ impl Emptier {
                 },
                 ..DeleteOptions::default()
             };
-            match store
-                .delete(&context, Some(&namespace), name, &options)
-                .await
-            {
+            let object = NamespacedName::in_namespace(&namespace, name);
+            match store.delete(&context, object, &options).await {
                 Ok(deletion) => Ok((!deletion.removed).then(|| name.to_owned())),
                 // It went, and perhaps another took its place: the next round sees that one.
                 Err(status) if matches!(status.code, 404 | 409) => Ok(None),
@@ -184,13 +182,17 @@ impl Emptier {
 
     /// Takes the finalizer of the contents away, with which the namespace goes unless it has
     /// others.
-    async fn release(
-        &self,
-        namespaces: &RegistryStore,
-        name: &str,
-        uid: &str,
-    ) -> Result<(), Box<Status>> {
-        let current = match namespaces.get(None, name, "").await {
+    async fn release(&self, name: &str, uid: &str) -> Result<(), Box<Status>> {
+        let catalog = self.registry.current();
+        let finalize = catalog.endpoint("", "v1", "namespaces", "finalize");
+        let namespaces = catalog.endpoint("", "v1", "namespaces", "");
+        let getter = namespaces.and_then(|namespaces| namespaces.getter());
+        let updater = finalize.and_then(|finalize| finalize.updater());
+        let (Some(getter), Some(updater)) = (getter, updater) else {
+            return Ok(());
+        };
+        let object = NamespacedName::in_cluster(name);
+        let current = match getter.get(object, "").await {
             Ok(current) => object_of(&current).map_err(Status::internal)?,
             Err(status) if status.code == 404 => return Ok(()),
             Err(status) => return Err(status),
@@ -198,17 +200,10 @@ impl Emptier {
         if current.uid() != uid || !current.is_being_deleted() {
             return Ok(());
         }
-        let source = UpdateSource::Replace(without_content_finalizer(current));
+        let released = without_content_finalizer(current);
         let options = WriteOptions::default();
-        let target = Target {
-            namespace: None,
-            name,
-            subresource: Some("finalize"),
-        };
-        match namespaces
-            .update(&self.context, target, source, &options)
-            .await
-        {
+        let updating = updater.update(&self.context, object, released, &options);
+        match updating.await {
             Ok(_) => Ok(()),
             Err(status) if status.code == 404 => Ok(()),
             Err(status) => Err(status),

@@ -10,7 +10,7 @@ use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::status::{Status, StatusReason};
 use crate::registry::special::SYSTEM_NAMESPACES;
-use crate::registry::{Registry, RegistryStore, RequestContext};
+use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext};
 
 /// How long one creation may take.
 const TIME: Duration = Duration::from_secs(30);
@@ -29,7 +29,7 @@ pub async fn ensure_system_namespaces(registry: &Registry) -> Result<usize, Box<
 }
 
 async fn ensure(store: &RegistryStore, name: &str) -> Result<bool, Box<Status>> {
-    match store.get(None, name, "").await {
+    match store.get(NamespacedName::in_cluster(name), "").await {
         Ok(_) => return Ok(false),
         Err(status) if status.code == 404 => {}
         Err(status) => return Err(status),

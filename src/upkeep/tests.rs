@@ -10,11 +10,11 @@ use tokio::time::Instant;
 use super::emptier::{Emptier, Progress};
 use super::{Sharing, Upkeep, ensure_system_namespaces};
 use crate::api::options::DeleteOptions;
-use crate::registry::Registry;
 use crate::registry::definitions::built_in;
 use crate::registry::special::SYSTEM_NAMESPACES;
 use crate::registry::tests::fixture::{Fixture, ROOT, refusal};
 use crate::registry::tests::hooked::Hooked;
+use crate::registry::{NamespacedName, Registry};
 use crate::storage::ResourceStorage;
 use crate::storage::factory::{Engines, StorageFactory, StorageOptions, StoragePlan};
 use crate::storage::transformer::Identity;
@@ -33,7 +33,7 @@ async fn delete(fixture: &Fixture, resource: &str, namespace: Option<&str>, name
 async fn emptied(fixture: &Fixture, name: &str) -> Progress {
     let namespace = fixture
         .store("namespaces")
-        .get(None, name, "")
+        .get(NamespacedName::in_cluster(name), "")
         .await
         .expect("it is there");
     Emptier::new(fixture.registry.clone())
@@ -277,10 +277,13 @@ fn upkeep_follows_the_namespaces() {
     });
 }
 
+const LEASE: NamespacedName<'static> =
+    NamespacedName::in_namespace("kube-system", "taffrail-upkeep");
+
 async fn holder(fixture: &Fixture) -> Option<String> {
     let lease = fixture
         .store("leases.coordination.k8s.io")
-        .get(Some("kube-system"), "taffrail-upkeep", "")
+        .get(LEASE, "")
         .await
         .ok()?;
     let lease = crate::storage::codec::object_of(&lease).expect("a Lease");

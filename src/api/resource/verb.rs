@@ -5,6 +5,8 @@ use std::fmt;
 /// What a request does with objects; in the order of their names, as discovery lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
+    /// Any method on a path that carries no objects: logs, streams, proxies.
+    Connect,
     /// POST on a collection.
     Create,
     /// DELETE of an object.
@@ -39,6 +41,7 @@ impl Verb {
     /// Its name in discovery and in rules about who may do what.
     pub fn as_str(self) -> &'static str {
         match self {
+            Verb::Connect => "connect",
             Verb::Create => "create",
             Verb::Delete => "delete",
             Verb::DeleteCollection => "deletecollection",

@@ -17,6 +17,7 @@ use crate::registry::canonical::canonicalize;
 use crate::registry::context::RequestContext;
 use crate::registry::creations::Creation;
 use crate::registry::errors::Verb;
+use crate::registry::rest::NamespacedName;
 use crate::storage::{Asked, Finishing, GetRequest, StorageErrorKind};
 
 /// How often a generated name is tried (API-199).
@@ -95,7 +96,10 @@ impl RegistryStore {
         self.validate_admitted(request, options, &object, None)
             .await?;
         let name = object.name().to_owned();
-        let key = self.key(request.namespace, &name)?;
+        let key = self.key(NamespacedName {
+            namespace: request.namespace,
+            name: &name,
+        })?;
         let (target, origin) = (
             self.target(options.dry_run).clone(),
             request.context.origin(),

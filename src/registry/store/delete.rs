@@ -15,6 +15,7 @@ use crate::clock;
 use crate::registry::context::RequestContext;
 use crate::registry::deletion::{Verdict, judge, needs_content};
 use crate::registry::errors::Verb;
+use crate::registry::rest::NamespacedName;
 use crate::storage::{
     Current, DeleteRequest, Preconditions, StorageError, StorageErrorKind, UpdateFunction,
     UpdateRequest, Updated, ValidateDeletion,
@@ -51,11 +52,11 @@ impl RegistryStore {
     pub async fn delete(
         &self,
         context: &RequestContext,
-        namespace: Option<&str>,
-        name: &str,
+        at: NamespacedName<'_>,
         options: &DeleteOptions,
     ) -> Result<Deletion, Box<Status>> {
-        let key = self.key(namespace, name)?;
+        let key = self.key(at)?;
+        let NamespacedName { namespace, name } = at;
         let request = Request {
             context,
             namespace,

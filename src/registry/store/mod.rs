@@ -10,6 +10,7 @@ use super::creations::Creations;
 use super::deletion::Collector;
 use super::errors::{Verb, interpret};
 use super::keys::{KeyError, object_key};
+use super::rest::NamespacedName;
 use super::strategy::Strategy;
 use crate::admission::Admission;
 use crate::api::object::Object;
@@ -41,17 +42,6 @@ pub struct StoreOptions {
     pub root: Root,
     /// How long events are kept; zero is for ever.
     pub event_ttl: Duration,
-}
-
-/// What an update is about.
-#[derive(Clone, Copy, Debug)]
-pub struct Target<'t> {
-    /// The namespace of the URL.
-    pub namespace: Option<&'t str>,
-    /// The name of the URL.
-    pub name: &'t str,
-    /// `status`, or nothing for the object itself.
-    pub subresource: Option<&'t str>,
 }
 
 /// The content that an update is to give an object.
@@ -116,8 +106,8 @@ impl RegistryStore {
     }
 
     /// How many bytes of JSON an object is, as far as that is known without waiting; else 0.
-    pub fn held_bytes(&self, namespace: Option<&str>, name: &str) -> usize {
-        let key = self.key(namespace, name);
+    pub fn held_bytes(&self, at: NamespacedName<'_>) -> usize {
+        let key = self.key(at);
         key.map_or(0, |key| self.storage.held_bytes(&key))
     }
 
@@ -134,8 +124,8 @@ impl RegistryStore {
         self.strategy.time_to_live(self.options.event_ttl)
     }
 
-    fn key(&self, namespace: Option<&str>, name: &str) -> Result<String, Box<Status>> {
-        object_key(self.definition(), namespace, name).map_err(bad_key)
+    fn key(&self, at: NamespacedName<'_>) -> Result<String, Box<Status>> {
+        object_key(self.definition(), at.namespace, at.name).map_err(bad_key)
     }
 
     fn fault(&self, error: StorageError, verb: Verb, name: &str) -> Box<Status> {

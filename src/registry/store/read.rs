@@ -16,6 +16,7 @@ use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::registry::errors::{Verb, goes_in_stream};
 use crate::registry::keys::{ReadScope, read_scope};
+use crate::registry::rest::NamespacedName;
 use crate::storage::{
     Asked, GetRequest, ListRequest, ObjectList, RunningWatch, WatchRequest, WatchStream,
 };
@@ -47,11 +48,10 @@ impl RegistryStore {
     /// version (ST-17).
     pub async fn get(
         &self,
-        namespace: Option<&str>,
-        name: &str,
+        at: NamespacedName<'_>,
         resource_version: &str,
     ) -> Result<Arc<CachedObject>, Box<Status>> {
-        let key = self.key(namespace, name)?;
+        let (key, name) = (self.key(at)?, at.name);
         let asked = read_version(resource_version)?;
         let found = self.storage.get(GetRequest { key, asked }).await;
         match found.map_err(|error| self.fault(error, Verb::Get, name))? {

@@ -6,23 +6,25 @@ use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, FutureExt};
 
 use super::admit::Request;
-use super::{RegistryStore, Target, UpdateSource, Written, reconcile_namespace, tree};
+use super::{RegistryStore, UpdateSource, Written, reconcile_namespace, tree};
 use crate::api::decode::unknown_fields;
 use crate::api::object::Object;
 use crate::api::options::{FieldValidation, WriteOptions, object_version};
 use crate::api::patch::Patched;
+use crate::api::resource::Subresource;
 use crate::api::status::Status;
 use crate::registry::context::RequestContext;
 use crate::registry::creations::Creation;
 use crate::registry::deletion::is_released;
 use crate::registry::errors::Verb;
+use crate::registry::rest::NamespacedName;
 use crate::storage::{
     Asked, Current, DeleteRequest, Hold, Preconditions, StorageErrorKind, UpdateFunction,
     UpdateRequest, Updated, ValidateDeletion,
 };
 
 impl RegistryStore {
-    /// Replaces or patches an object, or its status.
+    /// Replaces or patches an object, or the part of it that a subresource is.
     ///
     /// # Errors
     /// 404 when it is absent and may not be created so, 409 for a stale version or another uid,
@@ -30,27 +32,18 @@ impl RegistryStore {
     pub async fn update(
         &self,
         context: &RequestContext,
-        target: Target<'_>,
+        at: NamespacedName<'_>,
+        subresource: Option<&Subresource>,
         mut source: UpdateSource,
         options: &WriteOptions,
     ) -> Result<Written, Box<Status>> {
-        let Target {
-            namespace,
-            name,
-            subresource,
-        } = target;
-        let definition = self.definition();
-        let subresource = match subresource.map(|name| definition.subresource(name)) {
-            None => None,
-            Some(Some(known)) => Some(known),
-            Some(None) => return Err(Box::new(Status::route_not_found())),
-        };
+        let NamespacedName { namespace, name } = at;
         let mut uid = None;
         if let UpdateSource::Replace(object) = &mut source {
             self.check_identity(object, namespace, name)?;
             uid = Some(object.uid().to_owned()).filter(|uid| !uid.is_empty());
         }
-        let key = self.key(namespace, name)?;
+        let key = self.key(at)?;
         let request = Request {
             context,
             namespace,

@@ -15,7 +15,7 @@ use crate::api::selector::Selection;
 use crate::api::status::{Status, StatusReason};
 use crate::registry::Registry;
 use crate::registry::definitions::built_in;
-use crate::registry::{Answer, RegistryStore, RequestContext, Target, UpdateSource};
+use crate::registry::{Answer, NamespacedName, RegistryStore, RequestContext, UpdateSource};
 use crate::storage::ResourceStorage;
 use crate::storage::codec::{Codec, object_of};
 use crate::storage::dry_run::DryRun;
@@ -136,7 +136,7 @@ impl Fixture {
         name: &str,
     ) -> Result<Object, Box<Status>> {
         self.store(resource)
-            .get(namespace, name, "")
+            .get(NamespacedName { namespace, name }, "")
             .await
             .map(|cached| shown(&cached))
     }
@@ -190,12 +190,13 @@ impl Fixture {
         source: UpdateSource,
         options: &WriteOptions,
     ) -> Result<(bool, Object), Box<Status>> {
-        let target = Target {
-            namespace,
-            name,
-            subresource,
-        };
-        let written = store.update(&self.context, target, source, options).await?;
+        let object = NamespacedName { namespace, name };
+        let subresource = subresource.map(|name| {
+            let known = store.definition().subresource(name);
+            known.expect("a subresource of the resource")
+        });
+        let updating = store.update(&self.context, object, subresource, source, options);
+        let written = updating.await?;
         Ok((written.created, shown(&written.object)))
     }
 
@@ -209,7 +210,7 @@ impl Fixture {
     ) -> Result<(u16, Value), Box<Status>> {
         let store = self.store(resource);
         let deletion = store
-            .delete(&self.context, namespace, name, options)
+            .delete(&self.context, NamespacedName { namespace, name }, options)
             .await?;
         let code = if deletion.accepted { 202 } else { 200 };
         let told = match deletion.answer {

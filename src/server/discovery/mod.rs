@@ -16,7 +16,8 @@ use super::body::ResponseBody;
 use super::negotiation::Conversion;
 use super::respond::{self, Answer, Form};
 use crate::api::resource::{ResourceDefinition, Verb};
-use crate::registry::catalog::{self, Group, GroupVersion};
+use crate::registry::RestStorage;
+use crate::registry::catalog::{Group, GroupVersion, ServedResource};
 
 /// The media type of an aggregated answer, which clients compare in parts (API-32).
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -223,17 +224,10 @@ fn resource_list(group: &str, version: &GroupVersion) -> Vec<u8> {
     let mut resources: Vec<Value> = version
         .resources
         .iter()
-        .flat_map(|definition| {
-            let subresources = definition.subresources.iter();
-            std::iter::once(resource_entry(definition)).chain(subresources.map(|subresource| {
-                json!({
-                    "name": format!("{}/{}", definition.plural, subresource.name),
-                    "singularName": "",
-                    "namespaced": definition.is_namespaced(),
-                    "kind": definition.kind,
-                    "verbs": names(&subresource.verbs),
-                })
-            }))
+        .flat_map(|resource| {
+            let subresources = resource.subresources.iter();
+            let subresources = subresources.map(|storage| subresource_entry(&**storage));
+            std::iter::once(resource_entry(&*resource.storage)).chain(subresources)
         })
         .collect();
     resources.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
@@ -248,20 +242,42 @@ fn resource_list(group: &str, version: &GroupVersion) -> Vec<u8> {
     bytes(&Value::Object(document))
 }
 
-fn names(verbs: &[Verb]) -> Vec<&'static str> {
-    verbs.iter().map(|verb| verb.as_str()).collect()
+fn verbs(storage: &dyn RestStorage) -> Vec<&'static str> {
+    let verbs = storage.verbs();
+    verbs.into_iter().map(Verb::as_str).collect()
 }
 
-fn resource_entry(definition: &ResourceDefinition) -> Value {
-    let mut entry = json!({
-        "name": definition.plural,
-        "singularName": definition.singular,
-        "namespaced": definition.is_namespaced(),
-        "kind": definition.kind,
-        "verbs": names(&definition.verbs),
-        "storageVersionHash": catalog::storage_version_hash(definition),
-    });
+fn resource_entry(storage: &dyn RestStorage) -> Value {
+    let definition = storage.resource();
+    let mut entry = entry(storage, &definition.plural, &definition.singular);
+    if let Some(hash) = storage.storage_version_hash() {
+        entry["storageVersionHash"] = hash.into();
+    }
     add_names(&mut entry, definition);
+    entry
+}
+
+fn subresource_entry(storage: &dyn RestStorage) -> Value {
+    let plural = &storage.resource().plural;
+    let name = format!("{plural}/{}", storage.subresource().unwrap_or_default());
+    entry(storage, &name, "")
+}
+
+/// What a resource and a subresource have in common. A kind of another version is named with it
+/// (API-25).
+fn entry(storage: &dyn RestStorage, name: &str, singular: &str) -> Value {
+    let (resource, kind) = (storage.resource(), storage.response_kind());
+    let mut entry = json!({
+        "name": name,
+        "singularName": singular,
+        "namespaced": resource.is_namespaced(),
+        "kind": kind.kind,
+        "verbs": verbs(storage),
+    });
+    if (&kind.group, &kind.version) != (&resource.group, &resource.version) {
+        entry["group"] = kind.group.clone().into();
+        entry["version"] = kind.version.clone().into();
+    }
     entry
 }
 
@@ -289,7 +305,7 @@ fn aggregated<'g>(groups: impl Iterator<Item = &'g Group>) -> Tagged {
                     let resources = version.resources.iter();
                     json!({
                         "version": version.version,
-                        "resources": resources.map(|d| aggregated_entry(d)).collect::<Vec<_>>(),
+                        "resources": resources.map(aggregated_entry).collect::<Vec<_>>(),
                         "freshness": "Current",
                     })
                 })
@@ -305,25 +321,36 @@ fn aggregated<'g>(groups: impl Iterator<Item = &'g Group>) -> Tagged {
     })))
 }
 
-fn aggregated_entry(definition: &ResourceDefinition) -> Value {
-    // Empty group and version stand for those of the list (API-35).
-    let kind = json!({"group": "", "version": "", "kind": definition.kind});
+/// The kind of answers; empty group and version stand for those of the list (API-35).
+fn response_kind(storage: &dyn RestStorage) -> Value {
+    let (resource, kind) = (storage.resource(), storage.response_kind());
+    let own = (&kind.group, &kind.version) == (&resource.group, &resource.version);
+    let (group, version) = match own {
+        true => ("", ""),
+        false => (kind.group.as_str(), kind.version.as_str()),
+    };
+    json!({"group": group, "version": version, "kind": kind.kind})
+}
+
+fn aggregated_entry(resource: &ServedResource) -> Value {
+    let storage = &*resource.storage;
+    let definition = storage.resource();
     let mut entry = json!({
         "resource": definition.plural,
-        "responseKind": kind,
+        "responseKind": response_kind(storage),
         "scope": if definition.is_namespaced() { "Namespaced" } else { "Cluster" },
         "singularResource": definition.singular,
-        "verbs": names(&definition.verbs),
+        "verbs": verbs(storage),
     });
     add_names(&mut entry, definition);
-    let subresources: Vec<Value> = definition
+    let subresources: Vec<Value> = resource
         .subresources
         .iter()
-        .map(|subresource| {
+        .map(|storage| {
             json!({
-                "subresource": subresource.name,
-                "responseKind": kind,
-                "verbs": names(&subresource.verbs),
+                "subresource": storage.subresource(),
+                "responseKind": response_kind(&**storage),
+                "verbs": verbs(&**storage),
             })
         })
         .collect();

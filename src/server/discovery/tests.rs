@@ -1,11 +1,13 @@
 use http::header::ACCEPT;
 
 use super::*;
-use crate::registry::definitions::built_in;
 use crate::server::negotiation::{self, Offer};
+use crate::server::testing::{run, stored};
 
 fn discovery() -> Discovery {
-    Discovery::new(&catalog::groups(built_in().into_iter()), "127.0.0.1:6443")
+    let mut catalog = None;
+    run(async { catalog = Some(stored(false).await.registry.current()) });
+    Discovery::new(catalog.unwrap().groups(), "127.0.0.1:6443")
 }
 
 fn form(accept: &'static str) -> Form {

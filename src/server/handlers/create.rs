@@ -1,8 +1,8 @@
-//! POST on a collection (http.md 3.2).
+//! POST on a collection (http.md 3.2), and on an object that something is to be made for.
 
 use http::StatusCode;
 
-use super::{Answered, Exchange};
+use super::{Answered, Exchange, capability};
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::server::body::RequestBody;
 use crate::server::negotiation::Offer;
@@ -15,22 +15,25 @@ pub(super) async fn create(
     target: &Target,
     body: RequestBody,
 ) -> Answered {
-    let definition = target.store.definition();
     let form = exchange.object_form(Offer::Objects)?;
     let document = exchange.document(body).await?;
     let options = WriteOptions::parse(&exchange.query, WriteVerb::Create)?;
     let is_heavy = document.is_heavy();
+    let kind = target.storage.response_kind();
     let (target, context) = (target.clone(), exchange.context.clone());
     let creation = async move {
-        let object = document.decode(
-            target.store.definition(),
-            options.field_validation,
-            &context.warnings,
-        )?;
-        let namespace = target.namespace.as_deref();
-        let creating = target.store.create(&context, namespace, object, &options);
+        let (storage, object) = (&target.storage, target.object());
+        let (validation, warnings) = (options.field_validation, &context.warnings);
+        let body = document.decode(storage.request_kind(), validation, warnings)?;
+        if object.name.is_empty() {
+            let creater = capability(storage.creater())?;
+            let creating = creater.create(&context, object.namespace, body, &options);
+            return creating.await;
+        }
+        let creater = capability(storage.named_creater())?;
+        let creating = creater.create_named(&context, object, body, &options);
         creating.await
     };
     let created = exchange.carry_out(is_heavy, creation).await?;
-    respond::object(StatusCode::CREATED, &form, definition, &created)
+    respond::object(StatusCode::CREATED, &form, kind, &created)
 }

@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use super::document::Document;
-use super::{Answered, Exchange};
+use super::{Answered, Exchange, capability};
 use crate::api::decode::BodyFormat;
 use crate::api::options::DeleteOptions;
 use crate::api::status::Status;
@@ -19,16 +19,13 @@ pub(super) async fn delete(
     target: &Target,
     body: RequestBody,
 ) -> Answered {
-    let definition = target.store.definition();
+    let kind = target.storage.response_kind();
     let form = exchange.object_form(Offer::Objects)?;
     let options = options(exchange, body).await?;
     let (place, context) = (target.clone(), exchange.context.clone());
     let deletion = async move {
-        let namespace = place.namespace.as_deref();
-        let deleting = place
-            .store
-            .delete(&context, namespace, &place.name, &options);
-        deleting.await
+        let deleter = capability(place.storage.deleter())?;
+        deleter.delete(&context, place.object(), &options).await
     };
     let deletion = exchange.carry_out(target.is_heavy(), deletion).await?;
     let code = if deletion.accepted {
@@ -37,7 +34,7 @@ pub(super) async fn delete(
         StatusCode::OK
     };
     match deletion.answer {
-        Answer::Object => respond::object(code, &form, definition, &deletion.object),
+        Answer::Object => respond::object(code, &form, kind, &deletion.object),
         // A Status is never converted (API-73).
         Answer::Status(status) => Ok(respond::document(code, &form, status.to_json())),
     }

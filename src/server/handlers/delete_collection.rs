@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Answered, Exchange, delete};
+use super::{Answered, Exchange, capability, delete};
 use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
 use crate::api::status::StatusReason;
+use crate::registry::NamespacedName;
 use crate::server::body::RequestBody;
 use crate::server::heavy::HEAVY_BYTES;
 use crate::server::negotiation::Offer;
@@ -17,14 +18,14 @@ use crate::storage::ObjectList;
 const PAGE: usize = 10_000;
 
 /// Deletes what the selectors select, and answers with it as it was listed. Not atomic: an error
-/// leaves deleted
-/// what was deleted before it (API-118).
+/// leaves deleted what was deleted before it (API-118).
 pub(super) async fn delete_collection(
     exchange: &Exchange<'_>,
     target: &Target,
     body: RequestBody,
 ) -> Answered {
-    let definition = target.store.definition();
+    let (storage, definition) = (&target.storage, target.storage.resource());
+    let deleter = capability(storage.collection_deleter())?;
     let form = exchange.object_form(Offer::Objects)?;
     let mut options = ListOptions::parse(&exchange.query)?;
     let selection = Selection::parse(&options.labels, &options.fields, definition)?;
@@ -38,21 +39,20 @@ pub(super) async fn delete_collection(
     let namespace = target.namespace.as_deref();
     let mut deleted = Vec::new();
     let last_page = loop {
-        let page = target
-            .store
-            .list(namespace, &options, Arc::clone(&selection))
-            .await?;
+        let listing = deleter.list(namespace, &options, Arc::clone(&selection));
+        let page = listing.await?;
         for item in &page.items {
             let is_heavy = item.wire.len() > HEAVY_BYTES;
-            let (store, context) = (Arc::clone(&target.store), exchange.context.clone());
+            let (storage, context) = (Arc::clone(storage), exchange.context.clone());
             let (attributes, deletion) = (item.attributes.clone(), deletion.clone());
             let done = exchange.carry_out(is_heavy, async move {
-                let namespace = store
-                    .definition()
-                    .is_namespaced()
-                    .then_some(attributes.namespace.as_str());
-                let name = attributes.name.as_str();
-                store.delete(&context, namespace, name, &deletion).await
+                let is_namespaced = storage.resource().is_namespaced();
+                let object = NamespacedName {
+                    namespace: is_namespaced.then_some(attributes.namespace.as_str()),
+                    name: &attributes.name,
+                };
+                let deleter = capability(storage.collection_deleter())?;
+                deleter.delete(&context, object, &deletion).await
             });
             match done.await {
                 Ok(_) => deleted.push(Arc::clone(item)),
@@ -78,5 +78,11 @@ pub(super) async fn delete_collection(
         continue_token: last_page.continue_token,
         remaining_item_count: last_page.remaining_item_count,
     };
-    respond::list(&form, definition, list, &exchange.shared.kept_runs).await
+    respond::list(
+        &form,
+        storage.response_kind(),
+        list,
+        &exchange.shared.kept_runs,
+    )
+    .await
 }

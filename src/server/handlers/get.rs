@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::{Answered, Exchange};
+use super::{Answered, Exchange, capability};
 use crate::api::status::Status;
 use crate::server::negotiation::Offer;
 use crate::server::respond;
@@ -14,9 +14,10 @@ pub(super) async fn get(exchange: &Exchange<'_>, target: &Target) -> Answered {
     let form = exchange.object_form(Offer::Objects)?;
     refuse_export(exchange)?;
     let version = exchange.query.first("resourceVersion").unwrap_or_default();
-    let namespace = target.namespace.as_deref();
-    let object = target.store.get(namespace, &target.name, version).await?;
-    respond::object(StatusCode::OK, &form, target.store.definition(), &object)
+    let getter = capability(target.storage.getter())?;
+    let object = getter.get(target.object(), version).await?;
+    let kind = target.storage.response_kind();
+    respond::object(StatusCode::OK, &form, kind, &object)
 }
 
 /// A parameter of old that was taken away (API-79).

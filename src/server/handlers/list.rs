@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::get::refuse_export;
-use super::{Answered, Exchange};
+use super::{Answered, Exchange, capability};
 use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
 use crate::server::negotiation::Offer;
@@ -12,16 +12,15 @@ use crate::server::routes::Target;
 
 /// A page of objects (http.md 3.6).
 pub(super) async fn list(exchange: &Exchange<'_>, target: &Target) -> Answered {
-    let definition = target.store.definition();
+    let definition = target.storage.resource();
     let form = exchange.object_form(Offer::Objects)?;
     refuse_export(exchange)?;
     let options = ListOptions::parse(&exchange.query)?;
     options.validate_list()?;
     let selection = Selection::parse(&options.labels, &options.fields, definition)?;
     let namespace = target.namespace.as_deref();
-    let list = target
-        .store
-        .list(namespace, &options, Arc::new(selection))
-        .await?;
-    respond::list(&form, definition, list, &exchange.shared.kept_runs).await
+    let lister = capability(target.storage.lister())?;
+    let listing = lister.list(namespace, &options, Arc::new(selection));
+    let (list, kind) = (listing.await?, target.storage.response_kind());
+    respond::list(&form, kind, list, &exchange.shared.kept_runs).await
 }

@@ -1,9 +1,11 @@
 //! What is done about a request once its route is known: a file for each verb.
 //!
-//! The order of steps within a verb is that of http.md 3.2 to 3.7, as it decides which of two
+//! A handler asks the [`RestStorage`](crate::registry::RestStorage) behind the path for the
+//! capability it needs, and knows nothing else of the registry. The order of steps within a verb is that of http.md 3.2 to 3.7, as it decides which of two
 //! errors a client sees.
 
 mod compact;
+mod connect;
 mod create;
 mod delete;
 mod delete_collection;
@@ -74,6 +76,7 @@ type Answered = Result<Answer, Box<Status>>;
 /// The refusal that the client gets.
 pub async fn resource(exchange: &Exchange<'_>, target: Target, body: RequestBody) -> Answered {
     match target.verb {
+        Verb::Connect => connect::connect(exchange, &target).await,
         Verb::Get => get::get(exchange, &target).await,
         Verb::List => list::list(exchange, &target).await,
         Verb::Watch => watch::watch(exchange, &target).await,
@@ -194,6 +197,11 @@ impl Exchange<'_> {
             work.await
         }
     }
+}
+
+/// A capability of what stands behind a path, which routes have found to be there.
+fn capability<T: ?Sized>(found: Option<&T>) -> Result<&T, Box<Status>> {
+    found.ok_or_else(|| Box::new(Status::method_not_allowed_route()))
 }
 
 /// The code of a write.

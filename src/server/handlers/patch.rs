@@ -3,12 +3,11 @@
 use serde_json::Value;
 
 use super::document::judge;
-use super::{Answered, Exchange, written};
+use super::{Answered, Exchange, capability, written};
 use crate::api::decode::duplicate_fields;
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::status::{Status, StatusReason};
-use crate::registry::store::UpdateSource;
 use crate::server::body::RequestBody;
 use crate::server::heavy::HEAVY_BYTES;
 use crate::server::negotiation::{self, JSON_PATCH, MERGE_PATCH, Offer, STRATEGIC_PATCH};
@@ -20,7 +19,7 @@ const HEAVY_OPERATIONS_BYTES: usize = 4 * 1024;
 
 /// Changes an object by a patch, whatever the object is by then (API-151).
 pub(super) async fn patch(exchange: &Exchange<'_>, target: &Target, body: RequestBody) -> Answered {
-    let definition = target.store.definition();
+    let kind = target.storage.response_kind();
     // The type of the patch comes before everything else.
     let given = given(exchange)?;
     let form = exchange.object_form(Offer::Objects)?;
@@ -37,15 +36,13 @@ pub(super) async fn patch(exchange: &Exchange<'_>, target: &Target, body: Reques
                 Status::patch_result_invalid(document, error)
             })?;
         }
-        let source = UpdateSource::Patch(patch);
-        let updating = target
-            .store
-            .update(&context, target.place(), source, &options);
-        updating.await
+        let patcher = capability(target.storage.patcher())?;
+        let patching = patcher.patch(&context, target.object(), patch, &options);
+        patching.await
     };
     let written_object = exchange.carry_out(is_heavy, update).await?;
     let code = written(written_object.created);
-    respond::object(code, &form, definition, &written_object.object)
+    respond::object(code, &form, kind, &written_object.object)
 }
 
 /// A patch of a type that is served, not read yet.

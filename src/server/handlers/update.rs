@@ -1,9 +1,8 @@
 //! PUT on an object (http.md 3.3).
 
 use super::document::Document;
-use super::{Answered, Exchange, written};
+use super::{Answered, Exchange, capability, written};
 use crate::api::options::{WriteOptions, WriteVerb};
-use crate::registry::store::UpdateSource;
 use crate::server::body::RequestBody;
 use crate::server::negotiation::Offer;
 use crate::server::respond;
@@ -15,7 +14,7 @@ pub(super) async fn update(
     target: &Target,
     body: RequestBody,
 ) -> Answered {
-    let definition = target.store.definition();
+    let kind = target.storage.response_kind();
     let form = exchange.object_form(Offer::Objects)?;
     let body = exchange.read(body).await?;
     let options = WriteOptions::parse(&exchange.query, WriteVerb::Update)?;
@@ -27,18 +26,14 @@ pub(super) async fn update(
     let is_heavy = document.is_heavy() || target.is_heavy();
     let (target, context) = (target.clone(), exchange.context.clone());
     let update = async move {
-        let object = document.decode(
-            target.store.definition(),
-            options.field_validation,
-            &context.warnings,
-        )?;
-        let source = UpdateSource::Replace(object);
-        let updating = target
-            .store
-            .update(&context, target.place(), source, &options);
+        let storage = &target.storage;
+        let (validation, warnings) = (options.field_validation, &context.warnings);
+        let body = document.decode(storage.request_kind(), validation, warnings)?;
+        let updater = capability(storage.updater())?;
+        let updating = updater.update(&context, target.object(), body, &options);
         updating.await
     };
     let written_object = exchange.carry_out(is_heavy, update).await?;
     let code = written(written_object.created);
-    respond::object(code, &form, definition, &written_object.object)
+    respond::object(code, &form, kind, &written_object.object)
 }

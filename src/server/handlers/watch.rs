@@ -6,7 +6,7 @@ use std::time::Duration;
 use actors::watch::Projection;
 use tokio::time::Instant;
 
-use super::{Answered, Exchange};
+use super::{Answered, Exchange, capability};
 use crate::api::options::ListOptions;
 use crate::api::resource::ResourceDefinition;
 use crate::api::selector::Selection;
@@ -26,7 +26,7 @@ const TIMEOUT_SECONDS_MIN: u64 = 1800;
 
 /// Opens a stream of events.
 pub(super) async fn watch(exchange: &Exchange<'_>, target: &Target) -> Answered {
-    let definition = target.store.definition();
+    let definition = target.storage.resource();
     let form = exchange.object_form(Offer::Watch)?;
     let mut options = ListOptions::parse(&exchange.query)?;
     let times_initial = options.send_initial_events == Some(true) && options.bookmarks;
@@ -39,12 +39,13 @@ pub(super) async fn watch(exchange: &Exchange<'_>, target: &Target) -> Answered 
         options.default_watch();
     }
     let selection = selection(&options, target)?;
-    let opened = target.store.watch(
+    let watcher = capability(target.storage.watcher())?;
+    let opened = watcher.watch(
         target.namespace.as_deref(),
         &options,
         Arc::new(selection),
         Audience {
-            projection: projection(&form, definition)?,
+            projection: projection(&form, target.storage.response_kind())?,
             deadline: deadline(options.timeout_seconds),
             dispatcher: exchange.dispatcher.clone(),
         },
@@ -74,7 +75,7 @@ pub(super) async fn watch(exchange: &Exchange<'_>, target: &Target) -> Answered 
 
 /// The selectors; a name in an old watch path is one more (API-139, WA-4).
 fn selection(options: &ListOptions, target: &Target) -> Result<Selection, Box<Status>> {
-    let definition = target.store.definition();
+    let definition = target.storage.resource();
     let selection = Selection::parse(&options.labels, &options.fields, definition)?;
     if target.name.is_empty() {
         return Ok(selection);

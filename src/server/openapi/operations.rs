@@ -287,7 +287,7 @@ fn operation<'d>(
             "deletecollection",
             "Deletes objects",
         ),
-        Verb::Watch => return None,
+        Verb::Connect | Verb::Watch => return None,
     };
     let (parameters, body, answers): (Vec<Parameter>, _, _) = match verb {
         Verb::Get => (vec![PRETTY, RESOURCE_VERSION], None, (200, one())),

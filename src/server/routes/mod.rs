@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use http::Method;
-use smol_str::SmolStr;
 
 use super::health::Root;
 use super::heavy::HEAVY_BYTES;
 use super::request_info::RequestInfo;
-use crate::api::resource::{Subresource, Verb};
-use crate::registry::{Catalog, RegistryStore};
+use crate::api::resource::Verb;
+use crate::registry::rest::of_method;
+use crate::registry::{Catalog, NamespacedName, RestStorage};
 
 /// Where a request goes.
 pub enum Route {
@@ -52,32 +52,30 @@ pub enum Route {
 /// Objects that a request is about, and what it does with them.
 #[derive(Clone)]
 pub struct Target {
-    /// Their store.
-    pub store: Arc<RegistryStore>,
+    /// What stands behind the path.
+    pub storage: Arc<dyn RestStorage>,
     /// Namespace of a namespaced resource, when the path has one.
     pub namespace: Option<String>,
     /// Name, when the path has one.
     pub name: String,
-    /// Subresource.
-    pub subresource: Option<SmolStr>,
+    /// What follows the subresource, for connections.
+    pub path: String,
     /// What to do.
     pub verb: Verb,
 }
 
 impl Target {
-    /// The object of an update, as the registry names it.
-    pub fn place(&self) -> crate::registry::store::Target<'_> {
-        crate::registry::store::Target {
+    /// The object, as the registry names it.
+    pub fn object(&self) -> NamespacedName<'_> {
+        NamespacedName {
             namespace: self.namespace.as_deref(),
             name: &self.name,
-            subresource: self.subresource.as_deref(),
         }
     }
 
     /// Whether the object is so large that a change of it would hold up an HTTP thread.
     pub fn is_heavy(&self) -> bool {
-        let held = self.store.held_bytes(self.namespace.as_deref(), &self.name);
-        held > HEAVY_BYTES
+        self.storage.held_bytes(self.object()) > HEAVY_BYTES
     }
 }
 
@@ -177,72 +175,74 @@ fn resource(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<Ta
     if !catalog.has_group(&info.group) {
         return Err(Miss::Page);
     }
-    let store = catalog
-        .find(&info.group, &info.version, &info.resource)
-        .filter(|store| is_reachable(info, store))
+    let RequestInfo {
+        group,
+        version,
+        resource,
+        subresource,
+        ..
+    } = info;
+    let storage = catalog
+        .endpoint(group, version, resource, subresource)
+        .filter(|storage| is_reachable(info, &***storage))
         .ok_or(Miss::Resource)?;
-    let subresource = subresource(info, &store)?;
-    let verb = verb(method, info).ok_or(Miss::Method)?;
-    let definition = store.definition();
-    let verbs = subresource.map_or(&definition.verbs, |part| &part.verbs);
+    let verb = verb(method, info, &**storage).ok_or(Miss::Method)?;
     // All namespaces at once can be read, not written (API-10).
-    let is_everywhere = definition.is_namespaced() && !info.is_below_namespace;
+    let is_everywhere = storage.resource().is_namespaced() && !info.is_below_namespace;
     let writes = matches!(verb, Verb::Create | Verb::DeleteCollection);
-    if !verbs.contains(&verb) || (is_everywhere && writes) {
+    if is_everywhere && writes {
         return Err(Miss::Method);
     }
     Ok(Target {
+        storage: Arc::clone(storage),
         namespace: info.is_below_namespace.then(|| info.namespace.clone()),
         name: if info.is_named {
             info.name.clone()
         } else {
             String::new()
         },
-        subresource: subresource.map(|part| SmolStr::new(&part.name)),
+        path: info.rest.join("/"),
         verb,
-        store,
     })
 }
 
-/// Whether a path of this shape can lead to objects of the resource.
-fn is_reachable(info: &RequestInfo, store: &RegistryStore) -> bool {
-    let is_namespaced = store.definition().is_namespaced();
+/// Whether a path of this shape can lead to what stands behind it.
+fn is_reachable(info: &RequestInfo, storage: &dyn RestStorage) -> bool {
+    let is_namespaced = storage.resource().is_namespaced();
     let names_one_without_namespace = is_namespaced && info.is_named && !info.is_below_namespace;
+    // A subresource can't be watched, and so has no old watch path.
+    let is_watched_part = info.is_watch_path && storage.subresource().is_some();
     info.verb != "proxy"
-        && info.rest.is_empty()
+        && (info.rest.is_empty() || storage.connecter().is_some())
         && (is_namespaced || !info.is_below_namespace)
         && !names_one_without_namespace
+        && !is_watched_part
 }
 
-fn subresource<'s>(
-    info: &RequestInfo,
-    store: &'s RegistryStore,
-) -> Result<Option<&'s Subresource>, Miss> {
-    if info.subresource.is_empty() {
-        return Ok(None);
+/// What the request does, if that is served.
+fn verb(method: &Method, info: &RequestInfo, storage: &dyn RestStorage) -> Option<Verb> {
+    if let Some(connecter) = storage.connecter() {
+        let takes = connecter.methods().contains(method);
+        return (takes && info.is_named).then_some(Verb::Connect);
     }
-    // A subresource can't be watched, and so has no old watch path.
-    match store.definition().subresource(&info.subresource) {
-        Some(subresource) if !info.is_watch_path => Ok(Some(subresource)),
-        _ => Err(Miss::Resource),
-    }
-}
-
-fn verb(method: &Method, info: &RequestInfo) -> Option<Verb> {
-    if info.is_watch_path {
-        return (method == Method::GET).then_some(Verb::Watch);
-    }
-    Some(match (method, info.is_named) {
-        (&Method::GET, true) => Verb::Get,
-        (&Method::GET, false) if info.verb == "watch" => Verb::Watch,
-        (&Method::GET, false) => Verb::List,
-        (&Method::POST, false) => Verb::Create,
-        (&Method::PUT, true) => Verb::Update,
-        (&Method::PATCH, true) => Verb::Patch,
-        (&Method::DELETE, true) => Verb::Delete,
-        (&Method::DELETE, false) => Verb::DeleteCollection,
-        _ => return None,
-    })
+    let (verb, is_served) = match (method, info.is_named) {
+        (&Method::GET, _) if info.is_watch_path => (Verb::Watch, storage.watcher().is_some()),
+        _ if info.is_watch_path => return None,
+        (&Method::GET, false) if info.verb == "watch" => (Verb::Watch, storage.watcher().is_some()),
+        (&Method::GET, false) => (Verb::List, storage.lister().is_some()),
+        (&Method::POST, false) => (Verb::Create, storage.creater().is_some()),
+        (&Method::POST, true) => (Verb::Create, storage.named_creater().is_some()),
+        (&Method::DELETE, false) => {
+            let deleter = storage.collection_deleter();
+            (Verb::DeleteCollection, deleter.is_some())
+        }
+        (_, false) => return None,
+        (method, true) => {
+            let verb = of_method(method)?;
+            (verb, storage.serves(verb))
+        }
+    };
+    is_served.then_some(verb)
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ fn routed(catalog: &Catalog, method: &str, target: &str) -> Result<String, Miss>
     let info = RequestInfo::parse(&method, path, query == "watch", "").expect("a path");
     route(&method, &info, catalog).map(|route| match route {
         Route::Resource(target) => {
-            let definition = target.store.definition();
+            let definition = target.storage.resource();
             let name = [
                 target.name.as_str(),
-                target.subresource.as_deref().unwrap_or_default(),
+                target.storage.subresource().unwrap_or_default(),
             ]
             .join("/");
             let namespace = target.namespace.unwrap_or_default();
@@ -114,6 +114,10 @@ fn paths_that_are_not_there_api_12() {
             ("/api/v1//pods", Miss::Resource),
             ("/api/v1/namespaces/d/nonsense/x", Miss::Resource),
             ("/api/v1/namespaces/d/configmaps/a/nonsense", Miss::Resource),
+            (
+                "/apis/coordination.k8s.io/v1/namespaces/d/leases/a/status",
+                Miss::Resource,
+            ),
             ("/api/v1/namespaces/d/configmaps/a/status/x", Miss::Resource),
             ("/api/v1/namespaces/d/nodes", Miss::Resource),
             ("/api/v1/namespaces/d/namespaces/e", Miss::Resource),

@@ -305,8 +305,8 @@ fn labelled(labels: RequestLabels, route: &Route, query: &Query) -> RequestLabel
     match route {
         Route::Resource(target) => {
             let dry_run = query.first("dryRun") == Some("All");
-            let subresource = target.subresource.as_deref();
-            labels.about(target.store.definition(), subresource, dry_run)
+            let storage = &target.storage;
+            labels.about(storage.resource(), storage.subresource(), dry_run)
         }
         Route::Index => labels.at("/"),
         Route::Version => labels.at("/version"),

@@ -36,7 +36,7 @@ pub fn preface(window: u32) -> Vec<u8> {
 }
 
 /// An integer of HPACK behind a prefix of so many bits.
-fn integer(first: u8, bits: u32, mut value: usize, block: &mut Vec<u8>) {
+pub fn integer(first: u8, bits: u32, mut value: usize, block: &mut Vec<u8>) {
     let most = (1 << bits) - 1;
     if value < most {
         return block.push(first | value as u8);
@@ -50,7 +50,8 @@ fn integer(first: u8, bits: u32, mut value: usize, block: &mut Vec<u8>) {
     block.push(value as u8);
 }
 
-fn literal(index: usize, value: &str, block: &mut Vec<u8>) {
+/// A header that is not kept, of a name by its index.
+pub fn literal(index: usize, value: &str, block: &mut Vec<u8>) {
     integer(0, 4, index, block);
     integer(0, 7, value.len(), block);
     block.extend(value.as_bytes());
@@ -64,25 +65,6 @@ pub fn get(stream: u32, path: &str, token: Option<&str>) -> Vec<u8> {
     if let Some(token) = token {
         literal(23, &format!("Bearer {token}"), &mut block);
     }
-    frame(HEADERS, 5, stream, &block)
-}
-
-/// A GET whose path goes into the peer's table of headers, for [`get_again`].
-pub fn get_and_keep(stream: u32, path: &str) -> Vec<u8> {
-    let mut block = vec![0x82, 0x87];
-    literal(1, "localhost", &mut block);
-    // The literal of a name that has an index, to be kept.
-    integer(0x40, 6, 4, &mut block);
-    integer(0, 7, path.len(), &mut block);
-    block.extend(path.as_bytes());
-    frame(HEADERS, 5, stream, &block)
-}
-
-/// A GET of the path that was kept last, in a few bytes.
-pub fn get_again(stream: u32) -> Vec<u8> {
-    // What is kept is counted from 62 on.
-    let mut block = vec![0x82, 0x87, 0x80 | 62];
-    literal(1, "localhost", &mut block);
     frame(HEADERS, 5, stream, &block)
 }
 

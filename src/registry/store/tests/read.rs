@@ -3,6 +3,7 @@ use std::sync::Arc;
 use crate::api::options::{ListOptions, VersionMatchText};
 use crate::api::selector::Selection;
 use crate::api::status::StatusReason;
+use crate::registry::NamespacedName;
 use crate::registry::definitions::core::configmaps;
 use crate::registry::tests::fixture::{Fixture, refusal};
 
@@ -86,10 +87,12 @@ async fn lists_are_given_in_pages() {
 async fn versions_are_checked_per_verb() {
     let fixture = with_configmaps().await;
     let store = fixture.store("configmaps");
-    let got = store.get(Some("d"), "a", "abc").await;
+    let got = store
+        .get(NamespacedName::in_namespace("d", "a"), "abc")
+        .await;
     assert_eq!(refusal(got).0, 500);
     let got = store
-        .get(Some("d"), "a", "999999")
+        .get(NamespacedName::in_namespace("d", "a"), "999999")
         .await
         .expect_err("in the future");
     assert_eq!((got.code, got.reason), (504, StatusReason::TIMEOUT));

@@ -264,15 +264,6 @@ async fn status_is_written_through_its_own_endpoint() {
         .await;
     let through_main = through_main.expect("ignored");
     assert_eq!(through_main.resource_version(), patched.resource_version());
-    let absent = fixture
-        .put(LEASES, status, r#"{"metadata":{"name":"a"}}"#)
-        .await;
-    assert_eq!(refusal(absent).0, 404);
-    let nonsense = (Some("d"), "a", Some("nonsense"));
-    assert_eq!(
-        refusal(fixture.merge(DEPLOYMENTS, nonsense, "{}").await).0,
-        404
-    );
 }
 
 /// API-107, API-151: patches of one object all succeed, whoever is first.

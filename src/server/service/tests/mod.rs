@@ -1,3 +1,5 @@
+mod other_storages;
+
 use actors::dispatcher::Caller;
 use actors::dispatcher::DispatcherConfig;
 use actors::engine::{

@@ -1,0 +1,158 @@
+//! The paths of a plain resource: whatever its definition has verbs for.
+
+use std::sync::Arc;
+
+use actors::object::CachedObject;
+use futures_util::future::{FutureExt, LocalBoxFuture};
+
+use super::{
+    Answering, CollectionDeleter, Creater, Deleter, Getter, Lister, NamespacedName, Patcher,
+    RestStorage, Updater, Watcher,
+};
+use crate::api::object::Object;
+use crate::api::options::{DeleteOptions, ListOptions, WriteOptions};
+use crate::api::patch::Patch;
+use crate::api::resource::{ResourceDefinition, Verb};
+use crate::api::selector::Selection;
+use crate::registry::catalog::storage_version_hash;
+use crate::registry::context::RequestContext;
+use crate::registry::store::{
+    Audience, Deletion, RegistryStore, UpdateSource, WatchRefusal, Written,
+};
+use crate::storage::{ObjectList, RunningWatch};
+
+impl RegistryStore {
+    fn with(&self, verb: Verb) -> Option<&RegistryStore> {
+        self.definition().verbs.contains(&verb).then_some(self)
+    }
+}
+
+impl RestStorage for RegistryStore {
+    fn resource(&self) -> &Arc<ResourceDefinition> {
+        self.definition()
+    }
+
+    fn storage_version_hash(&self) -> Option<String> {
+        Some(storage_version_hash(self.definition()))
+    }
+
+    fn held_bytes(&self, at: NamespacedName<'_>) -> usize {
+        RegistryStore::held_bytes(self, at)
+    }
+
+    fn getter(&self) -> Option<&dyn Getter> {
+        self.with(Verb::Get).map(|store| store as _)
+    }
+
+    fn lister(&self) -> Option<&dyn Lister> {
+        self.with(Verb::List).map(|store| store as _)
+    }
+
+    fn watcher(&self) -> Option<&dyn Watcher> {
+        self.with(Verb::Watch).map(|store| store as _)
+    }
+
+    fn creater(&self) -> Option<&dyn Creater> {
+        self.with(Verb::Create).map(|store| store as _)
+    }
+
+    fn updater(&self) -> Option<&dyn Updater> {
+        self.with(Verb::Update).map(|store| store as _)
+    }
+
+    fn patcher(&self) -> Option<&dyn Patcher> {
+        self.with(Verb::Patch).map(|store| store as _)
+    }
+
+    fn deleter(&self) -> Option<&dyn Deleter> {
+        self.with(Verb::Delete).map(|store| store as _)
+    }
+
+    fn collection_deleter(&self) -> Option<&dyn CollectionDeleter> {
+        self.with(Verb::DeleteCollection).map(|store| store as _)
+    }
+}
+
+impl Getter for RegistryStore {
+    fn get<'a>(
+        &'a self,
+        at: NamespacedName<'a>,
+        resource_version: &'a str,
+    ) -> Answering<'a, Arc<CachedObject>> {
+        RegistryStore::get(self, at, resource_version).boxed()
+    }
+}
+
+impl Lister for RegistryStore {
+    fn list<'a>(
+        &'a self,
+        namespace: Option<&'a str>,
+        options: &'a ListOptions,
+        selection: Arc<Selection>,
+    ) -> Answering<'a, ObjectList> {
+        RegistryStore::list(self, namespace, options, selection).boxed()
+    }
+}
+
+impl Watcher for RegistryStore {
+    fn watch<'a>(
+        &'a self,
+        namespace: Option<&'a str>,
+        options: &'a ListOptions,
+        selection: Arc<Selection>,
+        audience: Audience,
+    ) -> LocalBoxFuture<'a, Result<RunningWatch, WatchRefusal>> {
+        RegistryStore::watch(self, namespace, options, selection, audience).boxed_local()
+    }
+}
+
+impl Creater for RegistryStore {
+    fn create<'a>(
+        &'a self,
+        context: &'a RequestContext,
+        namespace: Option<&'a str>,
+        object: Object,
+        options: &'a WriteOptions,
+    ) -> Answering<'a, Arc<CachedObject>> {
+        RegistryStore::create(self, context, namespace, object, options).boxed()
+    }
+}
+
+impl Updater for RegistryStore {
+    fn update<'a>(
+        &'a self,
+        context: &'a RequestContext,
+        at: NamespacedName<'a>,
+        object: Object,
+        options: &'a WriteOptions,
+    ) -> Answering<'a, Written> {
+        let source = UpdateSource::Replace(object);
+        RegistryStore::update(self, context, at, None, source, options).boxed()
+    }
+}
+
+impl Patcher for RegistryStore {
+    fn patch<'a>(
+        &'a self,
+        context: &'a RequestContext,
+        at: NamespacedName<'a>,
+        patch: Patch,
+        options: &'a WriteOptions,
+    ) -> Answering<'a, Written> {
+        let source = UpdateSource::Patch(patch);
+        RegistryStore::update(self, context, at, None, source, options).boxed()
+    }
+}
+
+impl Deleter for RegistryStore {
+    fn delete<'a>(
+        &'a self,
+        context: &'a RequestContext,
+        at: NamespacedName<'a>,
+        options: &'a DeleteOptions,
+    ) -> Answering<'a, Deletion> {
+        RegistryStore::delete(self, context, at, options).boxed()
+    }
+}
+
+impl CollectionDeleter for RegistryStore {}

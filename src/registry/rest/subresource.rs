@@ -1,0 +1,105 @@
+//! A subresource that shows its whole object and changes a part of it: `status`, `finalize`.
+
+use std::sync::Arc;
+
+use actors::object::CachedObject;
+use futures_util::future::FutureExt;
+
+use super::{Answering, Getter, NamespacedName, Patcher, RestStorage, Updater};
+use crate::api::object::Object;
+use crate::api::options::WriteOptions;
+use crate::api::patch::Patch;
+use crate::api::resource::{ResourceDefinition, Subresource, Verb};
+use crate::registry::context::RequestContext;
+use crate::registry::store::{RegistryStore, UpdateSource, Written};
+
+/// A part of the objects of a store, behind a path of its own. What an update may change is the
+/// subresource's own [`UpdateStrategy`](crate::api::resource::UpdateStrategy).
+pub struct SubresourceStore {
+    store: Arc<RegistryStore>,
+    subresource: Subresource,
+}
+
+impl SubresourceStore {
+    /// That subresource of the objects of a store.
+    pub fn new(store: Arc<RegistryStore>, subresource: Subresource) -> SubresourceStore {
+        SubresourceStore { store, subresource }
+    }
+
+    fn with(&self, verb: Verb) -> Option<&SubresourceStore> {
+        self.subresource.verbs.contains(&verb).then_some(self)
+    }
+
+    fn write<'a>(
+        &'a self,
+        context: &'a RequestContext,
+        at: NamespacedName<'a>,
+        source: UpdateSource,
+        options: &'a WriteOptions,
+    ) -> Answering<'a, Written> {
+        let part = Some(&self.subresource);
+        self.store
+            .update(context, at, part, source, options)
+            .boxed()
+    }
+}
+
+impl RestStorage for SubresourceStore {
+    fn resource(&self) -> &Arc<ResourceDefinition> {
+        self.store.definition()
+    }
+
+    fn subresource(&self) -> Option<&str> {
+        Some(&self.subresource.name)
+    }
+
+    fn held_bytes(&self, at: NamespacedName<'_>) -> usize {
+        self.store.held_bytes(at)
+    }
+
+    fn getter(&self) -> Option<&dyn Getter> {
+        self.with(Verb::Get).map(|part| part as _)
+    }
+
+    fn updater(&self) -> Option<&dyn Updater> {
+        self.with(Verb::Update).map(|part| part as _)
+    }
+
+    fn patcher(&self) -> Option<&dyn Patcher> {
+        self.with(Verb::Patch).map(|part| part as _)
+    }
+}
+
+impl Getter for SubresourceStore {
+    fn get<'a>(
+        &'a self,
+        at: NamespacedName<'a>,
+        resource_version: &'a str,
+    ) -> Answering<'a, Arc<CachedObject>> {
+        self.store.get(at, resource_version).boxed()
+    }
+}
+
+impl Updater for SubresourceStore {
+    fn update<'a>(
+        &'a self,
+        context: &'a RequestContext,
+        at: NamespacedName<'a>,
+        object: Object,
+        options: &'a WriteOptions,
+    ) -> Answering<'a, Written> {
+        self.write(context, at, UpdateSource::Replace(object), options)
+    }
+}
+
+impl Patcher for SubresourceStore {
+    fn patch<'a>(
+        &'a self,
+        context: &'a RequestContext,
+        at: NamespacedName<'a>,
+        patch: Patch,
+        options: &'a WriteOptions,
+    ) -> Answering<'a, Written> {
+        self.write(context, at, UpdateSource::Patch(patch), options)
+    }
+}
