@@ -2,13 +2,14 @@
 //!
 //! A connection hands each request to its thread's [`service::Service`], which runs the
 //! [`filters`] in order, finds the route in [`routes`] and calls the handler of the verb.
-//! [`handlers`] decode, ask the registry, and answer; [`respond`] turns what it gives into bytes.
+//! [`handlers`] decode, ask the registry, and answer; [`encoding`] turns what it gives into bytes,
+//! and [`respond`] makes them an answer.
 
 pub mod auth;
 pub mod body;
 mod body_budget;
-pub mod conversion;
 pub mod discovery;
+pub mod encoding;
 pub mod filters;
 pub mod generation;
 pub mod gzip;
@@ -24,7 +25,6 @@ pub mod listener;
 pub mod metrics;
 pub mod negotiation;
 pub mod openapi;
-pub mod projection;
 pub mod request_info;
 pub mod respond;
 pub mod routes;

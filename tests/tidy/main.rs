@@ -314,6 +314,18 @@ fn only_the_record_names_bincode() {
     }
 }
 
+/// What objects, lists and events look like on the wire is said in one place.
+#[test]
+fn only_the_encoding_spells_out_objects() {
+    for source in product("src/server") {
+        let before_tests = source.text.split("#[cfg(test)]").next().unwrap();
+        let spells = ["{\"kind\":", "{\"type\":\"", "\"apiVersion\":\""];
+        let spells = spells.iter().any(|text| before_tests.contains(text));
+        let is_encoding = source.path.starts_with("src/server/encoding");
+        assert!(!spells || is_encoding, "{}", source.path.display());
+    }
+}
+
 #[test]
 fn only_the_etcd_engine_names_its_client() {
     for source in product("src") {

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha512};
 
 use super::body::ResponseBody;
-use super::negotiation::Conversion;
+use super::encoding::Conversion;
 use super::respond::{self, Answer, Form};
 use crate::api::resource::{ResourceDefinition, Verb};
 use crate::registry::RestStorage;
@@ -156,7 +156,7 @@ impl Discovery {
         plain: &[u8],
         aggregated: &Tagged,
     ) -> Answer {
-        let mut answer = match form.accepted.conversion {
+        let mut answer = match form.encoding.conversion {
             Some(Conversion::AggregatedDiscovery) if aggregated.is_known(headers) => {
                 aggregated.not_modified()
             }

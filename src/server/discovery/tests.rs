@@ -14,7 +14,7 @@ fn form(accept: &'static str) -> Form {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static(accept));
     Form {
-        accepted: negotiation::accept(&headers, None, Offer::Discovery).unwrap(),
+        encoding: negotiation::accept(&headers, None, Offer::Discovery).unwrap(),
         ..Form::default()
     }
 }

@@ -28,11 +28,11 @@ use http::{HeaderMap, StatusCode};
 
 use super::auth::Access;
 use super::body::{BodyError, RequestBody};
-use super::conversion::IncludeObject;
+use super::encoding::{Conversion, IncludeObject};
 use super::generation::Generation;
 use super::gzip;
 use super::metrics::WatchMeters;
-use super::negotiation::{self, BodyForm, Conversion, Offer, SERVED};
+use super::negotiation::{self, BODIES, BodyForm, Offer};
 use super::respond::{Answer, Form};
 use super::routes::Target;
 use super::service::Shared;
@@ -99,13 +99,12 @@ pub fn plain_form(headers: &HeaderMap, pretty: Option<bool>) -> Result<Form, Box
 }
 
 fn form(headers: &HeaderMap, pretty: Option<bool>, offer: Offer) -> Result<Form, Box<Status>> {
-    let accepted = negotiation::accept(headers, pretty, offer)
-        .map_err(|refused| Status::not_acceptable(refused.offered))
+    let encoding = negotiation::accept(headers, pretty, offer)
+        .map_err(|refused| Status::not_acceptable(&refused.offered))
         .map_err(|status| status.with_details(StatusDetails::default()))?;
     Ok(Form {
-        accepted,
+        encoding,
         gzip: gzip::is_accepted(headers),
-        include: IncludeObject::default(),
     })
 }
 
@@ -135,9 +134,9 @@ impl Exchange<'_> {
     /// The form of objects and lists; `includeObject` counts where a Table is asked for (API-69).
     fn object_form(&self, offer: Offer) -> Result<Form, Box<Status>> {
         let mut form = self.form(offer)?;
-        if let Some(Conversion::Table(_)) = form.accepted.conversion {
+        if let Some(Conversion::Table(_)) = form.encoding.conversion {
             let include = self.query.first("includeObject").unwrap_or_default();
-            form.include = IncludeObject::parse(include)?;
+            form.encoding.include = IncludeObject::parse(include)?;
         }
         Ok(form)
     }
@@ -145,7 +144,7 @@ impl Exchange<'_> {
     /// What a body that holds an object or options is written in.
     fn body_form(&self) -> Result<BodyForm, Box<Status>> {
         negotiation::body_form(self.headers)
-            .ok_or_else(|| Box::new(Status::unsupported_media_type(&SERVED)))
+            .ok_or_else(|| Box::new(Status::unsupported_media_type(&BODIES)))
     }
 
     /// Reads the whole body (API-21).

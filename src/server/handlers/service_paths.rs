@@ -59,7 +59,7 @@ pub fn index(exchange: &Exchange<'_>) -> Answered {
 /// 406
 pub fn version(exchange: &Exchange<'_>) -> Answered {
     let mut form = exchange.plain_form()?;
-    form.accepted.pretty = true;
+    form.encoding.pretty = true;
     Ok(respond::document(
         StatusCode::OK,
         &form,

@@ -3,20 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::watch::Projection;
 use tokio::time::Instant;
 
 use super::{Answered, Exchange, capability};
 use crate::api::options::ListOptions;
-use crate::api::resource::ResourceDefinition;
 use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::registry::store::{Audience, WatchRefusal};
-use crate::server::conversion::TableForm;
+use crate::server::encoding::error_frame;
 use crate::server::metrics::MeteredWatch;
-use crate::server::negotiation::{Conversion, Offer};
-use crate::server::projection::{JsonProjection, MetadataProjection, TableProjection, error_frame};
-use crate::server::respond::{self, Form};
+use crate::server::negotiation::Offer;
+use crate::server::respond;
 use crate::server::routes::Target;
 use crate::server::watch_stream::OneFrame;
 use crate::storage::RunningWatch;
@@ -45,7 +42,7 @@ pub(super) async fn watch(exchange: &Exchange<'_>, target: &Target) -> Answered 
         &options,
         Arc::new(selection),
         Audience {
-            projection: projection(&form, target.storage.response_kind())?,
+            projection: form.encoding.events(target.storage.response_kind())?,
             deadline: deadline(options.timeout_seconds),
             dispatcher: exchange.dispatcher.clone(),
         },
@@ -81,28 +78,6 @@ fn selection(options: &ListOptions, target: &Target) -> Result<Selection, Box<St
         return Ok(selection);
     }
     selection.with_name(&target.name)
-}
-
-fn projection(
-    form: &Form,
-    definition: &Arc<ResourceDefinition>,
-) -> Result<Arc<dyn Projection>, Box<Status>> {
-    Ok(match form.accepted.conversion {
-        None | Some(Conversion::AggregatedDiscovery) => {
-            Arc::new(JsonProjection::new(definition.clone()))
-        }
-        Some(Conversion::Metadata(version)) => Arc::new(MetadataProjection::new(version)),
-        Some(Conversion::Table(version)) => Arc::new(TableProjection::new(TableForm {
-            definition: definition.clone(),
-            version,
-            include: form.include,
-        })),
-        Some(Conversion::MetadataList(_)) => {
-            return Err(Box::new(Status::not_acceptable_because(
-                "you requested PartialObjectMetadataList, but events carry single objects",
-            )));
-        }
-    })
 }
 
 /// When the stream ends by itself. Watches that don't say end at random times, so that clients

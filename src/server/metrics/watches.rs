@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use crate::api::resource::ResourceDefinition;
 use crate::server::auth::{Access, WatchAccess};
+use crate::server::encoding::ends_initial_events;
 use crate::storage::RunningWatch;
 
 /// Upper bounds of sizes: 1 KiB and seven doublings; one more bucket holds the rest.
@@ -201,10 +202,8 @@ impl MeteredWatch {
     }
 
     fn look_for_initial_end(&mut self, frame: &[u8]) {
-        const MARK: &[u8] = b"k8s.io/initial-events-end";
-        let is_end = frame.starts_with(br#"{"type":"BOOKMARK""#)
-            && frame.windows(MARK.len()).any(|window| window == MARK);
-        if let Some(initial) = self.initial.take_if(|_| is_end) {
+        let is_end = |_: &mut Box<Initial>| ends_initial_events(frame);
+        if let Some(initial) = self.initial.take_if(is_end) {
             let ResourceDefinition {
                 group,
                 version,

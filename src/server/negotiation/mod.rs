@@ -3,12 +3,9 @@
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 
+use super::encoding::{Conversion, Encoding, JSON, MediaTypeRef, MetaVersion, YAML};
 use crate::api::decode::BodyFormat;
 
-/// `application/json`.
-pub const JSON: &str = "application/json";
-/// `application/yaml`.
-pub const YAML: &str = "application/yaml";
 /// `application/vnd.kubernetes.protobuf`.
 pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// `application/json-patch+json`.
@@ -17,63 +14,8 @@ pub const JSON_PATCH: &str = "application/json-patch+json";
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
 /// `application/strategic-merge-patch+json`.
 pub const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
-/// What bodies and answers may be.
-pub const SERVED: [&str; 2] = [JSON, YAML];
-/// What watches may be.
-pub const STREAMED: [&str; 1] = ["application/json;stream=watch"];
-
-/// The text form of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Format {
-    /// JSON.
-    #[default]
-    Json,
-    /// YAML.
-    Yaml,
-}
-
-impl Format {
-    /// The media type, without parameters (API-57).
-    pub fn media_type(self) -> &'static str {
-        match self {
-            Format::Json => JSON,
-            Format::Yaml => YAML,
-        }
-    }
-}
-
-/// Version of `meta.k8s.io` that a conversion is asked in; both look the same (API-66).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum MetaVersion {
-    /// `meta.k8s.io/v1`.
-    #[default]
-    V1,
-    /// `meta.k8s.io/v1beta1`.
-    V1Beta1,
-}
-
-impl MetaVersion {
-    /// The `apiVersion` of converted documents.
-    pub fn api_version(self) -> &'static str {
-        match self {
-            MetaVersion::V1 => "meta.k8s.io/v1",
-            MetaVersion::V1Beta1 => "meta.k8s.io/v1beta1",
-        }
-    }
-}
-
-/// What an object or list is converted to (API-66).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Conversion {
-    /// `as=Table`.
-    Table(MetaVersion),
-    /// `as=PartialObjectMetadata`.
-    Metadata(MetaVersion),
-    /// `as=PartialObjectMetadataList`.
-    MetadataList(MetaVersion),
-    /// `as=APIGroupDiscoveryList` of `apidiscovery.k8s.io/v2` (API-31).
-    AggregatedDiscovery,
-}
+/// What bodies may be.
+pub const BODIES: [&str; 2] = [JSON, YAML];
 
 /// What an endpoint offers beside its own form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,22 +30,11 @@ pub enum Offer {
     Discovery,
 }
 
-/// What was agreed on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Accepted {
-    /// Text form.
-    pub format: Format,
-    /// Two-space indentation and no newline at the end (API-60).
-    pub pretty: bool,
-    /// Conversion.
-    pub conversion: Option<Conversion>,
-}
-
 /// Nothing that the client accepts is offered (API-55).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAcceptable {
     /// What is offered.
-    pub offered: &'static [&'static str],
+    pub offered: Vec<&'static str>,
 }
 
 /// Chooses the form of an answer by the headers `Accept` and `User-Agent` and the query parameter
@@ -115,23 +46,23 @@ pub fn accept(
     headers: &HeaderMap,
     pretty: Option<bool>,
     offer: Offer,
-) -> Result<Accepted, NotAcceptable> {
-    let mut accepted = accepted_clause(headers, offer)?;
-    accepted.pretty = match pretty {
+) -> Result<Encoding, NotAcceptable> {
+    let mut encoding = accepted_clause(headers, offer)?;
+    encoding.pretty = match pretty {
         Some(wanted) => wanted,
-        None => accepted.pretty || is_read_by_people(headers),
+        None => encoding.pretty || is_read_by_people(headers),
     };
-    Ok(accepted)
+    Ok(encoding)
 }
 
-fn accepted_clause(headers: &HeaderMap, offer: Offer) -> Result<Accepted, NotAcceptable> {
+fn accepted_clause(headers: &HeaderMap, offer: Offer) -> Result<Encoding, NotAcceptable> {
     let mut texts = headers
         .get_all(ACCEPT)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .peekable();
     if texts.peek().is_none_or(|text| text.trim().is_empty()) {
-        return Ok(Accepted::default());
+        return Ok(Encoding::default());
     }
     let mut clauses: Vec<Clause<'_>> = texts
         .flat_map(|text| text.split(','))
@@ -144,8 +75,8 @@ fn accepted_clause(headers: &HeaderMap, offer: Offer) -> Result<Accepted, NotAcc
         .find_map(|clause| clause.matched(offer))
         .ok_or(NotAcceptable {
             offered: match offer {
-                Offer::Watch => &STREAMED,
-                _ => &SERVED,
+                Offer::Watch => MediaTypeRef::streams().collect(),
+                _ => MediaTypeRef::names().collect(),
             },
         })
 }
@@ -202,12 +133,14 @@ impl<'h> Clause<'h> {
     }
 
     /// What is agreed on when this clause can be served.
-    fn matched(&self, offer: Offer) -> Option<Accepted> {
-        let format = match self.media_type.to_ascii_lowercase().as_str() {
-            JSON | "*/*" => Format::Json,
-            YAML if offer != Offer::Watch => Format::Yaml,
-            _ => return None,
+    fn matched(&self, offer: Offer) -> Option<Encoding> {
+        let media_type = match self.media_type.to_ascii_lowercase().as_str() {
+            "*/*" => MediaTypeRef::default(),
+            name => MediaTypeRef::named(name)?,
         };
+        if offer == Offer::Watch && !media_type.has_streams() {
+            return None;
+        }
         if self
             .parameter("stream")
             .is_some_and(|v| v != "watch" && !v.is_empty())
@@ -221,10 +154,11 @@ impl<'h> Clause<'h> {
             None => None,
             Some(kind) => Some(self.conversion(kind, offer)?),
         };
-        Some(Accepted {
-            format,
+        Some(Encoding {
+            media_type,
             pretty: self.parameter("pretty") == Some("1"),
             conversion,
+            ..Encoding::default()
         })
     }
 

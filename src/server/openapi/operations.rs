@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use super::schemas;
 use crate::api::resource::{ResourceDefinition, Verb};
-use crate::server::negotiation::{JSON, JSON_PATCH, MERGE_PATCH, YAML};
+use crate::server::encoding::{JSON, YAML};
+use crate::server::negotiation::{JSON_PATCH, MERGE_PATCH};
 
 /// A path with its operations.
 pub(super) struct Path<'d> {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::operations::{self, Operation, Parameter};
 use super::schemas::{self, References};
 use crate::api::resource::ResourceDefinition;
-use crate::server::negotiation::SERVED;
+use crate::server::negotiation::BODIES;
 
 const REFERENCES: References = References {
     place: "#/definitions/",
@@ -70,7 +70,7 @@ fn written(operation: &Operation<'_>) -> Value {
         "operationId": operation.id,
         "description": operation.description,
         "consumes": consumes,
-        "produces": SERVED,
+        "produces": BODIES,
         "schemes": ["https"],
         "parameters": parameters,
         "responses": {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::operations::{self, Operation, Parameter};
 use super::schemas::{self, References};
 use crate::api::resource::ResourceDefinition;
-use crate::server::negotiation::SERVED;
+use crate::server::negotiation::BODIES;
 
 const REFERENCES: References = References {
     place: "#/components/schemas/",
@@ -62,7 +62,7 @@ fn written(operation: &Operation<'_>) -> Value {
         "responses": {
             code.to_string(): {
                 "description": "It was done.",
-                "content": content(&SERVED, &REFERENCES.to(answer)),
+                "content": content(&BODIES, &REFERENCES.to(answer)),
             },
             "401": {"description": "The credentials are wrong."},
         },

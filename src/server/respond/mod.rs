@@ -1,18 +1,13 @@
 //! From what a handler has to bytes on the wire: documents, objects, lists, refusals.
 //!
-//! Objects and lists are written from the wire form that the cache holds; a plain JSON answer is
-//! never parsed. Long lists go out in pieces ([`pieces`]), so that they neither stand in memory
-//! twice nor keep the thread's watches waiting.
-
-mod kept;
-mod list;
-mod pieces;
-mod text;
+//! The bytes of objects and lists are made by [`super::encoding`]; here they get their headers and
+//! are compressed where that pays.
 
 use std::sync::Arc;
 
 use actors::object::CachedObject;
 use bytes::Bytes;
+use futures_util::stream::LocalBoxStream;
 use futures_util::{Stream, StreamExt};
 use http::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, VARY,
@@ -21,31 +16,25 @@ use http::header::{
 use http::{Response, StatusCode};
 use metrics::Histogram;
 
-pub use kept::KeptRuns;
-pub use list::{ListMetadata, list};
-
 use super::body::ResponseBody;
-use super::conversion::{self, IncludeObject, TableForm};
+use super::encoding::{self, Encoding, JSON, KeptRuns, ListBody, MediaTypeRef};
 use super::filters::in_flight::Counted;
 use super::gzip;
 use super::metrics::MeteredWatch;
-use super::negotiation::{Accepted, Conversion, Format, MetaVersion};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
-use crate::clock;
+use crate::storage::ObjectList;
 
 /// An answer on its way to the transport.
 pub type Answer = Response<ResponseBody>;
 
-/// How a client wants its answer: what it accepts, and what it wants to see in Tables.
+/// How a client wants its answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Form {
-    /// Text form and conversion.
-    pub accepted: Accepted,
+    /// How it is written.
+    pub encoding: Encoding,
     /// Whether it takes gzip (API-65).
     pub gzip: bool,
-    /// What rows of Tables carry.
-    pub include: IncludeObject,
 }
 
 /// An answer with this code, type and body.
@@ -90,13 +79,12 @@ pub fn refusal(status: &Status, form: &Form) -> Answer {
 
 /// Any document, given as compact JSON, in the form that was agreed on (API-57, API-60).
 pub fn document(code: StatusCode, form: &Form, json: Vec<u8>) -> Answer {
-    let body = text::rendered(json, form.accepted);
-    packed(code, form, body)
+    packed(code, form, form.encoding.document(json))
 }
 
 /// A whole body, compressed where that pays (API-65).
 fn packed(code: StatusCode, form: &Form, body: Vec<u8>) -> Answer {
-    let media_type = form.accepted.format.media_type();
+    let media_type = form.encoding.media_type.name();
     if !form.gzip || body.len() <= gzip::THRESHOLD_BYTES {
         return answer(code, media_type, body.into());
     }
@@ -118,73 +106,53 @@ fn mark_gzip(answer: &mut Answer) {
 pub fn object(
     code: StatusCode,
     form: &Form,
-    definition: &Arc<ResourceDefinition>,
+    kind: &Arc<ResourceDefinition>,
     object: &CachedObject,
 ) -> Result<Answer, Box<Status>> {
-    let json = match form.accepted.conversion {
-        None | Some(Conversion::AggregatedDiscovery) => {
-            // With room for the newline at the end.
-            let mut json = Vec::with_capacity(object.wire.len() + 1);
-            json.extend_from_slice(&object.wire);
-            json
-        }
-        Some(Conversion::Metadata(version)) => {
-            let mut out = Vec::new();
-            conversion::write_partial_metadata(conversion::metadata_of(object), version, &mut out);
-            out
-        }
-        Some(Conversion::MetadataList(_)) => {
-            return Err(Box::new(Status::not_acceptable_because(format!(
-                "you requested PartialObjectMetadataList, but the requested object is not a list \
-                 ({})",
-                definition.kind
-            ))));
-        }
-        Some(Conversion::Table(version)) => table_of_one(form, definition, version, object)?,
-    };
-    Ok(document(code, form, json))
+    let body = form.encoding.object(kind, object)?;
+    Ok(packed(code, form, body))
 }
 
-fn table_of_one(
+/// A page of objects in the form that was agreed on.
+///
+/// # Errors
+/// 406 for a conversion that only single objects have (API-71).
+pub async fn list(
     form: &Form,
-    definition: &Arc<ResourceDefinition>,
-    version: MetaVersion,
-    object: &CachedObject,
-) -> Result<Vec<u8>, Box<Status>> {
-    let table = TableForm {
-        definition: definition.clone(),
-        version,
-        include: form.include,
-    };
-    let mut out = Vec::new();
-    let metadata = match object.revision.0 {
-        0 => String::new(),
-        revision => format!(r#""resourceVersion":"{revision}""#),
-    };
-    table.write_opening(&metadata, true, &mut out);
-    if !table.write_row(object, clock::now(), &mut out) {
-        return Err(Box::new(Status::internal(
-            "a stored object can't be shown as a table",
-        )));
+    kind: &Arc<ResourceDefinition>,
+    list: ObjectList,
+    kept: &Arc<KeptRuns>,
+) -> Result<Answer, Box<Status>> {
+    match encoding::list(&form.encoding, form.gzip, kind, list, kept).await? {
+        ListBody::Whole(body) => Ok(packed(StatusCode::OK, form, body)),
+        ListBody::Pieces(pieces) => {
+            let mut answer = in_pieces(form.encoding.media_type, pieces);
+            if form.gzip {
+                mark_gzip(&mut answer);
+            }
+            Ok(answer)
+        }
     }
-    out.extend_from_slice(b"]}");
-    Ok(out)
+}
+
+fn in_pieces(media_type: MediaTypeRef, pieces: LocalBoxStream<'static, Bytes>) -> Answer {
+    let mut answer = Response::new(ResponseBody::Chunks(pieces));
+    let media_type = HeaderValue::from_static(media_type.name());
+    answer.headers_mut().insert(CONTENT_TYPE, media_type);
+    answer
 }
 
 /// A watch: the headers at once, then its frames (WA-1).
 pub fn watch(stream: MeteredWatch) -> Answer {
     let mut answer = Response::new(ResponseBody::Watch(stream));
-    let json = HeaderValue::from_static(Format::Json.media_type());
+    let json = HeaderValue::from_static(JSON);
     answer.headers_mut().insert(CONTENT_TYPE, json);
     answer
 }
 
 /// JSON line by line, each when there is one.
 pub fn lines(lines: impl Stream<Item = Bytes> + 'static) -> Answer {
-    let mut answer = Response::new(ResponseBody::Chunks(lines.boxed_local()));
-    let json = HeaderValue::from_static(Format::Json.media_type());
-    answer.headers_mut().insert(CONTENT_TYPE, json);
-    answer
+    in_pieces(MediaTypeRef::default(), lines.boxed_local())
 }
 
 /// The answer with its size recorded once it is known. What goes out in pieces counts as being

@@ -1,29 +1,16 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use actors::engine::{Key, Revision};
+use actors::engine::Revision;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::object::Object;
 use crate::api::status::{Denied, StatusReason};
 use crate::registry::definitions::core::configmaps;
+use crate::server::encoding::tests::cached;
+use crate::server::encoding::{Conversion, MetaVersion, YAML};
 use crate::storage::ObjectList;
-use crate::storage::codec::Codec;
-
-pub(super) fn cached(name: &str, text: &str, revision: u64) -> Arc<CachedObject> {
-    let mut object = Object::default();
-    object.set_type("ConfigMap", "v1");
-    object.set_meta("name", name);
-    object.0.insert("data".to_owned(), json!({"k": text}));
-    let key = Key::new(format!("/registry/configmaps/d/{name}"));
-    Arc::new(
-        Codec::new(configmaps())
-            .wire(&key, &object, Revision(revision))
-            .unwrap(),
-    )
-}
 
 fn page(items: usize, bytes: usize) -> ObjectList {
     ObjectList {
@@ -38,9 +25,9 @@ fn page(items: usize, bytes: usize) -> ObjectList {
 
 fn form(conversion: Option<Conversion>) -> Form {
     Form {
-        accepted: Accepted {
+        encoding: Encoding {
             conversion,
-            ..Accepted::default()
+            ..Encoding::default()
         },
         ..Form::default()
     }
@@ -223,7 +210,7 @@ async fn what_is_compressed_is_decided_to_the_byte_api_65() {
 async fn indented_and_yaml_lists_are_the_same_documents_api_60() {
     let (plain, _) = listed(form(None), page(3, 10)).await;
     let mut pretty = form(None);
-    pretty.accepted.pretty = true;
+    pretty.encoding.pretty = true;
     let answer = list(&pretty, &configmaps().into(), page(3, 10), &Arc::default())
         .await
         .unwrap();
@@ -232,7 +219,7 @@ async fn indented_and_yaml_lists_are_the_same_documents_api_60() {
     assert!(bytes.ends_with(b"}"));
     assert_eq!(serde_json::from_slice::<Value>(&bytes).unwrap(), plain);
     let mut yaml = form(None);
-    yaml.accepted.format = Format::Yaml;
+    yaml.encoding.media_type = MediaTypeRef::named(YAML).expect("a media type");
     let answer = list(&yaml, &configmaps().into(), page(3, 10), &Arc::default())
         .await
         .unwrap();

@@ -9,12 +9,12 @@ use crate::server::auth::{
     Authenticators, Authorizers, DiscoveryPolicy, PrivilegedGroup, RefusedLogins,
 };
 use crate::server::body_budget::BodyBudget;
+use crate::server::encoding::KeptRuns;
 use crate::server::filters::in_flight::{InFlight, InFlightLimits};
 use crate::server::generation::Generations;
 use crate::server::health::Health;
 use crate::server::heavy::HeavyWork;
 use crate::server::metrics::{Lines, Measures};
-use crate::server::respond::KeptRuns;
 use crate::storage::rewrite::Rewriter;
 
 /// What the services of all threads have in common.

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, LocalBoxStream};
 
-use super::kept::{ItemForm, KeptRuns, Run, RunForm, run_length};
+use super::runs::{KeptRuns, Run, RunForm, run_length};
+use super::{ItemForm, Shape};
 use crate::server::gzip::Gzip;
 use crate::server::gzip::segments::{Assembly, Segment};
 
@@ -21,14 +22,11 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// Lists of more items get their buffers at once instead of growing them.
 const MANY_ITEMS: usize = 100;
 
-/// Writes one item.
-pub(super) type WriteItem = Box<dyn Fn(&CachedObject, &mut Vec<u8>)>;
-
 /// A list that is being written.
 pub(super) struct ListWriter {
     opening: Vec<u8>,
     items: vec::IntoIter<Arc<CachedObject>>,
-    write_item: WriteItem,
+    shape: Box<dyn Shape>,
     closing: &'static [u8],
     is_first: bool,
     is_done: bool,
@@ -39,13 +37,13 @@ impl ListWriter {
     pub(super) fn new(
         opening: Vec<u8>,
         items: Vec<Arc<CachedObject>>,
-        write_item: WriteItem,
+        shape: Box<dyn Shape>,
         closing: &'static [u8],
     ) -> ListWriter {
         ListWriter {
             opening,
             items: items.into_iter(),
-            write_item,
+            shape,
             closing,
             is_first: true,
             is_done: false,
@@ -69,7 +67,7 @@ impl ListWriter {
                 self.is_done = true;
                 break;
             };
-            self.is_first &= !write(&self.write_item, &item, self.is_first, &mut piece);
+            self.is_first &= !write(&*self.shape, &item, self.is_first, &mut piece);
         }
         piece
     }
@@ -116,7 +114,7 @@ impl ListWriter {
             let mut text = Vec::new();
             let mut is_first = form.is_first;
             for item in run {
-                is_first &= !write(&self.write_item, item, is_first, &mut text);
+                is_first &= !write(&*self.shape, item, is_first, &mut text);
             }
             text
         });
@@ -146,13 +144,13 @@ impl ListWriter {
 
 /// Writes an item, with a comma before it unless it is the first; answers whether it did: one that
 /// can't be shown leaves no trace, not even its comma.
-fn write(write_item: &WriteItem, item: &CachedObject, is_first: bool, out: &mut Vec<u8>) -> bool {
+fn write(shape: &dyn Shape, item: &CachedObject, is_first: bool, out: &mut Vec<u8>) -> bool {
     let before = out.len();
     if !is_first {
         out.push(b',');
     }
     let with_comma = out.len();
-    write_item(item, out);
+    shape.write_item(item, out);
     let is_written = out.len() > with_comma;
     if !is_written {
         out.truncate(before);

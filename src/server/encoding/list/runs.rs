@@ -14,6 +14,7 @@ use actors::object::CachedObject;
 use metrics::{Counter, counter};
 use parking_lot::Mutex;
 
+use super::ItemForm;
 use crate::server::gzip::segments::Segment;
 
 /// Runs are kept up to so many bytes of compressed text: about 40 MiB of objects.
@@ -60,17 +61,6 @@ pub(super) struct RunForm {
     pub(super) items: ItemForm,
     /// Whether the run begins the list: its first item has no comma before it.
     pub(super) is_first: bool,
-}
-
-/// The forms of items that depend on the object alone. (Rows of Tables show how old it is.)
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum ItemForm {
-    /// The object as it is.
-    Plain,
-    /// Its metadata, as `meta.k8s.io/v1`.
-    MetadataV1,
-    /// Its metadata, as `meta.k8s.io/v1beta1`.
-    MetadataV1Beta1,
 }
 
 /// A run of items as text, compressed.
@@ -198,10 +188,11 @@ impl Generations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::respond::tests::cached;
+    use crate::server::encoding::MetaVersion;
+    use crate::server::encoding::tests::cached;
 
     const FORM: RunForm = RunForm {
-        items: ItemForm::Plain,
+        items: ItemForm::Object,
         is_first: true,
     };
 
@@ -260,7 +251,7 @@ mod tests {
         };
         assert_eq!(lengths(later, &items, 3), 3);
         let metadata = RunForm {
-            items: ItemForm::MetadataV1,
+            items: ItemForm::Metadata(MetaVersion::V1),
             ..FORM
         };
         assert_eq!(lengths(metadata, &items, 4), 4);

@@ -1,6 +1,11 @@
 use actors::engine::Key;
 
-use super::*;
+use actors::engine::Revision;
+use serde_json::Value;
+
+use super::super::shape::metadata_of;
+use super::super::*;
+use crate::api::object::Object;
 use crate::registry::definitions::core::configmaps;
 use crate::storage::codec::Codec;
 
@@ -59,18 +64,15 @@ fn a_row_has_cells_and_the_part_of_the_object_asked_for_api_68() {
         (IncludeObject::Object, Some("ConfigMap")),
         (IncludeObject::None, None),
     ] {
-        let form = TableForm {
-            definition: configmaps().into(),
-            version: MetaVersion::V1,
+        let encoding = Encoding {
+            conversion: Some(Conversion::Table(MetaVersion::V1)),
             include,
+            ..Encoding::default()
         };
-        let mut out = Vec::new();
-        form.write_opening(r#""resourceVersion":"9""#, true, &mut out);
-        assert!(form.write_row(&object, Timestamp::now(), &mut out));
-        out.extend_from_slice(b"]}");
-        let table: Value = serde_json::from_slice(&out).expect("a document");
+        let out = encoding.object(&configmaps().into(), &object);
+        let table: Value = serde_json::from_slice(&out.expect("a Table")).expect("a document");
         assert_eq!(table["kind"], "Table");
-        assert_eq!(table["metadata"]["resourceVersion"], "9");
+        assert_eq!(table["metadata"]["resourceVersion"], "7");
         assert_eq!(table["columnDefinitions"][0]["name"], "Name");
         assert_eq!(table["rows"][0]["cells"][0], "a");
         assert_eq!(table["rows"][0]["object"]["kind"].as_str(), kind);

@@ -1,10 +1,14 @@
 use actors::engine::Key;
 use serde_json::{Value, json};
 
-use super::*;
+use actors::engine::Revision;
+use actors::object::CachedObject;
+use actors::watch::WatchEventKind;
+use bytes::Bytes;
+
+use super::super::*;
 use crate::api::object::Object;
 use crate::registry::definitions::core::configmaps;
-use crate::server::conversion::IncludeObject;
 use crate::storage::codec::Codec;
 
 fn cached(revision: u64) -> CachedObject {
@@ -28,17 +32,34 @@ fn read(frame: &Bytes) -> Value {
     serde_json::from_slice(frame).expect("a document")
 }
 
-fn table(include: IncludeObject) -> TableProjection {
-    TableProjection::new(TableForm {
-        definition: configmaps().into(),
-        version: MetaVersion::V1,
+/// Events of ConfigMaps as a client asks for them.
+fn events(conversion: Option<Conversion>, include: IncludeObject) -> Arc<dyn Projection> {
+    let encoding = Encoding {
+        conversion,
         include,
-    })
+        ..Encoding::default()
+    };
+    encoding.events(&configmaps().into()).expect("events")
+}
+
+fn json() -> Arc<dyn Projection> {
+    events(None, IncludeObject::default())
+}
+
+fn metadata(version: MetaVersion) -> Arc<dyn Projection> {
+    events(
+        Some(Conversion::Metadata(version)),
+        IncludeObject::default(),
+    )
+}
+
+fn table(include: IncludeObject) -> Arc<dyn Projection> {
+    events(Some(Conversion::Table(MetaVersion::V1)), include)
 }
 
 #[test]
 fn json_frames_are_the_wire_form_between_two_texts_api_129() {
-    let projection = JsonProjection::new(configmaps());
+    let projection = json();
     let object = cached(7);
     let frame = projection.frame(WatchEventKind::Added, &object, Revision(7), true);
     let event = read(&frame);
@@ -52,10 +73,10 @@ fn json_frames_are_the_wire_form_between_two_texts_api_129() {
 #[test]
 fn a_deletion_shows_the_last_content_at_its_own_version_pf_1() {
     let object = cached(7);
-    let projections: [&dyn Projection; 3] = [
-        &JsonProjection::new(configmaps()),
-        &MetadataProjection::new(MetaVersion::V1),
-        &table(IncludeObject::Metadata),
+    let projections: [Arc<dyn Projection>; 3] = [
+        json(),
+        metadata(MetaVersion::V1),
+        table(IncludeObject::Metadata),
     ];
     for projection in projections {
         let frame = projection.frame(WatchEventKind::Deleted, &object, Revision(9), true);
@@ -71,14 +92,14 @@ fn a_deletion_shows_the_last_content_at_its_own_version_pf_1() {
 
 #[test]
 fn a_bookmark_is_an_empty_object_of_the_kind_wa_41() {
-    let projection = JsonProjection::new(configmaps());
+    let projection = json();
     assert_eq!(
         read(&projection.bookmark(Revision(9), false, false)),
         json!({"type": "BOOKMARK", "object": {
             "kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": "9"},
         }}),
     );
-    let metadata = MetadataProjection::new(MetaVersion::V1);
+    let metadata = metadata(MetaVersion::V1);
     assert_eq!(
         read(&metadata.bookmark(Revision(9), false, false))["object"]["kind"],
         "PartialObjectMetadata",
@@ -88,12 +109,12 @@ fn a_bookmark_is_an_empty_object_of_the_kind_wa_41() {
 #[test]
 fn the_bookmark_that_ends_the_initial_events_says_so_in_every_form_wa_15() {
     let annotations = json!({"k8s.io/initial-events-end": "true"});
-    let plain = JsonProjection::new(configmaps()).bookmark(Revision(9), true, false);
+    let plain = json().bookmark(Revision(9), true, false);
     assert_eq!(
         read(&plain)["object"]["metadata"]["annotations"],
         annotations
     );
-    let metadata = MetadataProjection::new(MetaVersion::V1).bookmark(Revision(9), true, false);
+    let metadata = metadata(MetaVersion::V1).bookmark(Revision(9), true, false);
     assert_eq!(
         read(&metadata)["object"]["metadata"]["annotations"],
         annotations
@@ -124,7 +145,7 @@ fn columns_come_with_the_first_table_of_a_stream_only_api_74() {
 
 #[test]
 fn metadata_alone_keeps_its_version_api_75() {
-    let projection = MetadataProjection::new(MetaVersion::V1);
+    let projection = metadata(MetaVersion::V1);
     let event = read(&projection.frame(WatchEventKind::Modified, &cached(7), Revision(7), false));
     assert_eq!(
         event["object"],
@@ -138,13 +159,9 @@ fn metadata_alone_keeps_its_version_api_75() {
 #[test]
 fn equal_forms_have_equal_identities_and_different_ones_do_not() {
     let identities = [
-        JsonProjection::new(configmaps()).identity().to_owned(),
-        MetadataProjection::new(MetaVersion::V1)
-            .identity()
-            .to_owned(),
-        MetadataProjection::new(MetaVersion::V1Beta1)
-            .identity()
-            .to_owned(),
+        json().identity().to_owned(),
+        metadata(MetaVersion::V1).identity().to_owned(),
+        metadata(MetaVersion::V1Beta1).identity().to_owned(),
         table(IncludeObject::None).identity().to_owned(),
         table(IncludeObject::Object).identity().to_owned(),
     ];
@@ -167,10 +184,10 @@ fn a_refusal_in_the_stream_is_an_error_event_wa_6() {
 
 #[test]
 fn a_running_stream_fails_with_an_internal_error_in_every_form_wa_33_wa_36() {
-    let forms: [Box<dyn Projection>; 3] = [
-        Box::new(JsonProjection::new(configmaps())),
-        Box::new(MetadataProjection::new(MetaVersion::V1)),
-        Box::new(table(IncludeObject::None)),
+    let forms: [Arc<dyn Projection>; 3] = [
+        json(),
+        metadata(MetaVersion::V1),
+        table(IncludeObject::None),
     ];
     for form in forms {
         let event = read(&form.error("the value of /registry/configmaps/d/a can't be read"));

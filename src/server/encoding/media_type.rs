@@ -1,0 +1,105 @@
+//! The media types that answers are written in. A new one is a file with its [`MediaType`] and a
+//! line in [`MEDIA_TYPES`]; negotiation, 406 and answers follow.
+
+use std::fmt;
+use std::sync::Arc;
+
+use actors::watch::Projection;
+
+use super::json::Json;
+use super::shape::Shape;
+use super::yaml::Yaml;
+use crate::api::resource::ResourceDefinition;
+
+/// `application/json`.
+pub const JSON: &str = "application/json";
+/// `application/yaml`.
+pub const YAML: &str = "application/yaml";
+
+/// What answers can be written in, in the order in which 406 names them; the first is the default.
+pub(super) static MEDIA_TYPES: [&dyn MediaType; 2] = [&Json, &Yaml];
+
+/// A media type.
+pub(super) trait MediaType: Sync {
+    /// Its name, without parameters (API-57).
+    fn name(&self) -> &'static str;
+
+    /// The name of its streams of events, where it has any.
+    fn stream_name(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// A document that is given as compact JSON (API-60).
+    fn document(&self, json: Vec<u8>, pretty: bool) -> Vec<u8>;
+
+    /// Whether a list is compact JSON, which goes out in pieces while it is being written.
+    fn is_compact_json(&self, _pretty: bool) -> bool {
+        false
+    }
+
+    /// Events of objects of a kind in this shape, where it has streams.
+    fn events(
+        &self,
+        _shape: Box<dyn Shape>,
+        _kind: &Arc<ResourceDefinition>,
+    ) -> Option<Arc<dyn Projection>> {
+        None
+    }
+}
+
+/// One of [`MEDIA_TYPES`].
+#[derive(Clone, Copy)]
+pub struct MediaTypeRef(&'static dyn MediaType);
+
+impl MediaTypeRef {
+    /// The one of that name, in lower case.
+    pub fn named(name: &str) -> Option<MediaTypeRef> {
+        let mut all = MEDIA_TYPES.iter();
+        all.find(|known| known.name() == name)
+            .map(|known| MediaTypeRef(*known))
+    }
+
+    /// Its name, without parameters.
+    pub fn name(self) -> &'static str {
+        self.0.name()
+    }
+
+    /// Whether there are streams of events in it.
+    pub fn has_streams(self) -> bool {
+        self.0.stream_name().is_some()
+    }
+
+    pub(super) fn get(self) -> &'static dyn MediaType {
+        self.0
+    }
+
+    /// The names of all.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        MEDIA_TYPES.iter().map(|known| known.name())
+    }
+
+    /// The names of all streams.
+    pub fn streams() -> impl Iterator<Item = &'static str> {
+        MEDIA_TYPES.iter().filter_map(|known| known.stream_name())
+    }
+}
+
+impl Default for MediaTypeRef {
+    fn default() -> MediaTypeRef {
+        MediaTypeRef(&Json)
+    }
+}
+
+impl PartialEq for MediaTypeRef {
+    fn eq(&self, other: &MediaTypeRef) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for MediaTypeRef {}
+
+impl fmt::Debug for MediaTypeRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,146 @@
+//! Objects as bytes: the one place where an object, a list or an event is turned into what a client
+//! reads.
+//!
+//! What the cache holds of an object is its JSON in the version that is stored and served. A
+//! [`Shape`] says what of it is shown: all of it, its metadata, or a row of a Table ([`shape`]). A
+//! [`MediaType`] says in which bytes: JSON or YAML ([`media_type`]). Each of them is one file and
+//! one line where they are listed. Documents that are no objects (a Status, discovery) come as
+//! compact JSON and go through the same media types.
+//!
+//! The common path, an object as it is in compact JSON, copies slices and nothing else. Nothing
+//! here knows HTTP, users or storage; it may not do I/O.
+
+mod events;
+mod json;
+mod list;
+mod media_type;
+mod shape;
+mod yaml;
+
+use std::sync::Arc;
+
+use actors::object::CachedObject;
+use actors::watch::Projection;
+
+pub use events::{ends_initial_events, error_frame};
+pub use list::{KeptRuns, ListBody, list};
+pub use media_type::{JSON, MediaTypeRef, YAML};
+pub use shape::{IncludeObject, MetaVersion};
+
+use crate::api::resource::ResourceDefinition;
+use crate::api::status::Status;
+use shape::{MetadataShape, ObjectShape, Shape, TableShape};
+
+/// What an object or list is converted to (API-66).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Conversion {
+    /// `as=Table`.
+    Table(MetaVersion),
+    /// `as=PartialObjectMetadata`.
+    Metadata(MetaVersion),
+    /// `as=PartialObjectMetadataList`.
+    MetadataList(MetaVersion),
+    /// `as=APIGroupDiscoveryList` of `apidiscovery.k8s.io/v2` (API-31).
+    AggregatedDiscovery,
+}
+
+/// How an answer is written, as agreed on with the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Encoding {
+    /// The media type.
+    pub media_type: MediaTypeRef,
+    /// Two-space indentation and no newline at the end (API-60).
+    pub pretty: bool,
+    /// Conversion.
+    pub conversion: Option<Conversion>,
+    /// What rows of Tables carry (API-69).
+    pub include: IncludeObject,
+}
+
+impl Encoding {
+    /// A document that is given as compact JSON (API-57, API-60).
+    pub fn document(&self, json: Vec<u8>) -> Vec<u8> {
+        self.media_type.get().document(json, self.pretty)
+    }
+
+    /// One object of this kind (API-68, API-71).
+    ///
+    /// # Errors
+    /// 406 for a conversion that only lists have, 500 for an object that can't be shown.
+    pub fn object(
+        &self,
+        kind: &Arc<ResourceDefinition>,
+        object: &CachedObject,
+    ) -> Result<Vec<u8>, Box<Status>> {
+        let shape = self.shape(kind, Content::Object)?;
+        // With room for the newline at the end.
+        let mut json = Vec::with_capacity(shape.object_length(object) + 1);
+        if !shape.write_object(object, &mut json) {
+            let text = "a stored object can't be shown in the form that is asked for";
+            return Err(Box::new(Status::internal(text)));
+        }
+        Ok(self.document(json))
+    }
+
+    /// Events of objects of this kind (API-74, API-75, API-129).
+    ///
+    /// # Errors
+    /// 406 for a conversion that only lists have, and for a media type without streams.
+    pub fn events(
+        &self,
+        kind: &Arc<ResourceDefinition>,
+    ) -> Result<Arc<dyn Projection>, Box<Status>> {
+        let shape = self.shape(kind, Content::Event)?;
+        let events = self.media_type.get().events(shape, kind);
+        events.ok_or_else(|| {
+            let streams: Vec<&str> = MediaTypeRef::streams().collect();
+            Box::new(Status::not_acceptable(&streams))
+        })
+    }
+
+    fn shape(
+        &self,
+        kind: &Arc<ResourceDefinition>,
+        content: Content,
+    ) -> Result<Box<dyn Shape>, Box<Status>> {
+        let refused = |asked: &str, found: &str| {
+            let text = format!("you requested {asked}, but {found}");
+            Err(Box::new(Status::not_acceptable_because(text)))
+        };
+        let name = &kind.kind;
+        match (self.conversion, content) {
+            (None | Some(Conversion::AggregatedDiscovery), _) => {
+                Ok(Box::new(ObjectShape::new(kind.clone())))
+            }
+            (Some(Conversion::Table(version)), _) => {
+                let table = TableShape::new(kind.clone(), version, self.include);
+                Ok(Box::new(table))
+            }
+            (Some(Conversion::Metadata(_)), Content::List) => refused(
+                "PartialObjectMetadata",
+                &format!("the requested object is a list ({name}List)"),
+            ),
+            (Some(Conversion::MetadataList(_)), Content::Object) => refused(
+                "PartialObjectMetadataList",
+                &format!("the requested object is not a list ({name})"),
+            ),
+            (Some(Conversion::MetadataList(_)), Content::Event) => {
+                refused("PartialObjectMetadataList", "events carry single objects")
+            }
+            (Some(Conversion::Metadata(version) | Conversion::MetadataList(version)), _) => {
+                Ok(Box::new(MetadataShape::new(version)))
+            }
+        }
+    }
+}
+
+/// What is to be written.
+#[derive(Clone, Copy)]
+enum Content {
+    Object,
+    List,
+    Event,
+}
+
+#[cfg(test)]
+pub(in crate::server) mod tests;

@@ -1,0 +1,214 @@
+//! Rows of Tables (API-68, API-69, API-74): only their cells need the object as a tree.
+
+use std::sync::Arc;
+
+use actors::engine::Revision;
+use actors::object::CachedObject;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::metadata::{metadata_of, write_partial_metadata};
+use super::object::write_bookmark_object;
+use super::{ListMetadata, MetaVersion, Shape, bookmark_metadata};
+use crate::api::object::Object;
+use crate::api::resource::ResourceDefinition;
+use crate::api::status::Status;
+use crate::api::table;
+use crate::clock;
+use crate::storage::codec;
+
+/// What each row of a Table carries of its object (API-69).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum IncludeObject {
+    /// Its metadata.
+    #[default]
+    Metadata,
+    /// All of it.
+    Object,
+    /// Nothing.
+    None,
+}
+
+impl IncludeObject {
+    /// Reads the query parameter `includeObject`.
+    ///
+    /// # Errors
+    /// 400 for any other text.
+    pub fn parse(text: &str) -> Result<IncludeObject, Box<Status>> {
+        match text {
+            "" | "Metadata" => Ok(IncludeObject::Metadata),
+            "Object" => Ok(IncludeObject::Object),
+            "None" => Ok(IncludeObject::None),
+            other => Err(Box::new(Status::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {}: must \
+                 be 'Metadata', 'Object', 'None', or empty",
+                Value::from(other)
+            )))),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            IncludeObject::Metadata => "Metadata",
+            IncludeObject::Object => "Object",
+            IncludeObject::None => "None",
+        }
+    }
+}
+
+/// Tables of objects of a kind.
+pub(in crate::server::encoding) struct TableShape {
+    kind: Arc<ResourceDefinition>,
+    version: MetaVersion,
+    include: IncludeObject,
+    identity: String,
+}
+
+impl TableShape {
+    /// Tables in this version, whose rows carry so much of their object.
+    pub fn new(
+        kind: Arc<ResourceDefinition>,
+        version: MetaVersion,
+        include: IncludeObject,
+    ) -> TableShape {
+        TableShape {
+            identity: format!(
+                "table;{};{};{}",
+                version.api_version(),
+                include.name(),
+                kind.qualified()
+            ),
+            kind,
+            version,
+            include,
+        }
+    }
+
+    /// A Table up to its rows, whose metadata has these members.
+    fn write_opening(&self, metadata: &str, with_columns: bool, out: &mut Vec<u8>) {
+        out.extend_from_slice(br#"{"kind":"Table","apiVersion":""#);
+        out.extend_from_slice(self.version.api_version().as_bytes());
+        out.extend_from_slice(br#"","metadata":{"#);
+        out.extend_from_slice(metadata.as_bytes());
+        out.extend_from_slice(br#"},"columnDefinitions":"#);
+        if with_columns {
+            write_json(&table::column_definitions(&self.kind), out);
+        } else {
+            out.extend_from_slice(b"null");
+        }
+        out.extend_from_slice(br#","rows":["#);
+    }
+
+    /// An object's row; false, and nothing written, when the object can't be read.
+    fn write_row(&self, object: &CachedObject, out: &mut Vec<u8>) -> bool {
+        let Ok(tree) = codec::object_of(object) else {
+            return false;
+        };
+        self.write_cells(&tree, clock::now(), out);
+        match self.include {
+            IncludeObject::Metadata => {
+                write_partial_metadata(metadata_of(object), self.version, out);
+            }
+            IncludeObject::Object => out.extend_from_slice(&object.wire),
+            IncludeObject::None => out.extend_from_slice(b"null"),
+        }
+        out.push(b'}');
+        true
+    }
+
+    /// The row of a bookmark: of an object that is empty but for its version; the one that ends
+    /// the initial events always shows its annotation (API-74).
+    fn write_bookmark_row(&self, revision: Revision, ends_initial: bool, out: &mut Vec<u8>) {
+        let mut empty = Object::default();
+        empty.set_type(&self.kind.kind, &self.kind.api_version());
+        empty.set_meta("resourceVersion", &revision.to_string());
+        self.write_cells(&empty, clock::now(), out);
+        let metadata = bookmark_metadata(revision, ends_initial);
+        match self.include {
+            _ if ends_initial => write_partial_metadata(metadata.as_bytes(), self.version, out),
+            IncludeObject::Metadata => {
+                write_partial_metadata(metadata.as_bytes(), self.version, out);
+            }
+            IncludeObject::Object => write_bookmark_object(&self.kind, &metadata, out),
+            IncludeObject::None => out.extend_from_slice(b"null"),
+        }
+        out.push(b'}');
+    }
+
+    fn write_cells(&self, object: &Object, now: Timestamp, out: &mut Vec<u8>) {
+        out.extend_from_slice(br#"{"cells":"#);
+        write_json(&Value::Array(table::cells(&self.kind, object, now)), out);
+        out.extend_from_slice(br#","object":"#);
+    }
+}
+
+impl Shape for TableShape {
+    fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// Columns are in the first Table of a stream only (API-74).
+    fn first_event_differs(&self) -> bool {
+        true
+    }
+
+    fn write_object(&self, object: &CachedObject, out: &mut Vec<u8>) -> bool {
+        let metadata = match object.revision.0 {
+            0 => String::new(),
+            revision => format!(r#""resourceVersion":"{revision}""#),
+        };
+        self.write_opening(&metadata, true, out);
+        let is_written = self.write_row(object, out);
+        out.extend_from_slice(b"]}");
+        is_written
+    }
+
+    fn list_opening(&self, metadata: &ListMetadata) -> Vec<u8> {
+        let mut opening = Vec::new();
+        self.write_opening(&metadata.0, true, &mut opening);
+        opening
+    }
+
+    fn write_item(&self, object: &CachedObject, out: &mut Vec<u8>) {
+        self.write_row(object, out);
+    }
+
+    fn write_event(
+        &self,
+        object: &CachedObject,
+        at: Revision,
+        first: bool,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let moved;
+        let object = if object.revision == at {
+            object
+        } else {
+            moved = object.at(at);
+            &moved
+        };
+        let metadata = format!(r#""resourceVersion":"{at}""#);
+        self.write_opening(&metadata, first, out);
+        let is_written = self.write_row(object, out);
+        out.extend_from_slice(b"]}");
+        is_written
+    }
+
+    fn write_bookmark(
+        &self,
+        revision: Revision,
+        ends_initial: bool,
+        first: bool,
+        out: &mut Vec<u8>,
+    ) {
+        let metadata = format!(r#""resourceVersion":"{revision}""#);
+        self.write_opening(&metadata, first, out);
+        self.write_bookmark_row(revision, ends_initial, out);
+        out.extend_from_slice(b"]}");
+    }
+}
+
+fn write_json(value: &Value, out: &mut Vec<u8>) {
+    // Values always can be written, and memory always takes them.
+    let _ = serde_json::to_writer(out, value);
+}

@@ -1,0 +1,26 @@
+mod documents;
+mod events;
+mod shape;
+
+use std::sync::Arc;
+
+use actors::engine::{Key, Revision};
+use actors::object::CachedObject;
+use serde_json::json;
+
+use crate::api::object::Object;
+use crate::registry::definitions::core::configmaps;
+use crate::storage::codec::Codec;
+
+pub(in crate::server) fn cached(name: &str, text: &str, revision: u64) -> Arc<CachedObject> {
+    let mut object = Object::default();
+    object.set_type("ConfigMap", "v1");
+    object.set_meta("name", name);
+    object.0.insert("data".to_owned(), json!({"k": text}));
+    let key = Key::new(format!("/registry/configmaps/d/{name}"));
+    Arc::new(
+        Codec::new(configmaps())
+            .wire(&key, &object, Revision(revision))
+            .unwrap(),
+    )
+}
