@@ -15,6 +15,7 @@ pub mod names;
 pub mod object;
 pub mod options;
 pub mod patch;
+pub mod percent;
 pub mod protobuf;
 pub mod resource;
 pub mod selector;

@@ -4,12 +4,14 @@ mod delete;
 mod list;
 mod write;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::api::duration::parse_go_duration;
 use crate::api::field_error::{FieldError, go_quote};
+use crate::api::percent;
 use crate::api::status::Status;
 
 pub use crate::api::version::{list_version, object_version, parse_version, read_version};
@@ -93,27 +95,10 @@ fn is_yes(text: &str) -> bool {
 
 /// Percent-decodes a name or value, plus signs being blanks; `None` for a broken escape, whose
 /// pair then doesn't count.
+/// A name or value of a query string, where a plus stands for a space.
 fn decode_part(text: &str) -> Option<String> {
-    let bytes = text.as_bytes();
-    if !bytes.iter().any(|byte| matches!(byte, b'%' | b'+')) {
-        return Some(text.to_owned());
-    }
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut rest = bytes.iter();
-    while let Some(byte) = rest.next() {
-        decoded.push(match byte {
-            b'+' => b' ',
-            b'%' => hex_digit(*rest.next()?)? * 16 + hex_digit(*rest.next()?)?,
-            other => *other,
-        });
-    }
-    Some(String::from_utf8_lossy(&decoded).into_owned())
-}
-
-fn hex_digit(byte: u8) -> Option<u8> {
-    char::from(byte)
-        .to_digit(16)
-        .and_then(|digit| u8::try_from(digit).ok())
+    let text = text.replace('+', " ");
+    percent::decoded(&text).map(Cow::into_owned)
 }
 
 /// How long a request may take by its parameter `timeout`: `None` without one, and never more

@@ -4,19 +4,20 @@
 //! impersonation, which also look at what is to be done as the other user, then by the old verb
 //! `impersonate`. Nothing below this filter looks at the headers.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::authorization::{authorize, forbidden};
 use crate::api::names::dns_subdomain;
+use crate::api::percent;
 use crate::api::status::Status;
 use crate::api::user_info::{
     ANONYMOUS, AUTHENTICATED, MASTERS, NODES, UNAUTHENTICATED, UserInfo, node, service_account,
     service_account_groups,
 };
 use crate::server::auth::{Attributes, Authorizer};
-use crate::server::request_info::percent_decoded;
 
 /// What all headers of impersonation begin with.
 const PREFIX: &str = "impersonate-";
@@ -105,7 +106,7 @@ fn text(value: &HeaderValue) -> Result<&str, Box<Status>> {
 
 /// A key of extra, percent-decoded where it is encoded.
 fn extra_key(encoded: &str) -> Result<String, Box<Status>> {
-    let key = percent_decoded(encoded).unwrap_or_else(|| encoded.to_owned());
+    let key = percent::decoded(encoded).map_or_else(|| encoded.to_owned(), Cow::into_owned);
     Some(key).filter(|key| is_plain(key)).ok_or_else(not_plain)
 }
 

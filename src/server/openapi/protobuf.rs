@@ -1,6 +1,7 @@
 //! The v2 document as the protobuf message `openapi.v2.Document` of gnostic, which older clients
 //! ask for first (API-39). Only what [`super::v2`] writes is packed.
 
+use prost::encoding::{self, WireType, encode_key, encode_varint};
 use serde_json::{Map, Value};
 
 /// A message that is being written.
@@ -8,46 +9,36 @@ use serde_json::{Map, Value};
 struct Message(Vec<u8>);
 
 impl Message {
-    fn varint(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.0.push((number as u8 & 0x7f) | 0x80);
-            number >>= 7;
-        }
-        self.0.push(number as u8);
-    }
-
-    fn bytes(&mut self, field: u64, bytes: &[u8]) {
-        const LENGTH_DELIMITED: u64 = 2;
-        self.varint(field << 3 | LENGTH_DELIMITED);
-        self.varint(bytes.len() as u64);
+    fn bytes(&mut self, field: u32, bytes: &[u8]) {
+        encode_key(field, WireType::LengthDelimited, &mut self.0);
+        encode_varint(bytes.len() as u64, &mut self.0);
         self.0.extend_from_slice(bytes);
     }
 
-    fn message(&mut self, field: u64, message: Message) {
+    fn message(&mut self, field: u32, message: Message) {
         self.bytes(field, &message.0);
     }
 
-    fn text(&mut self, field: u64, value: Option<&Value>) {
+    fn text(&mut self, field: u32, value: Option<&Value>) {
         if let Some(text) = value.and_then(Value::as_str) {
             self.bytes(field, text.as_bytes());
         }
     }
 
-    fn texts(&mut self, field: u64, value: Option<&Value>) {
+    fn texts(&mut self, field: u32, value: Option<&Value>) {
         for text in items(value) {
             self.text(field, Some(text));
         }
     }
 
-    fn boolean(&mut self, field: u64, value: Option<&Value>) {
+    fn boolean(&mut self, field: u32, value: Option<&Value>) {
         if value.and_then(Value::as_bool) == Some(true) {
-            self.varint(field << 3);
-            self.varint(1);
+            encoding::bool::encode(field, &true, &mut self.0);
         }
     }
 
     /// Each member as a message with its name and what `pack` makes of its value.
-    fn named(&mut self, field: u64, members: Option<&Value>, pack: impl Fn(&Value) -> Message) {
+    fn named(&mut self, field: u32, members: Option<&Value>, pack: impl Fn(&Value) -> Message) {
         for (name, value) in members.and_then(Value::as_object).into_iter().flatten() {
             let mut named = Message::default();
             named.bytes(1, name.as_bytes());
@@ -57,7 +48,7 @@ impl Message {
     }
 
     /// Members whose names begin with `x-`, as YAML.
-    fn extensions(&mut self, field: u64, members: &Value) {
+    fn extensions(&mut self, field: u32, members: &Value) {
         let members = members.as_object().into_iter().flatten();
         let extensions: Map<String, Value> = members
             .filter(|(name, _)| name.starts_with("x-"))
@@ -72,7 +63,7 @@ fn items(value: Option<&Value>) -> impl Iterator<Item = &Value> {
 }
 
 /// One member of a message.
-fn within(field: u64, message: Message) -> Message {
+fn within(field: u32, message: Message) -> Message {
     let mut outer = Message::default();
     outer.message(field, message);
     outer

@@ -5,6 +5,8 @@
 use http::Method;
 use smol_str::SmolStr;
 
+use crate::api::percent;
+
 /// A request in the terms of authorization and routing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestInfo {
@@ -66,8 +68,9 @@ impl RequestInfo {
         watch: bool,
         field_selector: &str,
     ) -> Result<RequestInfo, RequestInfoError> {
-        let path = percent_decoded(raw_path)
-            .ok_or_else(|| RequestInfoError::BadEncoding(raw_path.to_owned()))?;
+        let path = percent::decoded(raw_path)
+            .ok_or_else(|| RequestInfoError::BadEncoding(raw_path.to_owned()))?
+            .into_owned();
         let mut info = RequestInfo {
             verb: SmolStr::from(method.as_str().to_ascii_lowercase()),
             ..RequestInfo::default()
@@ -193,26 +196,6 @@ impl RequestInfo {
             self.name = name;
         }
     }
-}
-
-/// The text with `%XX` replaced once; `None` when an escape is broken. Bytes that are no UTF-8
-/// are shown lossily: no name holds them, so they are simply not found.
-pub(super) fn percent_decoded(raw: &str) -> Option<String> {
-    if !raw.contains('%') {
-        return Some(raw.to_owned());
-    }
-    let mut decoded = Vec::with_capacity(raw.len());
-    let mut bytes = raw.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            decoded.push(byte);
-            continue;
-        }
-        let high = char::from(bytes.next()?).to_digit(16)?;
-        let low = char::from(bytes.next()?).to_digit(16)?;
-        decoded.push(u8::try_from(high * 16 + low).ok()?);
-    }
-    Some(String::from_utf8_lossy(&decoded).into_owned())
 }
 
 /// The name that a field selector demands by `metadata.name=x`, when it can stand in a path
