@@ -17,8 +17,8 @@
 //! - The engine feeds the event to the resource's Reflector and Cacher (crate `actors`), whose
 //!   snapshot answers **reads** and whose ring answers **watches**, on the thread of the
 //!   connection, by that thread's Dispatcher.
-//! - [`daemon`] puts the parts together and owns the order of starting and stopping; [`upkeep`]
-//!   does what a controller manager would.
+//! - [`daemon`] puts the parts together and owns the order of starting and stopping;
+//!   [`controllers`] do what a controller manager would.
 //! - [`files`] opens whatever is opened by name, [`clock`] says what time it is, and
 //!   `coalescing_writer` lets small writes to a socket leave in one piece. They know nothing of the
 //!   rest.
@@ -31,6 +31,7 @@ pub mod cli;
 pub mod clock;
 mod coalescing_writer;
 pub mod config;
+pub mod controllers;
 pub mod daemon;
 pub mod files;
 pub mod registry;
@@ -38,4 +39,3 @@ pub mod server;
 pub mod shutdown;
 pub mod storage;
 pub mod telemetry;
-pub mod upkeep;

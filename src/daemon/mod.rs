@@ -20,13 +20,14 @@ use actors::supervisor::{CacherSpec, House, HouseConfig, HouseError, StoreSpec};
 
 use crate::cli::Announcement;
 use crate::config::Config;
+use crate::controllers::{self, Controllers, ensure_system_namespaces};
 use crate::registry::Registry;
 use crate::server::auth::{AdminError, TokenFileError};
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::health::{Check, Health};
-use crate::server::heavy::HeavyWork;
+use crate::server::large_requests::LargeRequests;
 use crate::server::listener::{BindError, MetricsListener, Running, Server};
-use crate::server::service::{Service, Shared, SharedParts};
+use crate::server::service::{ApiServer, ApiServerConfig, Service};
 use crate::server::tls::{Tls, TlsError};
 use crate::storage::Root;
 use crate::storage::census::{self, Census};
@@ -36,7 +37,6 @@ use crate::storage::encryption::{self as at_rest, Encryption, EncryptionError};
 use crate::storage::etcd::ConnectError;
 use crate::storage::factory::{Engines, FactoryError, StorageFactory, StoragePlan};
 use crate::telemetry::{self, Series};
-use crate::upkeep::{self, Upkeep, ensure_system_namespaces};
 
 use credentials::Credentials;
 pub use factory::{storage_factory, storage_warnings};
@@ -127,7 +127,7 @@ pub struct Daemon {
     health: Arc<Health>,
     encryption: Encryption,
     credentials: Credentials,
-    upkeep: Upkeep,
+    controllers: Controllers,
     running: Running,
     metrics_address: Option<std::net::SocketAddr>,
     background: Vec<actix_rt::task::JoinHandle<()>>,
@@ -170,7 +170,7 @@ impl Daemon {
         let health = Health::new(checks(&stores, &config)).telling(move || not_at_work(&parts));
         let health = Arc::new(health);
         let namespaces = house.cacher(NAMESPACES).ok_or(StartError::NoNamespaces)?;
-        let upkeep = Upkeep::start(registry.clone(), namespaces, sharing);
+        let controllers = Controllers::start(registry.clone(), namespaces, sharing);
 
         describe_metrics();
         let engines_measured = stores.measured;
@@ -195,7 +195,7 @@ impl Daemon {
             series: series.clone(),
             changing: tokio::sync::Mutex::default(),
         });
-        let shared = Arc::new(Shared::new(SharedParts {
+        let shared = Arc::new(ApiServer::new(ApiServerConfig {
             registry,
             authenticator: credentials.authenticator(),
             health: health.clone(),
@@ -204,7 +204,7 @@ impl Daemon {
             metrics: Some(Box::new(move || series.render())),
             metrics_lines: Some(Box::new(move || census::sizes(&engines_measured))),
             address: address.to_string(),
-            heavy: HeavyWork::start().map_err(StartError::Threads)?,
+            large_requests: LargeRequests::start().map_err(StartError::Threads)?,
             limits: InFlightLimits {
                 read_only: config.max_requests_inflight,
                 mutating: config.max_mutating_requests_inflight,
@@ -232,7 +232,7 @@ impl Daemon {
             health,
             encryption,
             credentials,
-            upkeep,
+            controllers,
             running,
             metrics_address,
             background,
@@ -284,7 +284,7 @@ impl Daemon {
             task.abort();
         }
         let rest = async {
-            self.upkeep.stop().await;
+            self.controllers.stop().await;
             self.house.stop().await;
             for (_, engine) in self.engines.iter() {
                 engine.close().await;
@@ -399,7 +399,7 @@ fn describe_metrics() {
     actors::supervisor::describe_metrics();
     crate::storage::metrics::describe();
     census::describe();
-    upkeep::describe_metrics();
+    controllers::describe_metrics();
     at_rest::describe();
 }
 

@@ -2,8 +2,8 @@
 //! not from who keeps everything else.
 
 use super::StartError;
+use crate::controllers::Sharing;
 use crate::storage::factory::{FactoryError, GroupResource, StorageFactory};
-use crate::upkeep::Sharing;
 
 /// Who works on namespaces, and by which Lease daemons agree on that.
 ///

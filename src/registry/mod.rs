@@ -9,12 +9,12 @@
 pub mod canonical;
 pub mod catalog;
 pub mod context;
-pub mod creations;
 pub mod definitions;
 pub mod deletion;
 pub mod errors;
 pub mod keys;
 mod namespace_source;
+pub mod pending_creates;
 pub mod rest;
 mod served;
 pub mod special;

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use metrics::Counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::heavy::HEAVY_BYTES;
+use super::large_requests::LARGE_REQUEST_BYTES;
 use crate::api::status::Status;
 
 /// Room is counted in units of so many bytes.
 const UNIT_BYTES: usize = 1024;
-/// For bodies up to [`HEAVY_BYTES`].
+/// For bodies up to [`LARGE_REQUEST_BYTES`].
 const SHORT_BYTES_IN_ALL: usize = 32 << 20;
 /// For longer ones.
 const LONG_BYTES_IN_ALL: usize = 64 << 20;
@@ -53,7 +53,7 @@ impl BodyBudget {
     /// # Errors
     /// 429 when there is none.
     pub fn reserve(&self, bytes: usize) -> Result<Reserved, Box<Status>> {
-        let room = if bytes <= HEAVY_BYTES {
+        let room = if bytes <= LARGE_REQUEST_BYTES {
             &self.short
         } else {
             &self.long
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(held.len(), LONG_BYTES_IN_ALL / long);
         let refused = budget.reserve(long).unwrap_err();
         assert_eq!((refused.code, refused.retry_after_seconds()), (429, 1));
-        assert!(budget.reserve(1).is_ok() && budget.reserve(HEAVY_BYTES).is_ok());
+        assert!(budget.reserve(1).is_ok() && budget.reserve(LARGE_REQUEST_BYTES).is_ok());
         drop(held);
         assert!(budget.reserve(long).is_ok());
     }

@@ -12,6 +12,7 @@ mod fanout;
 #[allow(dead_code, unused_imports)]
 #[path = "../blackbox/harness/mod.rs"]
 mod harness;
+mod lists;
 mod load;
 mod memory;
 mod meter;
@@ -28,7 +29,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 13] = [
     "size",
     "startup",
     "startup-full",
@@ -40,6 +41,7 @@ const PARTS: [&str; 12] = [
     "resume",
     "expiry",
     "attack",
+    "lists",
     "etcd",
 ];
 
@@ -57,6 +59,7 @@ cargo bench [-- PART...]      all parts, or these:
   etcd             writes, lists and filling over an etcd (tests/run.sh fetches it) beside it
   expiry           100,000 events (or BENCH_EVENTS) that expire beside writes and watches, also at a
                    start after they were due
+  lists            10,000 ConfigMaps listed with and without gzip
   attack           60 connections that ask without credentials and read nothing
 
 BENCH_ETCD=3.5 measures latency, fanout and watchload's parts over an etcd of that version beside
@@ -154,6 +157,9 @@ async fn main() {
     }
     if wants("attack") {
         attack::measure().await;
+    }
+    if wants("lists") {
+        lists::measure().await;
     }
     if wants("expiry") {
         let events = std::env::var("BENCH_EVENTS").ok();

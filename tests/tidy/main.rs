@@ -82,7 +82,7 @@ const DAEMON: Table = &[
         "registry",
         &["api", "schema", "convert", "admission", "clock", "STORAGE"],
     ),
-    ("upkeep", &["api", "registry", "clock", "STORAGE"]),
+    ("controllers", &["api", "registry", "clock", "STORAGE"]),
     (
         "server",
         &[

@@ -28,7 +28,7 @@ pub enum Collector {
 
 /// What a deletion does with an object as it is found.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum DeletionVerdict {
     /// Remove it.
     Remove,
     /// Store this marked object, then remove it if so said.
@@ -46,13 +46,13 @@ pub enum Verdict {
 ///
 /// # Errors
 /// 409 for a precondition that doesn't hold (API-111).
-pub fn judge(
+pub fn decide(
     strategy: &Strategy,
     stored: &Object,
     options: &DeleteOptions,
     collector: Collector,
     now: Timestamp,
-) -> Result<Verdict, Box<Status>> {
+) -> Result<DeletionVerdict, Box<Status>> {
     check_preconditions(strategy, stored, options)?;
     let mut object = stored.clone();
     if let Some(mark) = strategy
@@ -66,17 +66,17 @@ pub fn judge(
             &mut object,
             finalizers_after(strategy, stored, options, collector),
         );
-        return Ok(Verdict::Mark {
+        return Ok(DeletionVerdict::Mark {
             object,
             then_remove: false,
         });
     }
     let deletion = &strategy.definition().delete;
     if deletion.is_held.is_some_and(|is_held| is_held(stored)) {
-        return Ok(Verdict::Keep);
+        return Ok(DeletionVerdict::Keep);
     }
     let grace = match grace_of(strategy, stored, options, now) {
-        Grace::Pending => return Ok(Verdict::Keep),
+        Grace::Pending => return Ok(DeletionVerdict::Keep),
         grace => grace,
     };
     let finalizers = finalizers_after(strategy, stored, options, collector);
@@ -94,15 +94,15 @@ pub fn judge(
                 raise_generation(&mut object);
             }
             let then_remove = is_free && seconds == 0;
-            Ok(Verdict::Mark {
+            Ok(DeletionVerdict::Mark {
                 object,
                 then_remove,
             })
         }
-        _ if is_free => Ok(Verdict::Remove),
+        _ if is_free => Ok(DeletionVerdict::Remove),
         _ => {
             mark_now(&mut object, now);
-            Ok(Verdict::Mark {
+            Ok(DeletionVerdict::Mark {
                 object,
                 then_remove: false,
             })

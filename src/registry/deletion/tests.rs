@@ -20,14 +20,18 @@ fn now() -> Timestamp {
     at("2024-01-01T00:01:00Z")
 }
 
-fn judged(definition: ResourceDefinition, stored: &Object, options: &DeleteOptions) -> Verdict {
+fn decided(
+    definition: ResourceDefinition,
+    stored: &Object,
+    options: &DeleteOptions,
+) -> DeletionVerdict {
     let strategy = Strategy::of(definition);
-    judge(&strategy, stored, options, Collector::Running, now()).expect("preconditions hold")
+    decide(&strategy, stored, options, Collector::Running, now()).expect("preconditions hold")
 }
 
-fn marked(verdict: Verdict) -> (Value, bool) {
+fn marked(verdict: DeletionVerdict) -> (Value, bool) {
     match verdict {
-        Verdict::Mark {
+        DeletionVerdict::Mark {
             object,
             then_remove,
         } => (object.0["metadata"].clone(), then_remove),
@@ -47,19 +51,19 @@ fn configmap(finalizers: &[&str]) -> Object {
 /// http.md 5.4: nothing holds it, it goes.
 #[test]
 fn an_object_without_finalizers_is_removed() {
-    let verdict = judged(
+    let verdict = decided(
         core::configmaps(),
         &configmap(&[]),
         &DeleteOptions::default(),
     );
-    assert_eq!(verdict, Verdict::Remove);
+    assert_eq!(verdict, DeletionVerdict::Remove);
     let any_grace = DeleteOptions {
         grace_period_seconds: Some(30),
         ..Default::default()
     };
     assert_eq!(
-        judged(core::configmaps(), &configmap(&[]), &any_grace),
-        Verdict::Remove
+        decided(core::configmaps(), &configmap(&[]), &any_grace),
+        DeletionVerdict::Remove
     );
 }
 
@@ -69,10 +73,10 @@ fn an_object_with_finalizers_is_marked_once() {
     let mut stored = configmap(&["ex.com/a"]);
     set_generation(&mut stored, 4);
     let options = DeleteOptions::default();
-    let Verdict::Mark {
+    let DeletionVerdict::Mark {
         object,
         then_remove,
-    } = judged(core::configmaps(), &stored, &options)
+    } = decided(core::configmaps(), &stored, &options)
     else {
         panic!("it has a finalizer");
     };
@@ -80,11 +84,11 @@ fn an_object_with_finalizers_is_marked_once() {
     assert_eq!(object.meta("deletionTimestamp"), "2024-01-01T00:01:00Z");
     assert_eq!(object.at(GRACE), Some(&json!(0)));
     assert_eq!(generation_of(&object), 5);
-    let again = Verdict::Mark {
+    let again = DeletionVerdict::Mark {
         object: object.clone(),
         then_remove: false,
     };
-    assert_eq!(judged(core::configmaps(), &object, &options), again);
+    assert_eq!(decided(core::configmaps(), &object, &options), again);
 }
 
 /// API-111: the texts name the Kind; API-224: those of namespaces don't.
@@ -98,7 +102,7 @@ fn preconditions_that_do_not_hold_are_conflicts() {
             preconditions,
             ..Default::default()
         };
-        let verdict = judge(
+        let verdict = decide(
             &Strategy::of(definition),
             &stored,
             &options,
@@ -115,10 +119,13 @@ fn preconditions_that_do_not_hold_are_conflicts() {
         uid: None,
         resource_version: Some(v.to_owned()),
     };
-    assert_eq!(refused(core::configmaps(), uid("u")), Ok(Verdict::Remove));
+    assert_eq!(
+        refused(core::configmaps(), uid("u")),
+        Ok(DeletionVerdict::Remove)
+    );
     assert_eq!(
         refused(core::configmaps(), version("7")),
-        Ok(Verdict::Remove)
+        Ok(DeletionVerdict::Remove)
     );
     let text = "Operation cannot be fulfilled on ConfigMap \"a\": the UID in the precondition (x) \
                 does not match the UID in record (u). The object might have been deleted and then \
@@ -187,14 +194,14 @@ fn no_finalizer_is_added_while_nobody_collects() {
             propagation_policy: Some(policy),
             ..Default::default()
         };
-        let verdict = judge(
+        let verdict = decide(
             &strategy,
             &configmap(&[]),
             &options,
             Collector::Absent,
             now(),
         );
-        assert_eq!(verdict, Ok(Verdict::Remove));
+        assert_eq!(verdict, Ok(DeletionVerdict::Remove));
     }
 }
 
@@ -210,10 +217,10 @@ fn a_running_pod_is_given_time_to_end() {
         ..Default::default()
     };
     let pod = pod(json!({"nodeName": "n", "terminationGracePeriodSeconds": 20}));
-    let Verdict::Mark {
+    let DeletionVerdict::Mark {
         object,
         then_remove,
-    } = judged(core::pods(), &pod, &options(None))
+    } = decided(core::pods(), &pod, &options(None))
     else {
         panic!("it runs");
     };
@@ -221,17 +228,20 @@ fn a_running_pod_is_given_time_to_end() {
     assert_eq!(object.meta("deletionTimestamp"), "2024-01-01T00:01:20Z");
     assert_eq!(object.at(GRACE), Some(&json!(20)));
     assert_eq!(generation_of(&object), 2);
-    assert_eq!(judged(core::pods(), &object, &options(None)), Verdict::Keep);
     assert_eq!(
-        judged(core::pods(), &object, &options(Some(60))),
-        Verdict::Keep
+        decided(core::pods(), &object, &options(None)),
+        DeletionVerdict::Keep
     );
-    let (metadata, then_remove) = marked(judged(core::pods(), &object, &options(Some(5))));
+    assert_eq!(
+        decided(core::pods(), &object, &options(Some(60))),
+        DeletionVerdict::Keep
+    );
+    let (metadata, then_remove) = marked(decided(core::pods(), &object, &options(Some(5))));
     assert!(!then_remove);
     assert_eq!(metadata["deletionTimestamp"], "2024-01-01T00:01:05Z");
     assert_eq!(metadata["deletionGracePeriodSeconds"], 5);
     assert_eq!(metadata["generation"], 2);
-    let (metadata, then_remove) = marked(judged(core::pods(), &object, &options(Some(0))));
+    let (metadata, then_remove) = marked(decided(core::pods(), &object, &options(Some(0))));
     assert!(then_remove);
     assert_eq!(metadata["deletionGracePeriodSeconds"], 0);
 }
@@ -246,7 +256,7 @@ fn a_shortened_time_that_is_over_leaves_one_second() {
         grace_period_seconds: Some(10),
         ..Default::default()
     };
-    let (metadata, _) = marked(judged(core::pods(), &stored, &options));
+    let (metadata, _) = marked(decided(core::pods(), &stored, &options));
     assert_eq!(metadata["deletionTimestamp"], "2024-01-01T00:01:00Z");
     assert_eq!(metadata["deletionGracePeriodSeconds"], 1);
 }
@@ -254,7 +264,7 @@ fn a_shortened_time_that_is_over_leaves_one_second() {
 /// API-112: nobody waits for a pod that is on no node, but watchers see its mark.
 #[test]
 fn a_pod_on_no_node_is_marked_and_removed() {
-    let (metadata, then_remove) = marked(judged(
+    let (metadata, then_remove) = marked(decided(
         core::pods(),
         &pod(json!({})),
         &DeleteOptions::default(),
@@ -271,23 +281,26 @@ fn a_namespace_terminates_before_it_goes() {
         "status": {"phase": "Active"},
     }));
     let options = DeleteOptions::default();
-    let Verdict::Mark {
+    let DeletionVerdict::Mark {
         mut object,
         then_remove,
-    } = judged(core::namespaces(), &stored, &options)
+    } = decided(core::namespaces(), &stored, &options)
     else {
         panic!("it has contents");
     };
     assert!(!then_remove);
     assert_eq!(object.text(&["status", "phase"]), "Terminating");
     assert_eq!(object.at(GRACE), None);
-    assert_eq!(judged(core::namespaces(), &object, &options), Verdict::Keep);
+    assert_eq!(
+        decided(core::namespaces(), &object, &options),
+        DeletionVerdict::Keep
+    );
     let strategy = Strategy::of(core::namespaces());
     assert!(!is_released(&strategy, &object, &object));
     put(&mut object, &["spec"], json!({}));
     assert_eq!(
-        judged(core::namespaces(), &object, &options),
-        Verdict::Remove
+        decided(core::namespaces(), &object, &options),
+        DeletionVerdict::Remove
     );
     assert!(is_released(&strategy, &object, &object));
 }

@@ -15,8 +15,8 @@ use crate::api::status::{Status, StatusReason};
 use crate::clock;
 use crate::registry::canonical::canonicalize;
 use crate::registry::context::RequestContext;
-use crate::registry::creations::Creation;
 use crate::registry::errors::Verb;
+use crate::registry::pending_creates::PendingCreate;
 use crate::registry::rest::NamespacedName;
 use crate::storage::{Asked, Finishing, GetRequest, StorageErrorKind};
 
@@ -49,7 +49,7 @@ impl RegistryStore {
         }
         reconcile_namespace(&mut object, self.definition(), namespace)?;
         self.clean(&mut object, context);
-        let creation = Arc::new(self.options.creations.begin());
+        let creation = Arc::new(self.options.pending_creates.begin());
         let request = Request {
             context,
             namespace,
@@ -90,7 +90,7 @@ impl RegistryStore {
         request: &Request<'_>,
         options: &WriteOptions,
         mut object: Object,
-        creation: Arc<Creation>,
+        creation: Arc<PendingCreate>,
     ) -> Result<Arc<CachedObject>, Box<Status>> {
         self.prepare_new(&mut object)?;
         self.validate_admitted(request, options, &object, None)

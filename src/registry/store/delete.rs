@@ -13,7 +13,7 @@ use crate::api::options::DeleteOptions;
 use crate::api::status::{Status, StatusDetails};
 use crate::clock;
 use crate::registry::context::RequestContext;
-use crate::registry::deletion::{Verdict, judge, needs_content};
+use crate::registry::deletion::{DeletionVerdict, decide, needs_content};
 use crate::registry::errors::Verb;
 use crate::registry::rest::NamespacedName;
 use crate::storage::{
@@ -72,25 +72,25 @@ impl RegistryStore {
         loop {
             // Most objects are held by nothing and go at once.
             match deleting.try_remove().await? {
-                Step::Done(deletion) => return Ok(deletion),
-                Step::Other => {}
-                Step::Unreadable(error) => match deleting.try_remove_unread(error).await? {
-                    Step::Done(deletion) => return Ok(deletion),
+                DeletionStep::Done(deletion) => return Ok(deletion),
+                DeletionStep::Other => {}
+                DeletionStep::Unreadable(error) => match deleting.try_remove_unread(error).await? {
+                    DeletionStep::Done(deletion) => return Ok(deletion),
                     // It can be read by now.
-                    Step::Other | Step::Unreadable(_) => continue,
+                    DeletionStep::Other | DeletionStep::Unreadable(_) => continue,
                 },
             }
             match deleting.try_mark().await? {
-                Step::Done(deletion) => return Ok(deletion),
+                DeletionStep::Done(deletion) => return Ok(deletion),
                 // It has changed in between: what holds it, or what it is.
-                Step::Other | Step::Unreadable(_) => {}
+                DeletionStep::Other | DeletionStep::Unreadable(_) => {}
             }
         }
     }
 }
 
 /// How far a step has come.
-enum Step {
+enum DeletionStep {
     /// It was all.
     Done(Deletion),
     /// The object needs another step.
@@ -110,16 +110,16 @@ struct Deleting<'d> {
 
 impl Deleting<'_> {
     /// Removes the object if that is the verdict on it.
-    async fn try_remove(&self) -> Result<Step, Box<Status>> {
+    async fn try_remove(&self) -> Result<DeletionStep, Box<Status>> {
         let mut check = Check {
             deleting: self,
             held: false,
         };
         match self.remove(Preconditions::default(), &mut check).await {
-            Ok(object) => Ok(Step::Done(self.removed(object)?)),
-            Err(_) if check.held => Ok(Step::Other),
+            Ok(object) => Ok(DeletionStep::Done(self.removed(object)?)),
+            Err(_) if check.held => Ok(DeletionStep::Other),
             Err(error) if matches!(error.kind, StorageErrorKind::Unreadable(_)) => {
-                Ok(Step::Unreadable(error))
+                Ok(DeletionStep::Unreadable(error))
             }
             Err(error) => Err(self.store.fault(error, Verb::Delete, self.name)),
         }
@@ -128,7 +128,7 @@ impl Deleting<'_> {
     /// Removes what nobody can read by its name alone, once admission lets that name go:
     /// finalizers and owners are as unreadable as the rest. Not where the client wants something
     /// of it to be checked first, nor where its kind does.
-    async fn try_remove_unread(&self, unread: StorageError) -> Result<Step, Box<Status>> {
+    async fn try_remove_unread(&self, unread: StorageError) -> Result<DeletionStep, Box<Status>> {
         let fault = |error| self.store.fault(error, Verb::Delete, self.name);
         let Preconditions {
             uid,
@@ -150,13 +150,13 @@ impl Deleting<'_> {
         let origin = self.request.context.origin();
         let removing = target.delete_unreadable(self.key, origin);
         if !removing.await.map_err(fault)? {
-            return Ok(Step::Other);
+            return Ok(DeletionStep::Other);
         }
         let key = Key::new(&unread.key);
         let object = self.store.codec.wire(&key, &stub, Revision::ZERO);
         let object = object.map_err(|error| Box::new(Status::internal(error)))?;
         let removed = self.removed(Arc::new(object))?;
-        Ok(Step::Done(Deletion {
+        Ok(DeletionStep::Done(Deletion {
             answer: Answer::Status(Box::new(self.success(""))),
             ..removed
         }))
@@ -173,7 +173,7 @@ impl Deleting<'_> {
     }
 
     /// Marks the object if that is the verdict on it, and removes it if the mark was all.
-    async fn try_mark(&self) -> Result<Step, Box<Status>> {
+    async fn try_mark(&self) -> Result<DeletionStep, Box<Status>> {
         let mut mark = Mark {
             deleting: self,
             ended: None,
@@ -191,17 +191,17 @@ impl Deleting<'_> {
         let outcome = target.guaranteed_update(update, &mut mark).await;
         let marked = match (outcome, mark.ended) {
             (Ok(marked), _) => marked,
-            (Err(_), Some(Ended::Kept(kept))) => return Ok(Step::Done(self.kept(kept))),
-            (Err(_), Some(Ended::Free)) => return Ok(Step::Other),
+            (Err(_), Some(Ended::Kept(kept))) => return Ok(DeletionStep::Done(self.kept(kept))),
+            (Err(_), Some(Ended::Free)) => return Ok(DeletionStep::Other),
             (Err(error), None) => {
                 return Err(self.store.fault(error, Verb::Update, self.name));
             }
         };
         match (mark.then_remove, self.options.dry_run) {
-            (false, _) => Ok(Step::Done(self.kept(marked))),
+            (false, _) => Ok(DeletionStep::Done(self.kept(marked))),
             // In a dry run the mark was not stored: a deletion would show the object without.
-            (true, true) => Ok(Step::Done(self.removed(marked)?)),
-            (true, false) => Ok(Step::Done(self.remove_marked(marked).await?)),
+            (true, true) => Ok(DeletionStep::Done(self.removed(marked)?)),
+            (true, false) => Ok(DeletionStep::Done(self.remove_marked(marked).await?)),
         }
     }
 
@@ -279,10 +279,10 @@ impl Deleting<'_> {
         }
     }
 
-    async fn verdict(&self, stored: &Object) -> Result<Verdict, Box<Status>> {
+    async fn verdict(&self, stored: &Object) -> Result<DeletionVerdict, Box<Status>> {
         let store = self.store;
         let collector = store.options.collector;
-        let verdict = judge(
+        let verdict = decide(
             &store.strategy,
             stored,
             self.options,
@@ -309,8 +309,8 @@ impl ValidateDeletion for Check<'_> {
         async move {
             self.held = false;
             match self.deleting.verdict(&tree(&current)?).await? {
-                Verdict::Remove => Ok(()),
-                Verdict::Mark { .. } | Verdict::Keep => {
+                DeletionVerdict::Remove => Ok(()),
+                DeletionVerdict::Mark { .. } | DeletionVerdict::Keep => {
                     self.held = true;
                     Err(unseen())
                 }
@@ -344,7 +344,7 @@ impl UpdateFunction for Mark<'_> {
                 return Err(Box::new(Status::not_found(definition, name)));
             };
             match self.deleting.verdict(&tree(&cached)?).await? {
-                Verdict::Mark {
+                DeletionVerdict::Mark {
                     object,
                     then_remove,
                 } => {
@@ -355,11 +355,11 @@ impl UpdateFunction for Mark<'_> {
                         hold: None,
                     })
                 }
-                Verdict::Keep => {
+                DeletionVerdict::Keep => {
                     self.ended = Some(Ended::Kept(cached));
                     Err(unseen())
                 }
-                Verdict::Remove => {
+                DeletionVerdict::Remove => {
                     self.ended = Some(Ended::Free);
                     Err(unseen())
                 }

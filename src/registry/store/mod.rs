@@ -6,10 +6,10 @@ use std::time::Duration;
 use actors::object::CachedObject;
 use tokio::sync::watch;
 
-use super::creations::Creations;
 use super::deletion::Collector;
 use super::errors::{Verb, interpret};
 use super::keys::{KeyError, object_key};
+use super::pending_creates::PendingCreates;
 use super::rest::NamespacedName;
 use super::strategy::Strategy;
 use crate::admission::Admission;
@@ -34,8 +34,8 @@ pub use read::{Audience, WatchRefusal};
 pub struct StoreOptions {
     /// Who is asked about writes.
     pub admission: Admission,
-    /// Creations under way.
-    pub creations: Creations,
+    /// PendingCreates under way.
+    pub pending_creates: PendingCreates,
     /// Whether the finalizers of propagation policies are served by anybody.
     pub collector: Collector,
     /// Where the store's keys begin.
@@ -100,9 +100,9 @@ impl RegistryStore {
         &self.storage
     }
 
-    /// Creations under way in this and all other stores of the daemon.
-    pub fn creations(&self) -> &Creations {
-        &self.options.creations
+    /// PendingCreates under way in this and all other stores of the daemon.
+    pub fn pending_creates(&self) -> &PendingCreates {
+        &self.options.pending_creates
     }
 
     /// How many bytes of JSON an object is, as far as that is known without waiting; else 0.

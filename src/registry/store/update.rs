@@ -14,9 +14,9 @@ use crate::api::patch::Patched;
 use crate::api::resource::Subresource;
 use crate::api::status::Status;
 use crate::registry::context::RequestContext;
-use crate::registry::creations::Creation;
 use crate::registry::deletion::is_released;
 use crate::registry::errors::Verb;
+use crate::registry::pending_creates::PendingCreate;
 use crate::registry::rest::NamespacedName;
 use crate::storage::{
     Asked, Current, DeleteRequest, Hold, Preconditions, StorageErrorKind, UpdateFunction,
@@ -182,7 +182,7 @@ struct Updating<'u> {
     source: &'u UpdateSource,
     options: &'u WriteOptions,
     /// Set while the last attempt created the object.
-    creation: Option<Arc<Creation>>,
+    creation: Option<Arc<PendingCreate>>,
     /// Set when the last attempt ended in a deletion.
     released: Option<Released>,
 }
@@ -226,7 +226,7 @@ impl Updating<'_> {
             let status = Status::precondition_failed(definition, self.name, &key, &text);
             return Err(Box::new(status));
         }
-        self.creation = Some(Arc::new(store.options.creations.begin()));
+        self.creation = Some(Arc::new(store.options.pending_creates.begin()));
         let mut object = object.clone();
         object.set_meta("resourceVersion", "");
         store.clean(&mut object, self.request.context);

@@ -9,10 +9,10 @@ use tokio::sync::watch;
 /// The access that a credential gives, shared by all that it has begun. Once revoked it stays so:
 /// a token that comes back gives another one.
 #[derive(Clone, Debug, Default)]
-pub struct Access(Arc<State>);
+pub struct Access(Arc<AccessState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct AccessState {
     is_revoked: AtomicBool,
     watches: AtomicUsize,
 }

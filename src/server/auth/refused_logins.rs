@@ -23,14 +23,14 @@ const AGENT_BYTES_MAX: usize = 100;
 /// Refused logins of the process.
 #[derive(Debug, Default)]
 pub struct RefusedLogins {
-    pace: Mutex<Pace>,
+    timeouts: Mutex<ConnectionTimeouts>,
 }
 
 impl RefusedLogins {
     /// Tells the operator of a refused login, if it is time for a line: who came, and why it was
     /// refused, never with what.
     pub fn tell(&self, parts: &Parts, reason: &Unauthorized) {
-        let Some((untold, within)) = self.pace.lock().turn(Instant::now()) else {
+        let Some((untold, within)) = self.timeouts.lock().turn(Instant::now()) else {
             return;
         };
         let facts = parts.extensions.get::<ConnectionFacts>();
@@ -53,14 +53,14 @@ fn shown_agent(headers: &HeaderMap) -> String {
 
 /// When there is a line.
 #[derive(Debug, Default)]
-struct Pace {
+struct ConnectionTimeouts {
     /// When all lines so far are paid for.
     paid_at: Option<Instant>,
     told_at: Option<Instant>,
     untold: u64,
 }
 
-impl Pace {
+impl ConnectionTimeouts {
     /// Whether a line may be written now, how many were left out since the last one, and how long
     /// ago that was.
     fn turn(&mut self, now: Instant) -> Option<(u64, Duration)> {
@@ -84,19 +84,19 @@ mod tests {
 
     #[test]
     fn a_few_lines_in_a_row_and_then_one_now_and_then_that_says_what_was_left_out() {
-        let mut pace = Pace::default();
+        let mut timeouts = ConnectionTimeouts::default();
         let start = Instant::now();
-        let told = |pace: &mut Pace, at: Duration| {
-            let turns = (0..1000).filter_map(|_| pace.turn(start + at));
+        let told = |timeouts: &mut ConnectionTimeouts, at: Duration| {
+            let turns = (0..1000).filter_map(|_| timeouts.turn(start + at));
             turns.collect::<Vec<_>>()
         };
         let none = (0, Duration::ZERO);
-        assert_eq!(told(&mut pace, Duration::ZERO), [none; BURST as usize]);
-        assert_eq!(told(&mut pace, EVERY), [(995, EVERY)]);
-        assert!(told(&mut pace, EVERY + EVERY / 2).is_empty());
-        assert_eq!(told(&mut pace, EVERY * 2), [(1999, EVERY)]);
+        assert_eq!(told(&mut timeouts, Duration::ZERO), [none; BURST as usize]);
+        assert_eq!(told(&mut timeouts, EVERY), [(995, EVERY)]);
+        assert!(told(&mut timeouts, EVERY + EVERY / 2).is_empty());
+        assert_eq!(told(&mut timeouts, EVERY * 2), [(1999, EVERY)]);
         // What was left out long ago is not taken for what happens now.
-        let rested = told(&mut pace, EVERY * 100);
+        let rested = told(&mut timeouts, EVERY * 100);
         assert_eq!(rested, [(999, EVERY * 98), none, none, none, none]);
     }
 

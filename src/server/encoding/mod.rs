@@ -23,7 +23,7 @@ use actors::object::CachedObject;
 use actors::watch::Projection;
 
 pub use events::{ends_initial_events, error_frame};
-pub use list::{KeptRuns, ListBody, list};
+pub use list::{CompressedRuns, ListBody, list};
 pub use media_type::{JSON, MediaTypeRef, YAML};
 pub use shape::{IncludeObject, MetaVersion};
 

@@ -4,7 +4,7 @@ use actors::compactor::CompactError;
 use http::StatusCode;
 use serde_json::json;
 
-use super::{Answered, Exchange};
+use super::{Answered, RequestScope};
 use crate::api::status::Status;
 use crate::server::respond;
 
@@ -12,12 +12,12 @@ use crate::server::respond;
 ///
 /// # Errors
 /// 503 when the store can't do it now, 500 when it failed.
-pub async fn compact(exchange: &Exchange<'_>) -> Answered {
-    let form = exchange.plain_form()?;
-    let asked = exchange.query.first("reclaim").is_some();
-    let reclaim = !asked || exchange.query.flag("reclaim");
+pub async fn compact(scope: &RequestScope<'_>) -> Answered {
+    let form = scope.plain_form()?;
+    let asked = scope.query.first("reclaim").is_some();
+    let reclaim = !asked || scope.query.flag("reclaim");
     let (mut compacted, mut removed, mut reclaimed) = (None, 0, 0);
-    for (_, compactor) in exchange.shared.house.compactors() {
+    for (_, compactor) in scope.server.house.compactors() {
         let report = compactor.compact_now(reclaim).await;
         let report = report.map_err(|error| Box::new(refusal(&error)))?;
         // The revision is that of the first store, which keeps most.

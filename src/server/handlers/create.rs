@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::{Answered, Exchange, capability};
+use super::{Answered, RequestScope, capability};
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::server::body::RequestBody;
 use crate::server::negotiation::Offer;
@@ -11,16 +11,16 @@ use crate::server::routes::Target;
 
 /// Stores a new object.
 pub(super) async fn create(
-    exchange: &Exchange<'_>,
+    scope: &RequestScope<'_>,
     target: &Target,
     body: RequestBody,
 ) -> Answered {
-    let form = exchange.object_form(Offer::Objects)?;
-    let document = exchange.document(body).await?;
-    let options = WriteOptions::parse(&exchange.query, WriteVerb::Create)?;
-    let is_heavy = document.is_heavy();
+    let form = scope.object_form(Offer::Objects)?;
+    let document = scope.document(body).await?;
+    let options = WriteOptions::parse(&scope.query, WriteVerb::Create)?;
+    let is_large = document.is_large();
     let kind = target.storage.response_kind();
-    let (target, context) = (target.clone(), exchange.context.clone());
+    let (target, context) = (target.clone(), scope.context.clone());
     let creation = async move {
         let (storage, object) = (&target.storage, target.object());
         let (validation, warnings) = (options.field_validation, &context.warnings);
@@ -34,6 +34,6 @@ pub(super) async fn create(
         let creating = creater.create_named(&context, object, body, &options);
         creating.await
     };
-    let created = exchange.carry_out(is_heavy, creation).await?;
+    let created = scope.carry_out(is_large, creation).await?;
     respond::object(StatusCode::CREATED, &form, kind, &created)
 }

@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use super::document::Document;
-use super::{Answered, Exchange, capability};
+use super::{Answered, RequestScope, capability};
 use crate::api::decode::BodyFormat;
 use crate::api::options::DeleteOptions;
 use crate::api::status::Status;
@@ -15,19 +15,19 @@ use crate::server::routes::Target;
 
 /// Removes an object, or marks it.
 pub(super) async fn delete(
-    exchange: &Exchange<'_>,
+    scope: &RequestScope<'_>,
     target: &Target,
     body: RequestBody,
 ) -> Answered {
     let kind = target.storage.response_kind();
-    let form = exchange.object_form(Offer::Objects)?;
-    let options = options(exchange, body).await?;
-    let (place, context) = (target.clone(), exchange.context.clone());
+    let form = scope.object_form(Offer::Objects)?;
+    let options = options(scope, body).await?;
+    let (place, context) = (target.clone(), scope.context.clone());
     let deletion = async move {
         let deleter = capability(place.storage.deleter())?;
         deleter.delete(&context, place.object(), &options).await
     };
-    let deletion = exchange.carry_out(target.is_heavy(), deletion).await?;
+    let deletion = scope.carry_out(target.is_large(), deletion).await?;
     let code = if deletion.accepted {
         StatusCode::ACCEPTED
     } else {
@@ -42,20 +42,20 @@ pub(super) async fn delete(
 
 /// The options of a deletion: a body wins over the query entirely (API-83).
 pub(super) async fn options(
-    exchange: &Exchange<'_>,
+    scope: &RequestScope<'_>,
     body: RequestBody,
 ) -> Result<DeleteOptions, Box<Status>> {
-    let body = exchange.read(body).await?;
+    let body = scope.read(body).await?;
     if body.is_empty() {
-        return DeleteOptions::parse(&exchange.query, &body, BodyFormat::Json);
+        return DeleteOptions::parse(&scope.query, &body, BodyFormat::Json);
     }
-    let form = exchange.body_form()?;
+    let form = scope.body_form()?;
     let document = Document { body, form };
-    let is_heavy = document.is_heavy();
-    let query = exchange.query.clone();
+    let is_large = document.is_large();
+    let query = scope.query.clone();
     let parsing = async move {
         let (body, format) = document.into_text("v1", "DeleteOptions")?;
         DeleteOptions::parse(&query, &body, format)
     };
-    exchange.carry_out(is_heavy, parsing).await
+    scope.carry_out(is_large, parsing).await
 }

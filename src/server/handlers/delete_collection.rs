@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Answered, Exchange, capability, delete};
+use super::{Answered, RequestScope, capability, delete};
 use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
 use crate::api::status::StatusReason;
 use crate::registry::NamespacedName;
 use crate::server::body::RequestBody;
-use crate::server::heavy::HEAVY_BYTES;
+use crate::server::large_requests::LARGE_REQUEST_BYTES;
 use crate::server::negotiation::Offer;
 use crate::server::respond;
 use crate::server::routes::Target;
@@ -20,17 +20,17 @@ const PAGE: usize = 10_000;
 /// Deletes what the selectors select, and answers with it as it was listed. Not atomic: an error
 /// leaves deleted what was deleted before it (API-118).
 pub(super) async fn delete_collection(
-    exchange: &Exchange<'_>,
+    scope: &RequestScope<'_>,
     target: &Target,
     body: RequestBody,
 ) -> Answered {
     let (storage, definition) = (&target.storage, target.storage.resource());
     let deleter = capability(storage.collection_deleter())?;
-    let form = exchange.object_form(Offer::Objects)?;
-    let mut options = ListOptions::parse(&exchange.query)?;
+    let form = scope.object_form(Offer::Objects)?;
+    let mut options = ListOptions::parse(&scope.query)?;
     let selection = Selection::parse(&options.labels, &options.fields, definition)?;
     let selection = Arc::new(selection);
-    let deletion = delete::options(exchange, body).await?;
+    let deletion = delete::options(scope, body).await?;
     options.validate_list()?;
     let is_limited = options.limit > 0;
     if !is_limited {
@@ -42,10 +42,10 @@ pub(super) async fn delete_collection(
         let listing = deleter.list(namespace, &options, Arc::clone(&selection));
         let page = listing.await?;
         for item in &page.items {
-            let is_heavy = item.wire.len() > HEAVY_BYTES;
-            let (storage, context) = (Arc::clone(storage), exchange.context.clone());
+            let is_large = item.wire.len() > LARGE_REQUEST_BYTES;
+            let (storage, context) = (Arc::clone(storage), scope.context.clone());
             let (attributes, deletion) = (item.attributes.clone(), deletion.clone());
-            let done = exchange.carry_out(is_heavy, async move {
+            let done = scope.carry_out(is_large, async move {
                 let is_namespaced = storage.resource().is_namespaced();
                 let object = NamespacedName {
                     namespace: is_namespaced.then_some(attributes.namespace.as_str()),
@@ -82,7 +82,7 @@ pub(super) async fn delete_collection(
         &form,
         storage.response_kind(),
         list,
-        &exchange.shared.kept_runs,
+        &scope.server.compressed_runs,
     )
     .await
 }

@@ -1,4 +1,4 @@
-//! A body on its way to an object: what form it is in, how heavy it is, and what the client wants
+//! A body on its way to an object: what form it is in, how large it is, and what the client wants
 //! to hear of members that it gave more than once, or that nobody knows.
 
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use crate::api::protobuf::{self, ProtobufError};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::{Status, StatusReason};
 use crate::api::warnings::Warnings;
-use crate::server::heavy::HEAVY_BYTES;
+use crate::server::large_requests::LARGE_REQUEST_BYTES;
 use crate::server::negotiation::BodyForm;
 
 /// A body that was read, not decoded yet.
@@ -24,8 +24,9 @@ pub(super) struct Document {
 impl Document {
     /// Whether it is to be decoded where it holds up nobody. YAML always is: its parser waits for a
     /// thread of its own, and a few bytes of aliases may stand for megabytes.
-    pub(super) fn is_heavy(&self) -> bool {
-        matches!(self.form, BodyForm::Text(BodyFormat::Yaml)) || self.body.len() > HEAVY_BYTES
+    pub(super) fn is_large(&self) -> bool {
+        matches!(self.form, BodyForm::Text(BodyFormat::Yaml))
+            || self.body.len() > LARGE_REQUEST_BYTES
     }
 
     /// Decodes an object, and says of duplicate and unknown members what the client wants to hear

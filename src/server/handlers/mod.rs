@@ -35,7 +35,7 @@ use super::metrics::WatchMeters;
 use super::negotiation::{self, BODIES, BodyForm, Offer};
 use super::respond::{Answer, Form};
 use super::routes::Target;
-use super::service::Shared;
+use super::service::ApiServer;
 use crate::api::options::Query;
 use crate::api::resource::Verb;
 use crate::api::status::{Status, StatusDetails};
@@ -49,9 +49,9 @@ pub use service_paths::{index, metrics, version};
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// A request in the hands of its handler, but for its body.
-pub struct Exchange<'r> {
+pub struct RequestScope<'r> {
     /// What all threads share.
-    pub shared: &'r Arc<Shared>,
+    pub server: &'r Arc<ApiServer>,
     /// What is served while this request is answered.
     pub generation: &'r Generation,
     /// The thread's Dispatcher.
@@ -74,19 +74,17 @@ type Answered = Result<Answer, Box<Status>>;
 ///
 /// # Errors
 /// The refusal that the client gets.
-pub async fn resource(exchange: &Exchange<'_>, target: Target, body: RequestBody) -> Answered {
+pub async fn resource(scope: &RequestScope<'_>, target: Target, body: RequestBody) -> Answered {
     match target.verb {
-        Verb::Connect => connect::connect(exchange, &target).await,
-        Verb::Get => get::get(exchange, &target).await,
-        Verb::List => list::list(exchange, &target).await,
-        Verb::Watch => watch::watch(exchange, &target).await,
-        Verb::Create => create::create(exchange, &target, body).await,
-        Verb::Update => update::update(exchange, &target, body).await,
-        Verb::Patch => patch::patch(exchange, &target, body).await,
-        Verb::Delete => delete::delete(exchange, &target, body).await,
-        Verb::DeleteCollection => {
-            delete_collection::delete_collection(exchange, &target, body).await
-        }
+        Verb::Connect => connect::connect(scope, &target).await,
+        Verb::Get => get::get(scope, &target).await,
+        Verb::List => list::list(scope, &target).await,
+        Verb::Watch => watch::watch(scope, &target).await,
+        Verb::Create => create::create(scope, &target, body).await,
+        Verb::Update => update::update(scope, &target, body).await,
+        Verb::Patch => patch::patch(scope, &target, body).await,
+        Verb::Delete => delete::delete(scope, &target, body).await,
+        Verb::DeleteCollection => delete_collection::delete_collection(scope, &target, body).await,
     }
 }
 
@@ -108,7 +106,7 @@ fn form(headers: &HeaderMap, pretty: Option<bool>, offer: Offer) -> Result<Form,
     })
 }
 
-impl Exchange<'_> {
+impl RequestScope<'_> {
     fn form(&self, offer: Offer) -> Result<Form, Box<Status>> {
         let asked = self.query.first("pretty").is_some();
         let pretty = asked.then(|| self.query.flag("pretty"));
@@ -155,7 +153,7 @@ impl Exchange<'_> {
             .saturating_duration_since(tokio::time::Instant::now());
         let _reserved = match body.is_here() {
             true => None,
-            false => Some(self.shared.bodies.reserve(self.announced_bytes())?),
+            false => Some(self.server.bodies.reserve(self.announced_bytes())?),
         };
         let read = body.collect(BODY_BYTES_MAX, left).await;
         read.map_err(|error| {
@@ -181,17 +179,17 @@ impl Exchange<'_> {
         Ok(Document { body, form })
     }
 
-    /// Does work here, or, if it is heavy, where it holds up no other request.
+    /// Does work here, or, if it is large, where it holds up no other request.
     ///
     /// # Errors
-    /// What the work ends with; 429 when too much heavy work is being done.
+    /// What the work ends with; 429 when too much large work is being done.
     async fn carry_out<T: Send + 'static>(
         &self,
-        is_heavy: bool,
+        is_large: bool,
         work: impl Future<Output = Result<T, Box<Status>>> + Send + 'static,
     ) -> Result<T, Box<Status>> {
-        if is_heavy {
-            self.shared.heavy.run(work).await
+        if is_large {
+            self.server.large_requests.run(work).await
         } else {
             work.await
         }

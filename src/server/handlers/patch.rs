@@ -3,30 +3,34 @@
 use serde_json::Value;
 
 use super::document::judge;
-use super::{Answered, Exchange, capability, written};
+use super::{Answered, RequestScope, capability, written};
 use crate::api::decode::duplicate_fields;
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::status::{Status, StatusReason};
 use crate::server::body::RequestBody;
-use crate::server::heavy::HEAVY_BYTES;
+use crate::server::large_requests::LARGE_REQUEST_BYTES;
 use crate::server::negotiation::{self, JSON_PATCH, MERGE_PATCH, Offer, STRATEGIC_PATCH};
 use crate::server::respond;
 use crate::server::routes::Target;
 
-/// JSON patches over this are heavy: it holds about a hundred operations.
-const HEAVY_OPERATIONS_BYTES: usize = 4 * 1024;
+/// JSON patches over this are large_requests: it holds about a hundred operations.
+const LARGE_OPERATIONS_BYTES: usize = 4 * 1024;
 
 /// Changes an object by a patch, whatever the object is by then (API-151).
-pub(super) async fn patch(exchange: &Exchange<'_>, target: &Target, body: RequestBody) -> Answered {
+pub(super) async fn patch(
+    scope: &RequestScope<'_>,
+    target: &Target,
+    body: RequestBody,
+) -> Answered {
     let kind = target.storage.response_kind();
     // The type of the patch comes before everything else.
-    let given = given(exchange)?;
-    let form = exchange.object_form(Offer::Objects)?;
-    let body = exchange.read(body).await?;
-    let options = WriteOptions::parse(&exchange.query, WriteVerb::Patch)?;
-    let is_heavy = given.is_heavy(&body) || target.is_heavy();
-    let (target, context) = (target.clone(), exchange.context.clone());
+    let given = given(scope)?;
+    let form = scope.object_form(Offer::Objects)?;
+    let body = scope.read(body).await?;
+    let options = WriteOptions::parse(&scope.query, WriteVerb::Patch)?;
+    let is_large = given.is_large(&body) || target.is_large();
+    let (target, context) = (target.clone(), scope.context.clone());
     let update = async move {
         let patch = read(&given, &body)?;
         if let Patch::Merge(document, duplicates) = &patch {
@@ -40,7 +44,7 @@ pub(super) async fn patch(exchange: &Exchange<'_>, target: &Target, body: Reques
         let patching = patcher.patch(&context, target.object(), patch, &options);
         patching.await
     };
-    let written_object = exchange.carry_out(is_heavy, update).await?;
+    let written_object = scope.carry_out(is_large, update).await?;
     let code = written(written_object.created);
     respond::object(code, &form, kind, &written_object.object)
 }
@@ -53,17 +57,17 @@ enum Given {
 
 impl Given {
     /// Whether a patch is to be carried out where it holds up nobody.
-    fn is_heavy(&self, body: &[u8]) -> bool {
+    fn is_large(&self, body: &[u8]) -> bool {
         match self {
             // Each of its operations may touch all of an object.
-            Given::Plain(PatchKind::Json) => body.len() > HEAVY_OPERATIONS_BYTES,
-            Given::Plain(PatchKind::Merge) | Given::Strategic => body.len() > HEAVY_BYTES,
+            Given::Plain(PatchKind::Json) => body.len() > LARGE_OPERATIONS_BYTES,
+            Given::Plain(PatchKind::Merge) | Given::Strategic => body.len() > LARGE_REQUEST_BYTES,
         }
     }
 }
 
-fn given(exchange: &Exchange<'_>) -> Result<Given, Box<Status>> {
-    match negotiation::content_type(exchange.headers).as_str() {
+fn given(scope: &RequestScope<'_>) -> Result<Given, Box<Status>> {
+    match negotiation::content_type(scope.headers).as_str() {
         JSON_PATCH => Ok(Given::Plain(PatchKind::Json)),
         MERGE_PATCH => Ok(Given::Plain(PatchKind::Merge)),
         STRATEGIC_PATCH => Ok(Given::Strategic),

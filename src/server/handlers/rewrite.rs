@@ -3,21 +3,21 @@
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
-use super::Exchange;
+use super::RequestScope;
 use crate::server::respond::{self, Answer};
 use crate::storage::rewrite::Step;
 
 /// Begins, and answers a line of JSON for each step. Who goes away stops it, as does who loses the
 /// access to ask for it.
-pub fn rewrite(exchange: &Exchange<'_>) -> Answer {
-    let origin = exchange.context.origin();
-    let told = exchange.shared.rewriter.clone().start(origin);
+pub fn rewrite(scope: &RequestScope<'_>) -> Answer {
+    let origin = scope.context.origin();
+    let told = scope.server.rewriter.clone().start(origin);
     let lines = stream::unfold(told, async |mut told| {
         let step = told.recv().await?;
         Some((line(&step), told))
     });
-    let authenticator = &exchange.shared.authenticator;
-    respond::lines(lines.take_until(authenticator.revoked(exchange.access.clone())))
+    let authenticator = &scope.server.authenticator;
+    respond::lines(lines.take_until(authenticator.revoked(scope.access.clone())))
 }
 
 fn line(step: &Step) -> Bytes {

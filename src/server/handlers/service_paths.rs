@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::json;
 
-use super::{Answered, Exchange};
+use super::{Answered, RequestScope};
 use crate::server::respond::{self, Answer};
 use crate::server::version;
 
@@ -14,7 +14,7 @@ const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 ///
 /// # Errors
 /// 406
-pub fn index(exchange: &Exchange<'_>) -> Answered {
+pub fn index(scope: &RequestScope<'_>) -> Answered {
     let mut paths: Vec<String> = [
         "/api",
         "/apis",
@@ -30,7 +30,7 @@ pub fn index(exchange: &Exchange<'_>) -> Answered {
     ]
     .map(str::to_owned)
     .to_vec();
-    for group in exchange.generation.catalog.groups() {
+    for group in scope.generation.catalog.groups() {
         let root = match group.name.as_str() {
             "" => "/api".to_owned(),
             name => format!("/apis/{name}"),
@@ -48,7 +48,7 @@ pub fn index(exchange: &Exchange<'_>) -> Answered {
     let document = json!({"paths": paths}).to_string().into_bytes();
     Ok(respond::document(
         StatusCode::OK,
-        &exchange.plain_form()?,
+        &scope.plain_form()?,
         document,
     ))
 }
@@ -57,8 +57,8 @@ pub fn index(exchange: &Exchange<'_>) -> Answered {
 ///
 /// # Errors
 /// 406
-pub fn version(exchange: &Exchange<'_>) -> Answered {
-    let mut form = exchange.plain_form()?;
+pub fn version(scope: &RequestScope<'_>) -> Answered {
+    let mut form = scope.plain_form()?;
     form.encoding.pretty = true;
     Ok(respond::document(
         StatusCode::OK,
@@ -68,7 +68,7 @@ pub fn version(exchange: &Exchange<'_>) -> Answered {
 }
 
 /// What is measured (API-52).
-pub fn metrics(exchange: &Exchange<'_>) -> Answer {
-    let page = exchange.shared.metrics_page();
+pub fn metrics(scope: &RequestScope<'_>) -> Answer {
+    let page = scope.server.metrics_page();
     respond::answer(StatusCode::OK, METRICS_TYPE, page.into())
 }

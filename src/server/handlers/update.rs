@@ -1,7 +1,7 @@
 //! PUT on an object (http.md 3.3).
 
 use super::document::Document;
-use super::{Answered, Exchange, capability, written};
+use super::{Answered, RequestScope, capability, written};
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::server::body::RequestBody;
 use crate::server::negotiation::Offer;
@@ -10,21 +10,21 @@ use crate::server::routes::Target;
 
 /// Replaces an object.
 pub(super) async fn update(
-    exchange: &Exchange<'_>,
+    scope: &RequestScope<'_>,
     target: &Target,
     body: RequestBody,
 ) -> Answered {
     let kind = target.storage.response_kind();
-    let form = exchange.object_form(Offer::Objects)?;
-    let body = exchange.read(body).await?;
-    let options = WriteOptions::parse(&exchange.query, WriteVerb::Update)?;
-    let form_of_body = exchange.body_form()?;
+    let form = scope.object_form(Offer::Objects)?;
+    let body = scope.read(body).await?;
+    let options = WriteOptions::parse(&scope.query, WriteVerb::Update)?;
+    let form_of_body = scope.body_form()?;
     let document = Document {
         body,
         form: form_of_body,
     };
-    let is_heavy = document.is_heavy() || target.is_heavy();
-    let (target, context) = (target.clone(), exchange.context.clone());
+    let is_large = document.is_large() || target.is_large();
+    let (target, context) = (target.clone(), scope.context.clone());
     let update = async move {
         let storage = &target.storage;
         let (validation, warnings) = (options.field_validation, &context.warnings);
@@ -33,7 +33,7 @@ pub(super) async fn update(
         let updating = updater.update(&context, target.object(), body, &options);
         updating.await
     };
-    let written_object = exchange.carry_out(is_heavy, update).await?;
+    let written_object = scope.carry_out(is_large, update).await?;
     let code = written(written_object.created);
     respond::object(code, &form, kind, &written_object.object)
 }

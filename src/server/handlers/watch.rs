@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Answered, Exchange, capability};
+use super::{Answered, RequestScope, capability};
 use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
 use crate::api::status::Status;
@@ -22,10 +22,10 @@ use crate::storage::RunningWatch;
 const TIMEOUT_SECONDS_MIN: u64 = 1800;
 
 /// Opens a stream of events.
-pub(super) async fn watch(exchange: &Exchange<'_>, target: &Target) -> Answered {
+pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered {
     let definition = target.storage.resource();
-    let form = exchange.object_form(Offer::Watch)?;
-    let mut options = ListOptions::parse(&exchange.query)?;
+    let form = scope.object_form(Offer::Watch)?;
+    let mut options = ListOptions::parse(&scope.query)?;
     let times_initial = options.send_initial_events == Some(true) && options.bookmarks;
     if options.watch {
         options.default_watch();
@@ -44,7 +44,7 @@ pub(super) async fn watch(exchange: &Exchange<'_>, target: &Target) -> Answered 
         Audience {
             projection: form.encoding.events(target.storage.response_kind())?,
             deadline: deadline(options.timeout_seconds),
-            dispatcher: exchange.dispatcher.clone(),
+            dispatcher: scope.dispatcher.clone(),
         },
     );
     let stream = match opened.await {
@@ -55,14 +55,14 @@ pub(super) async fn watch(exchange: &Exchange<'_>, target: &Target) -> Answered 
             RunningWatch::other(OneFrame::new(error_frame(&status)))
         }
     };
-    let access = exchange.access.clone();
+    let access = scope.access.clone();
     // What is revoked while the watch is opened ends nothing that is open.
     if access.is_revoked() {
         return Err(Box::new(Status::unauthorized()));
     }
     let metered = MeteredWatch::new(
         stream,
-        exchange.watches,
+        scope.watches,
         definition.clone(),
         times_initial,
         access,

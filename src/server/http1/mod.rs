@@ -4,8 +4,8 @@
 //! connection, unless the rest of the body is short and here: `request` says which.
 
 mod lines;
-mod pace;
 mod request;
+mod timeouts;
 
 pub use request::Http1Body;
 
@@ -27,8 +27,8 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use pace::{Pace, PacedIo, Phase};
 use request::Unread;
+use timeouts::{ConnectionTimeouts, Phase, TimedIo};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
@@ -37,17 +37,17 @@ use crate::server::auth::Access;
 use crate::server::body::{
     ConnectionFacts, HttpService, RequestBody, ResponseBody, no_room, too_much_held,
 };
+use crate::server::connection_state::ConnectionState;
+use crate::server::frame_batch::batch;
 use crate::server::http2::COALESCED_BYTES;
-use crate::server::join::join;
-use crate::server::linger::linger;
+use crate::server::lingering_close::lingering_close;
 use crate::server::listener::thread::HttpThread;
-use crate::server::standing::Standing;
 
 /// Serves a connection until it ends.
 pub(in crate::server) async fn serve<S, T>(
     io: T,
     facts: ConnectionFacts,
-    standing: &Rc<Standing>,
+    state: &Rc<ConnectionState>,
     service: S,
     thread: HttpThread,
 ) -> Result<(), hyper::Error>
@@ -58,7 +58,7 @@ where
     let mut membership = thread.join();
     // What the last watch was opened with.
     let watched = RefCell::default();
-    let pace = Pace::new(&thread);
+    let timeouts = ConnectionTimeouts::new(&thread);
     let mut builder = Builder::new();
     // We watch the time ourselves: hyper's one time-out is for idling and for headers alike, and
     // its date stays in the future after the clock is set back.
@@ -66,19 +66,19 @@ where
         .auto_date_header(false)
         .header_read_timeout(None)
         .max_buf_size(thread.limits().header_bytes as usize);
-    let io = PacedIo::new(io, pace.clone());
+    let io = TimedIo::new(io, timeouts.clone());
     let lingering = io.clone();
-    let shared = Shared {
+    let shared = ConnectionContext {
         facts,
-        standing,
+        state,
         thread: &thread,
-        pace: &pace,
+        timeouts: &timeouts,
         watched: &watched,
     };
     let answering =
         service_fn(|request: Request<Incoming>| answer(service.clone(), &shared, request));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(io), answering));
-    let mut timer = pin!(tokio::time::sleep_until(pace.next_look()));
+    let mut timer = pin!(tokio::time::sleep_until(timeouts.next_look()));
     let mut leaving = false;
     let ended = poll_fn(|context| {
         if !leaving && membership.is_draining(context) {
@@ -97,51 +97,51 @@ where
         // Of a body that waits for its client hyper does not ask the end.
         let access = watched.borrow();
         let is_revoked = access.as_ref().is_some_and(Access::is_revoked);
-        if has_revocations && is_revoked && pace.is_watched() {
+        if has_revocations && is_revoked && timeouts.is_watched() {
             return Poll::Ready(Ok(Ended::OutOfTime));
         }
-        if pace.next_look() < timer.deadline() {
-            timer.as_mut().reset(pace.next_look());
+        if timeouts.next_look() < timer.deadline() {
+            timer.as_mut().reset(timeouts.next_look());
         }
         while timer.as_mut().poll(context).is_ready() {
-            if pace.is_over() {
+            if timeouts.is_over() {
                 tracing::debug!("a connection was given up: its client is too slow");
                 return Poll::Ready(Ok(Ended::OutOfTime));
             }
-            timer.as_mut().reset(pace.next_look());
+            timer.as_mut().reset(timeouts.next_look());
         }
         Poll::Pending
     })
     .await?;
     // Who was too slow has no last words to hear.
     if ended == Ended::InOrder {
-        linger(lingering).await;
+        lingering_close(lingering).await;
     }
     Ok(())
 }
 
 /// What the requests of one connection share.
-struct Shared<'c> {
+struct ConnectionContext<'c> {
     facts: ConnectionFacts,
-    standing: &'c Rc<Standing>,
+    state: &'c Rc<ConnectionState>,
     thread: &'c HttpThread,
-    pace: &'c Pace,
+    timeouts: &'c ConnectionTimeouts,
     watched: &'c RefCell<Option<Access>>,
 }
 
 async fn answer<S: HttpService>(
     service: S,
-    shared: &Shared<'_>,
+    shared: &ConnectionContext<'_>,
     request: Request<Incoming>,
 ) -> Result<Response<Outgoing>, Infallible> {
-    let Shared {
+    let ConnectionContext {
         facts,
-        standing,
+        state,
         thread,
-        pace,
+        timeouts,
         watched,
     } = *shared;
-    pace.enter(Phase::Busy);
+    timeouts.enter(Phase::Busy);
     let unread = Unread::of(&request);
     let mut request = request.map(|incoming| {
         if incoming.is_end_stream() {
@@ -151,12 +151,11 @@ async fn answer<S: HttpService>(
         }
     });
     request.extensions_mut().insert(facts);
-    let is_admitted = standing.is_authenticated()
-        || !service.recognises(request.headers())
-        || standing.authenticate();
+    let is_admitted =
+        state.is_authenticated() || !service.recognises(request.headers()) || state.authenticate();
     // In a box: hyper keeps the room of this future for as long as the connection lives, and a
     // watch lives for hours.
-    let may_ask = standing.may_ask(0, 0);
+    let may_ask = state.may_ask(0, 0);
     let mut response = match refused(&request, is_admitted, may_ask) {
         Some(refusal) => refusal,
         None => Box::pin(service.call(request)).await,
@@ -171,15 +170,15 @@ async fn answer<S: HttpService>(
     }
     if let ResponseBody::Watch(watch) = response.body() {
         watched.replace(Some(watch.access().clone()));
-        pace.enter(Phase::Watched);
+        timeouts.enter(Phase::Watched);
     }
     if let ResponseBody::Full(bytes) = response.body() {
-        pace.send(standing.hold_answer(bytes.len()));
+        timeouts.send(state.hold_answer(bytes.len()));
     }
     Ok(response.map(|body| Outgoing {
         body,
         thread: thread.clone(),
-        pace: pace.clone(),
+        timeouts: timeouts.clone(),
     }))
 }
 
@@ -222,12 +221,12 @@ enum Ended {
 struct Outgoing {
     body: ResponseBody,
     thread: HttpThread,
-    pace: Pace,
+    timeouts: ConnectionTimeouts,
 }
 
 impl Drop for Outgoing {
     fn drop(&mut self) {
-        self.pace.enter(Phase::Idle(Instant::now()));
+        self.timeouts.enter(Phase::Idle(Instant::now()));
     }
 }
 
@@ -292,7 +291,7 @@ fn gather_frames(mut next: impl FnMut() -> Poll<Option<WatchFrame>>) -> Gathered
     };
     // The copy holds the first frame too; it counts once more for itself.
     let left = COALESCED_BYTES.saturating_sub(first.bytes.len());
-    let joined = join(first, COALESCED_BYTES, || left, next);
+    let joined = batch(first, COALESCED_BYTES, || left, next);
     Gathered {
         frames: joined.frames,
         bytes: Poll::Ready(Some(joined.bytes)),

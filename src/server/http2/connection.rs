@@ -19,15 +19,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 
 use super::Http2Error;
+use super::keepalive::{Keepalive, KeepaliveAction, Observation};
 use super::reply::{Reply, answer, no_room, request_bytes};
 use super::signals::Signals;
 use super::socket::Http2Socket;
 use super::streams::{ROUND_BYTES, Streams};
 use super::unread::Unread;
-use super::vitality::{Sight, Verdict, Vitality};
 use crate::server::body::{ConnectionFacts, HttpService, RequestBody};
+use crate::server::connection_state::{ConnectionState, Held};
 use crate::server::listener::thread::{HttpThread, Membership};
-use crate::server::standing::{Held, Standing};
 
 /// Requests taken in before those already there go on.
 const ACCEPTED_PER_ROUND: usize = 64;
@@ -78,7 +78,7 @@ pub(super) struct Connection<S, T> {
     h2: H2<T>,
     socket: Http2Socket<T>,
     facts: ConnectionFacts,
-    standing: Rc<Standing>,
+    state: Rc<ConnectionState>,
     service: S,
     membership: Membership,
     signals: Arc<Signals>,
@@ -102,12 +102,12 @@ pub(super) struct Connection<S, T> {
     /// How many inspections in a row nothing left, though something was to.
     stalled: u32,
     written: u64,
-    vitality: Vitality,
+    keepalive: Keepalive,
     pings: Option<PingPong>,
 }
 
 /// What a round came to.
-enum Round {
+enum PollRound {
     /// There may be more to do.
     Again,
     /// Nothing more until something is woken.
@@ -125,7 +125,7 @@ where
         mut h2: H2<T>,
         socket: Http2Socket<T>,
         facts: ConnectionFacts,
-        standing: Rc<Standing>,
+        state: Rc<ConnectionState>,
         service: S,
         thread: HttpThread,
     ) -> Connection<S, T> {
@@ -134,15 +134,15 @@ where
         Connection {
             pings: h2.ping_pong(),
             inspection: Box::pin(tokio::time::sleep(limits.inspection_interval)),
-            vitality: Vitality::new(limits),
+            keepalive: Keepalive::new(limits),
             stalled_inspections: limits.stalled_inspections(),
-            streams: Streams::new(&signals, &standing),
+            streams: Streams::new(&signals, &state),
             h2_waker: signals.connection_waker(),
             request_waker: signals.request_waker(),
             h2,
             socket,
             facts,
-            standing,
+            state,
             service,
             membership: thread.join(),
             signals,
@@ -184,7 +184,7 @@ where
             if is_clear {
                 sent += self.start(reply);
             } else {
-                let held = self.standing.hold_answer(reply.held_bytes());
+                let held = self.state.hold_answer(reply.held_bytes());
                 self.replies.push_back((reply, held));
             }
         }
@@ -197,7 +197,7 @@ where
         if let Poll::Ready(Some(reply)) = Pin::new(&mut self.taking_in).poll_next(&mut context) {
             return Poll::Ready(reply);
         }
-        if !self.standing.may_answer() {
+        if !self.state.may_answer() {
             return Poll::Pending;
         }
         match Pin::new(&mut self.answering).poll_next(&mut context) {
@@ -209,7 +209,7 @@ where
     /// Starts an answer; how many bytes of it are with h2 now.
     fn start(&mut self, reply: Reply) -> usize {
         let date = self.membership.thread().date();
-        let started = match reply.start(date, &self.standing) {
+        let started = match reply.start(date, &self.state) {
             Ok(started) => started,
             Err(error) => {
                 tracing::debug!(%error, "a response could not start");
@@ -231,8 +231,8 @@ where
     /// Takes a request in.
     fn accept(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
         self.accepted += 1;
-        if !self.standing.is_authenticated() && self.service.recognises(request.headers()) {
-            if !self.standing.authenticate() {
+        if !self.state.is_authenticated() && self.service.recognises(request.headers()) {
+            if !self.state.authenticate() {
                 self.start(no_room(respond));
                 return self.leave();
             }
@@ -244,7 +244,7 @@ where
             + self.replies.len()
             + self.streams.len()
             + self.unread.len();
-        if !self.standing.may_ask(bytes, streams) {
+        if !self.state.may_ask(bytes, streams) {
             return self.refuse(&mut respond);
         }
         let request = request.map(|stream| {
@@ -254,7 +254,7 @@ where
                 RequestBody::Http2(self.unread.body(stream))
             }
         });
-        let held = self.standing.hold_request(bytes);
+        let held = self.state.hold_request(bytes);
         let answering = match request.body() {
             RequestBody::Http2(_) => &mut self.taking_in,
             _ => &mut self.answering,
@@ -271,7 +271,7 @@ where
         respond.send_reset(Reason::REFUSED_STREAM);
         self.membership.thread().counters().refused_request();
         self.refused += 1;
-        if self.refused > REFUSED_MAX && !self.standing.is_authenticated() {
+        if self.refused > REFUSED_MAX && !self.state.is_authenticated() {
             self.shut_down_abruptly();
         }
     }
@@ -304,13 +304,13 @@ where
         Poll::Pending
     }
 
-    fn round(&mut self) -> Result<Round, Http2Error> {
+    fn round(&mut self) -> Result<PollRound, Http2Error> {
         self.signals.work_served();
         // A socket that is full means a client that is slower than we are: pulling more from its
         // streams would only pile it up here.
         let was_clear = self.socket.is_clear();
         let mut more = self.answer_requests(was_clear);
-        let could_answer = self.standing.may_answer();
+        let could_answer = self.state.may_answer();
         if self.leaving {
             self.unread.give_up();
         } else {
@@ -324,11 +324,10 @@ where
         self.membership.carries(self.streams.len());
 
         let accepted = self.accepted;
-        self.socket
-            .allow_read(match self.standing.is_authenticated() {
-                true => READ_BYTES,
-                false => UNAUTHENTICATED_READ_BYTES,
-            });
+        self.socket.allow_read(match self.state.is_authenticated() {
+            true => READ_BYTES,
+            false => UNAUTHENTICATED_READ_BYTES,
+        });
         self.signals.connection_served();
         let over = match self.poll_h2() {
             Poll::Ready(Ok(())) => true,
@@ -337,7 +336,7 @@ where
         };
         let clear = self.let_out()?;
         if over {
-            return Ok(Round::Over);
+            return Ok(PollRound::Over);
         }
         if self.socket.is_flooded() && !self.abrupt {
             tracing::debug!(peer = %self.facts.peer, "a flood of frames that carry nothing");
@@ -347,11 +346,11 @@ where
         more |= accepted != self.accepted
             || (clear && (self.streams.has_turns() || !was_clear))
             // What was sent made room for further answers.
-            || (!could_answer && self.standing.may_answer());
+            || (!could_answer && self.state.may_answer());
         Ok(if more || !self.signals.rest() {
-            Round::Again
+            PollRound::Again
         } else {
-            Round::Rested
+            PollRound::Rested
         })
     }
 
@@ -370,7 +369,7 @@ where
             let interval = self.membership.thread().limits().inspection_interval;
             let next = tokio::time::Instant::now() + interval;
             self.inspection.as_mut().reset(next);
-            let verdict = self.vitality.inspect(Sight {
+            let verdict = self.keepalive.inspect(Observation {
                 bytes_read: self.socket.bytes_read(),
                 requests: self.accepted,
                 busy: !self.answering.is_empty()
@@ -379,12 +378,12 @@ where
                     || !self.streams.is_empty(),
             });
             match verdict {
-                Verdict::Well => {}
-                Verdict::Ping => self.ping(context),
+                KeepaliveAction::Well => {}
+                KeepaliveAction::Ping => self.ping(context),
                 // It was asked to go an inspection ago and does not even answer.
-                Verdict::Idle if self.leaving => return Err(Http2Error::Dead),
-                Verdict::Idle => self.leave(),
-                Verdict::Dead => return Err(Http2Error::Dead),
+                KeepaliveAction::Idle if self.leaving => return Err(Http2Error::Dead),
+                KeepaliveAction::Idle => self.leave(),
+                KeepaliveAction::Dead => return Err(Http2Error::Dead),
             }
             self.unread.inspect();
             let stalled = self.streams.reset_stalled(self.stalled_inspections);
@@ -445,11 +444,13 @@ where
         this.inspect(context)?;
         for _ in 0..ROUNDS_PER_POLL {
             match this.round()? {
-                Round::Again => {}
-                Round::Rested => return Poll::Pending,
+                PollRound::Again => {}
+                PollRound::Rested => return Poll::Pending,
                 // Of who asks too much nothing more is read.
-                Round::Over if this.abrupt => return Poll::Ready(Err(Http2Error::AskedTooMuch)),
-                Round::Over => return Poll::Ready(Ok(())),
+                PollRound::Over if this.abrupt => {
+                    return Poll::Ready(Err(Http2Error::AskedTooMuch));
+                }
+                PollRound::Over => return Poll::Ready(Ok(())),
             }
         }
         context.waker().wake_by_ref();

@@ -6,13 +6,13 @@
 
 mod connection;
 mod inbound;
+mod keepalive;
 mod outbound;
 mod reply;
 mod signals;
 mod socket;
 mod streams;
 mod unread;
-mod vitality;
 
 use std::io;
 use std::rc::Rc;
@@ -21,10 +21,10 @@ use h2::server::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::body::{ConnectionFacts, HttpService};
+use super::connection_state::ConnectionState;
 use super::limits::Limits;
-use super::linger::linger;
+use super::lingering_close::lingering_close;
 use super::listener::thread::HttpThread;
-use super::standing::Standing;
 
 use socket::Http2Socket;
 pub(super) use socket::{BufferPool, COALESCED_BYTES};
@@ -57,7 +57,7 @@ pub(super) enum Http2Error {
 pub(super) async fn serve<S, T>(
     io: T,
     facts: ConnectionFacts,
-    standing: &Rc<Standing>,
+    state: &Rc<ConnectionState>,
     service: S,
     thread: HttpThread,
 ) -> Result<(), Http2Error>
@@ -73,10 +73,10 @@ where
         .map_err(|_| Http2Error::HandshakeTimeout)??;
     // The thread must not count as empty before the last words are through.
     let _lingering = thread.join();
-    let standing = Rc::clone(standing);
-    connection::Connection::new(h2, socket.clone(), facts, standing, service, thread).await?;
+    let state = Rc::clone(state);
+    connection::Connection::new(h2, socket.clone(), facts, state, service, thread).await?;
     socket.allow_read(usize::MAX);
-    linger(socket).await;
+    lingering_close(socket).await;
     Ok(())
 }
 

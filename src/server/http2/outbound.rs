@@ -18,9 +18,9 @@ use futures_util::stream::LocalBoxStream;
 use h2::{Reason, SendStream};
 
 use super::signals::{Signals, StreamSignal};
-use crate::server::join::join;
+use crate::server::connection_state::{ConnectionState, Held};
+use crate::server::frame_batch::batch;
 use crate::server::metrics::MeteredWatch;
-use crate::server::standing::{Held, Standing};
 
 /// Of a frame that did not fit the window, the rest is copied when it is no longer than this:
 /// better than to hold on to the chunk of history that it is a slice of.
@@ -60,7 +60,7 @@ impl Source {
 }
 
 /// What the streams of one connection share.
-pub(super) struct Shared {
+pub(super) struct StreamContext {
     pub(super) signals: Arc<Signals>,
     /// The watches that have something to fetch.
     pub(super) ready: Rc<ReadyList>,
@@ -69,7 +69,7 @@ pub(super) struct Shared {
     /// share a window, and a client gives nothing back of what it was never sent.
     pub(super) is_window_short: Cell<bool>,
     /// What the connection may hold.
-    pub(super) standing: Rc<Standing>,
+    pub(super) state: Rc<ConnectionState>,
     /// Watches that wait until the connection holds less.
     pub(super) withheld: RefCell<Vec<u32>>,
 }
@@ -195,7 +195,7 @@ impl Outbound {
     }
 
     /// Sends what is there and fits, up to `most` bytes and a frame.
-    pub(super) fn turn(&mut self, most: usize, shared: &Shared) -> (Turn, Sent) {
+    pub(super) fn turn(&mut self, most: usize, shared: &StreamContext) -> (Turn, Sent) {
         let mut sent = Sent::default();
         // Whether the source has nothing more and will wake the stream.
         let mut rests = false;
@@ -239,7 +239,7 @@ impl Outbound {
 
     /// Makes a frame pending, with those that are there behind it as long as they fit one DATA
     /// frame. Answers whether there is nothing more.
-    fn join(&mut self, first: WatchFrame, shared: &Shared, sent: &mut Sent) -> bool {
+    fn join(&mut self, first: WatchFrame, shared: &StreamContext, sent: &mut Sent) -> bool {
         let Outbound { stream, source, .. } = self;
         // What the client has no room for would be held here, a copy for each client that does
         // not read.
@@ -256,7 +256,7 @@ impl Outbound {
             *room
         };
         let caller = Caller::listed(&shared.ready, self.index, &self.waker);
-        let joined = join(first, JOINED_BYTES, make_room, || source.poll_next(&caller));
+        let joined = batch(first, JOINED_BYTES, make_room, || source.poll_next(&caller));
         sent.watch_frames += joined.frames;
         self.pending = joined.bytes;
         joined.rests
@@ -268,7 +268,7 @@ impl Outbound {
     }
 
     /// Sees to it that a byte can be sent, or waits for window.
-    fn make_room(&mut self, shared: &Shared, sent: Sent) -> Result<(), Turn> {
+    fn make_room(&mut self, shared: &StreamContext, sent: Sent) -> Result<(), Turn> {
         while self.room == 0 {
             self.reserve(self.pending.len() + 1);
             if self.room > 0 {
@@ -290,7 +290,7 @@ impl Outbound {
     }
 
     /// Sends what is pending, as much as there is window for.
-    fn send_pending(&mut self, shared: &Shared, sent: &mut Sent) -> Result<(), Turn> {
+    fn send_pending(&mut self, shared: &StreamContext, sent: &mut Sent) -> Result<(), Turn> {
         if self.pending.is_empty() {
             return Ok(());
         }
@@ -327,8 +327,8 @@ impl Outbound {
 
     /// Whether a watch has to wait until its connection holds less: what its client has no room
     /// for would be held, too.
-    fn is_withheld(&mut self, shared: &Shared) -> bool {
-        if !self.is_watch() || shared.standing.may_answer() {
+    fn is_withheld(&mut self, shared: &StreamContext) -> bool {
+        if !self.is_watch() || shared.state.may_answer() {
             return false;
         }
         self.reserve(JOINED_BYTES);
@@ -348,18 +348,18 @@ impl Outbound {
     }
 
     /// Takes note of what is left of a watch's frame.
-    fn hold_rest(&mut self, shared: &Shared) {
+    fn hold_rest(&mut self, shared: &StreamContext) {
         let rest = self.pending.len();
         match &mut self.held {
             None if rest == 0 => {}
-            None => self.held = Some(Box::new(shared.standing.hold_answer(rest))),
+            None => self.held = Some(Box::new(shared.state.hold_answer(rest))),
             Some(_) if rest == 0 => self.held = None,
             Some(held) => held.set(rest),
         }
     }
 
     /// Asks for so much window, and for a watch of ordinary frames for what the next few need.
-    fn widen(&mut self, needed: usize, shared: &Shared) {
+    fn widen(&mut self, needed: usize, shared: &StreamContext) {
         if !self.is_watch() || needed > HELD_BYTES || shared.is_window_short.get() {
             return self.reserve(needed);
         }

@@ -12,8 +12,8 @@ use http::{Method, Request, Response};
 
 use super::outbound::Source;
 use crate::server::body::{self, ConnectionFacts, HttpService, RequestBody, ResponseBody};
+use crate::server::connection_state::{ConnectionState, Held};
 use crate::server::listener::http_date::HttpDate;
-use crate::server::standing::{Held, Standing};
 
 /// Bodies up to this size are handed to h2 whole and forgotten, where the client has room for them.
 const FORGOTTEN_BYTES_MAX: usize = 64 * 1024;
@@ -105,7 +105,7 @@ impl Reply {
     pub(super) fn start(
         mut self,
         date: &HttpDate,
-        standing: &Rc<Standing>,
+        state: &Rc<ConnectionState>,
     ) -> Result<Started, h2::Error> {
         let (mut parts, body) = self.response.into_parts();
         let close = says_close(parts.headers.get(CONNECTION));
@@ -141,7 +141,7 @@ impl Reply {
                 stream.reserve_capacity(bytes.len());
                 is_window_short = stream.capacity() < bytes.len();
                 if is_window_short {
-                    let held = standing.hold_answer(bytes.len());
+                    let held = state.hold_answer(bytes.len());
                     Some((stream, Source::Nothing(held), bytes))
                 } else {
                     sent += bytes.len();
@@ -150,11 +150,11 @@ impl Reply {
                 }
             }
             ResponseBody::Full(bytes) => {
-                let held = standing.hold_answer(bytes.len());
+                let held = state.hold_answer(bytes.len());
                 Some((stream, Source::Nothing(held), bytes))
             }
             ResponseBody::Chunks(pieces) => {
-                let _held = standing.hold_answer(CHUNKS_HELD_BYTES);
+                let _held = state.hold_answer(CHUNKS_HELD_BYTES);
                 Some((stream, Source::Chunks { pieces, _held }, Bytes::new()))
             }
             ResponseBody::Watch(watch) => Some((stream, Source::Watch(watch), Bytes::new())),

@@ -9,9 +9,9 @@ use actors::dispatcher::ReadyList;
 use bytes::Bytes;
 use h2::SendStream;
 
-use super::outbound::{Outbound, Sent, Shared, Source, Turn};
+use super::outbound::{Outbound, Sent, Source, StreamContext, Turn};
 use super::signals::Signals;
-use crate::server::standing::Standing;
+use crate::server::connection_state::ConnectionState;
 
 /// Most bytes a stream may send before the others have their turn.
 const STREAM_TURN_BYTES: usize = 64 * 1024;
@@ -22,7 +22,7 @@ pub(super) const ROUND_BYTES: usize = 256 * 1024;
 
 /// Bodies by index; indexes are used again.
 pub(super) struct Streams {
-    shared: Shared,
+    shared: StreamContext,
     slots: Vec<Option<Outbound>>,
     free: Vec<u32>,
     turns: VecDeque<u32>,
@@ -32,10 +32,10 @@ pub(super) struct Streams {
 
 impl Streams {
     /// No bodies yet.
-    pub(super) fn new(signals: &Arc<Signals>, standing: &Rc<Standing>) -> Streams {
+    pub(super) fn new(signals: &Arc<Signals>, state: &Rc<ConnectionState>) -> Streams {
         Streams {
-            shared: Shared {
-                standing: Rc::clone(standing),
+            shared: StreamContext {
+                state: Rc::clone(state),
                 withheld: RefCell::default(),
                 signals: Arc::clone(signals),
                 ready: ReadyList::new(signals.request_waker()),
@@ -127,7 +127,7 @@ impl Streams {
         }
         self.shared.ready.take(&mut self.turns);
         let mut withheld = self.shared.withheld.borrow_mut();
-        if !withheld.is_empty() && self.shared.standing.may_answer() {
+        if !withheld.is_empty() && self.shared.state.may_answer() {
             for index in withheld.drain(..) {
                 if let Some(Some(outbound)) = self.slots.get_mut(index as usize) {
                     outbound.go_on();

@@ -91,8 +91,8 @@ async fn run(listener: TcpListener, render: Rc<dyn Fn() -> String>) {
         let thread = thread.clone();
         make_room(&mut open);
         let task = actix_rt::spawn(async move {
-            let standing = thread.standing(None);
-            if let Err(error) = http1::serve(stream, facts, &standing, service, thread).await {
+            let state = thread.state(None);
+            if let Err(error) = http1::serve(stream, facts, &state, service, thread).await {
                 tracing::debug!(%peer, %error, "a metrics connection broke");
             }
         });

@@ -28,8 +28,8 @@ use actix_rt::Arbiter;
 use tokio::task::JoinHandle;
 
 use super::body::HttpService;
+use super::connection_state::TotalHeldBytes;
 use super::limits::Limits;
-use super::standing::HeldInAll;
 use crate::config::{Config, ConnectionLimit};
 
 pub use metrics_listener::MetricsListener;
@@ -101,7 +101,7 @@ impl Server {
         M: Fn(usize) -> S + Clone + Send + 'static,
     {
         let limits = Arc::new(self.limits);
-        let held = Arc::new(HeldInAll::default());
+        let held = Arc::new(TotalHeldBytes::default());
         let mut workers = Vec::with_capacity(self.threads);
         let mut arbiters = Vec::with_capacity(self.threads);
         let mut seats = Vec::with_capacity(self.threads);

@@ -11,9 +11,9 @@ use tokio::sync::Notify;
 
 use super::http_date::HttpDate;
 use super::slots::Slot;
+use crate::server::connection_state::{ConnectionState, TotalHeldBytes};
 use crate::server::http2::BufferPool;
 use crate::server::limits::Limits;
-use crate::server::standing::{HeldInAll, Standing};
 
 /// How much one thread has to do, as the acceptor sees it: connections and the watches on them.
 #[derive(Debug, Default)]
@@ -91,13 +91,13 @@ impl Counters {
 /// The thread. Clones share it; it never leaves it.
 #[derive(Clone)]
 pub(in crate::server) struct HttpThread {
-    shared: Rc<Shared>,
+    shared: Rc<ThreadContext>,
 }
 
-struct Shared {
+struct ThreadContext {
     limits: Arc<Limits>,
     load: Arc<Load>,
-    held: Arc<HeldInAll>,
+    held: Arc<TotalHeldBytes>,
     buffers: BufferPool,
     date: HttpDate,
     counters: Counters,
@@ -125,10 +125,10 @@ impl HttpThread {
     pub(in crate::server) fn new(
         limits: Arc<Limits>,
         load: Arc<Load>,
-        held: Arc<HeldInAll>,
+        held: Arc<TotalHeldBytes>,
     ) -> HttpThread {
         HttpThread {
-            shared: Rc::new(Shared {
+            shared: Rc::new(ThreadContext {
                 limits,
                 load,
                 held,
@@ -148,9 +148,9 @@ impl HttpThread {
     }
 
     /// What is thought of a connection as it begins.
-    pub(in crate::server) fn standing(&self, slot: Option<Slot>) -> Rc<Standing> {
+    pub(in crate::server) fn state(&self, slot: Option<Slot>) -> Rc<ConnectionState> {
         let shared = &self.shared;
-        Standing::new(slot, Arc::clone(&shared.limits), Arc::clone(&shared.held))
+        ConnectionState::new(slot, Arc::clone(&shared.limits), Arc::clone(&shared.held))
     }
 
     pub(in crate::server) fn buffers(&self) -> &BufferPool {

@@ -20,8 +20,8 @@ use super::single_write::SingleWrite;
 use super::thread::{HttpThread, Load};
 use crate::clock;
 use crate::server::body::{ConnectionFacts, HttpService};
+use crate::server::connection_state::{ConnectionState, TotalHeldBytes};
 use crate::server::limits::Limits;
-use crate::server::standing::{HeldInAll, Standing};
 use crate::server::{http1, http2, tls};
 
 /// Connections on their way to a thread; more wait in the backlog of the port.
@@ -36,7 +36,7 @@ pub(super) struct Worker {
     arrivals: mpsc::Receiver<Arrival>,
     load: Arc<Load>,
     limits: Arc<Limits>,
-    held: Arc<HeldInAll>,
+    held: Arc<TotalHeldBytes>,
     tls: Arc<ServerConfig>,
 }
 
@@ -59,7 +59,7 @@ impl Drained {
 impl Worker {
     pub(super) fn new(
         limits: &Arc<Limits>,
-        held: &Arc<HeldInAll>,
+        held: &Arc<TotalHeldBytes>,
         tls: Arc<ServerConfig>,
     ) -> (Worker, Seat) {
         let (sender, arrivals) = mpsc::channel(ARRIVALS_MAX);
@@ -149,10 +149,10 @@ impl Connection {
             slot,
         } = arrival;
         let _seat: Seated = seat;
-        let standing = self.thread.standing(Some(slot));
+        let state = self.thread.state(Some(slot));
         // Where it stands: moved, it would take its room twice for as long as the connection lives.
-        let served = pin!(self.serve_stream(stream, peer, &standing, service));
-        if standing.keep(served).await.is_none() {
+        let served = pin!(self.serve_stream(stream, peer, &state, service));
+        if state.keep(served).await.is_none() {
             tracing::debug!(%peer, "an unauthenticated connection was closed to make room");
         }
     }
@@ -161,10 +161,10 @@ impl Connection {
         self,
         stream: std::net::TcpStream,
         peer: SocketAddr,
-        standing: &Rc<Standing>,
+        state: &Rc<ConnectionState>,
         service: S,
     ) {
-        let stream = match self.shake_hands(stream, standing).await {
+        let stream = match self.shake_hands(stream, state).await {
             Ok(stream) => stream,
             Err(error) => {
                 self.failed_handshakes.increment(1);
@@ -175,10 +175,10 @@ impl Connection {
         let http2 = stream.get_ref().1.alpn_protocol() == Some(tls::ALPN_HTTP2);
         let facts = ConnectionFacts { peer, http2 };
         let ended = if http2 {
-            let served = http2::serve(stream, facts, standing, service, self.thread).await;
+            let served = http2::serve(stream, facts, state, service, self.thread).await;
             served.map_err(|error| error.to_string())
         } else {
-            let served = http1::serve(stream, facts, standing, service, self.thread).await;
+            let served = http1::serve(stream, facts, state, service, self.thread).await;
             served.map_err(|error| error.to_string())
         };
         if let Err(error) = ended {
@@ -189,7 +189,7 @@ impl Connection {
     async fn shake_hands(
         &self,
         stream: std::net::TcpStream,
-        standing: &Standing,
+        state: &ConnectionState,
     ) -> Result<TlsStream<SingleWrite<TcpStream>>, String> {
         // rustls panics at a time that it can't count.
         clock::check(SystemTime::now()).map_err(|error| error.to_string())?;
@@ -198,7 +198,7 @@ impl Connection {
         let shaking = async {
             // Nothing is set up for a client that says nothing.
             stream.readable().await?;
-            standing.begin().await;
+            state.begin().await;
             self.tls.accept(SingleWrite(stream)).await
         };
         match tokio::time::timeout(limit, shaking).await {

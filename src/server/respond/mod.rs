@@ -17,7 +17,7 @@ use http::{Response, StatusCode};
 use metrics::Histogram;
 
 use super::body::ResponseBody;
-use super::encoding::{self, Encoding, JSON, KeptRuns, ListBody, MediaTypeRef};
+use super::encoding::{self, CompressedRuns, Encoding, JSON, ListBody, MediaTypeRef};
 use super::filters::in_flight::Counted;
 use super::gzip;
 use super::metrics::MeteredWatch;
@@ -121,7 +121,7 @@ pub async fn list(
     form: &Form,
     kind: &Arc<ResourceDefinition>,
     list: ObjectList,
-    kept: &Arc<KeptRuns>,
+    kept: &Arc<CompressedRuns>,
 ) -> Result<Answer, Box<Status>> {
     match encoding::list(&form.encoding, form.gzip, kind, list, kept).await? {
         ListBody::Whole(body) => Ok(packed(StatusCode::OK, form, body)),

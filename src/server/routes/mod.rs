@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::Method;
 
 use super::health::Root;
-use super::heavy::HEAVY_BYTES;
+use super::large_requests::LARGE_REQUEST_BYTES;
 use super::request_info::RequestInfo;
 use crate::api::resource::Verb;
 use crate::registry::rest::of_method;
@@ -74,8 +74,8 @@ impl Target {
     }
 
     /// Whether the object is so large that a change of it would hold up an HTTP thread.
-    pub fn is_heavy(&self) -> bool {
-        self.storage.held_bytes(self.object()) > HEAVY_BYTES
+    pub fn is_large(&self) -> bool {
+        self.storage.held_bytes(self.object()) > LARGE_REQUEST_BYTES
     }
 }
 

@@ -5,8 +5,8 @@
 //! routing. A panic in a handler becomes a 500 and takes neither the connection nor the thread
 //! down.
 
+mod api_server;
 mod refusals;
-mod shared;
 #[cfg(test)]
 mod tests;
 
@@ -16,12 +16,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use actors::dispatcher::LocalDispatcher;
+pub use api_server::{ApiServer, ApiServerConfig};
 use futures_util::FutureExt;
 use http::header::{CACHE_CONTROL, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request};
 use refusals::{Refused, is_served_to_the_end, not_understood, panicked, shutting_down, too_many};
-pub use shared::{Shared, SharedParts};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -31,7 +31,7 @@ use super::filters::deadline::{self, Allowed};
 use super::filters::in_flight::{self, Counted};
 use super::filters::{audit_id, authorization, impersonation, warnings};
 use super::generation::Generation;
-use super::handlers::{self, Exchange};
+use super::handlers::{self, RequestScope};
 use super::health::Root;
 use super::metrics::{RequestLabels, RequestMeters, Running, WatchMeters};
 use super::request_info::RequestInfo;
@@ -50,7 +50,7 @@ pub struct Service {
 }
 
 struct Thread {
-    shared: Arc<Shared>,
+    server: Arc<ApiServer>,
     /// The generation that the last request was answered from.
     generation: RefCell<Arc<Generation>>,
     dispatcher: LocalDispatcher,
@@ -88,7 +88,7 @@ impl HttpService for Service {
     }
 
     fn recognises(&self, headers: &HeaderMap) -> bool {
-        self.thread.shared.authenticator.recognises(headers)
+        self.thread.server.authenticator.recognises(headers)
     }
 
     fn drain(&self) {
@@ -96,7 +96,7 @@ impl HttpService for Service {
     }
 
     fn revocations(&self) -> watch::Receiver<u64> {
-        self.thread.shared.authenticator.revocations()
+        self.thread.server.authenticator.revocations()
     }
 }
 
@@ -108,13 +108,13 @@ async fn survived(answering: impl Future<Output = Answer>, audit_id: &str) -> An
 
 impl Service {
     /// The service of the calling thread, whose watches its Dispatcher serves.
-    pub fn new(shared: Arc<Shared>, dispatcher: LocalDispatcher) -> Service {
+    pub fn new(server: Arc<ApiServer>, dispatcher: LocalDispatcher) -> Service {
         let thread = Thread {
             requests: RequestMeters::default(),
-            watches: shared.measures.thread(),
+            watches: server.measures.thread(),
             dispatcher,
-            generation: RefCell::new(shared.generations.current()),
-            shared,
+            generation: RefCell::new(server.generations.current()),
+            server,
         };
         Service {
             thread: Rc::new(thread),
@@ -164,15 +164,15 @@ impl Service {
         (audit_id, warnings): (&str, &Warnings),
         running: &mut Running<'_>,
     ) -> Result<Answer, Refused> {
-        let shared = &self.thread.shared;
-        if shared.health.is_shutting_down() && !is_served_to_the_end(info) {
+        let server = &self.thread.server;
+        if server.health.is_shutting_down() && !is_served_to_the_end(info) {
             return Err(shutting_down(parts).into());
         }
         let allowed = Allowed::of(info, &query)?;
         let requester = self.requester(parts, (info, &query), audit_id)?;
         let counted = self.admitted(info, &requester.user)?;
         let attributes = Attributes::of(&requester.user, info, &query);
-        authorization::authorize(&shared.authorizer, &attributes)?;
+        authorization::authorize(&server.authorizer, &attributes)?;
         let within = allowed.map_or(deadline::REQUEST, |allowed| allowed.within);
         let context = RequestContext {
             user: requester.user,
@@ -183,8 +183,8 @@ impl Service {
             deadline: Instant::now() + within,
         };
         let generation = self.generation();
-        let exchange = Exchange {
-            shared,
+        let scope = RequestScope {
+            server,
             generation: &generation,
             dispatcher: &self.thread.dispatcher,
             watches: &self.thread.watches,
@@ -194,8 +194,8 @@ impl Service {
             access: requester.access,
         };
         let route = routes::route(&parts.method, info, &generation.catalog)?;
-        running.labels = labelled(running.labels.clone(), &route, &exchange.query);
-        let handling = handle(&exchange, route, body);
+        running.labels = labelled(running.labels.clone(), &route, &scope.query);
+        let handling = handle(&scope, route, body);
         let answer = match allowed {
             None => handling.await?,
             Some(allowed) => tokio::time::timeout(within, handling)
@@ -214,7 +214,7 @@ impl Service {
     ) -> Result<Requester, Refused> {
         let Authenticated { user, access } = self.authenticated(parts)?;
         let attributes = Attributes::of(&user, info, query);
-        let authorizer = &self.thread.shared.authorizer;
+        let authorizer = &self.thread.server.authorizer;
         let other = impersonation::impersonated(&parts.headers, &attributes, authorizer)?;
         if let Some(UserInfo { name, .. }) = &other {
             tracing::debug!(audit_id, user = user.name, %name, "carried out as another user");
@@ -233,12 +233,12 @@ impl Service {
     /// What is served now. With what is served no more goes what the thread has measured of it.
     fn generation(&self) -> Arc<Generation> {
         let Thread {
-            shared,
+            server,
             generation,
             requests,
             ..
         } = &*self.thread;
-        let current = shared.generations.current();
+        let current = server.generations.current();
         if !Arc::ptr_eq(&current, &generation.borrow()) {
             let catalog = &current.catalog;
             let is_served = |group: &str, version: &str, plural: &str| {
@@ -251,13 +251,13 @@ impl Service {
     }
 
     fn authenticated(&self, parts: &Parts) -> Result<Authenticated, Refused> {
-        let shared = &self.thread.shared;
-        let authenticated = shared.authenticator.authenticate(&parts.headers);
+        let server = &self.thread.server;
+        let authenticated = server.authenticator.authenticate(&parts.headers);
         let known = authenticated.as_ref().ok();
         let name = known.map(|known| known.user.name.as_str());
         self.thread.requests.authenticated(name);
         let known = authenticated.map_err(|refused| {
-            shared.refused_logins.tell(parts, &refused);
+            server.refused_logins.tell(parts, &refused);
             Box::new(Status::unauthorized())
         })?;
         Ok(known)
@@ -269,7 +269,7 @@ impl Service {
             return Ok(None);
         }
         let exempt = user.is_in(MASTERS) || in_flight::is_probe(info);
-        let in_flight = &self.thread.shared.in_flight;
+        let in_flight = &self.thread.server.in_flight;
         let entered = in_flight.enter(info.is_read_only(), exempt);
         entered.map(Some).ok_or_else(|| too_many().into())
     }
@@ -324,41 +324,41 @@ fn labelled(labels: RequestLabels, route: &Route, query: &Query) -> RequestLabel
 }
 
 async fn handle(
-    exchange: &Exchange<'_>,
+    scope: &RequestScope<'_>,
     route: Route,
     body: RequestBody,
 ) -> Result<Answer, Refused> {
-    let (shared, generation) = (exchange.shared, exchange.generation);
-    let headers = exchange.headers;
+    let (server, generation) = (scope.server, scope.generation);
+    let headers = scope.headers;
     Ok(match route {
-        Route::Resource(target) => handlers::resource(exchange, target, body).await?,
-        Route::Health(root, check) => shared.health.answer(root, &check, &exchange.query),
-        Route::Metrics => handlers::metrics(exchange),
-        Route::Index => handlers::index(exchange)?,
-        Route::Version => handlers::version(exchange)?,
+        Route::Resource(target) => handlers::resource(scope, target, body).await?,
+        Route::Health(root, check) => server.health.answer(root, &check, &scope.query),
+        Route::Metrics => handlers::metrics(scope),
+        Route::Index => handlers::index(scope)?,
+        Route::Version => handlers::version(scope)?,
         Route::LegacyVersions => {
-            let form = exchange.discovery_form()?;
+            let form = scope.discovery_form()?;
             generation.discovery.legacy_versions(&form, headers)
         }
         Route::Groups => generation
             .discovery
-            .groups(&exchange.discovery_form()?, headers),
+            .groups(&scope.discovery_form()?, headers),
         Route::Group(name) => {
-            let found = generation.discovery.group(&name, &exchange.plain_form()?);
+            let found = generation.discovery.group(&name, &scope.plain_form()?);
             found.ok_or(Miss::Page)?
         }
         Route::Resources { group, version } => {
-            let form = exchange.plain_form()?;
+            let form = scope.plain_form()?;
             let found = generation.discovery.resources(&group, &version, &form);
             found.ok_or(Miss::Resource)?
         }
         Route::OpenApiV2 => generation.openapi.v2(headers)?,
-        Route::OpenApiV3Index => generation.openapi.v3_index(&exchange.plain_form()?),
+        Route::OpenApiV3Index => generation.openapi.v3_index(&scope.plain_form()?),
         Route::OpenApiV3(key) => {
-            let found = generation.openapi.v3(&key, &exchange.query, headers);
+            let found = generation.openapi.v3(&key, &scope.query, headers);
             found.ok_or(Miss::Page)?
         }
-        Route::Compact => handlers::compact(exchange).await?,
-        Route::StorageRewrite => handlers::rewrite(exchange),
+        Route::Compact => handlers::compact(scope).await?,
+        Route::StorageRewrite => handlers::rewrite(scope),
     })
 }

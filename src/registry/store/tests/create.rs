@@ -254,7 +254,7 @@ async fn generated_names_are_tried_eight_times() {
 #[tokio::test]
 async fn a_creation_whose_client_hangs_up_is_under_way_until_it_is_decided() {
     let fixture = Fixture::new().await;
-    let creations = fixture.store("configmaps").creations().clone();
+    let creations = fixture.store("configmaps").pending_creates().clone();
     let body = r#"{"metadata":{"name":"a"}}"#;
     let leases = "leases.coordination.k8s.io";
     for resource in ["configmaps", leases] {

@@ -9,7 +9,7 @@ use actors::object::CachedObject;
 use bytes::Bytes;
 use futures_util::stream::LocalBoxStream;
 
-pub use runs::KeptRuns;
+pub use runs::CompressedRuns;
 
 use super::shape::{ItemForm, ListMetadata, Shape};
 use super::{Content, Encoding};
@@ -37,7 +37,7 @@ pub async fn list(
     gzip: bool,
     kind: &Arc<ResourceDefinition>,
     list: ObjectList,
-    kept: &Arc<KeptRuns>,
+    kept: &Arc<CompressedRuns>,
 ) -> Result<ListBody, Box<Status>> {
     let shape = encoding.shape(kind, Content::List)?;
     let opening = shape.list_opening(&ListMetadata::of(&list));

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, LocalBoxStream};
 
-use super::runs::{KeptRuns, Run, RunForm, run_length};
+use super::runs::{CompressedRuns, Run, RunForm, run_length};
 use super::{ItemForm, Shape};
 use crate::server::gzip::Gzip;
 use crate::server::gzip::segments::{Assembly, Segment};
@@ -76,7 +76,7 @@ impl ListWriter {
     pub(super) fn into_runs(
         self,
         items: ItemForm,
-        kept: Arc<KeptRuns>,
+        kept: Arc<CompressedRuns>,
     ) -> LocalBoxStream<'static, Bytes> {
         let state = (self, Assembly::default());
         stream::unfold(Some(state), move |state| {
@@ -103,7 +103,7 @@ impl ListWriter {
     }
 
     /// The next run of items; `None` when there are none left.
-    fn next_run(&mut self, items: ItemForm, kept: &KeptRuns) -> Option<Arc<Run>> {
+    fn next_run(&mut self, items: ItemForm, kept: &CompressedRuns) -> Option<Arc<Run>> {
         let rest = self.items.as_slice();
         let run = rest.get(..run_length(rest)).filter(|run| !run.is_empty())?;
         let form = RunForm {

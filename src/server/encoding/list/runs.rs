@@ -93,7 +93,7 @@ impl Run {
 }
 
 /// See the module's documentation. Shared by all HTTP threads.
-pub struct KeptRuns {
+pub struct CompressedRuns {
     hasher: RandomState,
     runs: Mutex<Generations>,
     found: Counter,
@@ -108,14 +108,14 @@ struct Generations {
     old: HashMap<u64, Arc<Run>>,
 }
 
-impl Default for KeptRuns {
-    fn default() -> KeptRuns {
+impl Default for CompressedRuns {
+    fn default() -> CompressedRuns {
         let runs = |result| counter!("taffrail_list_runs_total", "result" => result);
         metrics::describe_counter!(
             "taffrail_list_runs_total",
             "Parts of compressed lists, by whether they were found compressed or had to be made."
         );
-        KeptRuns {
+        CompressedRuns {
             hasher: RandomState::new(),
             runs: Mutex::default(),
             found: runs("found"),
@@ -124,7 +124,7 @@ impl Default for KeptRuns {
     }
 }
 
-impl KeptRuns {
+impl CompressedRuns {
     /// The run of these items: found, or made of the text that `write` gives.
     pub(super) fn get(
         &self,
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_change_leaves_all_but_one_or_two_runs_as_they_are() {
         let before = objects(2_000, 1_000);
-        let kept = KeptRuns::default();
+        let kept = CompressedRuns::default();
         for run in runs(&before) {
             kept.get(FORM, run, || vec![b'x'; 100]);
         }
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn another_form_or_another_object_is_another_run() {
-        let kept = KeptRuns::default();
+        let kept = CompressedRuns::default();
         let items = objects(3, 10);
         let lengths = |form: RunForm, items: &[Arc<CachedObject>], length: usize| {
             kept.get(form, items, || vec![b'x'; length]).length
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_bounded_and_what_is_used_stays() {
-        let kept = KeptRuns::default();
+        let kept = CompressedRuns::default();
         let used = objects(1, 10);
         let noise = |seed: usize| {
             let mut state = seed as u64 | 1;

@@ -14,7 +14,7 @@ use super::*;
 use crate::server::auth::{Authenticators, Revocations, StaticTokens, Token};
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::health::Health;
-use crate::server::heavy::HeavyWork;
+use crate::server::large_requests::LargeRequests;
 use crate::server::testing::{Stored, run, stored, stored_without_cache_of};
 use crate::storage::rewrite::Rewriter;
 
@@ -33,7 +33,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
     let revocations = Revocations::default();
     let admin = Token::new("secret").expect("a token");
     let tokens = StaticTokens::new(admin, revocations.clone());
-    let shared = Shared::new(SharedParts {
+    let server = ApiServer::new(ApiServerConfig {
         registry: stored.registry,
         authenticator: Arc::new(Authenticators::new(vec![Arc::new(tokens)], revocations)),
         health: Arc::new(health),
@@ -42,11 +42,11 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
         metrics: None,
         metrics_lines: None,
         address: "127.0.0.1:6443".to_owned(),
-        heavy: HeavyWork::start().expect("threads"),
+        large_requests: LargeRequests::start().expect("threads"),
         limits,
     });
     let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), 0);
-    Service::new(Arc::new(shared), dispatcher)
+    Service::new(Arc::new(server), dispatcher)
 }
 
 struct Got {
@@ -365,7 +365,7 @@ fn a_collection_is_deleted_item_by_item_api_118() {
 fn once_the_shutdown_has_begun_only_probes_are_answered_1_2() {
     run(async {
         let service = service().await;
-        service.thread.shared.health.begin_shutdown();
+        service.thread.server.health.begin_shutdown();
         let got = call(&service, "GET", CMS, "").await;
         assert_eq!((got.code, got.header("retry-after")), (429, "5"));
         assert_eq!(got.header("connection"), "close");

@@ -9,16 +9,16 @@ use crate::server::auth::{
     Authenticators, Authorizers, DiscoveryPolicy, PrivilegedGroup, RefusedLogins,
 };
 use crate::server::body_budget::BodyBudget;
-use crate::server::encoding::KeptRuns;
+use crate::server::encoding::CompressedRuns;
 use crate::server::filters::in_flight::{InFlight, InFlightLimits};
 use crate::server::generation::Generations;
 use crate::server::health::Health;
-use crate::server::heavy::HeavyWork;
+use crate::server::large_requests::LargeRequests;
 use crate::server::metrics::{Lines, Measures};
 use crate::storage::rewrite::Rewriter;
 
 /// What the services of all threads have in common.
-pub struct Shared {
+pub struct ApiServer {
     /// What is served.
     pub generations: Generations,
     /// Who knows the users.
@@ -34,15 +34,15 @@ pub struct Shared {
     /// Who knows what they may do.
     pub(in crate::server) authorizer: Authorizers,
     pub(in crate::server) bodies: BodyBudget,
-    pub(in crate::server) heavy: HeavyWork,
+    pub(in crate::server) large_requests: LargeRequests,
     pub(in crate::server) refused_logins: RefusedLogins,
     pub(in crate::server) in_flight: Arc<InFlight>,
     /// Compressed parts of lists.
-    pub(in crate::server) kept_runs: Arc<KeptRuns>,
+    pub(in crate::server) compressed_runs: Arc<CompressedRuns>,
 }
 
-/// What [`Shared`] is made of.
-pub struct SharedParts {
+/// What [`ApiServer`] is made of.
+pub struct ApiServerConfig {
     /// What is served.
     pub registry: Registry,
     /// Who knows the users.
@@ -60,12 +60,12 @@ pub struct SharedParts {
     /// Where clients reach the server, as `host:port` (API-22).
     pub address: String,
     /// Where large bodies and objects are worked on.
-    pub heavy: HeavyWork,
+    pub large_requests: LargeRequests,
     /// How many requests may be answered at the same time (API-18).
     pub limits: InFlightLimits,
 }
 
-impl Shared {
+impl ApiServer {
     /// The page of metrics, of what is served now.
     pub fn metrics_page(&self) -> String {
         let catalog = Arc::clone(&self.generations.current().catalog);
@@ -74,9 +74,9 @@ impl Shared {
     }
 
     /// Builds everything that is built once.
-    pub fn new(parts: SharedParts) -> Shared {
+    pub fn new(parts: ApiServerConfig) -> ApiServer {
         let in_flight = Arc::new(InFlight::new(parts.limits));
-        Shared {
+        ApiServer {
             generations: Generations::new(parts.registry, parts.address),
             measures: Measures::new(
                 parts.metrics,
@@ -93,10 +93,10 @@ impl Shared {
             house: parts.house,
             rewriter: Arc::new(parts.rewriter),
             bodies: BodyBudget::default(),
-            heavy: parts.heavy,
+            large_requests: parts.large_requests,
             refused_logins: RefusedLogins::default(),
             in_flight,
-            kept_runs: Arc::default(),
+            compressed_runs: Arc::default(),
         }
     }
 }

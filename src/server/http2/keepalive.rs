@@ -7,7 +7,7 @@ use crate::server::limits::Limits;
 
 /// What an inspection saw.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sight {
+pub(super) struct Observation {
     /// Bytes that came in so far.
     pub(super) bytes_read: u64,
     /// Requests accepted so far.
@@ -18,7 +18,7 @@ pub(super) struct Sight {
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum KeepaliveAction {
     /// Nothing.
     Well,
     /// Ask the peer for a sign of life.
@@ -31,25 +31,25 @@ pub(super) enum Verdict {
 
 /// Remembers what earlier inspections saw.
 #[derive(Debug)]
-pub(super) struct Vitality {
+pub(super) struct Keepalive {
     interval: Duration,
     ping_after: Duration,
     dead_after: Duration,
     idle_after: Duration,
-    last: Sight,
+    last: Observation,
     silent: Duration,
     idle: Duration,
     pinged: bool,
 }
 
-impl Vitality {
-    pub(super) fn new(limits: &Limits) -> Vitality {
-        Vitality {
+impl Keepalive {
+    pub(super) fn new(limits: &Limits) -> Keepalive {
+        Keepalive {
             interval: limits.inspection_interval,
             ping_after: limits.ping_after,
             dead_after: limits.dead_after,
             idle_after: limits.idle_timeout,
-            last: Sight {
+            last: Observation {
                 bytes_read: 0,
                 requests: 0,
                 busy: true,
@@ -61,7 +61,7 @@ impl Vitality {
     }
 
     /// Judges what is seen one interval after the last inspection.
-    pub(super) fn inspect(&mut self, sight: Sight) -> Verdict {
+    pub(super) fn inspect(&mut self, sight: Observation) -> KeepaliveAction {
         if sight.bytes_read == self.last.bytes_read {
             self.silent += self.interval;
         } else {
@@ -75,14 +75,14 @@ impl Vitality {
         }
         self.last = sight;
         if self.idle >= self.idle_after {
-            Verdict::Idle
+            KeepaliveAction::Idle
         } else if self.silent >= self.dead_after {
-            Verdict::Dead
+            KeepaliveAction::Dead
         } else if self.silent >= self.ping_after && !self.pinged {
             self.pinged = true;
-            Verdict::Ping
+            KeepaliveAction::Ping
         } else {
-            Verdict::Well
+            KeepaliveAction::Well
         }
     }
 }
@@ -91,8 +91,8 @@ impl Vitality {
 mod tests {
     use super::*;
 
-    fn vitality() -> Vitality {
-        Vitality::new(&Limits {
+    fn keepalive() -> Keepalive {
+        Keepalive::new(&Limits {
             inspection_interval: Duration::from_secs(1),
             ping_after: Duration::from_secs(3),
             dead_after: Duration::from_secs(6),
@@ -101,8 +101,8 @@ mod tests {
         })
     }
 
-    fn see(bytes_read: u64, requests: u64, busy: bool) -> Sight {
-        Sight {
+    fn see(bytes_read: u64, requests: u64, busy: bool) -> Observation {
+        Observation {
             bytes_read,
             requests,
             busy,
@@ -111,39 +111,44 @@ mod tests {
 
     #[test]
     fn a_silent_peer_is_pinged_once_and_then_given_up() {
-        let mut vitality = vitality();
-        let verdicts: Vec<_> = (0..7).map(|_| vitality.inspect(see(10, 1, true))).collect();
-        use Verdict::{Dead, Ping, Well};
+        let mut keepalive = keepalive();
+        let verdicts: Vec<_> = (0..7)
+            .map(|_| keepalive.inspect(see(10, 1, true)))
+            .collect();
+        use KeepaliveAction::{Dead, Ping, Well};
         // The first inspection sees the bytes of the handshake.
         assert_eq!(verdicts, [Well, Well, Well, Ping, Well, Well, Dead]);
     }
 
     #[test]
     fn a_sign_of_life_starts_the_count_anew() {
-        let mut vitality = vitality();
+        let mut keepalive = keepalive();
         for bytes in [10, 10, 10, 10, 20, 20, 20] {
-            assert_ne!(vitality.inspect(see(bytes, 1, true)), Verdict::Dead);
+            assert_ne!(
+                keepalive.inspect(see(bytes, 1, true)),
+                KeepaliveAction::Dead
+            );
         }
-        assert_eq!(vitality.inspect(see(20, 1, true)), Verdict::Ping);
+        assert_eq!(keepalive.inspect(see(20, 1, true)), KeepaliveAction::Ping);
     }
 
     #[test]
     fn a_connection_without_requests_is_idle_however_much_its_peer_pings() {
-        let mut vitality = vitality();
+        let mut keepalive = keepalive();
         let verdicts: Vec<_> = (0..6)
-            .map(|bytes| vitality.inspect(see(bytes, 0, false)))
+            .map(|bytes| keepalive.inspect(see(bytes, 0, false)))
             .collect();
-        use Verdict::{Idle, Well};
+        use KeepaliveAction::{Idle, Well};
         assert_eq!(verdicts, [Well, Well, Well, Idle, Idle, Idle]);
     }
 
     #[test]
     fn a_request_between_two_inspections_counts() {
-        let mut vitality = vitality();
+        let mut keepalive = keepalive();
         for requests in 0..10 {
             assert_ne!(
-                vitality.inspect(see(requests, requests + 1, false)),
-                Verdict::Idle
+                keepalive.inspect(see(requests, requests + 1, false)),
+                KeepaliveAction::Idle
             );
         }
     }

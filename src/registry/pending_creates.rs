@@ -1,5 +1,5 @@
-//! Creations under way, so that emptying a namespace can wait for those that were admitted while
-//! it still lived.
+//! Creates under way, so that emptying a namespace can wait for those that were admitted while it
+//! still lived.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,19 +9,19 @@ use tokio::sync::{Mutex, Notify};
 /// Counts creations in two epochs. Starting a new epoch and waiting for the old one to drain
 /// waits for everything that began before, and for nothing that begins after.
 #[derive(Clone, Default)]
-pub struct Creations {
-    shared: Arc<Shared>,
+pub struct PendingCreates {
+    epochs: Arc<Epochs>,
 }
 
 #[derive(Default)]
-struct Shared {
-    epoch: AtomicUsize,
+struct Epochs {
+    current: AtomicUsize,
     counts: [AtomicUsize; 2],
     drained: Notify,
     settling: Mutex<()>,
 }
 
-impl Shared {
+impl Epochs {
     fn count(&self, epoch: usize) -> &AtomicUsize {
         let [even, odd] = &self.counts;
         if epoch.is_multiple_of(2) { even } else { odd }
@@ -41,23 +41,23 @@ impl Shared {
 }
 
 /// A creation under way; it ends when this is dropped.
-pub struct Creation {
-    shared: Arc<Shared>,
+pub struct PendingCreate {
+    epochs: Arc<Epochs>,
     epoch: usize,
 }
 
-impl Creations {
+impl PendingCreates {
     /// Begins a creation. Whatever it asks of the namespace's state must be asked after this.
-    pub fn begin(&self) -> Creation {
+    pub fn begin(&self) -> PendingCreate {
         loop {
-            let epoch = self.shared.epoch.load(Ordering::SeqCst);
-            let creation = Creation {
-                shared: self.shared.clone(),
+            let epoch = self.epochs.current.load(Ordering::SeqCst);
+            let creation = PendingCreate {
+                epochs: self.epochs.clone(),
                 epoch,
             };
-            self.shared.count(epoch).fetch_add(1, Ordering::SeqCst);
+            self.epochs.count(epoch).fetch_add(1, Ordering::SeqCst);
             // Counted in an epoch that ended in between, it might not be waited for.
-            if self.shared.epoch.load(Ordering::SeqCst) == epoch {
+            if self.epochs.current.load(Ordering::SeqCst) == epoch {
                 return creation;
             }
         }
@@ -65,19 +65,19 @@ impl Creations {
 
     /// Waits until every creation that has begun before is over.
     pub async fn settle(&self) {
-        let _alone = self.shared.settling.lock().await;
+        let _alone = self.epochs.settling.lock().await;
         // What an abandoned call left behind is in the epoch that the next one takes.
-        let next = self.shared.epoch.load(Ordering::SeqCst) + 1;
-        self.shared.drain(next).await;
-        self.shared.epoch.store(next, Ordering::SeqCst);
-        self.shared.drain(next - 1).await;
+        let next = self.epochs.current.load(Ordering::SeqCst) + 1;
+        self.epochs.drain(next).await;
+        self.epochs.current.store(next, Ordering::SeqCst);
+        self.epochs.drain(next - 1).await;
     }
 }
 
-impl Drop for Creation {
+impl Drop for PendingCreate {
     fn drop(&mut self) {
-        if self.shared.count(self.epoch).fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.shared.drained.notify_waiters();
+        if self.epochs.count(self.epoch).fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.epochs.drained.notify_waiters();
         }
     }
 }
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn settling_waits_for_what_began_before_and_not_for_what_begins_after() {
-        let creations = Creations::default();
+        let creations = PendingCreates::default();
         assert_eq!(creations.settle().now_or_never(), Some(()));
         let before = creations.begin();
         let mut settling = Box::pin(creations.settle());
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn an_abandoned_settling_leaves_the_next_one_working() {
-        let creations = Creations::default();
+        let creations = PendingCreates::default();
         let first = creations.begin();
         assert_eq!(creations.settle().now_or_never(), None);
         let second = creations.begin();

@@ -15,34 +15,34 @@ use tokio::task::JoinHandle;
 
 use crate::api::status::Status;
 
-/// Bodies and objects over this are heavy. To read as much takes about half a millisecond.
-pub const HEAVY_BYTES: usize = 64 * 1024;
+/// Bodies and objects over this are large. To read as much takes about half a millisecond.
+pub const LARGE_REQUEST_BYTES: usize = 64 * 1024;
 
-/// Heavy requests at a time. The longest take some 20 ms on a core, so that one more would wait
+/// Large requests at a time. The longest take some 20 ms on a core, so that one more would wait
 /// about as long as it is told to stay away.
 const PLACES: usize = 64;
 
 /// Seconds after which a client that found no place may come again.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
-/// The threads for heavy requests.
-pub struct HeavyWork {
+/// The threads for large requests.
+pub struct LargeRequests {
     /// There until the end.
     runtime: Option<Runtime>,
     places: Arc<Semaphore>,
     refused: Counter,
 }
 
-impl HeavyWork {
+impl LargeRequests {
     /// Starts the threads.
     ///
     /// # Errors
     /// When the system has no threads to give.
-    pub fn start() -> std::io::Result<HeavyWork> {
-        HeavyWork::with_places(PLACES)
+    pub fn start() -> std::io::Result<LargeRequests> {
+        LargeRequests::with_places(PLACES)
     }
 
-    fn with_places(places: usize) -> std::io::Result<HeavyWork> {
+    fn with_places(places: usize) -> std::io::Result<LargeRequests> {
         metrics::describe_counter!(
             "taffrail_heavy_requests_refused_total",
             "Requests with large bodies or objects that were answered 429 because too many others \
@@ -51,11 +51,11 @@ impl HeavyWork {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
-            .thread_name("heavy")
+            .thread_name("large-requests")
             // Stores may have connections of their own here.
             .enable_all()
             .build()?;
-        Ok(HeavyWork {
+        Ok(LargeRequests {
             runtime: Some(runtime),
             places: Arc::new(Semaphore::new(places)),
             refused: metrics::counter!("taffrail_heavy_requests_refused_total"),
@@ -98,7 +98,7 @@ impl HeavyWork {
     }
 }
 
-impl Drop for HeavyWork {
+impl Drop for LargeRequests {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             // To wait for its threads is not allowed on a thread that others wait for.
@@ -128,22 +128,22 @@ mod tests {
 
     #[tokio::test]
     async fn work_is_done_on_another_thread() {
-        let heavy = HeavyWork::start().unwrap();
+        let threads = LargeRequests::start().unwrap();
         let here = std::thread::current().id();
-        let there = heavy.run(async { Ok(std::thread::current().id()) }).await;
+        let there = threads.run(async { Ok(std::thread::current().id()) }).await;
         assert_ne!(there.unwrap(), here);
     }
 
     #[tokio::test]
     async fn who_finds_no_place_is_asked_to_come_again() {
-        let heavy = HeavyWork::with_places(1).unwrap();
+        let threads = LargeRequests::with_places(1).unwrap();
         let (finish, finished) = oneshot::channel::<()>();
-        let mut first = Box::pin(heavy.run(async {
+        let mut first = Box::pin(threads.run(async {
             let _ = finished.await;
             Ok(1)
         }));
         assert!((&mut first).now_or_never().is_none());
-        let refused = heavy.run(async { Ok(2) }).await.unwrap_err();
+        let refused = threads.run(async { Ok(2) }).await.unwrap_err();
         assert_eq!(
             (refused.code, refused.reason.clone()),
             (429, StatusReason::TOO_MANY_REQUESTS)
@@ -155,23 +155,23 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_nobody_waits_for_is_given_up_and_leaves_its_place() {
-        let heavy = HeavyWork::with_places(1).unwrap();
-        let waiting = heavy.run(std::future::pending::<Result<(), _>>());
+        let threads = LargeRequests::with_places(1).unwrap();
+        let waiting = threads.run(std::future::pending::<Result<(), _>>());
         assert!(
             tokio::time::timeout(Duration::from_millis(10), waiting)
                 .await
                 .is_err()
         );
-        let place = Arc::clone(&heavy.places).acquire_owned();
+        let place = Arc::clone(&threads.places).acquire_owned();
         let freed = tokio::time::timeout(Duration::from_secs(10), place).await;
         assert!(freed.is_ok_and(|place| place.is_ok()));
     }
 
     #[tokio::test]
     async fn a_panic_is_the_callers() {
-        let heavy = HeavyWork::start().unwrap();
+        let threads = LargeRequests::start().unwrap();
         let work = async { std::panic::resume_unwind(Box::new("gone")) };
-        let outcome = std::panic::AssertUnwindSafe(heavy.run::<()>(work))
+        let outcome = std::panic::AssertUnwindSafe(threads.run::<()>(work))
             .catch_unwind()
             .await;
         assert!(outcome.is_err());

@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 const RESERVED_BYTES: usize = 16 << 10;
 
 /// A piece to be sent.
-pub(super) struct Joined {
+pub(super) struct FrameBatch {
     pub(super) bytes: Bytes,
     /// Frames in it.
     pub(super) frames: u64,
@@ -20,12 +20,12 @@ pub(super) struct Joined {
 
 /// A frame with those that are there behind it, until there are `most` bytes. One alone is not
 /// copied. When a second one is there, `room` says once how long the piece may become at most.
-pub(super) fn join(
+pub(super) fn batch(
     first: WatchFrame,
     mut most: usize,
     room: impl FnOnce() -> usize,
     mut next: impl FnMut() -> Poll<Option<WatchFrame>>,
-) -> Joined {
+) -> FrameBatch {
     let (mut joined, mut frames) = (BytesMut::new(), 1);
     let mut room = Some(room);
     let WatchFrame {
@@ -57,7 +57,7 @@ pub(super) fn join(
     } else {
         joined.freeze()
     };
-    Joined {
+    FrameBatch {
         bytes,
         frames,
         rests,
@@ -77,7 +77,7 @@ mod tests {
         let joined = |rests| {
             let mut later = [Poll::Ready(Some(frame(rests)))].into_iter();
             let next = || later.next().unwrap_or(Poll::Pending);
-            join(frame(false), RESERVED_BYTES, || RESERVED_BYTES, next)
+            batch(frame(false), RESERVED_BYTES, || RESERVED_BYTES, next)
         };
         for rests in [true, false] {
             let joined = joined(rests);

@@ -14,9 +14,9 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::emptier::{Emptier, Progress};
 use super::ensure_system_namespaces;
-use super::schedule::{Outcome, Schedule};
+use super::namespaced_resources_deleter::{NamespacedResourcesDeleter, Progress};
+use super::work_queue::{Outcome, WorkQueue};
 use crate::registry::Registry;
 use crate::registry::special::SYSTEM_NAMESPACES;
 use crate::storage::codec::object_of;
@@ -30,12 +30,12 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 /// Namespaces that are emptied at the same time.
 const CONCURRENT_NAMESPACES: usize = 4;
 
-/// The follower of one daemon.
-pub(super) struct Follower {
+/// The controller of one daemon.
+pub(super) struct NamespaceController {
     registry: Registry,
     namespaces: CacherHandle,
     stopped: watch::Receiver<bool>,
-    schedule: Schedule,
+    schedule: WorkQueue,
     /// Namespaces being emptied.
     work: FuturesUnordered<BoxFuture<'static, (String, Outcome)>>,
     /// Those that wait for a place among them, by uid.
@@ -50,18 +50,18 @@ pub(super) struct Follower {
     again: Instant,
 }
 
-impl Follower {
+impl NamespaceController {
     pub(super) fn new(
         registry: Registry,
         namespaces: CacherHandle,
         grace: Duration,
         stopped: watch::Receiver<bool>,
-    ) -> Follower {
-        Follower {
+    ) -> NamespaceController {
+        NamespaceController {
             registry,
             namespaces,
             stopped,
-            schedule: Schedule::new(grace),
+            schedule: WorkQueue::new(grace),
             work: FuturesUnordered::new(),
             waiting: VecDeque::new(),
             seen: Revision::ZERO,
@@ -143,8 +143,8 @@ impl Follower {
         while self.work.len() < CONCURRENT_NAMESPACES
             && let Some((uid, namespace)) = self.waiting.pop_front()
         {
-            let emptier = Emptier::new(self.registry.clone());
-            self.work.push(worked_on(emptier, uid, namespace));
+            let deleter = NamespacedResourcesDeleter::new(self.registry.clone());
+            self.work.push(worked_on(deleter, uid, namespace));
         }
     }
 
@@ -180,20 +180,20 @@ async fn news(
 }
 
 fn worked_on(
-    emptier: Emptier,
+    deleter: NamespacedResourcesDeleter,
     uid: String,
     namespace: Arc<CachedObject>,
 ) -> BoxFuture<'static, (String, Outcome)> {
     async move {
-        let outcome = outcome_of(&emptier, &namespace).await;
+        let outcome = outcome_of(&deleter, &namespace).await;
         (uid, outcome)
     }
     .boxed()
 }
 
-async fn outcome_of(emptier: &Emptier, namespace: &CachedObject) -> Outcome {
+async fn outcome_of(deleter: &NamespacedResourcesDeleter, namespace: &CachedObject) -> Outcome {
     let name = namespace.attributes.name.as_str();
-    match emptier.empty(namespace).await {
+    match deleter.empty(namespace).await {
         Ok(Progress::Done) => Outcome::Done,
         Ok(Progress::Held { remaining, example }) => {
             tracing::debug!(namespace = name, remaining, example, "namespace is held");

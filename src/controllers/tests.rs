@@ -7,8 +7,8 @@ use futures_util::FutureExt;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::emptier::{Emptier, Progress};
-use super::{Sharing, Upkeep, ensure_system_namespaces};
+use super::namespaced_resources_deleter::{NamespacedResourcesDeleter, Progress};
+use super::{Controllers, Sharing, ensure_system_namespaces};
 use crate::api::options::DeleteOptions;
 use crate::registry::definitions::built_in;
 use crate::registry::special::SYSTEM_NAMESPACES;
@@ -36,7 +36,7 @@ async fn emptied(fixture: &Fixture, name: &str) -> Progress {
         .get(NamespacedName::in_cluster(name), "")
         .await
         .expect("it is there");
-    Emptier::new(fixture.registry.clone())
+    NamespacedResourcesDeleter::new(fixture.registry.clone())
         .empty(&namespace)
         .await
         .expect("no refusal")
@@ -176,7 +176,7 @@ async fn a_large_namespace_is_emptied_in_pages() {
 async fn a_namespace_is_not_worked_on_for_ever() {
     let fixture = Fixture::new().await;
     delete(&fixture, "namespaces", None, "d").await;
-    let under_way = fixture.store("configmaps").creations().begin();
+    let under_way = fixture.store("configmaps").pending_creates().begin();
     tokio::time::pause();
     assert_eq!(emptied(&fixture, "d").await, Progress::Unfinished);
     drop(under_way);
@@ -232,7 +232,7 @@ fn upkeep_follows_the_namespaces() {
         let (fixture, house) = cached_fixture();
         house.all_ready().await;
         let namespaces = house.cacher("namespaces").expect("it is cached");
-        let upkeep = Upkeep::start(fixture.registry.clone(), namespaces, Sharing::Alone);
+        let upkeep = Controllers::start(fixture.registry.clone(), namespaces, Sharing::Alone);
         for name in SYSTEM_NAMESPACES {
             until_namespace_answers(&fixture, name, 200).await;
         }
@@ -316,7 +316,7 @@ fn of_several_daemons_one_does_the_upkeep_at_a_time() {
             let namespaces = house.cacher("namespaces").expect("it is cached");
             let identity = name.to_owned();
             let sharing = Sharing::WithOthers { identity };
-            Upkeep::start(fixture.registry.clone(), namespaces, sharing)
+            Controllers::start(fixture.registry.clone(), namespaces, sharing)
         };
         // Of an empty store: the namespace of the lease comes first.
         let (a, b) = (start("a"), start("b"));
@@ -358,7 +358,7 @@ fn a_namespace_that_takes_long_holds_up_no_other() {
         let (fixture, house) = hooked_fixture(hang);
         house.all_ready().await;
         let namespaces = house.cacher("namespaces").expect("it is cached");
-        let upkeep = Upkeep::start(fixture.registry.clone(), namespaces, Sharing::Alone);
+        let upkeep = Controllers::start(fixture.registry.clone(), namespaces, Sharing::Alone);
         for name in ["slow", "slower", "late"] {
             let body = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
             let created = fixture.create("namespaces", None, &body).await;
@@ -381,7 +381,7 @@ fn nothing_is_left_of_what_is_created_during_a_deletion() {
         let (fixture, house) = cached_fixture();
         house.all_ready().await;
         let namespaces = house.cacher("namespaces").expect("it is cached");
-        let upkeep = Upkeep::start(fixture.registry.clone(), namespaces, Sharing::Alone);
+        let upkeep = Controllers::start(fixture.registry.clone(), namespaces, Sharing::Alone);
         for round in 0..20 {
             let namespace = format!("n{round}");
             let body = format!(r#"{{"metadata":{{"name":"{namespace}"}}}}"#);

@@ -26,26 +26,26 @@ use super::listener::slots::Slot;
 const BEGIN_AGAIN: Duration = Duration::from_millis(50);
 
 /// What all authenticated connections make the daemon hold.
-pub(in crate::server) struct HeldInAll {
+pub(in crate::server) struct TotalHeldBytes {
     bytes: AtomicUsize,
     gauge: Gauge,
 }
 
-impl Default for HeldInAll {
-    fn default() -> HeldInAll {
+impl Default for TotalHeldBytes {
+    fn default() -> TotalHeldBytes {
         metrics::describe_gauge!(
             "taffrail_connections_held_bytes",
             "Bytes of requests that wait and answers that clients have not taken, over all \
              authenticated connections."
         );
-        HeldInAll {
+        TotalHeldBytes {
             bytes: AtomicUsize::new(0),
             gauge: metrics::gauge!("taffrail_connections_held_bytes"),
         }
     }
 }
 
-impl HeldInAll {
+impl TotalHeldBytes {
     fn add(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.gauge.increment(bytes as f64);
@@ -61,25 +61,25 @@ impl HeldInAll {
     }
 }
 
-/// The standing of one connection.
-pub(in crate::server) struct Standing {
+/// The state of one connection.
+pub(in crate::server) struct ConnectionState {
     /// None on a listener where everybody is alike.
     slot: Option<Slot>,
     limits: Arc<Limits>,
-    in_all: Arc<HeldInAll>,
+    in_all: Arc<TotalHeldBytes>,
     requests: Cell<usize>,
     answers: Cell<usize>,
 }
 
-impl Standing {
+impl ConnectionState {
     /// Of a connection that has a slot, or of one on a listener without slots. It holds nothing
     /// yet.
     pub(in crate::server) fn new(
         slot: Option<Slot>,
         limits: Arc<Limits>,
-        in_all: Arc<HeldInAll>,
-    ) -> Rc<Standing> {
-        Rc::new(Standing {
+        in_all: Arc<TotalHeldBytes>,
+    ) -> Rc<ConnectionState> {
+        Rc::new(ConnectionState {
             slot,
             limits,
             in_all,
@@ -118,7 +118,7 @@ impl Standing {
 
     fn hold(self: &Rc<Self>, part: Part, bytes: usize) -> Held {
         let mut held = Held {
-            standing: Rc::clone(self),
+            state: Rc::clone(self),
             part,
             bytes: 0,
         };
@@ -180,7 +180,7 @@ enum Part {
 
 /// Bytes held for a connection until this is dropped.
 pub(in crate::server) struct Held {
-    standing: Rc<Standing>,
+    state: Rc<ConnectionState>,
     part: Part,
     bytes: usize,
 }
@@ -188,15 +188,15 @@ pub(in crate::server) struct Held {
 impl Held {
     /// There are so many now.
     pub(in crate::server) fn set(&mut self, bytes: usize) {
-        let standing = &self.standing;
+        let state = &self.state;
         let held = match self.part {
-            Part::Request => &standing.requests,
-            Part::Answer => &standing.answers,
+            Part::Request => &state.requests,
+            Part::Answer => &state.answers,
         };
         held.set(held.get() - self.bytes + bytes);
-        if standing.is_authenticated() && bytes != self.bytes {
-            standing.in_all.add(bytes);
-            standing.in_all.subtract(self.bytes);
+        if state.is_authenticated() && bytes != self.bytes {
+            state.in_all.add(bytes);
+            state.in_all.subtract(self.bytes);
         }
         self.bytes = bytes;
     }
@@ -225,45 +225,45 @@ mod tests {
         })
     }
 
-    fn standing(in_all: &Arc<HeldInAll>) -> Rc<Standing> {
+    fn state(in_all: &Arc<TotalHeldBytes>) -> Rc<ConnectionState> {
         let limits = limits();
         let slot = Slots::new(&limits).admit(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        Standing::new(slot, limits, Arc::clone(in_all))
+        ConnectionState::new(slot, limits, Arc::clone(in_all))
     }
 
     #[test]
     fn an_unauthenticated_connection_may_hold_far_less() {
-        let in_all = Arc::new(HeldInAll::default());
-        let standing = standing(&in_all);
-        assert!(standing.may_answer() && standing.may_ask(200, 1));
-        assert!(!standing.may_ask(1, 2), "streams are few");
-        let waiting = standing.hold_request(150);
-        assert!(standing.may_answer(), "what waits must be answered");
-        assert!(standing.may_ask(50, 0) && !standing.may_ask(51, 0));
+        let in_all = Arc::new(TotalHeldBytes::default());
+        let state = state(&in_all);
+        assert!(state.may_answer() && state.may_ask(200, 1));
+        assert!(!state.may_ask(1, 2), "streams are few");
+        let waiting = state.hold_request(150);
+        assert!(state.may_answer(), "what waits must be answered");
+        assert!(state.may_ask(50, 0) && !state.may_ask(51, 0));
         drop(waiting);
-        let held = standing.hold_answer(100);
-        assert!(!standing.may_answer());
-        assert!(standing.may_ask(100, 0) && !standing.may_ask(101, 0));
+        let held = state.hold_answer(100);
+        assert!(!state.may_answer());
+        assert!(state.may_ask(100, 0) && !state.may_ask(101, 0));
         assert_eq!(in_all.get(), 0);
 
-        assert!(standing.authenticate());
+        assert!(state.authenticate());
         assert_eq!(in_all.get(), 100);
-        assert!(standing.may_answer() && standing.may_ask(1900, 50));
+        assert!(state.may_answer() && state.may_ask(1900, 50));
         drop(held);
-        assert_eq!((standing.held(), in_all.get()), (0, 0));
+        assert_eq!((state.held(), in_all.get()), (0, 0));
     }
 
     #[test]
     fn where_all_hold_too_much_each_may_hold_little() {
-        let in_all = Arc::new(HeldInAll::default());
-        let (one, other) = (standing(&in_all), standing(&in_all));
+        let in_all = Arc::new(TotalHeldBytes::default());
+        let (one, other) = (state(&in_all), state(&in_all));
         assert!(one.authenticate() && other.authenticate());
         let mut much = one.hold_answer(900);
         let little = other.hold_answer(600);
         assert!(!one.may_answer() && !other.may_answer());
-        assert!(standing(&in_all).may_answer(), "who holds nothing goes on");
-        let too_much = standing(&in_all).hold_answer(1);
-        let further = standing(&in_all);
+        assert!(state(&in_all).may_answer(), "who holds nothing goes on");
+        let too_much = state(&in_all).hold_answer(1);
+        let further = state(&in_all);
         assert!(further.authenticate() && further.may_ask(0, 0));
         let most = further.hold_answer(1500);
         assert!(

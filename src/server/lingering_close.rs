@@ -13,7 +13,7 @@ const LINGER: Duration = Duration::from_secs(1);
 const BYTES_MAX: u64 = 64 << 20;
 
 /// Reads until the client closes its end too. Our end must be shut down already.
-pub(super) async fn linger<T: AsyncRead + Unpin>(io: T) {
+pub(super) async fn lingering_close<T: AsyncRead + Unpin>(io: T) {
     let mut rest = io.take(BYTES_MAX);
     // Whether it ends, breaks or takes too long: it is over.
     let _ = tokio::time::timeout(LINGER, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;

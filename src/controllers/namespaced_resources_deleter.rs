@@ -46,7 +46,7 @@ pub(super) enum Progress {
 
 /// What one round over the contents has found.
 #[derive(Debug, Default)]
-struct Round {
+struct DeletionRound {
     removed: usize,
     remaining: usize,
     example: String,
@@ -54,15 +54,15 @@ struct Round {
 
 /// Empties namespaces.
 #[derive(Clone)]
-pub(super) struct Emptier {
+pub(super) struct NamespacedResourcesDeleter {
     registry: Registry,
     context: RequestContext,
 }
 
-impl Emptier {
-    pub(super) fn new(registry: Registry) -> Emptier {
+impl NamespacedResourcesDeleter {
+    pub(super) fn new(registry: Registry) -> NamespacedResourcesDeleter {
         let context = RequestContext::internal("namespaces", Instant::now() + TIME);
-        Emptier { registry, context }
+        NamespacedResourcesDeleter { registry, context }
     }
 
     /// Works on a terminating namespace that the caches show as such, for its time at most: it
@@ -86,11 +86,11 @@ impl Emptier {
             return Ok(Progress::Done);
         };
         // From here on nothing new is admitted, and what was admitted before has ended.
-        namespaces.creations().settle().await;
+        namespaces.pending_creates().settle().await;
         loop {
             let round = self.delete_contents(name).await?;
             if round.remaining > 0 {
-                let Round {
+                let DeletionRound {
                     remaining, example, ..
                 } = round;
                 return Ok(Progress::Held { remaining, example });
@@ -104,8 +104,8 @@ impl Emptier {
         Ok(Progress::Done)
     }
 
-    async fn delete_contents(&self, namespace: &str) -> Result<Round, Box<Status>> {
-        let mut round = Round::default();
+    async fn delete_contents(&self, namespace: &str) -> Result<DeletionRound, Box<Status>> {
+        let mut round = DeletionRound::default();
         let catalog = self.registry.current();
         let stores = catalog.stores().iter();
         for store in stores.filter(|store| store.definition().is_namespaced()) {
@@ -118,7 +118,7 @@ impl Emptier {
         &self,
         store: &Arc<RegistryStore>,
         namespace: &str,
-        round: &mut Round,
+        round: &mut DeletionRound,
     ) -> Result<(), Box<Status>> {
         let mut options = ListOptions {
             limit: PAGE,

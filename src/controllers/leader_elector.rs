@@ -7,8 +7,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::election::{Election, LASTS, Record, Step};
 use super::ensure_system_namespaces;
+use super::leader_election::{ElectionAction, LASTS, LeaderElection, Record};
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::status::Status;
@@ -38,10 +38,10 @@ pub(super) fn describe() {
 pub(super) type Work = Box<dyn Fn(watch::Receiver<bool>) -> JoinHandle<()> + Send + Sync>;
 
 /// See the module's documentation.
-pub(super) struct Candidate {
+pub(super) struct LeaderElector {
     registry: Registry,
     identity: String,
-    election: Election,
+    election: LeaderElection,
     work: Work,
     term: Option<Term>,
 }
@@ -52,11 +52,11 @@ struct Term {
     working: JoinHandle<()>,
 }
 
-impl Candidate {
-    pub(super) fn new(registry: Registry, identity: String, work: Work) -> Candidate {
-        Candidate {
+impl LeaderElector {
+    pub(super) fn new(registry: Registry, identity: String, work: Work) -> LeaderElector {
+        LeaderElector {
             registry,
-            election: Election::new(identity.clone()),
+            election: LeaderElection::new(identity.clone()),
             identity,
             work,
             term: None,
@@ -127,12 +127,12 @@ impl Candidate {
         let record = found.as_ref().map(record);
         let step = self.election.step(record.clone(), Instant::now());
         let transitions = match (&record, step) {
-            (_, Step::Wait) => {
+            (_, ElectionAction::Wait) => {
                 self.election.lost();
                 return Ok(());
             }
-            (Some(record), Step::Acquire) => record.transitions + 1,
-            (Some(record), Step::Renew) => record.transitions,
+            (Some(record), ElectionAction::Acquire) => record.transitions + 1,
+            (Some(record), ElectionAction::Renew) => record.transitions,
             (None, _) => 0,
         };
         let sent = Instant::now();

@@ -14,7 +14,7 @@ const MOST_WAIT_AFTER_ERROR: Duration = Duration::from_secs(30);
 
 /// The waits of namespaces, by uid: a namespace of the same name that comes later starts anew.
 #[derive(Debug, Default)]
-pub(super) struct Schedule {
+pub(super) struct WorkQueue {
     entries: HashMap<String, Entry>,
     /// How long a namespace is left alone at first.
     grace: Duration,
@@ -43,12 +43,12 @@ pub(super) enum Outcome {
     Failed,
 }
 
-impl Schedule {
+impl WorkQueue {
     /// One that leaves new namespaces alone for so long.
-    pub(super) fn new(grace: Duration) -> Schedule {
-        Schedule {
+    pub(super) fn new(grace: Duration) -> WorkQueue {
+        WorkQueue {
             grace,
-            ..Schedule::default()
+            ..WorkQueue::default()
         }
     }
 
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_namespace_that_is_held_is_looked_at_less_and_less_often() {
-        let mut schedule = Schedule::default();
+        let mut schedule = WorkQueue::default();
         let start = Instant::now();
         assert!(schedule.is_due("u", start));
         schedule.ended("u", Outcome::Held, start, 1.0);
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_namespace_that_is_worked_on_is_not_due() {
-        let mut schedule = Schedule::default();
+        let mut schedule = WorkQueue::default();
         let now = Instant::now();
         assert!(schedule.is_due("u", now));
         schedule.begun("u");
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_namespace_that_is_gone_is_forgotten() {
-        let mut schedule = Schedule::default();
+        let mut schedule = WorkQueue::default();
         let now = Instant::now();
         schedule.is_due("u", now);
         schedule.ended("u", Outcome::Done, now, 0.0);

@@ -14,23 +14,23 @@ use tokio::task::JoinHandle;
 
 use crate::registry::Registry;
 
-mod candidate;
-mod election;
-mod emptier;
-mod follower;
-mod schedule;
+mod leader_election;
+mod leader_elector;
+mod namespace_controller;
+mod namespaced_resources_deleter;
 mod system_namespaces;
+mod work_queue;
 
-use candidate::Candidate;
+use leader_elector::LeaderElector;
 pub use system_namespaces::ensure_system_namespaces;
 
 /// Gives every metric of this module its unit and help text.
 pub fn describe_metrics() {
-    candidate::describe();
+    leader_elector::describe();
 }
 
 /// The task, from outside.
-pub struct Upkeep {
+pub struct Controllers {
     stop: watch::Sender<bool>,
     supervisor: JoinHandle<()>,
 }
@@ -51,10 +51,10 @@ pub enum Sharing {
 /// all of them have heard of it and create nothing in it any more.
 const HEARD_BY_ALL_AFTER: Duration = Duration::from_secs(5);
 
-impl Upkeep {
+impl Controllers {
     /// Starts the task on the calling thread's runtime. `namespaces` is the cache of the
     /// namespaces in the registry.
-    pub fn start(registry: Registry, namespaces: CacherHandle, sharing: Sharing) -> Upkeep {
+    pub fn start(registry: Registry, namespaces: CacherHandle, sharing: Sharing) -> Controllers {
         let (stop, stopped) = watch::channel(false);
         let supervisor = match sharing {
             Sharing::Alone => {
@@ -66,11 +66,11 @@ impl Upkeep {
                     let (registry, namespaces) = (registry.clone(), namespaces.clone());
                     tokio::spawn(supervise(registry, namespaces, HEARD_BY_ALL_AFTER, stopped))
                 };
-                let candidate = Candidate::new(electing, identity, Box::new(work));
-                tokio::spawn(candidate.run(stopped))
+                let elector = LeaderElector::new(electing, identity, Box::new(work));
+                tokio::spawn(elector.run(stopped))
             }
         };
-        Upkeep { stop, supervisor }
+        Controllers { stop, supervisor }
     }
 
     /// Ends the task after the step it is at.
@@ -82,7 +82,7 @@ impl Upkeep {
     }
 }
 
-/// Starts the follower again when it fails, until it ends because it was told to.
+/// Starts the controller again when it fails, until it ends because it was told to.
 async fn supervise(
     registry: Registry,
     namespaces: CacherHandle,
@@ -91,9 +91,13 @@ async fn supervise(
 ) {
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
     loop {
-        let follower =
-            follower::Follower::new(registry.clone(), namespaces.clone(), grace, stopped.clone());
-        let failure = match tokio::spawn(follower.run()).await {
+        let controller = namespace_controller::NamespaceController::new(
+            registry.clone(),
+            namespaces.clone(),
+            grace,
+            stopped.clone(),
+        );
+        let failure = match tokio::spawn(controller.run()).await {
             Ok(()) => return,
             Err(failure) => failure,
         };

@@ -1,7 +1,7 @@
 //! Who of several daemons does the upkeep: decided over a Lease object, as Kubernetes' own
 //! controllers decide it. Pure.
 //!
-//! Clocks of daemons are not compared: a candidate waits until it has itself seen a holder do
+//! Clocks of daemons are not compared: a elector waits until it has itself seen a holder do
 //! nothing for as long as the lease lasts.
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub(super) const LASTS: Duration = Duration::from_secs(15);
 pub(super) const RENEWED_EVERY: Duration = Duration::from_secs(5);
 /// A holder that could not renew for so long stops working: before anybody may take over.
 pub(super) const GIVES_UP_AFTER: Duration = Duration::from_secs(10);
-/// A candidate, or a holder whose renewal failed, looks again after so long.
+/// A elector, or a holder whose renewal failed, looks again after so long.
 pub(super) const TRIED_EVERY: Duration = Duration::from_secs(2);
 
 /// What the Lease object says.
@@ -30,7 +30,7 @@ pub(super) struct Record {
 
 /// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ElectionAction {
     /// Nobody holds it, or nobody who is alive: write this daemon's name.
     Acquire,
     /// This daemon holds it: say that it is alive.
@@ -39,9 +39,9 @@ pub(super) enum Step {
     Wait,
 }
 
-/// One candidate.
+/// One elector.
 #[derive(Debug)]
-pub(super) struct Election {
+pub(super) struct LeaderElection {
     identity: String,
     /// The newest record, and since when it has looked like that.
     seen: Option<(Record, Instant)>,
@@ -49,9 +49,9 @@ pub(super) struct Election {
     holds_until: Option<Instant>,
 }
 
-impl Election {
-    pub(super) fn new(identity: String) -> Election {
-        Election {
+impl LeaderElection {
+    pub(super) fn new(identity: String) -> LeaderElection {
+        LeaderElection {
             identity,
             seen: None,
             holds_until: None,
@@ -59,9 +59,9 @@ impl Election {
     }
 
     /// What to do about the lease that was read; `None` when there is none yet.
-    pub(super) fn step(&mut self, record: Option<Record>, now: Instant) -> Step {
+    pub(super) fn step(&mut self, record: Option<Record>, now: Instant) -> ElectionAction {
         let Some(record) = record else {
-            return Step::Acquire;
+            return ElectionAction::Acquire;
         };
         let is_same = self.seen.as_ref().is_some_and(|(seen, _)| *seen == record);
         if !is_same {
@@ -69,11 +69,11 @@ impl Election {
         }
         let since = self.seen.as_ref().map_or(now, |(_, since)| *since);
         if record.holder == self.identity {
-            Step::Renew
+            ElectionAction::Renew
         } else if record.holder.is_empty() || now.duration_since(since) >= LASTS {
-            Step::Acquire
+            ElectionAction::Acquire
         } else {
-            Step::Wait
+            ElectionAction::Wait
         }
     }
 
@@ -128,32 +128,38 @@ mod tests {
     #[test]
     fn who_finds_none_or_one_given_back_takes_it() {
         let start = Instant::now();
-        let mut election = Election::new("a".to_owned());
-        assert_eq!(election.step(None, start), Step::Acquire);
-        assert_eq!(election.step(record("", 1), start), Step::Acquire);
-        assert_eq!(election.step(record("a", 1), start), Step::Renew);
+        let mut election = LeaderElection::new("a".to_owned());
+        assert_eq!(election.step(None, start), ElectionAction::Acquire);
+        assert_eq!(election.step(record("", 1), start), ElectionAction::Acquire);
+        assert_eq!(election.step(record("a", 1), start), ElectionAction::Renew);
     }
 
     #[test]
     fn a_holder_is_dead_when_it_was_seen_to_do_nothing_for_as_long_as_the_lease_lasts() {
         let start = Instant::now();
-        let mut election = Election::new("a".to_owned());
+        let mut election = LeaderElection::new("a".to_owned());
         for second in 0..60 {
             let renewed = record("b", second / 5);
-            assert_eq!(election.step(renewed, after(start, second)), Step::Wait);
+            assert_eq!(
+                election.step(renewed, after(start, second)),
+                ElectionAction::Wait
+            );
         }
         // It renewed for the last time at second 55.
-        assert_eq!(election.step(record("b", 11), after(start, 69)), Step::Wait);
+        assert_eq!(
+            election.step(record("b", 11), after(start, 69)),
+            ElectionAction::Wait
+        );
         assert_eq!(
             election.step(record("b", 11), after(start, 70)),
-            Step::Acquire
+            ElectionAction::Acquire
         );
     }
 
     #[test]
     fn who_can_not_renew_stops_before_anybody_takes_over() {
         let start = Instant::now();
-        let mut election = Election::new("a".to_owned());
+        let mut election = LeaderElection::new("a".to_owned());
         election.holds(start);
         assert!(election.is_leading(after(start, 9)));
         assert!(!election.is_leading(after(start, 10)));
@@ -166,7 +172,7 @@ mod tests {
     #[test]
     fn a_holder_looks_again_sooner_when_its_renewal_failed() {
         let start = Instant::now();
-        let mut election = Election::new("a".to_owned());
+        let mut election = LeaderElection::new("a".to_owned());
         assert_eq!(election.pause(true, start), TRIED_EVERY);
         election.holds(start);
         assert_eq!(election.pause(true, start), RENEWED_EVERY);
@@ -176,7 +182,7 @@ mod tests {
     #[test]
     fn a_holder_that_cannot_renew_looks_again_when_its_time_is_over() {
         let start = Instant::now();
-        let mut election = Election::new("a".to_owned());
+        let mut election = LeaderElection::new("a".to_owned());
         election.holds(start);
         let late = start + GIVES_UP_AFTER - Duration::from_millis(100);
         let left = Duration::from_millis(100);

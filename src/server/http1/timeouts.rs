@@ -12,8 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use super::lines::Lines;
+use crate::server::connection_state::Held;
 use crate::server::listener::thread::HttpThread;
-use crate::server::standing::Held;
 
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ pub(super) enum Phase {
 /// Keeps the time of a connection: a deadline for headers, another for idling, and whatever it
 /// does one for a client that takes nothing of what is written to it.
 #[derive(Clone)]
-pub(super) struct Pace {
+pub(super) struct ConnectionTimeouts {
     phase: Rc<Cell<Phase>>,
     /// Since when writing waits for the client.
     stuck: Rc<Cell<Option<Instant>>>,
@@ -43,11 +43,11 @@ pub(super) struct Pace {
     dead_after: Duration,
 }
 
-impl Pace {
+impl ConnectionTimeouts {
     /// A new connection owes its first header.
-    pub(super) fn new(thread: &HttpThread) -> Pace {
+    pub(super) fn new(thread: &HttpThread) -> ConnectionTimeouts {
         let limits = thread.limits();
-        Pace {
+        ConnectionTimeouts {
             phase: Rc::new(Cell::new(Phase::Header(Instant::now()))),
             stuck: Rc::default(),
             unsent: Rc::default(),
@@ -127,34 +127,34 @@ impl Pace {
 
 /// The connection's socket, telling when bytes come and holding them to lines that end with CRLF.
 /// Clones share it.
-pub(super) struct PacedIo<T> {
+pub(super) struct TimedIo<T> {
     io: Rc<RefCell<T>>,
     lines: Rc<RefCell<Lines>>,
-    pace: Pace,
+    timeouts: ConnectionTimeouts,
 }
 
-impl<T> PacedIo<T> {
-    /// A socket whose bytes are heard by a pace.
-    pub(super) fn new(io: T, pace: Pace) -> PacedIo<T> {
-        PacedIo {
+impl<T> TimedIo<T> {
+    /// A socket whose bytes are heard by a timeouts.
+    pub(super) fn new(io: T, timeouts: ConnectionTimeouts) -> TimedIo<T> {
+        TimedIo {
             io: Rc::new(RefCell::new(io)),
             lines: Rc::default(),
-            pace,
+            timeouts,
         }
     }
 }
 
-impl<T> Clone for PacedIo<T> {
-    fn clone(&self) -> PacedIo<T> {
-        PacedIo {
+impl<T> Clone for TimedIo<T> {
+    fn clone(&self) -> TimedIo<T> {
+        TimedIo {
             io: Rc::clone(&self.io),
             lines: Rc::clone(&self.lines),
-            pace: self.pace.clone(),
+            timeouts: self.timeouts.clone(),
         }
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for PacedIo<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for TimedIo<T> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -166,34 +166,34 @@ impl<T: AsyncRead + Unpin> AsyncRead for PacedIo<T> {
             && !read.is_empty()
         {
             self.lines.borrow_mut().read(read)?;
-            self.pace.hear();
+            self.timeouts.hear();
         }
         polled
     }
 }
 
-impl<T> PacedIo<T> {
+impl<T> TimedIo<T> {
     /// What writing came to, noted. TLS below takes some bytes more than the client does, and no
     /// more once it is full.
     fn wrote(&self, polled: &Poll<io::Result<usize>>) {
         match polled {
-            Poll::Pending => self.pace.stand_still(),
-            Poll::Ready(_) => self.pace.go_on(),
+            Poll::Pending => self.timeouts.stand_still(),
+            Poll::Ready(_) => self.timeouts.go_on(),
         }
     }
 
     /// What bringing everything out came to, noted. That nothing was left to bring out is no news.
     fn flushed(&self, polled: &Poll<io::Result<()>>) {
         match polled {
-            Poll::Pending => return self.pace.stand_still(),
-            Poll::Ready(_) if self.pace.is_stuck() => self.pace.go_on(),
+            Poll::Pending => return self.timeouts.stand_still(),
+            Poll::Ready(_) if self.timeouts.is_stuck() => self.timeouts.go_on(),
             Poll::Ready(_) => {}
         }
-        self.pace.unsent.take();
+        self.timeouts.unsent.take();
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for PacedIo<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for TimedIo<T> {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -244,31 +244,34 @@ mod tests {
     const STALLED: Duration = Duration::from_secs(60);
     const DEAD: Duration = Duration::from_secs(600);
 
-    fn pace() -> Pace {
+    fn timeouts() -> ConnectionTimeouts {
         let limits = Limits {
             stalled_after: STALLED,
             dead_after: DEAD,
             ..Limits::default()
         };
         let thread = HttpThread::new(Arc::new(limits), Arc::new(Load::default()), Arc::default());
-        Pace::new(&thread)
+        ConnectionTimeouts::new(&thread)
     }
 
     #[tokio::test]
     async fn a_client_has_its_time_from_the_last_byte_it_took() {
         tokio::time::pause();
-        let pace = pace();
+        let timeouts = timeouts();
         let (ours, mut theirs) = tokio::io::duplex(16);
-        let mut io = PacedIo::new(ours, pace.clone());
-        pace.enter(Phase::Busy);
+        let mut io = TimedIo::new(ours, timeouts.clone());
+        timeouts.enter(Phase::Busy);
         tokio::time::advance(DEAD).await;
-        assert!(!pace.is_over(), "an answer may take its time to be found");
+        assert!(
+            !timeouts.is_over(),
+            "an answer may take its time to be found"
+        );
         io.write_all(&[0; 16]).await.unwrap();
         for _ in 0..5 {
             let more = tokio::time::timeout(Duration::ZERO, io.write_all(&[0; 16])).await;
             assert!(more.is_err(), "there is no room");
             tokio::time::advance(STALLED / 2).await;
-            assert!(!pace.is_over());
+            assert!(!timeouts.is_over());
             theirs.read_exact(&mut [0; 16]).await.unwrap();
             io.write_all(&[0; 16]).await.unwrap();
             tokio::time::advance(STALLED / 2).await;
@@ -276,28 +279,28 @@ mod tests {
         let more = tokio::time::timeout(Duration::ZERO, io.write_all(&[0; 16])).await;
         assert!(more.is_err(), "there is no room");
         tokio::time::advance(STALLED).await;
-        assert!(pace.is_over());
-        pace.enter(Phase::Watched);
-        assert!(!pace.is_over(), "a watch has longer");
+        assert!(timeouts.is_over());
+        timeouts.enter(Phase::Watched);
+        assert!(!timeouts.is_over(), "a watch has longer");
         tokio::time::advance(DEAD).await;
-        assert!(pace.is_over());
+        assert!(timeouts.is_over());
     }
 
     #[tokio::test]
     async fn what_is_left_of_a_body_is_no_idling_and_an_idle_connection_ends() {
         tokio::time::pause();
-        let pace = pace();
+        let timeouts = timeouts();
         let (ours, _theirs) = tokio::io::duplex(1024);
-        let mut io = PacedIo::new(ours, pace.clone());
-        pace.enter(Phase::Idle(Instant::now()));
+        let mut io = TimedIo::new(ours, timeouts.clone());
+        timeouts.enter(Phase::Idle(Instant::now()));
         let idle = Limits::default().idle_timeout;
         tokio::time::advance(idle / 2).await;
         io.write_all(&[0; 16]).await.unwrap();
         tokio::time::advance(idle / 2).await;
         io.flush().await.unwrap();
-        assert!(!pace.is_over());
+        assert!(!timeouts.is_over());
         tokio::time::advance(idle / 2).await;
         io.flush().await.unwrap();
-        assert!(pace.is_over());
+        assert!(timeouts.is_over());
     }
 }
