@@ -17,12 +17,12 @@
 //!
 //! In reading order: [`engine`] (the port), [`object`] and [`watch`] (the nouns), [`ring`] and
 //! [`snapshot`] (what is shared between threads), [`cacher`], `reflector`, [`dispatcher`],
-//! [`writer`], [`compactor`], [`lessor`], [`supervisor`]; below them [`slot`], [`exit`],
+//! [`writer`], [`compactor`], [`lessor`], [`supervisor`]; below them [`actor_ref`], [`exit`],
 //! [`mailbox`], `failure` and [`backoff`].
 //!
 //! | actor | owns | who may send | mailbox | when it dies |
 //! |---|---|---|---|---|
-//! | Supervisor, 1 | factories, restart budgets, the order of start and stop | the daemon | [`mailbox::SUPERVISOR`] | [`supervisor::House::ended`] comes back and the daemon ends |
+//! | Supervisor, 1 | factories, restart budgets, the order of start and stop | the daemon | [`mailbox::SUPERVISOR`] | [`supervisor::ActorSystem::ended`] comes back and the daemon ends |
 //! | Cacher, 1 per resource | current objects, the ring, who wants which topic | its Reflector | [`mailbox::CACHER`] | not ready, its watches end; restarted empty and filled anew |
 //! | Reflector, 1 per Cacher | where it is between list and watch | nobody (stop) | [`mailbox::REFLECTOR`] | the Cacher serves what it has; the next one goes on from there |
 //! | Dispatcher, 1 per HTTP thread | the thread's watchers, their topics and groups | Cachers (hints) | [`mailbox::DISPATCHER`] | the thread's streams end; the next watch starts it anew |
@@ -30,14 +30,15 @@
 //! | Compactor, 1 per store | when to forget and to give space back | operators | [`mailbox::COMPACTOR`] | restarted |
 //! | Lessor, 1 per store | which lease is shared, when the next one runs out | nobody (stop); who wants a lease asks its handle | [`mailbox::LESSOR`] | restarted; leases are handed out meanwhile, expiry waits |
 //!
-//! House rules. Whatever decides is a plain struct without actix or tokio, in a file of its own
+//! ActorSystem rules. Whatever decides is a plain struct without actix or tokio, in a file of its own
 //! with tests; handlers are a few lines over it. Nobody keeps an address: handles read it from a
-//! [`slot::Slot`], which the Supervisor refills. Every queue has a bound, written down in
+//! [`actor_ref::ActorRef`], which the Supervisor refills. Every queue has a bound, written down in
 //! [`mailbox`] or beside the queue. An actor never blocks its thread: what takes long runs on a
 //! blocking thread or in the engine, and is awaited. `tests/tidy` of the daemon holds who may
 //! know whom: supervisor → all; reflector → cacher; cacher, dispatcher → ring; all → the port.
 #![warn(missing_docs)]
 
+pub mod actor_ref;
 pub mod backoff;
 pub mod cacher;
 pub mod compactor;
@@ -50,7 +51,6 @@ pub mod mailbox;
 pub mod object;
 mod reflector;
 pub mod ring;
-pub mod slot;
 pub mod snapshot;
 pub mod supervisor;
 #[cfg(any(test, feature = "testing"))]

@@ -1,7 +1,7 @@
 //! The bounds of all mailboxes, in one table, and the reason for each.
 //!
 //! Whoever asks an actor takes one of its permits first and keeps it until the answer is there
-//! ([`crate::slot::Slot::ask`]); a mailbox has as much room as there are permits, so that it
+//! ([`crate::actor_ref::ActorRef::ask`]); a mailbox has as much room as there are permits, so that it
 //! never overflows and whoever waits, waits before the message exists.
 
 /// A Cacher hears of its Reflector alone, which awaits every answer; the rest is spare room for

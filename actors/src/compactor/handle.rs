@@ -7,13 +7,13 @@ use tokio::sync::oneshot;
 use super::Compactor;
 use super::messages::CompactNow;
 use super::round::Reclaim;
+use crate::actor_ref::ActorRef;
 use crate::engine::{EngineError, Revision};
-use crate::slot::Slot;
 
 /// Where to ask for a compaction now.
 #[derive(Clone)]
 pub struct CompactorHandle {
-    pub(crate) slot: Arc<Slot<Compactor>>,
+    pub(crate) actor_ref: Arc<ActorRef<Compactor>>,
 }
 
 /// What a compaction did.
@@ -68,7 +68,7 @@ impl CompactorHandle {
             reclaim,
             done,
         };
-        self.slot
+        self.actor_ref
             .ask_patiently(order)
             .await
             .map_err(|_| CompactError::Gone)?;

@@ -1,9 +1,9 @@
 //! Rounds over a store that says what it was asked.
 
 use super::*;
+use crate::actor_ref::ActorRef;
 use crate::engine::DataEngine;
 use crate::exit::{ChildId, ExitReports};
-use crate::slot::Slot;
 use crate::testing::{FaultyEngine, key};
 
 fn compactor(engine: &Arc<FaultyEngine>, age: Duration) -> CompactorHandle {
@@ -12,9 +12,9 @@ fn compactor(engine: &Arc<FaultyEngine>, age: Duration) -> CompactorHandle {
         bytes: u64::MAX,
     };
     let exit = ExitGuard::new(ChildId(0), 1, ExitReports::default());
-    let slot = Slot::new("compactor", mailbox::COMPACTOR);
-    slot.fill(Compactor::new("base".to_owned(), engine.clone(), retention, exit).start());
-    CompactorHandle { slot }
+    let actor_ref = ActorRef::new("compactor", mailbox::COMPACTOR);
+    actor_ref.set(Compactor::new("base".to_owned(), engine.clone(), retention, exit).start());
+    CompactorHandle { actor_ref }
 }
 
 #[test]
@@ -41,8 +41,12 @@ fn what_retention_wants_stays_even_when_an_operator_asks() {
         let report = compactor.compact_now(true).await.unwrap();
         assert_eq!(report.compacted, Revision::ZERO);
         assert_eq!((report.removed, engine.reclaiming_steps()), (0, 1));
-        compactor.slot.ask_patiently(messages::Stop).await.unwrap();
-        compactor.slot.clear();
+        compactor
+            .actor_ref
+            .ask_patiently(messages::Stop)
+            .await
+            .unwrap();
+        compactor.actor_ref.clear();
         let refused = compactor.compact_now(true).await;
         assert!(matches!(refused, Err(CompactError::Gone)), "{refused:?}");
     });

@@ -54,7 +54,7 @@ impl Shared {
 }
 
 impl LessorHandle {
-    /// The leases of a store. Nothing expires before an actor of the house looks after it.
+    /// The leases of a store. Nothing expires before an actor of the actor_system looks after it.
     pub fn new(engine: Arc<dyn LeaseEngine>, reuse: LeaseReuse) -> LessorHandle {
         LessorHandle {
             shared: Arc::new(Shared {

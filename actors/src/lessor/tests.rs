@@ -8,9 +8,9 @@ use futures_util::future::join_all;
 use tokio::time::sleep;
 
 use super::*;
+use crate::actor_ref::ActorRef;
 use crate::engine::{EngineError, Expiry, LeaseId};
 use crate::exit::{ChildId, ExitReports};
-use crate::slot::Slot;
 use crate::testing::FaultyEngine;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -19,11 +19,11 @@ fn handle(engine: &Arc<FaultyEngine>) -> LessorHandle {
     LessorHandle::new(engine.clone(), LeaseReuse::default())
 }
 
-fn start(lessor: &LessorHandle) -> Arc<Slot<Lessor>> {
+fn start(lessor: &LessorHandle) -> Arc<ActorRef<Lessor>> {
     let exit = ExitGuard::new(ChildId(0), 1, ExitReports::default());
-    let slot = Slot::new("lessor", mailbox::LESSOR);
-    slot.fill(Lessor::new("base".to_owned(), lessor.clone(), exit).start());
-    slot
+    let actor_ref = ActorRef::new("lessor", mailbox::LESSOR);
+    actor_ref.set(Lessor::new("base".to_owned(), lessor.clone(), exit).start());
+    actor_ref
 }
 
 #[test]
@@ -161,10 +161,10 @@ fn an_engine_that_fails_is_asked_again_and_the_next_life_goes_on() {
         engine.set_down(Some(EngineError::Unavailable("reopening".to_owned())));
         let lessor = handle(&engine);
         lessor.begin();
-        let slot = start(&lessor);
+        let actor_ref = start(&lessor);
         sleep(SECOND * 7 / 2).await;
         assert_eq!(engine.expiry_steps(), 4, "once a second");
-        slot.ask_patiently(messages::Stop).await.unwrap();
+        actor_ref.ask_patiently(messages::Stop).await.unwrap();
         sleep(100 * SECOND).await;
         assert_eq!(engine.expiry_steps(), 4, "stopped");
         engine.set_down(None);

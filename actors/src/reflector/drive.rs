@@ -12,6 +12,7 @@ use super::machine::{Failure, Machine, Outcome, State, Step};
 use super::metrics::ReflectorMetrics;
 use super::unread::{Page, updates};
 use super::waiting::Waiting;
+use crate::actor_ref::ActorRef;
 use crate::backoff::random_unit;
 use crate::cacher::messages::{Apply, FillFailed, Place, Replace, WhereToResume};
 use crate::cacher::{Cacher, Content, Update};
@@ -20,7 +21,6 @@ use crate::engine::{
 };
 use crate::exit::ExitGuard;
 use crate::object::{Decode, DecodeError};
-use crate::slot::Slot;
 use crate::snapshot::Snapshot;
 
 /// Whom a Reflector reads and whom it tells.
@@ -30,7 +30,7 @@ pub(crate) struct Source {
     pub(crate) prefix: Prefix,
     pub(crate) engine: Arc<dyn DataEngine>,
     pub(crate) decode: Arc<dyn Decode>,
-    pub(crate) cacher: Arc<Slot<Cacher>>,
+    pub(crate) cacher: Arc<ActorRef<Cacher>>,
     pub(crate) observed: Observed,
 }
 
@@ -58,7 +58,7 @@ struct Work {
 /// Runs for as long as the actor lives. Its end is known when the feed has been dropped.
 pub(super) async fn run(_exit: ExitGuard, source: Source) {
     let mut work = Work {
-        lives: source.cacher.lives(),
+        lives: source.cacher.incarnations(),
         epoch: source.engine.epoch(),
         read: Page::default(),
         decoding: VecDeque::new(),

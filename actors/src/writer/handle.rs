@@ -9,15 +9,15 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Writer;
 use super::messages::{Ask, ForgetAll, Granted};
+use crate::actor_ref::{ActorRef, AskError};
 use crate::engine::{Key, KeyValue};
-use crate::slot::{AskError, Slot};
 
 /// Where to ask for turns; it knows which shard a key belongs to.
 #[derive(Clone)]
 pub struct WriterHandle {
     /// Set before each key, so that the same key of another store is another one here.
     scope: Vec<u8>,
-    shards: Arc<[Arc<Slot<Writer>>]>,
+    shards: Arc<[Arc<ActorRef<Writer>>]>,
     contended: Arc<Contended>,
 }
 
@@ -59,7 +59,7 @@ pub struct Turn {
 
 impl WriterHandle {
     /// A handle to these shards.
-    pub(crate) fn new(shards: impl IntoIterator<Item = Arc<Slot<Writer>>>) -> WriterHandle {
+    pub(crate) fn new(shards: impl IntoIterator<Item = Arc<ActorRef<Writer>>>) -> WriterHandle {
         WriterHandle {
             scope: Vec::new(),
             shards: shards.into_iter().collect(),
@@ -142,7 +142,7 @@ impl WriterHandle {
         })
     }
 
-    fn shard(&self, key: &Key) -> Option<&Arc<Slot<Writer>>> {
+    fn shard(&self, key: &Key) -> Option<&Arc<ActorRef<Writer>>> {
         let shards = self.shards.len().max(1) as u64;
         self.shards.get((hash(key) % shards) as usize)
     }

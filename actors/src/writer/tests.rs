@@ -6,9 +6,9 @@ use bytes::Bytes;
 
 use super::turns::{Asked, TURN_TIME};
 use super::*;
+use crate::actor_ref::ActorRef;
 use crate::engine::{LeaseId, Revision};
 use crate::exit::{ChildId, ExitReports};
-use crate::slot::Slot;
 
 fn key(name: &str) -> Key {
     Key::new(name)
@@ -135,12 +135,12 @@ fn outcomes_are_remembered_by_revision_within_bounds_and_forgotten_when_in_doubt
     assert_eq!(pass(&mut turns, "k299", None), None);
 }
 
-fn writer() -> (WriterHandle, Arc<Slot<Writer>>) {
-    let slot = Slot::new("writer", mailbox::WRITER);
+fn writer() -> (WriterHandle, Arc<ActorRef<Writer>>) {
+    let actor_ref = ActorRef::new("writer", mailbox::WRITER);
     let exit = ExitGuard::new(ChildId(0), 1, ExitReports::default());
-    slot.fill(Writer::new(exit).start());
-    let handle = WriterHandle::new([Arc::clone(&slot)]);
-    (handle, slot)
+    actor_ref.set(Writer::new(exit).start());
+    let handle = WriterHandle::new([Arc::clone(&actor_ref)]);
+    (handle, actor_ref)
 }
 
 fn soon() -> tokio::time::Instant {
@@ -202,16 +202,16 @@ fn a_slow_holder_loses_its_turn_and_may_ask_again() {
 #[test]
 fn when_the_writer_goes_who_waits_is_told_and_nobody_hangs() {
     actix_rt::System::new().block_on(async {
-        let (writers, slot) = writer();
+        let (writers, actor_ref) = writer();
         let held = writers.turn(&key("a"), soon()).await.unwrap();
         let waiting = {
             let writers = writers.clone();
             actix_rt::spawn(async move { writers.turn(&key("a"), soon()).await })
         };
         tokio::task::yield_now().await;
-        slot.ask_patiently(messages::Stop).await.unwrap();
+        actor_ref.ask_patiently(messages::Stop).await.unwrap();
         assert_eq!(waiting.await.unwrap().unwrap_err(), TurnError::Gone);
-        slot.clear();
+        actor_ref.clear();
         let refused = writers.turn(&key("b"), soon()).await;
         assert_eq!(refused.unwrap_err(), TurnError::Gone);
         held.committed(value("a", 3));
