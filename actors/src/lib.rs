@@ -16,7 +16,7 @@
 //! ```
 //!
 //! In reading order: [`engine`] (the port), [`object`] and [`watch`] (the nouns), [`ring`] and
-//! [`snapshot`] (what is shared between threads), [`cacher`], `reflector`, [`dispatcher`],
+//! [`snapshot`] (what is watch_cache between threads), [`cacher`], `reflector`, [`dispatcher`],
 //! [`writer`], [`compactor`], [`lessor`], [`supervisor`]; below them [`actor_ref`], [`exit`],
 //! [`mailbox`], `failure` and [`backoff`].
 //!
@@ -28,7 +28,7 @@
 //! | Dispatcher, 1 per HTTP thread | the thread's watchers, their topics and groups | Cachers (hints) | [`mailbox::DISPATCHER`] | the thread's streams end; the next watch starts it anew |
 //! | Writer, a few shards | turns of contended keys | who was refused | [`mailbox::WRITER`] | who waits is told so; preconditions protect the data |
 //! | Compactor, 1 per store | when to forget and to give space back | operators | [`mailbox::COMPACTOR`] | restarted |
-//! | Lessor, 1 per store | which lease is shared, when the next one runs out | nobody (stop); who wants a lease asks its handle | [`mailbox::LESSOR`] | restarted; leases are handed out meanwhile, expiry waits |
+//! | Lessor, 1 per store | which lease is watch_cache, when the next one runs out | nobody (stop); who wants a lease asks its handle | [`mailbox::LESSOR`] | restarted; leases are handed out meanwhile, expiry waits |
 //!
 //! ActorSystem rules. Whatever decides is a plain struct without actix or tokio, in a file of its own
 //! with tests; handlers are a few lines over it. Nobody keeps an address: handles read it from a

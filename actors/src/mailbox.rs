@@ -4,7 +4,7 @@
 //! ([`crate::actor_ref::ActorRef::ask`]); a mailbox has as much room as there are permits, so that it
 //! never overflows and whoever waits, waits before the message exists.
 
-/// A Cacher hears of its Reflector alone, which awaits every answer; the rest is spare room for
+/// A Cacher receives of its Reflector alone, which awaits every answer; the rest is spare room for
 /// the first asks of a restarted Reflector while those of the dead one are still there.
 pub const CACHER: usize = 8;
 

@@ -14,8 +14,8 @@ use super::unread::{Page, updates};
 use super::waiting::Waiting;
 use crate::actor_ref::ActorRef;
 use crate::backoff::random_unit;
-use crate::cacher::messages::{Apply, FillFailed, Place, Replace, WhereToResume};
-use crate::cacher::{Cacher, Content, Update};
+use crate::cacher::messages::{Apply, FillFailed, Replace, ResumePoint, WhereToResume};
+use crate::cacher::{Cacher, NewValue, Update};
 use crate::engine::{
     At, DataEngine, Event, Feed, FeedItem, Health, KeyValue, Prefix, RangeRequest, Revision,
 };
@@ -189,7 +189,7 @@ impl Source {
             .await
             .map_err(|_| Failure::CacherLost)?;
         self.observed.lock().last_error = None;
-        Ok(Outcome::Installed(Place {
+        Ok(Outcome::Installed(ResumePoint {
             generation,
             revision,
             epoch,
@@ -221,9 +221,9 @@ impl Source {
             FeedItem::Events(events) => {
                 let up_to = events.last().map_or(Revision::ZERO, |event| event.revision);
                 let updates = self.decode_events(Arc::clone(&events)).await?;
-                self.tell_unread(updates.iter().filter_map(|update| match &update.content {
-                    Content::Unreadable(error) => Some(error),
-                    Content::Object(_) | Content::Gone => None,
+                self.tell_unread(updates.iter().filter_map(|update| match &update.value {
+                    NewValue::Unreadable(error) => Some(error),
+                    NewValue::Object(_) | NewValue::Deleted => None,
                 }));
                 work.unread.follow(&updates, &events);
                 (updates, up_to)

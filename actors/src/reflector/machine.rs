@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::backoff::Backoff;
-use crate::cacher::messages::Place;
+use crate::cacher::messages::ResumePoint;
 use crate::engine::{At, EngineError, Revision};
 
 /// Where a Reflector is.
@@ -15,7 +15,7 @@ pub(crate) enum State {
     /// Reading everything, page by page, at one revision (`None` until the first page tells it).
     Listing { at: Option<Revision> },
     /// The cache is continued from here by a feed.
-    Watching { place: Place },
+    Watching { place: ResumePoint },
 }
 
 /// What to do next.
@@ -28,7 +28,7 @@ pub(crate) enum Step {
     /// All pages are there: hand them to the Cacher as its content at this revision.
     Install { revision: Revision },
     /// Open a feed after this place.
-    OpenFeed { after: Place },
+    OpenFeed { after: ResumePoint },
     /// Wait for the feed's next batch, decode it and hand it to the Cacher as a continuation of
     /// this generation.
     Forward { generation: u64 },
@@ -43,7 +43,7 @@ pub(crate) enum Outcome {
         next: Option<Vec<u8>>,
     },
     /// The Cacher has the content.
-    Installed(Place),
+    Installed(ResumePoint),
     /// The feed is open.
     FeedOpened,
     /// The Cacher has everything up to here.
@@ -101,7 +101,7 @@ const BACKOFF_MOST: Duration = Duration::from_secs(5);
 
 impl Machine {
     /// A machine that goes on where the Cacher is, if it is anywhere.
-    pub(crate) fn new(place: Option<Place>) -> Machine {
+    pub(crate) fn new(place: Option<ResumePoint>) -> Machine {
         Machine {
             state: place.map_or(State::Empty, |place| State::Watching { place }),
             backoff: Backoff::new(BACKOFF_FIRST, BACKOFF_MOST),
@@ -169,10 +169,10 @@ impl Machine {
         }
     }
 
-    fn forwarded(&mut self, place: Place, up_to: Revision) -> Step {
+    fn forwarded(&mut self, place: ResumePoint, up_to: Revision) -> Step {
         let revision = place.revision.max(up_to);
         self.state = State::Watching {
-            place: Place { revision, ..place },
+            place: ResumePoint { revision, ..place },
         };
         Step::Forward {
             generation: place.generation,
@@ -197,8 +197,8 @@ impl Machine {
 mod tests {
     use super::*;
 
-    fn place(revision: u64) -> Place {
-        Place {
+    fn place(revision: u64) -> ResumePoint {
+        ResumePoint {
             generation: 1,
             revision: Revision(revision),
             epoch: 0,

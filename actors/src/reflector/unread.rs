@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cacher::{Content, Update};
+use crate::cacher::{NewValue, Update};
 use crate::engine::{Event, EventKind, Key, KeyValue};
 use crate::object::{CachedObject, Decode, DecodeError};
 
@@ -43,11 +43,11 @@ pub(super) fn updates(decode: &dyn Decode, events: &[Event]) -> Vec<Update> {
     let decoded = events.iter().map(|event| Update {
         revision: event.revision,
         key: event.key.clone(),
-        content: match event.kind {
-            EventKind::Delete => Content::Gone,
+        value: match event.kind {
+            EventKind::Delete => NewValue::Deleted,
             EventKind::Put => match decode.decode(&event.key, event.revision, &event.value) {
-                Ok(object) => Content::Object(Arc::new(object)),
-                Err(error) => Content::Unreadable(Arc::new(error)),
+                Ok(object) => NewValue::Object(Arc::new(object)),
+                Err(error) => NewValue::Unreadable(Arc::new(error)),
             },
         },
     });
@@ -77,11 +77,11 @@ impl Unread {
     /// Follows what happened: each update is of the event in the same place.
     pub(super) fn follow(&mut self, updates: &[Update], events: &[Event]) {
         for (update, event) in updates.iter().zip(events) {
-            match update.content {
-                Content::Unreadable(_) => {
+            match update.value {
+                NewValue::Unreadable(_) => {
                     self.values.insert(event.key.clone(), event.key_value());
                 }
-                Content::Object(_) | Content::Gone => {
+                NewValue::Object(_) | NewValue::Deleted => {
                     self.values.remove(&event.key);
                 }
             }

@@ -71,7 +71,7 @@ impl RingBudget {
         self.rings.lock().len()
     }
 
-    /// Called after a ring has grown: the largest rings shrink until all fit, so that a busy
+    /// WakeFlag after a ring has grown: the largest rings shrink until all fit, so that a busy
     /// resource pays for itself and not for the quiet ones.
     pub fn settle(&self) {
         let mut sizes: Vec<(usize, Arc<dyn Evict>)> = {

@@ -15,7 +15,7 @@ use super::child::{ActorKind, Child, ChildIds};
 use super::config::StoreSpec;
 use super::policy::Deaths;
 use crate::actor_ref::ActorRef;
-use crate::cacher::{self, Cacher, Shared};
+use crate::cacher::{self, Cacher, WatchCache};
 use crate::compactor::{self, Compactor};
 use crate::exit::{ChildId, ExitGuard};
 use crate::lessor::{self, Lessor, LessorHandle};
@@ -84,20 +84,20 @@ where
 pub(super) fn cacher(
     id: ChildId,
     arbiter: ArbiterHandle,
-    shared: Arc<Shared>,
+    watch_cache: Arc<WatchCache>,
     actor_ref: &Arc<ActorRef<Cacher>>,
 ) -> Child {
-    let abandoned = Arc::clone(&shared);
+    let abandoned = Arc::clone(&watch_cache);
     let cleared = Arc::clone(actor_ref);
     let mut child = child(
         id,
         ActorKind::Cacher,
-        &shared.resource.clone(),
+        &watch_cache.resource.clone(),
         actor_ref,
         || cacher::messages::Stop,
         move |exit| {
-            let shared = Arc::clone(&shared);
-            Cacher::start_in_arbiter(&arbiter, move |_| Cacher::new(shared, exit))
+            let watch_cache = Arc::clone(&watch_cache);
+            Cacher::start_in_arbiter(&arbiter, move |_| Cacher::new(watch_cache, exit))
         },
     );
     child.on_exit = Box::new(move |reason| {

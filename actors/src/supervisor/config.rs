@@ -21,7 +21,7 @@ pub struct StoreSpec {
     pub leases: LeaseReuse,
 }
 
-/// Called with the name of a removed resource, after its last metric was written. Its metric
+/// WakeFlag with the name of a removed resource, after its last metric was written. Its metric
 /// series can then be dropped.
 pub type OnRemoved = Arc<dyn Fn(&str) + Send + Sync>;
 
@@ -39,7 +39,7 @@ pub struct ActorSystemConfig {
     pub rings: RingLimits,
     /// How often an actor may fail.
     pub restarts: RestartBudget,
-    /// Called for every resource that was removed.
+    /// WakeFlag for every resource that was removed.
     pub on_removed: Option<OnRemoved>,
 }
 

@@ -16,7 +16,7 @@ use super::config::{CacherSpec, OnRemoved};
 use super::messages::{AddChildren, RemoveChildren};
 use super::{Supervisor, child_specs};
 use crate::actor_ref::ActorRef;
-use crate::cacher::{CacherHandle, Shared};
+use crate::cacher::{CacherHandle, WatchCache};
 use crate::exit::ChildId;
 use crate::mailbox;
 use crate::reflector::{Observed, Source};
@@ -162,7 +162,7 @@ impl Resources {
         number: usize,
         arbiter: &ArbiterHandle,
     ) -> (Resource, [Child; 2]) {
-        let shared = Shared::new(
+        let watch_cache = WatchCache::new(
             spec.resource.clone(),
             spec.prefix.clone(),
             Arc::clone(&self.budget),
@@ -180,11 +180,16 @@ impl Resources {
         let reflector = ActorRef::new("reflector", mailbox::REFLECTOR);
         let ids = [self.context.ids.next(), self.context.ids.next()];
         let children = [
-            child_specs::cacher(ids[0], arbiter.clone(), Arc::clone(&shared), &actor_ref),
+            child_specs::cacher(
+                ids[0],
+                arbiter.clone(),
+                Arc::clone(&watch_cache),
+                &actor_ref,
+            ),
             child_specs::reflector(ids[1], arbiter.clone(), source, &reflector),
         ];
         let resource = Resource {
-            handle: CacherHandle { shared },
+            handle: CacherHandle { watch_cache },
             reflector: observed,
             #[cfg(test)]
             actor_ref,
@@ -219,7 +224,7 @@ impl Resources {
         for id in resource.children {
             self.context.statuses.remove(id);
         }
-        handle.shared.close();
+        handle.watch_cache.close();
         self.entries.lock().remove(&name);
         Err(AddResourceError::Stopped)
     }
@@ -252,13 +257,13 @@ impl Resources {
             .ask_patiently(message)
             .await
             .map_err(|_| RemoveResourceError::Stopped)?;
-        let shared = resource.handle.shared;
-        let closed = Arc::clone(&shared);
+        let watch_cache = resource.handle.watch_cache;
+        let closed = Arc::clone(&watch_cache);
         // This frees the ring, which may take some MiB: not on an actor's thread.
         actix_rt::task::spawn_blocking(move || closed.close())
             .await
             .map_err(|_| RemoveResourceError::Stopped)?;
-        if timeout(LEAVE_WITHIN, shared.all_left()).await.is_err() {
+        if timeout(LEAVE_WITHIN, watch_cache.all_left()).await.is_err() {
             tracing::warn!(
                 resource = name,
                 "the resource is removed, but an HTTP thread has not left it yet"

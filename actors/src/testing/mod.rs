@@ -7,16 +7,18 @@
     reason = "no part of the product: a test or a benchmark is to fail loudly"
 )]
 
+mod fake_cacher;
 mod faulty_engine;
 #[cfg(test)]
-mod meeting;
+mod interleaving;
 mod objects;
-mod stage;
 
+pub use fake_cacher::{
+    FakeCacher, Received, WakeFlag, YIELDS_MAX, receive, receive_all, receive_as,
+};
 pub use faulty_engine::FaultyEngine;
 #[cfg(test)]
-pub use meeting::{Meeting, others_act};
+pub use interleaving::{Interleaving, interleave};
 pub use objects::{
     ColorField, ColorIs, Lines, LinesWithHeader, OneLiners, interest, key, prefix, thing,
 };
-pub use stage::{Called, Heard, Stage, TURNS_OF_OTHERS, hear, hear_all, hear_as};

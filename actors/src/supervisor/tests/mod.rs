@@ -135,7 +135,7 @@ fn a_cacher_that_panics_is_not_ready_then_filled_again_in_a_new_generation_wc_40
         let Readiness::Ready { generation } = cacher.readiness() else {
             panic!("{:?}", cacher.readiness());
         };
-        let mut readiness = cacher.shared.readiness();
+        let mut readiness = cacher.watch_cache.readiness();
         readiness.mark_unchanged();
         actor_system.panic_cacher("things").await;
         readiness.changed().await.unwrap();

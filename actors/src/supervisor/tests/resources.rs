@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 
 use super::streams::{next_line, start};
 use super::*;
-use crate::cacher::Shared;
+use crate::cacher::WatchCache;
 use crate::dispatcher::{DispatcherConfig, LocalDispatcher};
 use crate::engine::{Key, Prefix};
 use crate::supervisor::{AddResourceError, RemoveResourceError};
@@ -26,8 +26,8 @@ pub(super) fn key_of(resource: &str, name: &str) -> Key {
     Key::new(format!("/registry/{resource}/{name}"))
 }
 
-fn weak(cacher: &CacherHandle) -> Weak<Shared> {
-    Arc::downgrade(&cacher.shared)
+fn weak(cacher: &CacherHandle) -> Weak<WatchCache> {
+    Arc::downgrade(&cacher.watch_cache)
 }
 
 /// Adds a resource, watches it, removes it: its stream ends, and nothing of it is left.
@@ -51,12 +51,15 @@ async fn come_and_go(
     assert_eq!(next_line(&mut watcher).await, None);
     assert_eq!(cacher.readiness(), Readiness::Stopped);
     assert!(cacher.snapshot().is_none() && actor_system.cacher(name).is_none());
-    assert_eq!(cacher.shared.ring_size(), (0, 0));
+    assert_eq!(cacher.watch_cache.ring_size(), (0, 0));
     let mut late = dispatcher.watch(start(engine, &cacher, from));
     assert_eq!(next_line(&mut late).await, None);
-    let shared = weak(&cacher);
+    let watch_cache = weak(&cacher);
     drop((cacher, watcher, late));
-    assert!(shared.upgrade().is_none(), "somebody still has {name}");
+    assert!(
+        watch_cache.upgrade().is_none(),
+        "something still holds {name}"
+    );
 }
 
 #[test]
@@ -90,7 +93,7 @@ fn a_thousand_resources_come_and_go_and_a_watch_of_another_one_misses_nothing() 
             let line = next_line(&mut watcher).await.unwrap();
             assert_eq!(line, format!("{kind} ns/a@{revision} red {cycle}"));
         }
-        assert_eq!(dispatcher.desks(), 1);
+        assert_eq!(dispatcher.resources(), 1);
         assert_eq!(
             (actor_system.loads(), actor_system.rings()),
             (before.1, before.2)
@@ -196,7 +199,7 @@ fn a_client_that_does_not_read_holds_up_no_removal() {
         assert_eq!(again, Err(not_found));
         wait_until("the removal", || actor_system.rings() == 0).await;
         wait_until("the name", || actor_system.loads() == [0]).await;
-        assert_eq!(dispatcher.desks(), 0);
+        assert_eq!(dispatcher.resources(), 0);
         // The same name is another resource: its watches are none of the old one's.
         let next = actor_system.add_resource(spec(&engine)).await.unwrap();
         assert!(next.settled().await.is_ready());

@@ -44,22 +44,22 @@ fn every_thread_gets_every_event_exactly_once_and_in_order() {
         let engine = FaultyEngine::new();
         let (actor_system, cacher) = actor_system(&engine);
         actor_system.all_ready().await;
-        let (heard, hearing) = mpsc::channel();
+        let (received, receiving) = mpsc::channel();
         let threads: Vec<Arbiter> = (0..2).map(|_| Arbiter::new()).collect();
         for (id, thread) in threads.iter().enumerate() {
-            let (engine, cacher, heard) = (engine.clone(), cacher.clone(), heard.clone());
+            let (engine, cacher, received) = (engine.clone(), cacher.clone(), received.clone());
             thread.spawn_fn(move || {
                 let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), id);
                 for _ in 0..WATCHERS {
                     let start = start(&engine, &cacher, Revision::ZERO);
                     let mut watcher = dispatcher.watch(start);
-                    let heard = heard.clone();
+                    let received = received.clone();
                     actix_rt::spawn(async move {
                         let mut lines = Vec::new();
                         while lines.len() < EVENTS {
                             lines.push(next_line(&mut watcher).await);
                         }
-                        heard.send(lines).unwrap();
+                        received.send(lines).unwrap();
                     });
                 }
             });
@@ -76,7 +76,7 @@ fn every_thread_gets_every_event_exactly_once_and_in_order() {
         };
         let expected: Vec<Option<String>> = (1..=EVENTS).map(lines).collect();
         let all = tokio::task::spawn_blocking(move || {
-            let streams = (0..2 * WATCHERS).map(|_| hearing.recv_timeout(SOON));
+            let streams = (0..2 * WATCHERS).map(|_| receiving.recv_timeout(SOON));
             streams.collect::<Vec<_>>()
         });
         for stream in all.await.unwrap() {

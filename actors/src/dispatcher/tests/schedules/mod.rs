@@ -4,7 +4,7 @@
 //! sent, and nothing ends without a reason.
 //!
 //! The Cacher has a thread of its own: it also acts between any two things that a Dispatcher does
-//! with what they share ([`Meeting`]).
+//! with what they share ([`Interleaving`]).
 //!
 //! A schedule follows from its seed; a failure prints it. `TAFFRAIL_SEED` runs one of them again,
 //! `TAFFRAIL_SCHEDULES` says how many there are.
@@ -19,26 +19,26 @@ use self::others::{Chance, Others};
 use self::subject::{Start, Subject};
 use super::*;
 use crate::engine::{DataEngine, Prefix};
-use crate::testing::{ColorField, LinesWithHeader, Meeting, TURNS_OF_OTHERS, interest, key};
+use crate::testing::{ColorField, Interleaving, LinesWithHeader, YIELDS_MAX, interest, key};
 
 const SCHEDULES: u64 = 3_000;
 const STEPS: usize = 120;
 const COLORS: [&str; 3] = ["red", "blue", "green"];
-/// More than all clients of a schedule need to hear all there is.
+/// More than all clients of a schedule need to receive all there is.
 const POLLS_MAX: usize = 50_000;
 const SUBJECTS_MAX: usize = 12;
 
-/// A thread: its Dispatcher's hall, without the actor, and the list of its one connection.
+/// A thread: its Dispatcher's thread, without the actor, and the list of its one connection.
 #[derive(Clone)]
 struct Thread {
-    hall: Rc<Hall>,
+    thread_dispatcher: Rc<ThreadDispatcher>,
     list: Rc<ReadyList>,
 }
 
 impl Thread {
     fn new(config: DispatcherConfig) -> Thread {
         Thread {
-            hall: Rc::new(Hall::new(config)),
+            thread_dispatcher: Rc::new(ThreadDispatcher::new(config)),
             list: ReadyList::new(Waker::noop().clone()),
         }
     }
@@ -51,7 +51,7 @@ struct World {
     threads: Vec<Thread>,
     opened: u32,
     subjects: Vec<Subject>,
-    _meeting: Meeting,
+    _interleaving: Interleaving,
 }
 
 impl World {
@@ -71,7 +71,7 @@ impl World {
             threads: threads.map(|_| Thread::new(config.clone())).collect(),
             opened: 0,
             subjects: Vec::new(),
-            _meeting: Meeting::with(move || acting.meet()),
+            _interleaving: Interleaving::with(move || acting.meet()),
             others,
             chance,
         }
@@ -81,12 +81,12 @@ impl World {
         match self.chance.below(100) {
             0..30 => self.others.write(),
             30..38 => self.others.publish(),
-            38..52 => self.some_thread().hall.look_after_due(),
+            38..52 => self.some_thread().thread_dispatcher.read_due_rings(),
             52..62 => self.watch(),
             62..80 => self.listen().await,
             80..83 => self.leave(),
             83..87 => self.resume(),
-            87..90 => self.some_thread().hall.age_logs(),
+            87..90 => self.some_thread().thread_dispatcher.age_logs(),
             90..94 => self.pass().await,
             94 => self.end_all(),
             95..97 => self.others.compact(),
@@ -110,8 +110,8 @@ impl World {
             return;
         }
         let interest = self.some_interest();
-        let newest = self.others.stage.engine.revision();
-        let snapshot = (self.chance.below(3) == 0).then(|| self.others.stage.cacher.snapshot());
+        let newest = self.others.fake.engine.revision();
+        let snapshot = (self.chance.below(3) == 0).then(|| self.others.fake.cacher.snapshot());
         // What can't be shown as a whole is refused to clients.
         let snapshot = snapshot.flatten().filter(|snapshot| {
             let mut unreadable = snapshot.unreadable.keys();
@@ -119,7 +119,7 @@ impl World {
         });
         let start = match snapshot {
             Some(snapshot) => {
-                let known = self.others.stage.engine.known(&crate::testing::prefix());
+                let known = self.others.fake.engine.known(&crate::testing::prefix());
                 // As a streamed list does: the newest revision that the picture stands for.
                 let end = match known.prefix_revision <= snapshot.revision {
                     true => snapshot.revision.max(known.revision),
@@ -175,7 +175,7 @@ impl World {
         }
         for subject in &mut self.subjects {
             subject.has_turn |= woken.contains(&subject.number);
-            subject.hear();
+            subject.receive();
         }
     }
 
@@ -204,7 +204,7 @@ impl World {
     async fn listen_all(&mut self) {
         let others = Rc::clone(&self.others);
         let (mut turns, mut polls) = (0, 0);
-        while turns < TURNS_OF_OTHERS {
+        while turns < YIELDS_MAX {
             polls += 1;
             assert!(polls < POLLS_MAX, "somebody is woken again and again");
             self.take_woken();
@@ -251,9 +251,10 @@ impl World {
     /// A Dispatcher dies, and with it its streams.
     fn end_all(&mut self) {
         let thread = self.some_thread();
-        thread.hall.close_all();
+        thread.thread_dispatcher.close_all();
         for subject in &mut self.subjects {
-            let is_there = |there: &Rc<Hall>| Rc::ptr_eq(there, &thread.hall);
+            let is_there =
+                |there: &Rc<ThreadDispatcher>| Rc::ptr_eq(there, &thread.thread_dispatcher);
             subject.is_sent_away |= subject.thread.as_ref().is_some_and(is_there);
         }
     }
@@ -274,23 +275,25 @@ impl World {
         tokio::time::advance(Duration::from_millis(millis)).await;
         for thread in &self.threads {
             if self.chance.below(2) == 0 {
-                thread.hall.tick(Instant::now());
+                thread.thread_dispatcher.tick(Instant::now());
             }
         }
     }
 
-    /// Everybody hears everything there is, half of the time in the next life of the daemon.
+    /// Everybody receives everything there is, half of the time in the next life of the daemon.
     async fn finish(mut self) {
         let others = Rc::clone(&self.others);
         others.settle();
         // Who waits to read history again does so.
         tokio::time::advance(Duration::from_secs(1)).await;
         for thread in &self.threads {
-            thread.hall.look_after_due();
+            thread.thread_dispatcher.read_due_rings();
         }
         let drains = self.chance.below(2) == 0;
         if drains {
-            self.threads.iter().for_each(|thread| thread.hall.drain());
+            self.threads
+                .iter()
+                .for_each(|thread| thread.thread_dispatcher.drain());
         }
         for subject in &mut self.subjects {
             subject.is_sent_away |= drains;

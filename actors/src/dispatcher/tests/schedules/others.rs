@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::COLORS;
 use crate::engine::{EngineError, Event, Key, Revision};
-use crate::testing::{Stage, key};
+use crate::testing::{FakeCacher, key};
 
 /// Numbers that follow from a seed (xorshift).
 pub(super) struct Chance(Cell<u64>);
@@ -26,7 +26,7 @@ impl Chance {
 
 /// See the module's documentation.
 pub(super) struct Others {
-    pub(super) stage: Stage,
+    pub(super) fake: FakeCacher,
     chance: Chance,
     /// They get in between once in so many times, or never.
     meets_once_in: Option<usize>,
@@ -43,7 +43,7 @@ pub(super) struct Others {
 impl Others {
     pub(super) fn new(ring_bytes: usize, chance: &Chance) -> Others {
         Others {
-            stage: Stage::new(ring_bytes),
+            fake: FakeCacher::new(ring_bytes),
             meets_once_in: [None, Some(40), Some(6)][chance.below(3)],
             chance: Chance::new(chance.below(usize::MAX) as u64),
             writes_unreadable: chance.below(4) == 0,
@@ -73,7 +73,7 @@ impl Others {
 
     pub(super) fn write(&self) {
         let names = ["ns/a", "ns/b", "other/a", "other/c"];
-        let engine = &self.stage.engine;
+        let engine = &self.fake.engine;
         for _ in 0..=self.chance.below(6) {
             let name = key(names[self.chance.below(names.len())]);
             let color = COLORS[self.chance.below(COLORS.len())];
@@ -94,15 +94,15 @@ impl Others {
 
     pub(super) fn publish(&self) {
         if !self.is_dead.get() {
-            self.stage.publish();
+            self.fake.publish();
         }
     }
 
     pub(super) fn compact(&self) {
-        let newest = self.stage.engine.revision().0 as usize;
+        let newest = self.fake.engine.revision().0 as usize;
         let up_to = self.chance.below(newest + 1) as u64;
         self.compacted.set(self.compacted.get().max(up_to));
-        self.stage.engine.compact_now(self.compacted());
+        self.fake.engine.compact_now(self.compacted());
     }
 
     /// The Cacher dies, lives again, or lists anew.
@@ -110,9 +110,9 @@ impl Others {
         self.lives.set(self.lives.get() + 1);
         let dies = !self.is_dead.get() && self.chance.below(2) == 0;
         if dies {
-            self.stage.abandon();
+            self.fake.abandon();
         } else if !self.is_down.get() {
-            self.stage.fill();
+            self.fake.fill();
         } else {
             return;
         }
@@ -124,7 +124,7 @@ impl Others {
         self.is_down.set(!self.is_down.get());
         let down = EngineError::Unavailable("reopening".to_owned());
         let down = self.is_down.get().then_some(down);
-        self.stage.engine.set_down(down);
+        self.fake.engine.set_down(down);
     }
 
     /// Whether they keep out of the Dispatchers' way.
@@ -158,6 +158,6 @@ impl Others {
 
     /// Everything that ever happened.
     pub(super) fn log(&self) -> Vec<Event> {
-        self.stage.engine.events_after(Revision::ZERO)
+        self.fake.engine.events_after(Revision::ZERO)
     }
 }

@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 use super::Thread;
 use super::others::Others;
-use crate::dispatcher::hall::Hall;
+use crate::dispatcher::thread_dispatcher::ThreadDispatcher;
 use crate::dispatcher::{Caller, ReadyList, StartPoint, Watcher};
 use crate::engine::{Event, EventKind, Key, Revision};
 use crate::object::{CachedObject, Decode};
 use crate::snapshot::Snapshot;
-use crate::testing::{Called, Lines, OneLiners, prefix};
+use crate::testing::{Lines, OneLiners, WakeFlag, prefix};
 use crate::watch::{Projection, WatchEventKind, WatchInterest, transition};
 
 /// Where a stream begins.
@@ -31,12 +31,12 @@ pub(super) struct Subject {
     /// Its number on the list of its connection; 0 for a task of its own.
     pub(super) number: u32,
     list: Option<Rc<ReadyList>>,
-    called: Arc<Called>,
+    called: Arc<WakeFlag>,
     /// It was woken, or has not taken all there was.
     pub(super) has_turn: bool,
     /// Frames of its watch so far.
     frames: usize,
-    pub(super) thread: Option<Rc<Hall>>,
+    pub(super) thread: Option<Rc<ThreadDispatcher>>,
     /// Its thread ends all streams.
     pub(super) is_sent_away: bool,
     /// It does not come again.
@@ -46,7 +46,7 @@ pub(super) struct Subject {
     interest: WatchInterest,
     start: Start,
     wants_bookmarks: bool,
-    heard: Vec<String>,
+    received: Vec<String>,
     /// The last revision that it saw, where it would resume; `None` while it has not seen all of
     /// its initial state.
     at: Option<Revision>,
@@ -85,7 +85,7 @@ impl Subject {
             interest,
             start,
             wants_bookmarks,
-            heard: Vec::new(),
+            received: Vec::new(),
             deadline: Instant::now(),
             life: 0,
         }
@@ -118,7 +118,7 @@ impl Subject {
             self.is_over = true;
             return;
         };
-        if at < others.stage.cacher.ring_floor() && at < others.compacted() {
+        if at < others.fake.cacher.ring_floor() && at < others.compacted() {
             self.is_over = true;
             return;
         }
@@ -133,18 +133,18 @@ impl Subject {
         self.opened_at = self.at.unwrap_or(self.from());
         self.deadline = Instant::now() + Duration::from_secs(seconds);
         self.is_sent_away = false;
-        self.thread = Some(Rc::clone(&thread.hall));
+        self.thread = Some(Rc::clone(&thread.thread_dispatcher));
         self.list = (self.number > 0).then(|| Rc::clone(&thread.list));
         self.has_turn = true;
         self.frames = 0;
-        let mut start = others.stage.start(from, self.interest.clone());
+        let mut start = others.fake.start(from, self.interest.clone());
         start.bookmarks = self.wants_bookmarks;
         start.deadline = self.deadline;
-        self.watcher = Some(thread.hall.watch(start));
+        self.watcher = Some(thread.thread_dispatcher.watch(start));
     }
 
     /// Its connection or its task is told that it was woken.
-    pub(super) fn hear(&mut self) {
+    pub(super) fn receive(&mut self) {
         self.has_turn |= self.called.take();
     }
 
@@ -187,7 +187,7 @@ impl Subject {
         if frame.starts_with("ERROR ") {
             self.has_failed = true;
             self.is_over = true;
-            self.heard.push(ERROR.to_owned());
+            self.received.push(ERROR.to_owned());
             return;
         }
         let (header, line) = match frame.strip_prefix("HEADER ") {
@@ -210,7 +210,7 @@ impl Subject {
         if revision > self.from() {
             self.at = Some(revision);
         }
-        self.heard.push(line);
+        self.received.push(line);
     }
 
     /// A bookmark stands for all events up to its revision (PF-17), and tells something new
@@ -228,7 +228,7 @@ impl Subject {
         let log = others.log();
         let expected = self.expected(&log);
         let mut covered = expected.iter().filter(|(at, _)| *at <= revision);
-        let unsent = covered.nth(self.heard.len());
+        let unsent = covered.nth(self.received.len());
         assert_eq!(unsent, None, "a bookmark of {revision} passes this");
         self.at = Some(revision);
     }
@@ -265,22 +265,22 @@ impl Subject {
         }
     }
 
-    /// What was heard must be the beginning of what there is to say; all of it for a stream that
+    /// What was received must be the beginning of what there is to say; all of it for a stream that
     /// goes on and has nothing more to fetch.
     pub(super) fn judge(&self, log: &[Event], is_complete: bool) {
         let expected: Vec<String> = self.expected(log).into_iter().map(|(_, l)| l).collect();
-        let heard = &self.heard;
-        let same = heard.iter().zip(&expected).take_while(|(h, e)| h == e);
+        let received = &self.received;
+        let same = received.iter().zip(&expected).take_while(|(h, e)| h == e);
         let same = same.count();
         assert_eq!(
-            heard.get(same),
+            received.get(same),
             None,
             "after {same} lines the stream {} differs from the log, which goes on with {:?}",
             self.name(),
             expected.get(same)
         );
         if is_complete {
-            assert_eq!(heard, &expected, "a stream misses the end of the log");
+            assert_eq!(received, &expected, "a stream misses the end of the log");
         }
     }
 
@@ -343,7 +343,7 @@ fn revision_of(line: &str) -> Revision {
     Revision(number.parse().unwrap())
 }
 
-/// What stands for any error in what was heard.
+/// What stands for any error in what was received.
 const ERROR: &str = "ERROR";
 
 /// What is stored at some revision.

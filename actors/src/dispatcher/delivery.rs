@@ -1,75 +1,75 @@
-//! What a watcher that follows the ring gets when it is polled.
+//! What a watcher that follows the ring is given when it is polled.
 
 use super::bookmarks;
 use super::caller::{Caller, WatchFrame};
-use super::desk::Desk;
-use super::member::{Cursor, Ending, Standing};
-use crate::cacher::Read;
+use super::member::{Cursor, Ending, Progress};
+use super::resource_dispatcher::ResourceDispatcher;
+use crate::cacher::RingRead;
 use crate::engine::Revision;
 
 /// The answer to a poll.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Served {
+pub(super) enum Delivery {
     /// The next frame.
     Frame(WatchFrame),
-    /// Nothing now; the task will be woken.
-    Parked,
-    /// Nothing yet; it looked at many events that were not for it and others want their turn.
-    Again,
-    /// What comes next is no longer in the ring: only history after this revision has it.
-    Behind(Revision),
+    /// Nothing now. The task will be woken.
+    Wait,
+    /// Nothing yet. It read many events that were not for it, and other tasks must run.
+    Yield,
+    /// The next event is no longer in the ring. The watcher must read history after this revision.
+    NeedsHistory(Revision),
     /// The stream is over.
     End,
 }
 
-/// Events that one look into the ring copies out for one watcher.
-const READ_ALONE: usize = 16;
-/// Looks of one poll, before others get their turn.
-const ROUNDS: usize = 32;
+/// Events copied from the ring at a time for one watcher.
+const RING_READ_EVENTS: usize = 16;
+/// Attempts in one poll, before other tasks run.
+const ATTEMPTS_MAX: usize = 32;
 
-impl Desk {
-    /// The next thing for a member that follows the ring.
-    pub(super) fn serve(&mut self, number: u32, caller: &Caller<'_>) -> Served {
-        for _ in 0..ROUNDS {
+impl ResourceDispatcher {
+    /// The next delivery to a member that follows the ring.
+    pub(super) fn next_delivery(&mut self, number: u32, caller: &Caller<'_>) -> Delivery {
+        for _ in 0..ATTEMPTS_MAX {
             let Some(member) = self.members.get(number) else {
-                return Served::End;
+                return Delivery::End;
             };
-            let served = match (member.ending, member.standing) {
-                (Ending::Now, _) | (_, Standing::Elsewhere) => Some(Served::End),
-                (_, Standing::Current) => self.serve_current(number, caller),
-                (_, Standing::Lagging(cursor)) => self.serve_lagging(number, cursor, caller),
+            let delivery = match (member.ending, member.progress) {
+                (Ending::Now, _) | (_, Progress::NotFollowing) => Some(Delivery::End),
+                (_, Progress::Current) => self.deliver_to_current(number, caller),
+                (_, Progress::Lagging(cursor)) => self.deliver_from_log(number, cursor, caller),
             };
-            if let Some(served) = served {
-                self.metrics.frames += u64::from(matches!(served, Served::Frame(_)));
-                return served;
+            if let Some(delivery) = delivery {
+                self.metrics.frames += u64::from(matches!(delivery, Delivery::Frame(_)));
+                return delivery;
             }
         }
-        Served::Again
+        Delivery::Yield
     }
 
-    /// An up-to-date member gets a bookmark if it is due one, or waits.
-    fn serve_current(&mut self, number: u32, caller: &Caller<'_>) -> Option<Served> {
+    /// A member that is up to date gets a bookmark if one is due. Otherwise it waits.
+    fn deliver_to_current(&mut self, number: u32, caller: &Caller<'_>) -> Option<Delivery> {
         let member = self.members.get_mut(number)?;
         if std::mem::take(&mut member.is_bookmark_due) {
-            return self.serve_bookmark(number);
+            return self.deliver_bookmark(number);
         }
         if member.ending == Ending::OnceCurrent {
-            return Some(Served::End);
+            return Some(Delivery::End);
         }
         member.park(caller);
-        Some(Served::Parked)
+        Some(Delivery::Wait)
     }
 
-    fn serve_bookmark(&mut self, number: u32) -> Option<Served> {
-        // In this order: what is known first, then everything that was known is looked at.
+    fn deliver_bookmark(&mut self, number: u32) -> Option<Delivery> {
+        // In this order, the ring is read at least up to what the engine knew.
         let known = self.engine.known(&self.cacher.prefix);
-        self.look();
+        self.read_ring();
         let member = self.members.get_mut(number)?;
         if member.ending == Ending::Now {
-            // The cache was refilled: what lies between was not sent.
+            // The cache was refilled. The events in between were not sent.
             return None;
         }
-        if member.standing != Standing::Current {
+        if member.progress != Progress::Current {
             member.is_bookmark_due = true;
             return None;
         }
@@ -78,28 +78,28 @@ impl Desk {
             .filter(|revision| *revision >= sent)?;
         let first = !std::mem::replace(&mut member.has_sent, true);
         let group = self.groups.get_mut(member.group)?;
-        Some(Served::Frame(group.bookmark(revision, first).into()))
+        Some(Delivery::Frame(group.bookmark(revision, first).into()))
     }
 
-    /// A lagging member gets its next frame from its group's log, or, where that does not reach,
-    /// from the ring.
-    fn serve_lagging(
+    /// A lagging member gets its next frame from its group's log, or from the ring if the log does
+    /// not reach back so far.
+    fn deliver_from_log(
         &mut self,
         number: u32,
         cursor: Cursor,
         caller: &Caller<'_>,
-    ) -> Option<Served> {
+    ) -> Option<Delivery> {
         let position = self.position;
         let member = self.members.get_mut(number)?;
         let group = self.groups.get_mut(member.group)?;
         if cursor.sequence < group.floor().min(position) {
-            return self.serve_alone(number, cursor);
+            return self.deliver_from_ring(number, cursor);
         }
         let Some((entry, is_last)) = group.next_from(cursor.sequence) else {
             group.catches_up(member, position);
             return None;
         };
-        member.standing = Standing::Lagging(Cursor {
+        member.progress = Progress::Lagging(Cursor {
             sequence: entry.sequence + 1,
             after: entry.revision,
         });
@@ -112,16 +112,16 @@ impl Desk {
             _ => None,
         };
         let bytes = own_frame.unwrap_or_else(|| entry.frame.clone());
-        // One poll for a delivery, where the second one would find nothing.
+        // The caller learns that nothing follows, which saves a second poll.
         let rests = is_last && member.ending == Ending::No && !member.is_bookmark_due;
         if rests {
             group.catches_up(member, position);
             member.park(caller);
         }
-        Some(Served::Frame(WatchFrame { bytes, rests }))
+        Some(Delivery::Frame(WatchFrame { bytes, rests }))
     }
 
-    fn serve_alone(&mut self, number: u32, mut cursor: Cursor) -> Option<Served> {
+    fn deliver_from_ring(&mut self, number: u32, mut cursor: Cursor) -> Option<Delivery> {
         let position = self.position;
         let member = self.members.get_mut(number)?;
         let group = self.groups.get_mut(member.group)?;
@@ -129,12 +129,12 @@ impl Desk {
         let mut events = std::mem::take(&mut self.events);
         let read = self
             .cacher
-            .read(cursor.sequence, to, READ_ALONE, &mut events);
-        if read == Read::Evicted || events.is_empty() {
+            .read(cursor.sequence, to, RING_READ_EVENTS, &mut events);
+        if read == RingRead::Evicted || events.is_empty() {
             self.events = events;
-            group.departs(member.standing, position);
-            member.standing = Standing::Elsewhere;
-            return Some(Served::Behind(cursor.after.max(member.after)));
+            group.uncount_member(member.progress, position);
+            member.progress = Progress::NotFollowing;
+            return Some(Delivery::NeedsHistory(cursor.after.max(member.after)));
         }
         let mut frame = None;
         for event in &events {
@@ -145,7 +145,7 @@ impl Desk {
             if event.revision <= member.after {
                 continue;
             }
-            if let Some(entry) = group.judge(event) {
+            if let Some(entry) = group.evaluate(event) {
                 let first = !std::mem::replace(&mut member.has_sent, true);
                 let projection = &*group.interest.projection;
                 let own_frame = (first && projection.first_differs())
@@ -154,9 +154,9 @@ impl Desk {
                 break;
             }
         }
-        member.standing = Standing::Lagging(cursor);
+        member.progress = Progress::Lagging(cursor);
         events.clear();
         self.events = events;
-        Some(Served::Frame(frame?.into()))
+        Some(Delivery::Frame(frame?.into()))
     }
 }

@@ -10,24 +10,24 @@ thread_local! {
 }
 
 /// As long as this lives, the others of the calling thread act.
-pub struct Meeting(());
+pub struct Interleaving(());
 
-impl Meeting {
+impl Interleaving {
     /// Calls `acts` each time that others could get in between.
-    pub fn with(acts: impl FnMut() + 'static) -> Meeting {
+    pub fn with(acts: impl FnMut() + 'static) -> Interleaving {
         OTHERS.set(Some(Box::new(acts)));
-        Meeting(())
+        Interleaving(())
     }
 }
 
-impl Drop for Meeting {
+impl Drop for Interleaving {
     fn drop(&mut self) {
         OTHERS.set(None);
     }
 }
 
 /// Others get in between here.
-pub fn others_act() {
+pub fn interleave() {
     // What they do is not interrupted itself.
     if let Some(mut acts) = OTHERS.take() {
         acts();
