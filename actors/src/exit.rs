@@ -34,11 +34,11 @@ pub struct Exited {
 /// has no next incarnation, and is not removed, before its report was read.
 #[derive(Clone, Debug, Default)]
 pub struct ExitReports {
-    unread: Arc<Unread>,
+    queue: Arc<ReportQueue>,
 }
 
 #[derive(Debug, Default)]
-struct Unread {
+struct ReportQueue {
     exits: Mutex<VecDeque<Exited>>,
     added: Notify,
 }
@@ -47,16 +47,16 @@ impl ExitReports {
     /// Waits for the next report. Only one task may wait.
     pub async fn next(&self) -> Exited {
         loop {
-            if let Some(exited) = self.unread.exits.lock().pop_front() {
+            if let Some(exited) = self.queue.exits.lock().pop_front() {
                 return exited;
             }
-            self.unread.added.notified().await;
+            self.queue.added.notified().await;
         }
     }
 
     fn add(&self, exited: Exited) {
-        self.unread.exits.lock().push_back(exited);
-        self.unread.added.notify_one();
+        self.queue.exits.lock().push_back(exited);
+        self.queue.added.notify_one();
     }
 }
 

@@ -7,11 +7,11 @@ const REPEAT: Duration = Duration::from_secs(300);
 
 /// A failure of round after round.
 #[derive(Debug, Default)]
-pub(crate) struct Failure {
+pub(crate) struct RepeatedFailure {
     said_at: Option<Instant>,
 }
 
-impl Failure {
+impl RepeatedFailure {
     /// A round has failed: whether to say so.
     pub(crate) fn is_worth_a_line(&mut self, now: Instant) -> bool {
         let said_lately = |at: Instant| now.saturating_duration_since(at) < REPEAT;
@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn a_failure_is_told_at_once_and_every_few_minutes_until_it_ends() {
         let start = Instant::now();
-        let mut failure = Failure::default();
+        let mut failure = RepeatedFailure::default();
         assert!(!failure.end());
         let told = (0..1000)
             .filter(|second| failure.is_worth_a_line(start + Duration::from_secs(*second)));

@@ -98,16 +98,19 @@ fn giving_space_back_ends_when_writers_are_back() {
             bytes: u64::MAX,
         };
         let now = SystemTime::now();
-        let wish = Wish {
+        let request = CompactionRequest {
             up_to: Revision::ZERO,
             reclaim: Reclaim::WhileIdle,
         };
-        let round = round::round(engine.clone(), retention, now, wish);
+        let round = compaction::compact(engine.clone(), retention, now, request);
         let round = tokio::time::timeout(Duration::from_secs(10), round).await;
         let round = round.expect("it does not end").unwrap();
         assert!(!round.has_reclaimed);
         let compactor = compactor(&engine, Duration::from_secs(3600));
         let patient = tokio::time::timeout(TICK / 10, compactor.compact_now(true)).await;
-        assert!(patient.is_err(), "an operator's wish is left to the engine");
+        assert!(
+            patient.is_err(),
+            "an operator's request is left to the engine"
+        );
     });
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::turns::{Asked, TURN_TIME};
+use super::turns::{TURN_TIME, TurnRequest};
 use super::*;
 use crate::actor_ref::ActorRef;
 use crate::engine::{LeaseId, Revision};
@@ -25,8 +25,8 @@ fn value(name: &str, revision: u64) -> KeyValue {
     }
 }
 
-fn asked(id: u64, losses: u32, deadline: Instant) -> Asked {
-    Asked {
+fn asked(id: u64, losses: u32, deadline: Instant) -> TurnRequest {
+    TurnRequest {
         id: TurnId(id),
         losses,
         deadline,
