@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::engine::{Key, Revision};
 use crate::object::{CachedObject, DecodeError};
 use crate::ring::Change;
-use crate::snapshot::{Filed, Snapshot};
+use crate::snapshot::{ByKey, Snapshot};
 
 /// A decoded event.
 #[derive(Clone, Debug)]
@@ -96,10 +96,10 @@ impl CacheContent {
             }
         };
         let previous = match &current {
-            Some(object) => self.current.objects.insert(Filed(Arc::clone(object))),
+            Some(object) => self.current.objects.insert(ByKey(Arc::clone(object))),
             None => self.current.objects.remove(key.as_bytes()),
         };
-        let previous = previous.map(|filed| filed.0);
+        let previous = previous.map(|entry| entry.0);
         self.current.bytes += wire_bytes(current.as_ref());
         self.current.bytes -= wire_bytes(previous.as_ref());
         if was_unreadable || is_unreadable {

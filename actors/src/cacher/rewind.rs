@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::handle::CacherHandle;
 use crate::engine::Revision;
 use crate::ring::RingEvent;
-use crate::snapshot::{Filed, Snapshot};
+use crate::snapshot::{ByKey, Snapshot};
 
 /// The most events that are undone. Earlier states are read from the engine.
 const EVENTS_MAX: usize = 16 * 1024;
@@ -49,10 +49,10 @@ impl Snapshot {
         let removed = match &event.previous {
             Some(object) => {
                 self.bytes += object.wire.len() as u64;
-                self.objects.insert(Filed(Arc::clone(object)))
+                self.objects.insert(ByKey(Arc::clone(object)))
             }
             None => self.objects.remove(event.key.as_bytes()),
         };
-        self.bytes -= removed.map_or(0, |filed| filed.0.wire.len() as u64);
+        self.bytes -= removed.map_or(0, |entry| entry.0.wire.len() as u64);
     }
 }

@@ -1,4 +1,4 @@
-//! The pure parts of a Cacher, and the part that is watch_cache.
+//! The pure parts of a Cacher, and its watch cache.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -280,7 +280,7 @@ async fn earlier_states_are_the_newest_one_with_the_ring_s_events_undone_li_27()
     assert!(future.is_none(), "yet to come");
 }
 
-/// An object as an event or a picture shows it.
+/// An object as an event or a snapshot shows it.
 fn shown(object: &CachedObject) -> (Revision, String) {
     let text = String::from_utf8_lossy(&object.wire).into_owned();
     (object.revision, text)

@@ -111,7 +111,7 @@ pub enum Change {
     Delete,
 }
 
-/// A wish with a precondition; the engine answers with an event or with a refusal.
+/// A requested change with a precondition. The engine answers with an event or with a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutation {
     /// The key to change.

@@ -1,5 +1,5 @@
-//! One resource as its Cacher publishes it, step by step, without actors: the store, the cache's
-//! content and the ring move only when a test says so.
+//! A Cacher without an actor. The store, the cache's content and the ring change only when a test
+//! says so.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::ring::{RingBudget, RingLimits};
 use crate::snapshot::Snapshot;
 use crate::watch::WatchInterest;
 
-/// See the module's documentation.
+/// A Cacher without an actor.
 pub struct FakeCacher {
     pub engine: Arc<FaultyEngine>,
     pub cacher: CacherHandle,
@@ -26,14 +26,14 @@ pub struct FakeCacher {
 }
 
 impl FakeCacher {
-    /// An empty resource that is ready.
+    /// A ready cache without objects.
     pub fn new(ring_bytes: usize) -> FakeCacher {
         let fake = FakeCacher::unfilled(ring_bytes);
         fake.fill();
         fake
     }
 
-    /// A resource that has not been filled yet.
+    /// A cache that is not filled yet.
     pub fn unfilled(ring_bytes: usize) -> FakeCacher {
         let budget = RingBudget::new(RingLimits {
             per_resource_bytes: ring_bytes,
@@ -41,7 +41,7 @@ impl FakeCacher {
         });
         let watch_cache = WatchCache::new("things".to_owned(), prefix(), budget);
         let engine = FaultyEngine::new();
-        // A prefix is followed from the first question about it on.
+        // The engine follows the position of a prefix from the first request on.
         engine.known(&prefix());
         FakeCacher {
             engine,
@@ -50,7 +50,7 @@ impl FakeCacher {
         }
     }
 
-    /// Fills the cache with what the store has, in a new generation.
+    /// Fills the cache with the content of the store, in a new generation.
     pub fn fill(&self) {
         let request = RangeRequest {
             prefix: prefix(),
@@ -73,7 +73,7 @@ impl FakeCacher {
         self.cacher.watch_cache.replace(content.snapshot());
     }
 
-    /// Fills the cache with these values, past the store.
+    /// Fills the cache with these values, which are not in the store.
     pub fn fill_with(&self, values: impl Iterator<Item = (String, String)>) {
         let mut objects: Vec<Arc<CachedObject>> =
             values.map(|(name, value)| decoded(&name, value)).collect();
@@ -83,7 +83,7 @@ impl FakeCacher {
         self.cacher.watch_cache.replace(content.snapshot());
     }
 
-    /// Decodes updates that [`FakeCacher::apply`] takes in, past the store.
+    /// Decodes updates for [`FakeCacher::apply`], which are not in the store.
     pub fn prepare(&self, values: &[(String, String)]) -> Batch {
         let objects = values
             .iter()
@@ -91,7 +91,7 @@ impl FakeCacher {
         Batch(objects.collect())
     }
 
-    /// The cache learns of a batch.
+    /// Applies a batch to the cache.
     pub fn apply(&self, batch: Batch) {
         let mut content = self.content.borrow_mut();
         let mut newest = content.revision();
@@ -108,26 +108,26 @@ impl FakeCacher {
         self.cacher.watch_cache.publish(changes, content.snapshot());
     }
 
-    /// The Cacher dies.
+    /// Abandons the cache, as when its Cacher ends.
     pub fn abandon(&self) {
         self.cacher.watch_cache.abandon(None);
     }
 
-    /// A write that the cache learns of at once.
+    /// A write that is applied to the cache at once.
     pub fn put(&self, name: &str, value: &str) -> Revision {
         let revision = self.engine.put(&key(name), value);
         self.publish();
         revision
     }
 
-    /// A deletion that the cache learns of at once.
+    /// A deletion that is applied to the cache at once.
     pub fn delete(&self, name: &str) -> Revision {
         let revision = self.engine.delete(&key(name));
         self.publish();
         revision
     }
 
-    /// The cache learns of everything that it has not seen yet, as one batch.
+    /// Applies all events that the cache has not seen yet, as one batch.
     pub fn publish(&self) {
         let mut content = self.content.borrow_mut();
         let events = self.engine.events_after(content.revision());
@@ -140,7 +140,7 @@ impl FakeCacher {
         self.cacher.watch_cache.publish(changes, content.snapshot());
     }
 
-    /// A watch without bookmarks that lasts.
+    /// A watch without bookmarks, for an hour.
     pub fn start(&self, from: StartPoint, interest: WatchInterest) -> WatchStart {
         WatchStart {
             cacher: self.cacher.clone(),
@@ -154,7 +154,7 @@ impl FakeCacher {
     }
 }
 
-/// Objects on their way into a cache.
+/// Decoded objects for a cache.
 pub struct Batch(Vec<Arc<CachedObject>>);
 
 fn decoded(name: &str, value: String) -> Arc<CachedObject> {
@@ -177,7 +177,7 @@ fn update(event: &Event) -> Update {
     }
 }
 
-/// What a watcher has to say now.
+/// The frames that a watcher has given.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Received {
     pub lines: Vec<String>,
@@ -190,7 +190,7 @@ pub fn receive(watcher: &mut Watcher) -> Received {
     receive_as(watcher, &Caller::task(&context))
 }
 
-/// As [`receive`], polled by this caller, who believes a frame that says there is nothing more.
+/// As [`receive`], polled by this caller, which stops at a frame that says that nothing follows.
 pub fn receive_as(watcher: &mut Watcher, caller: &Caller<'_>) -> Received {
     let mut lines = Vec::new();
     let has_ended = loop {
@@ -208,16 +208,16 @@ pub fn receive_as(watcher: &mut Watcher, caller: &Caller<'_>) -> Received {
     Received { lines, has_ended }
 }
 
-/// So often others run before a watcher that was not woken is taken to have nothing more to fetch:
-/// its read of history may wait for reads of other watchers.
+/// How often other tasks run before a watcher that was not woken counts as having nothing more to
+/// fetch. Its read of history may wait for reads of other watchers.
 pub const YIELDS_MAX: usize = 100;
 
-/// Notes that it was called.
+/// A waker that records that it was called.
 #[derive(Default)]
 pub struct WakeFlag(AtomicBool);
 
 impl WakeFlag {
-    /// Whether it was called since this was asked last.
+    /// Whether it was called since the last call of this.
     pub fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }
@@ -229,15 +229,15 @@ impl Wake for WakeFlag {
     }
 }
 
-/// Polls a watcher, letting its reads of history go on, until nothing more comes.
+/// Polls a watcher, while its reads of history continue, until nothing more comes.
 pub async fn receive_all(watcher: &mut Watcher) -> Received {
-    let called = Arc::new(WakeFlag::default());
-    let waker = Waker::from(Arc::clone(&called));
+    let wake_flag = Arc::new(WakeFlag::default());
+    let waker = Waker::from(Arc::clone(&wake_flag));
     let caller = Caller::task(&Context::from_waker(&waker));
     let mut all = receive_as(watcher, &caller);
     while !all.has_ended {
         let mut turns = 0;
-        while !called.take() {
+        while !wake_flag.take() {
             if turns == YIELDS_MAX {
                 return all;
             }

@@ -1,36 +1,36 @@
-//! Other threads, played by a test: they act where a Dispatcher turns to what it shares with them,
-//! which is where they could get in between.
+//! Runs a test's function at the points where another thread could run in between: where a
+//! Dispatcher uses what it shares with a Cacher.
 
 use std::cell::RefCell;
 
-type Acts = Box<dyn FnMut()>;
+type Act = Box<dyn FnMut()>;
 
 thread_local! {
-    static OTHERS: RefCell<Option<Acts>> = const { RefCell::new(None) };
+    static ACT: RefCell<Option<Act>> = const { RefCell::new(None) };
 }
 
-/// As long as this lives, the others of the calling thread act.
+/// While this exists, the function runs at each interleaving point of the calling thread.
 pub struct Interleaving(());
 
 impl Interleaving {
-    /// Calls `acts` each time that others could get in between.
-    pub fn with(acts: impl FnMut() + 'static) -> Interleaving {
-        OTHERS.set(Some(Box::new(acts)));
+    /// Calls `act` at each interleaving point.
+    pub fn with(act: impl FnMut() + 'static) -> Interleaving {
+        ACT.set(Some(Box::new(act)));
         Interleaving(())
     }
 }
 
 impl Drop for Interleaving {
     fn drop(&mut self) {
-        OTHERS.set(None);
+        ACT.set(None);
     }
 }
 
-/// Others get in between here.
+/// An interleaving point.
 pub fn interleave() {
-    // What they do is not interrupted itself.
-    if let Some(mut acts) = OTHERS.take() {
-        acts();
-        OTHERS.set(Some(acts));
+    // Nothing runs in between the function's own steps.
+    if let Some(mut act) = ACT.take() {
+        act();
+        ACT.set(Some(act));
     }
 }

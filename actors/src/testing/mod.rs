@@ -1,5 +1,8 @@
-//! What tests of this crate and of the daemon stand on: an engine that fails on demand, objects of
-//! one line, and forms of events that are easy to compare.
+//! Test doubles for this crate and the daemon.
+//!
+//! It owns an engine that fails on demand ([`FaultyEngine`]), a Cacher without an actor
+//! ([`FakeCacher`]), and objects and frames of one line that are easy to compare. It is not part of
+//! the product, and the product must not name it.
 #![allow(
     missing_docs,
     clippy::panic,

@@ -48,7 +48,7 @@ fn a_bookmark_comes_each_minute_and_two_seconds_before_the_end_wa_42() {
             }
         }
         let times: Vec<i32> = bookmarks.iter().map(|(second, _)| *second).collect();
-        // A slot later at most.
+        // A tick later at most.
         assert!(
             matches!(times[..], [60 | 61, 98 | 99]),
             "bookmarks at {times:?}"

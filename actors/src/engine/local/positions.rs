@@ -16,11 +16,11 @@ const PREFIXES_MAX: usize = 4096;
 /// prefix had until then lies at or before it.
 #[derive(Debug, Default)]
 pub struct Positions {
-    inner: RwLock<Inner>,
+    known_positions: RwLock<KnownPositions>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct KnownPositions {
     revision: Revision,
     /// By prefix. All end in a slash, so that an event finds its own by the slashes of its key.
     prefixes: HashMap<Box<[u8]>, Revision>,
@@ -29,41 +29,41 @@ struct Inner {
 impl Positions {
     /// A store that stands at this revision.
     pub fn new(revision: Revision) -> Positions {
-        let inner = Inner {
+        let known_positions = KnownPositions {
             revision,
             prefixes: HashMap::new(),
         };
         Positions {
-            inner: RwLock::new(inner),
+            known_positions: RwLock::new(known_positions),
         }
     }
 
     /// The newest durable revision.
     pub fn revision(&self) -> Revision {
-        self.inner.read().revision
+        self.known_positions.read().revision
     }
 
     /// The position of a prefix. A prefix that can't be followed (it does not end in a slash, or
     /// too many are followed) stands where the store is, which is true and less precise.
     pub fn of(&self, prefix: &Prefix) -> Position {
         {
-            let inner = self.inner.read();
-            if let Some(known) = inner.prefixes.get(prefix.as_bytes()) {
+            let known_positions = self.known_positions.read();
+            if let Some(known) = known_positions.prefixes.get(prefix.as_bytes()) {
                 return Position {
-                    revision: inner.revision,
+                    revision: known_positions.revision,
                     prefix_revision: *known,
                 };
             }
         }
-        let mut inner = self.inner.write();
-        let revision = inner.revision;
-        if prefix.as_bytes().ends_with(b"/") && inner.prefixes.len() < PREFIXES_MAX {
-            inner
+        let mut known_positions = self.known_positions.write();
+        let revision = known_positions.revision;
+        if prefix.as_bytes().ends_with(b"/") && known_positions.prefixes.len() < PREFIXES_MAX {
+            known_positions
                 .prefixes
                 .entry(prefix.as_bytes().into())
                 .or_insert(revision);
         }
-        let known = inner.prefixes.get(prefix.as_bytes());
+        let known = known_positions.prefixes.get(prefix.as_bytes());
         Position {
             revision,
             prefix_revision: known.copied().unwrap_or(revision),
@@ -72,14 +72,14 @@ impl Positions {
 
     /// Publishes durable events, in order. Readers see all of them or none.
     pub fn publish(&self, events: &[Event]) {
-        let mut inner = self.inner.write();
+        let mut known_positions = self.known_positions.write();
         for event in events {
             for directory in event.key.directories() {
-                if let Some(last) = inner.prefixes.get_mut(directory) {
+                if let Some(last) = known_positions.prefixes.get_mut(directory) {
                     *last = event.revision;
                 }
             }
-            inner.revision = inner.revision.max(event.revision);
+            known_positions.revision = known_positions.revision.max(event.revision);
         }
     }
 }

@@ -238,7 +238,7 @@ fn an_event_that_was_compacted_away_means_a_new_generation_wa_37() {
     });
 }
 
-/// What the newest picture says of a thing that can't be read.
+/// What the newest snapshot says of a value that can't be decoded.
 fn unreadable(cacher: &CacherHandle, name: &str) -> Option<String> {
     let snapshot = cacher.snapshot()?;
     let error = snapshot.unreadable(&key(name))?;
@@ -368,7 +368,7 @@ fn a_resource_whose_cacher_dies_too_often_is_degraded_and_the_others_go_on() {
 }
 
 #[test]
-fn turns_and_compactions_come_from_the_house_and_end_with_it_wc_50() {
+fn turns_and_compactions_come_from_the_actor_system_and_end_with_it_wc_50() {
     actix_rt::System::new().block_on(async {
         let engine = FaultyEngine::new();
         engine.put(&key("ns/a"), "red 1");

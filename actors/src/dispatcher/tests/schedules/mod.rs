@@ -28,7 +28,7 @@ const COLORS: [&str; 3] = ["red", "blue", "green"];
 const POLLS_MAX: usize = 50_000;
 const SUBJECTS_MAX: usize = 12;
 
-/// A thread: its Dispatcher's thread, without the actor, and the list of its one connection.
+/// A thread: its ThreadDispatcher, without the actor, and the list of its one connection.
 #[derive(Clone)]
 struct Thread {
     thread_dispatcher: Rc<ThreadDispatcher>,
@@ -120,7 +120,7 @@ impl World {
         let start = match snapshot {
             Some(snapshot) => {
                 let known = self.others.fake.engine.known(&crate::testing::prefix());
-                // As a streamed list does: the newest revision that the picture stands for.
+                // As a streamed list does: the newest revision that the snapshot shows.
                 let end = match known.prefix_revision <= snapshot.revision {
                     true => snapshot.revision.max(known.revision),
                     false => snapshot.revision,

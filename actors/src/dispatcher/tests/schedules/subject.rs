@@ -20,7 +20,7 @@ use crate::watch::{Projection, WatchEventKind, WatchInterest, transition};
 /// Where a stream begins.
 pub(super) enum Start {
     After(Revision),
-    /// With this picture, closed with a bookmark of this revision.
+    /// With this snapshot, and a bookmark of this revision after it.
     Initial(Arc<Snapshot>, Option<Revision>),
 }
 
@@ -289,7 +289,7 @@ impl Subject {
         let WatchInterest {
             scope, predicate, ..
         } = &self.interest;
-        let mut state = State::default();
+        let mut state = ReferenceState::default();
         let mut lines = Vec::new();
         let (before, after) = log.split_at(log.partition_point(|e| e.revision <= self.from()));
         for event in before {
@@ -348,7 +348,7 @@ const ERROR: &str = "ERROR";
 
 /// What is stored at some revision.
 #[derive(Default)]
-struct State {
+struct ReferenceState {
     objects: Vec<CachedObject>,
     unreadable: Vec<Key>,
 }
@@ -361,7 +361,7 @@ struct Applied {
     was_unreadable: bool,
 }
 
-impl State {
+impl ReferenceState {
     /// Takes in an event; says what the object was and is.
     fn apply(&mut self, event: &Event) -> Applied {
         let at = self
