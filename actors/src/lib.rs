@@ -2,9 +2,9 @@
 //!
 //! The crate owns everything that lives as long as the daemon: watch caches, watches, turns of
 //! contended keys, leases, and compaction. Events of a store enter through [`engine::Engine`].
-//! Requests to read and to watch enter through handles. Immutable [`snapshot::Snapshot`]s leave, and
-//! streams of frames that are ready for the wire. The crate must know nothing of HTTP, JSON, files
-//! or databases.
+//! Requests to read and to watch enter through handles. Immutable [`snapshot::Snapshot`]s leave,
+//! and streams of frames that are ready for the wire. The crate must know nothing of HTTP, JSON,
+//! files or databases.
 //!
 //! ```text
 //!   Engine ──range, feed──▶ Reflector ──Replace, Apply──▶ Cacher ──▶ Snapshot ──▶ GET, LIST
@@ -33,8 +33,8 @@
 //! | Lessor, 1 per store | which lease is shared, when the next one runs out | nobody (stop); leases come from its handle | [`mailbox::LESSOR`] | restarted; leases are handed out meanwhile, expiry waits |
 //!
 //! Rules for actors:
-//! - What decides is a plain struct without actix or tokio, in a file of its own with tests. Message
-//!   handlers are a few lines over it.
+//! - What decides is a plain struct without actix or tokio, in a file of its own with tests.
+//!   Message handlers are a few lines over it.
 //! - Nobody keeps an actor's address. Handles read it from an [`actor_ref::ActorRef`], which the
 //!   Supervisor sets.
 //! - Every queue has a bound, in [`mailbox`] or beside the queue.

@@ -12,7 +12,8 @@ pub const CACHER: usize = 8;
 pub const REFLECTOR: usize = 2;
 
 /// A shard of the Writers. Callers wait until they are queued, not for their turn. So this bounds a
-/// burst between two polls of the shard. [`crate::writer::WAITING_MAX`] bounds who waits for a turn.
+/// burst between two polls of the shard. [`crate::writer::WAITING_MAX`] bounds who waits for a
+/// turn.
 pub const WRITER: usize = 1024;
 
 /// Compactions that operators have asked for. One runs at a time.

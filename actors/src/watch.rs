@@ -101,8 +101,8 @@ pub trait Projection: Send + Sync + 'static {
     /// (WA-15, WA-41).
     fn bookmark(&self, revision: Revision, initial_events_end: bool, first: bool) -> Bytes;
 
-    /// The frame of an ERROR event: a Status 500 InternalError with this text. The stream ends after
-    /// it (WA-32, WA-33).
+    /// The frame of an ERROR event: a Status 500 InternalError with this text. The stream ends
+    /// after it (WA-32, WA-33).
     fn error(&self, message: &str) -> Bytes;
 }
 

@@ -66,8 +66,8 @@ impl CacherHandle {
     /// A snapshot of this epoch that shows everything up to the revision (WA-12, WC-30).
     ///
     /// # Errors
-    /// [`NotFresh::NotReady`] at once if the cache is not ready, [`NotFresh::Timeout`] if it does not
-    /// reach the revision in time.
+    /// [`NotFresh::NotReady`] at once if the cache is not ready, [`NotFresh::Timeout`] if it does
+    /// not reach the revision in time.
     pub async fn fresh(
         &self,
         epoch: u64,

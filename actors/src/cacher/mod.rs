@@ -5,7 +5,8 @@
 //! readiness. Everything enters from the Reflector: the whole content once, then batch after batch
 //! of decoded events. Of each batch the Cacher makes a new [`Snapshot`](crate::snapshot::Snapshot)
 //! and new events in the ring. Snapshots leave through [`CacherHandle`], events and signals to
-//! Dispatchers. It must know nothing of how a store is read, of selectors and frames, or of clients.
+//! Dispatchers. It must know nothing of how a store is read, of selectors and frames, or of
+//! clients.
 //!
 //! Readers use the WatchCache directly. None of them waits for the Cacher's mailbox.
 //!

@@ -27,8 +27,8 @@ impl Readiness {
         matches!(self, Readiness::Ready { .. })
     }
 
-    /// Seconds after which a refused client should try again, from 1 to 30. The longer the cache has
-    /// been pending, the longer is the wait (WC-41).
+    /// Seconds after which a refused client should try again, from 1 to 30. The longer the cache
+    /// has been pending, the longer is the wait (WC-41).
     pub fn retry_after(&self, now: Instant) -> u32 {
         match self {
             Readiness::Ready { .. } => 0,

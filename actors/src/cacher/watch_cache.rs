@@ -36,7 +36,7 @@ pub(crate) struct WatchCache {
     /// Counts the events from before a fill that were put into the ring.
     pub(super) backfilled: Counter,
     /// Notified when a subscriber has left.
-    left: Notify,
+    subscriber_left: Notify,
 }
 
 /// The generation of a removed resource. No other generation follows it.
@@ -111,7 +111,7 @@ impl WatchCache {
             revision: watch::Sender::new(Revision::ZERO),
             readiness: watch::Sender::new(pending),
             backfill: tokio::sync::Mutex::default(),
-            left: Notify::new(),
+            subscriber_left: Notify::new(),
         });
         let ring: Arc<dyn Evict> = Arc::clone(&watch_cache) as Arc<dyn Evict>;
         budget.join(Arc::downgrade(&ring));
@@ -160,7 +160,7 @@ impl WatchCache {
     /// Removes a subscriber.
     pub(crate) fn leave(&self, subscriber: SubscriberId) {
         self.buffer.write().interests.leave(subscriber);
-        self.left.notify_one();
+        self.subscriber_left.notify_one();
     }
 
     /// One more group of the subscriber watches the topic.
@@ -372,7 +372,7 @@ impl WatchCache {
     /// Waits until all subscribers have left.
     pub(crate) async fn all_left(&self) {
         while !self.buffer.read().interests.is_empty() {
-            self.left.notified().await;
+            self.subscriber_left.notified().await;
         }
     }
 

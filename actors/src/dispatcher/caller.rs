@@ -27,8 +27,8 @@ impl ReadyList {
         })
     }
 
-    /// Moves the numbers of the watches to the end of `into`. A number may occur more than once, and
-    /// its watch may have ended.
+    /// Moves the numbers of the watches to the end of `into`. A number may occur more than once,
+    /// and its watch may have ended.
     pub fn take(&self, into: &mut impl Extend<u32>) {
         into.extend(self.ready.borrow_mut().drain(..));
     }

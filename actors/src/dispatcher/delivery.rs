@@ -62,7 +62,7 @@ impl ResourceDispatcher {
 
     fn deliver_bookmark(&mut self, number: u32) -> Option<Delivery> {
         // In this order, the ring is read at least up to what the engine knew.
-        let known = self.engine.known(&self.cacher.prefix);
+        let known = self.engine.known(&self.watch_cache.prefix);
         self.read_ring();
         let member = self.members.get_mut(number)?;
         if member.ending == Ending::Now {
@@ -128,7 +128,7 @@ impl ResourceDispatcher {
         let to = group.floor().min(position);
         let mut events = std::mem::take(&mut self.events);
         let read = self
-            .cacher
+            .watch_cache
             .read(cursor.sequence, to, RING_READ_EVENTS, &mut events);
         if read == RingRead::Evicted || events.is_empty() {
             self.events = events;

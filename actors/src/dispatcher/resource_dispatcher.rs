@@ -21,7 +21,7 @@ use crate::watch::WatchInterest;
 
 /// One resource on one thread.
 pub(super) struct ResourceDispatcher {
-    pub(super) cacher: Arc<WatchCache>,
+    pub(super) watch_cache: Arc<WatchCache>,
     pub(super) engine: Arc<dyn DataEngine>,
     pub(super) decode: Arc<dyn Decode>,
     pub(super) subscriber: SubscriberId,
@@ -57,17 +57,18 @@ pub(super) enum FollowResult {
 }
 
 impl ResourceDispatcher {
-    /// A resource for the resource of this watch, without watchers; `None` once it was removed.
+    /// Subscribes to the resource of this watch; `None` if the resource was removed. There are no
+    /// members yet.
     pub(super) fn open(
         start: &WatchStart,
         signal: Arc<dyn EventSignal>,
     ) -> Option<ResourceDispatcher> {
-        let cacher = Arc::clone(&start.cacher.watch_cache);
-        // Metric series are dropped once all Dispatchers have left. So join before the first metric.
-        let subscriber = cacher.join(signal)?;
+        let watch_cache = Arc::clone(&start.cacher.watch_cache);
+        // Metric series are dropped once all Dispatchers have left: join before the first metric.
+        let subscriber = watch_cache.join(signal)?;
         let mut resource = ResourceDispatcher {
-            metrics: ResourceMetrics::new(&cacher.resource),
-            cacher,
+            metrics: ResourceMetrics::new(&watch_cache.resource),
+            watch_cache,
             engine: Arc::clone(&start.engine),
             decode: Arc::clone(&start.decode),
             subscriber,
@@ -96,7 +97,7 @@ impl ResourceDispatcher {
     pub(super) fn close(&mut self) {
         self.generation = CLOSED;
         self.end_all();
-        self.cacher.leave(self.subscriber);
+        self.watch_cache.leave(self.subscriber);
     }
 
     /// Adds a member that does not follow the ring yet. Its topic is subscribed from now on, so no
@@ -134,7 +135,7 @@ impl ResourceDispatcher {
             return group;
         }
         let topic = interest.topic();
-        self.cacher.subscribe(self.subscriber, &topic);
+        self.watch_cache.subscribe(self.subscriber, &topic);
         // Earlier events were not noted for this topic: the group's log begins after them.
         self.read_ring();
         let group = Group::new(interest.clone(), self.position);
@@ -146,7 +147,7 @@ impl ResourceDispatcher {
     /// Lets the member follow the ring after this revision.
     pub(super) fn follow(&mut self, number: u32, after: Revision) -> FollowResult {
         self.read_ring();
-        let Some(sequence) = self.cacher.locate(after) else {
+        let Some(sequence) = self.watch_cache.locate(after) else {
             return FollowResult::TooOld;
         };
         let position = self.position;
@@ -188,7 +189,7 @@ impl ResourceDispatcher {
             let group_key = GroupKey::of(&group.interest);
             let topic = group.interest.topic();
             self.group_index.remove(&group_key, &topic, member.group);
-            self.cacher.unsubscribe(self.subscriber, &topic);
+            self.watch_cache.unsubscribe(self.subscriber, &topic);
         }
     }
 
@@ -289,6 +290,6 @@ impl ResourceDispatcher {
 
 impl Drop for ResourceDispatcher {
     fn drop(&mut self) {
-        self.cacher.leave(self.subscriber);
+        self.watch_cache.leave(self.subscriber);
     }
 }

@@ -20,7 +20,7 @@ impl ResourceDispatcher {
         if self.logged_bytes > LOGGED_BYTES_MAX {
             self.restart_logs(self.position);
         }
-        let pending = self.cacher.take_pending(self.subscriber);
+        let pending = self.watch_cache.take_pending(self.subscriber);
         if pending.generation != self.generation {
             if pending.generation == CLOSED || self.is_closed() {
                 self.close();
@@ -40,7 +40,9 @@ impl ResourceDispatcher {
     fn read_events(&mut self, mut from: u64, pending: PendingEvents) {
         let mut events = std::mem::take(&mut self.events);
         while from < pending.next {
-            let read = self.cacher.read(from, pending.next, BATCH, &mut events);
+            let read = self
+                .watch_cache
+                .read(from, pending.next, BATCH, &mut events);
             if read == RingRead::Evicted || events.is_empty() {
                 self.fall_behind(from, pending.next);
                 break;

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_used_again_but_old_tickets_find_nothing() {
+    fn numbers_are_used_again_but_old_keys_find_nothing() {
         let mut slab = Slab::default();
         let first = slab.insert("a");
         let second = slab.insert("b");

@@ -90,7 +90,7 @@ impl Watcher {
                 snapshot,
                 end_bookmark,
             } => {
-                let prefix = registration.resource.borrow().cacher.prefix.clone();
+                let prefix = registration.resource.borrow().watch_cache.prefix.clone();
                 let initial = InitialEvents::new(start.interest, &prefix, snapshot, end_bookmark);
                 registration.phase = Phase::Initial(Box::new(initial));
             }
@@ -186,7 +186,7 @@ impl Registration {
             return Attempt::Retry;
         };
         let mut resource = self.resource.borrow_mut();
-        let until = resource.cacher.newest();
+        let until = resource.watch_cache.newest();
         let Some(member) = resource.members.get_mut(self.number) else {
             return Attempt::End;
         };
@@ -250,7 +250,7 @@ impl Registration {
             decode: resource.decode.clone(),
             access: Rc::clone(&self.history),
         };
-        let prefix = prefix_of(&interest.scope, &resource.cacher.prefix);
+        let prefix = prefix_of(&interest.scope, &resource.watch_cache.prefix);
         self.phase = Phase::History(Box::new(HistoryReplay::new(
             source, interest, prefix, after,
         )));

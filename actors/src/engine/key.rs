@@ -1,16 +1,16 @@
-//! What a store is addressed by: revisions, keys, prefixes, numbers of leases. Pure.
+//! Revisions, keys, prefixes and lease ids. Pure.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The number of an event in its store; what clients see as `resourceVersion`. 0 is "none".
+/// The number of an event in its store, which clients see as `resourceVersion`. 0 is "none".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
 
 impl Revision {
-    /// No revision: the version of a key that is absent, the position before the first event.
+    /// No revision: that of an absent key, and the position before the first event.
     pub const ZERO: Revision = Revision(0);
-    /// Beyond every revision that a store can reach.
+    /// A revision that no store reaches.
     pub const MAX: Revision = Revision(u64::MAX);
 
     /// The revision after this one (saturating).
@@ -25,7 +25,8 @@ impl fmt::Display for Revision {
     }
 }
 
-/// A physical key, such as `/registry/configmaps/default/a`; cheap to clone, ordered by bytes.
+/// A physical key, such as `/registry/configmaps/default/a`. It is cheap to clone, and ordered by
+/// bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Arc<[u8]>);
 

@@ -1,4 +1,5 @@
-//! Decides which objects share a lease (OP-1 to OP-3), as kube-apiserver's lease manager does. Pure.
+//! Decides which objects share a lease (OP-1 to OP-3), as kube-apiserver's lease manager does.
+//! Pure.
 //!
 //! One lease is remembered. An object gets it if the lease lasts at least as long as the object
 //! needs, and at most a twentieth longer, or the window if that is less.
@@ -10,8 +11,8 @@ use crate::engine::LeaseId;
 /// How leases are shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseReuse {
-    /// The most seconds that a lease is granted for beyond what was asked for, so that later objects
-    /// can share it.
+    /// The most seconds that a lease is granted for beyond what was asked for, so that later
+    /// objects can share it.
     pub window_seconds: u64,
     /// The most objects that share a lease; 0 is the default.
     pub objects_max: u64,

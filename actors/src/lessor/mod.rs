@@ -2,8 +2,8 @@
 //! keys whose lease has expired.
 //!
 //! It owns which lease objects share, and when the next step of expiry is due. Requests for a lease
-//! enter through [`LessorHandle`]; leases leave. Calls to the engine's lease part leave too. It must
-//! know nothing of keys, objects or resources.
+//! enter through [`LessorHandle`]; leases leave. Calls to the engine's lease part leave too. It
+//! must know nothing of keys, objects or resources.
 //!
 //! Objects created within a window share a lease, up to a number of objects (OP-1 to OP-3):
 //! `lease_manager.rs` decides. The [`LessorHandle`] answers by itself, without a mailbox. It asks

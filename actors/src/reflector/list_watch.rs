@@ -288,8 +288,8 @@ impl Source {
     /// reason.
     async fn report(&self, failure: StepFailure) -> StepOutcome {
         let error = failure.to_string();
-        // A broken feed is no warning: the next one continues where it ended. An outage of the whole
-        // store is logged once by the engine, and not for each resource.
+        // A broken feed is no warning: the next one continues where it ended. An outage of the
+        // whole store is logged once by the engine, and not for each resource.
         let is_away = self.engine.health() != Health::Serving;
         if matches!(failure, StepFailure::Engine(_)) && (is_away || self.is_watching()) {
             tracing::debug!(

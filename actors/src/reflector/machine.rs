@@ -138,8 +138,8 @@ impl ListWatchMachine {
             (StepOutcome::PageRead { revision, next }, ListWatchState::Listing { at }) => {
                 self.page_read(at.unwrap_or(revision), next)
             }
-            // The backoff is not reset here, only by a feed that delivers: a store that refuses every
-            // feed must be listed with longer and longer pauses.
+            // The backoff is not reset here, only by a feed that delivers: a store that refuses
+            // every feed must be listed with longer and longer pauses.
             (StepOutcome::Installed(resume_point), _) => {
                 self.state = ListWatchState::Watching { resume_point };
                 self.start()

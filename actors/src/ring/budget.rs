@@ -15,8 +15,8 @@ pub struct RingLimits {
 
 impl Default for RingLimits {
     /// 8 MiB for one ring hold some seconds of a busy resource. In that time a client that lost its
-    /// connection reconnects. 64 MiB for all, because few resources are busy at the same time. Older
-    /// events come from the engine's history.
+    /// connection reconnects. 64 MiB for all, because few resources are busy at the same time.
+    /// Older events come from the engine's history.
     fn default() -> RingLimits {
         RingLimits {
             per_resource_bytes: 8 << 20,

@@ -65,8 +65,8 @@ impl RingEvent {
         }
     }
 
-    /// The frame that shows this event as `kind`. It is rendered at most once for each projection and
-    /// kind, for all threads (WC-11).
+    /// The frame that shows this event as `kind`. It is rendered at most once for each projection
+    /// and kind, for all threads (WC-11).
     ///
     /// `None` if there is nothing to show: an ADDED without a current object, a DELETED without a
     /// previous one. [`crate::watch::transition`] never asks for those.
@@ -94,7 +94,8 @@ impl RingEvent {
         Some(frame)
     }
 
-    /// The frame for a stream that has sent nothing yet. It is not kept, because few streams need it.
+    /// The frame for a stream that has sent nothing yet. It is not kept, because few streams need
+    /// it.
     pub fn first_frame(&self, kind: WatchEventKind, projection: &dyn Projection) -> Option<Bytes> {
         Some(projection.frame(kind, self.shown(kind)?, self.revision, true))
     }

@@ -2,8 +2,9 @@
 //!
 //! It owns the events, which are addressed by sequence number and bounded by bytes, and the frames
 //! that were rendered of them. Changes enter from a Cacher; references to events leave to
-//! Dispatchers. It must know nothing of watchers: a watcher holds a sequence number and no reference
-//! into the ring, so dropping old events concerns nobody. It has no lock: the watch cache has one.
+//! Dispatchers. It must know nothing of watchers: a watcher holds a sequence number and no
+//! reference into the ring, so dropping old events concerns nobody. It has no lock: the watch cache
+//! has one.
 
 mod budget;
 mod event;
@@ -58,8 +59,8 @@ impl Default for Ring {
 
 impl Ring {
     /// Drops all events. Watches after `floor` can be served from now on (WC-5). Sequence numbers
-    /// continue beyond those left free, so that no old cursor finds a new event. Returns the dropped
-    /// events.
+    /// continue beyond those left free, so that no old cursor finds a new event. Returns the
+    /// dropped events.
     pub fn reset(&mut self, floor: Revision) -> Vec<Arc<RingEvent>> {
         let dropped = self.events.drain(..).collect();
         // The dropped events go on counting their frames in the old counter.
@@ -107,8 +108,8 @@ impl Ring {
         sequence
     }
 
-    /// Puts all events after `floor` before the ring's events, in order. Returns whether it did: not
-    /// if the ring has evicted events, or would have to.
+    /// Puts all events after `floor` before the ring's events, in order. Returns whether it did:
+    /// not if the ring has evicted events, or would have to.
     pub fn prepend(
         &mut self,
         floor: Revision,
@@ -227,8 +228,8 @@ impl Ring {
             .skip(usize::try_from(skip).unwrap_or(usize::MAX))
     }
 
-    /// The sequence number at which a watch after this revision continues; `None` if events after it
-    /// were dropped.
+    /// The sequence number at which a watch after this revision continues; `None` if events after
+    /// it were dropped.
     pub fn after(&self, revision: Revision) -> Option<u64> {
         if revision < self.floor {
             return None;

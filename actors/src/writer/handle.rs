@@ -86,8 +86,8 @@ impl WriterHandle {
         }
     }
 
-    /// Whether the turn of this key is held or waited for. A write without a turn would then compete
-    /// with requests that have waited. Rarely this is true because of another key.
+    /// Whether the turn of this key is held or waited for. A write without a turn would then
+    /// compete with requests that have waited. Rarely this is true because of another key.
     pub fn is_contended(&self, key: &Key) -> bool {
         self.contended.is_any(&self.scoped(key))
     }
@@ -226,8 +226,8 @@ impl Turn {
         let _ = self.granted.give_back.send(outcome);
     }
 
-    /// After a refusal: this turn if it is still held, otherwise the next one. A caller that has lost
-    /// two turns keeps the third until its deadline.
+    /// After a refusal: this turn if it is still held, otherwise the next one. A caller that has
+    /// lost two turns keeps the third until its deadline.
     ///
     /// # Errors
     /// [`TurnError`]

@@ -1,4 +1,5 @@
-//! The newest durable revision, and that of each prefix somebody has asked about (ST-70, PF-28).
+//! The newest durable revision of the store, and of each prefix that was asked about (ST-70,
+//! PF-28).
 
 use std::collections::HashMap;
 
@@ -6,7 +7,7 @@ use parking_lot::RwLock;
 
 use crate::engine::{Event, Position, Prefix, Revision};
 
-/// Prefixes followed. One per resource is asked for: there is room for many CRDs.
+/// The most prefixes that are followed. There is one for each resource, with room for many CRDs.
 const PREFIXES_MAX: usize = 4096;
 
 /// How far the store and its prefixes have come. Every consistent read asks, without I/O.

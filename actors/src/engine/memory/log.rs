@@ -1,4 +1,4 @@
-//! The log in maps: it decides mutations, answers reads and forgets history. Pure.
+//! The log, in maps. It decides mutations, answers reads and removes history. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
