@@ -4,7 +4,7 @@ use super::*;
 use crate::engine::Key;
 use crate::testing::{interest, receive, receive_all};
 
-/// A watch of everything with bookmarks that lasts so long.
+/// A watch of everything with bookmarks, for this time.
 fn watch(dispatcher: &LocalDispatcher, fake: &FakeCacher, after: u64, seconds: u64) -> Watcher {
     let mut start = fake.start(StartPoint::After(Revision(after)), interest(Scope::All));
     start.bookmarks = true;
@@ -16,7 +16,7 @@ async fn pass(seconds: f64) {
     tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
 }
 
-/// A watch that lasts so long and has been sent the one event that there was.
+/// A watch for this time that was sent the one event that there is.
 fn watched(seconds: u64) -> (FakeCacher, LocalDispatcher, Watcher) {
     let fake = FakeCacher::new(RING_BYTES);
     fake.put("ns/a", "red 1");
@@ -42,7 +42,7 @@ fn a_bookmark_comes_each_minute_and_two_seconds_before_the_end_wa_42() {
             let received = receive(&mut watcher);
             let times = received.lines.iter().map(|line| (second, line.clone()));
             bookmarks.extend(times);
-            // Clocks of tests pass a little more than they are asked to.
+            // The clock of a test advances a little more than it is told to.
             if second != 100 {
                 assert_eq!(received.has_ended, second > 100, "at {second}");
             }
@@ -85,7 +85,7 @@ fn bookmarks_move_with_the_store_while_the_resource_is_idle_pf_17_ts_85() {
             fake.engine.put(&Key::new("/registry/others/x"), "red");
         }
         pass(1.3).await;
-        // Nobody told the cache of the other resource's writes.
+        // The cache does not learn of writes to another resource.
         assert_eq!(receive(&mut watcher).lines, ["BOOKMARK @42"]);
     });
 }
@@ -95,7 +95,7 @@ fn a_bookmark_never_covers_what_was_not_sent_pf_17() {
     run(async {
         tokio::time::pause();
         let (fake, _dispatcher, mut watcher) = watched(3);
-        // The store has it, the cache has not received of it yet.
+        // The store has the event, the cache does not have it yet.
         fake.engine.put(&crate::testing::key("ns/a"), "red 2");
         pass(1.3).await;
         assert_eq!(receive(&mut watcher).lines, ["BOOKMARK @1"]);
@@ -123,7 +123,7 @@ fn who_is_ended_by_a_refill_stays_so_when_its_deadline_comes_wa_37() {
         fake.engine.put(&crate::testing::key("ns/a"), "red 2");
         fake.fill();
         pass(3.5).await;
-        // It would come after a gap.
+        // A bookmark would hide the gap.
         fake.put("ns/a", "red 3");
         dispatcher.take_hints();
         let received = receive(&mut slow);
@@ -206,7 +206,7 @@ fn a_drain_ends_streams_with_a_last_bookmark_after_what_they_still_have_to_get()
 /// A ring with room for a handful of events.
 const SMALL_RING: usize = 3_000;
 
-/// A watch for what is not there, behind the ring, that lasts so long.
+/// A watch of a missing object, from before the ring, for this time.
 fn watch_for_nothing(dispatcher: &LocalDispatcher, fake: &FakeCacher, seconds: u64) -> Watcher {
     for number in 1..=100 {
         fake.put("ns/a", &format!("red {number}"));

@@ -1,4 +1,4 @@
-//! Watchers that lag, quiet ones beside a busy ring, and the way from history into the ring.
+//! Watchers that lag, quiet watchers of a busy ring, and the change from history to the ring.
 
 use super::*;
 use crate::engine::EngineError;
@@ -53,7 +53,7 @@ fn a_watch_older_than_the_ring_reads_history_and_goes_over_without_gap_or_repeat
 #[test]
 fn what_happened_before_a_fill_is_read_once_for_all_who_resume_there() {
     run(async {
-        // More than goes into the ring at once.
+        // More events than the ring takes at once.
         let fake = filled_after(1_000, RING_BYTES);
         assert_eq!(fake.cacher.ring_floor(), Revision(1_000));
         let dispatcher = dispatcher();
@@ -138,7 +138,7 @@ fn a_slow_watcher_costs_the_fast_one_nothing_and_goes_on_from_history_pf_14() {
             dispatcher.take_hints();
             assert_eq!(receive(&mut fast).lines, lines("ns/a", number, number));
             if number % 50 == 0 {
-                // As time does: what a slow member left in the group's log goes.
+                // As the timer does: entries that a slow member has left in the log are dropped.
                 dispatcher.thread_dispatcher.age_logs();
             }
         }
@@ -160,7 +160,7 @@ fn a_quiet_watcher_beside_a_ring_that_wraps_reads_no_history_and_is_not_ended() 
         let dispatcher = dispatcher();
         let quiet_one = interest(Scope::Object(key("ns/quiet")));
         let mut quiet = dispatcher.watch_where(&fake, 0, quiet_one);
-        // No hint is taken all the while: nothing of this concerns the thread.
+        // No hint is taken meanwhile, because no event concerns the thread.
         put_many(&fake, "ns/busy", 1, 500);
         assert_eq!(dispatcher.thread_dispatcher.hint_sender.take_due(), [0; 0]);
         fake.put("ns/quiet", "red 501");
@@ -238,7 +238,7 @@ fn history_is_crowded_while_too_many_watches_are_behind_the_ring() {
         let mut first = dispatcher.watch_all(&fake, 3);
         let second = dispatcher.watch_all(&fake, 3);
         assert!(dispatcher.is_history_crowded());
-        // Whoever has fallen behind is served all the same.
+        // A running watch that falls behind is still served.
         let mut third = dispatcher.watch_all(&fake, 3);
         assert_eq!(receive_all(&mut third).await.lines, lines("ns/a", 4, 100));
         assert_eq!(receive_all(&mut first).await.lines, lines("ns/a", 4, 100));

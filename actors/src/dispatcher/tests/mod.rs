@@ -1,4 +1,4 @@
-//! Watches on one thread, over a ring that moves when the test says so.
+//! Watches on one thread, over a ring that changes only when the test says so.
 
 mod bookmarks;
 mod lagging;
@@ -24,7 +24,7 @@ fn dispatcher() -> LocalDispatcher {
 }
 
 impl LocalDispatcher {
-    /// Does at once what a hint in the mailbox would do.
+    /// Does what the handler of a hint does.
     fn take_hints(&self) {
         self.thread_dispatcher.read_due_rings();
     }

@@ -1,4 +1,4 @@
-//! What streams show: starts, transitions, ends, and what they share.
+//! The content of streams: starts, transitions, ends, and shared frames.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ fn what_happens_while_a_watch_is_being_opened_is_not_missed_wa_25() {
         let fake = FakeCacher::new(RING_BYTES);
         fake.put("ns/a", "red 1");
         let dispatcher = dispatcher();
-        // Its resource stands where the ring ended, and wants nothing but another object.
+        // Its resource has read the ring to its end, and watches only another object.
         let other = interest(Scope::Object(key("ns/other")));
         let _other = dispatcher.watch_where(&fake, 1, other);
         let start = fake.start(StartPoint::After(Revision(1)), interest(Scope::All));
@@ -297,7 +297,7 @@ fn a_watcher_that_is_dropped_leaves_nothing_behind_wa_35() {
         assert_eq!(receive(&mut second).lines, ["ADDED ns/a@1 red 1"]);
         drop((second, third));
         assert_eq!(dispatcher.watchers(), 0);
-        // Nobody wants the topic any more, so nothing is noted for this thread.
+        // No group wants the topic any more, so nothing is noted for this thread.
         fake.put("ns/a", "red 2");
         assert_eq!(dispatcher.thread_dispatcher.hint_sender.take_due(), [0; 0]);
     });
@@ -368,7 +368,7 @@ fn a_delivery_takes_one_poll_of_its_stream() {
     });
 }
 
-/// Counts how often frames are made and objects judged.
+/// Counts rendered frames and evaluated objects.
 #[derive(Clone, Default)]
 struct Counting(Arc<AtomicUsize>, Arc<AtomicUsize>);
 
@@ -438,7 +438,7 @@ fn an_event_is_judged_once_per_group_and_rendered_once_over_all_threads_wc_11() 
     });
 }
 
-/// Panics when it judges a certain color.
+/// Panics when it evaluates an object of a certain color.
 struct Panicking;
 
 impl Predicate for Panicking {

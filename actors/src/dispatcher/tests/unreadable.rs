@@ -1,4 +1,4 @@
-//! Events that can't be read: an end for those they may be for, and nothing to all others.
+//! Events that can't be decoded: they end the watches that they may concern, and no others.
 
 use super::*;
 use crate::engine::Prefix;
@@ -8,7 +8,7 @@ fn namespace(name: &str) -> Scope {
     Scope::Namespace(Prefix::new(format!("/registry/things/{name}/")))
 }
 
-/// All there is to be received, and whether that is the end.
+/// All frames of a watch, and whether it has ended.
 async fn received(watcher: &mut Watcher) -> (Vec<String>, bool) {
     let received = receive_all(watcher).await;
     (received.lines, received.has_ended)
@@ -51,7 +51,7 @@ fn nothing_is_delivered_after_an_event_that_cannot_be_read_wa_33_ts_70() {
         let five = "MODIFIED ns/a@5 red 5";
         assert_eq!(received(&mut object).await, (lines(&[five]), false));
 
-        // Those who were not concerned go on, in the ring again.
+        // Watches that were not concerned continue from the ring.
         fake.put("other/d", "red 6");
         dispatcher.take_hints();
         let six = "MODIFIED other/d@6 red 6";
@@ -87,7 +87,7 @@ fn what_takes_the_place_of_a_value_that_cannot_be_read_is_no_guess_wa_32_pf_29()
             has_ended && said[0].contains("ns/b at revision 2"),
             "{said:?}"
         );
-        // The state is whole again, and so is what follows.
+        // The state can be decoded again, and so can later events.
         let mut again = dispatcher.watch_all(&fake, 4);
         fake.put("ns/b", "red 5");
         dispatcher.take_hints();
