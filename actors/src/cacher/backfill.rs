@@ -19,7 +19,7 @@ use super::handle::CacherHandle;
 use super::watch_cache::RingBeginning;
 use crate::engine::{DataEngine, EngineError, Event, EventKind, HistoryRequest, Key, Revision};
 use crate::object::{CachedObject, Decode};
-use crate::ring::Change;
+use crate::ring::ObjectChange;
 use crate::snapshot::Snapshot;
 
 /// The most revisions of the whole store that one backfill reads.
@@ -81,7 +81,7 @@ impl CacherHandle {
         decode: &dyn Decode,
         after: Revision,
         beginning: RingBeginning,
-    ) -> Result<Option<Vec<(Revision, Change)>>, EngineError> {
+    ) -> Result<Option<Vec<(Revision, ObjectChange)>>, EngineError> {
         let Some(snapshot) = self.snapshot() else {
             return Ok(None);
         };
@@ -131,7 +131,7 @@ struct Decoded<'d> {
 }
 
 impl Decoded<'_> {
-    fn change(&mut self, event: &Event) -> Option<Change> {
+    fn change(&mut self, event: &Event) -> Option<ObjectChange> {
         let previous = match self.newest.remove(&event.key) {
             Some(object) => Some(object),
             None if event.prev_revision == Revision::ZERO => None,
@@ -147,7 +147,7 @@ impl Decoded<'_> {
         if let Some(current) = &current {
             self.newest.insert(event.key.clone(), Arc::clone(current));
         }
-        Some(Change {
+        Some(ObjectChange {
             key: event.key.clone(),
             current,
             previous,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::engine::{Key, Revision};
 use crate::object::{CachedObject, DecodeError};
-use crate::ring::Change;
+use crate::ring::ObjectChange;
 use crate::snapshot::{ByKey, Snapshot};
 
 /// A decoded event.
@@ -30,7 +30,7 @@ pub(crate) enum NewValue {
 #[derive(Clone, Debug)]
 pub(crate) enum AppliedUpdate {
     /// A change that watchers can be shown.
-    Change(Revision, Change),
+    Change(Revision, ObjectChange),
     /// The value before or after the event can't be decoded. The ring can't hold the event, and
     /// watchers must read history to get past it.
     Gap(Revision),
@@ -110,7 +110,7 @@ impl CacheContent {
             return None;
         }
         self.current.last_event = revision;
-        let change = Change {
+        let change = ObjectChange {
             key,
             current,
             previous,

@@ -8,7 +8,7 @@ use super::interests::Interests;
 use super::*;
 use crate::engine::{Prefix, Revision};
 use crate::object::{CachedObject, Decode};
-use crate::ring::{Change, Ring, RingEvent};
+use crate::ring::{ObjectChange, Ring, RingEvent};
 use crate::snapshot::Snapshot;
 use crate::testing::{FakeCacher, OneLiners, key, prefix};
 use crate::watch::Topic;
@@ -109,7 +109,7 @@ fn a_snapshot_is_read_by_prefix_in_order_of_keys_and_never_changes_li_37_pf_18()
     assert_eq!(list(None), ["a", "b", "c"]);
     assert_eq!(list(Some(b"/registry/things/ns/b")), ["b", "c"]);
     assert_eq!(list(Some(b"/registry/things/ns/b\0")), ["c"]);
-    // A start before the prefix is no way out of it.
+    // A start before the prefix returns no keys outside of it.
     assert_eq!(list(Some(b"/registry/a")), ["a", "b", "c"]);
     assert_eq!(list(Some(b"/registry/zzz")), [""; 0]);
     assert_eq!(snapshot.count(&ns, Some(b"/registry/things/ns/b")), 2);
@@ -131,7 +131,7 @@ fn event(name: &str, number: u64) -> Arc<RingEvent> {
     let mut ring = Ring::default();
     let mut sequence = 0;
     for _ in 0..number {
-        let change = Change {
+        let change = ObjectChange {
             key: key(name),
             current: None,
             previous: None,
@@ -165,7 +165,7 @@ fn a_desk_is_told_once_and_only_of_topics_it_wants() {
     assert_eq!(interests.take_pending(subscriber), sequence(2));
     assert_eq!(interests.take_pending(subscriber), None);
     assert_eq!(interests.take_pending(idle), None);
-    // A topic is wanted as long as one of its groups is there.
+    // A topic is wanted as long as one of its groups exists.
     interests.unsubscribe(subscriber, &namespace);
     interests.note(&event("ns/a", 4));
     assert_eq!(interests.take_pending(subscriber), sequence(4));
@@ -222,7 +222,7 @@ async fn who_waits_for_freshness_is_woken_by_the_batch_and_told_when_the_cache_g
         let cacher = cacher.clone();
         tokio::spawn(async move { cacher.fresh(0, at_least, Duration::from_secs(60)).await })
     };
-    // Of a store that is another one by now, no revision is new enough.
+    // In another epoch of the store no revision is new enough.
     let other = fake.cacher.fresh(1, Revision(0), Duration::ZERO).await;
     assert!(matches!(other, Err(NotFresh::Timeout { .. })), "{other:?}");
     let fresh = wait(Revision(1));
@@ -241,7 +241,7 @@ async fn earlier_states_are_the_newest_one_with_the_ring_s_events_undone_li_27()
     let fake = FakeCacher::new(1 << 20);
     let mut states = Vec::new();
     let mut state = std::collections::BTreeMap::new();
-    // Objects come, change and go, several to a batch.
+    // Objects are created, changed and deleted, several in a batch.
     for number in 0..400_u64 {
         let name = format!("ns/{}", number * 7919 % 23);
         if number % 5 == 4 && state.remove(&name).is_some() {

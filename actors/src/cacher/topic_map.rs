@@ -136,13 +136,13 @@ mod tests {
 
     use super::*;
     use crate::engine::Revision;
-    use crate::ring::{Change, Ring};
+    use crate::ring::{ObjectChange, Ring};
     use crate::testing::{key, thing};
 
     fn change(name: &str, before: Option<&str>, now: Option<&str>) -> Arc<RingEvent> {
         let mut ring = Ring::default();
         let state = |text: Option<&str>| text.map(|text| Arc::new(thing(name, text)));
-        let change = Change {
+        let change = ObjectChange {
             key: key(name),
             previous: state(before),
             current: state(now),

@@ -17,7 +17,7 @@ use super::metrics;
 use super::readiness::Readiness;
 use crate::engine::{Key, Prefix, Revision};
 use crate::object::CachedObject;
-use crate::ring::{Change, Evict, Ring, RingBudget, RingEvent};
+use crate::ring::{Evict, ObjectChange, Ring, RingBudget, RingEvent};
 use crate::snapshot::Snapshot;
 use crate::watch::Topic;
 
@@ -270,7 +270,7 @@ impl WatchCache {
         &self,
         beginning: RingBeginning,
         floor: Revision,
-        mut changes: Vec<(Revision, Change)>,
+        mut changes: Vec<(Revision, ObjectChange)>,
     ) -> bool {
         let limit = self.budget.limits().per_resource_bytes;
         let mut expected = beginning.floor;
@@ -450,10 +450,10 @@ fn send_all(due_signals: Vec<Arc<dyn EventSignal>>) {
 const PIECE: usize = 256;
 
 /// Splits off the newest [`PIECE`] changes, and those of the same revision as the first of them.
-fn split_off_newest(changes: &mut Vec<(Revision, Change)>) -> Vec<(Revision, Change)> {
+fn split_off_newest(changes: &mut Vec<(Revision, ObjectChange)>) -> Vec<(Revision, ObjectChange)> {
     let start = changes.len().saturating_sub(PIECE);
     let begins_at = changes.get(start).map(|(revision, _)| *revision);
-    let before = |(revision, _): &(Revision, Change)| Some(*revision) < begins_at;
+    let before = |(revision, _): &(Revision, ObjectChange)| Some(*revision) < begins_at;
     changes.split_off(changes.partition_point(before))
 }
 

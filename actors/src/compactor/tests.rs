@@ -1,4 +1,4 @@
-//! Rounds over a store that says what it was asked.
+//! Compactions of a store that records what it was asked.
 
 use super::*;
 use crate::actor_ref::ActorRef;
@@ -86,7 +86,7 @@ fn an_engine_that_fails_is_asked_again_at_the_next_tick() {
     });
 }
 
-/// A store that has been idle is given back to those who write: retention goes on.
+/// Reclaiming the space of an idle store stops when clients write, so that retention continues.
 #[test]
 fn giving_space_back_ends_when_writers_are_back() {
     actix_rt::System::new().block_on(async {

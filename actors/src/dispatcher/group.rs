@@ -23,7 +23,7 @@ pub(super) struct Group {
     lagging: usize,
     /// The number of members that are up to date.
     current: usize,
-    log: VecDeque<Entry>,
+    log: VecDeque<LogEntry>,
     /// The log is complete from here to the position of the ResourceDispatcher.
     floor: u64,
     /// The position when the log was last trimmed by age.
@@ -34,7 +34,7 @@ pub(super) struct Group {
 
 /// A frame for the group.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct LogEntry {
     pub(super) sequence: u64,
     pub(super) revision: Revision,
     pub(super) kind: WatchEventKind,
@@ -62,7 +62,7 @@ impl Group {
     }
 
     /// Evaluates an event for the group; `None` if the group is not shown it.
-    pub(super) fn evaluate(&self, event: &Arc<RingEvent>) -> Option<Entry> {
+    pub(super) fn evaluate(&self, event: &Arc<RingEvent>) -> Option<LogEntry> {
         let WatchInterest {
             scope,
             predicate,
@@ -70,7 +70,7 @@ impl Group {
         } = &self.interest;
         let (current, previous) = (event.current.as_deref(), event.previous.as_deref());
         let (kind, _) = transition(scope, &**predicate, current, previous)?;
-        Some(Entry {
+        Some(LogEntry {
             sequence: event.sequence,
             revision: event.revision,
             kind,
@@ -86,7 +86,7 @@ impl Group {
     }
 
     /// Adds an entry to the log.
-    pub(super) fn log(&mut self, entry: Entry) {
+    pub(super) fn log(&mut self, entry: LogEntry) {
         if self.log.len() >= LOG_ENTRIES_MAX
             && let Some(dropped) = self.log.pop_front()
         {
@@ -162,7 +162,7 @@ impl Group {
     }
 
     /// The first entry at or after a sequence number, and whether it is the last one.
-    pub(super) fn next_from(&self, sequence: u64) -> Option<(&Entry, bool)> {
+    pub(super) fn next_from(&self, sequence: u64) -> Option<(&LogEntry, bool)> {
         let at = self.log.partition_point(|entry| entry.sequence < sequence);
         Some((self.log.get(at)?, at + 1 == self.log.len()))
     }
@@ -208,8 +208,8 @@ mod tests {
         after: Revision::ZERO,
     });
 
-    fn entry(sequence: u64) -> Entry {
-        Entry {
+    fn entry(sequence: u64) -> LogEntry {
+        LogEntry {
             sequence,
             revision: Revision(sequence),
             kind: WatchEventKind::Added,

@@ -1,4 +1,4 @@
-//! Leases from a store that counts what it grants, and steps of expiry under a clock of the test's.
+//! Leases of a store that counts its grants, and steps of expiry on a clock of the test.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,7 +62,7 @@ fn a_failed_grant_fails_who_asked_and_the_next_one_asks_again() {
         assert_eq!(lessor.lease(3600).await, Err(down));
         engine.set_down(None);
         assert_eq!(lessor.lease(3600).await, Ok(LeaseId(1)));
-        // Who asked and was not answered any more is in nobody's way.
+        // A caller that has gone away does not block the others.
         lessor.forget(LeaseId(1));
         assert_eq!(lessor.lease(3600).now_or_never(), None);
         assert_eq!(lessor.lease(3600).await, Ok(LeaseId(2)));
@@ -82,7 +82,7 @@ fn nobody_waits_longer_for_a_grant_that_fails_than_it_takes() {
         let asked = join_all((0..100).map(|_| lessor.lease(3600))).await;
         assert!(asked.iter().all(|answer| *answer == Err(down.clone())));
         assert_eq!(begin.elapsed().as_secs(), 3);
-        // Who comes later has it tried again.
+        // A later caller has the grant retried.
         engine.set_down(None);
         assert_eq!(lessor.lease(3600).await, Ok(LeaseId(1)));
         assert_eq!(begin.elapsed().as_secs(), 6);

@@ -51,7 +51,7 @@ impl RingEvent {
     pub(super) fn new(
         sequence: u64,
         revision: Revision,
-        change: Change,
+        change: ObjectChange,
         frame_bytes: Arc<AtomicUsize>,
     ) -> RingEvent {
         RingEvent {
@@ -126,7 +126,7 @@ impl RingEvent {
 
 /// A change to be put into a ring.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct ObjectChange {
     /// The object's physical key.
     pub key: Key,
     /// The object after the change.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use budget::{Evict, RingBudget, RingLimits};
-pub use event::{Change, RingEvent};
+pub use event::{ObjectChange, RingEvent};
 
 use crate::engine::Revision;
 
@@ -98,7 +98,7 @@ impl Ring {
     }
 
     /// Appends an event and returns its sequence number.
-    pub fn push(&mut self, revision: Revision, change: Change) -> u64 {
+    pub fn push(&mut self, revision: Revision, change: ObjectChange) -> u64 {
         let sequence = self.next;
         let event = RingEvent::new(sequence, revision, change, Arc::clone(&self.frame_bytes));
         self.bytes += event.cost();
@@ -113,7 +113,7 @@ impl Ring {
     pub fn prepend(
         &mut self,
         floor: Revision,
-        changes: Vec<(Revision, Change)>,
+        changes: Vec<(Revision, ObjectChange)>,
         bytes_max: usize,
     ) -> bool {
         let count = changes.len() as u64;

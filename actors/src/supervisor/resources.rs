@@ -51,7 +51,7 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 /// See the module's documentation.
 #[derive(Clone)]
 pub(super) struct Resources {
-    entries: Arc<Mutex<BTreeMap<String, Entry>>>,
+    entries: Arc<Mutex<BTreeMap<String, ResourceEntry>>>,
     context: ChildContext,
     pub(super) budget: Arc<RingBudget>,
     supervisor: Arc<ActorRef<Supervisor>>,
@@ -59,17 +59,17 @@ pub(super) struct Resources {
 }
 
 /// What is known under a name.
-enum Entry {
+enum ResourceEntry {
     Cached(Resource),
     /// The resource is being added to this arbiter or removed from it. No other change may begin.
     Changing(usize),
 }
 
-impl Entry {
+impl ResourceEntry {
     fn arbiter(&self) -> usize {
         match self {
-            Entry::Cached(resource) => resource.arbiter,
-            Entry::Changing(arbiter) => *arbiter,
+            ResourceEntry::Cached(resource) => resource.arbiter,
+            ResourceEntry::Changing(arbiter) => *arbiter,
         }
     }
 }
@@ -107,8 +107,8 @@ impl Resources {
     /// The resource of this name.
     pub(super) fn get(&self, name: &str) -> Option<Resource> {
         match self.entries.lock().get(name)? {
-            Entry::Cached(resource) => Some(resource.clone()),
-            Entry::Changing(_) => None,
+            ResourceEntry::Cached(resource) => Some(resource.clone()),
+            ResourceEntry::Changing(_) => None,
         }
     }
 
@@ -116,8 +116,8 @@ impl Resources {
     pub(super) fn handles(&self) -> Vec<CacherHandle> {
         let entries = self.entries.lock();
         let handles = entries.values().filter_map(|entry| match entry {
-            Entry::Cached(resource) => Some(resource.handle.clone()),
-            Entry::Changing(_) => None,
+            ResourceEntry::Cached(resource) => Some(resource.handle.clone()),
+            ResourceEntry::Changing(_) => None,
         });
         handles.collect()
     }
@@ -132,7 +132,9 @@ impl Resources {
     pub(super) fn insert(&self, spec: CacherSpec) -> Result<[Child; 2], AddResourceError> {
         let name = spec.resource.clone();
         let (resource, children) = self.reserve(spec)?;
-        self.entries.lock().insert(name, Entry::Cached(resource));
+        self.entries
+            .lock()
+            .insert(name, ResourceEntry::Cached(resource));
         Ok(children)
     }
 
@@ -148,7 +150,7 @@ impl Resources {
         let Some((number, (_, arbiter))) = least_loaded else {
             return Err(AddResourceError::Stopped);
         };
-        entries.insert(spec.resource.clone(), Entry::Changing(number));
+        entries.insert(spec.resource.clone(), ResourceEntry::Changing(number));
         let (resource, children) = self.build(spec, number, arbiter);
         children
             .iter()
@@ -218,7 +220,9 @@ impl Resources {
         let handle = resource.handle.clone();
         let message = AddChildren(children.into());
         if let Ok(Ok(())) = self.supervisor.ask_patiently(message).await {
-            self.entries.lock().insert(name, Entry::Cached(resource));
+            self.entries
+                .lock()
+                .insert(name, ResourceEntry::Cached(resource));
             return Ok(handle);
         }
         for id in resource.children {
@@ -235,10 +239,10 @@ impl Resources {
         let resource = {
             let mut entries = self.entries.lock();
             let entry = entries.get_mut(name).ok_or_else(not_found)?;
-            let changing = Entry::Changing(entry.arbiter());
+            let changing = ResourceEntry::Changing(entry.arbiter());
             match std::mem::replace(entry, changing) {
-                Entry::Cached(resource) => resource,
-                Entry::Changing(_) => return Err(not_found()),
+                ResourceEntry::Cached(resource) => resource,
+                ResourceEntry::Changing(_) => return Err(not_found()),
             }
         };
         let (resources, name) = (self.clone(), name.to_owned());
@@ -292,7 +296,7 @@ impl Resources {
 }
 
 /// How many resources run on each arbiter.
-fn loads(entries: &BTreeMap<String, Entry>, arbiters: usize) -> Vec<usize> {
+fn loads(entries: &BTreeMap<String, ResourceEntry>, arbiters: usize) -> Vec<usize> {
     let mut loads = vec![0; arbiters];
     for entry in entries.values() {
         if let Some(load) = loads.get_mut(entry.arbiter()) {

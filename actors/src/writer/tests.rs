@@ -72,7 +72,7 @@ fn a_turn_expires_only_while_others_wait() {
     let late = start + TURN_TIME * 3;
     assert_eq!(turns.next_expiry(), None);
     assert_eq!(turns.tick(late), []);
-    // Somebody comes: it has had its time already.
+    // Another request comes. The holder has had its time already.
     assert_eq!(
         turns.ask(late, &key("a"), asked(2, 0, deadline)),
         [Effect::Expire(TurnId(1)), granted(2, None)]
@@ -84,7 +84,7 @@ fn a_turn_expires_only_while_others_wait() {
         turns.tick(late + TURN_TIME),
         [Effect::Expire(TurnId(2)), granted(3, None)]
     );
-    // What the one that lost its turn has committed all the same is worth knowing.
+    // The value that was committed after the turn was lost is remembered too.
     let outcome = Some(value("a", 7));
     turns.give_back(late, &key("a"), TurnId(2), outcome.clone());
     turns.ask(late, &key("a"), asked(4, 0, deadline));
@@ -193,7 +193,7 @@ fn a_slow_holder_loses_its_turn_and_may_ask_again() {
         fast.committed(value("a", 3));
         let mut turn = again.await.unwrap().unwrap();
         assert_eq!(turn.last_outcome(), Some(&value("a", 3)));
-        // It is beaten by somebody without a turn: it still has its own.
+        // After a refusal because of a write without a turn, it still has its turn.
         turn = turn.again().await.unwrap();
         assert!(!turn.is_lost());
     });

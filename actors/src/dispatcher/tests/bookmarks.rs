@@ -61,7 +61,7 @@ fn a_bookmark_comes_each_minute_and_two_seconds_before_the_end_wa_42() {
 fn a_watch_of_three_seconds_gets_one_after_one_second_wa_42() {
     run(async {
         tokio::time::pause();
-        let (_stage, _dispatcher, mut watcher) = watched(3);
+        let (_fake, _dispatcher, mut watcher) = watched(3);
         pass(0.9).await;
         assert_eq!(receive(&mut watcher).lines, [""; 0]);
         pass(0.4).await;

@@ -1,4 +1,4 @@
-//! The actor_system as a whole: filling, following, dying, coming back, stopping.
+//! The actor system as a whole: filling, following, failing, restarting, stopping.
 
 mod resources;
 mod series;
@@ -181,7 +181,7 @@ fn a_panic_while_decoding_kills_the_reflector_alone_and_the_next_one_goes_on() {
                 .any(|part| part.restarts > 0)
         })
         .await;
-        // What the cache has is served all the while.
+        // The content of the cache is served meanwhile.
         assert_eq!(names(&cacher), ["a"]);
         assert_eq!(cacher.readiness(), generation);
         actor_system.stop().await;
@@ -295,7 +295,7 @@ fn a_value_that_cannot_be_read_is_told_from_what_is_not_there_pf_20() {
     });
 }
 
-/// Can't read anything until it is told to.
+/// A decoder that fails until it is told to succeed.
 #[derive(Default)]
 struct Locked(AtomicBool);
 
@@ -394,7 +394,7 @@ fn turns_and_compactions_come_from_the_actor_system_and_end_with_it_wc_50() {
         assert_eq!(names[0], "cacher/things");
         assert_eq!(names.last().map(String::as_str), Some("compactor/base"));
         actor_system.stop().await;
-        // What is stopped already has nothing against it.
+        // Stopping it again does nothing.
         actor_system.stop().await;
         let refused = writers.turn(&key("ns/a"), soon()).await;
         assert_eq!(refused.unwrap_err(), crate::writer::TurnError::Gone);
@@ -409,7 +409,7 @@ fn turns_and_compactions_come_from_the_actor_system_and_end_with_it_wc_50() {
 }
 
 #[test]
-fn a_house_needs_a_system_to_start_its_threads_in() {
+fn the_actor_system_needs_an_actix_system_to_start_its_threads_in() {
     let refused = ActorSystem::start(config(&FaultyEngine::new()), Vec::new());
     assert!(matches!(refused, Err(ActorSystemError::NoSystem)));
 }

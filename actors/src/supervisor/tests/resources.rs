@@ -1,4 +1,4 @@
-//! Resources that come and go while others are served.
+//! Resources that are added and removed while others are served.
 
 use std::sync::Weak;
 
@@ -124,7 +124,7 @@ fn many_come_and_go_at_the_same_time_over_several_arbiters_and_http_threads() {
             .map(|name| actor_system.add_resource(spec_of(&engine, name)));
         let added = join_all(added).await;
         let cachers: Vec<CacherHandle> = added.into_iter().map(Result::unwrap).collect();
-        // The one that was there before, and these.
+        // The resource from before, and these.
         assert_eq!(actor_system.loads(), [14, 14, 13]);
         assert_eq!(actor_system.rings(), 1 + RESOURCES);
         actor_system.all_ready().await;
@@ -146,7 +146,7 @@ fn many_come_and_go_at_the_same_time_over_several_arbiters_and_http_threads() {
                     let (dispatcher, ended) = (dispatcher.clone(), ended.clone());
                     actix_rt::spawn(async move {
                         let line = next_line(&mut watcher).await;
-                        // The Dispatcher lives on as long as its streams do.
+                        // The Dispatcher must live as long as its streams.
                         drop((watcher, dispatcher));
                         ended.send(line).unwrap();
                     });
@@ -188,7 +188,7 @@ fn a_client_that_does_not_read_holds_up_no_removal() {
         let mut unread = dispatcher.watch(start(&engine, &cacher, Revision::ZERO));
         let newest = engine.put(&key("ns/a"), "red");
         cacher.fresh(0, newest, SOON).await.unwrap();
-        // Begun is done, though nobody waits for it.
+        // A removal that has begun is completed, even if its caller goes away.
         let mut removal = Box::pin(actor_system.remove_resource("things"));
         assert!((&mut removal).now_or_never().is_none());
         drop(removal);
@@ -200,7 +200,7 @@ fn a_client_that_does_not_read_holds_up_no_removal() {
         wait_until("the removal", || actor_system.rings() == 0).await;
         wait_until("the name", || actor_system.loads() == [0]).await;
         assert_eq!(dispatcher.resources(), 0);
-        // The same name is another resource: its watches are none of the old one's.
+        // A resource of the same name is another one and has no watches of the old one.
         let next = actor_system.add_resource(spec(&engine)).await.unwrap();
         assert!(next.settled().await.is_ready());
         let mut watcher = dispatcher.watch(start(&engine, &next, Revision(1)));
@@ -235,7 +235,7 @@ fn a_resource_whose_actors_are_dead_is_removed_and_never_restarted() {
         let cacher = actor_system.add_resource(spec(&engine)).await.unwrap();
         assert!(cacher.settled().await.is_ready());
         let ready = cacher.readiness();
-        // The old one would have been started again by now.
+        // The old children would have been restarted by now.
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(cacher.readiness(), ready);
         let parts = actor_system.state().parts;

@@ -82,7 +82,7 @@ fn nobody_counts_for_a_resource_once_its_removal_has_been_told() {
             next_line(&mut watcher).await.unwrap();
             assert!(series.0.lock().len() > 10, "{:?}", series.0.lock());
             actor_system.remove_resource(&name).await.unwrap();
-            // What comes late finds nothing, and leaves nothing.
+            // A late removal finds nothing and leaves nothing.
             drop(dispatcher.watch(start(&engine, &cacher, Revision::ZERO)));
             let decode: &dyn Decode = &OneLiners;
             let reader = engine.clone();

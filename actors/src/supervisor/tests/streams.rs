@@ -1,4 +1,4 @@
-//! Streams on HTTP threads of their own, over a actor_system of actors.
+//! Streams on HTTP threads of their own, over a running actor system.
 
 use std::future::poll_fn;
 use std::sync::mpsc;
@@ -105,10 +105,10 @@ fn the_death_of_a_cacher_ends_its_watches_and_the_next_ones_go_on_wa_37_wc_43() 
         actor_system.panic_cacher("things").await;
         assert_eq!(next_line(&mut watcher).await, None);
 
-        // Written while nobody caches it, and after.
+        // Written while the resource is not cached, and after.
         engine.put(&key("ns/a"), "red 3");
         cacher.settled().await;
-        // The client resumes where it was: what the new ring lacks comes from history.
+        // The client resumes where it was. History has the events that the new ring lacks.
         let mut watcher = dispatcher.watch(start(&engine, &cacher, Revision(2)));
         engine.put(&key("ns/a"), "red 4");
         for number in [3, 4] {
