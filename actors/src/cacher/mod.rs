@@ -38,7 +38,7 @@ pub(crate) use metrics::describe as describe_metrics;
 pub(crate) use metrics::resource_and_group;
 pub use readiness::{NotReady, Readiness};
 pub(crate) use topic_map::TopicMap;
-pub(crate) use watch_cache::{CLOSED, PendingEvents, RingRead, WatchCache};
+pub(crate) use watch_cache::{CLOSED_GENERATION, PendingEvents, RingRead, WatchCache};
 
 use crate::exit::ExitGuard;
 use crate::mailbox;

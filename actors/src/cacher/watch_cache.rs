@@ -40,7 +40,7 @@ pub(crate) struct WatchCache {
 }
 
 /// The generation of a removed resource. No other generation follows it.
-pub(crate) const CLOSED: u64 = u64::MAX;
+pub(crate) const CLOSED_GENERATION: u64 = u64::MAX;
 
 /// The ring and its subscribers, under one lock (see `interests.rs`). The lock is held for at most
 /// a few hundred nanoseconds for each event. Nothing is decoded, rendered or freed under it.
@@ -154,7 +154,7 @@ impl WatchCache {
     pub(crate) fn join(&self, signal: Arc<dyn EventSignal>) -> Option<SubscriberId> {
         interleaving_point();
         let mut buffer = self.buffer.write();
-        (buffer.generation != CLOSED).then(|| buffer.interests.join(signal))
+        (buffer.generation != CLOSED_GENERATION).then(|| buffer.interests.join(signal))
     }
 
     /// Removes a subscriber.
@@ -359,7 +359,7 @@ impl WatchCache {
         self.set_stopped();
         let (dropped, due_signals) = {
             let mut buffer = self.buffer.write();
-            buffer.generation = CLOSED;
+            buffer.generation = CLOSED_GENERATION;
             self.ring_bytes.store(0, Ordering::Relaxed);
             (buffer.ring.close(), buffer.interests.due_signals(true))
         };
@@ -419,7 +419,7 @@ impl WatchCache {
                 }
                 AppliedUpdate::Gap(revision) => {
                     interests.note_for_all(ring.next());
-                    dropped.append(&mut ring.cut(revision));
+                    dropped.append(&mut ring.push_gap(revision));
                 }
             }
         }

@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn what_has_not_been_sent_is_never_covered_pf_17() {
-        // Something of the resource happened at 9 and is still on its way.
+        // The event of the resource at 9 has not arrived yet.
         let shown = revision(Revision(7), at(2000, 9), Revision(5));
         assert_eq!(shown, Some(Revision(7)));
     }

@@ -87,34 +87,34 @@ impl<'a> Caller<'a> {
 
 /// How a waiting stream is woken.
 #[derive(Debug)]
-pub(super) enum Wakes {
+pub(super) enum StreamWaker {
     Task(Waker),
     Listed(Rc<ReadyList>, u32),
 }
 
-impl Wakes {
-    pub(super) fn of(caller: &Caller<'_>) -> Wakes {
+impl StreamWaker {
+    pub(super) fn of(caller: &Caller<'_>) -> StreamWaker {
         match caller.listed {
-            Some((list, number)) => Wakes::Listed(Rc::clone(list), number),
-            None => Wakes::Task(caller.waker.clone()),
+            Some((list, number)) => StreamWaker::Listed(Rc::clone(list), number),
+            None => StreamWaker::Task(caller.waker.clone()),
         }
     }
 
     /// Whether it wakes this caller.
     pub(super) fn is_of(&self, caller: &Caller<'_>) -> bool {
         match (self, caller.listed) {
-            (Wakes::Listed(list, number), Some((callers, of_caller))) => {
+            (StreamWaker::Listed(list, number), Some((callers, of_caller))) => {
                 *number == of_caller && Rc::ptr_eq(list, callers)
             }
-            (Wakes::Task(waker), None) => waker.will_wake(caller.waker),
+            (StreamWaker::Task(waker), None) => waker.will_wake(caller.waker),
             _ => false,
         }
     }
 
     pub(super) fn wake(&self) {
         match self {
-            Wakes::Listed(list, number) => list.add(*number),
-            Wakes::Task(waker) => waker.wake_by_ref(),
+            StreamWaker::Listed(list, number) => list.add(*number),
+            StreamWaker::Task(waker) => waker.wake_by_ref(),
         }
     }
 }

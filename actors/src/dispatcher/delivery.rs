@@ -96,7 +96,7 @@ impl ResourceDispatcher {
             return self.deliver_from_ring(number, cursor);
         }
         let Some((entry, is_last)) = group.next_from(cursor.sequence) else {
-            group.catches_up(member, position);
+            group.mark_current(member, position);
             return None;
         };
         member.progress = Progress::Lagging(Cursor {
@@ -115,7 +115,7 @@ impl ResourceDispatcher {
         // The caller learns that nothing follows, which saves a second poll.
         let rests = is_last && member.ending == Ending::No && !member.is_bookmark_due;
         if rests {
-            group.catches_up(member, position);
+            group.mark_current(member, position);
             member.park(caller);
         }
         Some(Delivery::Frame(WatchFrame { bytes, rests }))

@@ -125,7 +125,7 @@ impl Group {
         }
     }
 
-    /// So many members that were up to date have something to fetch now.
+    /// Counts this number of members as lagging that were up to date.
     pub(super) fn move_to_lagging(&mut self, members: usize) {
         self.current = self.current.saturating_sub(members);
         self.lagging += members;
@@ -168,7 +168,7 @@ impl Group {
     }
 
     /// A member has fetched everything up to this position.
-    pub(super) fn catches_up(&mut self, member: &mut Member, position: u64) {
+    pub(super) fn mark_current(&mut self, member: &mut Member, position: u64) {
         self.uncount_member(member.progress, position);
         member.progress = Progress::Current;
         self.count_member(member.progress);

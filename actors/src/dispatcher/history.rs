@@ -143,7 +143,7 @@ impl HistoryReplay {
         }
     }
 
-    /// What the watch wants.
+    /// The interest of the watch.
     pub(super) fn interest(&self) -> &WatchInterest {
         &self.interest
     }

@@ -62,7 +62,7 @@ impl InitialEvents {
         }
     }
 
-    /// What the watch wants.
+    /// The interest of the watch.
     pub(super) fn interest(&self) -> &WatchInterest {
         &self.interest
     }

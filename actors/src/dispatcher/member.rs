@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::caller::{Caller, Wakes};
+use super::caller::{Caller, StreamWaker};
 use crate::engine::Revision;
 
 /// One watcher of a ResourceDispatcher.
@@ -24,7 +24,7 @@ pub(super) struct Member {
     pub(super) deadline: Instant,
     /// When its next bookmark is due, or its deadline.
     pub(super) due: Instant,
-    wakes: Option<Wakes>,
+    waker: Option<StreamWaker>,
     is_parked: bool,
 }
 
@@ -83,25 +83,25 @@ impl Member {
             ending: Ending::No,
             deadline: new.deadline,
             due: new.deadline,
-            wakes: None,
+            waker: None,
             is_parked: false,
         }
     }
 
     /// Remembers whom to wake.
     pub(super) fn park(&mut self, caller: &Caller<'_>) {
-        if !self.wakes.as_ref().is_some_and(|wakes| wakes.is_of(caller)) {
-            self.wakes = Some(Wakes::of(caller));
+        if !self.waker.as_ref().is_some_and(|waker| waker.is_of(caller)) {
+            self.waker = Some(StreamWaker::of(caller));
         }
         self.is_parked = true;
     }
 
-    /// Wakes its stream if it is parked.
+    /// StreamWaker its stream if it is parked.
     pub(super) fn wake(&mut self) {
         if std::mem::take(&mut self.is_parked)
-            && let Some(wakes) = &self.wakes
+            && let Some(waker) = &self.waker
         {
-            wakes.wake();
+            waker.wake();
         }
     }
 

@@ -13,7 +13,7 @@ use super::metrics::ResourceMetrics;
 use super::schedule::Schedule;
 use super::slab::{Slab, SlabKey};
 use super::start::WatchStart;
-use crate::cacher::{CLOSED, EventSignal, SubscriberId, WatchCache};
+use crate::cacher::{CLOSED_GENERATION, EventSignal, SubscriberId, WatchCache};
 use crate::engine::{DataEngine, Revision};
 use crate::object::Decode;
 use crate::ring::RingEvent;
@@ -90,12 +90,12 @@ impl ResourceDispatcher {
 
     /// Whether the resource was removed, or this thread has left it.
     pub(super) fn is_closed(&self) -> bool {
-        self.generation == CLOSED
+        self.generation == CLOSED_GENERATION
     }
 
     /// Ends all streams and leaves the resource for good.
     pub(super) fn close(&mut self) {
-        self.generation = CLOSED;
+        self.generation = CLOSED_GENERATION;
         self.end_all();
         self.watch_cache.leave(self.subscriber);
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::member::{Cursor, Progress};
 use super::resource_dispatcher::ResourceDispatcher;
-use crate::cacher::{CLOSED, PendingEvents, RingRead};
+use crate::cacher::{CLOSED_GENERATION, PendingEvents, RingRead};
 use crate::ring::RingEvent;
 
 /// Events copied under one lock of the ring.
@@ -22,7 +22,7 @@ impl ResourceDispatcher {
         }
         let pending = self.watch_cache.take_pending(self.subscriber);
         if pending.generation != self.generation {
-            if pending.generation == CLOSED || self.is_closed() {
+            if pending.generation == CLOSED_GENERATION || self.is_closed() {
                 self.close();
                 return;
             }

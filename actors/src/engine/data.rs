@@ -78,7 +78,7 @@ pub struct HistoryChunk {
     pub reached: Revision,
 }
 
-/// How far a store and one prefix of it have come (docs/design.md 5).
+/// The newest revisions of a store and of one of its prefixes (docs/design.md 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// The newest durable revision of the store.
@@ -93,7 +93,7 @@ pub struct Position {
 pub enum FeedItem {
     /// Events in order. All events of a revision are in one batch.
     Events(Arc<[Event]>),
-    /// No event of the prefix lies between the last one delivered and this revision.
+    /// The prefix has no event after the last one delivered and up to this revision.
     Progress(Revision),
 }
 

@@ -71,8 +71,8 @@ impl RingBudget {
         self.rings.lock().len()
     }
 
-    /// WakeFlag after a ring has grown: the largest rings shrink until all fit, so that a busy
-    /// resource pays for itself and not for the quiet ones.
+    /// Enforces the total after a ring has grown. Only the largest rings shrink, so a busy resource
+    /// does not evict events of quiet ones.
     pub fn settle(&self) {
         let mut sizes: Vec<(usize, Arc<dyn Evict>)> = {
             let mut rings = self.rings.lock();

@@ -85,7 +85,7 @@ impl Ring {
     /// Drops all events, and an event of this revision that the ring can't hold. Watches that are
     /// not past it can't be served from the ring. The event takes a sequence number, so that their
     /// cursors are found to be evicted.
-    pub fn cut(&mut self, revision: Revision) -> Vec<Arc<RingEvent>> {
+    pub fn push_gap(&mut self, revision: Revision) -> Vec<Arc<RingEvent>> {
         let dropped = self.events.drain(..).collect();
         self.frame_bytes = Arc::default();
         self.bytes = 0;

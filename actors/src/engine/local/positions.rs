@@ -10,11 +10,12 @@ use crate::engine::{Event, Position, Prefix, Revision};
 /// The most prefixes that are followed. There is one for each resource, with room for many CRDs.
 const PREFIXES_MAX: usize = 4096;
 
-/// How far the store and its prefixes have come. Every consistent read asks, without I/O.
+/// The newest revisions of the store and of its prefixes. Every consistent read uses them, without
+/// I/O.
 ///
-/// A prefix is followed from the first question about it on. Its position is then the revision of
-/// its last event since, or the store's revision at that first question: every event that the
-/// prefix had until then lies at or before it.
+/// A prefix is followed from the first request for its position on. Its position is the revision of
+/// its last event since then. If there is none, it is the store's revision at that first request,
+/// because all earlier events of the prefix are at or before it.
 #[derive(Debug, Default)]
 pub struct Positions {
     known_positions: RwLock<KnownPositions>,
@@ -23,12 +24,12 @@ pub struct Positions {
 #[derive(Debug, Default)]
 struct KnownPositions {
     revision: Revision,
-    /// By prefix. All end in a slash, so that an event finds its own by the slashes of its key.
+    /// By prefix. All prefixes end in a slash, so an event finds them by the slashes of its key.
     prefixes: HashMap<Box<[u8]>, Revision>,
 }
 
 impl Positions {
-    /// A store that stands at this revision.
+    /// The positions of a store at this revision.
     pub fn new(revision: Revision) -> Positions {
         let known_positions = KnownPositions {
             revision,
@@ -45,7 +46,7 @@ impl Positions {
     }
 
     /// The position of a prefix. A prefix that can't be followed (it does not end in a slash, or
-    /// too many are followed) stands where the store is, which is true and less precise.
+    /// too many are followed) gets the store's revision, which is correct and less precise.
     pub fn of(&self, prefix: &Prefix) -> Position {
         {
             let known_positions = self.known_positions.read();
