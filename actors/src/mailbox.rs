@@ -4,8 +4,9 @@
 //! ([`crate::actor_ref::ActorRef::ask`]). A mailbox has room for as many messages as there are
 //! permits. So it never overflows, and a sender that waits has not created its message yet.
 
-/// A Cacher gets messages only from its Reflector, which awaits every answer. The rest is room for
-/// the first messages of a restarted Reflector while those of its predecessor are still queued.
+/// A Cacher gets all messages but stop from its Reflector, which awaits every answer. The rest is
+/// room for the first messages of a restarted Reflector while those of its predecessor are still
+/// queued.
 pub const CACHER: usize = 8;
 
 /// A Reflector is only told to stop.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use super::policy::Deaths;
+use super::policy::RecentExits;
 use crate::exit::{ChildId, ExitGuard};
 
 /// The kinds of children, in the order in which they are started. They are stopped in reverse.
@@ -39,7 +39,7 @@ pub(crate) type Factory = Box<dyn Fn(ExitGuard) + Send>;
 /// Tells an actor to stop and waits for its answer, for two seconds at most.
 pub(crate) type StopActor = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// See the module's documentation.
+/// A child of the Supervisor.
 pub(crate) struct Child {
     pub(crate) id: ChildId,
     pub(crate) kind: ActorKind,
@@ -52,7 +52,7 @@ pub(crate) struct Child {
     /// How often it was started.
     pub(crate) incarnation: u64,
     pub(crate) is_running: bool,
-    pub(crate) deaths: Deaths,
+    pub(crate) recent_exits: RecentExits,
     /// Set when the child is to be removed. It is sent to when the child has ended.
     pub(crate) removal: Option<oneshot::Sender<()>>,
 }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::actor_statuses::ActorStatuses;
 use super::child::{ActorKind, Child, ChildIds};
 use super::config::StoreSpec;
-use super::policy::Deaths;
+use super::policy::RecentExits;
 use crate::actor_ref::ActorRef;
 use crate::cacher::{self, Cacher, WatchCache};
 use crate::compactor::{self, Compactor};
@@ -61,7 +61,7 @@ where
         stop: Arc::new(move || stop_actor(Arc::clone(&stopped), stop())),
         incarnation: 0,
         is_running: false,
-        deaths: Deaths::default(),
+        recent_exits: RecentExits::default(),
         removal: None,
     }
 }

@@ -4,7 +4,7 @@ use super::child::ActorKind;
 use crate::exit::ExitReason;
 
 /// Counts an actor of this kind that ended unexpectedly.
-pub(super) fn died(kind: ActorKind, reason: ExitReason) {
+pub(super) fn ended_unexpectedly(kind: ActorKind, reason: ExitReason) {
     let reason = match reason {
         ExitReason::Panicked => "panicked",
         ExitReason::Stopped => "stopped",

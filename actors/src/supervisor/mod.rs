@@ -47,10 +47,10 @@ use crate::mailbox;
 use actor_statuses::{ActorState, ActorStatuses};
 use child::Child;
 use messages::Stopping;
-use policy::Verdict;
+use policy::RestartDecision;
 use removal::Removal;
 
-/// See the module's documentation.
+/// The actor that starts, restarts and stops all others.
 pub(crate) struct Supervisor {
     children: BTreeMap<ChildId, Child>,
     budget: RestartBudget,
@@ -113,13 +113,14 @@ impl Supervisor {
             self.statuses.set(exited.child, ActorState::Stopped);
             return;
         }
-        let verdict = child
-            .deaths
-            .died(Instant::now(), &self.budget, random_unit());
-        metrics::died(child.kind, exited.reason);
-        let (state, wait) = match verdict {
-            Verdict::Restart(wait) => (ActorState::Restarting, wait),
-            Verdict::Degrade(wait) => (ActorState::Degraded, wait),
+        let decision =
+            child
+                .recent_exits
+                .ended_unexpectedly(Instant::now(), &self.budget, random_unit());
+        metrics::ended_unexpectedly(child.kind, exited.reason);
+        let (state, wait) = match decision {
+            RestartDecision::Restart(wait) => (ActorState::Restarting, wait),
+            RestartDecision::Degrade(wait) => (ActorState::Degraded, wait),
         };
         tracing::error!(
             actor = child.name,

@@ -33,7 +33,7 @@ impl Default for RestartBudget {
 
 /// What to do after an actor has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum RestartDecision {
     /// Restart it after this time.
     Restart(Duration),
     /// The budget is used up. The actor is degraded and restarted only after this time.
@@ -42,13 +42,18 @@ pub(crate) enum Verdict {
 
 /// When one child ended unexpectedly within the window.
 #[derive(Debug, Default)]
-pub(crate) struct Deaths {
+pub(crate) struct RecentExits {
     recent: VecDeque<Instant>,
 }
 
-impl Deaths {
+impl RecentExits {
     /// Records an end at this time. `random`, from 0 to 1, adds jitter to the wait.
-    pub(crate) fn died(&mut self, now: Instant, budget: &RestartBudget, random: f64) -> Verdict {
+    pub(crate) fn ended_unexpectedly(
+        &mut self,
+        now: Instant,
+        budget: &RestartBudget,
+        random: f64,
+    ) -> RestartDecision {
         while let Some(first) = self.recent.front() {
             if now.saturating_duration_since(*first) < budget.window {
                 break;
@@ -57,11 +62,11 @@ impl Deaths {
         }
         self.recent.push_back(now);
         if self.recent.len() > budget.restarts {
-            return Verdict::Degrade(budget.window);
+            return RestartDecision::Degrade(budget.window);
         }
         let mut backoff = Backoff::new(budget.first_wait, budget.longest_wait);
         let waits = self.recent.iter().map(|_| backoff.failed(random));
-        Verdict::Restart(waits.last().unwrap_or(budget.first_wait))
+        RestartDecision::Restart(waits.last().unwrap_or(budget.first_wait))
     }
 }
 
@@ -79,28 +84,37 @@ mod tests {
     #[test]
     fn restarts_wait_longer_and_longer_until_the_budget_is_used_up() {
         let start = Instant::now();
-        let mut deaths = Deaths::default();
-        let mut verdict = |second| {
+        let mut recent_exits = RecentExits::default();
+        let mut decision = |second| {
             let now = start + Duration::from_secs(second);
-            deaths.died(now, &BUDGET, 1.0)
+            recent_exits.ended_unexpectedly(now, &BUDGET, 1.0)
         };
-        assert_eq!(verdict(0), Verdict::Restart(Duration::from_millis(100)));
-        assert_eq!(verdict(1), Verdict::Restart(Duration::from_millis(200)));
-        assert_eq!(verdict(2), Verdict::Restart(Duration::from_millis(300)));
-        assert_eq!(verdict(3), Verdict::Degrade(BUDGET.window));
+        assert_eq!(
+            decision(0),
+            RestartDecision::Restart(Duration::from_millis(100))
+        );
+        assert_eq!(
+            decision(1),
+            RestartDecision::Restart(Duration::from_millis(200))
+        );
+        assert_eq!(
+            decision(2),
+            RestartDecision::Restart(Duration::from_millis(300))
+        );
+        assert_eq!(decision(3), RestartDecision::Degrade(BUDGET.window));
     }
 
     #[test]
     fn deaths_before_the_window_are_forgiven() {
         let start = Instant::now();
-        let mut deaths = Deaths::default();
+        let mut recent_exits = RecentExits::default();
         for second in [0, 1, 2, 3] {
-            deaths.died(start + Duration::from_secs(second), &BUDGET, 1.0);
+            recent_exits.ended_unexpectedly(start + Duration::from_secs(second), &BUDGET, 1.0);
         }
         let later = start + Duration::from_secs(120);
         assert_eq!(
-            deaths.died(later, &BUDGET, 1.0),
-            Verdict::Restart(Duration::from_millis(100))
+            recent_exits.ended_unexpectedly(later, &BUDGET, 1.0),
+            RestartDecision::Restart(Duration::from_millis(100))
         );
     }
 }

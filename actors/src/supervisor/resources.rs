@@ -48,7 +48,7 @@ pub enum RemoveResourceError {
 /// takes longer.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 
-/// See the module's documentation.
+/// The cached resources, by name. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Resources {
     entries: Arc<Mutex<BTreeMap<String, ResourceEntry>>>,
