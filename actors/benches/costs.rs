@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use actors::dispatcher::{Caller, DispatcherConfig, LocalDispatcher, StartPoint, Watcher};
 use actors::engine::Prefix;
-use actors::testing::{Stage, interest, key};
+use actors::testing::{FakeCacher, interest, key};
 use actors::watch::Scope;
 
 const MIB: f64 = 1_048_576.0;
@@ -35,15 +35,15 @@ fn value(number: usize) -> String {
 }
 
 /// A resource of so many objects of about 1 KiB, in ten namespaces.
-fn stage(objects: usize, ring_bytes: usize) -> Stage {
-    let stage = Stage::unfilled(ring_bytes);
+fn fake(objects: usize, ring_bytes: usize) -> FakeCacher {
+    let fake = FakeCacher::unfilled(ring_bytes);
     let names = (0..objects).map(|number| format!("ns-{}/name-{number:06}", number % 10));
-    stage.fill_with(
+    fake.fill_with(
         names
             .enumerate()
             .map(|(number, name)| (name, value(number))),
     );
-    stage
+    fake
 }
 
 fn resident_bytes() -> f64 {
@@ -58,9 +58,9 @@ fn resident_bytes() -> f64 {
 fn memory() {
     let before = resident_bytes();
     let started = Instant::now();
-    let stage = stage(100_000, 16 << 20);
+    let fake = fake(100_000, 16 << 20);
     let took = started.elapsed();
-    let snapshot = stage.cacher.snapshot();
+    let snapshot = fake.cacher.snapshot();
     let json = snapshot.map_or(0.0, |snapshot| {
         (snapshot.average_bytes() * snapshot.len() as u64) as f64
     });
@@ -75,7 +75,7 @@ fn memory() {
 
 fn publish() {
     for objects in [1_000, 100_000] {
-        let stage = stage(objects, 16 << 20);
+        let fake = fake(objects, 16 << 20);
         for batch in [1, 16, 256] {
             let rounds = 4_096 / batch;
             let changes = (0..rounds * batch).map(|number| {
@@ -86,11 +86,11 @@ fn publish() {
                 )
             });
             let changes: Vec<(String, String)> = changes.collect();
-            let batches = changes.chunks(batch).map(|batch| stage.prepare(batch));
+            let batches = changes.chunks(batch).map(|batch| fake.prepare(batch));
             let batches: Vec<_> = batches.collect();
             let started = Instant::now();
             for batch in batches {
-                stage.apply(batch);
+                fake.apply(batch);
             }
             let each = started.elapsed() / (rounds * batch) as u32;
             println!("  {objects} objects, batches of {batch}: {each:?} per event");
@@ -123,15 +123,15 @@ fn fanout() {
     const WATCHERS: usize = 5_000;
     for burst in [1, 10] {
         actix_rt::System::new().block_on(async {
-            let stage = stage(1_000, 16 << 20);
+            let fake = fake(1_000, 16 << 20);
             let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), 0);
             let scope = Scope::Namespace(Prefix::new("/registry/things/ns-0/"));
             let tasks: Vec<Waker> = (0..100).map(|_| Waker::from(Arc::new(Task))).collect();
-            let from = stage.engine.revision();
+            let from = fake.engine.revision();
             let before = resident_bytes();
             let mut watchers: Connected = (0..WATCHERS)
                 .map(|number| {
-                    let start = stage.start(StartPoint::After(from), interest(scope.clone()));
+                    let start = fake.start(StartPoint::After(from), interest(scope.clone()));
                     (dispatcher.watch(start), tasks[number / 50].clone())
                 })
                 .collect();
@@ -141,7 +141,7 @@ fn fanout() {
             for round in 0..200 {
                 for number in 0..burst {
                     let value = value(round * burst + number);
-                    stage.apply(stage.prepare(&[("ns-0/name-000000".to_owned(), value)]));
+                    fake.apply(fake.prepare(&[("ns-0/name-000000".to_owned(), value)]));
                 }
                 let hinted = Instant::now();
                 tokio::task::yield_now().await;
@@ -164,16 +164,16 @@ fn fanout() {
 fn selective() {
     for count in [1_000, 10_000] {
         actix_rt::System::new().block_on(async {
-            let stage = stage(count, 16 << 20);
+            let fake = fake(count, 16 << 20);
             let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), 0);
-            let from = stage.engine.revision();
+            let from = fake.engine.revision();
             let before = resident_bytes();
             let name = |number: usize| format!("ns-{}/name-{number:06}", number % 10);
             let waker = Waker::from(Arc::new(Task));
             let mut watchers: Connected = (0..count)
                 .map(|number| {
                     let scope = Scope::Object(key(&name(number)));
-                    let start = stage.start(StartPoint::After(from), interest(scope));
+                    let start = fake.start(StartPoint::After(from), interest(scope));
                     (dispatcher.watch(start), waker.clone())
                 })
                 .collect();
@@ -183,9 +183,9 @@ fn selective() {
             let events = 2_000;
             for number in 0..events {
                 let number = number * 7919 % count;
-                let batch = stage.prepare(&[(name(number), value(number))]);
+                let batch = fake.prepare(&[(name(number), value(number))]);
                 let started = Instant::now();
-                stage.apply(batch);
+                fake.apply(batch);
                 tokio::task::yield_now().await;
                 let (watcher, waker) = &mut watchers[number];
                 let caller = Caller::task(&Context::from_waker(waker));

@@ -1,9 +1,9 @@
-//! How long to wait before the next attempt: exponential, with jitter, pure.
+//! How long to wait before the next attempt: exponential, with jitter. Pure.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
-/// Doubles from `first` to `most` while attempts fail; starts anew after a success.
+/// The wait doubles from `first` to `most` while attempts fail. A success resets it.
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff {
     first: Duration,
@@ -12,7 +12,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// A backoff between these two.
+    /// A backoff between these two waits.
     pub fn new(first: Duration, most: Duration) -> Backoff {
         Backoff {
             first,
@@ -21,8 +21,8 @@ impl Backoff {
         }
     }
 
-    /// The wait after one more failure. `random` from 0 to 1 spreads it over half to all of the
-    /// full delay, so that parts that failed together do not come back together.
+    /// The wait after one more failure. `random`, from 0 to 1, spreads it from half of the full
+    /// wait to all of it, so that tasks that failed together are not repeated together.
     pub fn failed(&mut self, random: f64) -> Duration {
         let full = self
             .first
@@ -38,7 +38,7 @@ impl Backoff {
     }
 }
 
-/// A number from 0 to 1 that differs from call to call; for jitter, not for secrets.
+/// A random number from 0 to 1, for jitter and not for secrets.
 pub fn random_unit() -> f64 {
     RandomState::new().build_hasher().finish() as f64 / u64::MAX as f64
 }

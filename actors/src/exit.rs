@@ -1,4 +1,4 @@
-//! How actors end, and how that becomes known.
+//! How the Supervisor learns that an actor has ended.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,39 +6,39 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Why an actor is no more.
+/// Why an actor ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitReason {
-    /// It was told to stop, or its thread went away.
+    /// It was told to stop, or its thread ended.
     Stopped,
-    /// A handler panicked; the panic hook has logged where.
+    /// A handler panicked. The panic hook has logged where.
     Panicked,
 }
 
-/// The number of a child of the Supervisor. It is never given to another child.
+/// The number of a child of the Supervisor. No other child ever gets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChildId(pub u64);
 
 /// The report of an actor's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exited {
-    /// Which of the supervisor's children.
+    /// The child that ended.
     pub child: ChildId,
-    /// Which incarnation of it, so that a late report is not taken for one about its successor.
+    /// The incarnation that ended, so that a late report is not applied to its successor.
     pub incarnation: u64,
     /// Why.
     pub reason: ExitReason,
 }
 
-/// The reports that the Supervisor has not read yet. There is at most one for each child: a child
-/// has no next incarnation, and is not removed, before its report was read.
+/// The reports that the Supervisor has not read yet. There is at most one for each child, because a
+/// child is neither restarted nor removed before its report was read.
 #[derive(Clone, Debug, Default)]
 pub struct ExitReports {
-    unread: Arc<Unread>,
+    queue: Arc<ReportQueue>,
 }
 
 #[derive(Debug, Default)]
-struct Unread {
+struct ReportQueue {
     exits: Mutex<VecDeque<Exited>>,
     added: Notify,
 }
@@ -47,21 +47,21 @@ impl ExitReports {
     /// Waits for the next report. Only one task may wait.
     pub async fn next(&self) -> Exited {
         loop {
-            if let Some(exited) = self.unread.exits.lock().pop_front() {
+            if let Some(exited) = self.queue.exits.lock().pop_front() {
                 return exited;
             }
-            self.unread.added.notified().await;
+            self.queue.added.notified().await;
         }
     }
 
     fn add(&self, exited: Exited) {
-        self.unread.exits.lock().push_back(exited);
-        self.unread.added.notify_one();
+        self.queue.exits.lock().push_back(exited);
+        self.queue.added.notify_one();
     }
 }
 
-/// Lives inside an actor and reports its end when dropped: actix tells nobody of a panic, but
-/// drops the actor while unwinding.
+/// A member of each actor that reports the actor's end when it is dropped. actix reports no panic,
+/// but drops the actor while unwinding.
 #[derive(Debug)]
 pub struct ExitGuard {
     child: ChildId,

@@ -1,30 +1,30 @@
-//! When a failure that lasts is worth another line in the log. Pure.
+//! Decides when a failure that repeats is logged again. Pure.
 
 use std::time::{Duration, Instant};
 
-/// Often enough to be seen by whoever looks, rarely enough to be read.
+/// The time between two log lines of a failure that repeats.
 const REPEAT: Duration = Duration::from_secs(300);
 
-/// A failure of round after round.
+/// A task that may fail again and again.
 #[derive(Debug, Default)]
-pub(crate) struct Failure {
-    said_at: Option<Instant>,
+pub(crate) struct RepeatedFailure {
+    logged_at: Option<Instant>,
 }
 
-impl Failure {
-    /// A round has failed: whether to say so.
+impl RepeatedFailure {
+    /// The task has failed. Returns whether to log it.
     pub(crate) fn is_worth_a_line(&mut self, now: Instant) -> bool {
-        let said_lately = |at: Instant| now.saturating_duration_since(at) < REPEAT;
-        if self.said_at.is_some_and(said_lately) {
+        let logged_recently = |at: Instant| now.saturating_duration_since(at) < REPEAT;
+        if self.logged_at.is_some_and(logged_recently) {
             return false;
         }
-        self.said_at = Some(now);
+        self.logged_at = Some(now);
         true
     }
 
-    /// A round has gone well; says whether the one before had not.
+    /// The task has succeeded. Returns whether it had failed before.
     pub(crate) fn end(&mut self) -> bool {
-        self.said_at.take().is_some()
+        self.logged_at.take().is_some()
     }
 }
 
@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn a_failure_is_told_at_once_and_every_few_minutes_until_it_ends() {
         let start = Instant::now();
-        let mut failure = Failure::default();
+        let mut failure = RepeatedFailure::default();
         assert!(!failure.end());
         let told = (0..1000)
             .filter(|second| failure.is_worth_a_line(start + Duration::from_secs(*second)));

@@ -1,8 +1,10 @@
-//! Taffrail's actors, and the port they need of a storage engine.
+//! Taffrail's actors, and the engine interface that they need.
 //!
-//! What enters: the events of a store, through [`engine::Engine`]; wishes to read and to watch,
-//! through handles. What leaves: immutable [`snapshot::Snapshot`]s, and streams of frames that
-//! are ready for the wire. Nothing in here knows HTTP, JSON or files.
+//! The crate owns everything that lives as long as the daemon: watch caches, watches, turns of
+//! contended keys, leases, and compaction. Events of a store enter through [`engine::Engine`].
+//! Requests to read and to watch enter through handles. Immutable [`snapshot::Snapshot`]s leave,
+//! and streams of frames that are ready for the wire. The crate must know nothing of HTTP, JSON,
+//! files or databases.
 //!
 //! ```text
 //!   Engine ──range, feed──▶ Reflector ──Replace, Apply──▶ Cacher ──▶ Snapshot ──▶ GET, LIST
@@ -15,29 +17,34 @@
 //!                     Watcher::poll_next ──▶ one stream of one connection
 //! ```
 //!
-//! In reading order: [`engine`] (the port), [`object`] and [`watch`] (the nouns), [`ring`] and
-//! [`snapshot`] (what is shared between threads), [`cacher`], `reflector`, [`dispatcher`],
-//! [`writer`], [`compactor`], [`lessor`], [`supervisor`]; below them [`slot`], [`exit`],
-//! [`mailbox`], `failure` and [`backoff`].
+//! Read the modules in this order: [`engine`] (the interface of a store), [`object`] and [`watch`]
+//! (the types), [`ring`] and [`snapshot`] (what threads share), [`cacher`], `reflector`,
+//! [`dispatcher`], [`writer`], [`compactor`], [`lessor`], [`supervisor`]. Below them are
+//! [`actor_ref`], [`exit`], [`mailbox`], `failure` and [`backoff`].
 //!
-//! | actor | owns | who may send | mailbox | when it dies |
+//! | actor | owns | who sends to it | mailbox | when it ends |
 //! |---|---|---|---|---|
-//! | Supervisor, 1 | factories, restart budgets, the order of start and stop | the daemon | [`mailbox::SUPERVISOR`] | [`supervisor::House::ended`] comes back and the daemon ends |
-//! | Cacher, 1 per resource | current objects, the ring, who wants which topic | its Reflector | [`mailbox::CACHER`] | not ready, its watches end; restarted empty and filled anew |
-//! | Reflector, 1 per Cacher | where it is between list and watch | nobody (stop) | [`mailbox::REFLECTOR`] | the Cacher serves what it has; the next one goes on from there |
-//! | Dispatcher, 1 per HTTP thread | the thread's watchers, their topics and groups | Cachers (hints) | [`mailbox::DISPATCHER`] | the thread's streams end; the next watch starts it anew |
-//! | Writer, a few shards | turns of contended keys | who was refused | [`mailbox::WRITER`] | who waits is told so; preconditions protect the data |
-//! | Compactor, 1 per store | when to forget and to give space back | operators | [`mailbox::COMPACTOR`] | restarted |
-//! | Lessor, 1 per store | which lease is shared, when the next one runs out | nobody (stop); who wants a lease asks its handle | [`mailbox::LESSOR`] | restarted; leases are handed out meanwhile, expiry waits |
+//! | Supervisor, 1 | factories, restart budgets, the order of start and stop | the daemon | [`mailbox::SUPERVISOR`] | [`supervisor::ActorSystem::ended`] returns and the daemon ends |
+//! | Cacher, 1 per resource | current objects, the ring, who wants which topic | its Reflector | [`mailbox::CACHER`] | not ready, its watches end; restarted empty and filled again |
+//! | Reflector, 1 per Cacher | where it is between list and watch | nobody (stop) | [`mailbox::REFLECTOR`] | the Cacher serves what it has; the next incarnation continues there |
+//! | Dispatcher, 1 per HTTP thread | the thread's watchers, their topics and groups | Cachers (hints) | [`mailbox::DISPATCHER`] | the thread's streams end; the next watch starts it again |
+//! | Writer, a few shards | turns of contended keys | callers whose commit was refused | [`mailbox::WRITER`] | waiting callers get an error; preconditions protect the data |
+//! | Compactor, 1 per store | when to compact and to give space back | operators | [`mailbox::COMPACTOR`] | restarted |
+//! | Lessor, 1 per store | which lease is shared, when the next one runs out | nobody (stop); leases come from its handle | [`mailbox::LESSOR`] | restarted; leases are handed out meanwhile, expiry waits |
 //!
-//! House rules. Whatever decides is a plain struct without actix or tokio, in a file of its own
-//! with tests; handlers are a few lines over it. Nobody keeps an address: handles read it from a
-//! [`slot::Slot`], which the Supervisor refills. Every queue has a bound, written down in
-//! [`mailbox`] or beside the queue. An actor never blocks its thread: what takes long runs on a
-//! blocking thread or in the engine, and is awaited. `tests/tidy` of the daemon holds who may
-//! know whom: supervisor → all; reflector → cacher; cacher, dispatcher → ring; all → the port.
+//! Rules for actors:
+//! - What decides is a plain struct without actix or tokio, in a file of its own with tests.
+//!   Message handlers are a few lines over it.
+//! - Nobody keeps an actor's address. Handles read it from an [`actor_ref::ActorRef`], which the
+//!   Supervisor sets.
+//! - Every queue has a bound, in [`mailbox`] or beside the queue.
+//! - No actor blocks its thread. What takes long runs on a blocking thread or in the engine, and is
+//!   awaited.
+//! - `tests/tidy` of the daemon checks who may name whom: the Supervisor all; the Reflector the
+//!   Cacher; Cacher and Dispatcher the ring; all of them the engine interface.
 #![warn(missing_docs)]
 
+pub mod actor_ref;
 pub mod backoff;
 pub mod cacher;
 pub mod compactor;
@@ -50,7 +57,6 @@ pub mod mailbox;
 pub mod object;
 mod reflector;
 pub mod ring;
-pub mod slot;
 pub mod snapshot;
 pub mod supervisor;
 #[cfg(any(test, feature = "testing"))]

@@ -1,29 +1,30 @@
-//! The bounds of all mailboxes, in one table, and the reason for each.
+//! The bounds of all mailboxes, and the reason for each.
 //!
-//! Whoever asks an actor takes one of its permits first and keeps it until the answer is there
-//! ([`crate::slot::Slot::ask`]); a mailbox has as much room as there are permits, so that it
-//! never overflows and whoever waits, waits before the message exists.
+//! A sender takes one of an actor's permits before it sends, and keeps it until the answer arrives
+//! ([`crate::actor_ref::ActorRef::ask`]). A mailbox has room for as many messages as there are
+//! permits. So it never overflows, and a sender that waits has not created its message yet.
 
-/// A Cacher hears of its Reflector alone, which awaits every answer; the rest is spare room for
-/// the first asks of a restarted Reflector while those of the dead one are still there.
+/// A Cacher gets all messages but stop from its Reflector, which awaits every answer. The rest is
+/// room for the first messages of a restarted Reflector while those of its predecessor are still
+/// queued.
 pub const CACHER: usize = 8;
 
-/// A Reflector is only ever told to stop.
+/// A Reflector is only told to stop.
 pub const REFLECTOR: usize = 2;
 
-/// A Writer shard: callers wait for the answer that they are queued, not for their turn, so this
-/// bounds a burst between two polls of the shard. Who waits for a turn is bounded by
-/// [`crate::writer::WAITING_MAX`].
+/// A shard of the Writers. Callers wait until they are queued, not for their turn. So this bounds a
+/// burst between two polls of the shard. [`crate::writer::WAITING_MAX`] bounds who waits for a
+/// turn.
 pub const WRITER: usize = 1024;
 
-/// Compactions asked for by operators; one runs at a time.
+/// Compactions that operators have asked for. One runs at a time.
 pub const COMPACTOR: usize = 4;
 
-/// A Lessor is only ever told to stop.
+/// A Lessor is only told to stop.
 pub const LESSOR: usize = 2;
 
-/// Stop; exits come through a channel of their own.
+/// Requests to stop, and to add and remove children. Exit reports have a queue of their own.
 pub const SUPERVISOR: usize = 16;
 
-/// A Dispatcher is sent one hint until it has looked after all of its desks.
+/// A Dispatcher gets one hint until it has read all rings that are due.
 pub const DISPATCHER: usize = 4;

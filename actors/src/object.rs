@@ -1,4 +1,4 @@
-//! What a cache holds of an object: the bytes a client gets, once, and what selectors ask about.
+//! A cached object: the bytes that clients get, and the attributes that selectors use.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use crate::engine::{Key, Revision};
 /// An object in wire form, as JSON with `kind` and `apiVersion` in front:
 /// `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"7",…},…}`.
 ///
-/// No tree is kept. The offsets make every other form of it a slice or a splice: a list item is
-/// the wire form from `body` on, a watch frame a prefix, the wire form and a suffix, a DELETED
-/// event a splice of another revision, the canonical stored form the wire form without its
-/// `resourceVersion` member.
+/// No tree is kept. The offsets make every other form a slice or a splice of the wire form. A list
+/// item is the wire form from `body` on. A watch frame is the wire form between a prefix and a
+/// suffix. A DELETED event has another revision spliced in. The canonical stored form is the wire
+/// form without its `resourceVersion` member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachedObject {
     /// The physical key.
@@ -22,17 +22,17 @@ pub struct CachedObject {
     pub revision: Revision,
     /// The JSON text that a client gets.
     pub wire: Bytes,
-    /// Where the members after `kind` and `apiVersion` begin: `wire[body..]` without the brace
-    /// that a list item begins with.
+    /// Where the members after `kind` and `apiVersion` begin. `wire[body..]` is a list item without
+    /// its opening brace.
     pub body: u32,
-    /// The bytes of the whole `"resourceVersion":"7",` member inside `wire`; empty, at the place
-    /// where it would stand, for an object that has none.
+    /// The range of the `"resourceVersion":"7",` member in `wire`. For an object without one, the
+    /// range is empty and at the position where the member would be.
     pub revision_member: Range<u32>,
-    /// What selectors ask about.
+    /// What selectors use.
     pub attributes: Attributes,
 }
 
-/// What selectors ask about, taken from the object once when it enters the cache (LI-39).
+/// What selectors use. It is extracted once, when the object enters the cache (LI-39).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
     /// `metadata.namespace`; empty for cluster-scoped objects.
@@ -57,13 +57,13 @@ impl Attributes {
 }
 
 impl CachedObject {
-    /// The members of a list item, to be written after an opening brace: no `kind`, no
-    /// `apiVersion` (API-61).
+    /// The members of a list item, without `kind` and `apiVersion`, to be written after an opening
+    /// brace (API-61).
     pub fn item_body(&self) -> &[u8] {
         self.wire.get(self.body as usize..).unwrap_or_default()
     }
 
-    /// The wire form before and after its `resourceVersion` member, for splicing in another one.
+    /// The wire form before and after its `resourceVersion` member.
     pub fn around_revision(&self) -> (&[u8], &[u8]) {
         let Range { start, end } = self.revision_member;
         (
@@ -78,7 +78,7 @@ impl CachedObject {
         [before, after].concat()
     }
 
-    /// The wire form with another `resourceVersion`, as DELETED events need it (PF-1).
+    /// The wire form with another `resourceVersion`, for DELETED events (PF-1).
     pub fn wire_at(&self, revision: Revision) -> Vec<u8> {
         let (before, after) = self.around_revision();
         let mut wire = Vec::with_capacity(before.len() + after.len() + 42);
@@ -104,20 +104,20 @@ impl CachedObject {
         }
     }
 
-    /// Bytes of memory it takes, roughly; what rings and snapshots count.
+    /// The approximate memory it takes, in bytes. Rings and buffers count it.
     pub fn size(&self) -> usize {
         let labels: usize = self.attributes.labels.iter().map(|_| 48).sum();
         self.wire.len() + self.key.as_bytes().len() + labels + 200
     }
 }
 
-/// Turns stored bytes into cached objects; given to the actors from outside, as only the daemon
-/// knows codecs and transformers.
+/// Decodes stored bytes into cached objects. The daemon implements it, because it knows codecs and
+/// transformers.
 pub trait Decode: Send + Sync + 'static {
     /// Decodes what is stored under a key at a revision.
     ///
     /// # Errors
-    /// [`DecodeError`] when the bytes are not an object of this resource; it names the key.
+    /// [`DecodeError`] if the bytes are not an object of this resource. It names the key.
     fn decode(
         &self,
         key: &Key,
@@ -125,8 +125,7 @@ pub trait Decode: Send + Sync + 'static {
         value: &Bytes,
     ) -> Result<CachedObject, DecodeError>;
 
-    /// Tries once more what could not be decoded before: that it still can't is no news, and not
-    /// to be counted.
+    /// Retries what could not be decoded before. A further failure is not counted again.
     ///
     /// # Errors
     /// As [`Decode::decode`].
@@ -140,7 +139,7 @@ pub trait Decode: Send + Sync + 'static {
     }
 }
 
-/// A stored value that can't be read.
+/// A stored value that can't be decoded.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the value of {key} at revision {revision} can't be decoded: {reason}")]
 pub struct DecodeError {

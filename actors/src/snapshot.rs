@@ -1,7 +1,8 @@
-//! An immutable picture of one resource, which readers hold without asking anybody.
+//! An immutable snapshot of one resource, which readers use without a lock.
 //!
-//! The Cacher publishes one per batch of events. Objects are shared with the pictures before and
-//! after it; the set is a persistent tree, so that a new picture costs a few nodes and not a copy.
+//! The Cacher publishes one for each batch of events. It shares objects with the snapshots before
+//! and after it. The set of objects is a persistent tree, so a new snapshot costs a few nodes and
+//! not a copy.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -14,80 +15,82 @@ use imbl::{OrdMap, OrdSet};
 use crate::engine::{Key, Prefix, Revision};
 use crate::object::{CachedObject, DecodeError};
 
-/// An object filed under its own key: the tree holds one pointer to an object and no second key.
+/// An object ordered by its own key. So the tree holds one pointer for each object and no second
+/// key.
 #[derive(Clone, Debug)]
-pub(crate) struct Filed(pub(crate) Arc<CachedObject>);
+pub(crate) struct ByKey(pub(crate) Arc<CachedObject>);
 
-impl Borrow<[u8]> for Filed {
+impl Borrow<[u8]> for ByKey {
     fn borrow(&self) -> &[u8] {
         self.0.key.as_bytes()
     }
 }
 
-impl PartialEq for Filed {
-    fn eq(&self, other: &Filed) -> bool {
+impl PartialEq for ByKey {
+    fn eq(&self, other: &ByKey) -> bool {
         self.0.key == other.0.key
     }
 }
 
-impl Eq for Filed {}
+impl Eq for ByKey {}
 
-impl PartialOrd for Filed {
-    fn partial_cmp(&self, other: &Filed) -> Option<Ordering> {
+impl PartialOrd for ByKey {
+    fn partial_cmp(&self, other: &ByKey) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Filed {
-    fn cmp(&self, other: &Filed) -> Ordering {
+impl Ord for ByKey {
+    fn cmp(&self, other: &ByKey) -> Ordering {
         self.0.key.cmp(&other.0.key)
     }
 }
 
-/// What is stored under a key: an object, or why it can't be read. Whoever lists decides about
-/// both.
+/// What is stored under a key: an object, or why it can't be decoded. The reader decides what to do
+/// with the latter.
 pub type Stored<'a> = Result<&'a Arc<CachedObject>, &'a Arc<DecodeError>>;
 
-/// The objects of one resource at one revision; cheap to hold, never changes (LI-37, WC-20).
+/// The objects of one resource at one revision. It is cheap to hold and never changes (LI-37,
+/// WC-20).
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// Everything of this resource up to here is in it, and nothing newer.
+    /// It shows everything of the resource up to this revision, and nothing newer.
     pub revision: Revision,
-    /// The epoch of the store that it shows: a revision of another one is another state.
+    /// The epoch of the store. Equal revisions of different epochs are different states.
     pub epoch: u64,
-    pub(crate) objects: OrdSet<Filed>,
+    pub(crate) objects: OrdSet<ByKey>,
     pub(crate) bytes: u64,
     pub(crate) last_event: Revision,
-    /// What is stored and can't be read. It is not among the objects, and whoever asks for it, or
-    /// for a list that it belongs to, must be told so.
+    /// The values that can't be decoded. They are not among the objects. A request for one of them,
+    /// or for a list that it belongs to, must fail.
     pub(crate) unreadable: OrdMap<Key, Arc<DecodeError>>,
 }
 
 impl Snapshot {
-    /// All objects of a resource as they were at a revision; quickest in order of their keys.
+    /// A snapshot of these objects at a revision. It is built fastest if they are in key order.
     pub fn of(
         objects: impl IntoIterator<Item = Arc<CachedObject>>,
         revision: Revision,
     ) -> Snapshot {
-        let objects: OrdSet<Filed> = objects.into_iter().map(Filed).collect();
-        let bytes = objects.iter().map(|filed| filed.0.wire.len() as u64).sum();
+        let objects: OrdSet<ByKey> = objects.into_iter().map(ByKey).collect();
+        let bytes = objects.iter().map(|entry| entry.0.wire.len() as u64).sum();
         Snapshot {
             revision,
             epoch: 0,
             objects,
             bytes,
-            // Not known any better: the newest event before the list may have been a delete.
+            // The true value is unknown: the newest event before the list may have been a delete.
             last_event: revision,
             unreadable: OrdMap::new(),
         }
     }
 
-    /// As read from a store of this epoch.
+    /// The same snapshot, read from a store of this epoch.
     pub(crate) fn of_epoch(self, epoch: u64) -> Snapshot {
         Snapshot { epoch, ..self }
     }
 
-    /// With these values, which are stored and can't be read.
+    /// The same snapshot with these values, which can't be decoded.
     pub(crate) fn with_unreadable(
         self,
         unreadable: impl IntoIterator<Item = (Key, Arc<DecodeError>)>,
@@ -98,24 +101,24 @@ impl Snapshot {
         }
     }
 
-    /// The revision of the newest event of the resource that it shows, deletes included. Nothing
-    /// of the resource happened between it and `revision`, so that a snapshot answers an exact
-    /// list at any revision from here up to `revision`.
+    /// The revision of the newest event that it shows, deletes included. Nothing of the resource
+    /// happened between it and `revision`. So the snapshot answers an exact list at any revision
+    /// from this one up to `revision`.
     pub fn last_event(&self) -> Revision {
         self.last_event
     }
 
     /// The object under a key.
     pub fn get(&self, key: &Key) -> Option<&Arc<CachedObject>> {
-        self.objects.get(key.as_bytes()).map(|filed| &filed.0)
+        self.objects.get(key.as_bytes()).map(|entry| &entry.0)
     }
 
-    /// Why what is stored under a key can't be read.
+    /// Why the value of a key can't be decoded, if it can't.
     pub fn unreadable(&self, key: &Key) -> Option<&Arc<DecodeError>> {
         self.unreadable.get(key)
     }
 
-    /// The first value under a prefix that can't be read.
+    /// The first value under a prefix that can't be decoded.
     pub fn first_unreadable<'a>(&'a self, prefix: &'a Prefix) -> Option<&'a Arc<DecodeError>> {
         let mut unreadable = self.unreadable_from(prefix, prefix.as_bytes());
         unreadable.next().map(|(_, error)| error)
@@ -131,27 +134,27 @@ impl Snapshot {
             .take_while(|(key, _)| prefix.covers(key))
     }
 
-    /// How many values can't be read.
+    /// The number of values that can't be decoded.
     pub fn unreadable_count(&self) -> usize {
         self.unreadable.len()
     }
 
-    /// How many values are stored, whether or not they can be read.
+    /// The number of stored values, whether or not they can be decoded.
     pub fn stored(&self) -> usize {
         self.objects.len() + self.unreadable.len()
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// Whether there are none.
+    /// Whether there is no object.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
-    /// What is stored under a prefix in order of the keys, from `start` on (inclusive) if given.
+    /// The values under a prefix in key order, from `start` on (inclusive) if given.
     pub fn range<'a>(
         &'a self,
         prefix: &'a Prefix,
@@ -161,7 +164,7 @@ impl Snapshot {
         let mut objects = self
             .objects
             .range::<_, [u8]>((Bound::Included(from), Bound::Unbounded))
-            .map(|filed| &filed.0)
+            .map(|entry| &entry.0)
             .take_while(move |object| prefix.covers(&object.key))
             .peekable();
         let mut unreadable = self.unreadable_from(prefix, from).peekable();
@@ -175,12 +178,12 @@ impl Snapshot {
         })
     }
 
-    /// How many values [`Snapshot::range`] would give (`remainingItemCount`, LI-40).
+    /// The number of values that [`Snapshot::range`] returns (`remainingItemCount`, LI-40).
     pub fn count(&self, prefix: &Prefix, start: Option<&[u8]>) -> usize {
         self.range(prefix, start).count()
     }
 
-    /// The mean size of an object in wire form, 0 when there is none (ST-74).
+    /// The mean size of an object in wire form; 0 if there is none (ST-74).
     pub fn average_bytes(&self) -> u64 {
         self.bytes
             .checked_div(self.objects.len() as u64)

@@ -1,8 +1,8 @@
-//! The nouns of watching: which events a watcher wants, and in what form.
+//! The types of a watch: which events a watcher wants, and in what form.
 //!
-//! The traits are implemented outside, by whoever knows selectors and media types; the actors
-//! compare their identities to put watchers with equal wishes into one group, so that a selector
-//! is evaluated and a frame is rendered once per group and not once per watcher.
+//! The daemon implements the traits, because it knows selectors and media types. The actors compare
+//! identities to put watchers with equal interests into one group. So a selector is evaluated and a
+//! frame is rendered once for each group, and not for each watcher.
 
 use std::sync::Arc;
 
@@ -15,27 +15,27 @@ use crate::object::CachedObject;
 /// What an event is for a watcher, after its selectors (WA-20).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WatchEventKind {
-    /// The object came into what the watcher watches.
+    /// The object became part of what is watched.
     Added,
-    /// The object changed within it.
+    /// The object changed and is still part of it.
     Modified,
-    /// The object left it; the frame shows the last content at the event's revision (PF-1, PF-2).
+    /// The object left it. The frame shows the last content at the event's revision (PF-1, PF-2).
     Deleted,
 }
 
-/// Which keys a watcher watches: the topic it is filed under.
+/// Which keys a watcher watches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// Every object of the resource.
     All,
-    /// The objects of one namespace: the prefix with the closing slash (WA-24).
+    /// The objects of one namespace: its prefix with the closing slash (WA-24).
     Namespace(Prefix),
     /// One object.
     Object(Key),
 }
 
 impl Scope {
-    /// Whether an object of the resource lies within.
+    /// Whether a key of the resource is in the scope.
     pub fn covers(&self, key: &Key) -> bool {
         match self {
             Scope::All => true,
@@ -45,17 +45,17 @@ impl Scope {
     }
 }
 
-/// A selector over cached objects (labels and fields; the scope is separate).
+/// A selector of labels and fields. The scope is separate.
 pub trait Predicate: Send + Sync + 'static {
     /// Whether the object is selected.
     fn matches(&self, object: &CachedObject) -> bool;
 
-    /// Text that is equal for equal predicates; empty for the one that matches everything.
+    /// A text that is equal for equal predicates, and empty for the one that matches everything.
     fn identity(&self) -> &str;
 
-    /// A field that must have an exact value for an object to be selected: its place in
-    /// [`Attributes::fields`](crate::object::Attributes::fields), and the value. Watchers are filed
-    /// under it, so that an event of another value never reaches them (WA-52, WA-53).
+    /// A field that must have an exact value for an object to be selected: its index in
+    /// [`Attributes::fields`](crate::object::Attributes::fields), and the value. It becomes the
+    /// watcher's topic, so that events of other values never reach the watcher (WA-52, WA-53).
     fn demanded_field(&self) -> Option<(usize, &str)> {
         None
     }
@@ -75,13 +75,13 @@ impl Predicate for Everything {
     }
 }
 
-/// A form in which events go out: JSON, JSON of metadata alone, Tables.
+/// A form in which events are sent: JSON, JSON of metadata only, Tables.
 pub trait Projection: Send + Sync + 'static {
-    /// Text that is equal for equal projections, such as `json` or `table;v1;Metadata`.
+    /// A text that is equal for equal projections, such as `json` or `table;v1;Metadata`.
     fn identity(&self) -> &str;
 
-    /// The frame of an event: bytes that go to the client as they are, newline included. For
-    /// [`WatchEventKind::Deleted`] the object shown must carry `revision`. `first` is set for the
+    /// The frame of an event: bytes that are sent to the client as they are, newline included. For
+    /// [`WatchEventKind::Deleted`] the object must be shown at `revision`. `first` is set for the
     /// first frame of a stream; see [`Projection::first_differs`].
     fn frame(
         &self,
@@ -91,18 +91,18 @@ pub trait Projection: Send + Sync + 'static {
         first: bool,
     ) -> Bytes;
 
-    /// Whether the first frame of a stream differs from later ones (Tables carry their column
-    /// definitions only there, API-74); otherwise frames are shared between all of a group.
+    /// Whether the first frame of a stream differs from later ones. Tables have their column
+    /// definitions only there (API-74). Otherwise all members of a group share frames.
     fn first_differs(&self) -> bool {
         false
     }
 
-    /// The frame of a bookmark; with `initial_events_end` the one that closes the initial
-    /// events (WA-15, WA-41).
+    /// The frame of a bookmark. With `initial_events_end` it is the one after the initial events
+    /// (WA-15, WA-41).
     fn bookmark(&self, revision: Revision, initial_events_end: bool, first: bool) -> Bytes;
 
-    /// The frame of an ERROR event: a Status 500 InternalError with this text, after which the
-    /// stream ends (WA-32, WA-33).
+    /// The frame of an ERROR event: a Status 500 InternalError with this text. The stream ends
+    /// after it (WA-32, WA-33).
     fn error(&self, message: &str) -> Bytes;
 }
 
@@ -111,13 +111,13 @@ pub trait Projection: Send + Sync + 'static {
 pub struct WatchInterest {
     /// Which keys.
     pub scope: Scope,
-    /// Which of their objects.
+    /// Which of the objects under these keys.
     pub predicate: Arc<dyn Predicate>,
     /// In what form.
     pub projection: Arc<dyn Projection>,
 }
 
-/// What watchers are filed under: the narrowest thing that all events they may want have in common
+/// What a watcher is indexed by: the most selective property that all of its events have in common
 /// (WA-50).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
@@ -125,14 +125,14 @@ pub enum Topic {
     All,
     /// The objects of one namespace.
     Namespace(Prefix),
-    /// The objects with this value of the field at this place, in whatever namespace.
+    /// The objects with this value of the field at this index, in any namespace.
     Field(usize, SmolStr),
     /// One object.
     Object(Key),
 }
 
 impl WatchInterest {
-    /// The topic to file a watcher under.
+    /// The topic of a watcher with this interest.
     pub fn topic(&self) -> Topic {
         match (&self.scope, self.predicate.demanded_field()) {
             (Scope::Object(key), _) => Topic::Object(key.clone()),
@@ -143,8 +143,8 @@ impl WatchInterest {
     }
 }
 
-/// What an event is for a scope and predicate: the table of WA-20. `current` is the object after
-/// the event, `previous` the one before. The object returned is the one to show.
+/// What an event is for a scope and a predicate: the table of WA-20. `current` is the object after
+/// the event, `previous` the one before. The returned object is the one to show.
 pub fn transition<'o>(
     scope: &Scope,
     predicate: &dyn Predicate,

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{Engine, MemoryEngine, Retention};
-use actors::supervisor::{House, HouseConfig};
+use actors::supervisor::{ActorSystem, ActorSystemConfig};
 use futures_util::FutureExt;
 use serde_json::json;
 use tokio::time::Instant;
@@ -184,11 +184,11 @@ async fn a_namespace_is_not_worked_on_for_ever() {
 }
 
 /// A fixture behind caches, as the daemon has it.
-fn cached_fixture() -> (Fixture, House) {
+fn cached_fixture() -> (Fixture, ActorSystem) {
     hooked_fixture(|storage| storage)
 }
 
-fn hooked_fixture(hook: impl Fn(ResourceStorage) -> ResourceStorage) -> (Fixture, House) {
+fn hooked_fixture(hook: impl Fn(ResourceStorage) -> ResourceStorage) -> (Fixture, ActorSystem) {
     let engine: Arc<dyn Engine> = MemoryEngine::new();
     let options = StorageOptions {
         root: ROOT.into(),
@@ -202,7 +202,7 @@ fn hooked_fixture(hook: impl Fn(ResourceStorage) -> ResourceStorage) -> (Fixture
         age: Duration::from_secs(3600),
         bytes: 1 << 30,
     };
-    let house = House::start(HouseConfig::of(engine.clone(), retention), specs);
+    let house = ActorSystem::start(ActorSystemConfig::of(engine.clone(), retention), specs);
     let house = house.expect("threads can be started");
     let mut fixture = Fixture::over(|storages| storages);
     let storages = plans

@@ -1,6 +1,6 @@
 //! Encryption at rest as a configuration asks for it.
 
-use actors::supervisor::House;
+use actors::supervisor::ActorSystem;
 
 use crate::config::Config;
 use crate::server::health::Check;
@@ -51,7 +51,7 @@ pub(super) fn check(config: &Config) -> Option<Check> {
 pub(super) fn rewriter(
     encryption: &Encryption,
     plans: &[StoragePlan],
-    house: &House,
+    house: &ActorSystem,
     factory: &StorageFactory,
 ) -> Rewriter {
     let back_ends = factory.back_ends();

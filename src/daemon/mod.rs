@@ -16,7 +16,7 @@ use actors::dispatcher::{DispatcherConfig, LocalDispatcher};
 use actors::engine::{Engine, Retention};
 use actors::lessor::LeaseReuse;
 use actors::ring::RingLimits;
-use actors::supervisor::{CacherSpec, House, HouseConfig, HouseError, StoreSpec};
+use actors::supervisor::{ActorSystem, ActorSystemConfig, ActorSystemError, CacherSpec, StoreSpec};
 
 use crate::cli::Announcement;
 use crate::config::Config;
@@ -76,7 +76,7 @@ pub enum StartError {
     Users(#[from] TokenFileError),
     /// The actors can't be started.
     #[error(transparent)]
-    House(#[from] HouseError),
+    ActorSystem(#[from] ActorSystemError),
     /// The threads for large requests can't be started.
     #[error(
         "no threads for large requests: {0}; raise the limit of processes of the daemon's user"
@@ -122,7 +122,7 @@ impl StartError {
 pub struct Daemon {
     config: Config,
     engines: Engines,
-    house: House,
+    house: ActorSystem,
     resources: Resources,
     health: Arc<Health>,
     encryption: Encryption,
@@ -164,7 +164,7 @@ impl Daemon {
 
         let plans = factory.plans(&engines, &encryption)?;
         encryption.warn_of_unknown_resources();
-        let house = House::start(house_config(&config, &engines, &series), cached(&plans))?;
+        let house = ActorSystem::start(house_config(&config, &engines, &series), cached(&plans))?;
         let registry = assemble(&config, &plans, &house);
         let parts = house.clone();
         let health = Health::new(checks(&stores, &config)).telling(move || not_at_work(&parts));
@@ -320,7 +320,7 @@ fn understood(config: &Config) -> Result<(Encryption, StorageFactory), StartErro
 }
 
 /// The registry of resources stored as planned.
-fn assemble(config: &Config, plans: &[StoragePlan], house: &House) -> Registry {
+fn assemble(config: &Config, plans: &[StoragePlan], house: &ActorSystem) -> Registry {
     let plans = plans.iter();
     let storages = plans.map(|plan| (plan.definition().clone(), plan.build(house)));
     let root = Root::from(config.etcd_prefix.as_str());
@@ -338,7 +338,7 @@ fn cached(plans: &[StoragePlan]) -> Vec<CacherSpec> {
         .collect()
 }
 
-fn house_config(config: &Config, engines: &Engines, series: &Series) -> HouseConfig {
+fn house_config(config: &Config, engines: &Engines, series: &Series) -> ActorSystemConfig {
     let series = series.clone();
     let retention = Retention {
         age: config.retention_age.0,
@@ -354,14 +354,14 @@ fn house_config(config: &Config, engines: &Engines, series: &Series) -> HouseCon
         retention,
         leases,
     };
-    HouseConfig {
+    ActorSystemConfig {
         data_arbiters: config.data_threads,
         rings: RingLimits {
             per_resource_bytes: config.watch_ring_bytes.0 as usize,
             total_bytes: config.watch_ring_total_bytes.0 as usize,
         },
         on_removed: Some(Arc::new(move |resource| series.remove_resource(resource))),
-        ..HouseConfig::new(engines.iter().map(store).collect())
+        ..ActorSystemConfig::new(engines.iter().map(store).collect())
     }
 }
 
@@ -371,7 +371,7 @@ fn checks(stores: &Stores, config: &Config) -> Vec<Check> {
     checks.chain(encryption::check(config)).collect()
 }
 
-fn not_at_work(house: &House) -> Vec<String> {
+fn not_at_work(house: &ActorSystem) -> Vec<String> {
     let parts = house.state().parts.into_iter();
     parts
         .filter(|part| !part.ready)
@@ -413,7 +413,7 @@ struct Start {
 
 /// Readiness waits for the caches at the start (WC-46), and for the system's namespaces
 /// (API-262); later a cache that fills answers for itself.
-async fn complete_start(house: House, registry: Registry, health: Arc<Health>, start: Start) {
+async fn complete_start(house: ActorSystem, registry: Registry, health: Arc<Health>, start: Start) {
     let filled = house.ready_within(start.patience).await;
     if let Err(unfilled) = &filled {
         for cache in unfilled {

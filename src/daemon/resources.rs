@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::supervisor::{AddResourceError, House, RemoveResourceError};
+use actors::supervisor::{ActorSystem, AddResourceError, RemoveResourceError};
 use tokio::sync::Mutex;
 
 use crate::api::resource::ResourceDefinition;
@@ -47,7 +47,7 @@ pub struct Resources {
 
 pub(super) struct Parts {
     pub(super) registry: Registry,
-    pub(super) house: House,
+    pub(super) house: ActorSystem,
     pub(super) factory: StorageFactory,
     pub(super) engines: Engines,
     pub(super) encryption: Encryption,
@@ -134,7 +134,7 @@ impl Resources {
 
 /// Starts the cache of a resource that is to have one, and waits until it is filled. One that can't
 /// be filled now answers for itself, as any that is filled again.
-async fn start_cache(house: &House, plan: &StoragePlan) -> Result<(), ResourceError> {
+async fn start_cache(house: &ActorSystem, plan: &StoragePlan) -> Result<(), ResourceError> {
     if plan.destination().is_cached {
         let cacher = house.add_resource(plan.cacher_spec()).await?;
         cacher.settled().await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{Engine, MemoryEngine, Retention};
-use actors::supervisor::{House, HouseConfig};
+use actors::supervisor::{ActorSystem, ActorSystemConfig};
 
 use crate::registry::Registry;
 use crate::registry::definitions::built_in;
@@ -14,7 +14,7 @@ use crate::storage::transformer::Identity;
 /// A store with its actors and its catalog.
 pub(super) struct Stored {
     pub engine: Arc<dyn Engine>,
-    pub house: House,
+    pub house: ActorSystem,
     pub registry: Registry,
 }
 
@@ -56,8 +56,8 @@ fn assembled(cached: bool, unfilled: Option<(&str, Arc<dyn Engine>)>) -> Stored 
         }
         spec
     });
-    let config = HouseConfig::of(Arc::clone(&engine), retention);
-    let house = House::start(config, specs.collect()).expect("a house");
+    let config = ActorSystemConfig::of(Arc::clone(&engine), retention);
+    let house = ActorSystem::start(config, specs.collect()).expect("a house");
     let storages = plans
         .iter()
         .map(|plan| (plan.definition().clone(), plan.build(&house)));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use actors::dispatcher::{Caller, DispatcherConfig, LocalDispatcher};
 use actors::engine::{Engine, FeedProgress, Key, MemoryEngine, Origin, Retention, Revision};
 use actors::object::CachedObject;
-use actors::supervisor::{CacherSpec, House, HouseConfig};
+use actors::supervisor::{ActorSystem, ActorSystemConfig, CacherSpec};
 use actors::testing::FaultyEngine;
 use actors::watch::{Everything, Predicate, Projection, Scope, WatchEventKind, WatchInterest};
 use bytes::Bytes;
@@ -149,7 +149,7 @@ pub struct Harness {
     pub faulty: Arc<Faulty>,
     pub codec: Codec,
     dispatcher: LocalDispatcher,
-    house: House,
+    house: ActorSystem,
     _keep: Box<dyn Any>,
 }
 
@@ -212,7 +212,9 @@ impl Harness {
             prefix: keys.resource_prefix(),
             decode: decoder.clone(),
         };
-        let house = House::start(HouseConfig::of(engine.clone(), RETENTION), vec![spec]).unwrap();
+        let house =
+            ActorSystem::start(ActorSystemConfig::of(engine.clone(), RETENTION), vec![spec])
+                .unwrap();
         house.begin_expiry();
         let writers = Some(house.writers("base"));
         let lessor = house.lessor("base").unwrap();

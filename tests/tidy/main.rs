@@ -18,7 +18,7 @@ type Table = &'static [(&'static str, &'static [&'static str])];
 const PORT: &[&str] = &["engine", "object", "watch"];
 
 /// What every actor stands on: how it is asked, how it ends, how it is started again.
-const FLOOR: &[&str] = &["backoff", "exit", "failure", "mailbox", "slot"];
+const FLOOR: &[&str] = &["backoff", "exit", "failure", "mailbox", "actor_ref"];
 
 const ACTORS: Table = &[
     ("lib", &["*"]),
@@ -30,8 +30,8 @@ const ACTORS: Table = &[
     ("backoff", &[]),
     ("exit", &[]),
     ("failure", &[]),
-    ("slot", &[]),
-    ("mailbox", &["slot"]),
+    ("actor_ref", &[]),
+    ("mailbox", &["actor_ref"]),
     ("snapshot", &["PORT"]),
     ("ring", &["PORT"]),
     ("cacher", &["PORT", "FLOOR", "ring", "snapshot"]),

@@ -1,13 +1,13 @@
-//! History read into the ring, once for all who resume there.
+//! Reads history into the ring, once for all watches that resume shortly before its beginning.
 //!
-//! A ring begins where its cache was filled. After a restart of the daemon, or of the Cacher, all
-//! clients resume a little before that, each at the last revision or bookmark that it saw: read by
-//! each for itself, the same piece of the log would be read, decoded and rendered thousands of
-//! times. So the first of them reads it into the ring and the others find it there.
+//! A ring begins where its cache was filled. After a restart of the daemon or of the Cacher, all
+//! clients resume a little before that, each at the last revision or bookmark that it saw. Without
+//! a backfill each of them would read, decode and render the same piece of the log. The first one
+//! reads it into the ring, and the others find it there.
 //!
-//! What is further back than [`REVISIONS_MAX`], larger than a part of the ring, or not read
-//! within [`WITHIN`], is left to history (docs/design.md 4): one client that was away
-//! for long must neither fill the ring nor hold up the others.
+//! A watch reads history by itself (docs/design.md 4) if it resumes further back than
+//! [`REVISIONS_MAX`], if the events are larger than a part of the ring, or if they can't be read
+//! within [`WITHIN`]. A client that was away for long must neither fill the ring nor delay others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,65 +16,50 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::handle::CacherHandle;
+use super::watch_cache::RingBeginning;
 use crate::engine::{DataEngine, EngineError, Event, EventKind, HistoryRequest, Key, Revision};
 use crate::object::{CachedObject, Decode};
-use crate::ring::Change;
+use crate::ring::ObjectChange;
 use crate::snapshot::Snapshot;
 
-/// Revisions of the whole store that are looked at for one backfill.
+/// The most revisions of the whole store that one backfill reads.
 const REVISIONS_MAX: u64 = 1 << 16;
 
-/// Others wait for so long at most, whatever lies between in the log.
+/// How long a backfill may take, because other watches wait for it.
 const WITHIN: Duration = Duration::from_secs(1);
 
 /// Bytes of values read from the engine at a time.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// What is known of backfills of one resource.
-#[derive(Debug, Default)]
-pub(crate) struct Backfill {
-    /// In this generation of the ring there is no reaching back to this revision.
-    out_of_reach: Option<(u64, Revision)>,
-}
-
-/// A ring's beginning.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Beginning {
-    pub(crate) generation: u64,
-    pub(crate) floor: Revision,
-    /// What may be put before it.
-    pub(crate) bytes_max: usize,
-}
-
 impl CacherHandle {
-    /// Sees to it, if that can be done cheaply, that the ring reaches back to this revision. Who
-    /// asks meanwhile waits. Look at [`CacherHandle::ring_floor`] afterwards.
+    /// Extends the ring back to this revision if that is cheap. Concurrent callers wait. Check
+    /// [`CacherHandle::ring_floor`] afterwards.
     pub async fn backfill(&self, engine: &dyn DataEngine, decode: &dyn Decode, after: Revision) {
         if !self.may_reach(after) {
             return;
         }
-        let mut backfill = self.shared.backfill.lock().await;
-        let Some(beginning) = self.shared.beginning() else {
+        let mut backfill = self.watch_cache.backfill.lock().await;
+        let Some(beginning) = self.watch_cache.ring_beginning() else {
             return;
         };
-        let hopeless = backfill.out_of_reach.is_some_and(|(generation, up_to)| {
+        let is_out_of_reach = backfill.out_of_reach.is_some_and(|(generation, up_to)| {
             generation == beginning.generation && after <= up_to
         });
-        if hopeless || after >= beginning.floor {
+        if is_out_of_reach || after >= beginning.floor {
             return;
         }
         let taken = match self.read(engine, decode, after, beginning).await {
             Ok(Some(changes)) => {
                 let events = changes.len();
-                let taken = self.shared.prepend(beginning, after, changes);
+                let taken = self.watch_cache.prepend(beginning, after, changes);
                 if taken {
-                    self.shared.backfilled.increment(events as u64);
+                    self.watch_cache.backfilled.increment(events as u64);
                 }
                 taken
             }
             Ok(None) => false,
-            // The next one may try again. Whoever can't be served from the ring reads history,
-            // and is told there what is wrong.
+            // The next caller may try again. A watch that the ring can't serve reads history and
+            // gets the error there.
             Err(_) => return,
         };
         if !taken {
@@ -83,28 +68,28 @@ impl CacherHandle {
     }
 
     fn may_reach(&self, after: Revision) -> bool {
-        self.shared.beginning().is_some_and(|beginning| {
+        self.watch_cache.ring_beginning().is_some_and(|beginning| {
             after < beginning.floor && beginning.floor.0 - after.0 <= REVISIONS_MAX
         })
     }
 
-    /// All changes after a revision up to the ring's beginning; `None` when they are too large or
-    /// take too long, or one of them can't be read.
+    /// All changes after a revision up to the ring's beginning; `None` if they are too large, take
+    /// too long, or one of them can't be decoded.
     async fn read(
         &self,
         engine: &dyn DataEngine,
         decode: &dyn Decode,
         after: Revision,
-        beginning: Beginning,
-    ) -> Result<Option<Vec<(Revision, Change)>>, EngineError> {
+        beginning: RingBeginning,
+    ) -> Result<Option<Vec<(Revision, ObjectChange)>>, EngineError> {
         let Some(snapshot) = self.snapshot() else {
             return Ok(None);
         };
         let mut decoded = Decoded {
             decode,
             snapshot,
-            // After the snapshot: what is replaced meanwhile is in one of the two.
-            replaced: self.shared.replaced_since(beginning.floor),
+            // Taken after the snapshot: an object replaced meanwhile is in one of the two.
+            replaced: self.watch_cache.replaced_since(beginning.floor),
             newest: HashMap::new(),
         };
         let mut changes = Vec::new();
@@ -112,7 +97,7 @@ impl CacherHandle {
         let deadline = Instant::now() + WITHIN;
         while reached < beginning.floor {
             let request = HistoryRequest {
-                prefix: self.shared.prefix.clone(),
+                prefix: self.watch_cache.prefix.clone(),
                 after: reached,
                 until: beginning.floor,
                 bytes_max: CHUNK_BYTES,
@@ -135,18 +120,18 @@ impl CacherHandle {
     }
 }
 
-/// Objects of a backfill, each decoded once, those of the cache and the ring not even that: a
-/// ring counts what its events replaced, and a copy of it would be counted by nobody.
+/// The objects of a backfill. Each is decoded once. Objects that the cache or the ring holds are
+/// shared, because the bytes of a copy would not be counted.
 struct Decoded<'d> {
     decode: &'d dyn Decode,
     snapshot: Arc<Snapshot>,
-    /// What the ring's events replaced of the state that it began with.
+    /// The objects at the ring's beginning that its events have replaced.
     replaced: HashMap<Key, Arc<CachedObject>>,
     newest: HashMap<Key, Arc<CachedObject>>,
 }
 
 impl Decoded<'_> {
-    fn change(&mut self, event: &Event) -> Option<Change> {
+    fn change(&mut self, event: &Event) -> Option<ObjectChange> {
         let previous = match self.newest.remove(&event.key) {
             Some(object) => Some(object),
             None if event.prev_revision == Revision::ZERO => None,
@@ -162,7 +147,7 @@ impl Decoded<'_> {
         if let Some(current) = &current {
             self.newest.insert(event.key.clone(), Arc::clone(current));
         }
-        Some(Change {
+        Some(ObjectChange {
             key: event.key.clone(),
             current,
             previous,

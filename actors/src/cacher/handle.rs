@@ -1,4 +1,4 @@
-//! What the rest of the daemon holds of a Cacher.
+//! The handle to a Cacher that the rest of the daemon uses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::readiness::{NotReady, Readiness};
-use super::shared::Shared;
+use super::watch_cache::WatchCache;
 use crate::engine::{Prefix, Revision};
 use crate::snapshot::Snapshot;
 
-/// A resource's cache, as readers see it. It survives restarts of the actor behind it; reads
-/// never enter a mailbox.
+/// A resource's cache, as readers see it. It outlives restarts of the Cacher. Reads never wait for
+/// a mailbox.
 #[derive(Clone)]
 pub struct CacherHandle {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) watch_cache: Arc<WatchCache>,
 }
 
-/// A cache that does not hold what was asked for.
+/// Why there is no snapshot that is new enough.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum NotFresh {
-    /// It did not get that far in time (ST-13, WA-12).
+    /// The cache did not reach the revision in time (ST-13, WA-12).
     #[error("the cache is at revision {have} and did not reach {wanted} in time")]
     Timeout {
         /// The revision it has reached.
@@ -28,7 +28,7 @@ pub enum NotFresh {
         /// The revision asked for.
         wanted: Revision,
     },
-    /// It is filling (WC-42).
+    /// The cache is filling or stopped (WC-42).
     #[error(transparent)]
     NotReady(#[from] NotReady),
 }
@@ -36,38 +36,38 @@ pub enum NotFresh {
 impl CacherHandle {
     /// The resource's name: `configmaps`, `deployments.apps`.
     pub fn resource(&self) -> &str {
-        &self.shared.resource
+        &self.watch_cache.resource
     }
 
     /// The physical prefix of its keys, with a closing slash.
     pub fn prefix(&self) -> &Prefix {
-        &self.shared.prefix
+        &self.watch_cache.prefix
     }
 
-    /// The newest published picture; `None` while not ready.
+    /// The newest snapshot; `None` while the cache is not ready.
     pub fn snapshot(&self) -> Option<Arc<Snapshot>> {
-        self.shared.snapshot()
+        self.watch_cache.snapshot()
     }
 
     /// Whether the cache serves, and if not, why.
     pub fn readiness(&self) -> Readiness {
-        self.shared.readiness_now()
+        self.watch_cache.readiness_now()
     }
 
-    /// Waits until the cache serves; comes back at once when it does or never will.
+    /// Waits until the cache is ready or stopped.
     pub async fn settled(&self) -> Readiness {
-        let mut readiness = self.shared.readiness();
+        let mut readiness = self.watch_cache.readiness();
         let settled = readiness
             .wait_for(|readiness| !matches!(readiness, Readiness::Pending { .. }))
             .await;
         settled.map_or(Readiness::Stopped, |readiness| readiness.clone())
     }
 
-    /// A picture that holds everything up to the revision of this epoch (WA-12, WC-30).
+    /// A snapshot of this epoch that shows everything up to the revision (WA-12, WC-30).
     ///
     /// # Errors
-    /// [`NotFresh::NotReady`] at once when the cache is filling, [`NotFresh::Timeout`] when it
-    /// does not get there in time.
+    /// [`NotFresh::NotReady`] at once if the cache is not ready, [`NotFresh::Timeout`] if it does
+    /// not reach the revision in time.
     pub async fn fresh(
         &self,
         epoch: u64,
@@ -82,7 +82,7 @@ impl CacherHandle {
             return Ok(snapshot);
         }
         let deadline = Instant::now() + within;
-        let mut revision = self.shared.revision();
+        let mut revision = self.watch_cache.revision();
         loop {
             revision.mark_unchanged();
             let snapshot = self.snapshot().ok_or_else(|| self.not_ready())?;
@@ -101,16 +101,16 @@ impl CacherHandle {
         }
     }
 
-    /// A watch after this revision, or a later one, is served by the ring without the store's
-    /// history (WA-30: the oldest usable version of a store that keeps none).
+    /// The ring serves watches after this revision or a later one, without history (WA-30: the
+    /// oldest usable version of a store that keeps no history).
     pub fn ring_floor(&self) -> Revision {
-        self.shared.ring_floor()
+        self.watch_cache.ring_floor()
     }
 
     /// Why there was no snapshot a moment ago.
     fn not_ready(&self) -> NotReady {
         let readiness = match self.readiness() {
-            // The snapshot goes a moment before the readiness, and comes a moment before it.
+            // Snapshot and readiness do not change at the same moment: the snapshot is first.
             Readiness::Ready { .. } => Readiness::Pending {
                 since: std::time::Instant::now(),
                 last_error: None,
@@ -118,7 +118,7 @@ impl CacherHandle {
             readiness => readiness,
         };
         NotReady {
-            resource: self.shared.resource.clone(),
+            resource: self.watch_cache.resource.clone(),
             readiness,
         }
     }
@@ -127,7 +127,7 @@ impl CacherHandle {
 impl std::fmt::Debug for CacherHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CacherHandle")
-            .field("resource", &self.shared.resource)
+            .field("resource", &self.watch_cache.resource)
             .field("readiness", &self.readiness())
             .finish()
     }

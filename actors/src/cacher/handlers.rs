@@ -1,26 +1,26 @@
-//! One handler per message, each a few lines over the store and the shared part.
+//! The message handlers of a Cacher.
 
 use std::sync::Arc;
 
 use actix::{ActorContext, Context, Handler};
 
 use super::Cacher;
-use super::messages::{Apply, FillFailed, Outdated, Place, Replace, Stop, WhereToResume};
+use super::messages::{Apply, FillFailed, Outdated, Replace, ResumePoint, Stop, WhereToResume};
 use crate::snapshot::Snapshot;
 
 impl Handler<WhereToResume> for Cacher {
-    type Result = Option<Place>;
+    type Result = Option<ResumePoint>;
 
-    fn handle(&mut self, _: WhereToResume, _: &mut Context<Cacher>) -> Option<Place> {
+    fn handle(&mut self, _: WhereToResume, _: &mut Context<Cacher>) -> Option<ResumePoint> {
         let generation = self.generation?;
-        if self.store.snapshot().unreadable_count() > 0 {
-            // Only who has read it knows the values that may be read later.
+        if self.content.snapshot().unreadable_count() > 0 {
+            // Only the Reflector that read the unreadable values can try them again.
             return None;
         }
-        Some(Place {
+        Some(ResumePoint {
             generation,
-            revision: self.store.revision(),
-            epoch: self.store.epoch(),
+            revision: self.content.revision(),
+            epoch: self.content.epoch(),
         })
     }
 }
@@ -29,18 +29,23 @@ impl Handler<Replace> for Cacher {
     type Result = u64;
 
     fn handle(&mut self, message: Replace, _: &mut Context<Cacher>) -> u64 {
-        let before = self.store.replace(message.content);
-        let (generation, published) = self.shared.replace(self.store.snapshot());
-        free_elsewhere((before, published));
+        let before = self.content.replace(message.content);
+        let (generation, published) = self.watch_cache.replace(self.content.snapshot());
+        free_off_thread((before, published));
         self.generation = Some(generation);
-        self.metrics.replaced(&self.store.snapshot());
-        tracing::debug!(resource = self.shared.resource, generation, "cache filled");
+        self.metrics.replaced(&self.content.snapshot());
+        tracing::debug!(
+            resource = self.watch_cache.resource,
+            generation,
+            "cache filled"
+        );
         generation
     }
 }
 
-/// A hundred thousand objects are not freed on a thread that other actors share.
-fn free_elsewhere(contents: (Snapshot, Option<Arc<Snapshot>>)) {
+/// Frees objects on a blocking thread. There may be a hundred thousand, and other actors share the
+/// Cacher's thread.
+fn free_off_thread(contents: (Snapshot, Option<Arc<Snapshot>>)) {
     if !contents.0.is_empty() {
         actix_rt::task::spawn_blocking(move || drop(contents));
     }
@@ -54,11 +59,11 @@ impl Handler<Apply> for Cacher {
             return Err(Outdated);
         }
         let received = message.updates.len();
-        let changes = self.store.apply(message.updates, message.up_to);
-        let snapshot = self.store.snapshot();
+        let changes = self.content.apply(message.updates, message.up_to);
+        let snapshot = self.content.snapshot();
         self.metrics.applied(received, changes.len(), &snapshot);
-        self.shared.publish(changes, snapshot);
-        self.metrics.ring(self.shared.ring_size());
+        self.watch_cache.publish(changes, snapshot);
+        self.metrics.ring(self.watch_cache.ring_size());
         Ok(())
     }
 }
@@ -69,9 +74,9 @@ impl Handler<FillFailed> for Cacher {
     fn handle(&mut self, message: FillFailed, _: &mut Context<Cacher>) {
         if message.is_broken {
             self.generation = None;
-            self.shared.abandon(Some(message.error));
+            self.watch_cache.abandon(Some(message.error));
         } else if self.generation.is_none() {
-            self.shared.set_pending(Some(message.error));
+            self.watch_cache.set_pending(Some(message.error));
         }
     }
 }
@@ -80,9 +85,9 @@ impl Handler<Stop> for Cacher {
     type Result = ();
 
     fn handle(&mut self, _: Stop, context: &mut Context<Cacher>) {
-        let content = self.store.replace(Snapshot::default());
-        let published = self.shared.set_stopped();
-        free_elsewhere((content, published));
+        let content = self.content.replace(Snapshot::default());
+        let published = self.watch_cache.set_stopped();
+        free_off_thread((content, published));
         context.stop();
     }
 }

@@ -1,128 +1,128 @@
-//! Which Dispatchers want which topics of one resource, and from which event on each of them has
-//! something to look at.
+//! Which Dispatchers want which topics of one resource, and the first event that each of them must
+//! read. Pure.
 //!
-//! Pure. It lies beside the ring under one lock: an event is appended and noted in one step, so
-//! that a Dispatcher which finds nothing noted may skip to the ring's end without reading.
+//! It is under the same lock as the ring. An event is appended and noted in one step, so a
+//! Dispatcher that finds nothing noted may skip to the ring's end without reading.
 
 use std::sync::Arc;
 
-use super::topics::{Left, TopicMap};
+use super::topic_map::TopicMap;
 use crate::ring::RingEvent;
 use crate::watch::Topic;
 
-/// Wakes a Dispatcher to look after one of its desks; must not block.
-pub trait Bell: Send + Sync {
-    /// Something happened there.
-    fn ring(&self);
+/// Tells a Dispatcher that one of its resources has events to read.
+pub trait EventSignal: Send + Sync {
+    /// There are events to read. This must not block.
+    fn signal(&self);
 }
 
-/// A Dispatcher's place at one resource. Never used twice.
+/// A Dispatcher's subscription to one resource. Ids are never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DeskId(pub u64);
+pub struct SubscriberId(pub u64);
 
-/// See the module's documentation.
+/// The subscriptions to one resource.
 #[derive(Default)]
 pub(crate) struct Interests {
-    desks: Vec<Desk>,
-    joined: u64,
+    subscribers: Vec<Subscriber>,
+    last_id: u64,
 }
 
-struct Desk {
-    id: DeskId,
-    bell: Arc<dyn Bell>,
+struct Subscriber {
+    id: SubscriberId,
+    signal: Arc<dyn EventSignal>,
     /// The number of groups that watch each topic.
     wanted: TopicMap<u32>,
-    /// The first event of a wanted topic that has not been fetched yet.
+    /// The first event of a wanted topic that was not taken yet.
     pending_from: Option<u64>,
-    /// Set once the bell was rung and until the desk is looked after: one hint at most.
-    rung: bool,
-}
-
-/// What a desk finds when it is looked after.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fetched {
-    /// The first event that may matter; `None`: nothing before the ring's end does.
-    pub(crate) pending_from: Option<u64>,
+    /// Set when the signal was sent, until the Dispatcher reads the ring: one signal at most.
+    is_signalled: bool,
 }
 
 impl Interests {
-    /// A place for a Dispatcher that wants nothing yet.
-    pub(crate) fn join(&mut self, bell: Arc<dyn Bell>) -> DeskId {
-        self.joined += 1;
-        let id = DeskId(self.joined);
-        self.desks.push(Desk {
+    /// Adds a subscriber that wants nothing yet.
+    pub(crate) fn join(&mut self, signal: Arc<dyn EventSignal>) -> SubscriberId {
+        self.last_id += 1;
+        let id = SubscriberId(self.last_id);
+        self.subscribers.push(Subscriber {
             id,
-            bell,
+            signal,
             wanted: TopicMap::default(),
             pending_from: None,
-            rung: false,
+            is_signalled: false,
         });
         id
     }
 
-    /// The Dispatcher is gone.
-    pub(crate) fn leave(&mut self, id: DeskId) {
-        self.desks.retain(|desk| desk.id != id);
+    /// Removes a subscriber.
+    pub(crate) fn leave(&mut self, id: SubscriberId) {
+        self.subscribers.retain(|subscriber| subscriber.id != id);
     }
 
-    /// Whether no Dispatcher has a place here.
+    /// Whether there is no subscriber.
     pub(crate) fn is_empty(&self) -> bool {
-        self.desks.is_empty()
+        self.subscribers.is_empty()
     }
 
-    /// One more group of this desk watches the topic.
-    pub(crate) fn want(&mut self, id: DeskId, topic: &Topic) {
-        if let Some(desk) = self.desks.iter_mut().find(|desk| desk.id == id) {
-            *desk.wanted.entry(topic) += 1;
+    /// One more group of this subscriber watches the topic.
+    pub(crate) fn subscribe(&mut self, id: SubscriberId, topic: &Topic) {
+        if let Some(subscriber) = self.find(id) {
+            *subscriber.wanted.entry(topic) += 1;
         }
     }
 
-    /// One group fewer does.
-    pub(crate) fn unwant(&mut self, id: DeskId, topic: &Topic) {
-        if let Some(desk) = self.desks.iter_mut().find(|desk| desk.id == id) {
-            desk.wanted.shrink(topic, |groups| {
+    /// One group fewer of this subscriber watches the topic.
+    pub(crate) fn unsubscribe(&mut self, id: SubscriberId, topic: &Topic) {
+        if let Some(subscriber) = self.find(id) {
+            subscriber.wanted.shrink(topic, |groups| {
                 *groups = groups.saturating_sub(1);
-                Left::nothing_if(*groups == 0)
+                *groups == 0
             });
         }
     }
 
-    /// Notes an event for the desks that want it.
+    /// Notes an event for the subscribers that want it.
     pub(crate) fn note(&mut self, event: &RingEvent) {
-        for desk in &mut self.desks {
-            if desk.pending_from.is_none() {
-                let pending_from = &mut desk.pending_from;
-                desk.wanted
-                    .touched(event, |_| *pending_from = Some(event.sequence));
+        for subscriber in &mut self.subscribers {
+            if subscriber.pending_from.is_none() {
+                let pending_from = &mut subscriber.pending_from;
+                subscriber
+                    .wanted
+                    .matching(event, |_| *pending_from = Some(event.sequence));
             }
         }
     }
 
-    /// Notes that from this place on nobody may skip what he does not want.
+    /// Notes that no subscriber may skip events from this sequence number on.
     pub(crate) fn note_for_all(&mut self, sequence: u64) {
-        for desk in &mut self.desks {
-            desk.pending_from.get_or_insert(sequence);
+        for subscriber in &mut self.subscribers {
+            subscriber.pending_from.get_or_insert(sequence);
         }
     }
 
-    /// The bells to ring: of desks with something to fetch that don't know of it yet, or of all.
-    pub(crate) fn bells(&mut self, everybody: bool) -> Vec<Arc<dyn Bell>> {
-        let due = |desk: &&mut Desk| !desk.rung && (everybody || desk.pending_from.is_some());
-        let rung = self.desks.iter_mut().filter(due).map(|desk| {
-            desk.rung = true;
-            Arc::clone(&desk.bell)
+    /// The signals to send: to the subscribers with pending events, or to all. Those that were
+    /// signalled already are left out.
+    pub(crate) fn due_signals(&mut self, everybody: bool) -> Vec<Arc<dyn EventSignal>> {
+        let is_due = |subscriber: &&mut Subscriber| {
+            !subscriber.is_signalled && (everybody || subscriber.pending_from.is_some())
+        };
+        let due = self.subscribers.iter_mut().filter(is_due);
+        let signals = due.map(|subscriber| {
+            subscriber.is_signalled = true;
+            Arc::clone(&subscriber.signal)
         });
-        rung.collect()
+        signals.collect()
     }
 
-    /// The desk is looked after up to the ring's end.
-    pub(crate) fn fetch(&mut self, id: DeskId) -> Fetched {
-        let desk = self.desks.iter_mut().find(|desk| desk.id == id);
-        Fetched {
-            pending_from: desk.and_then(|desk| {
-                desk.rung = false;
-                desk.pending_from.take()
-            }),
-        }
+    /// Takes the first event that the subscriber must read; `None` if it may skip to the ring's
+    /// end. From now on it can be signalled again.
+    pub(crate) fn take_pending(&mut self, id: SubscriberId) -> Option<u64> {
+        let subscriber = self.find(id)?;
+        subscriber.is_signalled = false;
+        subscriber.pending_from.take()
+    }
+
+    fn find(&mut self, id: SubscriberId) -> Option<&mut Subscriber> {
+        let mut subscribers = self.subscribers.iter_mut();
+        subscribers.find(|subscriber| subscriber.id == id)
     }
 }

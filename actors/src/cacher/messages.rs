@@ -1,29 +1,28 @@
-//! What a Cacher is told, all of it by its Reflector.
+//! The messages of a Cacher. All of them come from its Reflector, and `Stop` from the Supervisor.
 
 use actix::Message;
 
-use super::store::Update;
+use super::cache_content::Update;
 use crate::engine::Revision;
 use crate::snapshot::Snapshot;
 
-/// Where a Reflector may go on: after this revision of this generation; `None` when the cache
-/// must be filled first.
+/// Asks where a Reflector can continue. `None` if the cache must be filled first.
 pub(crate) struct WhereToResume;
 
 impl Message for WhereToResume {
-    type Result = Option<Place>;
+    type Result = Option<ResumePoint>;
 }
 
-/// A revision of one generation of a cache.
+/// Where a Reflector can continue: after a revision of one generation of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ResumePoint {
     pub(crate) generation: u64,
     pub(crate) revision: Revision,
-    /// Of the store: what the cache holds can't be continued in another one.
+    /// The epoch of the store. The content can't be continued in another epoch.
     pub(crate) epoch: u64,
 }
 
-/// The whole content of the resource, read into a side buffer; answers with its generation.
+/// Replaces the whole content of the cache. The answer is the new generation.
 pub(crate) struct Replace {
     pub(crate) content: Snapshot,
 }
@@ -32,11 +31,11 @@ impl Message for Replace {
     type Result = u64;
 }
 
-/// The next events of a generation, without a gap.
+/// The next events of a generation. No event is missing.
 pub(crate) struct Apply {
     pub(crate) generation: u64,
     pub(crate) updates: Vec<Update>,
-    /// Nothing else happened up to here.
+    /// No other event of the resource happened up to this revision.
     pub(crate) up_to: Revision,
 }
 
@@ -44,14 +43,14 @@ impl Message for Apply {
     type Result = Result<(), Outdated>;
 }
 
-/// The Cacher is not in the generation that the events continue: fill it anew.
+/// The cache is not in the generation that the events continue. It must be filled again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outdated;
 
 /// The resource could not be read.
 pub(crate) struct FillFailed {
     pub(crate) error: String,
-    /// What the cache holds can't go on being served: an event of it is unreadable (WA-33).
+    /// The content can't be served any longer, because an event could not be decoded (WA-33).
     pub(crate) is_broken: bool,
 }
 
@@ -59,14 +58,14 @@ impl Message for FillFailed {
     type Result = ();
 }
 
-/// Stop for good.
+/// Stops the Cacher for good.
 pub(crate) struct Stop;
 
 impl Message for Stop {
     type Result = ();
 }
 
-/// Dies of a panic, as a fault in a handler would.
+/// Panics, as a fault in a handler would.
 #[cfg(test)]
 pub(crate) struct Panic;
 

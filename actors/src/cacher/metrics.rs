@@ -1,4 +1,4 @@
-//! What a Cacher counts, under Kubernetes' names where it counts the same (storage.md 5.4).
+//! The metrics of a Cacher. They have Kubernetes' names where they mean the same (storage.md 5.4).
 
 use metrics::{Counter, Gauge, Unit, counter, describe_counter, describe_gauge, gauge};
 
@@ -15,7 +15,7 @@ pub(crate) struct CacherMetrics {
     ring_bytes: Gauge,
 }
 
-/// The resource version is shown modulo this, so that a float holds it exactly (ME-27).
+/// The resource version is reported modulo this number, so that a float holds it exactly (ME-27).
 const REVISION_MODULUS: u64 = 1_000_000_000_000_000;
 
 /// Gives every metric of this module its unit and help text.
@@ -55,7 +55,7 @@ pub(crate) fn describe() {
     );
 }
 
-/// Counts the events of before a fill that were put into a resource's ring.
+/// The counter of events from before a fill that were put into a resource's ring.
 pub(super) fn backfilled(resource: &str) -> Counter {
     let (resource, group) = resource_and_group(resource);
     counter!(BACKFILLED, "group" => group, "resource" => resource)
@@ -84,14 +84,14 @@ impl CacherMetrics {
         self.shows(snapshot);
     }
 
-    /// A batch came in (ME-24) and went to the ring (ME-25).
+    /// A batch was received (ME-24) and put into the ring (ME-25).
     pub(crate) fn applied(&self, received: usize, dispatched: usize, snapshot: &Snapshot) {
         self.received.increment(received as u64);
         self.dispatched.increment(dispatched as u64);
         self.shows(snapshot);
     }
 
-    /// The ring holds so much now.
+    /// The ring's size has changed.
     pub(crate) fn ring(&self, (events, bytes): (usize, usize)) {
         self.ring_events.set(events as f64);
         self.ring_bytes.set(bytes as f64);

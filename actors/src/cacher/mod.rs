@@ -1,14 +1,20 @@
-//! One Cacher per resource: its current objects, its ring, and who wants which topic.
+//! One Cacher for each cached resource: its current objects, its ring of recent events, and which
+//! Dispatchers want which events.
 //!
-//! The actor is told everything by its Reflector: the whole content once, then batch after batch
-//! of events. Of each batch it makes a new [`crate::snapshot::Snapshot`] and new events in the
-//! ring, wakes who waits for freshness, and rings the bell of Dispatchers that want one of the
-//! topics touched. Everything that others read lies in the part that is shared ([`CacherHandle`]),
-//! so nobody waits for this mailbox.
+//! It owns the [`WatchCache`] of the resource, which holds the published snapshot, the ring and the
+//! readiness. Everything enters from the Reflector: the whole content once, then batch after batch
+//! of decoded events. Of each batch the Cacher makes a new [`Snapshot`](crate::snapshot::Snapshot)
+//! and new events in the ring. Snapshots leave through [`CacherHandle`], events and signals to
+//! Dispatchers. It must know nothing of how a store is read, of selectors and frames, or of
+//! clients.
 //!
-//! When it dies, what it held is abandoned: not ready, watches end, and a new life begins empty.
+//! Readers use the WatchCache directly. None of them waits for the Cacher's mailbox.
+//!
+//! When the actor ends, its WatchCache is abandoned: it is not ready, its watches end, and the next
+//! incarnation begins empty.
 
 mod backfill;
+mod cache_content;
 mod handle;
 mod handlers;
 mod interests;
@@ -16,47 +22,45 @@ pub(crate) mod messages;
 mod metrics;
 mod readiness;
 mod rewind;
-mod shared;
-mod store;
 #[cfg(test)]
 mod tests;
-mod topics;
+mod topic_map;
+mod watch_cache;
 
 use std::sync::Arc;
 
 use actix::{Actor, Context};
 
+pub(crate) use cache_content::{CacheContent, NewValue, Update};
 pub use handle::{CacherHandle, NotFresh};
-pub use interests::{Bell, DeskId};
+pub use interests::{EventSignal, SubscriberId};
 pub(crate) use metrics::describe as describe_metrics;
 pub(crate) use metrics::resource_and_group;
 pub use readiness::{NotReady, Readiness};
-pub(crate) use shared::{CLOSED, Horizon, Read, Shared};
-pub(crate) use store::{Content, Update};
+pub(crate) use topic_map::TopicMap;
+pub(crate) use watch_cache::{CLOSED_GENERATION, PendingEvents, RingRead, WatchCache};
 
 use crate::exit::ExitGuard;
 use crate::mailbox;
 use metrics::CacherMetrics;
-pub(crate) use store::Store;
-pub(crate) use topics::{Left, TopicMap};
 
-/// See the module's documentation.
+/// The actor that fills the watch cache of one resource.
 pub(crate) struct Cacher {
-    shared: Arc<Shared>,
-    store: Store,
-    /// The generation of the store's content; `None` until it has been filled.
+    watch_cache: Arc<WatchCache>,
+    content: CacheContent,
+    /// The generation of the content; `None` until the cache has been filled.
     generation: Option<u64>,
     metrics: CacherMetrics,
     _exit: ExitGuard,
 }
 
 impl Cacher {
-    /// An empty cache, publishing into the shared part.
-    pub(crate) fn new(shared: Arc<Shared>, exit: ExitGuard) -> Cacher {
+    /// A Cacher without content, which publishes into this watch cache.
+    pub(crate) fn new(watch_cache: Arc<WatchCache>, exit: ExitGuard) -> Cacher {
         Cacher {
-            metrics: CacherMetrics::new(&shared.resource),
-            shared,
-            store: Store::default(),
+            metrics: CacherMetrics::new(&watch_cache.resource),
+            watch_cache,
+            content: CacheContent::default(),
             generation: None,
             _exit: exit,
         }

@@ -1,20 +1,20 @@
-//! Whether a cache can be read: a value with generations, not a flag (WC-40).
+//! Whether a cache can be read, and in which generation (WC-40). Pure.
 
 use std::time::{Duration, Instant};
 
 /// Pending ⇄ Ready → Stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// The cache is filling, or could not be filled.
+    /// The cache is being filled, or could not be filled.
     Pending {
         /// Since when.
         since: Instant,
         /// Why the last attempt to fill it failed.
         last_error: Option<String>,
     },
-    /// The cache serves.
+    /// The cache can be read.
     Ready {
-        /// How often it has become ready so far; watches do not outlive a generation.
+        /// Counts the fills. Watches end with their generation.
         generation: u64,
     },
     /// The daemon is going down, or the resource was removed.
@@ -22,13 +22,13 @@ pub enum Readiness {
 }
 
 impl Readiness {
-    /// Whether the cache serves.
+    /// Whether the cache can be read.
     pub fn is_ready(&self) -> bool {
         matches!(self, Readiness::Ready { .. })
     }
 
-    /// Seconds after which a refused client should try again: the longer it has been pending,
-    /// the longer, from 1 to 30 (WC-41).
+    /// Seconds after which a refused client should try again, from 1 to 30. The longer the cache
+    /// has been pending, the longer is the wait (WC-41).
     pub fn retry_after(&self, now: Instant) -> u32 {
         match self {
             Readiness::Ready { .. } => 0,
@@ -43,13 +43,13 @@ fn retry_after(pending: Duration) -> u32 {
     (0.06 * pending.as_secs_f64()).exp().clamp(1.0, 30.0) as u32
 }
 
-/// A cache that can't be read now.
+/// The error of a cache that can't be read now.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the cache of {resource} is not ready: {}", .readiness.describe())]
 pub struct NotReady {
-    /// Whose cache.
+    /// The resource of the cache.
     pub resource: String,
-    /// What it is instead.
+    /// Its readiness.
     pub readiness: Readiness,
 }
 

@@ -1,16 +1,16 @@
-//! The pure parts of a Cacher, and the part that is shared.
+//! The pure parts of a Cacher, and its watch cache.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use super::cache_content::AppliedUpdate;
 use super::interests::Interests;
-use super::store::Applied;
 use super::*;
 use crate::engine::{Prefix, Revision};
 use crate::object::{CachedObject, Decode};
-use crate::ring::{Change, Ring, RingEvent};
+use crate::ring::{ObjectChange, Ring, RingEvent};
 use crate::snapshot::Snapshot;
-use crate::testing::{OneLiners, Stage, key, prefix};
+use crate::testing::{FakeCacher, OneLiners, key, prefix};
 use crate::watch::Topic;
 
 fn object(name: &str, revision: u64) -> Arc<CachedObject> {
@@ -23,40 +23,40 @@ fn put(name: &str, revision: u64) -> Update {
     Update {
         revision: Revision(revision),
         key: key(name),
-        content: Content::Object(object(name, revision)),
+        value: NewValue::Object(object(name, revision)),
     }
 }
 
 fn delete(name: &str, revision: u64) -> Update {
     Update {
-        content: Content::Gone,
+        value: NewValue::Deleted,
         ..put(name, revision)
     }
 }
 
 /// Revisions of the change, the object before and the object after.
-fn summary(changes: &[Applied]) -> Vec<(u64, Option<u64>, Option<u64>)> {
+fn summary(changes: &[AppliedUpdate]) -> Vec<(u64, Option<u64>, Option<u64>)> {
     let of = |object: &Option<Arc<CachedObject>>| object.as_ref().map(|object| object.revision.0);
     let changes = changes.iter().map(|applied| match applied {
-        Applied::Change(revision, change) => {
+        AppliedUpdate::Change(revision, change) => {
             (revision.0, of(&change.previous), of(&change.current))
         }
-        Applied::Break(revision) => panic!("a break at {revision}"),
+        AppliedUpdate::Gap(revision) => panic!("a break at {revision}"),
     });
     changes.collect()
 }
 
 #[test]
 fn old_values_come_from_the_cache_and_unknown_keys_are_created_or_nothing_wa_21_wc_47() {
-    let mut store = Store::default();
-    store.replace(Snapshot::of([object("ns/a", 3)], Revision(5)));
+    let mut content = CacheContent::default();
+    content.replace(Snapshot::of([object("ns/a", 3)], Revision(5)));
     let updates = vec![
         put("ns/a", 6),
         put("ns/b", 7),
         delete("ns/x", 8),
         delete("ns/a", 9),
     ];
-    let changes = store.apply(updates, Revision(12));
+    let changes = content.apply(updates, Revision(12));
     assert_eq!(
         summary(&changes),
         [
@@ -65,7 +65,7 @@ fn old_values_come_from_the_cache_and_unknown_keys_are_created_or_nothing_wa_21_
             (9, Some(6), None)
         ]
     );
-    let snapshot = store.snapshot();
+    let snapshot = content.snapshot();
     assert_eq!(snapshot.revision, Revision(12));
     assert_eq!(snapshot.last_event(), Revision(9));
     assert_eq!(snapshot.len(), 1);
@@ -74,27 +74,30 @@ fn old_values_come_from_the_cache_and_unknown_keys_are_created_or_nothing_wa_21_
 
 #[test]
 fn what_was_seen_already_is_passed_over() {
-    let mut store = Store::default();
-    store.replace(Snapshot::of([object("ns/a", 3)], Revision(5)));
-    let changes = store.apply(vec![put("ns/a", 4), put("ns/a", 6)], Revision(6));
+    let mut content = CacheContent::default();
+    content.replace(Snapshot::of([object("ns/a", 3)], Revision(5)));
+    let changes = content.apply(vec![put("ns/a", 4), put("ns/a", 6)], Revision(6));
     assert_eq!(summary(&changes), [(6, Some(3), Some(6))]);
-    assert_eq!(summary(&store.apply(vec![put("ns/a", 6)], Revision(6))), []);
-    store.apply(Vec::new(), Revision(2));
-    assert_eq!(store.revision(), Revision(6), "never goes back");
+    assert_eq!(
+        summary(&content.apply(vec![put("ns/a", 6)], Revision(6))),
+        []
+    );
+    content.apply(Vec::new(), Revision(2));
+    assert_eq!(content.revision(), Revision(6), "never goes back");
 }
 
 #[test]
 fn a_snapshot_is_read_by_prefix_in_order_of_keys_and_never_changes_li_37_pf_18() {
-    let mut store = Store::default();
+    let mut content = CacheContent::default();
     let names = ["ns/a", "ns/b", "ns/c", "ns-bad/a", "other/a"];
     let objects = {
         let mut objects = names.map(|name| object(name, 1));
         objects.sort_by(|one, other| one.key.cmp(&other.key));
         objects
     };
-    store.replace(Snapshot::of(objects, Revision(1)));
-    let snapshot = store.snapshot();
-    store.apply(vec![delete("ns/b", 2), put("ns/d", 3)], Revision(3));
+    content.replace(Snapshot::of(objects, Revision(1)));
+    let snapshot = content.snapshot();
+    content.apply(vec![delete("ns/b", 2), put("ns/d", 3)], Revision(3));
     let ns = Prefix::new("/registry/things/ns/");
     let list = |start: Option<&[u8]>| {
         let range = snapshot.range(&ns, start);
@@ -106,7 +109,7 @@ fn a_snapshot_is_read_by_prefix_in_order_of_keys_and_never_changes_li_37_pf_18()
     assert_eq!(list(None), ["a", "b", "c"]);
     assert_eq!(list(Some(b"/registry/things/ns/b")), ["b", "c"]);
     assert_eq!(list(Some(b"/registry/things/ns/b\0")), ["c"]);
-    // A start before the prefix is no way out of it.
+    // A start before the prefix returns no keys outside of it.
     assert_eq!(list(Some(b"/registry/a")), ["a", "b", "c"]);
     assert_eq!(list(Some(b"/registry/zzz")), [""; 0]);
     assert_eq!(snapshot.count(&ns, Some(b"/registry/things/ns/b")), 2);
@@ -115,10 +118,10 @@ fn a_snapshot_is_read_by_prefix_in_order_of_keys_and_never_changes_li_37_pf_18()
 }
 
 #[derive(Default)]
-struct CountedBell(AtomicUsize);
+struct CountedSignal(AtomicUsize);
 
-impl Bell for CountedBell {
-    fn ring(&self) {
+impl EventSignal for CountedSignal {
+    fn signal(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -128,7 +131,7 @@ fn event(name: &str, number: u64) -> Arc<RingEvent> {
     let mut ring = Ring::default();
     let mut sequence = 0;
     for _ in 0..number {
-        let change = Change {
+        let change = ObjectChange {
             key: key(name),
             current: None,
             previous: None,
@@ -141,118 +144,122 @@ fn event(name: &str, number: u64) -> Arc<RingEvent> {
 #[test]
 fn a_desk_is_told_once_and_only_of_topics_it_wants() {
     let mut interests = Interests::default();
-    let bell = Arc::new(CountedBell::default());
+    let signal = Arc::new(CountedSignal::default());
     let sequence = |number| Some(event("any", number).sequence);
-    let desk = interests.join(bell.clone());
-    let idle = interests.join(Arc::new(CountedBell::default()));
+    let subscriber = interests.join(signal.clone());
+    let idle = interests.join(Arc::new(CountedSignal::default()));
     let namespace = Topic::Namespace(Prefix::new("/registry/things/ns/"));
-    interests.want(desk, &namespace);
-    interests.want(desk, &namespace);
-    interests.want(desk, &Topic::Object(key("other/a")));
+    interests.subscribe(subscriber, &namespace);
+    interests.subscribe(subscriber, &namespace);
+    interests.subscribe(subscriber, &Topic::Object(key("other/a")));
     interests.note(&event("other/b", 1));
-    assert_eq!(interests.bells(false).len(), 0);
+    assert_eq!(interests.due_signals(false).len(), 0);
     interests.note(&event("other/a", 2));
     interests.note(&event("ns/a", 3));
-    assert_eq!(interests.bells(false).len(), 1);
-    assert_eq!(interests.bells(false).len(), 0, "one hint until it looks");
-    assert_eq!(interests.fetch(desk).pending_from, sequence(2));
-    assert_eq!(interests.fetch(desk).pending_from, None);
-    assert_eq!(interests.fetch(idle).pending_from, None);
-    // A topic is wanted as long as one of its groups is there.
-    interests.unwant(desk, &namespace);
+    assert_eq!(interests.due_signals(false).len(), 1);
+    assert_eq!(
+        interests.due_signals(false).len(),
+        0,
+        "one hint until it looks"
+    );
+    assert_eq!(interests.take_pending(subscriber), sequence(2));
+    assert_eq!(interests.take_pending(subscriber), None);
+    assert_eq!(interests.take_pending(idle), None);
+    // A topic is wanted as long as one of its groups exists.
+    interests.unsubscribe(subscriber, &namespace);
     interests.note(&event("ns/a", 4));
-    assert_eq!(interests.fetch(desk).pending_from, sequence(4));
-    interests.unwant(desk, &namespace);
+    assert_eq!(interests.take_pending(subscriber), sequence(4));
+    interests.unsubscribe(subscriber, &namespace);
     interests.note(&event("ns/a", 5));
-    assert_eq!(interests.fetch(desk).pending_from, None);
-    assert_eq!(interests.bells(true).len(), 2, "everybody");
-    interests.leave(desk);
+    assert_eq!(interests.take_pending(subscriber), None);
+    assert_eq!(interests.due_signals(true).len(), 2, "everybody");
+    interests.leave(subscriber);
     interests.note(&event("other/a", 6));
-    assert_eq!(interests.bells(false).len(), 0);
+    assert_eq!(interests.due_signals(false).len(), 0);
 }
 
 #[test]
 fn a_batch_of_many_pieces_is_noted_from_its_first_event_and_rings_once() {
-    let stage = Stage::new(1 << 20);
-    let bell = Arc::new(CountedBell::default());
-    let shared = &stage.cacher.shared;
-    let desk = shared.join(bell.clone()).unwrap();
-    shared.want(desk, &Topic::All);
+    let fake = FakeCacher::new(1 << 20);
+    let signal = Arc::new(CountedSignal::default());
+    let watch_cache = &fake.cacher.watch_cache;
+    let subscriber = watch_cache.join(signal.clone()).unwrap();
+    watch_cache.subscribe(subscriber, &Topic::All);
     for number in 0..1_000 {
-        stage.engine.put(&key(&format!("ns/{number}")), "red");
+        fake.engine.put(&key(&format!("ns/{number}")), "red");
     }
-    stage.publish();
-    assert_eq!(bell.0.load(Ordering::Relaxed), 1);
-    let horizon = shared.fetch(desk);
-    let first = horizon.pending_from.unwrap();
-    assert_eq!(horizon.next, first + 1_000);
-    assert_eq!(horizon.newest, Revision(1_000));
+    fake.publish();
+    assert_eq!(signal.0.load(Ordering::Relaxed), 1);
+    let pending = watch_cache.take_pending(subscriber);
+    let first = pending.from.unwrap();
+    assert_eq!(pending.next, first + 1_000);
+    assert_eq!(pending.newest, Revision(1_000));
     let mut events = Vec::new();
     assert_eq!(
-        shared.read(first, horizon.next, 10, &mut events),
-        Read::Served
+        watch_cache.read(first, pending.next, 10, &mut events),
+        RingRead::Copied
     );
     assert_eq!(events.len(), 10);
 }
 
 #[test]
 fn a_ring_stays_within_its_bytes_whatever_comes() {
-    let stage = Stage::new(20_000);
+    let fake = FakeCacher::new(20_000);
     for number in 0..600 {
-        stage.put("ns/a", &"x".repeat(number));
-        let (_, bytes) = stage.cacher.shared.ring_size();
+        fake.put("ns/a", &"x".repeat(number));
+        let (_, bytes) = fake.cacher.watch_cache.ring_size();
         assert!(bytes <= 20_000, "{bytes} after {number}");
     }
-    assert!(stage.cacher.ring_floor() > Revision(500));
-    assert!(stage.cacher.ring_floor() < stage.engine.revision());
+    assert!(fake.cacher.ring_floor() > Revision(500));
+    assert!(fake.cacher.ring_floor() < fake.engine.revision());
 }
 
 #[tokio::test]
 async fn who_waits_for_freshness_is_woken_by_the_batch_and_told_when_the_cache_goes() {
-    let stage = Stage::new(1 << 20);
-    let cacher = stage.cacher.clone();
+    let fake = FakeCacher::new(1 << 20);
+    let cacher = fake.cacher.clone();
     let wait = |at_least| {
         let cacher = cacher.clone();
         tokio::spawn(async move { cacher.fresh(0, at_least, Duration::from_secs(60)).await })
     };
-    // Of a store that is another one by now, no revision is new enough.
-    let other = stage.cacher.fresh(1, Revision(0), Duration::ZERO).await;
+    // In another epoch of the store no revision is new enough.
+    let other = fake.cacher.fresh(1, Revision(0), Duration::ZERO).await;
     assert!(matches!(other, Err(NotFresh::Timeout { .. })), "{other:?}");
     let fresh = wait(Revision(1));
     tokio::task::yield_now().await;
-    stage.put("ns/a", "red");
+    fake.put("ns/a", "red");
     assert_eq!(fresh.await.unwrap().unwrap().revision, Revision(1));
     let never = wait(Revision(9));
     tokio::task::yield_now().await;
-    stage.abandon();
+    fake.abandon();
     let refused = never.await.unwrap();
     assert!(matches!(refused, Err(NotFresh::NotReady(_))), "{refused:?}");
 }
 
 #[tokio::test]
 async fn earlier_states_are_the_newest_one_with_the_ring_s_events_undone_li_27() {
-    let stage = Stage::new(1 << 20);
+    let fake = FakeCacher::new(1 << 20);
     let mut states = Vec::new();
     let mut state = std::collections::BTreeMap::new();
-    // Objects come, change and go, several to a batch.
+    // Objects are created, changed and deleted, several in a batch.
     for number in 0..400_u64 {
         let name = format!("ns/{}", number * 7919 % 23);
         if number % 5 == 4 && state.remove(&name).is_some() {
-            stage.engine.delete(&key(&name));
+            fake.engine.delete(&key(&name));
         } else {
             let value = format!("red {}", "x".repeat((number % 40) as usize));
-            stage.engine.put(&key(&name), &value);
+            fake.engine.put(&key(&name), &value);
             state.insert(name, value);
         }
-        states.push((stage.engine.revision(), state.clone()));
+        states.push((fake.engine.revision(), state.clone()));
         if number % 3 == 0 {
-            stage.publish();
+            fake.publish();
         }
     }
-    stage.publish();
-    let newest = stage.cacher.snapshot().unwrap();
+    fake.publish();
+    let newest = fake.cacher.snapshot().unwrap();
     for (revision, state) in states {
-        let snapshot = stage.cacher.snapshot_at(revision).await;
+        let snapshot = fake.cacher.snapshot_at(revision).await;
         let snapshot = snapshot.expect("the ring holds everything");
         assert!(snapshot.last_event() <= revision && revision <= snapshot.revision);
         let everything = prefix();
@@ -269,11 +276,11 @@ async fn earlier_states_are_the_newest_one_with_the_ring_s_events_undone_li_27()
         let sum: usize = found.values().map(String::len).sum();
         assert_eq!(snapshot.average_bytes(), (sum / found.len()) as u64);
     }
-    let future = stage.cacher.snapshot_at(newest.revision.next()).await;
+    let future = fake.cacher.snapshot_at(newest.revision.next()).await;
     assert!(future.is_none(), "yet to come");
 }
 
-/// An object as an event or a picture shows it.
+/// An object as an event or a snapshot shows it.
 fn shown(object: &CachedObject) -> (Revision, String) {
     let text = String::from_utf8_lossy(&object.wire).into_owned();
     (object.revision, text)
@@ -290,45 +297,45 @@ async fn what_is_read_into_the_ring_is_what_it_would_have_seen_wa_20_li_27() {
             random ^= random << 17;
             random % limit
         };
-        let stage = Stage::unfilled(1 << 20);
+        let fake = FakeCacher::unfilled(1 << 20);
         let mut state = State::new();
         let mut states = vec![(Revision::ZERO, State::new())];
         let filled = 50 + below(100);
         for number in 0..250 {
             let name = format!("{}/{}", ["a", "b"][below(2) as usize], below(6));
             let revision = match below(3) {
-                0 if state.remove(&name).is_some() => stage.engine.delete(&key(&name)),
-                1 => stage.engine.put(
+                0 if state.remove(&name).is_some() => fake.engine.delete(&key(&name)),
+                1 => fake.engine.put(
                     &crate::engine::Key::new(format!("/registry/others/{name}")),
                     "red",
                 ),
                 _ => {
                     let value = format!("red {number}");
-                    let revision = stage.engine.put(&key(&name), &value);
+                    let revision = fake.engine.put(&key(&name), &value);
                     state.insert(name, (revision, value));
                     revision
                 }
             };
             states.push((revision, state.clone()));
             if number == filled {
-                stage.fill();
+                fake.fill();
             } else if number > filled && below(4) == 0 {
-                stage.publish();
+                fake.publish();
             }
             if number > filled && below(10) == 0 {
                 let after = Revision(below(filled));
-                let engine = stage.engine.clone();
-                stage.cacher.backfill(&*engine, &OneLiners, after).await;
-                assert!(stage.cacher.ring_floor() <= after);
+                let engine = fake.engine.clone();
+                fake.cacher.backfill(&*engine, &OneLiners, after).await;
+                assert!(fake.cacher.ring_floor() <= after);
             }
         }
-        stage.publish();
-        let shared = &stage.cacher.shared;
-        let floor = stage.cacher.ring_floor();
-        let (mut events, from) = (Vec::new(), shared.locate(floor).unwrap());
+        fake.publish();
+        let watch_cache = &fake.cacher.watch_cache;
+        let floor = fake.cacher.ring_floor();
+        let (mut events, from) = (Vec::new(), watch_cache.locate(floor).unwrap());
         assert_eq!(
-            shared.read(from, u64::MAX, usize::MAX, &mut events),
-            Read::Served
+            watch_cache.read(from, u64::MAX, usize::MAX, &mut events),
+            RingRead::Copied
         );
         let mut expected = Vec::new();
         for pair in states.windows(2) {
@@ -370,7 +377,7 @@ async fn what_is_read_into_the_ring_is_what_it_would_have_seen_wa_20_li_27() {
             }
         }
         for (revision, state) in states.iter().filter(|(revision, _)| *revision >= floor) {
-            let snapshot = stage.cacher.snapshot_at(*revision).await.unwrap();
+            let snapshot = fake.cacher.snapshot_at(*revision).await.unwrap();
             let everything = prefix();
             let objects = snapshot.range(&everything, None).flatten().map(|object| {
                 let name = format!("{}/{}", object.attributes.namespace, object.attributes.name);

@@ -1,46 +1,35 @@
-//! The Compactor, as the rest of the daemon sees it.
+//! The handle to a Compactor that the rest of the daemon uses.
 
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 use super::Compactor;
+use super::compaction::{CompactReport, Reclaim};
 use super::messages::CompactNow;
-use super::round::Reclaim;
+use crate::actor_ref::ActorRef;
 use crate::engine::{EngineError, Revision};
-use crate::slot::Slot;
 
-/// Where to ask for a compaction now.
+/// Asks a store's Compactor for a compaction.
 #[derive(Clone)]
 pub struct CompactorHandle {
-    pub(crate) slot: Arc<Slot<Compactor>>,
+    pub(crate) actor_ref: Arc<ActorRef<Compactor>>,
 }
 
-/// What a compaction did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CompactReport {
-    /// The newest revision that is compacted now.
-    pub compacted: Revision,
-    /// Records removed.
-    pub removed: u64,
-    /// Bytes given back to the file system.
-    pub reclaimed_bytes: u64,
-}
-
-/// A compaction that was asked for and not done, or not done to the end.
+/// Why a compaction was not completed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CompactError {
     /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The Compactor died or stopped meanwhile.
+    /// The Compactor ended before the compaction was complete.
     #[error("the compactor went away")]
     Gone,
 }
 
 impl CompactorHandle {
-    /// Forgets now what retention no longer wants and, with `reclaim`, gives the space back.
-    /// Waits until that is done, however long it takes.
+    /// Compacts history beyond retention now and, with `reclaim`, gives its space back. Waits until
+    /// that is done, however long it takes.
     ///
     /// # Errors
     /// [`CompactError`]
@@ -52,8 +41,8 @@ impl CompactorHandle {
         self.ask(Revision::ZERO, reclaim).await
     }
 
-    /// Forgets now all history up to a revision, whatever retention wants, and gives its space
-    /// back to the last byte: nothing of it stays in the store's files. Waits until that is done.
+    /// Compacts all history up to a revision now, whatever retention says, and gives all of its
+    /// space back: nothing of it stays in the store's files. Waits until that is done.
     ///
     /// # Errors
     /// [`CompactError`]
@@ -63,13 +52,13 @@ impl CompactorHandle {
 
     async fn ask(&self, up_to: Revision, reclaim: Reclaim) -> Result<CompactReport, CompactError> {
         let (done, report) = oneshot::channel();
-        let order = CompactNow {
+        let message = CompactNow {
             up_to,
             reclaim,
             done,
         };
-        self.slot
-            .ask_patiently(order)
+        self.actor_ref
+            .ask_patiently(message)
             .await
             .map_err(|_| CompactError::Gone)?;
         Ok(report.await.map_err(|_| CompactError::Gone)??)

@@ -1,20 +1,20 @@
-//! One handler per message.
+//! The message handlers of a Compactor.
 
 use actix::{ActorContext, Context, Handler};
 
 use super::Compactor;
+use super::compaction::CompactionRequest;
 use super::messages::{CompactNow, Stop};
-use super::round::Wish;
 
 impl Handler<CompactNow> for Compactor {
     type Result = ();
 
     fn handle(&mut self, message: CompactNow, context: &mut Context<Compactor>) {
-        let wish = Wish {
+        let request = CompactionRequest {
             up_to: message.up_to,
             reclaim: message.reclaim,
         };
-        self.start_round(wish, Some(message.done), context);
+        self.start_compaction(request, Some(message.done), context);
     }
 }
 

@@ -1,15 +1,14 @@
-//! What the Compactor is told.
+//! The messages of a Compactor.
 
 use actix::Message;
 use tokio::sync::oneshot;
 
-use super::handle::CompactReport;
-use super::round::Reclaim;
+use super::compaction::{CompactReport, Reclaim};
 use crate::engine::{EngineError, Revision};
 
-/// An operator wants a round now; its report comes through `done`.
+/// Starts a compaction now, for an operator. The report is sent through `done`.
 pub(crate) struct CompactNow {
-    /// Goes at least, whatever retention wants.
+    /// History up to here is removed, whatever retention says.
     pub(crate) up_to: Revision,
     pub(crate) reclaim: Reclaim,
     pub(crate) done: oneshot::Sender<Result<CompactReport, EngineError>>,
@@ -19,7 +18,7 @@ impl Message for CompactNow {
     type Result = ();
 }
 
-/// Stop for good, after the round that is under way.
+/// Stops the Compactor for good, after the running compaction.
 pub(crate) struct Stop;
 
 impl Message for Stop {

@@ -1,15 +1,19 @@
-//! The Compactor: forgets what retention no longer wants, and gives space back.
+//! One Compactor for each store removes history beyond retention and gives its space back.
 //!
-//! Once a second it asks the engine how far retention reaches, moves the horizon there and lets
-//! the engine remove what lies behind it, in steps that client writes don't feel. Space is given
-//! back to the file system when the store is idle, or when an operator asks. Rounds never
-//! overlap: while one runs, the mailbox waits.
+//! It owns the decision when to compact and when to reclaim space. Requests of operators enter
+//! through [`CompactorHandle`]; calls to the engine leave, and reports, metrics and log lines. It
+//! must know nothing of keys, objects or resources.
+//!
+//! Once a second it asks the engine which revision retention has reached, compacts up to there, and
+//! lets the engine remove the records in steps that are short for client writes. Space is given
+//! back to the file system when the store is idle or an operator asks. Compactions never overlap:
+//! while one runs, the mailbox waits.
 
+mod compaction;
 mod handle;
 mod handlers;
 pub(crate) mod messages;
-mod plan;
-mod round;
+mod reclaim_schedule;
 #[cfg(test)]
 mod tests;
 
@@ -21,37 +25,38 @@ use actix::{Actor, ActorFutureExt, AsyncContext, Context};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-pub use handle::{CompactError, CompactReport, CompactorHandle};
+pub use compaction::CompactReport;
+pub use handle::{CompactError, CompactorHandle};
 
 use crate::engine::{EngineError, MaintenanceEngine, Retention, Revision};
 use crate::exit::ExitGuard;
-use crate::failure::Failure;
+use crate::failure::RepeatedFailure;
 use crate::mailbox;
-use plan::Plan;
-use round::{Reclaim, Round, Wish};
+use compaction::{CompactionOutcome, CompactionRequest, Reclaim};
+use reclaim_schedule::ReclaimSchedule;
 
-/// Time between two rounds. Retention is meant in minutes; a second keeps each round small.
+/// Time between two compactions. Retention is set in minutes. A second keeps each compaction small.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Whether the last round failed.
+/// Metric: whether the last compaction failed.
 pub(crate) const FAILING: &str = "taffrail_compaction_failing";
 
-/// See the module's documentation.
+/// The actor that compacts one store.
 pub(crate) struct Compactor {
     /// The name of the store, for metrics and logs.
     store: String,
     engine: Arc<dyn MaintenanceEngine>,
     retention: Retention,
-    plan: Plan,
-    failure: Failure,
+    reclaim_schedule: ReclaimSchedule,
+    failure: RepeatedFailure,
     _exit: ExitGuard,
 }
 
-/// Who waits for the report of a round.
-type Asker = oneshot::Sender<Result<CompactReport, EngineError>>;
+/// Where the report of a compaction is sent.
+type ReportSender = oneshot::Sender<Result<CompactReport, EngineError>>;
 
 impl Compactor {
-    /// A Compactor of this store.
+    /// The Compactor of this store.
     pub(crate) fn new(
         store: String,
         engine: Arc<dyn MaintenanceEngine>,
@@ -62,49 +67,58 @@ impl Compactor {
             store,
             engine,
             retention,
-            plan: Plan::new(Instant::now().into_std()),
-            failure: Failure::default(),
+            reclaim_schedule: ReclaimSchedule::new(Instant::now().into_std()),
+            failure: RepeatedFailure::default(),
             _exit: exit,
         }
     }
 
     fn tick(&mut self, context: &mut Context<Compactor>) {
         let newest = self.engine.stats().revision;
-        let reclaim = match self.plan.reclaims(Instant::now().into_std(), newest) {
+        let reclaim = match self
+            .reclaim_schedule
+            .reclaims(Instant::now().into_std(), newest)
+        {
             true => Reclaim::WhileIdle,
             false => Reclaim::No,
         };
-        let wish = Wish {
+        let request = CompactionRequest {
             up_to: Revision::ZERO,
             reclaim,
         };
-        self.start_round(wish, None, context);
+        self.start_compaction(request, None, context);
         context.run_later(TICK, Compactor::tick);
     }
 
-    fn start_round(&mut self, wish: Wish, asker: Option<Asker>, context: &mut Context<Compactor>) {
+    fn start_compaction(
+        &mut self,
+        request: CompactionRequest,
+        report_to: Option<ReportSender>,
+        context: &mut Context<Compactor>,
+    ) {
         let engine = Arc::clone(&self.engine);
-        let round = round::round(engine, self.retention, SystemTime::now(), wish);
-        let round = wrap_future::<_, Compactor>(round);
-        context.wait(round.map(move |outcome, compactor, _| {
+        let compaction = compaction::compact(engine, self.retention, SystemTime::now(), request);
+        let compaction = wrap_future::<_, Compactor>(compaction);
+        context.wait(compaction.map(move |outcome, compactor, _| {
             compactor.note(&outcome);
-            if let Some(asker) = asker {
-                // An operator who has gone away learns it from the logs.
-                let _ = asker.send(outcome.map(|round| round.report));
+            if let Some(report_to) = report_to {
+                // The operator may have gone away.
+                let _ = report_to.send(outcome.map(|compaction| compaction.report));
             }
         }));
     }
 
-    fn note(&mut self, outcome: &Result<Round, EngineError>) {
+    fn note(&mut self, outcome: &Result<CompactionOutcome, EngineError>) {
         let now = Instant::now().into_std();
         let store = self.store.clone();
         match outcome {
-            Ok(round) => {
+            Ok(compaction) => {
                 if self.failure.end() {
                     tracing::info!(store, "history is compacted again");
                 }
-                let report = round.report;
-                self.plan.done(now, report.removed, round.has_reclaimed);
+                let report = compaction.report;
+                self.reclaim_schedule
+                    .done(now, report.removed, compaction.has_reclaimed);
                 let labels = [("store", store)];
                 metrics::gauge!("taffrail_compacted_revision", &labels)
                     .set(report.compacted.0 as f64);

@@ -1,9 +1,9 @@
-//! Rounds over a store that says what it was asked.
+//! Compactions of a store that records what it was asked.
 
 use super::*;
+use crate::actor_ref::ActorRef;
 use crate::engine::DataEngine;
 use crate::exit::{ChildId, ExitReports};
-use crate::slot::Slot;
 use crate::testing::{FaultyEngine, key};
 
 fn compactor(engine: &Arc<FaultyEngine>, age: Duration) -> CompactorHandle {
@@ -12,9 +12,9 @@ fn compactor(engine: &Arc<FaultyEngine>, age: Duration) -> CompactorHandle {
         bytes: u64::MAX,
     };
     let exit = ExitGuard::new(ChildId(0), 1, ExitReports::default());
-    let slot = Slot::new("compactor", mailbox::COMPACTOR);
-    slot.fill(Compactor::new("base".to_owned(), engine.clone(), retention, exit).start());
-    CompactorHandle { slot }
+    let actor_ref = ActorRef::new("compactor", mailbox::COMPACTOR);
+    actor_ref.set(Compactor::new("base".to_owned(), engine.clone(), retention, exit).start());
+    CompactorHandle { actor_ref }
 }
 
 #[test]
@@ -41,8 +41,12 @@ fn what_retention_wants_stays_even_when_an_operator_asks() {
         let report = compactor.compact_now(true).await.unwrap();
         assert_eq!(report.compacted, Revision::ZERO);
         assert_eq!((report.removed, engine.reclaiming_steps()), (0, 1));
-        compactor.slot.ask_patiently(messages::Stop).await.unwrap();
-        compactor.slot.clear();
+        compactor
+            .actor_ref
+            .ask_patiently(messages::Stop)
+            .await
+            .unwrap();
+        compactor.actor_ref.clear();
         let refused = compactor.compact_now(true).await;
         assert!(matches!(refused, Err(CompactError::Gone)), "{refused:?}");
     });
@@ -82,7 +86,7 @@ fn an_engine_that_fails_is_asked_again_at_the_next_tick() {
     });
 }
 
-/// A store that has been idle is given back to those who write: retention goes on.
+/// Reclaiming the space of an idle store stops when clients write, so that retention continues.
 #[test]
 fn giving_space_back_ends_when_writers_are_back() {
     actix_rt::System::new().block_on(async {
@@ -94,16 +98,19 @@ fn giving_space_back_ends_when_writers_are_back() {
             bytes: u64::MAX,
         };
         let now = SystemTime::now();
-        let wish = Wish {
+        let request = CompactionRequest {
             up_to: Revision::ZERO,
             reclaim: Reclaim::WhileIdle,
         };
-        let round = round::round(engine.clone(), retention, now, wish);
+        let round = compaction::compact(engine.clone(), retention, now, request);
         let round = tokio::time::timeout(Duration::from_secs(10), round).await;
         let round = round.expect("it does not end").unwrap();
         assert!(!round.has_reclaimed);
         let compactor = compactor(&engine, Duration::from_secs(3600));
         let patient = tokio::time::timeout(TICK / 10, compactor.compact_now(true)).await;
-        assert!(patient.is_err(), "an operator's wish is left to the engine");
+        assert!(
+            patient.is_err(),
+            "an operator's request is left to the engine"
+        );
     });
 }

@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use crate::engine::{Position, Revision};
 
-/// About so often a watcher gets one (WA-42).
+/// How often a watcher gets a bookmark (WA-42).
 const PERIOD: Duration = Duration::from_secs(60);
-/// So long before its deadline it gets the last one (WA-42).
+/// How long before its deadline a watcher gets its last bookmark (WA-42).
 const BEFORE_DEADLINE: Duration = Duration::from_secs(2);
 
-/// The next time a watcher is due, if there is any left: every minute, and two seconds before its
-/// deadline, after which nothing more comes (WA-43). A watch of less than a minute gets only the
-/// latter. `spread`, up to 10 s, keeps watchers that began together from being due together.
+/// When a watcher's next bookmark is due: every minute, and two seconds before its deadline. No
+/// bookmark comes after that one (WA-43). A watch of less than a minute gets only the last one.
+/// `spread`, up to 10 s, separates watchers that began together.
 pub(super) fn next_due(now: Instant, deadline: Instant, spread: Duration) -> Option<Instant> {
     let last = deadline.checked_sub(BEFORE_DEADLINE)?;
     if now >= last {
@@ -21,11 +21,11 @@ pub(super) fn next_due(now: Instant, deadline: Instant, spread: Duration) -> Opt
     Some(regular.min(last))
 }
 
-/// The revision of a bookmark for a watcher that was sent everything its resource has up to
-/// `reached`; `None` when it would tell nothing new since the watch began (WA-44).
+/// The revision of a bookmark for a watcher that was sent everything of its resource up to
+/// `reached`; `None` if it is no newer than the start of the watch (WA-44).
 ///
-/// When the resource is known to have nothing newer than that, the store's own revision may be
-/// told, so that bookmarks of idle resources move too (PF-17).
+/// If the resource has nothing newer, the bookmark shows the store's revision, so that bookmarks of
+/// idle resources advance too (PF-17).
 pub(super) fn revision(reached: Revision, known: Position, start: Revision) -> Option<Revision> {
     let revision = if reached >= known.prefix_revision {
         reached.max(known.revision)
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn what_has_not_been_sent_is_never_covered_pf_17() {
-        // Something of the resource happened at 9 and is still on its way.
+        // The event of the resource at 9 has not arrived yet.
         let shown = revision(Revision(7), at(2000, 9), Revision(5));
         assert_eq!(shown, Some(Revision(7)));
     }

@@ -1,10 +1,9 @@
-//! Who polls a watch, how it is woken, and what it gets.
+//! Who polls a watch, how that caller is woken, and what it is given.
 //!
-//! A stream with a task of its own is woken through the task's waker. The streams of one
-//! connection share a task: each of them only puts its number on the connection's list, and the
-//! first one wakes the task. Nothing of a list crosses threads, so there are no atomics in it and
-//! no memory of its own for each stream, which would be one miss of the processor's cache more
-//! for each delivery.
+//! A stream with a task of its own is woken by the task's waker. The streams of one connection
+//! share a task. Each of them adds its number to the connection's list, and the first entry wakes
+//! the task. A list never leaves its thread. Therefore it needs no atomics, and no allocation for
+//! each stream, which would cost one more cache miss for each delivery.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,7 +11,7 @@ use std::task::{Context, Waker};
 
 use bytes::Bytes;
 
-/// The watches of one task that have something to fetch.
+/// The watches of one task that are to be polled.
 #[derive(Debug)]
 pub struct ReadyList {
     ready: RefCell<Vec<u32>>,
@@ -28,8 +27,8 @@ impl ReadyList {
         })
     }
 
-    /// Moves the numbers of the watches to the end of `into`. Each is there once for each time
-    /// that it was woken; one whose watch is gone may be among them.
+    /// Moves the numbers of the watches to the end of `into`. A number may occur more than once,
+    /// and its watch may have ended.
     pub fn take(&self, into: &mut impl Extend<u32>) {
         into.extend(self.ready.borrow_mut().drain(..));
     }
@@ -56,7 +55,7 @@ pub struct Caller<'a> {
 }
 
 impl<'a> Caller<'a> {
-    /// A task with this one stream.
+    /// A task with one stream.
     pub fn task(context: &Context<'a>) -> Caller<'a> {
         Caller {
             waker: context.waker(),
@@ -64,8 +63,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// The stream with this number among those of the list. `waker` is for what is not on this
-    /// thread.
+    /// The stream with this number in the list. `waker` is for futures that other threads wake.
     pub fn listed(list: &'a Rc<ReadyList>, number: u32, waker: &'a Waker) -> Caller<'a> {
         Caller {
             waker,
@@ -73,7 +71,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// For futures that the watch waits for.
+    /// A context for futures that the watch waits for.
     pub fn context(&self) -> Context<'a> {
         Context::from_waker(self.waker)
     }
@@ -87,36 +85,36 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// How the stream of a watch that waits is woken.
+/// How a waiting stream is woken.
 #[derive(Debug)]
-pub(super) enum Wakes {
+pub(super) enum StreamWaker {
     Task(Waker),
     Listed(Rc<ReadyList>, u32),
 }
 
-impl Wakes {
-    pub(super) fn of(caller: &Caller<'_>) -> Wakes {
+impl StreamWaker {
+    pub(super) fn of(caller: &Caller<'_>) -> StreamWaker {
         match caller.listed {
-            Some((list, number)) => Wakes::Listed(Rc::clone(list), number),
-            None => Wakes::Task(caller.waker.clone()),
+            Some((list, number)) => StreamWaker::Listed(Rc::clone(list), number),
+            None => StreamWaker::Task(caller.waker.clone()),
         }
     }
 
     /// Whether it wakes this caller.
     pub(super) fn is_of(&self, caller: &Caller<'_>) -> bool {
         match (self, caller.listed) {
-            (Wakes::Listed(list, number), Some((callers, of_caller))) => {
+            (StreamWaker::Listed(list, number), Some((callers, of_caller))) => {
                 *number == of_caller && Rc::ptr_eq(list, callers)
             }
-            (Wakes::Task(waker), None) => waker.will_wake(caller.waker),
+            (StreamWaker::Task(waker), None) => waker.will_wake(caller.waker),
             _ => false,
         }
     }
 
     pub(super) fn wake(&self) {
         match self {
-            Wakes::Listed(list, number) => list.add(*number),
-            Wakes::Task(waker) => waker.wake_by_ref(),
+            StreamWaker::Listed(list, number) => list.add(*number),
+            StreamWaker::Task(waker) => waker.wake_by_ref(),
         }
     }
 }
@@ -126,12 +124,12 @@ impl Wakes {
 pub struct WatchFrame {
     /// The frame, ready for the wire.
     pub bytes: Bytes,
-    /// Whether nothing is there behind it: the caller need not ask again before it is woken.
+    /// Whether nothing follows for now. The caller need not poll again before it is woken.
     pub rests: bool,
 }
 
 impl From<Bytes> for WatchFrame {
-    /// A frame behind which there may be more.
+    /// A frame that others may follow.
     fn from(bytes: Bytes) -> WatchFrame {
         WatchFrame {
             bytes,

@@ -1,44 +1,45 @@
-//! Watchers of one thread that want the same in the same form. Pure.
+//! Watchers of one thread with the same interest. Pure.
 //!
-//! Each event is judged once for all of them, and what came of it is kept in a short log until
-//! all have fetched it. The log is a convenience, not a queue: it is bounded whatever the members
-//! do, and who lags behind its beginning reads the ring for himself.
+//! Each event is evaluated once for the group. The result is kept in a short log until all members
+//! have fetched it. The log is bounded whatever the members do. A member that lags behind the
+//! beginning of the log reads the ring by itself.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::member::{Member, Standing};
+use super::member::{Member, Progress};
 use crate::engine::Revision;
 use crate::ring::RingEvent;
 use crate::watch::{WatchEventKind, WatchInterest, transition};
 
-/// See the module's documentation.
+/// Watchers of one thread with the same interest.
 pub(super) struct Group {
     pub(super) interest: WatchInterest,
     /// The numbers of its members.
     pub(super) members: Vec<u32>,
-    /// How many of them have something to fetch.
+    /// The number of members that have something to fetch.
     lagging: usize,
-    /// How many of them are up to date.
+    /// The number of members that are up to date.
     current: usize,
-    log: VecDeque<Entry>,
-    /// Everything for this group from here up to the Dispatcher's position is in the log.
+    log: VecDeque<LogEntry>,
+    /// The log is complete from here to the position of the ResourceDispatcher.
     floor: u64,
-    /// The Dispatcher's position when the log was last trimmed by age.
+    /// The position when the log was last trimmed by age.
     aged: u64,
+    /// The last bookmark, shared by the members.
     bookmark: Option<(Revision, Bytes)>,
 }
 
-/// An event that is for the group.
+/// A frame for the group.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct LogEntry {
     pub(super) sequence: u64,
     pub(super) revision: Revision,
     pub(super) kind: WatchEventKind,
     pub(super) frame: Bytes,
-    /// Kept where the first frame of a stream differs from this one.
+    /// Set if the first frame of a stream differs from later ones.
     pub(super) event: Option<Arc<RingEvent>>,
 }
 
@@ -46,7 +47,7 @@ pub(super) struct Entry {
 const LOG_ENTRIES_MAX: usize = 1_024;
 
 impl Group {
-    /// A group without members. It is complete from the Dispatcher's position on.
+    /// A group without members. Its log is complete from this position on.
     pub(super) fn new(interest: WatchInterest, position: u64) -> Group {
         Group {
             interest,
@@ -60,8 +61,8 @@ impl Group {
         }
     }
 
-    /// Judges an event for the group; `None` when it is nothing to it.
-    pub(super) fn judge(&self, event: &Arc<RingEvent>) -> Option<Entry> {
+    /// Evaluates an event for the group; `None` if the group is not shown it.
+    pub(super) fn evaluate(&self, event: &Arc<RingEvent>) -> Option<LogEntry> {
         let WatchInterest {
             scope,
             predicate,
@@ -69,7 +70,7 @@ impl Group {
         } = &self.interest;
         let (current, previous) = (event.current.as_deref(), event.previous.as_deref());
         let (kind, _) = transition(scope, &**predicate, current, previous)?;
-        Some(Entry {
+        Some(LogEntry {
             sequence: event.sequence,
             revision: event.revision,
             kind,
@@ -78,14 +79,14 @@ impl Group {
         })
     }
 
-    /// Whether judging an event serves anybody: not when the one member is behind anyway and
-    /// will look at the event itself, when it gets there.
-    pub(super) fn is_worth_judging(&self) -> bool {
+    /// Whether to evaluate events now. A single member that lags reads the ring and evaluates them
+    /// itself.
+    pub(super) fn is_worth_evaluating(&self) -> bool {
         self.members.len() > 1 || self.lagging == 0
     }
 
-    /// Keeps an entry for the members.
-    pub(super) fn log(&mut self, entry: Entry) {
+    /// Adds an entry to the log.
+    pub(super) fn log(&mut self, entry: LogEntry) {
         if self.log.len() >= LOG_ENTRIES_MAX
             && let Some(dropped) = self.log.pop_front()
         {
@@ -94,44 +95,43 @@ impl Group {
         self.log.push_back(entry);
     }
 
-    /// The log begins anew at this position, because what came before it is not in there or is
-    /// wanted by nobody any more.
+    /// Empties the log. It is complete from this position on.
     pub(super) fn restart_log(&mut self, position: u64) {
         self.log = VecDeque::new();
         self.floor = position;
     }
 
-    /// A member stands there from now on.
-    pub(super) fn arrives(&mut self, standing: Standing) {
-        match standing {
-            Standing::Current => self.current += 1,
-            Standing::Lagging(_) => self.lagging += 1,
-            Standing::Elsewhere => {}
+    /// Counts a member with this progress.
+    pub(super) fn count_member(&mut self, progress: Progress) {
+        match progress {
+            Progress::Current => self.current += 1,
+            Progress::Lagging(_) => self.lagging += 1,
+            Progress::NotFollowing => {}
         }
     }
 
-    /// A member does not stand there any more; the Dispatcher is at this position. What nobody
-    /// has to fetch is dropped.
-    pub(super) fn departs(&mut self, standing: Standing, position: u64) {
-        match standing {
-            Standing::Current => self.current = self.current.saturating_sub(1),
-            Standing::Lagging(_) => {
+    /// No longer counts a member with this progress. The log is dropped with the last lagging
+    /// member.
+    pub(super) fn uncount_member(&mut self, progress: Progress, position: u64) {
+        match progress {
+            Progress::Current => self.current = self.current.saturating_sub(1),
+            Progress::Lagging(_) => {
                 self.lagging = self.lagging.saturating_sub(1);
                 if self.lagging == 0 {
                     self.restart_log(position);
                 }
             }
-            Standing::Elsewhere => {}
+            Progress::NotFollowing => {}
         }
     }
 
-    /// So many members that were up to date have something to fetch now.
-    pub(super) fn touched(&mut self, members: usize) {
+    /// Counts this number of members as lagging that were up to date.
+    pub(super) fn move_to_lagging(&mut self, members: usize) {
         self.current = self.current.saturating_sub(members);
         self.lagging += members;
     }
 
-    /// Whether a member may be up to date, and has to be told of an event.
+    /// Whether a member is up to date.
     pub(super) fn has_current(&self) -> bool {
         self.current > 0
     }
@@ -141,7 +141,8 @@ impl Group {
         self.lagging > 0
     }
 
-    /// Drops entries that were there at the last call already: slow members must not keep them.
+    /// Drops the entries that were in the log at the last call, so that slow members do not keep
+    /// them.
     pub(super) fn age(&mut self, position: u64) {
         let aged = std::mem::replace(&mut self.aged, position);
         if self.lagging == 0 || self.floor >= aged {
@@ -155,25 +156,25 @@ impl Group {
         }
     }
 
-    /// The place where the log begins to be complete.
+    /// The sequence number from which on the log is complete.
     pub(super) fn floor(&self) -> u64 {
         self.floor
     }
 
     /// The first entry at or after a sequence number, and whether it is the last one.
-    pub(super) fn next_from(&self, sequence: u64) -> Option<(&Entry, bool)> {
+    pub(super) fn next_from(&self, sequence: u64) -> Option<(&LogEntry, bool)> {
         let at = self.log.partition_point(|entry| entry.sequence < sequence);
         Some((self.log.get(at)?, at + 1 == self.log.len()))
     }
 
-    /// A member has fetched everything up to the Dispatcher's position.
-    pub(super) fn catches_up(&mut self, member: &mut Member, position: u64) {
-        self.departs(member.standing, position);
-        member.standing = Standing::Current;
-        self.arrives(member.standing);
+    /// A member has fetched everything up to this position.
+    pub(super) fn mark_current(&mut self, member: &mut Member, position: u64) {
+        self.uncount_member(member.progress, position);
+        member.progress = Progress::Current;
+        self.count_member(member.progress);
     }
 
-    /// The frame of a bookmark, made once for all members that get the same.
+    /// The frame of a bookmark. It is rendered once for all members.
     pub(super) fn bookmark(&mut self, revision: Revision, first: bool) -> Bytes {
         let projection = &self.interest.projection;
         if first && projection.first_differs() {
@@ -189,7 +190,7 @@ impl Group {
         }
     }
 
-    /// Lets go of a bookmark made for all.
+    /// Drops the shared bookmark.
     pub(super) fn forget_bookmark(&mut self) {
         self.bookmark = None;
     }
@@ -202,13 +203,13 @@ mod tests {
     use crate::testing::interest;
     use crate::watch::Scope;
 
-    const LAGGING: Standing = Standing::Lagging(Cursor {
+    const LAGGING: Progress = Progress::Lagging(Cursor {
         sequence: 0,
         after: Revision::ZERO,
     });
 
-    fn entry(sequence: u64) -> Entry {
-        Entry {
+    fn entry(sequence: u64) -> LogEntry {
+        LogEntry {
             sequence,
             revision: Revision(sequence),
             kind: WatchEventKind::Added,
@@ -217,10 +218,10 @@ mod tests {
         }
     }
 
-    /// A group with a log of these events that somebody has still to fetch.
+    /// A group whose log has these events, and one member that has not fetched them.
     fn group(sequences: impl IntoIterator<Item = u64>) -> Group {
         let mut group = Group::new(interest(Scope::All), 1);
-        group.arrives(LAGGING);
+        group.count_member(LAGGING);
         for sequence in sequences {
             group.log(entry(sequence));
         }
@@ -234,15 +235,15 @@ mod tests {
     #[test]
     fn the_log_gives_the_next_event_for_the_group_and_goes_with_the_last_who_needs_it() {
         let mut group = group([3, 5, 9]);
-        group.arrives(LAGGING);
+        group.count_member(LAGGING);
         assert_eq!(
             [1, 3, 4, 9].map(|from| next(&group, from)),
             [3, 3, 5, 9].map(Some)
         );
         assert_eq!(next(&group, 10), None);
-        group.departs(LAGGING, 10);
+        group.uncount_member(LAGGING, 10);
         assert_eq!((next(&group, 1), group.floor()), (Some(3), 1));
-        group.departs(LAGGING, 10);
+        group.uncount_member(LAGGING, 10);
         assert_eq!((next(&group, 1), group.floor()), (None, 10));
     }
 
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_fetched_goes_at_the_second_look_at_its_age() {
+    fn what_is_not_fetched_is_dropped_at_the_second_trim_by_age() {
         let mut group = group([3, 5]);
         group.age(6);
         assert_eq!((next(&group, 1), group.floor()), (Some(3), 1));
@@ -268,14 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn judging_is_left_to_a_member_that_is_behind_and_alone() {
+    fn events_are_not_evaluated_for_a_single_member_that_lags() {
         let mut group = group([]);
         group.members = vec![0];
-        assert!(!group.is_worth_judging() && group.has_lagging() && !group.has_current());
+        assert!(!group.is_worth_evaluating() && group.has_lagging() && !group.has_current());
         group.members = vec![0, 1];
-        group.arrives(Standing::Current);
-        assert!(group.is_worth_judging() && group.has_current());
-        group.touched(1);
+        group.count_member(Progress::Current);
+        assert!(group.is_worth_evaluating() && group.has_current());
+        group.move_to_lagging(1);
         assert!(!group.has_current());
     }
 

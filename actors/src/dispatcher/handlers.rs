@@ -1,4 +1,4 @@
-//! One handler per message.
+//! The message handlers of a Dispatcher.
 
 use actix::{Context, Handler};
 
@@ -9,6 +9,6 @@ impl Handler<Hint> for Dispatcher {
     type Result = ();
 
     fn handle(&mut self, _: Hint, _: &mut Context<Dispatcher>) {
-        self.hall.look_after_due();
+        self.thread_dispatcher.read_due_rings();
     }
 }

@@ -1,5 +1,5 @@
-//! A watch that the ring can't serve any more reads the store's history, a chunk at a time, as
-//! the client takes it, until the ring reaches back to where it has got.
+//! A watch that the ring can't serve reads the engine's history. It reads chunk by chunk, as its
+//! client takes them, until the ring reaches back to its position.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,14 +13,14 @@ use futures_util::FutureExt;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
-use super::replay::{Replay, Replayed, replay};
-use super::shelf::{Chunk, Shelf, Taken};
+use super::replay::{ReplayChunk, ReplayedEvent, replay};
+use super::replay_buffer::{BufferedChunk, ReplayBuffer, Taken};
 use crate::engine::{DataEngine, EngineError, HistoryRequest, Prefix, Revision};
 use crate::object::Decode;
 use crate::watch::WatchInterest;
 
-/// How many watches may read the store's history, over all threads. It keeps replays from crowding
-/// out client requests in the engine; whoever finds it taken waits (docs/design.md 4).
+/// Limits how many watches read the engine's history, over all threads, so that client requests
+/// are not delayed. A watch that finds all reads taken waits (docs/design.md 4).
 #[derive(Clone)]
 pub struct HistoryPool {
     reads: Arc<Semaphore>,
@@ -29,7 +29,7 @@ pub struct HistoryPool {
 }
 
 impl HistoryPool {
-    /// A pool for so many reads at a time, that is full when so many watches are behind the ring.
+    /// Allows `reads` reads at a time. The pool is full when `replays_max` watches replay history.
     pub fn new(reads: usize, replays_max: usize) -> HistoryPool {
         HistoryPool {
             reads: Arc::new(Semaphore::new(reads)),
@@ -38,53 +38,61 @@ impl HistoryPool {
         }
     }
 
-    /// Whether a watch that would begin in history had better come again later. One that runs
-    /// already and falls behind waits its turn whatever this says.
+    /// Whether a new watch that would begin in history should be refused for now. A running watch
+    /// that falls behind is never refused: it waits for its read.
     pub fn is_full(&self) -> bool {
         self.replays.load(Ordering::Relaxed) >= self.replays_max
     }
 
-    fn enter(&self) -> Place {
+    fn count_replay(&self) -> CountedReplay {
         self.replays.fetch_add(1, Ordering::Relaxed);
-        Place(Arc::clone(&self.replays))
+        CountedReplay(Arc::clone(&self.replays))
     }
 }
 
-/// A watch's place among those that are behind the ring.
-struct Place(Arc<AtomicUsize>);
+/// One watch that replays history, counted by its pool.
+struct CountedReplay(Arc<AtomicUsize>);
 
-impl Drop for Place {
+impl Drop for CountedReplay {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Where history is read from.
+/// How the watches of one thread read history.
+pub(super) struct HistoryAccess {
+    /// Shared with the other threads.
+    pub(super) pool: HistoryPool,
+    /// Bytes of values in one read.
+    pub(super) chunk_bytes: usize,
+    /// The chunks that were read and not yet taken.
+    pub(super) buffer: ReplayBuffer,
+}
+
+/// Where the history of one resource is read from.
 #[derive(Clone)]
-pub(super) struct Archive {
+pub(super) struct HistorySource {
     pub(super) engine: Arc<dyn DataEngine>,
     pub(super) decode: Arc<dyn Decode>,
-    pub(super) pool: HistoryPool,
-    pub(super) chunk_bytes: usize,
-    pub(super) shelf: Rc<Shelf>,
+    pub(super) access: Rc<HistoryAccess>,
 }
 
-/// Where a watcher stands in the store's history.
-pub(super) struct History {
-    archive: Archive,
+/// A watcher's replay of history.
+pub(super) struct HistoryReplay {
+    source: HistorySource,
     interest: WatchInterest,
     prefix: Prefix,
-    /// It has been sent everything up to here.
+    /// The watcher was sent everything up to here.
     after: Revision,
     reading: Option<Reading>,
-    chunk: Option<Rc<RefCell<Chunk>>>,
-    _place: Place,
+    chunk: Option<Rc<RefCell<BufferedChunk>>>,
+    _counted: CountedReplay,
 }
 
-/// A read under way on a task of its own, so that it gives its permit back even if nobody polls
-/// the watch meanwhile.
+/// A read in progress. It has a task of its own, so it returns its permit even if nobody polls the
+/// watch.
 struct Reading {
-    chunk: oneshot::Receiver<Result<Replay, ReadError>>,
+    chunk: oneshot::Receiver<Result<ReplayChunk, ReadError>>,
     task: JoinHandle<()>,
 }
 
@@ -94,38 +102,39 @@ impl Drop for Reading {
     }
 }
 
-/// Why history can't be read on.
+/// Why history can't be read.
 enum ReadError {
-    /// It is gone, or the store is: the stream ends silently and the client finds out (WA-37).
+    /// It is compacted, or the store is closed. The stream ends without an error, and the client
+    /// gets one when it resumes (WA-37).
     Gone,
-    /// An event can't be read (WA-32, WA-33).
+    /// An event can't be decoded (WA-32, WA-33).
     Unreadable(String),
 }
 
 /// What comes next of history.
-pub(super) enum Step {
+pub(super) enum HistoryStep {
     /// A frame.
     Frame(Bytes),
-    /// An ERROR frame, the last one.
+    /// An ERROR frame. It is the last frame.
     Failed(Bytes),
-    /// Nothing now; the task will be woken.
-    Waits,
-    /// Everything up to here has been sent: see whether the ring reaches back so far.
+    /// Nothing yet. The task will be woken.
+    Wait,
+    /// Everything up to here was sent. The ring may reach back so far now.
     Reached(Revision),
-    /// It is gone.
+    /// History is compacted or the store is closed.
     Gone,
 }
 
-impl History {
+impl HistoryReplay {
     pub(super) fn new(
-        archive: Archive,
+        source: HistorySource,
         interest: WatchInterest,
         prefix: Prefix,
         after: Revision,
-    ) -> History {
-        History {
-            _place: archive.pool.enter(),
-            archive,
+    ) -> HistoryReplay {
+        HistoryReplay {
+            _counted: source.access.pool.count_replay(),
+            source,
             interest,
             prefix,
             after,
@@ -134,31 +143,36 @@ impl History {
         }
     }
 
-    /// What the watch wants.
+    /// The interest of the watch.
     pub(super) fn interest(&self) -> &WatchInterest {
         &self.interest
     }
 
-    /// Everything up to here has been sent, if the watch stands between two chunks.
+    /// Everything up to here was sent. `None` in the middle of a chunk.
     pub(super) fn reached(&self) -> Option<Revision> {
         self.chunk.is_none().then_some(self.after)
     }
 
-    /// The next step. `until` is how far the ring has come; `first` whether nothing has been sent
-    /// on the stream yet.
-    pub(super) fn step(&mut self, until: Revision, first: bool, context: &mut Context<'_>) -> Step {
+    /// The next step. `until` is the newest revision of the ring. `first` says whether nothing was
+    /// sent on the stream yet.
+    pub(super) fn step(
+        &mut self,
+        until: Revision,
+        first: bool,
+        context: &mut Context<'_>,
+    ) -> HistoryStep {
         let taken = self.chunk.as_ref().map(|chunk| chunk.borrow_mut().take());
         match taken {
             Some(Taken::Event(event)) => {
                 self.after = event.revision;
-                let Replayed { kind, object, .. } = &event;
+                let ReplayedEvent { kind, object, .. } = &event;
                 let projection = &self.interest.projection;
-                return Step::Frame(projection.frame(*kind, object, event.revision, first));
+                return HistoryStep::Frame(projection.frame(*kind, object, event.revision, first));
             }
             Some(Taken::Finished { reached }) => {
                 self.after = self.after.max(reached);
                 self.chunk = None;
-                return Step::Reached(self.after);
+                return HistoryStep::Reached(self.after);
             }
             Some(Taken::Dropped) => self.chunk = None,
             None => {}
@@ -166,45 +180,45 @@ impl History {
         self.read(until, first, context)
     }
 
-    /// Starts to read the next chunk, or looks whether it is there.
-    fn read(&mut self, until: Revision, first: bool, context: &mut Context<'_>) -> Step {
-        let archive = &self.archive;
+    /// Starts to read the next chunk, or checks whether it has been read.
+    fn read(&mut self, until: Revision, first: bool, context: &mut Context<'_>) -> HistoryStep {
+        let source = &self.source;
         let reading = self.reading.get_or_insert_with(|| {
             let request = HistoryRequest {
                 prefix: self.prefix.clone(),
                 after: self.after,
                 until,
-                bytes_max: archive.chunk_bytes,
+                bytes_max: source.access.chunk_bytes,
             };
-            Reading::start(archive.clone(), self.interest.clone(), request)
+            Reading::start(source.clone(), self.interest.clone(), request)
         });
         let Poll::Ready(read) = reading.chunk.poll_unpin(context) else {
-            return Step::Waits;
+            return HistoryStep::Wait;
         };
         self.reading = None;
         match read {
             Ok(Ok(chunk)) => {
-                self.chunk = Some(self.archive.shelf.put(chunk));
+                self.chunk = Some(self.source.access.buffer.add(chunk));
                 self.step(until, first, context)
             }
             Ok(Err(ReadError::Unreadable(why))) => {
-                Step::Failed(self.interest.projection.error(&why))
+                HistoryStep::Failed(self.interest.projection.error(&why))
             }
-            // A task that died can't say what it found.
-            Ok(Err(ReadError::Gone)) | Err(_) => Step::Gone,
+            // The task ended without an answer: it panicked.
+            Ok(Err(ReadError::Gone)) | Err(_) => HistoryStep::Gone,
         }
     }
 }
 
-/// How long to wait before an engine that could not answer is asked again.
-const ASK_AGAIN_AFTER: Duration = Duration::from_millis(250);
+/// The pause before a failed read is repeated.
+const RETRY_AFTER: Duration = Duration::from_millis(250);
 
 impl Reading {
-    fn start(archive: Archive, interest: WatchInterest, request: HistoryRequest) -> Reading {
+    fn start(source: HistorySource, interest: WatchInterest, request: HistoryRequest) -> Reading {
         let (found, chunk) = oneshot::channel();
         let task = tokio::task::spawn_local(async move {
-            let read = read(&archive, &interest, request).await;
-            // A watch that is gone wants nothing any more.
+            let read = read(&source, &interest, request).await;
+            // The watch may have gone away.
             let _ = found.send(read);
         });
         Reading { chunk, task }
@@ -212,13 +226,13 @@ impl Reading {
 }
 
 async fn read(
-    archive: &Archive,
+    source: &HistorySource,
     interest: &WatchInterest,
     request: HistoryRequest,
-) -> Result<Replay, ReadError> {
+) -> Result<ReplayChunk, ReadError> {
     let chunk = loop {
-        let permit = archive.pool.reads.acquire().await;
-        let read = archive.engine.history(request.clone()).await;
+        let permit = source.access.pool.reads.acquire().await;
+        let read = source.engine.history(request.clone()).await;
         drop(permit);
         match read {
             Ok(chunk) => break chunk,
@@ -226,8 +240,8 @@ async fn read(
                 return Err(ReadError::Gone);
             }
             Err(EngineError::Corrupt(why)) => return Err(ReadError::Unreadable(why)),
-            Err(_) => tokio::time::sleep(ASK_AGAIN_AFTER).await,
+            Err(_) => tokio::time::sleep(RETRY_AFTER).await,
         }
     };
-    replay(chunk, interest, &*archive.decode).map_err(ReadError::Unreadable)
+    replay(chunk, interest, &*source.decode).map_err(ReadError::Unreadable)
 }

@@ -1,125 +1,125 @@
-//! What a Dispatcher knows of one watcher. Pure.
+//! One watcher of a ResourceDispatcher: its progress, its bookmarks and its end. Pure.
 
 use std::time::Instant;
 
-use super::caller::{Caller, Wakes};
+use super::caller::{Caller, StreamWaker};
 use crate::engine::Revision;
 
-/// See the module's documentation.
+/// One watcher of a ResourceDispatcher.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// Its group, and its place among the group's members.
+    /// The number of its group.
     pub(super) group: u32,
-    pub(super) seat: u32,
-    pub(super) standing: Standing,
-    /// Events up to here are not for it: from before its start, or sent from history (WA-10).
+    pub(super) index_in_group: u32,
+    pub(super) progress: Progress,
+    /// Events up to here are not sent to it: they precede its start or came from history (WA-10).
     pub(super) after: Revision,
-    /// Bookmarks up to here tell it nothing (WA-44).
+    /// Bookmarks up to here are not sent to it (WA-44).
     pub(super) start: Revision,
-    /// Whether it has been sent a frame.
+    /// Whether it was sent a frame.
     pub(super) has_sent: bool,
     pub(super) wants_bookmarks: bool,
     pub(super) is_bookmark_due: bool,
     pub(super) ending: Ending,
     pub(super) deadline: Instant,
-    /// When it is looked at next: for a bookmark or for its deadline.
+    /// When its next bookmark is due, or its deadline.
     pub(super) due: Instant,
-    wakes: Option<Wakes>,
+    waker: Option<StreamWaker>,
     is_parked: bool,
 }
 
-/// Where a watcher stands in the stream of events.
+/// How far a watcher has got in the stream of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// It has everything that its Dispatcher has seen; it has no position of its own.
+pub(super) enum Progress {
+    /// It has everything up to the position of its ResourceDispatcher.
     Current,
     /// It has something to fetch from the ring.
     Lagging(Cursor),
-    /// It is served from somewhere else, the initial state or the store's history.
-    Elsewhere,
+    /// It does not follow the ring: it gets initial events or history.
+    NotFollowing,
 }
 
-/// The place of a watcher that has something to fetch.
+/// The position of a watcher that has something to fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cursor {
-    /// The next event to look at.
+    /// The next event to read.
     pub(super) sequence: u64,
-    /// The watcher has everything up to here: where history goes on should the ring have
-    /// dropped that event.
+    /// The watcher has everything up to here. If the ring drops the next event, the watcher reads
+    /// history after this revision.
     pub(super) after: Revision,
 }
 
 /// Whether and how a watcher ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// It goes on.
+    /// It does not end.
     No,
-    /// Once it has everything, and a last bookmark if it is due one.
+    /// Once it is up to date, and was sent a bookmark if one is due.
     OnceCurrent,
     /// At the next poll.
     Now,
 }
 
-/// What a new watcher wants.
-pub(super) struct Wishes {
+/// What a new member begins with.
+pub(super) struct NewMember {
     pub(super) group: u32,
-    pub(super) seat: u32,
+    pub(super) index_in_group: u32,
     pub(super) start: Revision,
     pub(super) wants_bookmarks: bool,
     pub(super) deadline: Instant,
 }
 
 impl Member {
-    pub(super) fn new(wishes: Wishes) -> Member {
+    pub(super) fn new(new: NewMember) -> Member {
         Member {
-            group: wishes.group,
-            seat: wishes.seat,
-            standing: Standing::Elsewhere,
+            group: new.group,
+            index_in_group: new.index_in_group,
+            progress: Progress::NotFollowing,
             after: Revision::ZERO,
-            start: wishes.start,
+            start: new.start,
             has_sent: false,
-            wants_bookmarks: wishes.wants_bookmarks,
+            wants_bookmarks: new.wants_bookmarks,
             is_bookmark_due: false,
             ending: Ending::No,
-            deadline: wishes.deadline,
-            due: wishes.deadline,
-            wakes: None,
+            deadline: new.deadline,
+            due: new.deadline,
+            waker: None,
             is_parked: false,
         }
     }
 
-    /// Keeps whom to wake, as the watcher finds nothing to do.
+    /// Remembers whom to wake.
     pub(super) fn park(&mut self, caller: &Caller<'_>) {
-        if !self.wakes.as_ref().is_some_and(|wakes| wakes.is_of(caller)) {
-            self.wakes = Some(Wakes::of(caller));
+        if !self.waker.as_ref().is_some_and(|waker| waker.is_of(caller)) {
+            self.waker = Some(StreamWaker::of(caller));
         }
         self.is_parked = true;
     }
 
-    /// Wakes its stream if it waits.
+    /// StreamWaker its stream if it is parked.
     pub(super) fn wake(&mut self) {
         if std::mem::take(&mut self.is_parked)
-            && let Some(wakes) = &self.wakes
+            && let Some(waker) = &self.waker
         {
-            wakes.wake();
+            waker.wake();
         }
     }
 
-    /// It ends at the next poll.
+    /// Ends its stream at the next poll.
     pub(super) fn end_now(&mut self) {
         self.ending = Ending::Now;
         self.wake();
     }
 
-    /// An event for its group: if it was up to date, it has something to fetch now. Answers
-    /// whether that is so.
-    pub(super) fn touch(&mut self, sequence: u64, revision: Revision) -> bool {
-        if self.standing != Standing::Current || revision <= self.after {
+    /// Marks the member as lagging if it was up to date and the event is for it. Returns whether it
+    /// did.
+    pub(super) fn mark_lagging(&mut self, sequence: u64, revision: Revision) -> bool {
+        if self.progress != Progress::Current || revision <= self.after {
             return false;
         }
-        self.standing = Standing::Lagging(Cursor {
+        self.progress = Progress::Lagging(Cursor {
             sequence,
-            // It was up to date: whatever happened before this revision it has.
+            // It was up to date, so it has everything before this revision.
             after: Revision(revision.0.saturating_sub(1)),
         });
         true

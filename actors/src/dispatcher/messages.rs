@@ -1,8 +1,8 @@
-//! What a Dispatcher is told.
+//! The messages of a Dispatcher.
 
 use actix::Message;
 
-/// Some of its desks have something to fetch; which ones stands in its link.
+/// Some rings have events to read. [`HintSender`](super::hint_sender::HintSender) knows which.
 pub(super) struct Hint;
 
 impl Message for Hint {

@@ -1,12 +1,12 @@
-//! What a Dispatcher counts; frames are added up and told once per tick, as the metrics are
-//! shared by all threads.
+//! The metrics of a Dispatcher. Frames are counted locally and added once per tick, because the
+//! metrics are shared by all threads.
 
 use metrics::{Counter, Gauge, counter, describe_counter, describe_gauge, gauge};
 
 use crate::cacher::resource_and_group;
 
 /// The metrics of one resource on one thread.
-pub(super) struct DeskMetrics {
+pub(super) struct ResourceMetrics {
     pub(super) watchers: Gauge,
     pub(super) history_reads: Counter,
     /// Frames handed to streams since the last tick.
@@ -34,11 +34,11 @@ pub(crate) fn describe() {
     );
 }
 
-impl DeskMetrics {
-    pub(super) fn new(resource: &str) -> DeskMetrics {
+impl ResourceMetrics {
+    pub(super) fn new(resource: &str) -> ResourceMetrics {
         let (resource, group) = resource_and_group(resource);
         let labels = [("group", group), ("resource", resource)];
-        DeskMetrics {
+        ResourceMetrics {
             watchers: gauge!("taffrail_watchers", &labels),
             history_reads: counter!("taffrail_watch_history_reads_total", &labels),
             frames: 0,
@@ -48,7 +48,7 @@ impl DeskMetrics {
         }
     }
 
-    /// Tells what has been added up (ME-23).
+    /// Adds the local counts to the metrics (ME-23).
     pub(super) fn flush(&mut self) {
         self.frames_total
             .increment(std::mem::take(&mut self.frames));

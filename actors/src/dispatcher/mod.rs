@@ -1,42 +1,50 @@
-//! One Dispatcher per HTTP thread: its watchers, their topics and groups.
+//! One Dispatcher for each HTTP thread serves all watches of that thread.
 //!
-//! A watcher is a cursor. One that is up to date has no position of its own, it stands at the
-//! position of its desk (a resource on this thread); a hint makes the desk read the ring from
-//! there to the end, judge each event once per group of equal watchers, and mark the members that
-//! have something to fetch now. They fetch it when they are polled, and are up to date again.
+//! It owns the thread's watchers, their groups, and a position in the ring of each watched
+//! resource. A [`WatchStart`] enters for each watch; hints and ring events enter from Cachers, and
+//! history from the engine. Frames that are ready for the wire leave through
+//! [`Watcher::poll_next`]. It must know nothing of HTTP or JSON, of other threads' watches, or of
+//! how a Cacher is filled.
+//!
+//! A watcher has no queue and no task. One that is up to date has no position of its own: it
+//! shares the position of its [`ResourceDispatcher`](resource_dispatcher::ResourceDispatcher),
+//! which is one resource on this thread. After a hint the ResourceDispatcher reads the ring to its
+//! end, evaluates each event once for each group of equal watchers, and wakes the members that have
+//! something to fetch. They fetch it when they are polled.
 //!
 //! ```text
-//!  Cacher ──ring──▶ Desk ──topics──▶ Group ──log──▶ Watcher::poll_next ──▶ stream
-//!     └──bell, one hint──┘                             │      ▲
-//!                                             lagging: ring, then history
+//!  Cacher ──ring──▶ ResourceDispatcher ──topics──▶ Group ──log──▶ Watcher::poll_next ──▶ stream
+//!     └──signal, one hint──┘                                         │      ▲
+//!                                                       lagging: ring, then history
 //! ```
 //!
-//! When the actor dies its streams end and their clients resume; the next watch on the thread
-//! starts it anew. The Supervisor has no part in this, as nothing of a thread may be touched from
-//! another one.
+//! When the actor ends, its streams end and their clients resume. The next watch on the thread
+//! starts it again. The Supervisor does not restart it, because no other thread may touch what
+//! belongs to this one.
 
 mod bookmarks;
 mod caller;
-mod desk;
+mod config;
+mod delivery;
 mod group;
-mod hall;
+mod group_index;
 mod handlers;
+mod hint_sender;
 mod history;
-mod initial;
-mod link;
-mod look;
+mod initial_events;
 mod member;
 mod messages;
 mod metrics;
 mod replay;
+mod replay_buffer;
+mod resource_dispatcher;
+mod ring_reader;
 mod schedule;
-mod serve;
-mod shelf;
 mod slab;
 mod start;
 #[cfg(test)]
 mod tests;
-mod topics;
+mod thread_dispatcher;
 mod watcher;
 
 use std::rc::Rc;
@@ -46,50 +54,31 @@ use actix::{Actor, AsyncContext, Context};
 use tokio::time::Instant;
 
 pub use caller::{Caller, ReadyList, WatchFrame};
+pub use config::DispatcherConfig;
 pub use history::HistoryPool;
 pub(crate) use metrics::describe as describe_metrics;
 pub use start::{StartPoint, WatchStart};
 pub use watcher::Watcher;
 
 use crate::mailbox;
-use hall::Hall;
+use thread_dispatcher::ThreadDispatcher;
 
-/// What a Dispatcher needs to know.
-#[derive(Clone)]
-pub struct DispatcherConfig {
-    /// Shared by the Dispatchers of all threads.
-    pub history: HistoryPool,
-    /// Bytes of values in one read of the history.
-    pub history_chunk_bytes: usize,
-}
-
-impl Default for DispatcherConfig {
-    /// Four reads at a time, as history comes from disk and clients' own reads go first, for 256
-    /// watches, each of which then gets its next piece in less than a second; 64 KiB of values,
-    /// about what one write to a client takes.
-    fn default() -> DispatcherConfig {
-        DispatcherConfig {
-            history: HistoryPool::new(4, 256),
-            history_chunk_bytes: 64 << 10,
-        }
-    }
-}
-
-/// How often logs of groups are trimmed by age: an entry is kept for one to two of these while
-/// somebody has not fetched it.
+/// How often the logs of groups are trimmed by age. An entry that a member has not fetched is kept
+/// for one to two of these periods.
 const AGE_EVERY: Duration = Duration::from_secs(2);
 
-/// The actor behind [`LocalDispatcher`]: it is told of hints and of time.
+/// The actor of a [`LocalDispatcher`]. It receives hints and timer ticks.
 pub(crate) struct Dispatcher {
-    hall: Rc<Hall>,
+    thread_dispatcher: Rc<ThreadDispatcher>,
 }
 
 impl Dispatcher {
-    fn begin(hall: &Rc<Hall>) {
+    fn begin(thread_dispatcher: &Rc<ThreadDispatcher>) {
         let dispatcher = Dispatcher {
-            hall: Rc::clone(hall),
+            thread_dispatcher: Rc::clone(thread_dispatcher),
         };
-        hall.link.fill(dispatcher.start());
+        let address = dispatcher.start();
+        thread_dispatcher.hint_sender.set(address.recipient());
     }
 }
 
@@ -98,74 +87,76 @@ impl Actor for Dispatcher {
 
     fn started(&mut self, context: &mut Context<Dispatcher>) {
         context.set_mailbox_capacity(mailbox::DISPATCHER);
-        context.run_interval(schedule::SLOT, |dispatcher, _| {
-            dispatcher.hall.tick(Instant::now());
+        context.run_interval(schedule::TICK, |dispatcher, _| {
+            dispatcher.thread_dispatcher.tick(Instant::now());
         });
-        context.run_interval(AGE_EVERY, |dispatcher, _| dispatcher.hall.age_logs());
+        context.run_interval(AGE_EVERY, |dispatcher, _| {
+            dispatcher.thread_dispatcher.age_logs();
+        });
     }
 }
 
 impl Drop for Dispatcher {
     fn drop(&mut self) {
-        // Its streams end; the next watch starts the next life. Not here: this may be the end of
-        // the thread itself.
-        self.hall.link.clear();
-        self.hall.close_all();
+        // The streams end. The next watch starts the actor again: not this function, because the
+        // thread itself may be ending.
+        self.thread_dispatcher.hint_sender.clear();
+        self.thread_dispatcher.close_all();
     }
 }
 
 /// The Dispatcher of the calling thread.
 #[derive(Clone)]
 pub struct LocalDispatcher {
-    hall: Rc<Hall>,
+    thread_dispatcher: Rc<ThreadDispatcher>,
 }
 
 impl LocalDispatcher {
-    /// Starts the Dispatcher of the calling thread, which must be an actix arbiter; `id` is the
+    /// Starts the Dispatcher of the calling thread, which must be an actix arbiter. `id` is the
     /// thread's number, for logs.
     pub fn start(config: DispatcherConfig, id: usize) -> LocalDispatcher {
         tracing::debug!(thread = id, "dispatcher started");
-        let hall = Rc::new(Hall::new(config));
-        Dispatcher::begin(&hall);
-        LocalDispatcher { hall }
+        let thread_dispatcher = Rc::new(ThreadDispatcher::new(config));
+        Dispatcher::begin(&thread_dispatcher);
+        LocalDispatcher { thread_dispatcher }
     }
 
-    /// Registers a watch and chooses where it starts, in one turn: no event after the start point
+    /// Registers a watch and chooses where it starts, in one step: no event after the start point
     /// is missed and none comes twice. Poll it once after registering.
     ///
-    /// Errors that a client must be told (a version too old, a cache that fills) are the caller's
-    /// to find before; a watch that can't be served ends silently (WA-37).
+    /// The caller must find the errors that a client is told (a version too old, a cache that is
+    /// filling) before. A watch that can't be served ends without an error (WA-37).
     pub fn watch(&self, start: WatchStart) -> Watcher {
-        if !self.hall.link.is_filled() {
-            Dispatcher::begin(&self.hall);
+        if !self.thread_dispatcher.hint_sender.is_set() {
+            Dispatcher::begin(&self.thread_dispatcher);
         }
-        self.hall.watch(start)
+        self.thread_dispatcher.watch(start)
     }
 
-    /// Whether a watch that starts behind the ring had better come again later.
+    /// Whether so many watches read history that a further one should be refused for now.
     pub fn is_history_crowded(&self) -> bool {
-        self.hall.config.history.is_full()
+        self.thread_dispatcher.history.pool.is_full()
     }
 
-    /// Ends all watches politely, with a last bookmark where one is wanted; later ones end at
-    /// once.
+    /// Ends all watches once they are up to date, with a last bookmark where one is wanted. Later
+    /// watches end at once.
     pub fn drain(&self) {
-        self.hall.drain();
+        self.thread_dispatcher.drain();
     }
 
-    /// Comes back when watches are to end politely, for those that nobody here serves.
+    /// Returns once [`LocalDispatcher::drain`] was called, for watches that no Dispatcher serves.
     pub fn drained(&self) -> impl Future<Output = ()> + use<> {
-        self.hall.drained()
+        self.thread_dispatcher.drained()
     }
 
-    /// How many watches there are on this thread.
+    /// The number of watches on this thread.
     pub fn watchers(&self) -> usize {
-        self.hall.watchers()
+        self.thread_dispatcher.watchers()
     }
 
-    /// How many resources are watched on this thread, or were.
+    /// The number of resources that are or were watched on this thread.
     #[cfg(test)]
-    pub(crate) fn desks(&self) -> usize {
-        self.hall.desks()
+    pub(crate) fn resources(&self) -> usize {
+        self.thread_dispatcher.resources()
     }
 }

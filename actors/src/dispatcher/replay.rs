@@ -1,63 +1,63 @@
-//! Events of the store's history as a watcher sees them. Pure.
+//! Turns events of the engine's history into what a watcher is shown. Pure.
 
 use crate::engine::{Event, EventKind, HistoryChunk, Revision};
 use crate::object::{CachedObject, Decode};
 use crate::watch::{WatchEventKind, WatchInterest, transition};
 
-/// An event that is for the watcher.
-pub(super) struct Replayed {
+/// An event that the watcher is shown.
+pub(super) struct ReplayedEvent {
     pub(super) kind: WatchEventKind,
     /// The object to show.
     pub(super) object: CachedObject,
     pub(super) revision: Revision,
 }
 
-/// What a watcher gets of a chunk of history.
-pub(super) struct Replay {
-    pub(super) events: Vec<Replayed>,
-    /// Everything up to here has been looked at.
+/// What a watcher is shown of a chunk of history.
+pub(super) struct ReplayChunk {
+    pub(super) events: Vec<ReplayedEvent>,
+    /// Everything up to here was evaluated.
     pub(super) reached: Revision,
 }
 
-/// Judges the events of a chunk for one watcher.
+/// Evaluates the events of a chunk for one watcher.
 ///
 /// # Errors
-/// A text for the ERROR event that ends the stream: nothing after an event that can't be read may
-/// be delivered (WA-32, WA-33). What comes before it is a chunk of its own.
+/// The text of the ERROR event that ends the stream. Nothing may be delivered after an event that
+/// can't be decoded (WA-32, WA-33). The events before it are returned as a chunk of their own.
 pub(super) fn replay(
     chunk: HistoryChunk,
     interest: &WatchInterest,
     decode: &dyn Decode,
-) -> Result<Replay, String> {
+) -> Result<ReplayChunk, String> {
     let mut events = Vec::with_capacity(chunk.events.len());
     for event in &chunk.events {
         if !interest.scope.covers(&event.key) {
             continue;
         }
-        match judge(event, interest, decode) {
+        match evaluate(event, interest, decode) {
             Ok(replayed) => events.extend(replayed),
             Err(why) => {
-                // A revision is shown as a whole or not at all.
-                events.retain(|shown: &Replayed| shown.revision < event.revision);
+                // The events of one revision are shown together or not at all.
+                events.retain(|shown: &ReplayedEvent| shown.revision < event.revision);
                 let reached = Revision(event.revision.0.saturating_sub(1));
                 return match events.is_empty() {
                     true => Err(why),
-                    false => Ok(Replay { events, reached }),
+                    false => Ok(ReplayChunk { events, reached }),
                 };
             }
         }
     }
-    Ok(Replay {
+    Ok(ReplayChunk {
         events,
         reached: chunk.reached,
     })
 }
 
-fn judge(
+fn evaluate(
     event: &Event,
     interest: &WatchInterest,
     decode: &dyn Decode,
-) -> Result<Option<Replayed>, String> {
+) -> Result<Option<ReplayedEvent>, String> {
     let has_previous = event.prev_revision > Revision::ZERO;
     let selects_all = interest.predicate.identity().is_empty();
     let current = match event.kind {
@@ -65,7 +65,7 @@ fn judge(
         EventKind::Delete => None,
     };
     if selects_all && let Some(object) = current {
-        // What it was before does not matter, only whether it was.
+        // The content before does not matter, only whether there was any.
         let kind = if has_previous {
             WatchEventKind::Modified
         } else {
@@ -75,8 +75,8 @@ fn judge(
     }
     let previous = has_previous.then(|| previous(event, decode)).transpose()?;
     let (scope, predicate) = (&interest.scope, &*interest.predicate);
-    let judged = transition(scope, predicate, current.as_ref(), previous.as_ref());
-    let Some((kind, _)) = judged else {
+    let transition = transition(scope, predicate, current.as_ref(), previous.as_ref());
+    let Some((kind, _)) = transition else {
         return Ok(None);
     };
     let shown = match kind {
@@ -86,8 +86,8 @@ fn judge(
     Ok(shown.map(|object| replayed(kind, object, event)))
 }
 
-fn replayed(kind: WatchEventKind, object: CachedObject, event: &Event) -> Replayed {
-    Replayed {
+fn replayed(kind: WatchEventKind, object: CachedObject, event: &Event) -> ReplayedEvent {
+    ReplayedEvent {
         kind,
         object,
         revision: event.revision,

@@ -1,52 +1,51 @@
-//! Who is due when, in slots of a quarter of a second, so that one tick serves everybody. Pure.
+//! When members are due, in ticks of a quarter of a second: one timer serves all of them. Pure.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::slab::Ticket;
+use super::slab::SlabKey;
 
-/// How fine time is: the Dispatcher ticks this often. A stream may end so much later than its
-/// deadline says.
-pub(super) const SLOT: Duration = Duration::from_millis(250);
+/// The period of the Dispatcher's timer. A stream may end this much after its deadline.
+pub(super) const TICK: Duration = Duration::from_millis(250);
 
-/// See the module's documentation. A note stays until its time has come, so whoever is gone or
-/// has been rescheduled by then must be passed over by whoever asks.
+/// The members that are due, by tick. An entry stays until its time has come. The caller must skip
+/// members that were removed or rescheduled meanwhile.
 #[derive(Debug)]
 pub(super) struct Schedule {
     start: Instant,
-    slots: BTreeMap<u64, Vec<Ticket>>,
+    ticks: BTreeMap<u64, Vec<SlabKey>>,
 }
 
 impl Schedule {
     pub(super) fn new(start: Instant) -> Schedule {
         Schedule {
             start,
-            slots: BTreeMap::new(),
+            ticks: BTreeMap::new(),
         }
     }
 
-    /// Notes that something is due at this time, or a little later, never earlier.
-    pub(super) fn add(&mut self, at: Instant, ticket: Ticket) {
+    /// Adds an entry that is due at this time, at most a tick later and never earlier.
+    pub(super) fn add(&mut self, at: Instant, slab_key: SlabKey) {
         let since = at.saturating_duration_since(self.start);
-        let slot = since.as_millis().div_ceil(SLOT.as_millis()) as u64;
-        self.slots.entry(slot).or_default().push(ticket);
+        let tick = since.as_millis().div_ceil(TICK.as_millis()) as u64;
+        self.ticks.entry(tick).or_default().push(slab_key);
     }
 
-    /// How many notes there are.
+    /// The number of entries.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.slots.values().map(Vec::len).sum()
+        self.ticks.values().map(Vec::len).sum()
     }
 
-    /// Takes out what is due by now.
-    pub(super) fn due(&mut self, now: Instant) -> Vec<Ticket> {
+    /// Removes and returns the entries that are due.
+    pub(super) fn due(&mut self, now: Instant) -> Vec<SlabKey> {
         let since = now.saturating_duration_since(self.start);
-        let slot = (since.as_millis() / SLOT.as_millis()) as u64;
-        if self.slots.keys().next().is_none_or(|first| *first > slot) {
+        let tick = (since.as_millis() / TICK.as_millis()) as u64;
+        if self.ticks.keys().next().is_none_or(|first| *first > tick) {
             return Vec::new();
         }
-        let later = self.slots.split_off(&(slot + 1));
-        let due = std::mem::replace(&mut self.slots, later);
+        let later = self.ticks.split_off(&(tick + 1));
+        let due = std::mem::replace(&mut self.ticks, later);
         due.into_values().flatten().collect()
     }
 }

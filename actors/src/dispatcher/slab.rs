@@ -1,95 +1,95 @@
-//! Things under small numbers that are used again. Pure.
+//! A list of values whose numbers are reused. Pure.
 
-/// A number together with which use of it is meant: a note about something that is gone must
-/// not be taken for one about what came after it.
+/// A number of a slab, and which use of the number is meant. It finds nothing once its value was
+/// removed, even if the number is in use again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ticket {
+pub(super) struct SlabKey {
     pub(super) number: u32,
-    use_of_it: u32,
+    use_count: u32,
 }
 
-/// See the module's documentation.
+/// A list of values whose numbers are reused.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
-    places: Vec<Place<T>>,
+    entries: Vec<SlabEntry<T>>,
     free: Vec<u32>,
 }
 
 #[derive(Debug)]
-struct Place<T> {
-    uses: u32,
-    thing: Option<T>,
+struct SlabEntry<T> {
+    use_count: u32,
+    value: Option<T>,
 }
 
 impl<T> Default for Slab<T> {
     fn default() -> Slab<T> {
         Slab {
-            places: Vec::new(),
+            entries: Vec::new(),
             free: Vec::new(),
         }
     }
 }
 
 impl<T> Slab<T> {
-    /// The number that the next thing gets.
+    /// The number that the next value gets.
     pub(super) fn next_number(&self) -> u32 {
         let last = self.free.last().copied();
-        last.unwrap_or(self.places.len() as u32)
+        last.unwrap_or(self.entries.len() as u32)
     }
 
-    pub(super) fn insert(&mut self, thing: T) -> Ticket {
+    pub(super) fn insert(&mut self, value: T) -> SlabKey {
         let number = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place {
-                uses: 0,
-                thing: None,
+            self.entries.push(SlabEntry {
+                use_count: 0,
+                value: None,
             });
-            (self.places.len() - 1) as u32
+            (self.entries.len() - 1) as u32
         });
-        let mut use_of_it = 0;
-        if let Some(place) = self.places.get_mut(number as usize) {
-            place.uses = place.uses.wrapping_add(1);
-            place.thing = Some(thing);
-            use_of_it = place.uses;
+        let mut use_count = 0;
+        if let Some(entry) = self.entries.get_mut(number as usize) {
+            entry.use_count = entry.use_count.wrapping_add(1);
+            entry.value = Some(value);
+            use_count = entry.use_count;
         }
-        Ticket { number, use_of_it }
+        SlabKey { number, use_count }
     }
 
     pub(super) fn remove(&mut self, number: u32) -> Option<T> {
-        let thing = self.places.get_mut(number as usize)?.thing.take()?;
+        let value = self.entries.get_mut(number as usize)?.value.take()?;
         self.free.push(number);
-        Some(thing)
+        Some(value)
     }
 
     pub(super) fn get(&self, number: u32) -> Option<&T> {
-        self.places.get(number as usize)?.thing.as_ref()
+        self.entries.get(number as usize)?.value.as_ref()
     }
 
     pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
-        self.places.get_mut(number as usize)?.thing.as_mut()
+        self.entries.get_mut(number as usize)?.value.as_mut()
     }
 
-    /// What the ticket was given for, unless that is gone.
-    pub(super) fn find_mut(&mut self, ticket: Ticket) -> Option<&mut T> {
-        let place = self.places.get_mut(ticket.number as usize)?;
-        if place.uses == ticket.use_of_it {
-            place.thing.as_mut()
+    /// The value that was inserted with this key, unless it was removed.
+    pub(super) fn find_mut(&mut self, slab_key: SlabKey) -> Option<&mut T> {
+        let entry = self.entries.get_mut(slab_key.number as usize)?;
+        if entry.use_count == slab_key.use_count {
+            entry.value.as_mut()
         } else {
             None
         }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.places.iter().filter_map(|place| place.thing.as_ref())
+        self.entries.iter().filter_map(|entry| entry.value.as_ref())
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.places
+        self.entries
             .iter_mut()
-            .filter_map(|place| place.thing.as_mut())
+            .filter_map(|entry| entry.value.as_mut())
     }
 
     pub(super) fn len(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.entries.len() - self.free.len()
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_used_again_but_old_tickets_find_nothing() {
+    fn numbers_are_used_again_but_old_keys_find_nothing() {
         let mut slab = Slab::default();
         let first = slab.insert("a");
         let second = slab.insert("b");

@@ -1,4 +1,4 @@
-//! What a watch starts with.
+//! What a new watch is given.
 
 use std::sync::Arc;
 
@@ -10,37 +10,35 @@ use crate::object::Decode;
 use crate::snapshot::Snapshot;
 use crate::watch::WatchInterest;
 
-/// A wish to watch.
+/// The request for a new watch.
 #[derive(Clone)]
 pub struct WatchStart {
-    /// The resource.
+    /// The cache of the resource.
     pub cacher: CacherHandle,
-    /// Where its history is.
+    /// The engine with its history.
     pub engine: Arc<dyn DataEngine>,
-    /// How to read that history.
+    /// How to decode that history.
     pub decode: Arc<dyn Decode>,
-    /// What is wanted of it.
+    /// Which events, and in what form.
     pub interest: WatchInterest,
-    /// Where in time to start.
+    /// The start of the watch.
     pub from: StartPoint,
     /// Whether bookmarks are wanted (WA-40).
     pub bookmarks: bool,
-    /// When the stream ends by itself (WA-2).
+    /// When the stream ends (WA-2).
     pub deadline: Instant,
 }
 
-/// Where in time a watch starts.
+/// Where a watch starts.
 #[derive(Clone)]
 pub enum StartPoint {
-    /// Only events after this revision, even if that is yet to come (WA-10).
+    /// Events after this revision, which may be in the future (WA-10).
     After(Revision),
-    /// First the objects of this picture as ADDED, in order of their keys (WA-11), then events
-    /// after its revision.
+    /// The objects of this snapshot as ADDED, in key order (WA-11), then events after its revision.
     Initial {
-        /// The picture.
+        /// The snapshot.
         snapshot: Arc<Snapshot>,
-        /// Close the initial events with a bookmark of this revision (WA-15); it is at least the
-        /// snapshot's.
+        /// The revision of the bookmark after the initial events (WA-15), if one is wanted.
         end_bookmark: Option<Revision>,
     },
 }

@@ -5,28 +5,29 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use super::caller::{Caller, WatchFrame};
-use super::desk::{Desk, Joined};
-use super::hall::Hall;
-use super::history::{self, Archive, History};
-use super::initial::{self, Initial, prefix_of};
+use super::delivery::Delivery;
+use super::history::{HistoryAccess, HistoryReplay, HistorySource, HistoryStep};
+use super::initial_events::{InitialEvents, InitialStep, prefix_of};
 use super::member::Ending;
-use super::serve::Served;
+use super::resource_dispatcher::{FollowResult, ResourceDispatcher};
 use super::start::{StartPoint, WatchStart};
 use crate::engine::Revision;
 use crate::watch::WatchInterest;
 
-/// A registered watch. It belongs to the thread that opened it; dropping it unregisters it.
+/// A registered watch. It belongs to the thread that opened it. Dropping it unregisters it.
 ///
-/// It has no queue and no task of its own: a frame comes into being, or is taken from the ring,
-/// when it is asked for.
+/// It has no queue and no task of its own. A frame is rendered, or taken from the ring, when it is
+/// polled.
 pub struct Watcher {
     /// `None` once it has ended.
-    seat: Option<Seat>,
+    registration: Option<Registration>,
 }
 
-struct Seat {
-    hall: Rc<Hall>,
-    desk: Rc<RefCell<Desk>>,
+/// A watcher's membership in its ResourceDispatcher, and where it is in its stream.
+struct Registration {
+    history: Rc<HistoryAccess>,
+    resource: Rc<RefCell<ResourceDispatcher>>,
+    /// The number of its [`Member`](super::member::Member).
     number: u32,
     phase: Phase,
 }
@@ -34,37 +35,41 @@ struct Seat {
 /// Where the next frame comes from.
 enum Phase {
     /// The state that the watch starts with.
-    Initial(Box<Initial>),
-    /// The store's history.
-    History(Box<History>),
+    Initial(Box<InitialEvents>),
+    /// The engine's history.
+    History(Box<HistoryReplay>),
     /// The ring.
     Live,
     /// Nowhere: the last frame has been sent.
     Over,
 }
 
-/// The outcome of one turn.
-enum Turn {
+/// What one attempt to find a frame comes to.
+enum Attempt {
     Frame(WatchFrame),
     Wait,
-    /// Let others run, then go on.
+    /// Let other tasks run, then try again.
     Yield,
-    /// Go on at once.
-    On,
+    /// Try again at once.
+    Retry,
     End,
 }
 
-/// Turns without a frame in one poll, before others get theirs.
-const TURNS: usize = 16;
+/// Attempts without a frame in one poll, before other tasks run.
+const ATTEMPTS_MAX: usize = 16;
 
 impl Watcher {
     /// A watch that ends at its first poll.
     pub(super) fn ended() -> Watcher {
-        Watcher { seat: None }
+        Watcher { registration: None }
     }
 
-    /// A watch at this desk.
-    pub(super) fn open(hall: Rc<Hall>, desk: Rc<RefCell<Desk>>, start: WatchStart) -> Watcher {
+    /// Opens a watch of this resource.
+    pub(super) fn open(
+        history: Rc<HistoryAccess>,
+        resource: Rc<RefCell<ResourceDispatcher>>,
+        start: WatchStart,
+    ) -> Watcher {
         let first_revision = match &start.from {
             StartPoint::After(revision) => *revision,
             StartPoint::Initial {
@@ -72,39 +77,41 @@ impl Watcher {
                 end_bookmark,
             } => end_bookmark.map_or(snapshot.revision, |end| end.max(snapshot.revision)),
         };
-        let number = desk.borrow_mut().add(&start, first_revision).number;
-        let mut seat = Seat {
-            hall,
-            desk,
+        let number = resource.borrow_mut().add(&start, first_revision).number;
+        let mut registration = Registration {
+            history,
+            resource,
             number,
             phase: Phase::Live,
         };
         match start.from {
-            StartPoint::After(revision) => seat.follow(revision, &start.interest),
+            StartPoint::After(revision) => registration.follow(revision, &start.interest),
             StartPoint::Initial {
                 snapshot,
                 end_bookmark,
             } => {
-                let resource = seat.desk.borrow().cacher.prefix.clone();
-                let initial = Initial::new(start.interest, &resource, snapshot, end_bookmark);
-                seat.phase = Phase::Initial(Box::new(initial));
+                let prefix = registration.resource.borrow().watch_cache.prefix.clone();
+                let initial = InitialEvents::new(start.interest, &prefix, snapshot, end_bookmark);
+                registration.phase = Phase::Initial(Box::new(initial));
             }
         }
-        Watcher { seat: Some(seat) }
+        Watcher {
+            registration: Some(registration),
+        }
     }
 
-    /// The next frame; `None` is the end, of which nothing needs to be said.
+    /// The next frame. `None` is the end of the stream, which is no error.
     pub fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
-        for _ in 0..TURNS {
-            let Some(seat) = &mut self.seat else {
+        for _ in 0..ATTEMPTS_MAX {
+            let Some(registration) = &mut self.registration else {
                 return Poll::Ready(None);
             };
-            match seat.turn(caller) {
-                Turn::Frame(frame) => return Poll::Ready(Some(frame)),
-                Turn::Wait => return Poll::Pending,
-                Turn::Yield => break,
-                Turn::On => {}
-                Turn::End => self.seat = None,
+            match registration.attempt(caller) {
+                Attempt::Frame(frame) => return Poll::Ready(Some(frame)),
+                Attempt::Wait => return Poll::Pending,
+                Attempt::Yield => break,
+                Attempt::Retry => {}
+                Attempt::End => self.registration = None,
             }
         }
         caller.wake();
@@ -112,82 +119,82 @@ impl Watcher {
     }
 }
 
-impl Seat {
-    fn turn(&mut self, caller: &Caller<'_>) -> Turn {
+impl Registration {
+    fn attempt(&mut self, caller: &Caller<'_>) -> Attempt {
         match &mut self.phase {
-            Phase::Live => self.live_turn(caller),
-            Phase::Initial(_) => self.initial_turn(),
-            Phase::History(_) => self.history_turn(caller),
-            Phase::Over => Turn::End,
+            Phase::Live => self.poll_live(caller),
+            Phase::Initial(_) => self.poll_initial(),
+            Phase::History(_) => self.poll_history(caller),
+            Phase::Over => Attempt::End,
         }
     }
 
-    fn live_turn(&mut self, caller: &Caller<'_>) -> Turn {
-        let mut desk = self.desk.borrow_mut();
-        match desk.serve(self.number, caller) {
-            Served::Frame(frame) => Turn::Frame(frame),
-            Served::Parked => Turn::Wait,
-            Served::Again => Turn::Yield,
-            Served::End => Turn::End,
-            Served::Behind(after) => {
-                let interest = desk.interest(self.number);
-                drop(desk);
+    fn poll_live(&mut self, caller: &Caller<'_>) -> Attempt {
+        let mut resource = self.resource.borrow_mut();
+        match resource.next_delivery(self.number, caller) {
+            Delivery::Frame(frame) => Attempt::Frame(frame),
+            Delivery::Wait => Attempt::Wait,
+            Delivery::Yield => Attempt::Yield,
+            Delivery::End => Attempt::End,
+            Delivery::NeedsHistory(after) => {
+                let interest = resource.interest(self.number);
+                drop(resource);
                 match interest {
                     Some(interest) => self.read_history(after, interest),
-                    None => return Turn::End,
+                    None => return Attempt::End,
                 }
-                Turn::On
+                Attempt::Retry
             }
         }
     }
 
-    fn initial_turn(&mut self) -> Turn {
+    fn poll_initial(&mut self) -> Attempt {
         let Phase::Initial(initial) = &mut self.phase else {
-            return Turn::On;
+            return Attempt::Retry;
         };
-        let mut desk = self.desk.borrow_mut();
-        let Some(member) = desk.members.get_mut(self.number) else {
-            return Turn::End;
+        let mut resource = self.resource.borrow_mut();
+        let Some(member) = resource.members.get_mut(self.number) else {
+            return Attempt::End;
         };
         if member.ending == Ending::Now {
-            return Turn::End;
+            return Attempt::End;
         }
         match initial.step(!member.has_sent) {
-            initial::Step::Frame(frame) => {
+            InitialStep::Frame(frame) => {
                 member.has_sent = true;
-                desk.metrics.frames += 1;
-                desk.metrics.initial_frames += 1;
-                Turn::Frame(frame.into())
+                resource.metrics.frames += 1;
+                resource.metrics.initial_frames += 1;
+                Attempt::Frame(frame.into())
             }
-            initial::Step::End(bookmark) => {
+            InitialStep::End(bookmark) => {
                 member.has_sent = true;
-                desk.metrics.frames += 1;
-                Turn::Frame(bookmark.into())
+                resource.metrics.frames += 1;
+                Attempt::Frame(bookmark.into())
             }
-            initial::Step::LookedOn => Turn::On,
-            initial::Step::Over(revision) => {
+            InitialStep::PieceEvaluated => Attempt::Retry,
+            InitialStep::Finished(revision) => {
                 let interest = initial.interest().clone();
-                drop(desk);
+                drop(resource);
                 self.follow(revision, &interest);
-                Turn::On
+                Attempt::Retry
             }
         }
     }
 
-    fn history_turn(&mut self, caller: &Caller<'_>) -> Turn {
+    fn poll_history(&mut self, caller: &Caller<'_>) -> Attempt {
         let Phase::History(history) = &mut self.phase else {
-            return Turn::On;
+            return Attempt::Retry;
         };
-        let mut desk = self.desk.borrow_mut();
-        let until = desk.cacher.newest();
-        let Some(member) = desk.members.get_mut(self.number) else {
-            return Turn::End;
+        let mut resource = self.resource.borrow_mut();
+        let until = resource.watch_cache.newest();
+        let Some(member) = resource.members.get_mut(self.number) else {
+            return Attempt::End;
         };
         if member.ending == Ending::Now {
-            return Turn::End;
+            return Attempt::End;
         }
-        // A selector may pass over all that a short watch gets to see of history: its client
-        // resumes where this bookmark says, not at the beginning again and again.
+        // The selector may match nothing that a short watch reads of history. With this bookmark
+        // the client resumes from there, and not from the same revision again and again.
         if member.is_bookmark_due
             && let Some(reached) = history.reached()
         {
@@ -196,62 +203,62 @@ impl Seat {
                 let projection = &history.interest().projection;
                 let bookmark = projection.bookmark(reached, false, !member.has_sent);
                 member.has_sent = true;
-                desk.metrics.frames += 1;
-                return Turn::Frame(bookmark.into());
+                resource.metrics.frames += 1;
+                return Attempt::Frame(bookmark.into());
             }
         }
         match history.step(until, !member.has_sent, &mut caller.context()) {
-            history::Step::Frame(frame) => {
+            HistoryStep::Frame(frame) => {
                 member.has_sent = true;
-                desk.metrics.frames += 1;
-                desk.metrics.initial_frames += 1;
-                Turn::Frame(frame.into())
+                resource.metrics.frames += 1;
+                resource.metrics.initial_frames += 1;
+                Attempt::Frame(frame.into())
             }
-            history::Step::Failed(frame) => {
-                drop(desk);
+            HistoryStep::Failed(frame) => {
+                drop(resource);
                 self.phase = Phase::Over;
-                Turn::Frame(frame.into())
+                Attempt::Frame(frame.into())
             }
-            history::Step::Waits => {
+            HistoryStep::Wait => {
                 member.park(caller);
-                Turn::Wait
+                Attempt::Wait
             }
-            history::Step::Reached(revision) => {
+            HistoryStep::Reached(revision) => {
                 let interest = history.interest().clone();
-                drop(desk);
+                drop(resource);
                 self.follow(revision, &interest);
-                Turn::On
+                Attempt::Retry
             }
-            history::Step::Gone => Turn::End,
+            HistoryStep::Gone => Attempt::End,
         }
     }
 
-    /// Goes on after this revision: in the ring if it reaches back so far, else in history.
+    /// Continues after this revision: from the ring if it reaches back so far, else from history.
     fn follow(&mut self, after: Revision, interest: &WatchInterest) {
-        let joined = self.desk.borrow_mut().follow(self.number, after);
-        match joined {
-            Joined::Live => self.phase = Phase::Live,
-            Joined::TooOld => self.read_history(after, interest.clone()),
+        let result = self.resource.borrow_mut().follow(self.number, after);
+        match result {
+            FollowResult::Live => self.phase = Phase::Live,
+            FollowResult::TooOld => self.read_history(after, interest.clone()),
         }
     }
 
     fn read_history(&mut self, after: Revision, interest: WatchInterest) {
-        let desk = self.desk.borrow();
-        desk.metrics.history_reads.increment(1);
-        let archive = Archive {
-            engine: desk.engine.clone(),
-            decode: desk.decode.clone(),
-            pool: self.hall.config.history.clone(),
-            chunk_bytes: self.hall.config.history_chunk_bytes,
-            shelf: Rc::clone(&self.hall.shelf),
+        let resource = self.resource.borrow();
+        resource.metrics.history_reads.increment(1);
+        let source = HistorySource {
+            engine: resource.engine.clone(),
+            decode: resource.decode.clone(),
+            access: Rc::clone(&self.history),
         };
-        let prefix = prefix_of(&interest.scope, &desk.cacher.prefix);
-        self.phase = Phase::History(Box::new(History::new(archive, interest, prefix, after)));
+        let prefix = prefix_of(&interest.scope, &resource.watch_cache.prefix);
+        self.phase = Phase::History(Box::new(HistoryReplay::new(
+            source, interest, prefix, after,
+        )));
     }
 }
 
-impl Drop for Seat {
+impl Drop for Registration {
     fn drop(&mut self) {
-        self.desk.borrow_mut().remove(self.number);
+        self.resource.borrow_mut().remove(self.number);
     }
 }

@@ -8,7 +8,7 @@ use super::error::EngineError;
 use super::event::{Event, KeyValue, Mutation, Outcome};
 use super::key::{Key, Prefix, Revision};
 
-/// Where in time a read looks.
+/// The state that a read returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     /// The newest durable state (linearizable).
@@ -24,10 +24,10 @@ pub struct RangeRequest {
     pub prefix: Prefix,
     /// Only keys at or after these bytes, when given.
     pub start: Option<Vec<u8>>,
-    /// The state to look at.
+    /// The state to read.
     pub at: At,
-    /// At most so many items; 0 is no limit. Engines may answer with fewer and `more` set when
-    /// the items grow large, never with none while there are some.
+    /// The most items to return; 0 is no limit. An engine may return fewer, with `more` set, if the
+    /// items are large. It never returns none while there are some.
     pub limit: usize,
     /// Count without returning items.
     pub count_only: bool,
@@ -51,11 +51,11 @@ pub struct RangeResponse {
 pub struct GetResponse {
     /// The store's current revision when the read was served.
     pub revision: Revision,
-    /// The value, `None` when the key is absent.
+    /// The value; `None` if the key is absent.
     pub item: Option<KeyValue>,
 }
 
-/// A bounded read of past events, for watches that start where no ring reaches any more.
+/// A bounded read of past events, for watches that start before the beginning of the ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryRequest {
     /// Events of keys under this prefix.
@@ -64,7 +64,7 @@ pub struct HistoryRequest {
     pub after: Revision,
     /// Events up to this revision, inclusive.
     pub until: Revision,
-    /// Stop once so many bytes of values were read (at least one event is read).
+    /// Stop after so many bytes of values. At least one event is read.
     pub bytes_max: usize,
 }
 
@@ -73,47 +73,46 @@ pub struct HistoryRequest {
 pub struct HistoryChunk {
     /// The events in order, each with its previous value.
     pub events: Vec<Event>,
-    /// Every event up to here has been looked at: the next request's `after`. Once the history
-    /// asked for is exhausted, it is `until`, or the store's revision if that is smaller.
+    /// Every event up to here was read: it is the `after` of the next request. At the end of the
+    /// requested history it is `until`, or the store's revision if that is smaller.
     pub reached: Revision,
 }
 
-/// How far a store and one prefix of it have come (docs/design.md 5).
+/// The newest revisions of a store and of one of its prefixes (docs/design.md 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// The newest durable revision of the store.
     pub revision: Revision,
-    /// A revision such that whoever has seen the prefix's events up to it has seen all of the
-    /// prefix's events up to `revision`. The embedded engine gives the prefix's last event, an
-    /// engine that can't know gives `revision`.
+    /// The prefix has no event after this revision and up to `revision`. The embedded engine gives
+    /// the prefix's last event. An engine that does not know it gives `revision`.
     pub prefix_revision: Revision,
 }
 
 /// What a feed delivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedItem {
-    /// Events in order, never splitting a revision.
+    /// Events in order. All events of a revision are in one batch.
     Events(Arc<[Event]>),
-    /// No event of the prefix lies between the last one delivered and this revision.
+    /// The prefix has no event after the last one delivered and up to this revision.
     Progress(Revision),
 }
 
-/// Events of one prefix from a revision on, each exactly once and in order. Dropping it ends it.
+/// The events of one prefix after a revision, each exactly once and in order. Dropping it ends it.
 pub trait Feed: Send {
-    /// The next batch; waits until there is one. An error ends the feed: open another one from
-    /// the last revision delivered, or read the range anew if that is compacted.
+    /// Waits for the next batch. An error ends the feed. Open another one after the last revision
+    /// delivered, or read the range again if that revision is compacted.
     fn next(&mut self) -> BoxFuture<'_, Result<FeedItem, EngineError>>;
 }
 
-/// How a feed comes to tell that nothing more of its prefix happened up to some revision.
+/// When a feed reports that its prefix has no further event up to some revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeedProgress {
-    /// By itself and at once: a reader of [`DataEngine::current`] only has to wait for it.
+    /// At once, without a request. A reader of [`DataEngine::current`] only has to wait for it.
     Immediate,
     /// Soon after [`DataEngine::request_progress`] (ST-71).
     OnRequest,
-    /// Now and then, and nobody can make it (ST-72): a reader who needs the newest state reads
-    /// the store (LI-32).
+    /// Now and then, and not on request (ST-72). A reader that needs the newest state reads the
+    /// store (LI-32).
     Seldom,
 }
 
@@ -122,9 +121,9 @@ pub enum FeedProgress {
 pub enum Health {
     /// Reads and writes work.
     Serving,
-    /// Reads work, writes are refused for this reason (a full disk, say).
+    /// Reads work. Writes are refused for this reason, such as a full disk.
     ReadOnly(String),
-    /// Nothing works for the moment for this reason; the engine tries to recover by itself.
+    /// Nothing works now, for this reason. The engine tries to recover by itself.
     Down(String),
 }
 
@@ -142,58 +141,58 @@ pub trait DataEngine: Send + Sync + 'static {
     /// As [`DataEngine::get`].
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, EngineError>>;
 
-    /// Commits if the precondition holds. Dropping the future does not take the mutation back.
+    /// Commits if the precondition holds. Dropping the future does not cancel the mutation.
     ///
     /// # Errors
-    /// [`EngineError::OutcomeUnknown`] when it may or may not have taken place, any other error
-    /// when it certainly did not; [`EngineError::LeaseNotFound`] for a put whose precondition
+    /// [`EngineError::OutcomeUnknown`] if it may or may not have been committed. Any other error
+    /// means that it was not committed. [`EngineError::LeaseNotFound`] for a put whose precondition
     /// holds and whose lease is gone.
     fn commit(&self, mutation: Mutation) -> BoxFuture<'_, Result<Outcome, EngineError>>;
 
-    /// The events of a prefix after a revision, for as long as somebody listens.
+    /// Opens a feed of the events of a prefix after a revision.
     ///
     /// # Errors
-    /// [`EngineError::Compacted`] when events after the revision are gone.
+    /// [`EngineError::Compacted`] if events after the revision are compacted.
     fn feed(
         &self,
         prefix: Prefix,
         after: Revision,
     ) -> BoxFuture<'_, Result<Box<dyn Feed>, EngineError>>;
 
-    /// A bounded piece of the past, with previous values.
+    /// Reads a bounded piece of history, with previous values.
     ///
     /// # Errors
-    /// [`EngineError::Compacted`] when events after `after` are gone.
+    /// [`EngineError::Compacted`] if events after `after` are compacted.
     fn history(&self, request: HistoryRequest) -> BoxFuture<'_, Result<HistoryChunk, EngineError>>;
 
     /// The newest position, linearizable: every commit acknowledged before the call is covered.
     ///
     /// # Errors
-    /// When the engine can't be reached.
+    /// If the engine can't be reached.
     fn current(&self, prefix: &Prefix) -> BoxFuture<'_, Result<Position, EngineError>>;
 
     /// The newest position known without any I/O; it may lag behind [`DataEngine::current`].
     fn known(&self, prefix: &Prefix) -> Position;
 
-    /// How feeds of this engine tell of progress. It may become known, or change, while running.
+    /// How feeds of this engine report progress. It may change while the engine runs.
     fn feed_progress(&self) -> FeedProgress {
         FeedProgress::Immediate
     }
 
-    /// Requests that the feeds of this very prefix tell that they have delivered everything up to
-    /// this revision. A request is kept for a few seconds, so that one made a moment too early is
-    /// answered as well. Without [`FeedProgress::OnRequest`] nothing happens.
+    /// Asks the feeds of exactly this prefix to report when they have delivered everything up to
+    /// this revision. A request is kept for a few seconds, so one that comes too early is answered
+    /// too. It does nothing without [`FeedProgress::OnRequest`].
     fn request_progress(&self, _prefix: &Prefix, _up_to: Revision) {}
 
-    /// The epoch of the store. It changes when the store turns out to have lost revisions that it
-    /// had shown, or to be another one: whatever was remembered of it is void then. Its feeds end
-    /// with [`EngineError::Compacted`]. Whoever opens a feed compares the epoch afterwards, as the
-    /// revision to go on from may be of the epoch before.
+    /// The epoch of the store. It changes if the store has lost revisions that it had shown, or was
+    /// replaced by another store. Everything remembered of the old epoch is invalid then, and its
+    /// feeds end with [`EngineError::Compacted`]. Compare the epoch after opening a feed, because
+    /// the revision that it continues from may be of the old epoch.
     fn epoch(&self) -> u64 {
         0
     }
 
-    /// The newest revision compacted; 0 when nothing was. Reads at older revisions are refused.
+    /// The newest compacted revision; 0 if there is none. Reads at older revisions are refused.
     fn compacted(&self) -> Revision;
 
     /// Whether the engine serves.

@@ -5,7 +5,7 @@ use super::key::{LeaseId, Revision};
 /// Why an engine can't answer.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum EngineError {
-    /// The past that was asked for is gone.
+    /// The requested revision is compacted.
     #[error("revision {requested} is compacted, the oldest readable one is {compacted}")]
     Compacted {
         /// The revision asked for.
@@ -21,16 +21,16 @@ pub enum EngineError {
         /// The store's current revision.
         current: Revision,
     },
-    /// Nothing was done; the same call may work in a moment.
+    /// Nothing was done. The same call may succeed in a moment.
     #[error("storage is unavailable: {0}")]
     Unavailable(String),
-    /// Nothing was done: there is no room. Deletes and compaction still work.
+    /// Nothing was done, because there is no space. Deletes and compaction still work.
     #[error("no space left for writing: {0}")]
     OutOfSpace(String),
-    /// The mutation may or may not have taken place; never retried as if it had failed.
+    /// The mutation may or may not have been committed. It must not be retried as if it had failed.
     #[error("the outcome of the write is unknown: {0}")]
     OutcomeUnknown(String),
-    /// Stored data is damaged; the text names the place.
+    /// Stored data is damaged. The text says where.
     #[error("stored data is damaged: {0}")]
     Corrupt(String),
     /// The request is too large for the engine.
@@ -45,7 +45,7 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// Whether the same call may succeed in a moment without anybody mending anything.
+    /// Whether the same call may succeed in a moment without a repair.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,

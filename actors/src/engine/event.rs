@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::key::{Key, LeaseId, Revision};
 
-/// Who caused an event: kept in the log for history and audit, shown to no ordinary client.
+/// Who caused an event. It is kept in the log for history and audit, and not shown to clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The authenticated user's name, such as `admin` or `system:taffrail:namespaces`.
@@ -24,11 +24,11 @@ pub struct KeyValue {
     pub key: Key,
     /// The stored bytes.
     pub value: Bytes,
-    /// The revision of the put that brought the key into being.
+    /// The revision of the put that created the key.
     pub create_revision: Revision,
     /// The revision of the put that wrote this value (etcd's `mod_revision`).
     pub revision: Revision,
-    /// How many puts the key has seen since it came into being, from 1.
+    /// The number of puts since the key was created, from 1.
     pub version: u64,
     /// The lease the key is attached to.
     pub lease: LeaseId,
@@ -43,38 +43,38 @@ pub enum EventKind {
     Delete,
 }
 
-/// A committed fact.
+/// A committed change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its place in the store's order.
+    /// Its revision. It defines the order of events.
     pub revision: Revision,
-    /// The key it is about.
+    /// The changed key.
     pub key: Key,
     /// Put or delete.
     pub kind: EventKind,
     /// The new value; empty for a delete.
     pub value: Bytes,
-    /// The revision that brought the key into being (equal to `revision` for a create).
+    /// The revision that created the key; equal to `revision` for a create.
     pub create_revision: Revision,
-    /// The revision of the key's value before this event; 0 when it was absent. An engine that
-    /// has forgotten it names a revision at which that value was the newest.
+    /// The revision of the key's value before this event; 0 if it was absent. An engine that no
+    /// longer knows it gives a revision at which that value was the newest.
     pub prev_revision: Revision,
-    /// Puts since the key came into being; 0 for a delete.
+    /// The number of puts since the key was created; 0 for a delete.
     pub version: u64,
-    /// The lease the new value is attached to. Of a delete the lease whose end it was, where the
-    /// engine knows that.
+    /// The lease that the new value is attached to. For a delete: the lease that expired, if the
+    /// engine knows it.
     pub lease: LeaseId,
     /// Wall-clock time of the commit.
     pub time: SystemTime,
     /// Who caused it.
     pub origin: Origin,
-    /// The value before this event, where the reader asked for it or the engine had it at hand.
-    /// In the answers of [`super::DataEngine::history`] every event with a `prev_revision` has it.
+    /// The value before this event, if the engine provides it. In answers of
+    /// [`super::DataEngine::history`] every event with a `prev_revision` has it.
     pub previous: Option<Bytes>,
 }
 
 impl Event {
-    /// What the event left at its key, of a put.
+    /// The value after a put.
     pub fn key_value(&self) -> KeyValue {
         KeyValue {
             key: self.key.clone(),
@@ -87,12 +87,12 @@ impl Event {
     }
 }
 
-/// What must hold of a key for a mutation to take place.
+/// The precondition of a mutation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// The key must be absent; a delete that expects this is always refused.
+    /// The key must be absent. A delete that expects this is always refused.
     Absent,
-    /// The key's value must still be the one of this revision.
+    /// The key's value must be the one of this revision.
     Unchanged(Revision),
 }
 
@@ -103,37 +103,36 @@ pub enum Change {
     Put {
         /// The bytes to store.
         value: Bytes,
-        /// The lease that the key is attached to from now on, and to no other; 0 detaches it from
-        /// any it had (ST-57).
+        /// The only lease that the key is attached to from now on; 0 is no lease (ST-57).
         lease: LeaseId,
     },
     /// Remove the key.
     Delete,
 }
 
-/// A wish with a precondition; the engine answers with an event or with a refusal.
+/// A requested change with a precondition. The engine answers with an event or with a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutation {
     /// The key to change.
     pub key: Key,
-    /// What must hold.
+    /// The precondition.
     pub expect: Expect,
     /// What to do.
     pub change: Change,
-    /// Who wants it.
+    /// Who requested it.
     pub origin: Origin,
 }
 
-/// The answer to a mutation. Both kinds are given only once the state they speak of is durable.
+/// The answer to a mutation. Both kinds are given only when the state that they report is durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It took place.
+    /// The mutation was committed.
     Committed(Event),
     /// The precondition did not hold.
     Refused {
-        /// The key's value now, `None` when it is absent.
+        /// The key's current value; `None` if it is absent.
         current: Option<KeyValue>,
-        /// The store's revision when it was looked at.
+        /// The store's revision when the key was read.
         revision: Revision,
     },
 }

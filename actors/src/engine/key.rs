@@ -1,16 +1,16 @@
-//! What a store is addressed by: revisions, keys, prefixes, numbers of leases. Pure.
+//! Revisions, keys, prefixes and lease ids. Pure.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The number of an event in its store; what clients see as `resourceVersion`. 0 is "none".
+/// The number of an event in its store, which clients see as `resourceVersion`. 0 is "none".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
 
 impl Revision {
-    /// No revision: the version of a key that is absent, the position before the first event.
+    /// No revision: that of an absent key, and the position before the first event.
     pub const ZERO: Revision = Revision(0);
-    /// Beyond every revision that a store can reach.
+    /// A revision that no store reaches.
     pub const MAX: Revision = Revision(u64::MAX);
 
     /// The revision after this one (saturating).
@@ -25,7 +25,8 @@ impl fmt::Display for Revision {
     }
 }
 
-/// A physical key, such as `/registry/configmaps/default/a`; cheap to clone, ordered by bytes.
+/// A physical key, such as `/registry/configmaps/default/a`. It is cheap to clone, and ordered by
+/// bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Arc<[u8]>);
 
@@ -49,7 +50,7 @@ impl Key {
             .filter_map(|(at, _)| key.get(..=at))
     }
 
-    /// The key as text; Kubernetes' keys always are UTF-8, anything else is shown lossily.
+    /// The key as text. Kubernetes' keys are always UTF-8. Any other bytes are replaced.
     pub fn to_text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
     }
@@ -73,8 +74,8 @@ impl std::borrow::Borrow<[u8]> for Key {
     }
 }
 
-/// All keys that start with these bytes; for a resource `/registry/configmaps/`, always ending in
-/// a slash there, so that `/registry/pods/` never covers `/registry/podtemplates/a` (PF-18).
+/// All keys that start with these bytes. That of a resource ends in a slash, as
+/// `/registry/pods/`, so that it never covers `/registry/podtemplates/a` (PF-18).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix(Key);
 
@@ -89,13 +90,12 @@ impl Prefix {
         self.0.as_bytes()
     }
 
-    /// Whether the key lies under this prefix.
+    /// Whether the key starts with this prefix.
     pub fn covers(&self, key: &Key) -> bool {
         key.as_bytes().starts_with(self.as_bytes())
     }
 
-    /// The first key after all that start with this prefix; `None` when there is none (only for
-    /// prefixes of nothing but 0xff).
+    /// The first key after all keys with this prefix; `None` if the prefix has only bytes 0xff.
     pub fn end(&self) -> Option<Vec<u8>> {
         let mut end = self.as_bytes().to_vec();
         while let Some(last) = end.last_mut() {
@@ -121,6 +121,6 @@ impl fmt::Display for Prefix {
     }
 }
 
-/// The number of a lease; 0 is "no lease". An engine never gives a number to two leases.
+/// The number of a lease; 0 is "no lease". No two leases of an engine get the same number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(pub u64);

@@ -1,4 +1,4 @@
-//! The part of the port that grants leases and ends them: etcd's service Lease.
+//! The part of the port that grants leases and ends them, as etcd's Lease service does.
 
 use std::time::Duration;
 
@@ -7,49 +7,49 @@ use futures_util::future::BoxFuture;
 use super::error::EngineError;
 use super::key::LeaseId;
 
-/// A lease: the keys attached to it are deleted when its time to live is over.
+/// A lease. The keys attached to it are deleted when its time to live is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// Its number.
     pub id: LeaseId,
-    /// The time to live as granted, which may be longer than what was asked for.
+    /// The granted time to live, which may be longer than requested.
     pub ttl: Duration,
 }
 
-/// What one step of deleting what outlived its lease did.
+/// The result of one step of expiry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expiry {
     /// Keys deleted in this step.
     pub expired: u64,
     /// Whether another step would find work.
     pub more: bool,
-    /// Until the next lease runs out, where `more` is false; `None` when there is none that this
-    /// engine must be reminded of.
+    /// The time until the next lease runs out, if `more` is false; `None` if no lease needs a
+    /// further step.
     pub next: Option<Duration>,
 }
 
 /// The leases of a store.
 pub trait LeaseEngine: Send + Sync + 'static {
-    /// Grants a lease of at least so long. It lives on without keys, and it may be lost with the
-    /// process as long as nothing has been attached to it: then puts that name it are refused.
+    /// Grants a lease of at least this time to live. A lease without keys may be lost when the
+    /// process ends. Then puts that name it are refused.
     ///
     /// # Errors
-    /// When the engine can't be written.
+    /// If the engine can't be written.
     fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>>;
 
-    /// Ends a lease now. Its keys are deleted before the answer, each by an event; when the answer
-    /// is an error they may be deleted later, all the same.
+    /// Ends a lease now. Its keys are deleted before the answer, each by an event. After an error
+    /// they may still be deleted later.
     ///
     /// # Errors
-    /// [`EngineError::LeaseNotFound`] when it is gone already.
+    /// [`EngineError::LeaseNotFound`] if it does not exist.
     fn revoke(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), EngineError>>;
 
-    /// One small step of deleting the keys that outlived their lease, short enough that client
-    /// writes don't feel it. A key is deleted only if it is attached to that lease at that
-    /// moment, by an event with a revision of its own. An engine whose server does that by itself
-    /// has nothing to do.
+    /// Performs one step of deleting keys whose lease has expired. It is short, so that client
+    /// writes are not delayed. A key is deleted only if it is attached to that lease at that
+    /// moment, by an event with a revision of its own. An engine whose server deletes the keys does
+    /// nothing.
     ///
     /// # Errors
-    /// When the engine can't be written.
+    /// If the engine can't be written.
     fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>>;
 }

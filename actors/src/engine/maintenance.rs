@@ -1,5 +1,5 @@
-//! The part of the port that forgets history and gives space back: etcd's service Maintenance and
-//! its compaction.
+//! The part of the port that compacts history and gives space back, as etcd's compaction and its
+//! Maintenance service do.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use super::error::EngineError;
 use super::key::Revision;
 
-/// How much history to keep: whichever of the two keeps less.
+/// How much history to keep. The limit that keeps less applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Events younger than this are kept.
@@ -17,7 +17,7 @@ pub struct Retention {
     pub bytes: u64,
 }
 
-/// What one step of maintenance found and did.
+/// The result of one step of maintenance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Maintenance {
     /// Records removed in this step.
@@ -39,42 +39,43 @@ pub struct EngineStats {
     pub live_keys: u64,
     /// Bytes of the events retained, live values included.
     pub retained_bytes: u64,
-    /// Bytes of the blocks that the store takes on disk; its file may be longer and have holes.
+    /// Bytes of the blocks that the store takes on disk. Its file may be longer and have holes.
     pub file_bytes: u64,
 }
 
 /// Compaction and upkeep of a store.
 pub trait MaintenanceEngine: Send + Sync + 'static {
-    /// The newest revision that retention would forget at this time.
+    /// The newest revision that is beyond retention at this time.
     ///
     /// # Errors
-    /// When the engine can't be read.
+    /// If the engine can't be read.
     fn horizon(
         &self,
         retention: Retention,
         now: SystemTime,
     ) -> BoxFuture<'_, Result<Revision, EngineError>>;
 
-    /// Forgets superseded events up to and including the revision: from the answer on, reads at
-    /// and feeds after an older revision are refused (a read *at* the revision still works). The
-    /// space comes back by [`MaintenanceEngine::maintain`].
+    /// Compacts history up to and including the revision. From the answer on, reads at older
+    /// revisions and feeds after them are refused. A read *at* the revision still works.
+    /// [`MaintenanceEngine::maintain`] gives the space back.
     ///
     /// # Errors
-    /// [`EngineError::FutureRevision`] beyond the current revision; a compacted one is no error.
+    /// [`EngineError::FutureRevision`] beyond the current revision. A compacted revision is no
+    /// error.
     fn compact(&self, up_to: Revision) -> BoxFuture<'_, Result<(), EngineError>>;
 
-    /// One small step of upkeep, short enough that client writes don't feel it: removing what
-    /// was compacted and, with `reclaim`, giving space back to the file system.
+    /// Performs one step of maintenance: it removes what was compacted and, with `reclaim`, gives
+    /// space back to the file system. It is short, so that client writes are not delayed.
     ///
     /// # Errors
-    /// When the engine can't be written.
+    /// If the engine can't be written.
     fn maintain(&self, reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>>;
 
-    /// One small step of giving all space back, however little it is. Once there is no more to do,
-    /// the store's files hold nothing of what was compacted before the first step.
+    /// Performs one step of giving all space back, however little it is. After the last step the
+    /// store's files hold nothing of what was compacted before the first one.
     ///
     /// # Errors
-    /// When the engine can't be written, has no room for it, or too much is being written.
+    /// If the engine can't be written, has no space for it, or too much is being written.
     fn purge(&self) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
         self.maintain(true)
     }

@@ -1,22 +1,23 @@
-//! The port: what the actors and the daemon ask of a storage engine, in bytes and revisions.
+//! The interface of a storage engine (the port), in bytes and revisions.
 //!
 //! It owns the traits of an engine and the types that pass through them: keys, revisions, events,
-//! mutations and their answers. An engine keeps a log of [`Event`]s, which is the truth, and
-//! answers questions about the state that is its fold. [`memory`] here, and `storage/embedded` and
-//! `storage/etcd` of the daemon implement the port; [`local`] is what the first two share. The
-//! engine suite in `tests/` says what each engine must do. The port knows nothing of objects,
-//! namespaces or HTTP, and nothing of the actors.
+//! mutations and their answers. Requests of the actors and the daemon enter; events, values and
+//! positions leave. It must know nothing of objects, namespaces or HTTP, and nothing of the actors.
 //!
-//! The port has three parts, and a caller asks for the narrowest that will do: [`DataEngine`]
-//! reads, commits and follows; [`LeaseEngine`] grants and expires; [`MaintenanceEngine`] compacts
-//! and gives space back. [`Engine`] is all three, for those who open and close one.
+//! An engine keeps a log of [`Event`]s. The state of its keys is computed from the log. [`memory`]
+//! here, and `storage/embedded` and `storage/etcd` of the daemon implement the port. [`local`] is
+//! what the first two share. The engine suite in `tests/` defines what each engine must do.
+//!
+//! The port has three parts, and a caller asks for the narrowest one: [`DataEngine`] reads, commits
+//! and follows; [`LeaseEngine`] grants and expires leases; [`MaintenanceEngine`] compacts and gives
+//! space back. [`Engine`] is all three, for code that opens and closes an engine.
 //!
 //! Rules for every engine:
 //! - An event is *durable before it is acknowledged* and *visible only when durable*: neither a
 //!   read, nor a feed, nor [`DataEngine::known`] shows what a power cut could still take back.
 //! - Revisions strictly increase over the whole store and are never used twice.
-//! - No method blocks the calling thread: engines do their I/O on threads of their own, or as
-//!   part of the task that asks, which must be free to run.
+//! - No method blocks the calling thread. Engines do their I/O on threads of their own, or as part
+//!   of the calling task, which must be free to run.
 
 mod data;
 mod error;
@@ -40,8 +41,8 @@ pub use leases::{Expiry, Lease, LeaseEngine};
 pub use maintenance::{EngineStats, Maintenance, MaintenanceEngine, Retention};
 pub use memory::MemoryEngine;
 
-/// A whole engine, as whoever opens and closes it has it.
+/// A whole engine, for code that opens and closes it.
 pub trait Engine: DataEngine + LeaseEngine + MaintenanceEngine {
-    /// Stops accepting work, makes everything acknowledged durable and lets go of files.
+    /// Stops accepting work, makes everything acknowledged durable, and closes files.
     fn close(&self) -> BoxFuture<'_, ()>;
 }

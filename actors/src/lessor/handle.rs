@@ -1,4 +1,4 @@
-//! The Lessor, as the rest of the daemon sees it.
+//! The handle to a Lessor that the rest of the daemon uses. It hands out leases by itself.
 
 use std::sync::Arc;
 use std::time::Instant as Moment;
@@ -7,28 +7,30 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::reuse::{LeaseReuse, Reuse};
+use super::lease_manager::{LeaseManager, LeaseReuse};
+use super::metrics::OBJECT_COUNTS;
 use crate::engine::{EngineError, Lease, LeaseEngine, LeaseId};
 
-/// Where to ask for leases of a store; cheap to clone.
+/// Hands out the leases of a store. Cheap to clone.
 #[derive(Clone)]
 pub struct LessorHandle {
-    shared: Arc<Shared>,
+    granter: Arc<LeaseGranter>,
 }
 
-struct Shared {
+/// What the handles and the actor of one store share.
+struct LeaseGranter {
     engine: Arc<dyn LeaseEngine>,
-    reuse: Mutex<Reuse>,
-    /// Held by who has a lease granted that others may share: they wait for that one.
+    manager: Mutex<LeaseManager>,
+    /// Held while a lease is granted that others can share. They wait for that lease.
     granting: tokio::sync::Mutex<()>,
     failures: Mutex<Failures>,
-    /// When the first of the leases granted since the actor last looked runs out.
+    /// When the first lease runs out of those granted since the actor last checked.
     due: Mutex<Option<Moment>>,
     granted: Notify,
     begun: watch::Sender<bool>,
 }
 
-/// Grants that others waited for and that failed.
+/// Failed grants that others waited for.
 #[derive(Default)]
 struct Failures {
     count: u64,
@@ -36,7 +38,7 @@ struct Failures {
 }
 
 impl Failures {
-    /// Why the grant failed that was waited for since there were so many.
+    /// The error of the last grant, if one has failed since the count was `count`.
     fn since(&self, count: u64) -> Option<EngineError> {
         self.last.clone().filter(|_| self.count > count)
     }
@@ -47,19 +49,19 @@ impl Failures {
     }
 }
 
-impl Shared {
+impl LeaseGranter {
     fn is_shared(&self, ttl: u64) -> bool {
-        self.reuse.lock().shares(ttl)
+        self.manager.lock().shares(ttl)
     }
 }
 
 impl LessorHandle {
-    /// The leases of a store. Nothing expires before an actor of the house looks after it.
-    pub fn new(engine: Arc<dyn LeaseEngine>, reuse: LeaseReuse) -> LessorHandle {
+    /// A handle for the leases of a store. Nothing expires before a Lessor runs.
+    pub fn new(engine: Arc<dyn LeaseEngine>, manager: LeaseReuse) -> LessorHandle {
         LessorHandle {
-            shared: Arc::new(Shared {
+            granter: Arc::new(LeaseGranter {
                 engine,
-                reuse: Mutex::new(Reuse::new(reuse)),
+                manager: Mutex::new(LeaseManager::new(manager)),
                 granting: tokio::sync::Mutex::new(()),
                 failures: Mutex::default(),
                 due: Mutex::new(None),
@@ -69,73 +71,79 @@ impl LessorHandle {
         }
     }
 
-    /// A lease for one object that is to live at least so many seconds. Mostly it is one that
-    /// others have too, and there is nothing to wait for. Who waits while one is granted that all
-    /// of them could share waits no longer than that takes, also if it fails.
+    /// A lease for one object that is to live at least `ttl` seconds. Usually it is shared with
+    /// other objects, and this returns at once. A caller that waits for a shared grant gets its
+    /// result, even if the grant fails.
     ///
     /// # Errors
     /// Those of [`LeaseEngine::grant`].
     pub async fn lease(&self, ttl: u64) -> Result<LeaseId, EngineError> {
-        if let Some(lease) = self.shared.reuse.lock().take(ttl, now()) {
+        if let Some(lease) = self.granter.manager.lock().take(ttl, now()) {
             return Ok(lease);
         }
-        if !self.shared.is_shared(ttl) {
+        if !self.granter.is_shared(ttl) {
             return self.granted_lease(ttl).await;
         }
-        let failures = self.shared.failures.lock().count;
-        let _turn = self.shared.granting.lock().await;
-        // An engine that hangs would keep each who waits as long as all before it together.
-        if let Some(error) = self.shared.failures.lock().since(failures) {
+        let failures = self.granter.failures.lock().count;
+        let _turn = self.granter.granting.lock().await;
+        // Return the same error. With an engine that hangs, each caller would otherwise wait for
+        // all callers before it.
+        if let Some(error) = self.granter.failures.lock().since(failures) {
             return Err(error);
         }
         let granted = self.granted_lease(ttl).await;
         if let Err(error) = &granted {
-            self.shared.failures.lock().add(error);
+            self.granter.failures.lock().add(error);
         }
         granted
     }
 
-    /// The remembered lease if it will do by now, else one that is granted.
+    /// The remembered lease if it fits by now, else a new one.
     async fn granted_lease(&self, ttl: u64) -> Result<LeaseId, EngineError> {
-        let wanted = match self.shared.reuse.lock().take_or_want(ttl, now()) {
+        let wanted = match self.granter.manager.lock().take_or_want(ttl, now()) {
             Ok(lease) => return Ok(lease),
             Err(wanted) => wanted,
         };
-        let Lease { id, ttl } = self.shared.engine.grant(wanted.ttl).await?;
-        let objects = self.shared.reuse.lock().granted(id, wanted);
-        metrics::histogram!(super::OBJECT_COUNTS).record(objects as f64);
+        let Lease { id, ttl } = self.granter.engine.grant(wanted.ttl).await?;
+        let objects = self.granter.manager.lock().granted(id, wanted);
+        metrics::histogram!(OBJECT_COUNTS).record(objects as f64);
         if let Some(due) = now().checked_add(ttl) {
-            let mut first = self.shared.due.lock();
+            let mut first = self.granter.due.lock();
             *first = Some(first.map_or(due, |first| first.min(due)));
             drop(first);
-            self.shared.granted.notify_one();
+            self.granter.granted.notify_one();
         }
         Ok(id)
     }
 
-    /// A lease turned out to be gone: it is not given out again.
+    /// Forgets a lease that turned out to be gone.
     pub fn forget(&self, lease: LeaseId) {
-        self.shared.reuse.lock().forget(lease);
+        self.granter.manager.lock().forget(lease);
     }
 
-    /// Lets what has outlived its lease be deleted from now on: for when the daemon is ready.
+    /// Starts the deletion of keys whose lease has expired. Call it when the daemon is ready.
     pub fn begin(&self) {
-        self.shared.begun.send_replace(true);
+        self.granter.begun.send_replace(true);
     }
 
     pub(super) async fn begun(&self) {
-        // The sender lives as long as this does.
-        let _ = self.shared.begun.subscribe().wait_for(|begun| *begun).await;
+        // The sender lives as long as this handle.
+        let _ = self
+            .granter
+            .begun
+            .subscribe()
+            .wait_for(|begun| *begun)
+            .await;
     }
 
     pub(super) fn engine(&self) -> &Arc<dyn LeaseEngine> {
-        &self.shared.engine
+        &self.granter.engine
     }
 
-    /// Waits until a lease was granted, and tells when the first of those granted since runs out.
+    /// Waits until a lease was granted. Returns when the first of the new leases runs out.
     pub(super) async fn granted(&self) -> Option<Moment> {
-        self.shared.granted.notified().await;
-        self.shared.due.lock().take()
+        self.granter.granted.notified().await;
+        self.granter.due.lock().take()
     }
 }
 

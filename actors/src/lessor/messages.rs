@@ -1,8 +1,8 @@
-//! What the Lessor is told.
+//! The messages of a Lessor.
 
 use actix::Message;
 
-/// Stop for good.
+/// Stops the Lessor for good.
 pub(crate) struct Stop;
 
 impl Message for Stop {

@@ -1,19 +1,24 @@
-//! The Lessor: hands out leases for objects that are to expire, and lets the engine delete what
-//! has outlived its lease.
+//! One Lessor for each store hands out leases for objects that expire, and lets the engine delete
+//! keys whose lease has expired.
 //!
-//! Objects created within a window share a lease, up to a number of them (OP-1 to OP-3): `reuse.rs`
-//! decides. Who wants a lease asks the [`LessorHandle`], which answers by itself, without a
-//! mailbox; the engine is asked only where a new lease must be granted, by one at a time. The actor
-//! does the rest: once the daemon says so it has the engine expire in small steps, at a pace that
-//! leaves room for writers (`pace.rs`), when the next lease runs out. It remembers nothing that
-//! the engine does not tell it anew.
+//! It owns which lease objects share, and when the next step of expiry is due. Requests for a lease
+//! enter through [`LessorHandle`]; leases leave. Calls to the engine's lease part leave too. It
+//! must know nothing of keys, objects or resources.
+//!
+//! Objects created within a window share a lease, up to a number of objects (OP-1 to OP-3):
+//! `lease_manager.rs` decides. The [`LessorHandle`] answers by itself, without a mailbox. It asks
+//! the engine only for a new lease, one request at a time where the lease can be shared. The actor
+//! does the expiry: once the daemon is ready, it lets the engine expire in small steps, with pauses
+//! that leave time for writers (`pace.rs`), and waits for the next lease that runs out. The engine
+//! keeps all leases, so a restarted Lessor loses nothing.
 
-mod drive;
+mod expiry;
 mod handle;
 mod handlers;
+mod lease_manager;
 pub(crate) mod messages;
+mod metrics;
 mod pace;
-mod reuse;
 #[cfg(test)]
 mod tests;
 
@@ -21,21 +26,13 @@ use actix::fut::wrap_future;
 use actix::{Actor, AsyncContext, Context};
 
 pub use handle::LessorHandle;
-pub use reuse::LeaseReuse;
+pub use lease_manager::LeaseReuse;
+pub(crate) use metrics::describe as describe_metrics;
 
 use crate::exit::ExitGuard;
 use crate::mailbox;
 
-/// Whether the last step of expiry failed.
-const FAILING: &str = "taffrail_lease_expiry_failing";
-/// Whether keys are waiting that have outlived their lease.
-const BEHIND: &str = "taffrail_lease_expiry_behind";
-/// Keys deleted.
-const EXPIRED: &str = "taffrail_lease_expired_objects_total";
-/// How often leases were shared (ME-6).
-const OBJECT_COUNTS: &str = "etcd_lease_object_counts";
-
-/// See the module's documentation.
+/// The actor that expires the leases of one store.
 pub(crate) struct Lessor {
     /// The name of the store, for metrics and logs.
     store: String,
@@ -59,26 +56,8 @@ impl Actor for Lessor {
 
     fn started(&mut self, context: &mut Context<Lessor>) {
         context.set_mailbox_capacity(mailbox::LESSOR);
-        let work = drive::drive(self.store.clone(), self.handle.clone());
-        // Ends with the actor; a step that is under way then is the engine's.
+        let work = expiry::run(self.store.clone(), self.handle.clone());
+        // This ends with the actor. The engine completes a running step.
         context.spawn(wrap_future(work));
     }
-}
-
-/// Gives the Lessor's metrics their units and help texts.
-pub(crate) fn describe_metrics() {
-    use metrics::{describe_counter, describe_gauge, describe_histogram};
-    describe_histogram!(
-        OBJECT_COUNTS,
-        "Number of objects attached to a single lease, observed when the next one is granted"
-    );
-    describe_counter!(EXPIRED, "Objects deleted because their lease ran out");
-    describe_gauge!(
-        BEHIND,
-        "1 while objects are waiting to be deleted whose lease has run out; else 0"
-    );
-    describe_gauge!(
-        FAILING,
-        "1 while what has outlived its lease can't be deleted, which the log explains; else 0"
-    );
 }

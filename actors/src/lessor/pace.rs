@@ -1,34 +1,34 @@
-//! When the next step of expiry is due. Pure.
+//! Decides when the next step of expiry is due. Pure.
 
 use std::time::{Duration, Instant};
 
 use crate::engine::Expiry;
 
-/// After a step that left some over, the pause is so many times as long as it took: writers, and
-/// who is told of the deletions, have most of the time for themselves.
+/// After a step that left keys over, the pause is this many times as long as the step. So writers
+/// and watchers have most of the time.
 const PAUSE_TIMES: u32 = 3;
-/// After so long without an end there are too many for that: more expires than that pace can take,
-/// and what is never deleted would be worse than what waits for a step.
+/// After this time with keys left over, the pauses become as short as possible, because more keys
+/// expire than the steps delete.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The shortest pause, however short the step.
+/// The shortest pause.
 const PAUSE_MIN: Duration = Duration::from_millis(2);
-/// The longest one: a step that took long waited for its turn.
+/// The longest pause. A step that took longer had to wait for writers itself.
 const PAUSE_MAX: Duration = Duration::from_millis(250);
-/// After a failure.
+/// The pause after a failure.
 const AGAIN_AFTER_FAILURE: Duration = Duration::from_secs(1);
-/// When nothing is to be expected: leases may have come that nobody told of.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// The pause when no lease is known. There may be leases that were granted elsewhere.
+const CHECK_AGAIN: Duration = Duration::from_secs(60);
 
-/// See the module's documentation.
+/// When the next step of expiry is due.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// Since when every step has left some over.
+    /// Since when every step has left keys over.
     behind_since: Option<Instant>,
     wake: Instant,
 }
 
 impl Pace {
-    /// A pace that begins at once.
+    /// The first step is due at once.
     pub(super) fn new(now: Instant) -> Pace {
         Pace {
             behind_since: None,
@@ -41,15 +41,15 @@ impl Pace {
         self.wake
     }
 
-    /// A step has been done.
+    /// Records a completed step.
     pub(super) fn stepped(&mut self, expiry: Expiry, began: Instant, now: Instant) {
         if !expiry.more {
             self.behind_since = None;
             self.wake = now
                 + expiry
                     .next
-                    .unwrap_or(LOOK_AGAIN)
-                    .clamp(PAUSE_MIN, LOOK_AGAIN);
+                    .unwrap_or(CHECK_AGAIN)
+                    .clamp(PAUSE_MIN, CHECK_AGAIN);
             return;
         }
         let since = *self.behind_since.get_or_insert(began);
@@ -61,12 +61,12 @@ impl Pace {
         self.wake = now + (took * times).clamp(PAUSE_MIN, PAUSE_MAX);
     }
 
-    /// A step has failed.
+    /// Records a failed step.
     pub(super) fn failed(&mut self, now: Instant) {
         self.wake = now + AGAIN_AFTER_FAILURE;
     }
 
-    /// A lease was granted that runs out then.
+    /// Records a new lease that runs out at `due`.
     pub(super) fn granted(&mut self, due: Instant) {
         self.wake = self.wake.min(due);
     }
@@ -135,9 +135,9 @@ mod tests {
         pace.granted(begin + millis(1000));
         assert_eq!(pace.wake(), begin + millis(1000));
         pace.stepped(idle(None), begin, begin);
-        assert_eq!(pace.wake(), begin + LOOK_AGAIN);
+        assert_eq!(pace.wake(), begin + CHECK_AGAIN);
         pace.stepped(idle(Some(Duration::MAX)), begin, begin);
-        assert_eq!(pace.wake(), begin + LOOK_AGAIN);
+        assert_eq!(pace.wake(), begin + CHECK_AGAIN);
         pace.stepped(idle(Some(Duration::ZERO)), begin, begin);
         assert_eq!(pace.wake(), begin + PAUSE_MIN);
         pace.failed(begin);

@@ -1,4 +1,4 @@
-//! Leases from a store that counts what it grants, and steps of expiry under a clock of the test's.
+//! Leases of a store that counts its grants, and steps of expiry on a clock of the test.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use futures_util::future::join_all;
 use tokio::time::sleep;
 
 use super::*;
+use crate::actor_ref::ActorRef;
 use crate::engine::{EngineError, Expiry, LeaseId};
 use crate::exit::{ChildId, ExitReports};
-use crate::slot::Slot;
 use crate::testing::FaultyEngine;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -19,11 +19,11 @@ fn handle(engine: &Arc<FaultyEngine>) -> LessorHandle {
     LessorHandle::new(engine.clone(), LeaseReuse::default())
 }
 
-fn start(lessor: &LessorHandle) -> Arc<Slot<Lessor>> {
+fn start(lessor: &LessorHandle) -> Arc<ActorRef<Lessor>> {
     let exit = ExitGuard::new(ChildId(0), 1, ExitReports::default());
-    let slot = Slot::new("lessor", mailbox::LESSOR);
-    slot.fill(Lessor::new("base".to_owned(), lessor.clone(), exit).start());
-    slot
+    let actor_ref = ActorRef::new("lessor", mailbox::LESSOR);
+    actor_ref.set(Lessor::new("base".to_owned(), lessor.clone(), exit).start());
+    actor_ref
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_failed_grant_fails_who_asked_and_the_next_one_asks_again() {
         assert_eq!(lessor.lease(3600).await, Err(down));
         engine.set_down(None);
         assert_eq!(lessor.lease(3600).await, Ok(LeaseId(1)));
-        // Who asked and was not answered any more is in nobody's way.
+        // A caller that has gone away does not block the others.
         lessor.forget(LeaseId(1));
         assert_eq!(lessor.lease(3600).now_or_never(), None);
         assert_eq!(lessor.lease(3600).await, Ok(LeaseId(2)));
@@ -82,7 +82,7 @@ fn nobody_waits_longer_for_a_grant_that_fails_than_it_takes() {
         let asked = join_all((0..100).map(|_| lessor.lease(3600))).await;
         assert!(asked.iter().all(|answer| *answer == Err(down.clone())));
         assert_eq!(begin.elapsed().as_secs(), 3);
-        // Who comes later has it tried again.
+        // A later caller has the grant retried.
         engine.set_down(None);
         assert_eq!(lessor.lease(3600).await, Ok(LeaseId(1)));
         assert_eq!(begin.elapsed().as_secs(), 6);
@@ -161,10 +161,10 @@ fn an_engine_that_fails_is_asked_again_and_the_next_life_goes_on() {
         engine.set_down(Some(EngineError::Unavailable("reopening".to_owned())));
         let lessor = handle(&engine);
         lessor.begin();
-        let slot = start(&lessor);
+        let actor_ref = start(&lessor);
         sleep(SECOND * 7 / 2).await;
         assert_eq!(engine.expiry_steps(), 4, "once a second");
-        slot.ask_patiently(messages::Stop).await.unwrap();
+        actor_ref.ask_patiently(messages::Stop).await.unwrap();
         sleep(100 * SECOND).await;
         assert_eq!(engine.expiry_steps(), 4, "stopped");
         engine.set_down(None);

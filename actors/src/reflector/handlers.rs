@@ -1,4 +1,4 @@
-//! One handler per message.
+//! The message handlers of a Reflector.
 
 use actix::{ActorContext, Context, Handler};
 

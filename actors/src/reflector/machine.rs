@@ -1,195 +1,208 @@
-//! List and watch as an explicit state machine: what happened → where we are → what to do next.
-//! Pure; `drive.rs` does what it says and reports what came of it.
+//! List and watch as a state machine: an outcome and a state give the next state and step. Pure.
+//! `list_watch.rs` performs the steps and reports their outcomes.
 
 use std::time::Duration;
 
 use crate::backoff::Backoff;
-use crate::cacher::messages::Place;
+use crate::cacher::messages::ResumePoint;
 use crate::engine::{At, EngineError, Revision};
 
-/// Where a Reflector is.
+/// The state of a Reflector.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// The cache can't be continued: everything must be read.
+pub(crate) enum ListWatchState {
+    /// The cache can't be continued. Everything must be listed.
     Empty,
-    /// Reading everything, page by page, at one revision (`None` until the first page tells it).
+    /// Listing page by page at one revision, which is `None` before the first page.
     Listing { at: Option<Revision> },
-    /// The cache is continued from here by a feed.
-    Watching { place: Place },
+    /// A feed continues the cache from here.
+    Watching { resume_point: ResumePoint },
 }
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Wait, then call [`Machine::start`].
+pub(crate) enum ListWatchStep {
+    /// Wait, then call [`ListWatchMachine::start`].
     Pause(Duration),
-    /// Read a page of the range at this revision, from these bytes on, and start to decode it.
+    /// Read a page at this revision, from this key on, and start to decode it.
     ReadPage { at: At, start: Option<Vec<u8>> },
-    /// All pages are there: hand them to the Cacher as its content at this revision.
+    /// All pages were read. Send them to the Cacher as its content at this revision.
     Install { revision: Revision },
-    /// Open a feed after this place.
-    OpenFeed { after: Place },
-    /// Wait for the feed's next batch, decode it and hand it to the Cacher as a continuation of
+    /// Open a feed after this point.
+    OpenFeed { after: ResumePoint },
+    /// Wait for the feed's next batch, decode it, and send it to the Cacher as a continuation of
     /// this generation.
     Forward { generation: u64 },
 }
 
-/// What came of a step.
+/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// A page; `next` is where the following one starts, if there is one.
+pub(crate) enum StepOutcome {
+    /// A page was read. `next` is where the following one starts, if there is one.
     PageRead {
         revision: Revision,
         next: Option<Vec<u8>>,
     },
     /// The Cacher has the content.
-    Installed(Place),
+    Installed(ResumePoint),
     /// The feed is open.
     FeedOpened,
     /// The Cacher has everything up to here.
     Forwarded { up_to: Revision },
-    /// A value that could not be read can be read now: everything is to be read anew, as nothing
-    /// tells what it was meanwhile.
+    /// A value that could not be decoded can be decoded now. Everything must be listed again,
+    /// because no event told the Cacher.
     Readable,
     /// The step failed.
-    Failed(Failure),
+    Failed(StepFailure),
 }
 
-/// Why a step failed, by what can be done about it.
+/// Why a step failed, by how to recover.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
-    /// The events needed to go on are gone: read everything.
+pub(crate) enum StepFailure {
+    /// The events needed to continue are compacted. Everything must be listed.
     Compacted,
-    /// What decodes failed itself.
+    /// The decoding task failed.
     Undecodable(String),
-    /// The engine can't answer now.
+    /// The engine failed.
     Engine(String),
-    /// The Cacher died or began anew.
+    /// The Cacher ended, or is in another generation.
     CacherLost,
 }
 
-impl From<EngineError> for Failure {
-    fn from(error: EngineError) -> Failure {
+impl From<EngineError> for StepFailure {
+    fn from(error: EngineError) -> StepFailure {
         match error {
-            EngineError::Compacted { .. } => Failure::Compacted,
-            error => Failure::Engine(error.to_string()),
+            EngineError::Compacted { .. } => StepFailure::Compacted,
+            error => StepFailure::Engine(error.to_string()),
         }
     }
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for StepFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Failure::Compacted => f.write_str("the events needed to go on are compacted"),
-            Failure::Undecodable(error) | Failure::Engine(error) => f.write_str(error),
-            Failure::CacherLost => f.write_str("the cacher began anew"),
+            StepFailure::Compacted => f.write_str("the events needed to go on are compacted"),
+            StepFailure::Undecodable(error) | StepFailure::Engine(error) => f.write_str(error),
+            StepFailure::CacherLost => f.write_str("the cacher began anew"),
         }
     }
 }
 
-/// See the module's documentation.
+/// List and watch as a state machine.
 #[derive(Debug)]
-pub(crate) struct Machine {
-    state: State,
+pub(crate) struct ListWatchMachine {
+    state: ListWatchState,
     backoff: Backoff,
 }
 
-/// The first wait after a failure. Short: most are an engine that reopens or a feed that broke.
+/// The first wait after a failure. It is short, because most failures are a feed that broke or an
+/// engine that reopens.
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
-/// The longest wait: a cache that can't be filled is looked at again about this often.
+/// The longest wait: how often filling a cache is retried.
 const BACKOFF_MOST: Duration = Duration::from_secs(5);
 
-impl Machine {
-    /// A machine that goes on where the Cacher is, if it is anywhere.
-    pub(crate) fn new(place: Option<Place>) -> Machine {
-        Machine {
-            state: place.map_or(State::Empty, |place| State::Watching { place }),
+impl ListWatchMachine {
+    /// A machine that continues where the Cacher is, if it has content.
+    pub(crate) fn new(resume_point: Option<ResumePoint>) -> ListWatchMachine {
+        ListWatchMachine {
+            state: resume_point.map_or(ListWatchState::Empty, |resume_point| {
+                ListWatchState::Watching { resume_point }
+            }),
             backoff: Backoff::new(BACKOFF_FIRST, BACKOFF_MOST),
         }
     }
 
-    /// Where it is.
-    pub(crate) fn state(&self) -> &State {
+    /// The current state.
+    pub(crate) fn state(&self) -> &ListWatchState {
         &self.state
     }
 
     /// The first step, and the one after a pause.
-    pub(crate) fn start(&mut self) -> Step {
+    pub(crate) fn start(&mut self) -> ListWatchStep {
         match self.state {
-            State::Empty | State::Listing { .. } => {
-                self.state = State::Listing { at: None };
-                Step::ReadPage {
+            ListWatchState::Empty | ListWatchState::Listing { .. } => {
+                self.state = ListWatchState::Listing { at: None };
+                ListWatchStep::ReadPage {
                     at: At::Latest,
                     start: None,
                 }
             }
-            State::Watching { place } => Step::OpenFeed { after: place },
+            ListWatchState::Watching { resume_point } => ListWatchStep::OpenFeed {
+                after: resume_point,
+            },
         }
     }
 
     /// The step after one that ended like this.
-    pub(crate) fn next(&mut self, outcome: Outcome, random: f64) -> Step {
+    pub(crate) fn next(&mut self, outcome: StepOutcome, random: f64) -> ListWatchStep {
         match (outcome, self.state.clone()) {
-            (Outcome::PageRead { revision, next }, State::Listing { at }) => {
+            (StepOutcome::PageRead { revision, next }, ListWatchState::Listing { at }) => {
                 self.page_read(at.unwrap_or(revision), next)
             }
-            // Only what a feed brings shows that the content can be continued: a store that says
-            // otherwise is not read again and again without longer and longer pauses.
-            (Outcome::Installed(place), _) => {
-                self.state = State::Watching { place };
+            // The backoff is not reset here, only by a feed that delivers: a store that refuses
+            // every feed must be listed with longer and longer pauses.
+            (StepOutcome::Installed(resume_point), _) => {
+                self.state = ListWatchState::Watching { resume_point };
                 self.start()
             }
-            (Outcome::FeedOpened, State::Watching { place }) => Step::Forward {
-                generation: place.generation,
-            },
-            (Outcome::Forwarded { up_to }, State::Watching { place }) => {
+            (StepOutcome::FeedOpened, ListWatchState::Watching { resume_point }) => {
+                ListWatchStep::Forward {
+                    generation: resume_point.generation,
+                }
+            }
+            (StepOutcome::Forwarded { up_to }, ListWatchState::Watching { resume_point }) => {
                 self.backoff.succeeded();
-                self.forwarded(place, up_to)
+                self.forwarded(resume_point, up_to)
             }
-            (Outcome::Readable, _) => {
-                self.state = State::Empty;
+            (StepOutcome::Readable, _) => {
+                self.state = ListWatchState::Empty;
                 self.start()
             }
-            (Outcome::Failed(failure), _) => self.failed(&failure, random),
-            // An outcome of a step that this state never asks for: begin anew.
-            (_, State::Empty | State::Listing { .. } | State::Watching { .. }) => {
-                self.failed(&Failure::CacherLost, random)
-            }
+            (StepOutcome::Failed(failure), _) => self.failed(&failure, random),
+            // This state never asks for a step with such an outcome: start again.
+            (
+                _,
+                ListWatchState::Empty
+                | ListWatchState::Listing { .. }
+                | ListWatchState::Watching { .. },
+            ) => self.failed(&StepFailure::CacherLost, random),
         }
     }
 
-    fn page_read(&mut self, at: Revision, next: Option<Vec<u8>>) -> Step {
-        self.state = State::Listing { at: Some(at) };
+    fn page_read(&mut self, at: Revision, next: Option<Vec<u8>>) -> ListWatchStep {
+        self.state = ListWatchState::Listing { at: Some(at) };
         match next {
-            Some(start) => Step::ReadPage {
+            Some(start) => ListWatchStep::ReadPage {
                 at: At::Revision(at),
                 start: Some(start),
             },
-            None => Step::Install { revision: at },
+            None => ListWatchStep::Install { revision: at },
         }
     }
 
-    fn forwarded(&mut self, place: Place, up_to: Revision) -> Step {
-        let revision = place.revision.max(up_to);
-        self.state = State::Watching {
-            place: Place { revision, ..place },
+    fn forwarded(&mut self, resume_point: ResumePoint, up_to: Revision) -> ListWatchStep {
+        let revision = resume_point.revision.max(up_to);
+        self.state = ListWatchState::Watching {
+            resume_point: ResumePoint {
+                revision,
+                ..resume_point
+            },
         };
-        Step::Forward {
-            generation: place.generation,
+        ListWatchStep::Forward {
+            generation: resume_point.generation,
         }
     }
 
-    /// A broken feed goes on from where it was; everything else is read anew. Nothing is retried
-    /// without a pause: whatever fails may fail again at once.
-    fn failed(&mut self, failure: &Failure, random: f64) -> Step {
-        let goes_on = matches!(
+    /// A broken feed continues where it ended. After any other failure everything is listed again.
+    /// There is always a pause, because a step may fail again at once.
+    fn failed(&mut self, failure: &StepFailure, random: f64) -> ListWatchStep {
+        let can_continue = matches!(
             (failure, &self.state),
-            (Failure::Engine(_), State::Watching { .. })
+            (StepFailure::Engine(_), ListWatchState::Watching { .. })
         );
-        if !goes_on {
-            self.state = State::Empty;
+        if !can_continue {
+            self.state = ListWatchState::Empty;
         }
-        Step::Pause(self.backoff.failed(random))
+        ListWatchStep::Pause(self.backoff.failed(random))
     }
 }
 
@@ -197,112 +210,119 @@ impl Machine {
 mod tests {
     use super::*;
 
-    fn place(revision: u64) -> Place {
-        Place {
+    fn resume_point(revision: u64) -> ResumePoint {
+        ResumePoint {
             generation: 1,
             revision: Revision(revision),
             epoch: 0,
         }
     }
 
-    fn engine_failure() -> Outcome {
-        Outcome::Failed(Failure::Engine("no answer".to_owned()))
+    fn engine_failure() -> StepOutcome {
+        StepOutcome::Failed(StepFailure::Engine("no answer".to_owned()))
     }
 
-    fn watching(revision: u64) -> Machine {
-        let mut machine = Machine::new(None);
+    fn watching(revision: u64) -> ListWatchMachine {
+        let mut machine = ListWatchMachine::new(None);
         machine.start();
         machine.next(
-            Outcome::PageRead {
+            StepOutcome::PageRead {
                 revision: Revision(revision),
                 next: None,
             },
             1.0,
         );
-        machine.next(Outcome::Installed(place(revision)), 1.0);
+        machine.next(StepOutcome::Installed(resume_point(revision)), 1.0);
         machine
     }
 
     #[test]
     fn all_pages_are_read_at_the_revision_of_the_first_and_the_feed_opens_after_it() {
-        let mut machine = Machine::new(None);
+        let mut machine = ListWatchMachine::new(None);
         assert_eq!(
             machine.start(),
-            Step::ReadPage {
+            ListWatchStep::ReadPage {
                 at: At::Latest,
                 start: None
             }
         );
-        let second = Outcome::PageRead {
+        let second = StepOutcome::PageRead {
             revision: Revision(7),
             next: Some(b"/b".to_vec()),
         };
         assert_eq!(
             machine.next(second, 1.0),
-            Step::ReadPage {
+            ListWatchStep::ReadPage {
                 at: At::Revision(Revision(7)),
                 start: Some(b"/b".to_vec())
             }
         );
         // Others have written meanwhile; the list stays at the first page's revision.
-        let last = Outcome::PageRead {
+        let last = StepOutcome::PageRead {
             revision: Revision(9),
             next: None,
         };
         assert_eq!(
             machine.next(last, 1.0),
-            Step::Install {
+            ListWatchStep::Install {
                 revision: Revision(7)
             }
         );
         assert_eq!(
-            machine.next(Outcome::Installed(place(7)), 1.0),
-            Step::OpenFeed { after: place(7) }
+            machine.next(StepOutcome::Installed(resume_point(7)), 1.0),
+            ListWatchStep::OpenFeed {
+                after: resume_point(7)
+            }
         );
         assert_eq!(
-            machine.next(Outcome::FeedOpened, 1.0),
-            Step::Forward { generation: 1 }
+            machine.next(StepOutcome::FeedOpened, 1.0),
+            ListWatchStep::Forward { generation: 1 }
         );
     }
 
     #[test]
     fn a_broken_feed_is_opened_again_after_the_last_revision_delivered_wc_44() {
         let mut machine = watching(7);
-        machine.next(Outcome::FeedOpened, 1.0);
+        machine.next(StepOutcome::FeedOpened, 1.0);
         machine.next(
-            Outcome::Forwarded {
+            StepOutcome::Forwarded {
                 up_to: Revision(12),
             },
             1.0,
         );
         assert_eq!(
             machine.next(engine_failure(), 1.0),
-            Step::Pause(Duration::from_millis(50))
+            ListWatchStep::Pause(Duration::from_millis(50))
         );
-        assert_eq!(machine.start(), Step::OpenFeed { after: place(12) });
+        assert_eq!(
+            machine.start(),
+            ListWatchStep::OpenFeed {
+                after: resume_point(12)
+            }
+        );
     }
 
     #[test]
     fn a_compacted_feed_or_an_unreadable_event_or_a_new_cacher_means_reading_everything() {
         for failure in [
-            Failure::Compacted,
-            Failure::Undecodable("bad".to_owned()),
-            Failure::CacherLost,
+            StepFailure::Compacted,
+            StepFailure::Undecodable("bad".to_owned()),
+            StepFailure::CacherLost,
         ] {
             let mut machine = watching(7);
-            let step = machine.next(Outcome::Failed(failure.clone()), 1.0);
-            assert!(matches!(step, Step::Pause(_)), "{failure:?}");
-            assert_eq!(machine.state(), &State::Empty, "{failure:?}");
-            assert!(matches!(machine.start(), Step::ReadPage { .. }));
+            let step = machine.next(StepOutcome::Failed(failure.clone()), 1.0);
+            assert!(matches!(step, ListWatchStep::Pause(_)), "{failure:?}");
+            assert_eq!(machine.state(), &ListWatchState::Empty, "{failure:?}");
+            assert!(matches!(machine.start(), ListWatchStep::ReadPage { .. }));
         }
     }
 
     #[test]
     fn a_list_that_fails_midway_begins_anew_and_never_mixes_revisions_li_54() {
-        let mut machine = Machine::new(None);
+        let mut machine = ListWatchMachine::new(None);
         machine.start();
         machine.next(
-            Outcome::PageRead {
+            StepOutcome::PageRead {
                 revision: Revision(7),
                 next: Some(b"/b".to_vec()),
             },
@@ -311,7 +331,7 @@ mod tests {
         machine.next(engine_failure(), 1.0);
         assert_eq!(
             machine.start(),
-            Step::ReadPage {
+            ListWatchStep::ReadPage {
                 at: At::Latest,
                 start: None
             }
@@ -320,16 +340,16 @@ mod tests {
 
     #[test]
     fn pauses_grow_while_nothing_succeeds() {
-        let mut machine = Machine::new(None);
+        let mut machine = ListWatchMachine::new(None);
         machine.start();
         let mut pauses = Vec::new();
         for _ in 0..9 {
             pauses.push(machine.next(engine_failure(), 1.0));
             machine.start();
         }
-        assert_eq!(pauses[0], Step::Pause(Duration::from_millis(50)));
-        assert_eq!(pauses[1], Step::Pause(Duration::from_millis(100)));
-        assert_eq!(pauses[8], Step::Pause(Duration::from_secs(5)));
+        assert_eq!(pauses[0], ListWatchStep::Pause(Duration::from_millis(50)));
+        assert_eq!(pauses[1], ListWatchStep::Pause(Duration::from_millis(100)));
+        assert_eq!(pauses[8], ListWatchStep::Pause(Duration::from_secs(5)));
     }
 
     #[test]
@@ -337,22 +357,27 @@ mod tests {
         let mut machine = watching(7);
         let mut pauses = Vec::new();
         for _ in 0..8 {
-            pauses.push(machine.next(Outcome::Failed(Failure::Compacted), 1.0));
+            pauses.push(machine.next(StepOutcome::Failed(StepFailure::Compacted), 1.0));
             machine.start();
-            let page = Outcome::PageRead {
+            let page = StepOutcome::PageRead {
                 revision: Revision(7),
                 next: None,
             };
             machine.next(page, 1.0);
-            machine.next(Outcome::Installed(place(7)), 1.0);
+            machine.next(StepOutcome::Installed(resume_point(7)), 1.0);
         }
-        assert_eq!(pauses[0], Step::Pause(Duration::from_millis(50)));
-        assert_eq!(pauses[7], Step::Pause(Duration::from_secs(5)));
+        assert_eq!(pauses[0], ListWatchStep::Pause(Duration::from_millis(50)));
+        assert_eq!(pauses[7], ListWatchStep::Pause(Duration::from_secs(5)));
     }
 
     #[test]
-    fn a_new_reflector_goes_on_where_the_cacher_is() {
-        let mut machine = Machine::new(Some(place(40)));
-        assert_eq!(machine.start(), Step::OpenFeed { after: place(40) });
+    fn a_new_reflector_can_continue_where_the_cacher_is() {
+        let mut machine = ListWatchMachine::new(Some(resume_point(40)));
+        assert_eq!(
+            machine.start(),
+            ListWatchStep::OpenFeed {
+                after: resume_point(40)
+            }
+        );
     }
 }

@@ -1,8 +1,8 @@
-//! What a Reflector is told.
+//! The messages of a Reflector.
 
 use actix::Message;
 
-/// Stop for good.
+/// Stops the Reflector for good.
 pub(crate) struct Stop;
 
 impl Message for Stop {

@@ -1,4 +1,4 @@
-//! What a Reflector counts, under Kubernetes' names (storage.md 5.4).
+//! The metrics of a Reflector, with Kubernetes' names (storage.md 5.4).
 
 use std::time::Instant;
 
@@ -32,7 +32,7 @@ impl ReflectorMetrics {
     pub(super) fn new(resource: &str) -> ReflectorMetrics {
         let (resource, group) = resource_and_group(resource);
         let labels = [("group", group.clone()), ("resource", resource.clone())];
-        // Whoever else reads the store describes these.
+        // The daemon's storage layer writes these metrics too, and describes them.
         let list = [
             ("operation", "list".to_owned()),
             ("group", group),
@@ -47,7 +47,7 @@ impl ReflectorMetrics {
         }
     }
 
-    /// The store was asked for a page (ME-1, ME-2, ME-3).
+    /// A page was read (ME-1, ME-2, ME-3).
     pub(super) fn ranged(&self, started: Instant, succeeded: bool) {
         self.seconds.record(started.elapsed().as_secs_f64());
         self.requests.increment(1);
@@ -56,7 +56,7 @@ impl ReflectorMetrics {
         }
     }
 
-    /// The feed said something (ME-4, ME-13).
+    /// The feed delivered an item (ME-4, ME-13).
     pub(super) fn fed(&self, item: &FeedItem) {
         match item {
             FeedItem::Events(events) => self.events.increment(events.len() as u64),

@@ -1,80 +1,45 @@
-//! One Reflector per Cacher: keeps it equal to a prefix of the store.
+//! One Reflector for each Cacher keeps it equal to a prefix of the store, by list and watch.
 //!
-//! It reads everything at one revision into a side buffer, hands it over in one message, then
-//! forwards the store's feed from that revision on. What to do next is decided in `machine.rs`;
-//! `drive.rs` does it. Every message to the Cacher is awaited, so a busy Cacher slows the feed
-//! down and no queue grows.
+//! It owns the position between list and watch, the open feed, and the values that could not be
+//! decoded. Ranges and feeds of the engine enter. Messages to the Cacher leave: the whole content
+//! once, then batches of decoded events. It must know nothing of watches, or of how the Cacher
+//! publishes what it is sent.
 //!
-//! A value that can't be decoded is handed over as such, and tried again from time to time.
+//! It reads everything at one revision, sends it in one message, and then forwards the feed from
+//! that revision on. `machine.rs` decides what to do next, `list_watch.rs` does it. Each message to
+//! the Cacher is awaited, so a busy Cacher slows the feed down and no queue grows.
 //!
-//! When it dies, the Cacher goes on serving what it has and the next Reflector continues it; when
-//! the Cacher dies, it fills the next one.
+//! A value that can't be decoded is sent as unreadable, and decoding it is retried now and then.
+//!
+//! When the Reflector ends, the Cacher serves what it has, and the next incarnation continues from
+//! there. When the Cacher ends, the Reflector fills its next incarnation.
 
-mod drive;
 mod handlers;
+mod list_watch;
 pub(crate) mod machine;
 pub(crate) mod messages;
 mod metrics;
-#[cfg(test)]
-mod tests;
-mod unread;
-mod waiting;
-
-use std::sync::Arc;
+mod observation;
+mod unreadable;
+mod unreadable_retry;
 
 use actix::fut::wrap_future;
 use actix::{Actor, AsyncContext, Context};
-use parking_lot::Mutex;
 
 #[cfg(any(test, feature = "testing"))]
-pub(crate) use drive::PAGE_ITEMS;
-pub(crate) use drive::Source;
+pub(crate) use list_watch::PAGE_ITEMS;
+pub(crate) use list_watch::Source;
 pub(crate) use metrics::describe as describe_metrics;
+pub(crate) use observation::Observed;
 
 use crate::exit::ExitGuard;
 use crate::mailbox;
-use machine::State;
 
-/// See the module's documentation.
+/// The actor that fills one Cacher.
 pub(crate) struct Reflector {
     source: Source,
-    /// Given to the work that begins with the actor.
+    /// Moved into the list-and-watch task when the actor starts.
     exit: Option<ExitGuard>,
-}
-
-/// What a Reflector is doing, for state dumps.
-#[derive(Clone, Debug)]
-pub(crate) struct Observation {
-    pub(crate) state: State,
-    pub(crate) last_error: Option<String>,
-}
-
-/// Where a Reflector writes down what it is doing.
-pub(crate) type Observed = Arc<Mutex<Observation>>;
-
-impl Default for Observation {
-    fn default() -> Observation {
-        Observation {
-            state: State::Empty,
-            last_error: None,
-        }
-    }
-}
-
-impl Observation {
-    /// One phrase for state dumps.
-    pub(crate) fn describe(&self) -> String {
-        let state = match &self.state {
-            State::Empty => "waiting to read everything".to_owned(),
-            State::Listing { at: None } => "reading everything".to_owned(),
-            State::Listing { at: Some(at) } => format!("reading everything at revision {at}"),
-            State::Watching { place } => format!("following from revision {}", place.revision),
-        };
-        match &self.last_error {
-            None => state,
-            Some(error) => format!("{state}, after an error: {error}"),
-        }
-    }
 }
 
 impl Reflector {
@@ -93,8 +58,8 @@ impl Actor for Reflector {
     fn started(&mut self, context: &mut Context<Reflector>) {
         context.set_mailbox_capacity(mailbox::REFLECTOR);
         if let Some(exit) = self.exit.take() {
-            // A panic in there is this actor's death: its context polls the future.
-            context.spawn(wrap_future(drive::run(exit, self.source.clone())));
+            // A panic in the future ends this actor: its context polls the future.
+            context.spawn(wrap_future(list_watch::run(exit, self.source.clone())));
         }
     }
 }

@@ -1,10 +1,10 @@
-//! How much memory rings may take: each of them, and all together.
+//! Bounds the memory of rings: of each, and of all together.
 
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-/// Bounds of the rings, in bytes of what lives only because a ring remembers it.
+/// The bounds of rings, in bytes that are in memory only because of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingLimits {
     /// One resource's ring.
@@ -14,9 +14,9 @@ pub struct RingLimits {
 }
 
 impl Default for RingLimits {
-    /// 8 MiB for one ring, some seconds of a busy resource's history, in which a client that was
-    /// cut off comes back; 64 MiB for all, as seldom more than a few resources are busy. What is
-    /// older comes from the store's history.
+    /// 8 MiB for one ring hold some seconds of a busy resource. In that time a client that lost its
+    /// connection reconnects. 64 MiB for all, because few resources are busy at the same time.
+    /// Older events come from the engine's history.
     fn default() -> RingLimits {
         RingLimits {
             per_resource_bytes: 8 << 20,
@@ -25,11 +25,11 @@ impl Default for RingLimits {
     }
 }
 
-/// A ring that can be told to shrink, whoever owns it.
+/// A ring that can be told to shrink.
 pub trait Evict: Send + Sync {
     /// Bytes it takes.
     fn ring_bytes(&self) -> usize;
-    /// Forgets its oldest events until it takes at most so many bytes.
+    /// Drops its oldest events until it takes at most so many bytes.
     fn shrink_to(&self, bytes: usize);
 }
 
@@ -41,7 +41,7 @@ pub struct RingBudget {
 }
 
 impl RingBudget {
-    /// A budget of these limits without rings.
+    /// A budget with these limits, without rings.
     pub fn new(limits: RingLimits) -> Arc<RingBudget> {
         Arc::new(RingBudget {
             limits,
@@ -54,25 +54,25 @@ impl RingBudget {
         self.limits
     }
 
-    /// Lets a ring take part.
+    /// Adds a ring.
     pub fn join(&self, ring: Weak<dyn Evict>) {
         self.rings.lock().push(ring);
     }
 
-    /// A ring takes no part any more.
+    /// Removes a ring.
     pub fn leave(&self, ring: &Arc<dyn Evict>) {
         let left = Arc::as_ptr(ring);
         let mut rings = self.rings.lock();
         rings.retain(|ring| !std::ptr::addr_eq(ring.as_ptr(), left));
     }
 
-    /// How many rings take part.
+    /// The number of rings.
     pub fn rings(&self) -> usize {
         self.rings.lock().len()
     }
 
-    /// Called after a ring has grown: the largest rings shrink until all fit, so that a busy
-    /// resource pays for itself and not for the quiet ones.
+    /// Enforces the total after a ring has grown. Only the largest rings shrink, so a busy resource
+    /// does not evict events of quiet ones.
     pub fn settle(&self) {
         let mut sizes: Vec<(usize, Arc<dyn Evict>)> = {
             let mut rings = self.rings.lock();
@@ -92,8 +92,8 @@ impl RingBudget {
     }
 }
 
-/// The size to which larger rings must shrink so that all take at most `total`;
-/// `usize::MAX` when they already do.
+/// The size to which larger rings must shrink so that all take at most `total`; `usize::MAX` if
+/// they already do.
 fn largest_allowed(mut sizes: Vec<usize>, total: usize) -> usize {
     if sizes.iter().sum::<usize>() <= total {
         return usize::MAX;

@@ -1,4 +1,4 @@
-//! One event of a ring, and the frames that have been made of it.
+//! One event of a ring, and the frames that were rendered of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,10 +11,10 @@ use crate::engine::{Key, Revision};
 use crate::object::CachedObject;
 use crate::watch::{Projection, WatchEventKind};
 
-/// A change of one object, shared by everyone who delivers it.
+/// A change of one object. All who deliver it share it.
 #[derive(Debug)]
 pub struct RingEvent {
-    /// Its place in the ring; counts on for ever, across refills too.
+    /// Its sequence number. Numbers continue across refills.
     pub sequence: u64,
     /// The revision it happened at.
     pub revision: Revision,
@@ -28,30 +28,30 @@ pub struct RingEvent {
     frame_bytes: Arc<AtomicUsize>,
 }
 
-/// The frames made so far. Closed once the ring wants their memory back: from then on a frame is
-/// made for whoever asks and not kept, so that the ring's count of bytes stays true.
+/// The frames rendered so far. They are closed when the ring takes their memory back. From then on
+/// a frame is rendered for each caller and not kept, so that the ring's count of bytes stays exact.
 #[derive(Debug, Default)]
 struct Frames {
-    closed: bool,
-    made: Vec<MadeFrame>,
+    is_closed: bool,
+    rendered: Vec<RenderedFrame>,
 }
 
 #[derive(Debug)]
-struct MadeFrame {
+struct RenderedFrame {
     projection: SmolStr,
     kind: WatchEventKind,
     frame: Bytes,
 }
 
-/// What an event costs beside the objects it refers to: itself, its counters, its place in the
-/// ring, and what the allocator adds.
+/// What an event costs beside its objects: itself, its counters, its entry in the ring, and the
+/// allocator's overhead.
 const EVENT_OVERHEAD_BYTES: usize = 144;
 
 impl RingEvent {
     pub(super) fn new(
         sequence: u64,
         revision: Revision,
-        change: Change,
+        change: ObjectChange,
         frame_bytes: Arc<AtomicUsize>,
     ) -> RingEvent {
         RingEvent {
@@ -65,26 +65,27 @@ impl RingEvent {
         }
     }
 
-    /// The frame that shows this event as `kind`; made at most once for each projection and kind,
-    /// whoever asks, on whatever thread (WC-11).
+    /// The frame that shows this event as `kind`. It is rendered at most once for each projection
+    /// and kind, for all threads (WC-11).
     ///
-    /// `None` when there is nothing to show: an ADDED without a current object, a DELETED
-    /// without a previous one. [`crate::watch::transition`] never asks for those.
+    /// `None` if there is nothing to show: an ADDED without a current object, a DELETED without a
+    /// previous one. [`crate::watch::transition`] never asks for those.
     pub fn frame(&self, kind: WatchEventKind, projection: &dyn Projection) -> Option<Bytes> {
-        // Made under the lock: another thread that wants the same waits less than it would work.
+        // Rendered under the lock. Another thread that wants the same frame waits for it, which is
+        // faster than to render it again.
         let mut frames = self.frames.lock();
-        let made = frames
-            .made
+        let rendered = frames
+            .rendered
             .iter()
-            .find(|made| made.kind == kind && made.projection == projection.identity());
-        if let Some(made) = made {
-            return Some(made.frame.clone());
+            .find(|frame| frame.kind == kind && frame.projection == projection.identity());
+        if let Some(rendered) = rendered {
+            return Some(rendered.frame.clone());
         }
         let frame = projection.frame(kind, self.shown(kind)?, self.revision, false);
-        if !frames.closed {
+        if !frames.is_closed {
             self.frame_bytes.fetch_add(frame.len(), Ordering::Relaxed);
-            frames.made.reserve_exact(1);
-            frames.made.push(MadeFrame {
+            frames.rendered.reserve_exact(1);
+            frames.rendered.push(RenderedFrame {
                 projection: SmolStr::new(projection.identity()),
                 kind,
                 frame: frame.clone(),
@@ -93,7 +94,8 @@ impl RingEvent {
         Some(frame)
     }
 
-    /// The frame for a stream that has sent nothing yet; never kept, as few streams need it.
+    /// The frame for a stream that has sent nothing yet. It is not kept, because few streams need
+    /// it.
     pub fn first_frame(&self, kind: WatchEventKind, projection: &dyn Projection) -> Option<Bytes> {
         Some(projection.frame(kind, self.shown(kind)?, self.revision, true))
     }
@@ -105,26 +107,26 @@ impl RingEvent {
         }
     }
 
-    /// Lets go of the frames made and keeps none from now on.
+    /// Drops the rendered frames and keeps none from now on.
     pub(super) fn close_frames(&self) {
         let mut frames = self.frames.lock();
-        frames.closed = true;
-        let made = std::mem::take(&mut frames.made);
-        let bytes: usize = made.iter().map(|made| made.frame.len()).sum();
+        frames.is_closed = true;
+        let rendered = std::mem::take(&mut frames.rendered);
+        let bytes: usize = rendered.iter().map(|rendered| rendered.frame.len()).sum();
         self.frame_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// The bytes that live only because this event is remembered: the object it replaced. The
-    /// current one belongs to the cache, or to the event that replaces it in turn.
+    /// The bytes that are in memory only because of this event: the object it replaced. The current
+    /// object is counted by the cache, or by the event that replaces it.
     pub(super) fn cost(&self) -> usize {
         let previous = self.previous.as_ref().map_or(0, |object| object.size());
         EVENT_OVERHEAD_BYTES + previous
     }
 }
 
-/// A change on its way into a ring.
+/// A change to be put into a ring.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct ObjectChange {
     /// The object's physical key.
     pub key: Key,
     /// The object after the change.

@@ -1,8 +1,10 @@
-//! The recent events of one resource, addressed by sequence number and bounded by bytes.
+//! The ring buffer of one resource's recent events, and the memory budget of all rings.
 //!
-//! A plain struct: the Cacher's shared part puts a lock around it, the Cacher appends, Dispatchers
-//! copy out references to events. A watcher holds a number and never a place in here, so that
-//! dropping the oldest events asks nobody.
+//! It owns the events, which are addressed by sequence number and bounded by bytes, and the frames
+//! that were rendered of them. Changes enter from a Cacher; references to events leave to
+//! Dispatchers. It must know nothing of watchers: a watcher holds a sequence number and no
+//! reference into the ring, so dropping old events concerns nobody. It has no lock: the watch cache
+//! has one.
 
 mod budget;
 mod event;
@@ -14,30 +16,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use budget::{Evict, RingBudget, RingLimits};
-pub use event::{Change, RingEvent};
+pub use event::{ObjectChange, RingEvent};
 
 use crate::engine::Revision;
 
-/// See the module's documentation.
+/// The recent events of one resource.
 #[derive(Debug)]
 pub struct Ring {
     events: VecDeque<Arc<RingEvent>>,
-    /// The sequence number that the next event gets; that of the oldest one follows from it.
+    /// The sequence number of the next event. That of the oldest event follows from it.
     next: u64,
-    /// Every event after this revision is in here.
+    /// Every event after this revision is in the ring.
     floor: Revision,
-    /// Everything up to this revision has been taken in, events and progress.
+    /// Everything up to this revision is in the ring, by events or by progress.
     newest: Revision,
     /// Bytes of the events, frames not counted.
     bytes: usize,
     frame_bytes: Arc<AtomicUsize>,
-    /// Events before this sequence number keep no frames any more.
+    /// Events before this sequence number keep no frames.
     frames_from: u64,
-    /// Whether events have been dropped for room since the last reset.
+    /// Whether events were evicted since the last reset.
     has_evicted: bool,
 }
 
-/// Sequence numbers left free below a beginning, for events of before it ([`Ring::prepend`]).
+/// Sequence numbers left free below the first event, for earlier events ([`Ring::prepend`]).
 const ROOM_BELOW: u64 = 1 << 32;
 
 impl Default for Ring {
@@ -56,12 +58,12 @@ impl Default for Ring {
 }
 
 impl Ring {
-    /// Forgets all events; a watch from `floor` on can be served from now on (WC-5). Sequence
-    /// numbers count on, over those left free, so that no cursor of before means something else
-    /// now.
+    /// Drops all events. Watches after `floor` can be served from now on (WC-5). Sequence numbers
+    /// continue beyond those left free, so that no old cursor finds a new event. Returns the
+    /// dropped events.
     pub fn reset(&mut self, floor: Revision) -> Vec<Arc<RingEvent>> {
         let dropped = self.events.drain(..).collect();
-        // The frames of the dropped events go on being counted, but by nobody who asks.
+        // The dropped events go on counting their frames in the old counter.
         self.frame_bytes = Arc::default();
         self.bytes = 0;
         self.floor = floor;
@@ -72,7 +74,7 @@ impl Ring {
         dropped
     }
 
-    /// Forgets all events and serves no watch until the next [`Ring::reset`].
+    /// Drops all events. No watch can be served until the next [`Ring::reset`].
     pub fn close(&mut self) -> Vec<Arc<RingEvent>> {
         let newest = self.newest;
         let dropped = self.reset(Revision::MAX);
@@ -80,9 +82,10 @@ impl Ring {
         dropped
     }
 
-    /// Forgets all events, and one more of this revision that can't be held: who has not got past
-    /// it is not served from here any more. It takes a sequence number, so that cursors tell.
-    pub fn cut(&mut self, revision: Revision) -> Vec<Arc<RingEvent>> {
+    /// Drops all events, and an event of this revision that the ring can't hold. Watches that are
+    /// not past it can't be served from the ring. The event takes a sequence number, so that their
+    /// cursors are found to be evicted.
+    pub fn push_gap(&mut self, revision: Revision) -> Vec<Arc<RingEvent>> {
         let dropped = self.events.drain(..).collect();
         self.frame_bytes = Arc::default();
         self.bytes = 0;
@@ -95,7 +98,7 @@ impl Ring {
     }
 
     /// Appends an event and returns its sequence number.
-    pub fn push(&mut self, revision: Revision, change: Change) -> u64 {
+    pub fn push(&mut self, revision: Revision, change: ObjectChange) -> u64 {
         let sequence = self.next;
         let event = RingEvent::new(sequence, revision, change, Arc::clone(&self.frame_bytes));
         self.bytes += event.cost();
@@ -105,12 +108,12 @@ impl Ring {
         sequence
     }
 
-    /// Takes in what happened before the floor: all events after `floor`, in order. Answers whether
-    /// it did; not when it has dropped events for room already, or would have to.
+    /// Puts all events after `floor` before the ring's events, in order. Returns whether it did:
+    /// not if the ring has evicted events, or would have to.
     pub fn prepend(
         &mut self,
         floor: Revision,
-        changes: Vec<(Revision, Change)>,
+        changes: Vec<(Revision, ObjectChange)>,
         bytes_max: usize,
     ) -> bool {
         let count = changes.len() as u64;
@@ -138,13 +141,13 @@ impl Ring {
         true
     }
 
-    /// Notes that nothing else happened up to this revision (WC-4: not an event).
+    /// Records that no other event happened up to this revision (WC-4).
     pub fn progress(&mut self, revision: Revision) {
         self.newest = self.newest.max(revision);
     }
 
-    /// Drops the oldest revision's events; returns what was dropped, to be freed outside of locks.
-    /// A revision goes as a whole: there is no resuming in the middle of one.
+    /// Drops the events of the oldest revision, all together, because a watch can't resume in the
+    /// middle of a revision. Returns them, to be freed outside the lock.
     pub fn evict(&mut self) -> Vec<Arc<RingEvent>> {
         let Some(revision) = self.events.front().map(|event| event.revision) else {
             return Vec::new();
@@ -161,7 +164,7 @@ impl Ring {
         dropped
     }
 
-    /// Takes frames away from the oldest events that have any, until all take `bytes_max`.
+    /// Drops the frames of the oldest events until all frames take at most `bytes_max`.
     pub fn trim_frames(&mut self, bytes_max: usize) {
         while self.frame_bytes.load(Ordering::Relaxed) > bytes_max && self.frames_from < self.next {
             if let Some(event) = self.get(self.frames_from) {
@@ -171,47 +174,47 @@ impl Ring {
         }
     }
 
-    /// Bytes that live because of this ring.
+    /// Bytes that are in memory only because of this ring.
     pub fn bytes(&self) -> usize {
         self.bytes + self.frame_bytes.load(Ordering::Relaxed)
     }
 
-    /// How many events it holds.
+    /// The number of events.
     pub fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// Whether it holds none.
+    /// Whether there is no event.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
 
-    /// The sequence number of the oldest event, or of the next one when there is none.
+    /// The sequence number of the oldest event, or of the next one if there is none.
     pub fn first(&self) -> u64 {
         self.next - self.events.len() as u64
     }
 
-    /// The sequence number that the next event will get.
+    /// The sequence number of the next event.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Whether older events may be taken in below the floor.
+    /// Whether older events can be put before the floor.
     pub fn can_prepend(&self) -> bool {
         !self.has_evicted
     }
 
-    /// A watch from this revision on, or from a later one, can be served from here.
+    /// Watches after this revision, or after a later one, can be served from the ring.
     pub fn floor(&self) -> Revision {
         self.floor
     }
 
-    /// Everything up to here has been taken in.
+    /// Everything up to this revision is in the ring.
     pub fn newest(&self) -> Revision {
         self.newest
     }
 
-    /// The event of a sequence number, unless it is gone or yet to come.
+    /// The event of a sequence number, unless it was dropped or is in the future.
     pub fn get(&self, sequence: u64) -> Option<&Arc<RingEvent>> {
         let at = sequence.checked_sub(self.first())?;
         self.events.get(usize::try_from(at).ok()?)
@@ -225,14 +228,15 @@ impl Ring {
             .skip(usize::try_from(skip).unwrap_or(usize::MAX))
     }
 
-    /// Where a watch after this revision goes on; `None` when the events after it are gone.
+    /// The sequence number at which a watch after this revision continues; `None` if events after
+    /// it were dropped.
     pub fn after(&self, revision: Revision) -> Option<u64> {
         if revision < self.floor {
             return None;
         }
-        let passed = self
+        let skipped = self
             .events
             .partition_point(|event| event.revision <= revision);
-        Some(self.first() + passed as u64)
+        Some(self.first() + skipped as u64)
     }
 }

@@ -13,8 +13,8 @@ fn object(name: &str, revision: u64, bytes: usize) -> Arc<crate::object::CachedO
 }
 
 /// An update of one object, whose versions have 1,000 bytes.
-fn update(revision: u64) -> Change {
-    Change {
+fn update(revision: u64) -> ObjectChange {
+    ObjectChange {
         key: key("ns/a"),
         current: Some(object("ns/a", revision, 1_000)),
         previous: (revision > 1).then(|| object("ns/a", revision - 1, 1_000)),
@@ -123,7 +123,7 @@ fn what_the_cache_holds_anyway_costs_the_ring_little() {
     let mut creates = Ring::default();
     for number in 1..=100u64 {
         let name = format!("ns/{number}");
-        let change = Change {
+        let change = ObjectChange {
             key: key(&name),
             current: Some(object(&name, number, 1_000)),
             previous: None,
@@ -167,7 +167,7 @@ fn frames_count_until_they_are_taken_back_and_are_then_made_anew() {
 #[test]
 fn a_deletion_shows_what_was_before_and_an_event_without_an_object_shows_nothing_pf_1() {
     let mut ring = Ring::default();
-    let change = Change {
+    let change = ObjectChange {
         key: Key::new("/registry/things/ns/a"),
         current: None,
         previous: Some(object("ns/a", 3, 2)),

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use super::policy::Deaths;
+use super::policy::RecentExits;
 use crate::exit::{ChildId, ExitGuard};
 
-/// The kinds of children, in the order they are started in. They are stopped in reverse.
+/// The kinds of children, in the order in which they are started. They are stopped in reverse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ActorKind {
     Cacher,
@@ -20,7 +20,7 @@ pub(crate) enum ActorKind {
 }
 
 impl ActorKind {
-    /// Its name in metrics, and the first half of a child's name.
+    /// Its name in metrics, and the first part of a child's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             ActorKind::Cacher => "cacher",
@@ -32,37 +32,37 @@ impl ActorKind {
     }
 }
 
-/// Starts an incarnation of an actor, which takes the guard with it, and puts its address into
-/// its slot.
+/// Starts an incarnation of an actor, gives it the guard, and sets its address in its
+/// [`ActorRef`](crate::actor_ref::ActorRef).
 pub(crate) type Factory = Box<dyn Fn(ExitGuard) + Send>;
 
-/// Tells an actor to stop and waits until it has heard, for a few seconds at most.
+/// Tells an actor to stop and waits for its answer, for two seconds at most.
 pub(crate) type StopActor = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// See the module's documentation.
+/// A child of the Supervisor.
 pub(crate) struct Child {
     pub(crate) id: ChildId,
     pub(crate) kind: ActorKind,
     /// `cacher/configmaps`.
     pub(crate) name: String,
     pub(crate) factory: Factory,
-    /// Called as soon as its end is known, with a phrase that says why.
+    /// WakeFlag when it has ended, with a phrase that says why.
     pub(crate) on_exit: Box<dyn Fn(&str) + Send>,
     pub(crate) stop: StopActor,
-    /// Counts its starts.
+    /// How often it was started.
     pub(crate) incarnation: u64,
     pub(crate) is_running: bool,
-    pub(crate) deaths: Deaths,
-    /// Set once the child is to be removed. It is told when the child has ended.
+    pub(crate) recent_exits: RecentExits,
+    /// Set when the child is to be removed. It is sent to when the child has ended.
     pub(crate) removal: Option<oneshot::Sender<()>>,
 }
 
-/// Gives numbers to children.
+/// The counter of [`ChildId`]s.
 #[derive(Debug, Default)]
 pub(crate) struct ChildIds(AtomicU64);
 
 impl ChildIds {
-    /// A number that no child has had.
+    /// An id that no child has had.
     pub(crate) fn next(&self) -> ChildId {
         ChildId(self.0.fetch_add(1, Ordering::Relaxed))
     }

@@ -1,4 +1,4 @@
-//! What the house is built from.
+//! The configuration of the actors.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use crate::lessor::LeaseReuse;
 use crate::object::Decode;
 use crate::ring::RingLimits;
 
-/// A store whose history is looked after here.
+/// A store that gets a Compactor and a Lessor.
 #[derive(Clone)]
 pub struct StoreSpec {
-    /// Its name among the stores; no two have the same.
+    /// Its name. No two stores have the same name.
     pub name: String,
     /// Its engine.
     pub engine: Arc<dyn Engine>,
@@ -21,32 +21,32 @@ pub struct StoreSpec {
     pub leases: LeaseReuse,
 }
 
-/// Told the name of a resource that was removed, when nothing counts for it any more: whoever keeps
-/// series of metrics drops those labelled with it.
+/// WakeFlag with the name of a removed resource, after its last metric was written. Its metric
+/// series can then be dropped.
 pub type OnRemoved = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What the house is built from.
+/// The configuration of [`ActorSystem`](super::ActorSystem).
 #[derive(Clone)]
-pub struct HouseConfig {
-    /// The stores, the one that keeps most first. There are more where some resources are kept
-    /// elsewhere.
+pub struct ActorSystemConfig {
+    /// The stores. The first one is the default store. There are more if some resources are
+    /// configured to be stored elsewhere.
     pub stores: Vec<StoreSpec>,
-    /// Threads for Cachers, Reflectors, Writers and the rest; at least one.
+    /// Threads for all actors but the Dispatchers; at least one.
     pub data_arbiters: usize,
     /// Shards of Writers; at least one.
     pub writer_shards: usize,
     /// Bounds of the rings.
     pub rings: RingLimits,
-    /// How often a part may fall.
+    /// How often an actor may fail.
     pub restarts: RestartBudget,
-    /// Told of every resource that was removed.
+    /// WakeFlag for every resource that was removed.
     pub on_removed: Option<OnRemoved>,
 }
 
-impl HouseConfig {
+impl ActorSystemConfig {
     /// The defaults over these stores.
-    pub fn new(stores: Vec<StoreSpec>) -> HouseConfig {
-        HouseConfig {
+    pub fn new(stores: Vec<StoreSpec>) -> ActorSystemConfig {
+        ActorSystemConfig {
             stores,
             data_arbiters: 1,
             writer_shards: 4,
@@ -57,8 +57,8 @@ impl HouseConfig {
     }
 
     /// The defaults over one store, named `base`.
-    pub fn of(engine: Arc<dyn Engine>, retention: Retention) -> HouseConfig {
-        HouseConfig::new(vec![StoreSpec {
+    pub fn of(engine: Arc<dyn Engine>, retention: Retention) -> ActorSystemConfig {
+        ActorSystemConfig::new(vec![StoreSpec {
             name: "base".to_owned(),
             engine,
             retention,

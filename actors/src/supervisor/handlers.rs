@@ -1,4 +1,4 @@
-//! One handler per message.
+//! The message handlers of the Supervisor.
 
 use actix::fut::wrap_future;
 use actix::{ActorContext, ActorFutureExt, Context, Handler, ResponseActFuture, StreamHandler};

@@ -1,29 +1,29 @@
-//! What the Supervisor is told.
+//! The messages of the Supervisor.
 
 use actix::Message;
 
 use super::child::Child;
 use crate::exit::ChildId;
 
-/// Stop everyone in order, then yourself.
+/// Stops all children in order, then the Supervisor.
 pub(crate) struct StopAll;
 
 impl Message for StopAll {
     type Result = ();
 }
 
-/// Start these as well, the first one first.
+/// Starts these children, the first one first.
 pub(crate) struct AddChildren(pub(crate) Vec<Child>);
 
 impl Message for AddChildren {
     type Result = Result<(), Stopping>;
 }
 
-/// Everything is being stopped, and nothing is started any more.
+/// The Supervisor is stopping and starts no more children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stopping;
 
-/// Stop these for good, the last one first. The answer comes when they have ended.
+/// Removes these children, the last one first. The answer comes when they have ended.
 pub(crate) struct RemoveChildren(pub(crate) Vec<ChildId>);
 
 impl Message for RemoveChildren {

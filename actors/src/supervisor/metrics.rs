@@ -1,10 +1,10 @@
-//! What the Supervisor counts, and the names of everything that the actors count.
+//! The metrics of the Supervisor, and the descriptions of all metrics of the actors.
 
 use super::child::ActorKind;
 use crate::exit::ExitReason;
 
-/// An actor of this kind died.
-pub(super) fn died(kind: ActorKind, reason: ExitReason) {
+/// Counts an actor of this kind that ended unexpectedly.
+pub(super) fn ended_unexpectedly(kind: ActorKind, reason: ExitReason) {
     let reason = match reason {
         ExitReason::Panicked => "panicked",
         ExitReason::Stopped => "stopped",

@@ -1,24 +1,29 @@
-//! The Supervisor: starts everyone, restarts the fallen, gives up loudly.
+//! The Supervisor starts all other actors, restarts those that fail, and stops them in order.
 //!
-//! actix restarts nobody after a panic, so this does, from factories: an [`ExitGuard`] inside each
-//! actor reports how it ended, `policy.rs` decides whether and when it is started again, and its
-//! slot gets the new address. A child that uses up its budget degrades what depends on it and is
-//! tried again after a while; the daemon goes on. When the Supervisor itself dies, [`House::ended`]
-//! comes back and the daemon ends.
+//! It owns the children: how each is started, how often it may fail, and its state. Configuration
+//! and requests to add or remove a resource enter, and [`Exited`] reports of the children. Handles
+//! of the actors leave through [`ActorSystem`], and states for `/readyz` and metrics. It must know
+//! nothing of what the actors do: it sees factories, exits and stop messages.
 //!
-//! Children may be added and removed at any time. Each has a number that no other ever gets.
+//! actix restarts no actor after a panic. Therefore each actor holds an [`ExitGuard`] that reports
+//! its end, `policy.rs` decides whether and when it is restarted, and its
+//! [`ActorRef`](crate::actor_ref::ActorRef) gets the new address. A child that has used up its
+//! restart budget is degraded and restarted after a while; the daemon goes on. When the Supervisor
+//! itself ends, [`ActorSystem::ended`] returns and the daemon ends.
+//!
+//! Children can be added and removed at any time. A [`ChildId`] is never used twice.
 
+mod actor_statuses;
+mod actor_system;
 mod child;
-mod children;
+mod child_specs;
 mod config;
 mod handlers;
-mod house;
 mod messages;
 mod metrics;
 mod policy;
 mod removal;
 mod resources;
-mod statuses;
 #[cfg(test)]
 mod tests;
 
@@ -30,8 +35,8 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::unfold;
 use tokio::sync::watch;
 
-pub use config::{CacherSpec, HouseConfig, OnRemoved, StoreSpec};
-pub use house::{House, HouseError, HouseState, PartState};
+pub use actor_system::{ActorSystem, ActorSystemError, ActorSystemState, PartState};
+pub use config::{ActorSystemConfig, CacherSpec, OnRemoved, StoreSpec};
 pub use metrics::describe_metrics;
 pub use policy::RestartBudget;
 pub use resources::{AddResourceError, RemoveResourceError};
@@ -39,20 +44,20 @@ pub use resources::{AddResourceError, RemoveResourceError};
 use crate::backoff::random_unit;
 use crate::exit::{ChildId, ExitGuard, ExitReason, ExitReports, Exited};
 use crate::mailbox;
+use actor_statuses::{ActorState, ActorStatuses};
 use child::Child;
 use messages::Stopping;
-use policy::Verdict;
+use policy::RestartDecision;
 use removal::Removal;
-use statuses::{ActorState, ActorStatuses};
 
-/// See the module's documentation.
+/// The actor that starts, restarts and stops all others.
 pub(crate) struct Supervisor {
     children: BTreeMap<ChildId, Child>,
     budget: RestartBudget,
     statuses: ActorStatuses,
     reports: ExitReports,
     is_stopping: bool,
-    /// Dropped with the Supervisor: that is how its end becomes known.
+    /// Dropped with the Supervisor. Receivers learn of its end that way.
     _alive: watch::Sender<()>,
 }
 
@@ -86,7 +91,7 @@ impl Supervisor {
         (child.factory)(guard);
     }
 
-    /// A child has ended: decides whether and when it is started again.
+    /// A child has ended. Decides whether and when it is restarted.
     fn child_exited(&mut self, exited: Exited, context: &mut Context<Supervisor>) {
         let Some(child) = self.children.get_mut(&exited.child) else {
             return;
@@ -108,20 +113,21 @@ impl Supervisor {
             self.statuses.set(exited.child, ActorState::Stopped);
             return;
         }
-        let verdict = child
-            .deaths
-            .died(Instant::now(), &self.budget, random_unit());
-        metrics::died(child.kind, exited.reason);
-        let (state, wait) = match verdict {
-            Verdict::Restart(wait) => (ActorState::Restarting, wait),
-            Verdict::Degrade(wait) => (ActorState::Degraded, wait),
+        let decision =
+            child
+                .recent_exits
+                .ended_unexpectedly(Instant::now(), &self.budget, random_unit());
+        metrics::ended_unexpectedly(child.kind, exited.reason);
+        let (state, wait) = match decision {
+            RestartDecision::Restart(wait) => (ActorState::Restarting, wait),
+            RestartDecision::Degrade(wait) => (ActorState::Degraded, wait),
         };
         tracing::error!(
             actor = child.name,
             reason,
             ?state,
-            again_after = ?wait,
-            "an actor died"
+            restart_after = ?wait,
+            "an actor ended and will be restarted"
         );
         self.statuses.set(exited.child, state);
         context.run_later(wait, move |supervisor, _| supervisor.restart(exited.child));
@@ -134,7 +140,7 @@ impl Supervisor {
         }
     }
 
-    /// Starts further children. Their statuses are there already.
+    /// Starts further children. Their statuses have been added already.
     fn add_children(&mut self, children: Vec<Child>) -> Result<(), Stopping> {
         if self.is_stopping {
             return Err(Stopping);
@@ -147,7 +153,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// None of these is started again. Answers with what is left to be done, last added first.
+    /// Marks children as removed. Returns those that still have to be stopped, last added first.
     fn begin_removals(&mut self, ids: &[ChildId]) -> Vec<Removal> {
         let mut removals = Vec::new();
         for id in ids.iter().rev() {
@@ -166,12 +172,12 @@ impl Supervisor {
     fn remove_child(&mut self, id: ChildId) {
         self.statuses.remove(id);
         if let Some(ended) = self.children.remove(&id).and_then(|child| child.removal) {
-            // Whoever wanted it removed may have gone away.
+            // Whoever asked for the removal may have gone away.
             let _ = ended.send(());
         }
     }
 
-    /// The ways to stop every child, last started first.
+    /// The futures that stop every child, last started first.
     fn stops_in_order(&mut self) -> Vec<BoxFuture<'static, ()>> {
         self.is_stopping = true;
         let mut children: Vec<&Child> = self.children.values().collect();

@@ -1,26 +1,26 @@
-//! Whether and when a fallen actor is started again. Pure.
+//! Decides whether and when a failed actor is restarted. Pure.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::backoff::Backoff;
 
-/// How often a part of the house may fall before it is left lying for a while.
+/// How often an actor may fail before it is degraded for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestartBudget {
-    /// So many restarts…
+    /// The number of restarts allowed within the window.
     pub restarts: usize,
-    /// …within this time. Whoever needs more is degraded until the time has passed.
+    /// The window. An actor that needs more restarts is degraded until the window has passed.
     pub window: Duration,
-    /// The wait before the first restart; it doubles with each further one in the window.
+    /// The wait before the first restart. It doubles with each further restart in the window.
     pub first_wait: Duration,
-    /// The longest wait within the budget.
+    /// The longest wait before a restart within the budget.
     pub longest_wait: Duration,
 }
 
 impl Default for RestartBudget {
-    /// Five restarts a minute, after 50 ms to 2 s: a panic caused by one odd event is over by
-    /// then, one that comes back each time must not burn a core.
+    /// Five restarts a minute, after 50 ms to 2 s. That is enough for a panic that one event
+    /// caused, and keeps a panic that always recurs from using a whole core.
     fn default() -> RestartBudget {
         RestartBudget {
             restarts: 5,
@@ -31,25 +31,29 @@ impl Default for RestartBudget {
     }
 }
 
-/// What to do about a death.
+/// What to do after an actor has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Start it again after this time.
+pub(crate) enum RestartDecision {
+    /// Restart it after this time.
     Restart(Duration),
-    /// The budget is used up: what depends on it is out of order, and it is tried again only
-    /// after this time.
+    /// The budget is used up. The actor is degraded and restarted only after this time.
     Degrade(Duration),
 }
 
-/// The deaths of one child within the window.
+/// When one child ended unexpectedly within the window.
 #[derive(Debug, Default)]
-pub(crate) struct Deaths {
+pub(crate) struct RecentExits {
     recent: VecDeque<Instant>,
 }
 
-impl Deaths {
-    /// It died at this time; `random` from 0 to 1 spreads the wait.
-    pub(crate) fn died(&mut self, now: Instant, budget: &RestartBudget, random: f64) -> Verdict {
+impl RecentExits {
+    /// Records an end at this time. `random`, from 0 to 1, adds jitter to the wait.
+    pub(crate) fn ended_unexpectedly(
+        &mut self,
+        now: Instant,
+        budget: &RestartBudget,
+        random: f64,
+    ) -> RestartDecision {
         while let Some(first) = self.recent.front() {
             if now.saturating_duration_since(*first) < budget.window {
                 break;
@@ -58,11 +62,11 @@ impl Deaths {
         }
         self.recent.push_back(now);
         if self.recent.len() > budget.restarts {
-            return Verdict::Degrade(budget.window);
+            return RestartDecision::Degrade(budget.window);
         }
         let mut backoff = Backoff::new(budget.first_wait, budget.longest_wait);
         let waits = self.recent.iter().map(|_| backoff.failed(random));
-        Verdict::Restart(waits.last().unwrap_or(budget.first_wait))
+        RestartDecision::Restart(waits.last().unwrap_or(budget.first_wait))
     }
 }
 
@@ -80,28 +84,37 @@ mod tests {
     #[test]
     fn restarts_wait_longer_and_longer_until_the_budget_is_used_up() {
         let start = Instant::now();
-        let mut deaths = Deaths::default();
-        let mut verdict = |second| {
+        let mut recent_exits = RecentExits::default();
+        let mut decision = |second| {
             let now = start + Duration::from_secs(second);
-            deaths.died(now, &BUDGET, 1.0)
+            recent_exits.ended_unexpectedly(now, &BUDGET, 1.0)
         };
-        assert_eq!(verdict(0), Verdict::Restart(Duration::from_millis(100)));
-        assert_eq!(verdict(1), Verdict::Restart(Duration::from_millis(200)));
-        assert_eq!(verdict(2), Verdict::Restart(Duration::from_millis(300)));
-        assert_eq!(verdict(3), Verdict::Degrade(BUDGET.window));
+        assert_eq!(
+            decision(0),
+            RestartDecision::Restart(Duration::from_millis(100))
+        );
+        assert_eq!(
+            decision(1),
+            RestartDecision::Restart(Duration::from_millis(200))
+        );
+        assert_eq!(
+            decision(2),
+            RestartDecision::Restart(Duration::from_millis(300))
+        );
+        assert_eq!(decision(3), RestartDecision::Degrade(BUDGET.window));
     }
 
     #[test]
     fn deaths_before_the_window_are_forgiven() {
         let start = Instant::now();
-        let mut deaths = Deaths::default();
+        let mut recent_exits = RecentExits::default();
         for second in [0, 1, 2, 3] {
-            deaths.died(start + Duration::from_secs(second), &BUDGET, 1.0);
+            recent_exits.ended_unexpectedly(start + Duration::from_secs(second), &BUDGET, 1.0);
         }
         let later = start + Duration::from_secs(120);
         assert_eq!(
-            deaths.died(later, &BUDGET, 1.0),
-            Verdict::Restart(Duration::from_millis(100))
+            recent_exits.ended_unexpectedly(later, &BUDGET, 1.0),
+            RestartDecision::Restart(Duration::from_millis(100))
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The end of a child that is to be removed.
+//! Stops a child that is to be removed and waits for its end.
 
 use std::time::Duration;
 
@@ -7,17 +7,18 @@ use tokio::time::timeout;
 
 use super::child::{Child, StopActor};
 
-/// A child that has not ended by then is told again: it may be too busy to have heard.
-const TELL_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// A child that has not ended after this time is told to stop again. It may have been too busy to
+/// take the message.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// A child that runs and is to end for good.
+/// A running child that is to be removed.
 pub(super) struct Removal {
     stop: StopActor,
     ended: oneshot::Receiver<()>,
 }
 
 impl Removal {
-    /// The child is not started again from here on.
+    /// Marks the child as removed, so that it is not restarted.
     pub(super) fn of(child: &mut Child) -> Removal {
         let (sender, ended) = oneshot::channel();
         child.removal = Some(sender);
@@ -27,11 +28,11 @@ impl Removal {
         }
     }
 
-    /// Stops the child. Comes back when it has ended and the Supervisor has forgotten it.
+    /// Stops the child. Returns when it has ended and the Supervisor has removed it.
     pub(super) async fn until_ended(mut self) {
         loop {
             (self.stop)().await;
-            if timeout(TELL_AGAIN_AFTER, &mut self.ended).await.is_ok() {
+            if timeout(RETRY_AFTER, &mut self.ended).await.is_ok() {
                 return;
             }
         }

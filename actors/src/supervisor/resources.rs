@@ -1,4 +1,4 @@
-//! The resources that are cached: each has a Cacher and a Reflector, and may come and go while
+//! The cached resources. Each has a Cacher and a Reflector. They can be added and removed while
 //! everything else runs.
 
 use std::collections::BTreeMap;
@@ -10,22 +10,22 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::child::{Child, ChildIds};
+use super::child::Child;
+use super::child_specs::ChildContext;
 use super::config::{CacherSpec, OnRemoved};
 use super::messages::{AddChildren, RemoveChildren};
-use super::statuses::ActorStatuses;
-use super::{Supervisor, children};
-use crate::cacher::{CacherHandle, Shared};
+use super::{Supervisor, child_specs};
+use crate::actor_ref::ActorRef;
+use crate::cacher::{CacherHandle, WatchCache};
 use crate::exit::ChildId;
 use crate::mailbox;
 use crate::reflector::{Observed, Source};
 use crate::ring::RingBudget;
-use crate::slot::Slot;
 
-/// A resource that was not added.
+/// Why a resource was not added.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum AddResourceError {
-    /// There is one of this name, or it is being added or removed.
+    /// A resource of this name is cached, or is being added or removed.
     #[error("the resource {0} is cached already")]
     Exists(String),
     /// The actors are stopping or have stopped.
@@ -33,10 +33,10 @@ pub enum AddResourceError {
     Stopped,
 }
 
-/// A resource that was not removed.
+/// Why a resource was not removed.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum RemoveResourceError {
-    /// There is none of this name, or it is being added or removed.
+    /// No resource of this name is cached, or it is being added or removed.
     #[error("the resource {0} is not cached")]
     NotFound(String),
     /// The actors are stopping or have stopped.
@@ -44,34 +44,32 @@ pub enum RemoveResourceError {
     Stopped,
 }
 
-/// How long HTTP threads may take to notice that a resource is gone. A removal does not fail
-/// because of one that takes longer.
+/// How long a removal waits for the HTTP threads to leave the resource. It does not fail if one
+/// takes longer.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 
-/// See the module's documentation.
+/// The cached resources, by name. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Resources {
-    entries: Arc<Mutex<BTreeMap<String, Entry>>>,
-    ids: Arc<ChildIds>,
+    entries: Arc<Mutex<BTreeMap<String, ResourceEntry>>>,
+    context: ChildContext,
     pub(super) budget: Arc<RingBudget>,
-    arbiters: Arc<[ArbiterHandle]>,
-    statuses: ActorStatuses,
-    supervisor: Arc<Slot<Supervisor>>,
+    supervisor: Arc<ActorRef<Supervisor>>,
     on_removed: Option<OnRemoved>,
 }
 
-/// What a name stands for.
-enum Entry {
+/// What is known under a name.
+enum ResourceEntry {
     Cached(Resource),
-    /// It is being added to this arbiter or removed from it: nobody else does either meanwhile.
+    /// The resource is being added to this arbiter or removed from it. No other change may begin.
     Changing(usize),
 }
 
-impl Entry {
+impl ResourceEntry {
     fn arbiter(&self) -> usize {
         match self {
-            Entry::Cached(resource) => resource.arbiter,
-            Entry::Changing(arbiter) => *arbiter,
+            ResourceEntry::Cached(resource) => resource.arbiter,
+            ResourceEntry::Changing(arbiter) => *arbiter,
         }
     }
 }
@@ -82,48 +80,35 @@ pub(super) struct Resource {
     pub(super) handle: CacherHandle,
     pub(super) reflector: Observed,
     #[cfg(test)]
-    pub(super) slot: Arc<Slot<crate::cacher::Cacher>>,
+    pub(super) actor_ref: Arc<ActorRef<crate::cacher::Cacher>>,
     /// Its Cacher and its Reflector.
     children: [ChildId; 2],
-    /// The place of its arbiter among all.
+    /// The index of its arbiter.
     arbiter: usize,
 }
 
-/// What the resources share with the rest of the house.
-pub(super) struct Surroundings {
-    pub(super) ids: Arc<ChildIds>,
-    pub(super) budget: Arc<RingBudget>,
-    pub(super) arbiters: Arc<[ArbiterHandle]>,
-    pub(super) statuses: ActorStatuses,
-    pub(super) supervisor: Arc<Slot<Supervisor>>,
-}
-
 impl Resources {
-    /// No resources yet.
-    pub(super) fn new(surroundings: Surroundings, on_removed: Option<OnRemoved>) -> Resources {
-        let Surroundings {
-            ids,
-            budget,
-            arbiters,
-            statuses,
-            supervisor,
-        } = surroundings;
+    /// An empty list of resources.
+    pub(super) fn new(
+        context: ChildContext,
+        budget: Arc<RingBudget>,
+        supervisor: Arc<ActorRef<Supervisor>>,
+        on_removed: Option<OnRemoved>,
+    ) -> Resources {
         Resources {
             entries: Arc::default(),
-            ids,
+            context,
             budget,
-            arbiters,
-            statuses,
             supervisor,
             on_removed,
         }
     }
 
-    /// A resource by its name.
+    /// The resource of this name.
     pub(super) fn get(&self, name: &str) -> Option<Resource> {
         match self.entries.lock().get(name)? {
-            Entry::Cached(resource) => Some(resource.clone()),
-            Entry::Changing(_) => None,
+            ResourceEntry::Cached(resource) => Some(resource.clone()),
+            ResourceEntry::Changing(_) => None,
         }
     }
 
@@ -131,8 +116,8 @@ impl Resources {
     pub(super) fn handles(&self) -> Vec<CacherHandle> {
         let entries = self.entries.lock();
         let handles = entries.values().filter_map(|entry| match entry {
-            Entry::Cached(resource) => Some(resource.handle.clone()),
-            Entry::Changing(_) => None,
+            ResourceEntry::Cached(resource) => Some(resource.handle.clone()),
+            ResourceEntry::Changing(_) => None,
         });
         handles.collect()
     }
@@ -140,32 +125,36 @@ impl Resources {
     /// How many resources run on each arbiter.
     #[cfg(test)]
     pub(super) fn loads(&self) -> Vec<usize> {
-        loads(&self.entries.lock(), self.arbiters.len())
+        loads(&self.entries.lock(), self.context.arbiters.len())
     }
 
-    /// Takes up a resource whose children are started with all others.
+    /// Adds a resource before the Supervisor starts. Its children are started with all others.
     pub(super) fn insert(&self, spec: CacherSpec) -> Result<[Child; 2], AddResourceError> {
         let name = spec.resource.clone();
-        let (resource, children) = self.begin(spec)?;
-        self.entries.lock().insert(name, Entry::Cached(resource));
+        let (resource, children) = self.reserve(spec)?;
+        self.entries
+            .lock()
+            .insert(name, ResourceEntry::Cached(resource));
         Ok(children)
     }
 
-    /// Reserves the name of a resource and makes its children.
-    fn begin(&self, spec: CacherSpec) -> Result<(Resource, [Child; 2]), AddResourceError> {
+    /// Reserves the name of a resource and builds its children.
+    fn reserve(&self, spec: CacherSpec) -> Result<(Resource, [Child; 2]), AddResourceError> {
         let mut entries = self.entries.lock();
         if entries.contains_key(&spec.resource) {
             return Err(AddResourceError::Exists(spec.resource));
         }
-        let loads = loads(&entries, self.arbiters.len()).into_iter();
-        let least_loaded = loads.zip(self.arbiters.iter()).enumerate();
+        let loads = loads(&entries, self.context.arbiters.len()).into_iter();
+        let least_loaded = loads.zip(self.context.arbiters.iter()).enumerate();
         let least_loaded = least_loaded.min_by_key(|(_, (load, _))| *load);
         let Some((number, (_, arbiter))) = least_loaded else {
             return Err(AddResourceError::Stopped);
         };
-        entries.insert(spec.resource.clone(), Entry::Changing(number));
+        entries.insert(spec.resource.clone(), ResourceEntry::Changing(number));
         let (resource, children) = self.build(spec, number, arbiter);
-        children.iter().for_each(|child| self.statuses.add(child));
+        children
+            .iter()
+            .for_each(|child| self.context.statuses.add(child));
         Ok((resource, children))
     }
 
@@ -175,45 +164,50 @@ impl Resources {
         number: usize,
         arbiter: &ArbiterHandle,
     ) -> (Resource, [Child; 2]) {
-        let shared = Shared::new(
+        let watch_cache = WatchCache::new(
             spec.resource.clone(),
             spec.prefix.clone(),
             Arc::clone(&self.budget),
         );
-        let slot = Slot::new("cacher", mailbox::CACHER);
+        let actor_ref = ActorRef::new("cacher", mailbox::CACHER);
         let observed = Observed::default();
         let source = Source {
             resource: spec.resource,
             prefix: spec.prefix,
             engine: spec.engine,
             decode: spec.decode,
-            cacher: Arc::clone(&slot),
+            cacher: Arc::clone(&actor_ref),
             observed: Arc::clone(&observed),
         };
-        let reflector = Slot::new("reflector", mailbox::REFLECTOR);
-        let ids = [self.ids.next(), self.ids.next()];
+        let reflector = ActorRef::new("reflector", mailbox::REFLECTOR);
+        let ids = [self.context.ids.next(), self.context.ids.next()];
         let children = [
-            children::cacher(ids[0], arbiter.clone(), Arc::clone(&shared), &slot),
-            children::reflector(ids[1], arbiter.clone(), source, &reflector),
+            child_specs::cacher(
+                ids[0],
+                arbiter.clone(),
+                Arc::clone(&watch_cache),
+                &actor_ref,
+            ),
+            child_specs::reflector(ids[1], arbiter.clone(), source, &reflector),
         ];
         let resource = Resource {
-            handle: CacherHandle { shared },
+            handle: CacherHandle { watch_cache },
             reflector: observed,
             #[cfg(test)]
-            slot,
+            actor_ref,
             children: ids,
             arbiter: number,
         };
         (resource, children)
     }
 
-    /// Adds a resource to a house that runs. It is filled after this comes back.
+    /// Adds a resource while the Supervisor runs. Its cache is filled after this returns.
     pub(super) async fn add(&self, spec: CacherSpec) -> Result<CacherHandle, AddResourceError> {
         let name = spec.resource.clone();
-        let (resource, children) = self.begin(spec)?;
+        let (resource, children) = self.reserve(spec)?;
         let resources = self.clone();
         let added = async move { resources.start(name, resource, children).await };
-        let added = self.to_its_end(added).await;
+        let added = self.run_to_completion(added).await;
         added.unwrap_or(Err(AddResourceError::Stopped))
     }
 
@@ -226,73 +220,75 @@ impl Resources {
         let handle = resource.handle.clone();
         let message = AddChildren(children.into());
         if let Ok(Ok(())) = self.supervisor.ask_patiently(message).await {
-            self.entries.lock().insert(name, Entry::Cached(resource));
+            self.entries
+                .lock()
+                .insert(name, ResourceEntry::Cached(resource));
             return Ok(handle);
         }
         for id in resource.children {
-            self.statuses.remove(id);
+            self.context.statuses.remove(id);
         }
-        handle.shared.close();
+        handle.watch_cache.close();
         self.entries.lock().remove(&name);
         Err(AddResourceError::Stopped)
     }
 
-    /// Removes a resource. Comes back when nothing is left of it.
+    /// Removes a resource. Returns when nothing is left of it.
     pub(super) async fn remove(&self, name: &str) -> Result<(), RemoveResourceError> {
         let not_found = || RemoveResourceError::NotFound(name.to_owned());
         let resource = {
             let mut entries = self.entries.lock();
             let entry = entries.get_mut(name).ok_or_else(not_found)?;
-            let changing = Entry::Changing(entry.arbiter());
+            let changing = ResourceEntry::Changing(entry.arbiter());
             match std::mem::replace(entry, changing) {
-                Entry::Cached(resource) => resource,
-                Entry::Changing(_) => return Err(not_found()),
+                ResourceEntry::Cached(resource) => resource,
+                ResourceEntry::Changing(_) => return Err(not_found()),
             }
         };
         let (resources, name) = (self.clone(), name.to_owned());
         let removed = async move {
-            resources.take_down(&name, resource).await?;
+            resources.tear_down(&name, resource).await?;
             resources.entries.lock().remove(&name);
             Ok(())
         };
-        let removed = self.to_its_end(removed).await;
+        let removed = self.run_to_completion(removed).await;
         removed.unwrap_or(Err(RemoveResourceError::Stopped))
     }
 
-    async fn take_down(&self, name: &str, resource: Resource) -> Result<(), RemoveResourceError> {
+    async fn tear_down(&self, name: &str, resource: Resource) -> Result<(), RemoveResourceError> {
         let message = RemoveChildren(resource.children.into());
         self.supervisor
             .ask_patiently(message)
             .await
             .map_err(|_| RemoveResourceError::Stopped)?;
-        let shared = resource.handle.shared;
-        let closed = Arc::clone(&shared);
-        // A ring of some MiB is freed there.
+        let watch_cache = resource.handle.watch_cache;
+        let closed = Arc::clone(&watch_cache);
+        // This frees the ring, which may take some MiB: not on an actor's thread.
         actix_rt::task::spawn_blocking(move || closed.close())
             .await
             .map_err(|_| RemoveResourceError::Stopped)?;
-        if timeout(LEAVE_WITHIN, shared.all_left()).await.is_err() {
+        if timeout(LEAVE_WITHIN, watch_cache.all_left()).await.is_err() {
             tracing::warn!(
                 resource = name,
-                "the resource is removed, and an HTTP thread has not noticed it yet"
+                "the resource is removed, but an HTTP thread has not left it yet"
             );
         }
         if let Some(on_removed) = &self.on_removed {
             on_removed(name);
         }
-        tracing::debug!(resource = name, "the resource is not cached any more");
+        tracing::debug!(resource = name, "the resource is no longer cached");
         Ok(())
     }
 
-    /// Does all of this, even if whoever waits for it goes away. `None` when there is no thread
-    /// left to do it on.
-    async fn to_its_end<T: Send + 'static>(
+    /// Runs the work to its end, even if the caller goes away. `None` if no thread is left to
+    /// run it on.
+    async fn run_to_completion<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
         let (done, outcome) = oneshot::channel();
-        self.arbiters.first()?.spawn(async move {
-            // Nobody may wait for it any more.
+        self.context.arbiters.first()?.spawn(async move {
+            // The caller may have gone away.
             let _ = done.send(work.await);
         });
         outcome.await.ok()
@@ -300,7 +296,7 @@ impl Resources {
 }
 
 /// How many resources run on each arbiter.
-fn loads(entries: &BTreeMap<String, Entry>, arbiters: usize) -> Vec<usize> {
+fn loads(entries: &BTreeMap<String, ResourceEntry>, arbiters: usize) -> Vec<usize> {
     let mut loads = vec![0; arbiters];
     for entry in entries.values() {
         if let Some(load) = loads.get_mut(entry.arbiter()) {

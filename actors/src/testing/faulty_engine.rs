@@ -1,7 +1,7 @@
-//! An engine that fails, hesitates and counts as a test says.
+//! An engine that fails, waits and counts as a test says.
 //!
-//! [`FaultyEngine`] hands every call on to the engine behind it, which is one in memory unless the
-//! test brings another one. Puts and deletes of the test itself never fail.
+//! [`FaultyEngine`] passes every call on to another engine, which is one in memory unless the test
+//! gives another one. Puts and deletes of the test itself never fail.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use crate::engine::{
 };
 use crate::reflector::PAGE_ITEMS;
 
-/// See the module's documentation.
+/// An engine that fails, waits and counts as a test says.
 pub struct FaultyEngine {
     inner: Arc<dyn Engine>,
     faults: Mutex<Faults>,
-    /// The events that the test has made.
+    /// The events that the test has written.
     events: Mutex<Vec<Event>>,
     feeds: watch::Sender<FeedFaults>,
-    /// Commits read it; who holds them up writes it.
+    /// A commit takes it for reading. A test that holds commits back takes it for writing.
     commits: Arc<RwLock<()>>,
     reads: AtomicUsize,
     history_reads: AtomicUsize,
@@ -40,32 +40,32 @@ pub struct FaultyEngine {
 struct Faults {
     /// Every call fails with this.
     down: Option<EngineError>,
-    /// Reads of a cache that is being filled fail.
+    /// Reads of a Reflector that lists fail.
     refuses_fills: bool,
-    /// How long a grant takes, one that fails too.
+    /// How long a grant takes, even if it fails.
     grants_take: Duration,
-    /// While space is given back so many events come in at every step, and it goes on for ever.
+    /// The events that are written at every step that gives space back. The steps never end then.
     events_per_reclaim: u64,
     /// The times to live of the leases granted, in order.
     granted: Vec<Duration>,
-    /// What the next steps of expiry come to, instead of what the engine says.
+    /// The results of the next steps of expiry, instead of the engine's.
     expiries: VecDeque<Expiry>,
     expiry_steps: u64,
     records_removed: u64,
-    /// Steps of maintenance that were to give space back.
+    /// Steps of maintenance with `reclaim`.
     reclaiming_steps: u64,
 }
 
-/// What open feeds suffer.
+/// The faults of open feeds.
 #[derive(Clone, Default)]
 struct FeedFaults {
     /// Every feed fails with this.
     down: Option<EngineError>,
     /// Feeds opened before the newest of these breaks fail.
     breaks: u64,
-    /// Feeds keep what happens to themselves.
+    /// Feeds deliver nothing.
     is_held: bool,
-    /// Feeds tell that they have delivered everything up to here.
+    /// Feeds report progress up to here.
     progress: Revision,
 }
 
@@ -90,7 +90,7 @@ impl FaultyEngine {
         })
     }
 
-    /// Lets every call and every open feed fail with this error, until it is taken back by `None`.
+    /// Lets every call and every open feed fail with this error; `None` ends that.
     pub fn set_down(&self, error: Option<EngineError>) {
         self.faults.lock().down.clone_from(&error);
         self.feeds.send_modify(|feeds| feeds.down = error);
@@ -101,38 +101,38 @@ impl FaultyEngine {
         self.feeds.send_modify(|feeds| feeds.breaks += 1);
     }
 
-    /// Lets open feeds deliver nothing until they are let go.
+    /// Sets whether open feeds deliver nothing.
     pub fn hold_feeds(&self, is_held: bool) {
         self.feeds.send_modify(|feeds| feeds.is_held = is_held);
     }
 
-    /// Lets feeds tell that they have delivered everything so far, as those of etcd do.
+    /// Lets feeds report progress up to the newest revision, as those of etcd do.
     pub fn tell_progress(&self) {
         let revision = self.revision();
         self.feeds.send_modify(|feeds| feeds.progress = revision);
     }
 
-    /// Lets commits wait until the answer is dropped.
+    /// Lets commits wait until the returned guard is dropped.
     pub async fn hold_commits(&self) -> OwnedRwLockWriteGuard<()> {
         Arc::clone(&self.commits).write_owned().await
     }
 
-    /// Whether caches that begin to fill are refused.
+    /// Sets whether the reads of Reflectors that list fail.
     pub fn refuse_fills(&self, refuses: bool) {
         self.faults.lock().refuses_fills = refuses;
     }
 
-    /// Lets every grant take so long, failed ones too.
+    /// Sets how long every grant takes, even if it fails.
     pub fn set_grants_take(&self, time: Duration) {
         self.faults.lock().grants_take = time;
     }
 
-    /// Lets a further step of expiry come to this.
+    /// Adds the result of a further step of expiry.
     pub fn expire_next(&self, expiry: Expiry) {
         self.faults.lock().expiries.push_back(expiry);
     }
 
-    /// Lets so many events come in at each step that gives space back.
+    /// Sets how many events are written at each step that gives space back.
     pub fn write_while_reclaiming(&self, events: u64) {
         self.faults.lock().events_per_reclaim = events;
     }
@@ -152,7 +152,7 @@ impl FaultyEngine {
         self.faults.lock().granted.clone()
     }
 
-    /// Steps of expiry that were asked for.
+    /// Steps of expiry so far.
     pub fn expiry_steps(&self) -> u64 {
         self.faults.lock().expiry_steps
     }
@@ -162,7 +162,7 @@ impl FaultyEngine {
         self.faults.lock().records_removed
     }
 
-    /// Steps of maintenance that were to give space back.
+    /// Steps of maintenance with `reclaim`.
     pub fn reclaiming_steps(&self) -> u64 {
         self.faults.lock().reclaiming_steps
     }
@@ -176,7 +176,7 @@ impl FaultyEngine {
     }
 }
 
-/// What a test does to the store and sees of it at once, as only an engine in memory can.
+/// Synchronous changes and reads for tests, which only an engine in memory allows.
 impl FaultyEngine {
     /// Puts a value, whatever was there before.
     pub fn put(&self, key: &Key, value: &str) -> Revision {
@@ -210,7 +210,7 @@ impl FaultyEngine {
         at_once(self.inner.range(request)).unwrap()
     }
 
-    /// The events after a revision that the test has made, compacted ones too.
+    /// The events after a revision that the test has written, compacted ones too.
     pub fn events_after(&self, revision: Revision) -> Vec<Event> {
         let events = self.events.lock();
         let seen = events.partition_point(|event| event.revision <= revision);
@@ -254,8 +254,8 @@ struct FaultyFeed {
     faults: watch::Receiver<FeedFaults>,
     /// Breaks before it was opened.
     breaks: u64,
-    /// The progress told so far.
-    told: Revision,
+    /// The progress reported so far.
+    reported: Revision,
 }
 
 impl FaultyFeed {
@@ -276,14 +276,14 @@ impl FaultyFeed {
             tokio::select! {
                 biased;
                 item = self.inner.next() => break item,
-                () = ready(()), if progress > self.told => {
-                    self.told = progress;
+                () = ready(()), if progress > self.reported => {
+                    self.reported = progress;
                     break Ok(FeedItem::Progress(progress));
                 }
                 Ok(()) = self.faults.changed() => {}
             }
         };
-        // Once nobody can let it go any more the test is over.
+        // If the sender is gone, the test is over.
         let _ = self.faults.wait_for(|faults| !faults.is_held).await;
         item
     }
@@ -339,7 +339,7 @@ impl DataEngine for FaultyEngine {
                 inner,
                 faults,
                 breaks,
-                told: after,
+                reported: after,
             }) as Box<dyn Feed>)
         }
         .boxed()
@@ -347,7 +347,7 @@ impl DataEngine for FaultyEngine {
 
     fn history(&self, request: HistoryRequest) -> BoxFuture<'_, Result<HistoryChunk, EngineError>> {
         async move {
-            // As a real engine does, let others run before the answer.
+            // Other tasks run before the answer, as with a real engine.
             tokio::task::yield_now().await;
             self.count_read();
             self.history_reads.fetch_add(1, Ordering::SeqCst);
@@ -395,7 +395,7 @@ impl DataEngine for FaultyEngine {
 impl LeaseEngine for FaultyEngine {
     fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
         async move {
-            // As a real engine does, let others run before the answer.
+            // Other tasks run before the answer, as with a real engine.
             tokio::task::yield_now().await;
             let takes = self.faults.lock().grants_take;
             if !takes.is_zero() {

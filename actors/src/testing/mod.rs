@@ -1,5 +1,8 @@
-//! What tests of this crate and of the daemon stand on: an engine that fails on demand, objects of
-//! one line, and forms of events that are easy to compare.
+//! Test doubles for this crate and the daemon.
+//!
+//! It owns an engine that fails on demand ([`FaultyEngine`]), a Cacher without an actor
+//! ([`FakeCacher`]), and objects and frames of one line that are easy to compare. It is not part of
+//! the product, and the product must not name it.
 #![allow(
     missing_docs,
     clippy::panic,
@@ -7,16 +10,18 @@
     reason = "no part of the product: a test or a benchmark is to fail loudly"
 )]
 
+mod fake_cacher;
 mod faulty_engine;
 #[cfg(test)]
-mod meeting;
+mod interleaving;
 mod objects;
-mod stage;
 
+pub use fake_cacher::{
+    FakeCacher, Received, WakeFlag, YIELDS_MAX, receive, receive_all, receive_as,
+};
 pub use faulty_engine::FaultyEngine;
 #[cfg(test)]
-pub use meeting::{Meeting, others_act};
+pub use interleaving::{Interleaving, interleave};
 pub use objects::{
     ColorField, ColorIs, Lines, LinesWithHeader, OneLiners, interest, key, prefix, thing,
 };
-pub use stage::{Called, Heard, Stage, TURNS_OF_OTHERS, hear, hear_all, hear_as};

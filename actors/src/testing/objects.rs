@@ -18,7 +18,7 @@ pub fn key(name: &str) -> Key {
     Key::new(format!("/registry/things/{name}"))
 }
 
-/// Decodes `COLOR TEXT`; a value that says `undecodable` is, one that says `panic` does.
+/// Decodes `COLOR TEXT`. A value with `undecodable` fails, a value with `panic` panics.
 #[derive(Clone, Copy)]
 pub struct OneLiners;
 

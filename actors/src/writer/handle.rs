@@ -1,4 +1,4 @@
-//! Turns, as those who write see them.
+//! The handle to the Writers that the rest of the daemon uses, and the turns it gets.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -8,30 +8,30 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
 use super::Writer;
-use super::messages::{Ask, ForgetAll, Granted};
+use super::messages::{AskForTurn, ForgetAll, Granted};
+use crate::actor_ref::{ActorRef, AskError};
 use crate::engine::{Key, KeyValue};
-use crate::slot::{AskError, Slot};
 
-/// Where to ask for turns; it knows which shard a key belongs to.
+/// Asks for turns. It knows the shard of each key.
 #[derive(Clone)]
 pub struct WriterHandle {
-    /// Set before each key, so that the same key of another store is another one here.
+    /// A prefix for each key, so that equal keys of different stores differ.
     scope: Vec<u8>,
-    shards: Arc<[Arc<Slot<Writer>>]>,
-    contended: Arc<Contended>,
+    shards: Arc<[Arc<ActorRef<Writer>>]>,
+    contended: Arc<ContentionCounts>,
 }
 
-/// No turn was given. Nothing was written under it; what the caller wrote before it asked may
-/// still have an outcome that it must speak of.
+/// Why no turn was granted. A commit that the caller made before it asked may still have an unknown
+/// outcome.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum TurnError {
     /// The deadline passed first.
     #[error("no turn to write the key came before the deadline")]
     Deadline,
-    /// Too many wait already.
+    /// Too many requests wait.
     #[error("too many updates wait for their turn")]
     Busy,
-    /// The Writer died or stopped meanwhile.
+    /// The Writer ended.
     #[error("the writer of the key went away")]
     Gone,
 }
@@ -45,11 +45,11 @@ impl From<AskError> for TurnError {
     }
 }
 
-/// The right to try next on one key. It is given back when dropped.
+/// The right to update one key next. Dropping it gives it back.
 #[derive(Debug)]
 pub struct Turn {
     writers: WriterHandle,
-    /// The key in the scope of its store.
+    /// The key, scoped by its store.
     key: Key,
     deadline: Instant,
     losses: u32,
@@ -59,7 +59,7 @@ pub struct Turn {
 
 impl WriterHandle {
     /// A handle to these shards.
-    pub(crate) fn new(shards: impl IntoIterator<Item = Arc<Slot<Writer>>>) -> WriterHandle {
+    pub(crate) fn new(shards: impl IntoIterator<Item = Arc<ActorRef<Writer>>>) -> WriterHandle {
         WriterHandle {
             scope: Vec::new(),
             shards: shards.into_iter().collect(),
@@ -67,8 +67,8 @@ impl WriterHandle {
         }
     }
 
-    /// The same Writers for the keys of the store of this number: what was committed to one store
-    /// says nothing about another one, even under the same key.
+    /// The same Writers for the keys of another store. Equal keys of different stores have nothing
+    /// to do with each other.
     pub(crate) fn of_store(&self, number: usize) -> WriterHandle {
         WriterHandle {
             scope: match number {
@@ -86,13 +86,13 @@ impl WriterHandle {
         }
     }
 
-    /// Whether turns of this key are held or awaited: whoever writes without one now takes part in
-    /// a race, and makes a loser of who has waited. Another key may be meant, seldom.
+    /// Whether the turn of this key is held or waited for. A write without a turn would then
+    /// compete with requests that have waited. Rarely this is true because of another key.
     pub fn is_contended(&self, key: &Key) -> bool {
         self.contended.is_any(&self.scoped(key))
     }
 
-    /// Waits for the key's turn; turns are given in the order they were asked for.
+    /// Waits for the key's turn. Turns are granted in the order of the requests.
     ///
     /// # Errors
     /// [`TurnError`]
@@ -100,15 +100,15 @@ impl WriterHandle {
         self.turn_after(&self.scoped(key), deadline, 0).await
     }
 
-    /// Forgets every remembered outcome: the engine is in doubt about what it committed.
+    /// Forgets all remembered values, because the engine does not know what it committed.
     pub async fn forget_all(&self) {
         for shard in self.shards.iter() {
-            // A shard that is gone remembers nothing.
+            // A Writer that has ended remembers nothing.
             let _ = shard.ask_patiently(ForgetAll).await;
         }
     }
 
-    /// The turn of a key that is scoped already.
+    /// Waits for the turn of a scoped key.
     async fn turn_after(
         &self,
         key: &Key,
@@ -118,7 +118,7 @@ impl WriterHandle {
         let shard = self.shard(key).ok_or(TurnError::Gone)?;
         let claim = Claim::of(&self.contended, key);
         let (grant, granted) = oneshot::channel();
-        let ask = Ask {
+        let ask = AskForTurn {
             key: key.clone(),
             deadline,
             losses,
@@ -142,7 +142,7 @@ impl WriterHandle {
         })
     }
 
-    fn shard(&self, key: &Key) -> Option<&Arc<Slot<Writer>>> {
+    fn shard(&self, key: &Key) -> Option<&Arc<ActorRef<Writer>>> {
         let shards = self.shards.len().max(1) as u64;
         self.shards.get((hash(key) % shards) as usize)
     }
@@ -154,41 +154,41 @@ fn hash(key: &Key) -> u64 {
     hasher.finish()
 }
 
-/// How many turns are held or awaited, by a hash of their key.
+/// How many turns are held or waited for, by a hash of their key.
 #[derive(Debug)]
-struct Contended(Box<[AtomicU32]>);
+struct ContentionCounts(Box<[AtomicU32]>);
 
-/// Keys share a count when there are more than this, which costs them a wait and nothing else.
+/// The number of counts. Keys that share a count may wait needlessly, nothing worse.
 const COUNTS: usize = 1024;
 
-impl Default for Contended {
-    fn default() -> Contended {
-        Contended((0..COUNTS).map(|_| AtomicU32::new(0)).collect())
+impl Default for ContentionCounts {
+    fn default() -> ContentionCounts {
+        ContentionCounts((0..COUNTS).map(|_| AtomicU32::new(0)).collect())
     }
 }
 
-impl Contended {
+impl ContentionCounts {
     fn place(key: &Key) -> usize {
-        // The lower bits choose the shard.
+        // The lower bits select the shard.
         (hash(key) >> 32) as usize % COUNTS
     }
 
     fn is_any(&self, key: &Key) -> bool {
-        let count = self.0.get(Contended::place(key));
+        let count = self.0.get(ContentionCounts::place(key));
         count.is_some_and(|count| count.load(Ordering::Relaxed) > 0)
     }
 }
 
-/// One turn that is held or awaited.
+/// One turn that is held or waited for.
 #[derive(Debug)]
 struct Claim {
-    contended: Arc<Contended>,
+    contended: Arc<ContentionCounts>,
     place: usize,
 }
 
 impl Claim {
-    fn of(contended: &Arc<Contended>, key: &Key) -> Claim {
-        let place = Contended::place(key);
+    fn of(contended: &Arc<ContentionCounts>, key: &Key) -> Claim {
+        let place = ContentionCounts::place(key);
         if let Some(count) = contended.0.get(place) {
             count.fetch_add(1, Ordering::Relaxed);
         }
@@ -208,26 +208,26 @@ impl Drop for Claim {
 }
 
 impl Turn {
-    /// The key's newest state that a holder before has told, if any: a start for the next attempt
-    /// that saves a read. It may be stale, so it is to be treated as a suggestion.
+    /// The newest value of the key that an earlier holder has reported, if any. It saves a read. It
+    /// may be stale, so it is only a hint.
     pub fn last_outcome(&self) -> Option<&KeyValue> {
         self.granted.last_outcome.as_ref()
     }
 
-    /// Whether the turn has expired because it took long and others wait. One may still try to
-    /// commit, the precondition protects everybody; after a refusal, ask [`Turn::again`].
+    /// Whether the turn has expired because it took long and others wait. A commit may still
+    /// succeed, and its precondition protects the data. After a refusal use [`Turn::again`].
     pub fn is_lost(&self) -> bool {
         self.granted.is_lost.load(Ordering::Relaxed)
     }
 
-    /// Gives the turn back and tells the next one what was committed.
+    /// Gives the turn back and reports the value that was committed.
     pub fn committed(self, outcome: KeyValue) {
-        // A Writer that is gone has nobody to tell.
+        // The Writer may have ended.
         let _ = self.granted.give_back.send(outcome);
     }
 
-    /// For who was refused all the same: the turn itself if it is still held, otherwise the next
-    /// one. Who has lost two keeps the third to its deadline.
+    /// After a refusal: this turn if it is still held, otherwise the next one. A caller that has
+    /// lost two turns keeps the third until its deadline.
     ///
     /// # Errors
     /// [`TurnError`]

@@ -1,21 +1,21 @@
-//! One handler per message.
+//! The message handlers of a Writer.
 
 use actix::{ActorContext, Context, Handler};
 
 use super::Writer;
-use super::messages::{Ask, Busy, ForgetAll, Stop};
+use super::messages::{AskForTurn, Busy, ForgetAll, Stop};
 use super::now;
-use super::turns::Asked;
+use super::turns::TurnRequest;
 
-impl Handler<Ask> for Writer {
+impl Handler<AskForTurn> for Writer {
     type Result = Result<(), Busy>;
 
-    fn handle(&mut self, message: Ask, context: &mut Context<Writer>) -> Result<(), Busy> {
+    fn handle(&mut self, message: AskForTurn, context: &mut Context<Writer>) -> Result<(), Busy> {
         if self.turns.is_full() {
             return Err(Busy);
         }
         let id = self.queue(message.grant);
-        let asked = Asked {
+        let asked = TurnRequest {
             id,
             losses: message.losses,
             deadline: message.deadline.into_std(),

@@ -1,4 +1,4 @@
-//! What a Writer is told.
+//! The messages of a Writer.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,24 +9,24 @@ use tokio::time::Instant;
 
 use crate::engine::{Key, KeyValue};
 
-/// Somebody wants the key's turn. The answer says only whether it is queued; the turn itself
-/// comes through `grant`, and a caller that has gone away meanwhile is passed over.
-pub(crate) struct Ask {
+/// Asks for the turn of a key. The answer says only whether the request is queued. The turn is sent
+/// through `grant`. A caller that has gone away is skipped.
+pub(crate) struct AskForTurn {
     pub(crate) key: Key,
     pub(crate) deadline: Instant,
     pub(crate) losses: u32,
     pub(crate) grant: oneshot::Sender<Granted>,
 }
 
-impl Message for Ask {
+impl Message for AskForTurn {
     type Result = Result<(), Busy>;
 }
 
-/// Too many wait.
+/// Too many requests wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Busy;
 
-/// A turn. Dropping `give_back`, used or not, ends it: there is no message that could be lost.
+/// A turn. It ends when `give_back` is used or dropped, so no message can be lost.
 #[derive(Debug)]
 pub(crate) struct Granted {
     /// Set when the turn has expired.
@@ -35,14 +35,14 @@ pub(crate) struct Granted {
     pub(crate) give_back: oneshot::Sender<KeyValue>,
 }
 
-/// The engine is in doubt: what holders left is not to be built on.
+/// Forgets all remembered values, because the engine does not know what it committed.
 pub(crate) struct ForgetAll;
 
 impl Message for ForgetAll {
     type Result = ();
 }
 
-/// Stop for good.
+/// Stops the Writer for good.
 pub(crate) struct Stop;
 
 impl Message for Stop {

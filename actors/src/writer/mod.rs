@@ -1,15 +1,18 @@
-//! Writers: a few shards by key hash that give out turns, so that retries of one key's updates
-//! come one after the other.
+//! Writers give out turns to update contended keys. There are a few of them, by hash of the key.
 //!
-//! Most writes never come here: they commit optimistically in their own task. Only who was
-//! refused asks for the key's turn; it holds a [`Turn`] while it computes and commits, and gives
-//! it back by dropping it. `turns.rs` decides who is next. Preconditions protect the data in any
-//! case: a Writer that dies, or a turn that expires, costs retries and never a wrong write.
+//! They own the queues of contended keys and the newest values that holders of turns have left.
+//! Requests for a turn enter through [`WriterHandle`]; a [`Turn`] leaves for each of them. They
+//! must know nothing of engines, objects or what an update does.
+//!
+//! Most writes never come here: they commit optimistically in their own task. Only a request whose
+//! commit was refused asks for the key's turn. It holds the [`Turn`] while it computes and commits,
+//! and gives it back by dropping it. `turns.rs` decides who is next. Preconditions protect the data
+//! in any case: if a Writer ends or a turn expires, requests are repeated, and no write is wrong.
 
 mod handle;
 mod handlers;
+mod last_outcomes;
 pub(crate) mod messages;
-mod outcomes;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -32,12 +35,12 @@ use crate::mailbox;
 use messages::Granted;
 use turns::{Effect, TurnId, Turns};
 
-/// One shard. See the module's documentation.
+/// The actor for one shard of the keys.
 pub(crate) struct Writer {
     turns: Turns,
-    /// Where the turns that are awaited are to be given.
+    /// Where to send the turns that are waited for.
     awaited: HashMap<TurnId, oneshot::Sender<Granted>>,
-    /// The flags of the turns that are held.
+    /// The flags of the turns that are held, which are set when a turn expires.
     held: HashMap<TurnId, Arc<AtomicBool>>,
     last_id: u64,
     timer: Option<(Instant, SpawnHandle)>,
@@ -45,7 +48,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// A shard whose keys nobody holds.
+    /// A shard without turns.
     pub(crate) fn new(exit: ExitGuard) -> Writer {
         Writer {
             turns: Turns::default(),
@@ -99,7 +102,7 @@ impl Writer {
             give_back,
         };
         if let Some(caller) = self.awaited.remove(&id) {
-            // A caller that has gone away drops the turn, which gives it back.
+            // If the caller has gone away, the turn is dropped here, which gives it back.
             let _ = caller.send(granted);
         }
         let given_back = wrap_future::<_, Writer>(given_back);
@@ -110,7 +113,7 @@ impl Writer {
         }));
     }
 
-    /// Sets the one timer to the next turn that expires.
+    /// Sets the timer to the next turn that expires.
     fn arm(&mut self, context: &mut Context<Writer>) {
         let next = self.turns.next_expiry();
         if self.timer.map(|(at, _)| at) == next {
@@ -139,7 +142,7 @@ impl Actor for Writer {
     }
 }
 
-/// The clock that timers follow.
+/// The clock of the timers.
 fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }

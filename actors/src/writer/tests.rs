@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::turns::{Asked, TURN_TIME};
+use super::turns::{TURN_TIME, TurnRequest};
 use super::*;
+use crate::actor_ref::ActorRef;
 use crate::engine::{LeaseId, Revision};
 use crate::exit::{ChildId, ExitReports};
-use crate::slot::Slot;
 
 fn key(name: &str) -> Key {
     Key::new(name)
@@ -25,8 +25,8 @@ fn value(name: &str, revision: u64) -> KeyValue {
     }
 }
 
-fn asked(id: u64, losses: u32, deadline: Instant) -> Asked {
-    Asked {
+fn asked(id: u64, losses: u32, deadline: Instant) -> TurnRequest {
+    TurnRequest {
         id: TurnId(id),
         losses,
         deadline,
@@ -72,7 +72,7 @@ fn a_turn_expires_only_while_others_wait() {
     let late = start + TURN_TIME * 3;
     assert_eq!(turns.next_expiry(), None);
     assert_eq!(turns.tick(late), []);
-    // Somebody comes: it has had its time already.
+    // Another request comes. The holder has had its time already.
     assert_eq!(
         turns.ask(late, &key("a"), asked(2, 0, deadline)),
         [Effect::Expire(TurnId(1)), granted(2, None)]
@@ -84,7 +84,7 @@ fn a_turn_expires_only_while_others_wait() {
         turns.tick(late + TURN_TIME),
         [Effect::Expire(TurnId(2)), granted(3, None)]
     );
-    // What the one that lost its turn has committed all the same is worth knowing.
+    // The value that was committed after the turn was lost is remembered too.
     let outcome = Some(value("a", 7));
     turns.give_back(late, &key("a"), TurnId(2), outcome.clone());
     turns.ask(late, &key("a"), asked(4, 0, deadline));
@@ -135,12 +135,12 @@ fn outcomes_are_remembered_by_revision_within_bounds_and_forgotten_when_in_doubt
     assert_eq!(pass(&mut turns, "k299", None), None);
 }
 
-fn writer() -> (WriterHandle, Arc<Slot<Writer>>) {
-    let slot = Slot::new("writer", mailbox::WRITER);
+fn writer() -> (WriterHandle, Arc<ActorRef<Writer>>) {
+    let actor_ref = ActorRef::new("writer", mailbox::WRITER);
     let exit = ExitGuard::new(ChildId(0), 1, ExitReports::default());
-    slot.fill(Writer::new(exit).start());
-    let handle = WriterHandle::new([Arc::clone(&slot)]);
-    (handle, slot)
+    actor_ref.set(Writer::new(exit).start());
+    let handle = WriterHandle::new([Arc::clone(&actor_ref)]);
+    (handle, actor_ref)
 }
 
 fn soon() -> tokio::time::Instant {
@@ -193,7 +193,7 @@ fn a_slow_holder_loses_its_turn_and_may_ask_again() {
         fast.committed(value("a", 3));
         let mut turn = again.await.unwrap().unwrap();
         assert_eq!(turn.last_outcome(), Some(&value("a", 3)));
-        // It is beaten by somebody without a turn: it still has its own.
+        // After a refusal because of a write without a turn, it still has its turn.
         turn = turn.again().await.unwrap();
         assert!(!turn.is_lost());
     });
@@ -202,16 +202,16 @@ fn a_slow_holder_loses_its_turn_and_may_ask_again() {
 #[test]
 fn when_the_writer_goes_who_waits_is_told_and_nobody_hangs() {
     actix_rt::System::new().block_on(async {
-        let (writers, slot) = writer();
+        let (writers, actor_ref) = writer();
         let held = writers.turn(&key("a"), soon()).await.unwrap();
         let waiting = {
             let writers = writers.clone();
             actix_rt::spawn(async move { writers.turn(&key("a"), soon()).await })
         };
         tokio::task::yield_now().await;
-        slot.ask_patiently(messages::Stop).await.unwrap();
+        actor_ref.ask_patiently(messages::Stop).await.unwrap();
         assert_eq!(waiting.await.unwrap().unwrap_err(), TurnError::Gone);
-        slot.clear();
+        actor_ref.clear();
         let refused = writers.turn(&key("b"), soon()).await;
         assert_eq!(refused.unwrap_err(), TurnError::Gone);
         held.committed(value("a", 3));

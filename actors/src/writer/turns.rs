@@ -1,63 +1,63 @@
-//! Who may try next on which key. Pure.
+//! Decides who may update which key next. Pure.
 //!
-//! A key has a queue only while somebody holds or awaits its turn. Turns are given in the order
-//! they were asked for. A turn expires after [`TURN_TIME`], but only while others wait; who has
-//! lost two keeps the third until the deadline of the request, so that a slow caller among fast
-//! ones gets through, too.
+//! A key has a queue only while its turn is held or waited for. Turns are granted in the order of
+//! the requests. A turn expires after [`TURN_TIME`], but only while others wait. A caller that has
+//! lost two turns keeps the third until the deadline of its request, so a slow caller succeeds
+//! among fast ones.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::outcomes::Outcomes;
+use super::last_outcomes::LastOutcomes;
 use crate::engine::{Key, KeyValue};
 
 /// How long a turn lasts while others wait: many commits, but not a slow webhook.
 pub(super) const TURN_TIME: Duration = Duration::from_millis(100);
-/// Who has lost so many turns keeps the next one.
+/// A caller that has lost this many turns keeps the next one.
 const LOSSES_MAX: u32 = 2;
-/// Requests that may wait in one shard. Each is a request of a client that is held open anyway;
-/// more than this have no chance of being served within their deadlines.
+/// The most requests that wait in one shard. Each is an open request of a client. More than this
+/// could not be served before their deadlines.
 pub const WAITING_MAX: usize = 16_384;
 
-/// The number of a turn that was asked for.
+/// The number of a request for a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct TurnId(pub(super) u64);
 
-/// What a caller wants.
+/// A request for a turn.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct TurnRequest {
     pub(super) id: TurnId,
-    /// Turns that this caller has lost before.
+    /// How many turns this caller has lost before.
     pub(super) losses: u32,
     /// When the caller's request ends.
     pub(super) deadline: Instant,
 }
 
-/// What is to be done.
+/// What the Writer must do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Give the key's turn, and tell what the one before left.
+    /// Grant the key's turn, with the newest value known of the key.
     Grant {
         id: TurnId,
         key: Key,
         last_outcome: Option<KeyValue>,
     },
-    /// Tell the holder that it has lost its turn.
+    /// Tell the holder that its turn has expired.
     Expire(TurnId),
 }
 
-/// See the module's documentation.
+/// The turns of all contended keys of one shard.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     keys: HashMap<Key, Queue>,
-    outcomes: Outcomes,
+    outcomes: LastOutcomes,
     waiting: usize,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     holder: Option<Holder>,
-    waiting: VecDeque<Asked>,
+    waiting: VecDeque<TurnRequest>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,13 +67,13 @@ struct Holder {
 }
 
 impl Turns {
-    /// Whether no more may wait.
+    /// Whether no further request may wait.
     pub(super) fn is_full(&self) -> bool {
         self.waiting >= WAITING_MAX
     }
 
-    /// Somebody wants the key's turn.
-    pub(super) fn ask(&mut self, now: Instant, key: &Key, asked: Asked) -> Vec<Effect> {
+    /// Queues a request for the key's turn.
+    pub(super) fn ask(&mut self, now: Instant, key: &Key, asked: TurnRequest) -> Vec<Effect> {
         self.keys
             .entry(key.clone())
             .or_default()
@@ -83,7 +83,7 @@ impl Turns {
         self.move_on(now, key)
     }
 
-    /// Somebody gives the key's turn back, or one that it had lost, and may tell what it left.
+    /// Takes back a turn, which may have expired, and the value that its holder committed, if any.
     pub(super) fn give_back(
         &mut self,
         now: Instant,
@@ -102,7 +102,7 @@ impl Turns {
         self.move_on(now, key)
     }
 
-    /// Time has passed: turns may have expired.
+    /// Expires turns that are over time.
     pub(super) fn tick(&mut self, now: Instant) -> Vec<Effect> {
         let is_contended = |queue: &Queue| !queue.waiting.is_empty();
         let contended = self.keys.iter().filter(|(_, queue)| is_contended(queue));
@@ -111,19 +111,19 @@ impl Turns {
         effects.collect::<Vec<_>>().concat()
     }
 
-    /// When a turn that others wait for expires next.
+    /// When the next turn expires that others wait for.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         let contended = self.keys.values().filter(|queue| !queue.waiting.is_empty());
         let holders = contended.filter_map(|queue| queue.holder);
         holders.map(|holder| holder.expires).min()
     }
 
-    /// Forgets what holders left: the engine doubts what it has committed.
+    /// Forgets the remembered values, because the engine does not know what it committed.
     pub(super) fn forget_outcomes(&mut self) {
-        self.outcomes = Outcomes::default();
+        self.outcomes = LastOutcomes::default();
     }
 
-    /// Expires the holder if it is over time, and gives the turn to the next one.
+    /// Expires the holder if it is over time, and grants the turn to the next request.
     fn move_on(&mut self, now: Instant, key: &Key) -> Vec<Effect> {
         let mut effects = Vec::new();
         let Some(queue) = self.keys.get_mut(key) else {
@@ -157,7 +157,7 @@ impl Turns {
     }
 }
 
-fn expiry(now: Instant, asked: Asked) -> Instant {
+fn expiry(now: Instant, asked: TurnRequest) -> Instant {
     if asked.losses >= LOSSES_MAX {
         asked.deadline
     } else {

@@ -9,7 +9,7 @@ mod watches;
 
 use std::sync::Arc;
 
-use actors::supervisor::House;
+use actors::supervisor::ActorSystem;
 use metrics::{describe_counter, describe_gauge, gauge};
 use parking_lot::Mutex;
 
@@ -22,7 +22,7 @@ use super::filters::in_flight::InFlight;
 pub struct Measures {
     page: Option<Lines>,
     in_flight: Arc<InFlight>,
-    house: Option<House>,
+    house: Option<ActorSystem>,
     threads: Mutex<Vec<Arc<WatchMeters>>>,
     further: Option<Lines>,
 }
@@ -33,7 +33,11 @@ pub type Lines = Box<dyn Fn() -> String + Send + Sync>;
 impl Measures {
     /// Measures of this daemon. Without a page nothing is shown; without a house, none of its
     /// parts.
-    pub fn new(page: Option<Lines>, in_flight: Arc<InFlight>, house: Option<House>) -> Measures {
+    pub fn new(
+        page: Option<Lines>,
+        in_flight: Arc<InFlight>,
+        house: Option<ActorSystem>,
+    ) -> Measures {
         describe();
         Measures {
             page,

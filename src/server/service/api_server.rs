@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::supervisor::House;
+use actors::supervisor::ActorSystem;
 
 use crate::registry::Registry;
 use crate::server::auth::{
@@ -26,7 +26,7 @@ pub struct ApiServer {
     /// Health checks.
     pub health: Arc<Health>,
     /// The actors.
-    pub house: House,
+    pub house: ActorSystem,
     /// Who writes anew what old keys wrote.
     pub rewriter: Arc<Rewriter>,
     /// What is measured, and its page.
@@ -50,7 +50,7 @@ pub struct ApiServerConfig {
     /// Health checks.
     pub health: Arc<Health>,
     /// The actors.
-    pub house: House,
+    pub house: ActorSystem,
     /// Who writes anew what old keys wrote.
     pub rewriter: Rewriter,
     /// The metrics' page; without one `/metrics` is empty.

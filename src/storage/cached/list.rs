@@ -228,7 +228,7 @@ mod tests {
     use std::time::Duration;
 
     use actors::engine::{Engine, MemoryEngine, Origin, Retention};
-    use actors::supervisor::{House, HouseConfig};
+    use actors::supervisor::{ActorSystem, ActorSystemConfig};
     use futures_util::FutureExt;
 
     use crate::api::object::Object;
@@ -264,8 +264,8 @@ mod tests {
                 age: Duration::from_secs(3600),
                 bytes: 1 << 30,
             };
-            let config = HouseConfig::of(engine.clone(), retention);
-            let house = House::start(config, vec![plan.cacher_spec()]).unwrap();
+            let config = ActorSystemConfig::of(engine.clone(), retention);
+            let house = ActorSystem::start(config, vec![plan.cacher_spec()]).unwrap();
             house.all_ready().await;
             let storage = plan.build(&house).storage;
             for number in 0..OBJECTS {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actors::engine::Engine;
 use actors::lessor::{LeaseReuse, LessorHandle};
-use actors::supervisor::{CacherSpec, House};
+use actors::supervisor::{ActorSystem, CacherSpec};
 
 use super::destination::Destination;
 use crate::api::resource::ResourceDefinition;
@@ -45,7 +45,7 @@ impl StoragePlan {
 
     /// Builds the storage: behind its Cacher where it is to have a watch cache and the house runs
     /// one, else straight over the engine.
-    pub fn build(&self, house: &House) -> ResourceStorage {
+    pub fn build(&self, house: &ActorSystem) -> ResourceStorage {
         let destination = &self.destination;
         let store = self.store(house);
         let cacher = house
@@ -74,7 +74,7 @@ impl StoragePlan {
     }
 
     /// The store without its cache, for rewriting what it holds.
-    pub fn rewritten(&self, house: &House) -> RewrittenStore {
+    pub fn rewritten(&self, house: &ActorSystem) -> RewrittenStore {
         RewrittenStore {
             resource: self.definition.qualified(),
             back_end: self.destination.back_end.clone(),
@@ -82,7 +82,7 @@ impl StoragePlan {
         }
     }
 
-    fn store(&self, house: &House) -> Underlying {
+    fn store(&self, house: &ActorSystem) -> Underlying {
         let lessor = house.lessor(&self.destination.back_end);
         Underlying::new(
             self.engine.clone(),

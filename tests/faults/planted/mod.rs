@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use actors::engine::{Engine, Origin, Retention, Revision};
 use actors::lessor::LeaseReuse;
-use actors::supervisor::{House, HouseConfig, StoreSpec};
+use actors::supervisor::{ActorSystem, ActorSystemConfig, StoreSpec};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::json;
@@ -111,7 +111,7 @@ fn verdict(bug: Bug) -> Result<(), String> {
 /// A store of ConfigMaps with its actors.
 struct Store {
     storage: Arc<dyn Storage>,
-    house: Rc<House>,
+    house: Rc<ActorSystem>,
 }
 
 impl Store {
@@ -134,7 +134,9 @@ impl Store {
             },
             leases: LeaseReuse::default(),
         };
-        let house = House::start(HouseConfig::new(vec![spec]), vec![plan.cacher_spec()]).unwrap();
+        let house =
+            ActorSystem::start(ActorSystemConfig::new(vec![spec]), vec![plan.cacher_spec()])
+                .unwrap();
         house.all_ready().await;
         let storage = plan.build(&house).storage;
         Store {

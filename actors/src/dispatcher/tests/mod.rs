@@ -1,4 +1,4 @@
-//! Watches on one thread, over a ring that moves when the test says so.
+//! Watches on one thread, over a ring that changes only when the test says so.
 
 mod bookmarks;
 mod lagging;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::engine::Revision;
-use crate::testing::{Stage, interest};
+use crate::testing::{FakeCacher, interest};
 use crate::watch::{Scope, WatchInterest};
 
 const RING_BYTES: usize = 1 << 20;
@@ -24,18 +24,18 @@ fn dispatcher() -> LocalDispatcher {
 }
 
 impl LocalDispatcher {
-    /// Does at once what a hint in the mailbox would do.
+    /// Does what the handler of a hint does.
     fn take_hints(&self) {
-        self.hall.look_after_due();
+        self.thread_dispatcher.read_due_rings();
     }
 
-    fn watch_all(&self, stage: &Stage, after: u64) -> Watcher {
+    fn watch_all(&self, fake: &FakeCacher, after: u64) -> Watcher {
         let from = StartPoint::After(Revision(after));
-        self.watch(stage.start(from, interest(Scope::All)))
+        self.watch(fake.start(from, interest(Scope::All)))
     }
 
-    fn watch_where(&self, stage: &Stage, after: u64, interest: WatchInterest) -> Watcher {
-        self.watch(stage.start(StartPoint::After(Revision(after)), interest))
+    fn watch_where(&self, fake: &FakeCacher, after: u64, interest: WatchInterest) -> Watcher {
+        self.watch(fake.start(StartPoint::After(Revision(after)), interest))
     }
 }
 

@@ -71,7 +71,7 @@ impl LeaseQueue {
         self.deadlines.contains_key(&lease)
     }
 
-    /// Removes a lease, once nothing is attached to it any more. The answer is its deadline.
+    /// Removes a lease that nothing is attached to. The answer is its deadline.
     pub fn remove(&mut self, lease: LeaseId) -> Option<LeaseTime> {
         let deadline = self.deadlines.remove(&lease)?;
         let place = self.postponed.remove(&lease).unwrap_or(deadline);
@@ -108,7 +108,7 @@ impl LeaseQueue {
         (*deadline <= now).then_some(*lease)
     }
 
-    /// How many leases are due.
+    /// The number of leases that are due.
     pub fn count_due(&self, now: LeaseTime) -> usize {
         self.order.range(..=(now, LeaseId(u64::MAX))).count()
     }
@@ -119,12 +119,12 @@ impl LeaseQueue {
         Some(deadline.since(now))
     }
 
-    /// How many there are.
+    /// The number of leases.
     pub fn len(&self) -> usize {
         self.deadlines.len()
     }
 
-    /// Whether there is none.
+    /// Whether there is no lease.
     pub fn is_empty(&self) -> bool {
         self.deadlines.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What an engine that keeps its log in this process needs beside the log.
+//! What an engine that keeps its log in this process needs in addition to the log.
 //!
 //! It owns the newest positions ([`Positions`]), the newest batches for open feeds ([`Tail`]), the
 //! order in which leases run out ([`LeaseQueue`]), and two rules: what retention forgets

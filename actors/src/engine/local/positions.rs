@@ -1,4 +1,5 @@
-//! The newest durable revision, and that of each prefix somebody has asked about (ST-70, PF-28).
+//! The newest durable revision of the store, and of each prefix that was asked about (ST-70,
+//! PF-28).
 
 use std::collections::HashMap;
 
@@ -6,64 +7,65 @@ use parking_lot::RwLock;
 
 use crate::engine::{Event, Position, Prefix, Revision};
 
-/// Prefixes followed. One per resource is asked for: there is room for many CRDs.
+/// The most prefixes that are followed. There is one for each resource, with room for many CRDs.
 const PREFIXES_MAX: usize = 4096;
 
-/// How far the store and its prefixes have come. Every consistent read asks, without I/O.
+/// The newest revisions of the store and of its prefixes. Every consistent read uses them, without
+/// I/O.
 ///
-/// A prefix is followed from the first question about it on. Its position is then the revision of
-/// its last event since, or the store's revision at that first question: every event that the
-/// prefix had until then lies at or before it.
+/// A prefix is followed from the first request for its position on. Its position is the revision of
+/// its last event since then. If there is none, it is the store's revision at that first request,
+/// because all earlier events of the prefix are at or before it.
 #[derive(Debug, Default)]
 pub struct Positions {
-    inner: RwLock<Inner>,
+    known_positions: RwLock<KnownPositions>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct KnownPositions {
     revision: Revision,
-    /// By prefix. All end in a slash, so that an event finds its own by the slashes of its key.
+    /// By prefix. All prefixes end in a slash, so an event finds them by the slashes of its key.
     prefixes: HashMap<Box<[u8]>, Revision>,
 }
 
 impl Positions {
-    /// A store that stands at this revision.
+    /// The positions of a store at this revision.
     pub fn new(revision: Revision) -> Positions {
-        let inner = Inner {
+        let known_positions = KnownPositions {
             revision,
             prefixes: HashMap::new(),
         };
         Positions {
-            inner: RwLock::new(inner),
+            known_positions: RwLock::new(known_positions),
         }
     }
 
     /// The newest durable revision.
     pub fn revision(&self) -> Revision {
-        self.inner.read().revision
+        self.known_positions.read().revision
     }
 
     /// The position of a prefix. A prefix that can't be followed (it does not end in a slash, or
-    /// too many are followed) stands where the store is, which is true and less precise.
+    /// too many are followed) gets the store's revision, which is correct and less precise.
     pub fn of(&self, prefix: &Prefix) -> Position {
         {
-            let inner = self.inner.read();
-            if let Some(known) = inner.prefixes.get(prefix.as_bytes()) {
+            let known_positions = self.known_positions.read();
+            if let Some(known) = known_positions.prefixes.get(prefix.as_bytes()) {
                 return Position {
-                    revision: inner.revision,
+                    revision: known_positions.revision,
                     prefix_revision: *known,
                 };
             }
         }
-        let mut inner = self.inner.write();
-        let revision = inner.revision;
-        if prefix.as_bytes().ends_with(b"/") && inner.prefixes.len() < PREFIXES_MAX {
-            inner
+        let mut known_positions = self.known_positions.write();
+        let revision = known_positions.revision;
+        if prefix.as_bytes().ends_with(b"/") && known_positions.prefixes.len() < PREFIXES_MAX {
+            known_positions
                 .prefixes
                 .entry(prefix.as_bytes().into())
                 .or_insert(revision);
         }
-        let known = inner.prefixes.get(prefix.as_bytes());
+        let known = known_positions.prefixes.get(prefix.as_bytes());
         Position {
             revision,
             prefix_revision: known.copied().unwrap_or(revision),
@@ -72,14 +74,14 @@ impl Positions {
 
     /// Publishes durable events, in order. Readers see all of them or none.
     pub fn publish(&self, events: &[Event]) {
-        let mut inner = self.inner.write();
+        let mut known_positions = self.known_positions.write();
         for event in events {
             for directory in event.key.directories() {
-                if let Some(last) = inner.prefixes.get_mut(directory) {
+                if let Some(last) = known_positions.prefixes.get_mut(directory) {
                     *last = event.revision;
                 }
             }
-            inner.revision = inner.revision.max(event.revision);
+            known_positions.revision = known_positions.revision.max(event.revision);
         }
     }
 }

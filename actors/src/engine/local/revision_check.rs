@@ -2,8 +2,8 @@
 
 use crate::engine::{At, EngineError, Revision};
 
-/// The revision that a read at `at` looks at, in a store that is at `current` and is compacted up
-/// to `compacted`.
+/// The revision that a read at `at` returns, in a store that is at `current` and is compacted up to
+/// `compacted`.
 ///
 /// # Errors
 /// Those of [`check_future`] and [`check_after`].

@@ -49,7 +49,7 @@ struct TailState {
     by_directory: HashMap<Box<[u8]>, Vec<FeedId>>,
     /// Feeds of any other prefix.
     others: Vec<FeedId>,
-    /// Feeds that have something to take, by the revision they go on at.
+    /// Feeds that have something to take, by the revision they continue at.
     lagging: BTreeSet<(Revision, FeedId)>,
     closed: bool,
 }
@@ -59,7 +59,7 @@ type FeedId = u64;
 #[derive(Debug)]
 struct Subscriber {
     prefix: Prefix,
-    /// The next revision to look at; `None` is up to date.
+    /// The next revision to read; `None` if the feed is up to date.
     next: Option<Revision>,
     /// Up to here the log must be read, as the tail never had it or dropped it.
     log_until: Revision,
@@ -321,7 +321,7 @@ impl TailState {
     }
 }
 
-/// What an event weighs in memory, roughly.
+/// The approximate memory of an event.
 fn event_bytes(event: &Event) -> usize {
     event.key.as_bytes().len() + event.value.len() + 256
 }

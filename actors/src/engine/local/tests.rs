@@ -194,7 +194,7 @@ fn what_nobody_waits_for_is_not_kept_and_closing_ends_feeds() {
 #[test]
 fn a_feed_opened_between_position_and_tail_tells_of_the_position() {
     let (log, tail) = (Arc::new(Log::default()), Tail::new(Revision(0), 10_000));
-    // Published to readers already, to feeds not yet: and nothing of it is the feed's own.
+    // Published to readers and not yet to feeds, and not of the feed's prefix.
     let position = Position {
         revision: Revision(1),
         prefix_revision: Revision(1),

@@ -67,7 +67,7 @@ impl EventLog {
         (expiry, events)
     }
 
-    /// Deletes keys of a lease, at most so many; the lease goes with the last one.
+    /// Deletes keys of a lease, at most `keys_max`, and the lease with its last key.
     fn end(&mut self, lease: LeaseId, keys_max: usize, now: SystemTime) -> Vec<Event> {
         let attached = self.attached.get(&lease);
         let keys: Vec<Key> = attached

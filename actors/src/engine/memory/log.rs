@@ -1,4 +1,4 @@
-//! The log in maps: it decides mutations, answers reads and forgets history. Pure.
+//! The log, in maps. It decides mutations, answers reads and removes history. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
@@ -253,7 +253,7 @@ impl EventLog {
         Ok(())
     }
 
-    /// Removes what was compacted, at most so many records.
+    /// Removes what was compacted, at most `records_max` records.
     pub(super) fn maintain(&mut self, records_max: usize) -> Maintenance {
         let mut removed = 0;
         while removed < records_max as u64

@@ -1,5 +1,5 @@
-//! An engine that keeps everything in memory: for tests and for `--storage-backend=memory`. It is
-//! the plainest statement of what an engine does.
+//! An engine that keeps everything in memory, for tests and for `--storage-backend=memory`. It is
+//! the simplest implementation of an engine.
 //!
 //! It owns the log ([`log`]) and its leases ([`leases`]); this file locks them, and publishes
 //! what they append to positions and feeds. Calls of the port enter, answers and feeds leave. It
@@ -28,10 +28,10 @@ const TAIL_BYTES: usize = 1024 * 1024;
 /// Records that one step of maintenance removes.
 const STEP_RECORDS: usize = 1000;
 
-/// Tells the time; tests bring their own.
+/// The clock of the engine. Tests use their own.
 pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// The engine; see the module's documentation.
+/// An engine that keeps everything in memory.
 pub struct MemoryEngine {
     store: Arc<MemoryStore>,
 }

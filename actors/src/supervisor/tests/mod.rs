@@ -1,4 +1,4 @@
-//! The house as a whole: filling, following, dying, coming back, stopping.
+//! The actor system as a whole: filling, following, failing, restarting, stopping.
 
 mod resources;
 mod series;
@@ -26,18 +26,18 @@ fn spec(engine: &Arc<FaultyEngine>) -> CacherSpec {
     }
 }
 
-fn config(engine: &Arc<FaultyEngine>) -> HouseConfig {
+fn config(engine: &Arc<FaultyEngine>) -> ActorSystemConfig {
     let retention = Retention {
         age: Duration::from_secs(3600),
         bytes: u64::MAX,
     };
-    HouseConfig::of(engine.clone(), retention)
+    ActorSystemConfig::of(engine.clone(), retention)
 }
 
-fn house(engine: &Arc<FaultyEngine>) -> (House, CacherHandle) {
-    let house = House::start(config(engine), vec![spec(engine)]).unwrap();
-    let cacher = house.cacher("things").unwrap();
-    (house, cacher)
+fn actor_system(engine: &Arc<FaultyEngine>) -> (ActorSystem, CacherHandle) {
+    let actor_system = ActorSystem::start(config(engine), vec![spec(engine)]).unwrap();
+    let cacher = actor_system.cacher("things").unwrap();
+    (actor_system, cacher)
 }
 
 async fn wait_until(what: &str, is_true: impl Fn() -> bool) {
@@ -64,8 +64,8 @@ fn a_cache_is_filled_and_follows_the_store() {
         let engine = FaultyEngine::new();
         engine.put(&key("default/b"), "red 1");
         engine.put(&key("default/a"), "red 2");
-        let (house, cacher) = house(&engine);
-        house.all_ready().await;
+        let (actor_system, cacher) = actor_system(&engine);
+        actor_system.all_ready().await;
         assert_eq!(names(&cacher), ["a", "b"]);
         assert_eq!(cacher.snapshot().unwrap().revision, Revision(2));
 
@@ -74,11 +74,15 @@ fn a_cache_is_filled_and_follows_the_store() {
         let snapshot = cacher.fresh(0, newest, SOON).await.unwrap();
         assert_eq!(snapshot.revision, Revision(4));
         assert_eq!(names(&cacher), ["a", "c"]);
-        assert!(house.state().is_ready(), "{:?}", house.state());
+        assert!(
+            actor_system.state().is_ready(),
+            "{:?}",
+            actor_system.state()
+        );
 
-        house.stop().await;
+        actor_system.stop().await;
         assert_eq!(cacher.readiness(), Readiness::Stopped);
-        house.ended().await;
+        actor_system.ended().await;
     });
 }
 
@@ -87,13 +91,13 @@ fn a_write_to_another_resource_moves_an_idle_cache_too_pf_17() {
     actix_rt::System::new().block_on(async {
         let engine = FaultyEngine::new();
         engine.put(&key("default/a"), "red 1");
-        let (house, cacher) = house(&engine);
-        house.all_ready().await;
+        let (actor_system, cacher) = actor_system(&engine);
+        actor_system.all_ready().await;
         let newest = engine.put(&crate::engine::Key::new("/registry/others/x"), "red 2");
         engine.tell_progress();
         let snapshot = cacher.fresh(0, newest, SOON).await.unwrap();
         assert_eq!((snapshot.revision, snapshot.len()), (Revision(2), 1));
-        house.stop().await;
+        actor_system.stop().await;
     });
 }
 
@@ -102,8 +106,8 @@ fn freshness_that_never_comes_times_out_with_what_there_is_wa_12_wc_30() {
     actix_rt::System::new().block_on(async {
         let engine = FaultyEngine::new();
         engine.put(&key("default/a"), "red 1");
-        let (house, cacher) = house(&engine);
-        house.all_ready().await;
+        let (actor_system, cacher) = actor_system(&engine);
+        actor_system.all_ready().await;
         let refused = cacher
             .fresh(0, Revision(9), Duration::from_millis(20))
             .await;
@@ -117,7 +121,7 @@ fn freshness_that_never_comes_times_out_with_what_there_is_wa_12_wc_30() {
             ),
             "{refused:?}"
         );
-        house.stop().await;
+        actor_system.stop().await;
     });
 }
 
@@ -126,14 +130,14 @@ fn a_cacher_that_panics_is_not_ready_then_filled_again_in_a_new_generation_wc_40
     actix_rt::System::new().block_on(async {
         let engine = FaultyEngine::new();
         engine.put(&key("default/a"), "red 1");
-        let (house, cacher) = house(&engine);
-        house.all_ready().await;
+        let (actor_system, cacher) = actor_system(&engine);
+        actor_system.all_ready().await;
         let Readiness::Ready { generation } = cacher.readiness() else {
             panic!("{:?}", cacher.readiness());
         };
-        let mut readiness = cacher.shared.readiness();
+        let mut readiness = cacher.watch_cache.readiness();
         readiness.mark_unchanged();
-        house.panic_cacher("things").await;
+        actor_system.panic_cacher("things").await;
         readiness.changed().await.unwrap();
         let pending = readiness.borrow_and_update().clone();
         assert!(
@@ -154,9 +158,9 @@ fn a_cacher_that_panics_is_not_ready_then_filled_again_in_a_new_generation_wc_40
         let newest = engine.put(&key("default/b"), "red 2");
         cacher.fresh(0, newest, SOON).await.unwrap();
         assert_eq!(names(&cacher), ["a", "b"]);
-        let state = house.state();
+        let state = actor_system.state();
         assert_eq!(state.parts[0].restarts, 1, "{state:?}");
-        house.stop().await;
+        actor_system.stop().await;
     });
 }
 
@@ -165,18 +169,22 @@ fn a_panic_while_decoding_kills_the_reflector_alone_and_the_next_one_goes_on() {
     actix_rt::System::new().block_on(async {
         let engine = FaultyEngine::new();
         engine.put(&key("default/a"), "red 1");
-        let (house, cacher) = house(&engine);
-        house.all_ready().await;
+        let (actor_system, cacher) = actor_system(&engine);
+        actor_system.all_ready().await;
         let generation = cacher.readiness();
         engine.put(&key("default/b"), "red panic");
         wait_until("a death of the reflector", || {
-            house.state().parts.iter().any(|part| part.restarts > 0)
+            actor_system
+                .state()
+                .parts
+                .iter()
+                .any(|part| part.restarts > 0)
         })
         .await;
-        // What the cache has is served all the while.
+        // The content of the cache is served meanwhile.
         assert_eq!(names(&cacher), ["a"]);
         assert_eq!(cacher.readiness(), generation);
-        house.stop().await;
+        actor_system.stop().await;
     });
 }
 
@@ -185,8 +193,8 @@ fn a_feed_that_breaks_is_resumed_and_disturbs_nobody_wc_44() {
     actix_rt::System::new().block_on(async {
         let engine = FaultyEngine::new();
         engine.put(&key("default/a"), "red 1");
-        let (house, cacher) = house(&engine);
-        house.all_ready().await;
+        let (actor_system, cacher) = actor_system(&engine);
+        actor_system.all_ready().await;
         let ready = cacher.readiness();
         engine.set_down(Some(EngineError::Unavailable("gone".to_owned())));
         engine.put(&key("default/b"), "red 2");
@@ -197,7 +205,7 @@ fn a_feed_that_breaks_is_resumed_and_disturbs_nobody_wc_44() {
         assert_eq!(names(&cacher), ["a", "b", "c"]);
         assert_eq!(cacher.readiness(), ready, "same generation");
         assert_eq!(cacher.ring_floor(), Revision(1), "nothing was relisted");
-        house.stop().await;
+        actor_system.stop().await;
     });
 }
 
@@ -206,12 +214,12 @@ fn an_event_that_was_compacted_away_means_a_new_generation_wa_37() {
     actix_rt::System::new().block_on(async {
         let engine = FaultyEngine::new();
         engine.put(&key("default/a"), "red 1");
-        let (house, cacher) = house(&engine);
-        house.all_ready().await;
+        let (actor_system, cacher) = actor_system(&engine);
+        actor_system.all_ready().await;
         let before = cacher.readiness();
         engine.set_down(Some(EngineError::Unavailable("gone".to_owned())));
         wait_until("the broken feed is noticed", || {
-            house
+            actor_system
                 .state()
                 .parts
                 .iter()
@@ -226,11 +234,11 @@ fn an_event_that_was_compacted_away_means_a_new_generation_wa_37() {
         assert_eq!(names(&cacher), ["a", "b"]);
         assert_ne!(cacher.readiness(), before);
         assert_eq!(cacher.ring_floor(), newest);
-        house.stop().await;
+        actor_system.stop().await;
     });
 }
 
-/// What the newest picture says of a thing that can't be read.
+/// What the newest snapshot says of a value that can't be decoded.
 fn unreadable(cacher: &CacherHandle, name: &str) -> Option<String> {
     let snapshot = cacher.snapshot()?;
     let error = snapshot.unreadable(&key(name))?;
@@ -243,12 +251,12 @@ fn a_value_that_cannot_be_read_is_told_from_what_is_not_there_pf_20() {
         let engine = FaultyEngine::new();
         engine.put(&key("default/a"), "undecodable");
         engine.put(&key("default/b"), "red");
-        let (house, cacher) = house(&engine);
+        let (actor_system, cacher) = actor_system(&engine);
         cacher.settled().await;
         let why = unreadable(&cacher, "default/a").unwrap();
         assert!(why.contains("/registry/things/default/a"), "{why}");
         assert_eq!(names(&cacher), ["b"]);
-        let state = house.state();
+        let state = actor_system.state();
         assert!(state.is_ready());
         assert!(state.parts[0].text.ends_with("1 values can't be read"));
 
@@ -283,11 +291,11 @@ fn a_value_that_cannot_be_read_is_told_from_what_is_not_there_pf_20() {
         let snapshot = cacher.fresh(0, gone, SOON).await.unwrap();
         assert_eq!(snapshot.unreadable_count(), 0);
         assert_eq!(names(&cacher), ["a"]);
-        house.stop().await;
+        actor_system.stop().await;
     });
 }
 
-/// Can't read anything until it is told to.
+/// A decoder that fails until it is told to succeed.
 #[derive(Default)]
 struct Locked(AtomicBool);
 
@@ -313,8 +321,8 @@ fn values_that_can_be_read_later_come_into_the_cache_though_nothing_happens_to_t
         let locked = Arc::new(Locked::default());
         let mut spec = spec(&engine);
         spec.decode = Arc::clone(&locked) as Arc<dyn Decode>;
-        let house = House::start(config(&engine), vec![spec]).unwrap();
-        let cacher = house.cacher("things").unwrap();
+        let actor_system = ActorSystem::start(config(&engine), vec![spec]).unwrap();
+        let cacher = actor_system.cacher("things").unwrap();
         cacher.settled().await;
         let at = engine.put(&key("default/b"), "blue");
         cacher.fresh(0, at, SOON).await.unwrap();
@@ -322,7 +330,7 @@ fn values_that_can_be_read_later_come_into_the_cache_though_nothing_happens_to_t
         locked.0.store(true, Ordering::Relaxed);
         wait_until("both", || names(&cacher) == ["a", "b"]).await;
         assert_eq!(cacher.snapshot().unwrap().unreadable_count(), 0);
-        house.stop().await;
+        actor_system.stop().await;
     });
 }
 
@@ -336,44 +344,48 @@ fn a_resource_whose_cacher_dies_too_often_is_degraded_and_the_others_go_on() {
         config.restarts.first_wait = Duration::from_millis(1);
         let mut other = spec(&engine);
         other.resource = "others".to_owned();
-        let house = House::start(config, vec![spec(&engine), other]).unwrap();
-        house.all_ready().await;
-        let is_degraded = |house: &House| {
-            house
+        let actor_system = ActorSystem::start(config, vec![spec(&engine), other]).unwrap();
+        actor_system.all_ready().await;
+        let is_degraded = |actor_system: &ActorSystem| {
+            actor_system
                 .state()
                 .parts
                 .iter()
                 .any(|part| part.text.contains("too often"))
         };
-        house.panic_cacher("things").await;
+        actor_system.panic_cacher("things").await;
         wait_until("a second life", || {
-            let state = house.state();
+            let state = actor_system.state();
             state.parts[0].restarts == 1 && state.is_ready()
         })
         .await;
-        house.panic_cacher("things").await;
-        wait_until("degraded", || is_degraded(&house)).await;
-        assert!(house.cacher("things").unwrap().snapshot().is_none());
-        assert!(house.cacher("others").unwrap().snapshot().is_some());
-        house.stop().await;
+        actor_system.panic_cacher("things").await;
+        wait_until("degraded", || is_degraded(&actor_system)).await;
+        assert!(actor_system.cacher("things").unwrap().snapshot().is_none());
+        assert!(actor_system.cacher("others").unwrap().snapshot().is_some());
+        actor_system.stop().await;
     });
 }
 
 #[test]
-fn turns_and_compactions_come_from_the_house_and_end_with_it_wc_50() {
+fn turns_and_compactions_come_from_the_actor_system_and_end_with_it_wc_50() {
     actix_rt::System::new().block_on(async {
         let engine = FaultyEngine::new();
         engine.put(&key("ns/a"), "red 1");
-        let (house, _) = house(&engine);
+        let (actor_system, _) = actor_system(&engine);
         let soon = || tokio::time::Instant::now() + SOON;
-        let writers = house.writers("base");
+        let writers = actor_system.writers("base");
         for name in ["ns/a", "ns/b", "ns/c", "ns/d", "ns/e"] {
             let turn = writers.turn(&key(name), soon()).await.unwrap();
             assert!(!turn.is_lost());
         }
-        let report = house.compactors()[0].1.compact_now(true).await.unwrap();
+        let report = actor_system.compactors()[0]
+            .1
+            .compact_now(true)
+            .await
+            .unwrap();
         assert_eq!(report.compacted, Revision::ZERO, "retention wants it all");
-        let names: Vec<String> = house
+        let names: Vec<String> = actor_system
             .state()
             .parts
             .into_iter()
@@ -381,19 +393,25 @@ fn turns_and_compactions_come_from_the_house_and_end_with_it_wc_50() {
             .collect();
         assert_eq!(names[0], "cacher/things");
         assert_eq!(names.last().map(String::as_str), Some("compactor/base"));
-        house.stop().await;
-        // What is stopped already has nothing against it.
-        house.stop().await;
+        actor_system.stop().await;
+        // Stopping it again does nothing.
+        actor_system.stop().await;
         let refused = writers.turn(&key("ns/a"), soon()).await;
         assert_eq!(refused.unwrap_err(), crate::writer::TurnError::Gone);
-        assert!(house.compactors()[0].1.compact_now(false).await.is_err());
+        assert!(
+            actor_system.compactors()[0]
+                .1
+                .compact_now(false)
+                .await
+                .is_err()
+        );
     });
 }
 
 #[test]
-fn a_house_needs_a_system_to_start_its_threads_in() {
-    let refused = House::start(config(&FaultyEngine::new()), Vec::new());
-    assert!(matches!(refused, Err(HouseError::NoSystem)));
+fn the_actor_system_needs_an_actix_system_to_start_its_threads_in() {
+    let refused = ActorSystem::start(config(&FaultyEngine::new()), Vec::new());
+    assert!(matches!(refused, Err(ActorSystemError::NoSystem)));
 }
 
 #[test]
@@ -402,14 +420,14 @@ fn a_cache_that_cannot_be_filled_is_waited_for_no_longer_than_asked_and_told_wc_
         let engine = FaultyEngine::new();
         let down = EngineError::Unavailable("no answer from it".to_owned());
         engine.set_down(Some(down));
-        let (house, _) = house(&engine);
-        let unfilled = house.ready_within(Duration::from_millis(200)).await;
+        let (actor_system, _) = actor_system(&engine);
+        let unfilled = actor_system.ready_within(Duration::from_millis(200)).await;
         let [line] = &unfilled.unwrap_err()[..] else {
             panic!("one cache, one line");
         };
         assert!(line.starts_with("things: "), "{line}");
         assert!(line.contains("no answer from it"), "{line}");
         engine.set_down(None);
-        assert_eq!(house.ready_within(SOON).await, Ok(()));
+        assert_eq!(actor_system.ready_within(SOON).await, Ok(()));
     });
 }

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::resources::{key_of, spec_of};
 use super::streams::{next_line, start};
-use super::{House, config, spec};
+use super::{ActorSystem, config, spec};
 use crate::dispatcher::{DispatcherConfig, LocalDispatcher};
 use crate::engine::Revision;
 use crate::object::Decode;
@@ -68,18 +68,21 @@ fn nobody_counts_for_a_resource_once_its_removal_has_been_told() {
         let mut config = config(&engine);
         let told = Arc::clone(&series);
         config.on_removed = Some(Arc::new(move |resource| told.drop_those_of(resource)));
-        let house = House::start(config, vec![spec(&engine)]).unwrap();
+        let actor_system = ActorSystem::start(config, vec![spec(&engine)]).unwrap();
         let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), 0);
         for cycle in 0..50 {
             let name = format!("{COUNTED}-{}", cycle % 5);
-            let cacher = house.add_resource(spec_of(&engine, &name)).await.unwrap();
+            let cacher = actor_system
+                .add_resource(spec_of(&engine, &name))
+                .await
+                .unwrap();
             cacher.settled().await;
             let mut watcher = dispatcher.watch(start(&engine, &cacher, Revision::ZERO));
             engine.put(&key_of(&name, "ns/a"), "red");
             next_line(&mut watcher).await.unwrap();
             assert!(series.0.lock().len() > 10, "{:?}", series.0.lock());
-            house.remove_resource(&name).await.unwrap();
-            // What comes late finds nothing, and leaves nothing.
+            actor_system.remove_resource(&name).await.unwrap();
+            // A late removal finds nothing and leaves nothing.
             drop(dispatcher.watch(start(&engine, &cacher, Revision::ZERO)));
             let decode: &dyn Decode = &OneLiners;
             let reader = engine.clone();
@@ -87,6 +90,6 @@ fn nobody_counts_for_a_resource_once_its_removal_has_been_told() {
             assert_eq!(next_line(&mut watcher).await, None);
             assert_eq!(*series.0.lock(), HashSet::new());
         }
-        house.stop().await;
+        actor_system.stop().await;
     });
 }

@@ -1,4 +1,4 @@
-//! Streams on HTTP threads of their own, over a house of actors.
+//! Streams on HTTP threads of their own, over a running actor system.
 
 use std::future::poll_fn;
 use std::sync::mpsc;
@@ -42,24 +42,24 @@ fn every_thread_gets_every_event_exactly_once_and_in_order() {
     const EVENTS: usize = 400;
     actix_rt::System::new().block_on(async {
         let engine = FaultyEngine::new();
-        let (house, cacher) = house(&engine);
-        house.all_ready().await;
-        let (heard, hearing) = mpsc::channel();
+        let (actor_system, cacher) = actor_system(&engine);
+        actor_system.all_ready().await;
+        let (received, receiving) = mpsc::channel();
         let threads: Vec<Arbiter> = (0..2).map(|_| Arbiter::new()).collect();
         for (id, thread) in threads.iter().enumerate() {
-            let (engine, cacher, heard) = (engine.clone(), cacher.clone(), heard.clone());
+            let (engine, cacher, received) = (engine.clone(), cacher.clone(), received.clone());
             thread.spawn_fn(move || {
                 let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), id);
                 for _ in 0..WATCHERS {
                     let start = start(&engine, &cacher, Revision::ZERO);
                     let mut watcher = dispatcher.watch(start);
-                    let heard = heard.clone();
+                    let received = received.clone();
                     actix_rt::spawn(async move {
                         let mut lines = Vec::new();
                         while lines.len() < EVENTS {
                             lines.push(next_line(&mut watcher).await);
                         }
-                        heard.send(lines).unwrap();
+                        received.send(lines).unwrap();
                     });
                 }
             });
@@ -76,7 +76,7 @@ fn every_thread_gets_every_event_exactly_once_and_in_order() {
         };
         let expected: Vec<Option<String>> = (1..=EVENTS).map(lines).collect();
         let all = tokio::task::spawn_blocking(move || {
-            let streams = (0..2 * WATCHERS).map(|_| hearing.recv_timeout(SOON));
+            let streams = (0..2 * WATCHERS).map(|_| receiving.recv_timeout(SOON));
             streams.collect::<Vec<_>>()
         });
         for stream in all.await.unwrap() {
@@ -85,7 +85,7 @@ fn every_thread_gets_every_event_exactly_once_and_in_order() {
         for thread in threads {
             thread.stop();
         }
-        house.stop().await;
+        actor_system.stop().await;
     });
 }
 
@@ -94,32 +94,32 @@ fn the_death_of_a_cacher_ends_its_watches_and_the_next_ones_go_on_wa_37_wc_43() 
     actix_rt::System::new().block_on(async {
         let engine = FaultyEngine::new();
         engine.put(&key("ns/a"), "red 1");
-        let (house, cacher) = house(&engine);
-        house.all_ready().await;
+        let (actor_system, cacher) = actor_system(&engine);
+        actor_system.all_ready().await;
         let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), 0);
         let mut watcher = dispatcher.watch(start(&engine, &cacher, Revision(1)));
         engine.put(&key("ns/a"), "red 2");
         let line = next_line(&mut watcher).await;
         assert_eq!(line.as_deref(), Some("MODIFIED ns/a@2 red 2"));
 
-        house.panic_cacher("things").await;
+        actor_system.panic_cacher("things").await;
         assert_eq!(next_line(&mut watcher).await, None);
 
-        // Written while nobody caches it, and after.
+        // Written while the resource is not cached, and after.
         engine.put(&key("ns/a"), "red 3");
         cacher.settled().await;
-        // The client resumes where it was: what the new ring lacks comes from history.
+        // The client resumes where it was. History has the events that the new ring lacks.
         let mut watcher = dispatcher.watch(start(&engine, &cacher, Revision(2)));
         engine.put(&key("ns/a"), "red 4");
         for number in [3, 4] {
             let line = next_line(&mut watcher).await.unwrap();
             assert_eq!(line, format!("MODIFIED ns/a@{number} red {number}"));
         }
-        house.stop().await;
+        actor_system.stop().await;
         assert_eq!(
             next_line(&mut watcher).await,
             None,
-            "stopped with the house"
+            "stopped with the actor_system"
         );
     });
 }

@@ -1,7 +1,8 @@
-//! Which objects share a lease (OP-1 to OP-3). Pure.
+//! Decides which objects share a lease (OP-1 to OP-3), as kube-apiserver's lease manager does.
+//! Pure.
 //!
-//! One lease is remembered. An object gets it if it then lives at least as long as it is to, and
-//! no longer than a twentieth more or the window, whichever is less.
+//! One lease is remembered. An object gets it if the lease lasts at least as long as the object
+//! needs, and at most a twentieth longer, or the window if that is less.
 
 use std::time::{Duration, Instant};
 
@@ -10,14 +11,14 @@ use crate::engine::LeaseId;
 /// How leases are shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseReuse {
-    /// A lease is granted for so many seconds more than was asked for, at most, to be shared by
-    /// what is created meanwhile.
+    /// The most seconds that a lease is granted for beyond what was asked for, so that later
+    /// objects can share it.
     pub window_seconds: u64,
-    /// So many objects share a lease at most; 0 is the default.
+    /// The most objects that share a lease; 0 is the default.
     pub objects_max: u64,
 }
 
-/// What Kubernetes takes, which has no flag for it.
+/// Kubernetes' number, for which it has no flag.
 const OBJECTS_MAX: u64 = 1000;
 
 impl Default for LeaseReuse {
@@ -30,7 +31,7 @@ impl Default for LeaseReuse {
 }
 
 impl LeaseReuse {
-    /// How much longer than asked for a lease may live, in seconds.
+    /// How many seconds longer than asked for a lease may last.
     fn extra(self, ttl: u64) -> u64 {
         (ttl / 20).min(self.window_seconds)
     }
@@ -43,47 +44,47 @@ impl LeaseReuse {
     }
 }
 
-/// The lease that may be given out again.
+/// The lease that may be shared.
 #[derive(Clone, Copy, Debug)]
 struct Remembered {
     lease: LeaseId,
-    /// By this clock, when it runs out at the earliest.
+    /// When it runs out at the earliest, by this clock.
     expires: Instant,
 }
 
-/// See the module's documentation.
+/// The lease that objects of a store share at the moment.
 #[derive(Debug)]
-pub(super) struct Reuse {
+pub(super) struct LeaseManager {
     rules: LeaseReuse,
     remembered: Option<Remembered>,
-    /// Objects that the remembered lease was given out for, whatever became of them.
+    /// The number of objects that the remembered lease was handed out for.
     objects: u64,
 }
 
 /// A lease to be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
-    /// How long it is to live.
+    /// Its time to live.
     pub(super) ttl: Duration,
-    /// By this clock, when it was decided on.
+    /// When it was decided on, by this clock.
     asked: Instant,
 }
 
-impl Reuse {
-    pub(super) fn new(rules: LeaseReuse) -> Reuse {
-        Reuse {
+impl LeaseManager {
+    pub(super) fn new(rules: LeaseReuse) -> LeaseManager {
+        LeaseManager {
             rules,
             remembered: None,
             objects: 0,
         }
     }
 
-    /// Whether an object that is to live for so many seconds can share its lease.
+    /// Whether an object that lives for so many seconds can share its lease.
     pub(super) fn shares(&self, ttl: u64) -> bool {
         self.rules.extra(ttl) > 0
     }
 
-    /// The remembered lease, if it will do for an object that is to live for so many seconds.
+    /// The remembered lease, if it fits an object that is to live for so many seconds.
     pub(super) fn take(&mut self, ttl: u64, now: Instant) -> Option<LeaseId> {
         let Remembered { lease, expires } = self.remembered?;
         let lives = |seconds: u64| now.checked_add(Duration::from_secs(seconds));
@@ -96,7 +97,7 @@ impl Reuse {
         })
     }
 
-    /// As [`Reuse::take`], for who has a lease granted otherwise.
+    /// As [`LeaseManager::take`], for a caller that can have a lease granted.
     ///
     /// # Errors
     /// The lease that is to be granted.
@@ -110,16 +111,16 @@ impl Reuse {
         })
     }
 
-    /// Remembers a lease that was granted for the first of its objects; says how many times the
-    /// one before was asked for.
+    /// Remembers a lease that was granted for its first object. Returns how many objects shared the
+    /// lease before it.
     pub(super) fn granted(&mut self, lease: LeaseId, wanted: Wanted) -> u64 {
         let expires = wanted.asked.checked_add(wanted.ttl);
-        // One that runs out after the end of this clock's time is not worth remembering.
+        // A deadline beyond the range of this clock is not remembered.
         self.remembered = expires.map(|expires| Remembered { lease, expires });
         std::mem::replace(&mut self.objects, 1)
     }
 
-    /// The lease is gone.
+    /// Forgets a lease that is gone.
     pub(super) fn forget(&mut self, lease: LeaseId) {
         self.remembered = self.remembered.filter(|known| known.lease != lease);
     }
@@ -133,17 +134,17 @@ mod tests {
     /// seconds that they were granted for.
     fn ask(rules: LeaseReuse, asked: &[(u64, u64)]) -> Vec<(u64, u64)> {
         let begin = Instant::now();
-        let mut reuse = Reuse::new(rules);
+        let mut manager = LeaseManager::new(rules);
         let mut granted = Vec::new();
         let mut take = |(millis, ttl): &(u64, u64)| {
             let now = begin + Duration::from_millis(*millis);
-            if let Some(lease) = reuse.take(*ttl, now) {
+            if let Some(lease) = manager.take(*ttl, now) {
                 return (lease.0, granted[lease.0 as usize - 1]);
             }
-            let wanted = reuse.take_or_want(*ttl, now).unwrap_err();
+            let wanted = manager.take_or_want(*ttl, now).unwrap_err();
             granted.push(wanted.ttl.as_secs());
             let lease = LeaseId(granted.len() as u64);
-            reuse.granted(lease, wanted);
+            manager.granted(lease, wanted);
             (lease.0, wanted.ttl.as_secs())
         };
         asked.iter().map(&mut take).collect()
@@ -201,17 +202,17 @@ mod tests {
                 ..LeaseReuse::default()
             },
         );
-        let mut reuse = Reuse::new(rules);
+        let mut manager = LeaseManager::new(rules);
         let later = |millis| now + Duration::from_millis(millis);
-        let wanted = reuse.take_or_want(3600, now).unwrap_err();
-        assert_eq!(reuse.granted(LeaseId(1), wanted), 1, "the asking itself");
-        assert_eq!(reuse.objects, 1);
-        assert_eq!(reuse.take(3600, later(1)), Some(LeaseId(1)));
-        assert_eq!(reuse.objects, 2);
-        assert_eq!(reuse.take(3600, later(2)), None, "two objects are enough");
-        let wanted = reuse.take_or_want(3600, later(3)).unwrap_err();
-        assert_eq!(reuse.granted(LeaseId(2), wanted), 3);
-        assert_eq!(reuse.objects, 1);
+        let wanted = manager.take_or_want(3600, now).unwrap_err();
+        assert_eq!(manager.granted(LeaseId(1), wanted), 1, "the asking itself");
+        assert_eq!(manager.objects, 1);
+        assert_eq!(manager.take(3600, later(1)), Some(LeaseId(1)));
+        assert_eq!(manager.objects, 2);
+        assert_eq!(manager.take(3600, later(2)), None, "two objects are enough");
+        let wanted = manager.take_or_want(3600, later(3)).unwrap_err();
+        assert_eq!(manager.granted(LeaseId(2), wanted), 3);
+        assert_eq!(manager.objects, 1);
         let most = LeaseReuse {
             objects_max: 0,
             ..rules
@@ -223,15 +224,15 @@ mod tests {
     fn a_lease_that_is_gone_is_not_given_out_again() {
         let now = Instant::now();
         let later = now + Duration::from_millis(1);
-        let mut reuse = Reuse::new(LeaseReuse::default());
-        let wanted = reuse.take_or_want(3600, now).unwrap_err();
-        reuse.granted(LeaseId(7), wanted);
-        reuse.forget(LeaseId(6));
-        assert_eq!(reuse.take(3600, later), Some(LeaseId(7)), "another one");
-        reuse.forget(LeaseId(7));
-        assert_eq!(reuse.take(3600, later), None);
-        let forever = reuse.take_or_want(u64::MAX, later).unwrap_err();
-        reuse.granted(LeaseId(8), forever);
-        assert_eq!(reuse.take(u64::MAX, later), None);
+        let mut manager = LeaseManager::new(LeaseReuse::default());
+        let wanted = manager.take_or_want(3600, now).unwrap_err();
+        manager.granted(LeaseId(7), wanted);
+        manager.forget(LeaseId(6));
+        assert_eq!(manager.take(3600, later), Some(LeaseId(7)), "another one");
+        manager.forget(LeaseId(7));
+        assert_eq!(manager.take(3600, later), None);
+        let forever = manager.take_or_want(u64::MAX, later).unwrap_err();
+        manager.granted(LeaseId(8), forever);
+        assert_eq!(manager.take(u64::MAX, later), None);
     }
 }

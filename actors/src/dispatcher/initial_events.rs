@@ -1,5 +1,4 @@
-//! The initial events of a watch: the objects of a snapshot, piece by piece, as the client takes
-//! them.
+//! The initial events of a watch: the objects of a snapshot, in pieces, as the client takes them.
 
 use std::sync::Arc;
 
@@ -10,33 +9,33 @@ use crate::object::CachedObject;
 use crate::snapshot::Snapshot;
 use crate::watch::{Scope, WatchEventKind, WatchInterest};
 
-/// Where a watcher stands in its initial events.
-pub(super) struct Initial {
+/// A watcher's progress through its initial events.
+pub(super) struct InitialEvents {
     interest: WatchInterest,
     prefix: Prefix,
     snapshot: Arc<Snapshot>,
     end_bookmark: Option<Revision>,
-    /// The next object to look at lies at or after this key; `None` once all were looked at.
+    /// The next object to evaluate is at or after this key; `None` once all were evaluated.
     next: Option<Vec<u8>>,
     selected: std::vec::IntoIter<Arc<CachedObject>>,
 }
 
 /// What comes next of the initial events.
-pub(super) enum Step {
+pub(super) enum InitialStep {
     /// The frame of an object.
     Frame(Bytes),
     /// The bookmark after the last object (WA-15).
     End(Bytes),
-    /// None of the objects just looked at is selected; there are more.
-    LookedOn,
-    /// They are over: go on with events after this revision.
-    Over(Revision),
+    /// A piece was evaluated. Its selected objects, if any, come next.
+    PieceEvaluated,
+    /// The initial events are complete. The watch continues after this revision.
+    Finished(Revision),
 }
 
-/// Objects that are looked at in one go.
+/// Objects evaluated in one step.
 const PIECE: usize = 128;
 
-/// The keys to read for a scope.
+/// The prefix of the keys in a scope.
 pub(super) fn prefix_of(scope: &Scope, resource: &Prefix) -> Prefix {
     match scope {
         Scope::All => resource.clone(),
@@ -45,15 +44,15 @@ pub(super) fn prefix_of(scope: &Scope, resource: &Prefix) -> Prefix {
     }
 }
 
-impl Initial {
+impl InitialEvents {
     pub(super) fn new(
         interest: WatchInterest,
         resource: &Prefix,
         snapshot: Arc<Snapshot>,
         end_bookmark: Option<Revision>,
-    ) -> Initial {
+    ) -> InitialEvents {
         let prefix = prefix_of(&interest.scope, resource);
-        Initial {
+        InitialEvents {
             next: Some(prefix.as_bytes().to_vec()),
             prefix,
             interest,
@@ -63,36 +62,36 @@ impl Initial {
         }
     }
 
-    /// What the watch wants.
+    /// The interest of the watch.
     pub(super) fn interest(&self) -> &WatchInterest {
         &self.interest
     }
 
-    /// The next step; `first` if nothing has been sent on the stream yet (API-74).
-    pub(super) fn step(&mut self, first: bool) -> Step {
+    /// The next step. `first` says whether nothing was sent on the stream yet (API-74).
+    pub(super) fn step(&mut self, first: bool) -> InitialStep {
         let projection = &self.interest.projection;
         if let Some(object) = self.selected.next() {
             let kind = WatchEventKind::Added;
-            return Step::Frame(projection.frame(kind, &object, object.revision, first));
+            return InitialStep::Frame(projection.frame(kind, &object, object.revision, first));
         }
         if let Some(from) = self.next.take() {
-            self.look_on(&from);
-            return Step::LookedOn;
+            self.select_next(&from);
+            return InitialStep::PieceEvaluated;
         }
         match self.end_bookmark.take() {
-            Some(revision) => Step::End(projection.bookmark(revision, true, first)),
-            None => Step::Over(self.snapshot.revision),
+            Some(revision) => InitialStep::End(projection.bookmark(revision, true, first)),
+            None => InitialStep::Finished(self.snapshot.revision),
         }
     }
 
-    fn look_on(&mut self, from: &[u8]) {
+    fn select_next(&mut self, from: &[u8]) {
         let WatchInterest {
             scope, predicate, ..
         } = &self.interest;
         let piece: Vec<&Arc<CachedObject>> = self
             .snapshot
             .range(&self.prefix, Some(from))
-            // Whoever opened the watch has refused a state that can't be read where it is watched.
+            // The watch was refused if a value in its scope can't be decoded.
             .flatten()
             .take(PIECE)
             .collect();

@@ -1,4 +1,4 @@
-//! Things filed under topics, and which of them an event touches. Pure.
+//! Values by topic, and which of them an event concerns. Pure.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -11,12 +11,12 @@ use crate::object::CachedObject;
 use crate::ring::RingEvent;
 use crate::watch::Topic;
 
-/// See the module's documentation. A topic takes up room only while something is filed under it.
+/// Values by topic. A topic takes memory only while it has a value.
 #[derive(Debug)]
 pub(crate) struct TopicMap<T> {
     all: Option<T>,
     namespaces: HashMap<Prefix, T>,
-    /// By place, then by value.
+    /// By index of the field, then by value of the field.
     fields: HashMap<usize, HashMap<SmolStr, T>>,
     objects: HashMap<Key, T>,
 }
@@ -33,7 +33,7 @@ impl<T> Default for TopicMap<T> {
 }
 
 impl<T: Default> TopicMap<T> {
-    /// What is filed under a topic, for changing it.
+    /// The value of a topic, created if there is none.
     pub(crate) fn entry(&mut self, topic: &Topic) -> &mut T {
         match topic {
             Topic::All => self.all.get_or_insert_with(T::default),
@@ -46,42 +46,40 @@ impl<T: Default> TopicMap<T> {
         }
     }
 
-    /// Changes what is filed under a topic; nothing is kept there when it answers that nothing is
-    /// left.
-    pub(crate) fn shrink(&mut self, topic: &Topic, take_out: impl FnOnce(&mut T) -> Left) {
+    /// Changes the value of a topic. The value is removed if `reduce` returns that it is empty now.
+    pub(crate) fn shrink(&mut self, topic: &Topic, reduce: impl FnOnce(&mut T) -> bool) {
         match topic {
             Topic::All => {
-                if self
-                    .all
-                    .as_mut()
-                    .is_some_and(|at| take_out(at).is_nothing())
-                {
+                if self.all.as_mut().is_some_and(reduce) {
                     self.all = None;
                 }
             }
-            Topic::Namespace(prefix) => shrink(&mut self.namespaces, prefix, take_out),
+            Topic::Namespace(prefix) => shrink(&mut self.namespaces, prefix, reduce),
             Topic::Field(place, value) => {
                 if let Some(values) = self.fields.get_mut(place) {
-                    shrink(values, value, take_out);
+                    shrink(values, value, reduce);
                     if values.is_empty() {
                         self.fields.remove(place);
                     }
                 }
             }
-            Topic::Object(key) => shrink(&mut self.objects, key, take_out),
+            Topic::Object(key) => shrink(&mut self.objects, key, reduce),
         }
     }
 
-    /// Shows what is filed under the topics that an event touches: those of what the object is and
-    /// of what it was (WA-50). Nothing is shown twice.
-    pub(crate) fn touched<'t>(&'t self, event: &RingEvent, mut show: impl FnMut(&'t T)) {
-        self.all.iter().for_each(&mut show);
+    /// Visits the values of the topics that an event concerns: those of the object before and after
+    /// the event (WA-50). No value is visited twice.
+    pub(crate) fn matching<'t>(&'t self, event: &RingEvent, mut visit: impl FnMut(&'t T)) {
+        self.all.iter().for_each(&mut visit);
         if !self.namespaces.is_empty() {
             let namespace = self.namespaces.get(namespace_of(&event.key));
-            namespace.into_iter().for_each(&mut show);
+            namespace.into_iter().for_each(&mut visit);
         }
         if !self.objects.is_empty() {
-            self.objects.get(&event.key).into_iter().for_each(&mut show);
+            self.objects
+                .get(&event.key)
+                .into_iter()
+                .for_each(&mut visit);
         }
         for (place, values) in &self.fields {
             let now = event.current.as_deref().map(|object| field(object, *place));
@@ -91,12 +89,12 @@ impl<T: Default> TopicMap<T> {
                 .map(|object| field(object, *place));
             let left = before.filter(|value| now != Some(*value));
             for value in now.into_iter().chain(left) {
-                values.get(value).into_iter().for_each(&mut show);
+                values.get(value).into_iter().for_each(&mut visit);
             }
         }
     }
 
-    /// Whether nothing is filed.
+    /// Whether no topic has a value.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_none()
@@ -106,47 +104,23 @@ impl<T: Default> TopicMap<T> {
     }
 }
 
-/// Whether something is left under a topic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
-    Something,
-    Nothing,
-}
-
-impl Left {
-    /// Nothing, if this is so.
-    pub(crate) fn nothing_if(is_empty: bool) -> Left {
-        match is_empty {
-            true => Left::Nothing,
-            false => Left::Something,
-        }
-    }
-
-    fn is_nothing(self) -> bool {
-        self == Left::Nothing
-    }
-}
-
-fn shrink<K, Q, T>(topics: &mut HashMap<K, T>, topic: &Q, take_out: impl FnOnce(&mut T) -> Left)
+fn shrink<K, Q, T>(topics: &mut HashMap<K, T>, topic: &Q, reduce: impl FnOnce(&mut T) -> bool)
 where
     K: Borrow<Q> + Hash + Eq,
     Q: Hash + Eq,
 {
-    if topics
-        .get_mut(topic)
-        .is_some_and(|at| take_out(at).is_nothing())
-    {
+    if topics.get_mut(topic).is_some_and(reduce) {
         topics.remove(topic);
     }
 }
 
-/// A field's value, empty where the object has none.
+/// The value of a field, empty if the object has none.
 fn field(object: &CachedObject, place: usize) -> &str {
     let value = object.attributes.fields.get(place);
     value.map(SmolStr::as_str).unwrap_or_default()
 }
 
-/// The part of a key up to its last slash: the prefix of the namespace it lies in.
+/// The key up to its last slash: the prefix of its namespace.
 fn namespace_of(key: &Key) -> &[u8] {
     let bytes = key.as_bytes();
     let end = bytes
@@ -162,13 +136,13 @@ mod tests {
 
     use super::*;
     use crate::engine::Revision;
-    use crate::ring::{Change, Ring};
+    use crate::ring::{ObjectChange, Ring};
     use crate::testing::{key, thing};
 
     fn change(name: &str, before: Option<&str>, now: Option<&str>) -> Arc<RingEvent> {
         let mut ring = Ring::default();
         let state = |text: Option<&str>| text.map(|text| Arc::new(thing(name, text)));
-        let change = Change {
+        let change = ObjectChange {
             key: key(name),
             previous: state(before),
             current: state(now),
@@ -187,7 +161,7 @@ mod tests {
 
     fn touched(map: &TopicMap<u32>, event: &RingEvent) -> Vec<u32> {
         let mut numbers = Vec::new();
-        map.touched(event, |number| numbers.push(*number));
+        map.matching(event, |number| numbers.push(*number));
         numbers
     }
 
@@ -204,7 +178,7 @@ mod tests {
         // A prefix ends at a slash (WA-24, PF-18).
         assert_eq!(touched(&map, &change("ns-bad/a", None, Some("red"))), [0]);
         for topic in &topics {
-            map.shrink(topic, |_| Left::Nothing);
+            map.shrink(topic, |_| true);
         }
         assert!(map.is_empty());
     }
@@ -228,7 +202,7 @@ mod tests {
             [0, 2]
         );
         assert_eq!(touched(&map, &change("ns/a", None, Some("green"))), [0; 0]);
-        map.shrink(&color("red"), |_| Left::Nothing);
+        map.shrink(&color("red"), |_| true);
         assert_eq!(touched(&map, &change("ns/a", None, Some("red 1"))), [0; 0]);
     }
 

@@ -1,74 +1,74 @@
-//! The current objects of one resource, and what each update changes about them. Pure.
+//! The current objects of one resource, and what each update changes. Pure.
 
 use std::sync::Arc;
 
 use crate::engine::{Key, Revision};
 use crate::object::{CachedObject, DecodeError};
-use crate::ring::Change;
-use crate::snapshot::{Filed, Snapshot};
+use crate::ring::ObjectChange;
+use crate::snapshot::{ByKey, Snapshot};
 
 /// A decoded event.
 #[derive(Clone, Debug)]
 pub(crate) struct Update {
     pub(crate) revision: Revision,
     pub(crate) key: Key,
-    pub(crate) content: Content,
+    pub(crate) value: NewValue,
 }
 
 /// What an event left at its key.
 #[derive(Clone, Debug)]
-pub(crate) enum Content {
+pub(crate) enum NewValue {
     /// An object.
     Object(Arc<CachedObject>),
-    /// Nothing.
-    Gone,
-    /// Something that can't be read.
+    /// Nothing: it was deleted.
+    Deleted,
+    /// A value that can't be decoded.
     Unreadable(Arc<DecodeError>),
 }
 
-/// What came of an event.
+/// What an update changed.
 #[derive(Clone, Debug)]
-pub(crate) enum Applied {
-    /// A change that can be shown.
-    Change(Revision, Change),
-    /// What was before it, or what is after it, can't be read: nobody here can say what the event
-    /// means to a watcher, and only the store's history has it.
-    Break(Revision),
+pub(crate) enum AppliedUpdate {
+    /// A change that watchers can be shown.
+    Change(Revision, ObjectChange),
+    /// The value before or after the event can't be decoded. The ring can't hold the event, and
+    /// watchers must read history to get past it.
+    Gap(Revision),
 }
 
-/// See the module's documentation. It is a snapshot that may still change: publishing one is a
-/// clone that shares all nodes.
+/// The current objects of one resource. It is a snapshot that may still change. A published
+/// snapshot is a clone that shares all nodes with it.
 #[derive(Debug, Default)]
-pub(crate) struct Store {
+pub(crate) struct CacheContent {
     current: Snapshot,
 }
 
-impl Store {
-    /// Other content takes the place of this one (WC-5), which is given back.
+impl CacheContent {
+    /// Replaces the content (WC-5) and returns what it was.
     pub(crate) fn replace(&mut self, content: Snapshot) -> Snapshot {
         std::mem::replace(&mut self.current, content)
     }
 
-    /// Everything up to here is in it.
+    /// Everything up to here is in the content.
     pub(crate) fn revision(&self) -> Revision {
         self.current.revision
     }
 
-    /// The epoch of the store that it was read from.
+    /// The epoch of the store that the content was read from.
     pub(crate) fn epoch(&self) -> u64 {
         self.current.epoch
     }
 
-    /// What is published.
+    /// A snapshot to publish.
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.current.clone()
     }
 
-    /// Takes in updates up to a revision, and says what each of them changed.
+    /// Applies updates up to a revision, and returns what they changed.
     ///
-    /// What it has seen already is passed over, so that a resumed feed may overlap. An update of
-    /// an unknown key is a creation, its deletion nothing (WC-47).
-    pub(crate) fn apply(&mut self, updates: Vec<Update>, up_to: Revision) -> Vec<Applied> {
+    /// Updates that were applied before are skipped, so a resumed feed may overlap. An update of an
+    /// unknown key is a creation. The deletion of an unknown key changes nothing (WC-47).
+    pub(crate) fn apply(&mut self, updates: Vec<Update>, up_to: Revision) -> Vec<AppliedUpdate> {
         let seen = self.current.revision;
         let mut changes = Vec::with_capacity(updates.len());
         for update in updates {
@@ -80,42 +80,42 @@ impl Store {
         changes
     }
 
-    fn apply_one(&mut self, update: Update) -> Option<Applied> {
+    fn apply_one(&mut self, update: Update) -> Option<AppliedUpdate> {
         let Update {
             revision,
             key,
-            content,
+            value,
         } = update;
         let was_unreadable = self.current.unreadable.remove(&key).is_some();
-        let (current, is_unreadable) = match content {
-            Content::Object(object) => (Some(object), false),
-            Content::Gone => (None, false),
-            Content::Unreadable(error) => {
+        let (current, is_unreadable) = match value {
+            NewValue::Object(object) => (Some(object), false),
+            NewValue::Deleted => (None, false),
+            NewValue::Unreadable(error) => {
                 self.current.unreadable.insert(key.clone(), error);
                 (None, true)
             }
         };
         let previous = match &current {
-            Some(object) => self.current.objects.insert(Filed(Arc::clone(object))),
+            Some(object) => self.current.objects.insert(ByKey(Arc::clone(object))),
             None => self.current.objects.remove(key.as_bytes()),
         };
-        let previous = previous.map(|filed| filed.0);
+        let previous = previous.map(|entry| entry.0);
         self.current.bytes += wire_bytes(current.as_ref());
         self.current.bytes -= wire_bytes(previous.as_ref());
         if was_unreadable || is_unreadable {
             self.current.last_event = revision;
-            return Some(Applied::Break(revision));
+            return Some(AppliedUpdate::Gap(revision));
         }
         if current.is_none() && previous.is_none() {
             return None;
         }
         self.current.last_event = revision;
-        let change = Change {
+        let change = ObjectChange {
             key,
             current,
             previous,
         };
-        Some(Applied::Change(revision, change))
+        Some(AppliedUpdate::Change(revision, change))
     }
 }
 

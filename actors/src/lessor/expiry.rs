@@ -1,18 +1,18 @@
-//! The Lessor's work: a step of expiry, a pause, and so on.
+//! The loop of a Lessor: a step of expiry, then a pause.
 
 use futures_util::future::{Either, select};
 use tokio::time::{Instant, sleep_until};
 
 use super::handle::LessorHandle;
+use super::metrics::{BEHIND, EXPIRED, FAILING};
 use super::pace::Pace;
-use super::{BEHIND, EXPIRED, FAILING};
 use crate::engine::{EngineError, Expiry};
-use crate::failure::Failure;
+use crate::failure::RepeatedFailure;
 
-/// Lets the engine expire whenever something is due; never returns.
-pub(super) async fn drive(store: String, lessor: LessorHandle) {
+/// Lets the engine expire leases whenever one is due. It never returns.
+pub(super) async fn run(store: String, lessor: LessorHandle) {
     lessor.begun().await;
-    let mut failure = Failure::default();
+    let mut failure = RepeatedFailure::default();
     let mut pace = Pace::new(Instant::now().into_std());
     loop {
         let began = Instant::now().into_std();
@@ -22,13 +22,13 @@ pub(super) async fn drive(store: String, lessor: LessorHandle) {
             Ok(expiry) => pace.stepped(*expiry, began, now),
             Err(_) => pace.failed(now),
         }
-        note(&store, &step, &mut failure);
-        rest(&lessor, &mut pace).await;
+        report(&store, &step, &mut failure);
+        pause(&lessor, &mut pace).await;
     }
 }
 
-/// Waits until the next step is due, be it because of a lease that is granted meanwhile.
-async fn rest(lessor: &LessorHandle, pace: &mut Pace) {
+/// Waits until the next step is due. A lease that is granted meanwhile may make it due earlier.
+async fn pause(lessor: &LessorHandle, pace: &mut Pace) {
     loop {
         let wake = std::pin::pin!(sleep_until(Instant::from_std(pace.wake())));
         let granted = std::pin::pin!(lessor.granted());
@@ -39,13 +39,13 @@ async fn rest(lessor: &LessorHandle, pace: &mut Pace) {
     }
 }
 
-fn note(store: &str, step: &Result<Expiry, EngineError>, failure: &mut Failure) {
+fn report(store: &str, step: &Result<Expiry, EngineError>, failure: &mut RepeatedFailure) {
     let labels = [("store", store.to_owned())];
     metrics::gauge!(FAILING, &labels).set(f64::from(u8::from(step.is_err())));
     match step {
         Ok(expiry) => {
             if failure.end() {
-                tracing::info!(store, "what has outlived its lease is deleted again");
+                tracing::info!(store, "objects whose lease has expired are deleted again");
             }
             metrics::counter!(EXPIRED, &labels).increment(expiry.expired);
             metrics::gauge!(BEHIND, &labels).set(f64::from(u8::from(expiry.more)));
@@ -55,7 +55,7 @@ fn note(store: &str, step: &Result<Expiry, EngineError>, failure: &mut Failure) 
                 tracing::warn!(
                     store,
                     %error,
-                    "what has outlived its lease can't be deleted; tried every second"
+                    "objects whose lease has expired can't be deleted; tried every second"
                 );
             }
         }

@@ -1,4 +1,4 @@
-//! A client: its stream over one watch or more, and what it ought to say.
+//! A client: its stream over one or more watches, and the expected content of the stream.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,73 +8,74 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Thread;
-use super::others::Others;
-use crate::dispatcher::hall::Hall;
+use super::background::Background;
+use crate::dispatcher::thread_dispatcher::ThreadDispatcher;
 use crate::dispatcher::{Caller, ReadyList, StartPoint, Watcher};
 use crate::engine::{Event, EventKind, Key, Revision};
 use crate::object::{CachedObject, Decode};
 use crate::snapshot::Snapshot;
-use crate::testing::{Called, Lines, OneLiners, prefix};
+use crate::testing::{Lines, OneLiners, WakeFlag, prefix};
 use crate::watch::{Projection, WatchEventKind, WatchInterest, transition};
 
 /// Where a stream begins.
 pub(super) enum Start {
     After(Revision),
-    /// With this picture, closed with a bookmark of this revision.
+    /// With this snapshot, and a bookmark of this revision after it.
     Initial(Arc<Snapshot>, Option<Revision>),
 }
 
-/// See the module's documentation.
-pub(super) struct Subject {
+/// A client, its stream so far, and its current watch.
+pub(super) struct Client {
     /// `None` while it is away.
     pub(super) watcher: Option<Watcher>,
     /// Its number on the list of its connection; 0 for a task of its own.
     pub(super) number: u32,
     list: Option<Rc<ReadyList>>,
-    called: Arc<Called>,
-    /// It was woken, or has not taken all there was.
+    wake_flag: Arc<WakeFlag>,
+    /// Whether it was woken, or has not taken all frames.
     pub(super) has_turn: bool,
     /// Frames of its watch so far.
     frames: usize,
-    pub(super) thread: Option<Rc<Hall>>,
-    /// Its thread ends all streams.
-    pub(super) is_sent_away: bool,
-    /// It does not come again.
+    pub(super) thread: Option<Rc<ThreadDispatcher>>,
+    /// Whether its thread ends all streams.
+    pub(super) is_ended_by_thread: bool,
+    /// Whether it does not resume.
     pub(super) is_over: bool,
-    /// It was told of a value that can't be read: its stream has nothing more to say.
+    /// Whether it received an ERROR event, after which its stream ends.
     has_failed: bool,
     interest: WatchInterest,
     start: Start,
     wants_bookmarks: bool,
-    heard: Vec<String>,
-    /// The last revision that it saw, where it would resume; `None` while it has not seen all of
-    /// its initial state.
+    received: Vec<String>,
+    /// The last revision that it saw, where it would resume; `None` before the end of its initial
+    /// events.
     at: Option<Revision>,
-    /// Where its watch began, when that ends, and in which life of the cache.
+    /// Where its watch began.
     opened_at: Revision,
     deadline: Instant,
-    life: u64,
+    /// The refills of the cache when its watch began.
+    refills: u64,
 }
 
 /// A line that is expected, and the revision of its event; zero in the initial state.
 type Expected = (Revision, String);
 
-impl Subject {
+impl Client {
     pub(super) fn new(
         start: Start,
         interest: WatchInterest,
         wants_bookmarks: bool,
         number: u32,
-    ) -> Subject {
-        Subject {
+    ) -> Client {
+        Client {
             watcher: None,
             number,
             list: None,
-            called: Arc::default(),
+            wake_flag: Arc::default(),
             has_turn: false,
             frames: 0,
             thread: None,
-            is_sent_away: false,
+            is_ended_by_thread: false,
             is_over: false,
             has_failed: false,
             at: match start {
@@ -85,9 +86,9 @@ impl Subject {
             interest,
             start,
             wants_bookmarks,
-            heard: Vec::new(),
+            received: Vec::new(),
             deadline: Instant::now(),
-            life: 0,
+            refills: 0,
         }
     }
 
@@ -99,8 +100,8 @@ impl Subject {
         }
     }
 
-    /// Its first watch.
-    pub(super) fn open(&mut self, thread: &Thread, others: &Others, seconds: u64) {
+    /// Opens its first watch.
+    pub(super) fn open(&mut self, thread: &Thread, background: &Background, seconds: u64) {
         let from = match &self.start {
             Start::After(revision) => StartPoint::After(*revision),
             Start::Initial(snapshot, end_bookmark) => StartPoint::Initial {
@@ -108,49 +109,49 @@ impl Subject {
                 end_bookmark: *end_bookmark,
             },
         };
-        self.watch(from, thread, others, seconds);
+        self.watch(from, thread, background, seconds);
     }
 
-    /// One watch more, after what it saw last; none where it would be told that this is gone, or
-    /// that it has to begin anew, or to wait.
-    pub(super) fn resume(&mut self, thread: &Thread, others: &Others, seconds: u64) {
+    /// Opens a watch after the last revision that it saw. It opens none if the daemon would refuse
+    /// it.
+    pub(super) fn resume(&mut self, thread: &Thread, background: &Background, seconds: u64) {
         let Some(at) = self.at.filter(|_| !self.has_failed) else {
             self.is_over = true;
             return;
         };
-        if at < others.stage.cacher.ring_floor() && at < others.compacted() {
+        if at < background.fake.cacher.ring_floor() && at < background.compacted() {
             self.is_over = true;
             return;
         }
-        self.watch(StartPoint::After(at), thread, others, seconds);
+        self.watch(StartPoint::After(at), thread, background, seconds);
     }
 
-    fn watch(&mut self, from: StartPoint, thread: &Thread, others: &Others, seconds: u64) {
-        if !others.is_ready() {
+    fn watch(&mut self, from: StartPoint, thread: &Thread, background: &Background, seconds: u64) {
+        if !background.is_ready() {
             return;
         }
-        self.life = others.lives();
+        self.refills = background.refills();
         self.opened_at = self.at.unwrap_or(self.from());
         self.deadline = Instant::now() + Duration::from_secs(seconds);
-        self.is_sent_away = false;
-        self.thread = Some(Rc::clone(&thread.hall));
+        self.is_ended_by_thread = false;
+        self.thread = Some(Rc::clone(&thread.thread_dispatcher));
         self.list = (self.number > 0).then(|| Rc::clone(&thread.list));
         self.has_turn = true;
         self.frames = 0;
-        let mut start = others.stage.start(from, self.interest.clone());
+        let mut start = background.fake.start(from, self.interest.clone());
         start.bookmarks = self.wants_bookmarks;
         start.deadline = self.deadline;
-        self.watcher = Some(thread.hall.watch(start));
+        self.watcher = Some(thread.thread_dispatcher.watch(start));
     }
 
-    /// Its connection or its task is told that it was woken.
-    pub(super) fn hear(&mut self) {
-        self.has_turn |= self.called.take();
+    /// Takes notice of a wake.
+    pub(super) fn receive(&mut self) {
+        self.has_turn |= self.wake_flag.take();
     }
 
-    /// Takes frames as its server does: until there is nothing more, or so many.
-    pub(super) fn poll(&mut self, frames: usize, others: &Others) {
-        let waker = Waker::from(Arc::clone(&self.called));
+    /// Takes frames as the server does: until nothing follows, at most so many.
+    pub(super) fn poll(&mut self, frames: usize, background: &Background) {
+        let waker = Waker::from(Arc::clone(&self.wake_flag));
         let list = self.list.clone();
         let context = Context::from_waker(&waker);
         let caller = match &list {
@@ -159,19 +160,19 @@ impl Subject {
         };
         for _ in 0..frames {
             let Some(watcher) = &mut self.watcher else {
-                // A wake may come for a watch that is gone.
+                // The wake was for a watch that has ended.
                 self.has_turn = false;
                 return;
             };
             match watcher.poll_next(&caller) {
                 Poll::Ready(Some(frame)) => {
                     self.has_turn = !frame.rests;
-                    self.take(&String::from_utf8_lossy(&frame.bytes), others);
+                    self.take(&String::from_utf8_lossy(&frame.bytes), background);
                     if frame.rests {
                         return;
                     }
                 }
-                Poll::Ready(None) => return self.take_end(others),
+                Poll::Ready(None) => return self.take_end(background),
                 Poll::Pending => {
                     self.has_turn = false;
                     return;
@@ -180,14 +181,15 @@ impl Subject {
         }
     }
 
-    /// Takes a frame, and judges what is not an event. The first one alone has the header (API-74).
-    fn take(&mut self, frame: &str, others: &Others) {
+    /// Takes a frame, and checks it if it is no event. Only the first frame has the header
+    /// (API-74).
+    fn take(&mut self, frame: &str, background: &Background) {
         self.frames += 1;
         assert!(!self.has_failed, "after an error: {frame}");
         if frame.starts_with("ERROR ") {
             self.has_failed = true;
             self.is_over = true;
-            self.heard.push(ERROR.to_owned());
+            self.received.push(ERROR.to_owned());
             return;
         }
         let (header, line) = match frame.strip_prefix("HEADER ") {
@@ -195,7 +197,7 @@ impl Subject {
             None => (false, frame),
         };
         match line.strip_prefix("BOOKMARK @") {
-            Some(bookmark) => self.take_bookmark(bookmark, others),
+            Some(bookmark) => self.take_bookmark(bookmark, background),
             None => {
                 let differs = self.interest.projection.first_differs();
                 assert_eq!(header, differs && self.frames == 1, "{frame}");
@@ -206,16 +208,16 @@ impl Subject {
 
     fn take_event(&mut self, line: String) {
         let revision = revision_of(&line);
-        // Objects of the initial state come in order of their keys.
+        // Initial events come in key order, not in order of revisions.
         if revision > self.from() {
             self.at = Some(revision);
         }
-        self.heard.push(line);
+        self.received.push(line);
     }
 
-    /// A bookmark stands for all events up to its revision (PF-17), and tells something new
+    /// A bookmark covers all events up to its revision (PF-17), and is newer than the start
     /// (WA-44).
-    fn take_bookmark(&mut self, bookmark: &str, others: &Others) {
+    fn take_bookmark(&mut self, bookmark: &str, background: &Background) {
         assert!(self.wants_bookmarks || self.ends_initial(bookmark));
         let revision = revision_of(bookmark);
         assert!(
@@ -225,10 +227,10 @@ impl Subject {
         );
         let is_end = bookmark.ends_with(" end");
         assert!(is_end || revision > self.opened_at, "{bookmark} is no news");
-        let log = others.log();
+        let log = background.log();
         let expected = self.expected(&log);
         let mut covered = expected.iter().filter(|(at, _)| *at <= revision);
-        let unsent = covered.nth(self.heard.len());
+        let unsent = covered.nth(self.received.len());
         assert_eq!(unsent, None, "a bookmark of {revision} passes this");
         self.at = Some(revision);
     }
@@ -240,18 +242,18 @@ impl Subject {
         bookmark == format!("{end} end")
     }
 
-    /// A stream ends because its cache was refilled, its time is over, its thread says so, or
-    /// what comes next is forgotten (WA-2, WA-37).
-    fn take_end(&mut self, others: &Others) {
+    /// A stream ends because its cache was refilled, its deadline has passed, its thread ends it,
+    /// or the next events are compacted (WA-2, WA-37).
+    fn take_end(&mut self, background: &Background) {
         self.watcher = None;
         self.has_turn = false;
         let at = self.at.unwrap_or(self.from());
-        let is_forgotten = others.compacted() > at;
+        let is_forgotten = background.compacted() > at;
         assert!(
             self.has_failed
-                || self.life != others.lives()
+                || self.refills != background.refills()
                 || Instant::now() >= self.deadline
-                || self.is_sent_away
+                || self.is_ended_by_thread
                 || is_forgotten,
             "the stream {} ended at {at} for no reason",
             self.name()
@@ -265,31 +267,31 @@ impl Subject {
         }
     }
 
-    /// What was heard must be the beginning of what there is to say; all of it for a stream that
-    /// goes on and has nothing more to fetch.
-    pub(super) fn judge(&self, log: &[Event], is_complete: bool) {
+    /// Checks that the received lines are a beginning of the expected ones, or all of them if the
+    /// stream is complete.
+    pub(super) fn check(&self, log: &[Event], is_complete: bool) {
         let expected: Vec<String> = self.expected(log).into_iter().map(|(_, l)| l).collect();
-        let heard = &self.heard;
-        let same = heard.iter().zip(&expected).take_while(|(h, e)| h == e);
+        let received = &self.received;
+        let same = received.iter().zip(&expected).take_while(|(h, e)| h == e);
         let same = same.count();
         assert_eq!(
-            heard.get(same),
+            received.get(same),
             None,
             "after {same} lines the stream {} differs from the log, which goes on with {:?}",
             self.name(),
             expected.get(same)
         );
         if is_complete {
-            assert_eq!(heard, &expected, "a stream misses the end of the log");
+            assert_eq!(received, &expected, "a stream misses the end of the log");
         }
     }
 
-    /// All lines that the log holds for this stream.
+    /// All lines of the log for this stream.
     fn expected(&self, log: &[Event]) -> Vec<Expected> {
         let WatchInterest {
             scope, predicate, ..
         } = &self.interest;
-        let mut state = State::default();
+        let mut state = ReferenceState::default();
         let mut lines = Vec::new();
         let (before, after) = log.split_at(log.partition_point(|e| e.revision <= self.from()));
         for event in before {
@@ -306,7 +308,7 @@ impl Subject {
             }));
         }
         for event in after {
-            let Applied {
+            let AppliedEvent {
                 current,
                 previous,
                 is_unreadable,
@@ -322,7 +324,7 @@ impl Subject {
             if let Some(object) = current.as_ref().filter(|_| was_unreadable)
                 && scope.covers(&event.key)
             {
-                // That something was there is all that is known, and enough.
+                // The value before is unreadable. It is enough to know that there was one.
                 let line = line(WatchEventKind::Modified, object, event.revision);
                 lines.push((event.revision, line));
                 continue;
@@ -336,34 +338,34 @@ impl Subject {
     }
 }
 
-/// The revision in a line, or at the beginning of what is behind its `@`.
+/// The revision in a line, or at the beginning of the text after its `@`.
 fn revision_of(line: &str) -> Revision {
     let number = line.split_once('@').map_or(line, |(_, number)| number);
     let number = number.split(' ').next().unwrap();
     Revision(number.parse().unwrap())
 }
 
-/// What stands for any error in what was heard.
+/// The line for any ERROR event.
 const ERROR: &str = "ERROR";
 
 /// What is stored at some revision.
 #[derive(Default)]
-struct State {
+struct ReferenceState {
     objects: Vec<CachedObject>,
     unreadable: Vec<Key>,
 }
 
 /// What an event did.
-struct Applied {
+struct AppliedEvent {
     current: Option<CachedObject>,
     previous: Option<CachedObject>,
     is_unreadable: bool,
     was_unreadable: bool,
 }
 
-impl State {
-    /// Takes in an event; says what the object was and is.
-    fn apply(&mut self, event: &Event) -> Applied {
+impl ReferenceState {
+    /// Applies an event. Returns the object before and after it.
+    fn apply(&mut self, event: &Event) -> AppliedEvent {
         let at = self
             .objects
             .iter()
@@ -380,7 +382,7 @@ impl State {
         }
         let current = decoded.and_then(Result::ok);
         self.objects.extend(current.clone());
-        Applied {
+        AppliedEvent {
             current,
             previous,
             is_unreadable,

@@ -1,40 +1,40 @@
-//! Values that could not be decoded, kept to be tried again: the key that they were encrypted with
-//! may be given later, without anything happening to them. Pure.
+//! Values that could not be decoded. They are kept and retried, because their encryption key may be
+//! configured later without an event. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cacher::{Content, Update};
+use crate::cacher::{NewValue, Update};
 use crate::engine::{Event, EventKind, Key, KeyValue};
 use crate::object::{CachedObject, Decode, DecodeError};
 
-/// How many are tried at once. What makes one readable mostly makes all of them so.
-const TRIED_AT_ONCE: usize = 16;
+/// How many values are retried at once. What makes one readable mostly makes all readable.
+const RETRIED_AT_ONCE: usize = 16;
 
-/// What decoding a page came to.
+/// A decoded page.
 #[derive(Default)]
 pub(super) struct Page {
     pub(super) objects: Vec<Arc<CachedObject>>,
-    pub(super) unread: Vec<(KeyValue, Arc<DecodeError>)>,
+    pub(super) unreadable: Vec<(KeyValue, Arc<DecodeError>)>,
 }
 
 impl Page {
-    /// Decodes what a range holds.
+    /// Decodes the items of a range.
     pub(super) fn decode(decode: &dyn Decode, items: Vec<KeyValue>) -> Page {
         let mut page = Page::default();
         for item in items {
             match decode.decode(&item.key, item.revision, &item.value) {
                 Ok(object) => page.objects.push(Arc::new(object)),
-                Err(error) => page.unread.push((item, Arc::new(error))),
+                Err(error) => page.unreadable.push((item, Arc::new(error))),
             }
         }
         page
     }
 
-    /// Takes in the page after this one.
+    /// Appends the next page.
     pub(super) fn append(&mut self, mut next: Page) {
         self.objects.append(&mut next.objects);
-        self.unread.append(&mut next.unread);
+        self.unreadable.append(&mut next.unreadable);
     }
 }
 
@@ -43,30 +43,30 @@ pub(super) fn updates(decode: &dyn Decode, events: &[Event]) -> Vec<Update> {
     let decoded = events.iter().map(|event| Update {
         revision: event.revision,
         key: event.key.clone(),
-        content: match event.kind {
-            EventKind::Delete => Content::Gone,
+        value: match event.kind {
+            EventKind::Delete => NewValue::Deleted,
             EventKind::Put => match decode.decode(&event.key, event.revision, &event.value) {
-                Ok(object) => Content::Object(Arc::new(object)),
-                Err(error) => Content::Unreadable(Arc::new(error)),
+                Ok(object) => NewValue::Object(Arc::new(object)),
+                Err(error) => NewValue::Unreadable(Arc::new(error)),
             },
         },
     });
     decoded.collect()
 }
 
-/// See the module's documentation.
+/// The values of a resource that could not be decoded.
 #[derive(Debug, Default)]
-pub(super) struct Unread {
+pub(super) struct UnreadableValues {
     values: BTreeMap<Key, KeyValue>,
-    /// The one that was tried last.
+    /// The value that was retried last.
     tried: Option<Key>,
 }
 
-impl Unread {
-    /// Those of a page, and no others.
-    pub(super) fn of(page: &Page) -> Unread {
-        let values = page.unread.iter();
-        Unread {
+impl UnreadableValues {
+    /// The unreadable values of a page.
+    pub(super) fn of(page: &Page) -> UnreadableValues {
+        let values = page.unreadable.iter();
+        UnreadableValues {
             values: values
                 .map(|(item, _)| (item.key.clone(), item.clone()))
                 .collect(),
@@ -74,14 +74,14 @@ impl Unread {
         }
     }
 
-    /// Follows what happened: each update is of the event in the same place.
+    /// Follows a batch of events. The updates are those events decoded, in the same order.
     pub(super) fn follow(&mut self, updates: &[Update], events: &[Event]) {
         for (update, event) in updates.iter().zip(events) {
-            match update.content {
-                Content::Unreadable(_) => {
+            match update.value {
+                NewValue::Unreadable(_) => {
                     self.values.insert(event.key.clone(), event.key_value());
                 }
-                Content::Object(_) | Content::Gone => {
+                NewValue::Object(_) | NewValue::Deleted => {
                     self.values.remove(&event.key);
                 }
             }
@@ -93,25 +93,25 @@ impl Unread {
         self.values.is_empty()
     }
 
-    /// Tries the next few, and says whether one can be read by now.
-    pub(super) fn can_be_read(&mut self, decode: &dyn Decode) -> bool {
+    /// Retries the next few values. Returns whether one of them can be decoded now.
+    pub(super) fn retry_some(&mut self, decode: &dyn Decode) -> bool {
         let tried = self.tried.take();
         let is_later = |key: &Key| tried.as_ref().is_none_or(|tried| key > tried);
         let mut later = self.values.iter().filter(|(key, _)| is_later(key));
         let next: Vec<&KeyValue> = later
             .by_ref()
-            .take(TRIED_AT_ONCE)
+            .take(RETRIED_AT_ONCE)
             .map(|(_, item)| item)
             .collect();
         let is_readable = |item: &&KeyValue| {
             let decoded = decode.decode_again(&item.key, item.revision, &item.value);
             decoded.is_ok()
         };
-        let can_be_read = next.iter().any(is_readable);
-        // From the beginning again after the last one.
+        let is_any_readable = next.iter().any(is_readable);
+        // After the last value it begins with the first one again.
         let last = next.last().map(|item| item.key.clone());
         self.tried = last.filter(|_| later.next().is_some());
-        can_be_read
+        is_any_readable
     }
 }
 
@@ -157,17 +157,17 @@ mod tests {
         let names: Vec<String> = (0..40).map(|number| format!("ns/{number:02}")).collect();
         let items = names.iter().map(|name| item(name, "undecodable"));
         let page = Page::decode(&OneLiners, items.collect());
-        assert_eq!((page.objects.len(), page.unread.len()), (0, 40));
-        let mut unread = Unread::of(&page);
+        assert_eq!((page.objects.len(), page.unreadable.len()), (0, 40));
+        let mut unread = UnreadableValues::of(&page);
         let decode = OnlyThis(key("ns/35"), AtomicUsize::new(0));
-        let found: Vec<bool> = (0..6).map(|_| unread.can_be_read(&decode)).collect();
+        let found: Vec<bool> = (0..6).map(|_| unread.retry_some(&decode)).collect();
         assert_eq!(found, [false, false, true, false, false, true]);
-        assert!(decode.1.load(Ordering::Relaxed) <= 6 * TRIED_AT_ONCE);
+        assert!(decode.1.load(Ordering::Relaxed) <= 6 * RETRIED_AT_ONCE);
     }
 
     #[test]
     fn what_has_gone_or_become_readable_is_forgotten() {
-        let mut unread = Unread::default();
+        let mut unread = UnreadableValues::default();
         let event = |name: &str, revision, kind, text: &str| Event {
             revision: Revision(revision),
             key: key(name),
@@ -187,7 +187,7 @@ mod tests {
             event("ns/c", 3, EventKind::Put, "red"),
         ];
         unread.follow(&updates(&OneLiners, &events), &events);
-        let names = |unread: &Unread| unread.values.keys().cloned().collect::<Vec<_>>();
+        let names = |unread: &UnreadableValues| unread.values.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(&unread), [key("ns/a"), key("ns/b")]);
         let events = [
             event("ns/a", 4, EventKind::Put, "blue"),

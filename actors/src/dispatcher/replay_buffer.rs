@@ -1,58 +1,58 @@
-//! Chunks of history that have been read and not yet been taken by their clients: bounded for
-//! the whole thread, so that a thousand stopped clients hold no more memory than one.
+//! Chunks of history that were read and that their clients have not taken yet. Their bytes are
+//! bounded for the whole thread, so a thousand stopped clients hold no more memory than one.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
-use super::replay::{Replay, Replayed};
+use super::replay::{ReplayChunk, ReplayedEvent};
 use crate::engine::Revision;
 
-/// Bytes of objects that may wait on one thread.
+/// Bytes of objects that may be buffered on one thread.
 const BYTES_MAX: usize = 4 << 20;
 
-/// See the module's documentation. When there is too much, the chunk that has waited longest is
-/// dropped; its watch reads it again when its client moves on.
+/// The buffered chunks of one thread. Beyond the bound the oldest chunk is dropped. Its watch reads
+/// it again when its client continues.
 #[derive(Default)]
-pub(super) struct Shelf {
-    chunks: RefCell<VecDeque<Weak<RefCell<Chunk>>>>,
+pub(super) struct ReplayBuffer {
+    chunks: RefCell<VecDeque<Weak<RefCell<BufferedChunk>>>>,
     bytes: Rc<Cell<usize>>,
 }
 
-/// A chunk on the shelf.
-pub(super) struct Chunk {
-    events: std::vec::IntoIter<Replayed>,
+/// A chunk in the buffer.
+pub(super) struct BufferedChunk {
+    events: std::vec::IntoIter<ReplayedEvent>,
     reached: Revision,
     is_dropped: bool,
     bytes: usize,
-    bytes_on_shelf: Rc<Cell<usize>>,
+    bytes_buffered: Rc<Cell<usize>>,
 }
 
-/// What is taken from a chunk.
+/// What a watch takes from a chunk.
 pub(super) enum Taken {
     /// Its next event.
-    Event(Replayed),
-    /// There is none left; everything up to here has been taken.
+    Event(ReplayedEvent),
+    /// No event is left.
     Finished {
-        /// The chunk's end.
+        /// Everything up to here was in the chunk.
         reached: Revision,
     },
     /// It was dropped to make room.
     Dropped,
 }
 
-impl Shelf {
-    /// Puts a chunk on the shelf, and drops old ones if there is too much.
-    pub(super) fn put(&self, replay: Replay) -> Rc<RefCell<Chunk>> {
+impl ReplayBuffer {
+    /// Adds a chunk, and drops old ones beyond the bound.
+    pub(super) fn add(&self, replay: ReplayChunk) -> Rc<RefCell<BufferedChunk>> {
         let sizes = replay.events.iter().map(|event| event.object.size());
         let bytes = sizes.sum();
         self.bytes.set(self.bytes.get() + bytes);
-        let chunk = Rc::new(RefCell::new(Chunk {
+        let chunk = Rc::new(RefCell::new(BufferedChunk {
             events: replay.events.into_iter(),
             reached: replay.reached,
             is_dropped: false,
             bytes,
-            bytes_on_shelf: Rc::clone(&self.bytes),
+            bytes_buffered: Rc::clone(&self.bytes),
         }));
         let mut chunks = self.chunks.borrow_mut();
         chunks.retain(|chunk| chunk.strong_count() > 0);
@@ -68,7 +68,7 @@ impl Shelf {
     }
 }
 
-impl Chunk {
+impl BufferedChunk {
     pub(super) fn take(&mut self) -> Taken {
         if self.is_dropped {
             return Taken::Dropped;
@@ -89,12 +89,12 @@ impl Chunk {
 
     fn release(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
-        self.bytes_on_shelf
-            .set(self.bytes_on_shelf.get().saturating_sub(bytes));
+        self.bytes_buffered
+            .set(self.bytes_buffered.get().saturating_sub(bytes));
     }
 }
 
-impl Drop for Chunk {
+impl Drop for BufferedChunk {
     fn drop(&mut self) {
         self.release();
     }
@@ -109,11 +109,11 @@ mod tests {
     use crate::testing::{OneLiners, key};
     use crate::watch::WatchEventKind;
 
-    fn replay(bytes: usize) -> Replay {
+    fn replay(bytes: usize) -> ReplayChunk {
         let value = Bytes::from(vec![b'x'; bytes]);
         let object = OneLiners.decode(&key("ns/a"), Revision(1), &value).unwrap();
-        Replay {
-            events: vec![Replayed {
+        ReplayChunk {
+            events: vec![ReplayedEvent {
                 kind: WatchEventKind::Added,
                 object,
                 revision: Revision(1),
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn the_chunk_that_waited_longest_makes_room_for_new_ones() {
-        let shelf = Shelf::default();
-        let chunks: Vec<_> = (0..3).map(|_| shelf.put(replay(BYTES_MAX / 2))).collect();
+        let buffer = ReplayBuffer::default();
+        let chunks: Vec<_> = (0..3).map(|_| buffer.add(replay(BYTES_MAX / 2))).collect();
         assert!(matches!(chunks[0].borrow_mut().take(), Taken::Dropped));
         assert!(matches!(chunks[1].borrow_mut().take(), Taken::Dropped));
         assert!(matches!(chunks[2].borrow_mut().take(), Taken::Event(_)));
@@ -136,8 +136,8 @@ mod tests {
                 reached: Revision(9)
             }
         ));
-        assert!(shelf.bytes.get() <= BYTES_MAX);
+        assert!(buffer.bytes.get() <= BYTES_MAX);
         drop(chunks);
-        assert_eq!(shelf.bytes.get(), 0);
+        assert_eq!(buffer.bytes.get(), 0);
     }
 }

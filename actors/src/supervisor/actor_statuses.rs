@@ -1,4 +1,4 @@
-//! What the Supervisor knows of every child, where anybody may read it.
+//! The state of every child, as the Supervisor knows it. Any thread may read it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::exit::ChildId;
 pub(crate) enum ActorState {
     /// It runs.
     Running,
-    /// It died and will be started again.
+    /// It ended unexpectedly and will be restarted.
     Restarting,
-    /// It died too often and is left alone for a while.
+    /// It failed too often. It is restarted after the window of the budget.
     Degraded,
     /// It was stopped.
     Stopped,
 }
 
-/// What is known of one child.
+/// The status of one child.
 #[derive(Clone, Debug)]
 pub(crate) struct ActorStatus {
     pub(crate) kind: ActorKind,
@@ -30,12 +30,12 @@ pub(crate) struct ActorStatus {
     pub(crate) restarts: u64,
 }
 
-/// Written by the Supervisor, read by whoever wants to know.
+/// The statuses of all children. The Supervisor writes them.
 #[derive(Clone, Default)]
 pub(crate) struct ActorStatuses(Arc<Mutex<BTreeMap<ChildId, ActorStatus>>>);
 
 impl ActorStatuses {
-    /// Adds a child, which counts as running.
+    /// Adds a child as running.
     pub(crate) fn add(&self, child: &Child) {
         let status = ActorStatus {
             kind: child.kind,
@@ -51,14 +51,14 @@ impl ActorStatuses {
         self.0.lock().remove(&child);
     }
 
-    /// Notes the state of a child.
+    /// Sets the state of a child.
     pub(crate) fn set(&self, child: ChildId, state: ActorState) {
         if let Some(status) = self.0.lock().get_mut(&child) {
             status.state = state;
         }
     }
 
-    /// Counts a restart of a child.
+    /// Sets a child to running and counts the restart.
     pub(crate) fn restarted(&self, child: ChildId) {
         if let Some(status) = self.0.lock().get_mut(&child) {
             status.state = ActorState::Running;
@@ -66,10 +66,10 @@ impl ActorStatuses {
         }
     }
 
-    /// All children, in the order they are started in.
+    /// All children, in the order in which they are started.
     pub(crate) fn read(&self) -> Vec<ActorStatus> {
         let mut statuses: Vec<ActorStatus> = self.0.lock().values().cloned().collect();
-        // Those of a kind stay in the order of their numbers.
+        // The sort is stable: children of a kind stay in the order of their ids.
         statuses.sort_by_key(|status| status.kind);
         statuses
     }

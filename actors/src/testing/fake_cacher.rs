@@ -1,5 +1,5 @@
-//! One resource as its Cacher publishes it, step by step, without actors: the store, the cache's
-//! content and the ring move only when a test says so.
+//! A Cacher without an actor. The store, the cache's content and the ring change only when a test
+//! says so.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{FaultyEngine, OneLiners, key, prefix};
-use crate::cacher::{CacherHandle, Content, Shared, Store, Update};
+use crate::cacher::{CacheContent, CacherHandle, NewValue, Update, WatchCache};
 use crate::dispatcher::{Caller, StartPoint, WatchStart, Watcher};
 use crate::engine::{At, DataEngine, Event, EventKind, RangeRequest, Revision};
 use crate::object::{CachedObject, Decode};
@@ -18,39 +18,39 @@ use crate::ring::{RingBudget, RingLimits};
 use crate::snapshot::Snapshot;
 use crate::watch::WatchInterest;
 
-/// See the module's documentation.
-pub struct Stage {
+/// A Cacher without an actor.
+pub struct FakeCacher {
     pub engine: Arc<FaultyEngine>,
     pub cacher: CacherHandle,
-    store: RefCell<Store>,
+    content: RefCell<CacheContent>,
 }
 
-impl Stage {
-    /// An empty resource that is ready.
-    pub fn new(ring_bytes: usize) -> Stage {
-        let stage = Stage::unfilled(ring_bytes);
-        stage.fill();
-        stage
+impl FakeCacher {
+    /// A ready cache without objects.
+    pub fn new(ring_bytes: usize) -> FakeCacher {
+        let fake = FakeCacher::unfilled(ring_bytes);
+        fake.fill();
+        fake
     }
 
-    /// A resource that has not been filled yet.
-    pub fn unfilled(ring_bytes: usize) -> Stage {
+    /// A cache that is not filled yet.
+    pub fn unfilled(ring_bytes: usize) -> FakeCacher {
         let budget = RingBudget::new(RingLimits {
             per_resource_bytes: ring_bytes,
             total_bytes: usize::MAX,
         });
-        let shared = Shared::new("things".to_owned(), prefix(), budget);
+        let watch_cache = WatchCache::new("things".to_owned(), prefix(), budget);
         let engine = FaultyEngine::new();
-        // A prefix is followed from the first question about it on.
+        // The engine follows the position of a prefix from the first request on.
         engine.known(&prefix());
-        Stage {
+        FakeCacher {
             engine,
-            cacher: CacherHandle { shared },
-            store: RefCell::default(),
+            cacher: CacherHandle { watch_cache },
+            content: RefCell::default(),
         }
     }
 
-    /// Fills the cache with what the store has, in a new generation.
+    /// Fills the cache with the content of the store, in a new generation.
     pub fn fill(&self) {
         let request = RangeRequest {
             prefix: prefix(),
@@ -67,23 +67,23 @@ impl Stage {
                 Err(error) => unreadable.push((item.key.clone(), Arc::new(error))),
             }
         }
-        let mut store = self.store.borrow_mut();
+        let mut content = self.content.borrow_mut();
         let snapshot = Snapshot::of(objects, page.revision);
-        store.replace(snapshot.with_unreadable(unreadable));
-        self.cacher.shared.replace(store.snapshot());
+        content.replace(snapshot.with_unreadable(unreadable));
+        self.cacher.watch_cache.replace(content.snapshot());
     }
 
-    /// Fills the cache with these values, past the store.
+    /// Fills the cache with these values, which are not in the store.
     pub fn fill_with(&self, values: impl Iterator<Item = (String, String)>) {
         let mut objects: Vec<Arc<CachedObject>> =
             values.map(|(name, value)| decoded(&name, value)).collect();
         objects.sort_by(|one, other| one.key.cmp(&other.key));
-        let mut store = self.store.borrow_mut();
-        store.replace(Snapshot::of(objects, self.engine.revision()));
-        self.cacher.shared.replace(store.snapshot());
+        let mut content = self.content.borrow_mut();
+        content.replace(Snapshot::of(objects, self.engine.revision()));
+        self.cacher.watch_cache.replace(content.snapshot());
     }
 
-    /// Decodes updates that [`Stage::apply`] takes in, past the store.
+    /// Decodes updates for [`FakeCacher::apply`], which are not in the store.
     pub fn prepare(&self, values: &[(String, String)]) -> Batch {
         let objects = values
             .iter()
@@ -91,56 +91,56 @@ impl Stage {
         Batch(objects.collect())
     }
 
-    /// The cache learns of a batch.
+    /// Applies a batch to the cache.
     pub fn apply(&self, batch: Batch) {
-        let mut store = self.store.borrow_mut();
-        let mut newest = store.revision();
+        let mut content = self.content.borrow_mut();
+        let mut newest = content.revision();
         let updates = batch.0.into_iter().map(|object| {
             newest = newest.next();
             Update {
                 revision: newest,
                 key: object.key.clone(),
-                content: Content::Object(object),
+                value: NewValue::Object(object),
             }
         });
         let updates = updates.collect();
-        let changes = store.apply(updates, newest);
-        self.cacher.shared.publish(changes, store.snapshot());
+        let changes = content.apply(updates, newest);
+        self.cacher.watch_cache.publish(changes, content.snapshot());
     }
 
-    /// The Cacher dies.
+    /// Abandons the cache, as when its Cacher ends.
     pub fn abandon(&self) {
-        self.cacher.shared.abandon(None);
+        self.cacher.watch_cache.abandon(None);
     }
 
-    /// A write that the cache learns of at once.
+    /// A write that is applied to the cache at once.
     pub fn put(&self, name: &str, value: &str) -> Revision {
         let revision = self.engine.put(&key(name), value);
         self.publish();
         revision
     }
 
-    /// A deletion that the cache learns of at once.
+    /// A deletion that is applied to the cache at once.
     pub fn delete(&self, name: &str) -> Revision {
         let revision = self.engine.delete(&key(name));
         self.publish();
         revision
     }
 
-    /// The cache learns of everything that it has not seen yet, as one batch.
+    /// Applies all events that the cache has not seen yet, as one batch.
     pub fn publish(&self) {
-        let mut store = self.store.borrow_mut();
-        let events = self.engine.events_after(store.revision());
+        let mut content = self.content.borrow_mut();
+        let events = self.engine.events_after(content.revision());
         let updates = events
             .iter()
             .filter(|event| prefix().covers(&event.key))
             .map(update);
         let newest = events.last().map_or(Revision::ZERO, |event| event.revision);
-        let changes = store.apply(updates.collect(), newest);
-        self.cacher.shared.publish(changes, store.snapshot());
+        let changes = content.apply(updates.collect(), newest);
+        self.cacher.watch_cache.publish(changes, content.snapshot());
     }
 
-    /// A watch without bookmarks that lasts.
+    /// A watch without bookmarks, for an hour.
     pub fn start(&self, from: StartPoint, interest: WatchInterest) -> WatchStart {
         WatchStart {
             cacher: self.cacher.clone(),
@@ -154,7 +154,7 @@ impl Stage {
     }
 }
 
-/// Objects on their way into a cache.
+/// Decoded objects for a cache.
 pub struct Batch(Vec<Arc<CachedObject>>);
 
 fn decoded(name: &str, value: String) -> Arc<CachedObject> {
@@ -163,35 +163,35 @@ fn decoded(name: &str, value: String) -> Arc<CachedObject> {
 }
 
 fn update(event: &Event) -> Update {
-    let content = match event.kind {
+    let value = match event.kind {
         EventKind::Put => match OneLiners.decode(&event.key, event.revision, &event.value) {
-            Ok(object) => Content::Object(Arc::new(object)),
-            Err(error) => Content::Unreadable(Arc::new(error)),
+            Ok(object) => NewValue::Object(Arc::new(object)),
+            Err(error) => NewValue::Unreadable(Arc::new(error)),
         },
-        EventKind::Delete => Content::Gone,
+        EventKind::Delete => NewValue::Deleted,
     };
     Update {
         revision: event.revision,
         key: event.key.clone(),
-        content,
+        value,
     }
 }
 
-/// What a watcher has to say now.
+/// The frames that a watcher has given.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct Received {
     pub lines: Vec<String>,
     pub has_ended: bool,
 }
 
 /// Polls a watcher until it waits or ends.
-pub fn hear(watcher: &mut Watcher) -> Heard {
+pub fn receive(watcher: &mut Watcher) -> Received {
     let context = Context::from_waker(Waker::noop());
-    hear_as(watcher, &Caller::task(&context))
+    receive_as(watcher, &Caller::task(&context))
 }
 
-/// As [`hear`], polled by this caller, who believes a frame that says there is nothing more.
-pub fn hear_as(watcher: &mut Watcher, caller: &Caller<'_>) -> Heard {
+/// As [`receive`], polled by this caller, which stops at a frame that says that nothing follows.
+pub fn receive_as(watcher: &mut Watcher, caller: &Caller<'_>) -> Received {
     let mut lines = Vec::new();
     let has_ended = loop {
         match watcher.poll_next(caller) {
@@ -205,46 +205,46 @@ pub fn hear_as(watcher: &mut Watcher, caller: &Caller<'_>) -> Heard {
             Poll::Pending => break false,
         }
     };
-    Heard { lines, has_ended }
+    Received { lines, has_ended }
 }
 
-/// So often others run before a watcher that was not woken is taken to have nothing more to fetch:
-/// its read of history may wait for reads of other watchers.
-pub const TURNS_OF_OTHERS: usize = 100;
+/// How often other tasks run before a watcher that was not woken counts as having nothing more to
+/// fetch. Its read of history may wait for reads of other watchers.
+pub const YIELDS_MAX: usize = 100;
 
-/// Notes that it was called.
+/// A waker that records that it was called.
 #[derive(Default)]
-pub struct Called(AtomicBool);
+pub struct WakeFlag(AtomicBool);
 
-impl Called {
-    /// Whether it was called since this was asked last.
+impl WakeFlag {
+    /// Whether it was called since the last call of this.
     pub fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }
 }
 
-impl Wake for Called {
-    fn wake(self: Arc<Called>) {
+impl Wake for WakeFlag {
+    fn wake(self: Arc<WakeFlag>) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// Polls a watcher, letting its reads of history go on, until nothing more comes.
-pub async fn hear_all(watcher: &mut Watcher) -> Heard {
-    let called = Arc::new(Called::default());
-    let waker = Waker::from(Arc::clone(&called));
+/// Polls a watcher, while its reads of history continue, until nothing more comes.
+pub async fn receive_all(watcher: &mut Watcher) -> Received {
+    let wake_flag = Arc::new(WakeFlag::default());
+    let waker = Waker::from(Arc::clone(&wake_flag));
     let caller = Caller::task(&Context::from_waker(&waker));
-    let mut all = hear_as(watcher, &caller);
+    let mut all = receive_as(watcher, &caller);
     while !all.has_ended {
         let mut turns = 0;
-        while !called.take() {
-            if turns == TURNS_OF_OTHERS {
+        while !wake_flag.take() {
+            if turns == YIELDS_MAX {
                 return all;
             }
             turns += 1;
             tokio::task::yield_now().await;
         }
-        let more = hear_as(watcher, &caller);
+        let more = receive_as(watcher, &caller);
         all.lines.extend(more.lines);
         all.has_ended = more.has_ended;
     }

@@ -1,52 +1,61 @@
-//! One round of forgetting.
+//! One compaction: removes history and, if asked to, gives its space back.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::handle::CompactReport;
 use crate::engine::{EngineError, MaintenanceEngine, Retention, Revision};
 
-/// Events after which writers are back, and space that is given back for want of anything better
-/// to do must wait.
+/// A store that was idle counts as busy again after this many events. Then reclaiming stops.
 const EVENTS_WHILE_IDLE: u64 = 1000;
 
-/// Whether a round gives space back.
+/// Whether a compaction gives space back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reclaim {
     /// Not now.
     No,
-    /// As long as nobody writes: meanwhile retention stands still.
+    /// As long as nobody writes. Retention is not applied meanwhile.
     WhileIdle,
-    /// Whoever writes; the engine gives up where it can't.
+    /// Even while clients write. The engine may give up.
     Yes,
-    /// All of it, however little: nothing of what was removed stays in the store's files.
+    /// All of it, however little: nothing that was removed stays in the store's files.
     All,
 }
 
-/// What a round is to do.
+/// What a compaction did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompactReport {
+    /// The newest revision that is compacted now.
+    pub compacted: Revision,
+    /// Records removed.
+    pub removed: u64,
+    /// Bytes given back to the file system.
+    pub reclaimed_bytes: u64,
+}
+
+/// What a compaction is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wish {
-    /// Goes at least, whatever retention wants.
+pub(super) struct CompactionRequest {
+    /// History up to here is removed, whatever retention says.
     pub(super) up_to: Revision,
     pub(super) reclaim: Reclaim,
 }
 
-/// What a round has come to.
+/// The result of a compaction.
 #[derive(Debug)]
-pub(super) struct Round {
+pub(super) struct CompactionOutcome {
     pub(super) report: CompactReport,
-    /// Whether there is nothing left to give back.
+    /// Whether all space was given back.
     pub(super) has_reclaimed: bool,
 }
 
-/// Moves the horizon, removes what lies behind it in small steps and, if asked to, gives the
-/// space back. Between steps the engine serves clients.
-pub(super) async fn round(
+/// Moves the compacted revision, removes history in small steps and, if asked to, gives its space
+/// back. Between steps the engine serves clients.
+pub(super) async fn compact(
     engine: Arc<dyn MaintenanceEngine>,
     retention: Retention,
     now: SystemTime,
-    Wish { up_to, reclaim }: Wish,
-) -> Result<Round, EngineError> {
+    CompactionRequest { up_to, reclaim }: CompactionRequest,
+) -> Result<CompactionOutcome, EngineError> {
     let horizon = engine.horizon(retention, now).await?.max(up_to);
     if horizon > engine.stats().compacted {
         engine.compact(horizon).await?;
@@ -55,7 +64,7 @@ pub(super) async fn round(
         compacted: engine.stats().compacted,
         ..CompactReport::default()
     };
-    // First everything that can be removed, then the space of it all at once.
+    // Everything is removed first. Then its space is given back at once.
     let phases = [false, true];
     let phases_wanted = 1 + usize::from(reclaim != Reclaim::No);
     for reclaims in phases.into_iter().take(phases_wanted) {
@@ -72,7 +81,7 @@ pub(super) async fn round(
             }
             let is_busy = engine.stats().revision.0 > idle_until;
             if reclaims && reclaim == Reclaim::WhileIdle && is_busy {
-                return Ok(Round {
+                return Ok(CompactionOutcome {
                     report,
                     has_reclaimed: false,
                 });
@@ -80,7 +89,7 @@ pub(super) async fn round(
             tokio::task::yield_now().await;
         }
     }
-    Ok(Round {
+    Ok(CompactionOutcome {
         report,
         has_reclaimed: reclaim != Reclaim::No,
     })

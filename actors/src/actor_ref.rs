@@ -1,7 +1,10 @@
-//! Where the address of an actor lives: the supervisor swaps it, handles read it anew each time.
+//! The current address of an actor.
+//!
+//! The Supervisor sets it at every start and clears it when the actor ends. Handles read it for
+//! each message, so a restart is invisible to callers.
 
 use std::sync::Arc;
-use std::time::Instant as Moment;
+use std::time::Instant as StdInstant;
 
 use actix::dev::ToEnvelope;
 use actix::{Actor, Addr, Context, Handler, Message};
@@ -9,18 +12,18 @@ use arc_swap::ArcSwapOption;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout_at};
 
-/// The current address of one actor, if it lives; knows no role.
-pub struct Slot<A: Actor> {
+/// The address of one actor while it runs. It works for every kind of actor.
+pub struct ActorRef<A: Actor> {
     name: &'static str,
     address: ArcSwapOption<Addr<A>>,
     permits: Semaphore,
-    lives: watch::Sender<u64>,
+    incarnations: watch::Sender<u64>,
 }
 
-/// No answer.
+/// Why no answer came.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum AskError {
-    /// The actor is not there, or died before it answered.
+    /// The actor is not running, or it ended before it answered.
     #[error("the actor is gone")]
     Gone,
     /// The deadline passed first.
@@ -28,37 +31,37 @@ pub enum AskError {
     Deadline,
 }
 
-impl<A: Actor<Context = Context<A>>> Slot<A> {
-    /// An empty slot for an actor whose mailbox holds `bound` messages.
-    pub fn new(name: &'static str, bound: usize) -> Arc<Slot<A>> {
-        Arc::new(Slot {
+impl<A: Actor<Context = Context<A>>> ActorRef<A> {
+    /// A reference without an address, for an actor whose mailbox holds `bound` messages.
+    pub fn new(name: &'static str, bound: usize) -> Arc<ActorRef<A>> {
+        Arc::new(ActorRef {
             name,
             address: ArcSwapOption::empty(),
             permits: Semaphore::new(bound),
-            lives: watch::Sender::new(0),
+            incarnations: watch::Sender::new(0),
         })
     }
 
-    /// The actor lives here from now on.
-    pub fn fill(&self, address: Addr<A>) {
+    /// Sets the address of an incarnation that has just started.
+    pub fn set(&self, address: Addr<A>) {
         self.address.store(Some(Arc::new(address)));
-        self.lives.send_modify(|lives| *lives += 1);
+        self.incarnations.send_modify(|count| *count += 1);
     }
 
-    /// The actor is gone.
+    /// Removes the address. The actor has ended.
     pub fn clear(&self) {
         self.address.store(None);
     }
 
-    /// Changes with every new life of the actor.
-    pub fn lives(&self) -> watch::Receiver<u64> {
-        self.lives.subscribe()
+    /// Counts the incarnations of the actor. It changes with every start.
+    pub fn incarnations(&self) -> watch::Receiver<u64> {
+        self.incarnations.subscribe()
     }
 
     /// Sends a message and waits for its answer, at most until the deadline.
     ///
     /// # Errors
-    /// [`AskError`]; after [`AskError::Deadline`] the actor may still act on the message.
+    /// [`AskError`]. After [`AskError::Deadline`] the actor may still act on the message.
     pub async fn ask<M>(&self, message: M, deadline: Instant) -> Result<M::Result, AskError>
     where
         M: Message + Send + 'static,
@@ -70,8 +73,8 @@ impl<A: Actor<Context = Context<A>>> Slot<A> {
         answered.unwrap_or(Err(AskError::Deadline))
     }
 
-    /// Sends a message and waits for its answer for as long as the actor lives: for senders
-    /// whose pace the actor is meant to set.
+    /// Sends a message and waits for its answer without a deadline. It is for senders that the
+    /// actor is meant to slow down.
     ///
     /// # Errors
     /// [`AskError::Gone`]
@@ -83,18 +86,18 @@ impl<A: Actor<Context = Context<A>>> Slot<A> {
         A::Context: ToEnvelope<A, M>,
     {
         let _permit = self.permit().await?;
-        self.first_life().await;
+        self.first_start().await;
         let address = self.address.load_full().ok_or(AskError::Gone)?;
         address.send(message).await.map_err(|_| AskError::Gone)
     }
 
-    /// Waits for an actor that has never lived yet: the house is just being started. Once it has
-    /// lived, an empty slot means that it is dead, and nobody waits for its next life.
-    async fn first_life(&self) {
-        if *self.lives.borrow() == 0 {
-            let mut lives = self.lives.subscribe();
-            // The sender is this slot's own and can't be gone.
-            let _ = lives.wait_for(|lives| *lives > 0).await;
+    /// Waits for the first start of the actor. Once it has started, a missing address means that
+    /// it has ended, and nobody waits for its restart.
+    async fn first_start(&self) {
+        if *self.incarnations.borrow() == 0 {
+            let mut incarnations = self.incarnations.subscribe();
+            // The sender belongs to this reference and outlives the wait.
+            let _ = incarnations.wait_for(|count| *count > 0).await;
         }
     }
 
@@ -102,10 +105,10 @@ impl<A: Actor<Context = Context<A>>> Slot<A> {
         if let Ok(permit) = self.permits.try_acquire() {
             return Ok(permit);
         }
-        let full = Moment::now();
+        let blocked_since = StdInstant::now();
         let permit = self.permits.acquire().await.map_err(|_| AskError::Gone);
         metrics::histogram!("taffrail_mailbox_blocked_seconds", "actor" => self.name)
-            .record(full.elapsed());
+            .record(blocked_since.elapsed());
         permit
     }
 }

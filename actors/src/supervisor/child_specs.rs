@@ -1,4 +1,4 @@
-//! How each kind of child is made and stopped, and what its end means.
+//! How a child of each kind is started and stopped, and what happens when it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,26 +10,35 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-use super::child::{ActorKind, Child};
+use super::actor_statuses::ActorStatuses;
+use super::child::{ActorKind, Child, ChildIds};
 use super::config::StoreSpec;
-use super::policy::Deaths;
-use crate::cacher::{self, Cacher, Shared};
+use super::policy::RecentExits;
+use crate::actor_ref::ActorRef;
+use crate::cacher::{self, Cacher, WatchCache};
 use crate::compactor::{self, Compactor};
 use crate::exit::{ChildId, ExitGuard};
 use crate::lessor::{self, Lessor, LessorHandle};
 use crate::reflector::{self, Reflector, Source};
-use crate::slot::Slot;
 use crate::writer::{self, Writer};
 
-/// How long a child may take to hear that it is to stop.
+/// What it takes to create children: ids, threads to run them on, and the list of their statuses.
+#[derive(Clone)]
+pub(super) struct ChildContext {
+    pub(super) ids: Arc<ChildIds>,
+    pub(super) arbiters: Arc<[ArbiterHandle]>,
+    pub(super) statuses: ActorStatuses,
+}
+
+/// How long a child may take to answer that it stops.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
 
-/// A child that needs nothing but its slot cleared when it dies.
+/// A child whose reference is cleared when it ends. Nothing else is done then.
 fn child<A, M>(
     id: ChildId,
     kind: ActorKind,
     name: &str,
-    slot: &Arc<Slot<A>>,
+    actor_ref: &Arc<ActorRef<A>>,
     stop: fn() -> M,
     start: impl Fn(ExitGuard) -> actix::Addr<A> + Send + 'static,
 ) -> Child
@@ -38,53 +47,57 @@ where
     A::Context: ToEnvelope<A, M>,
     M: Message<Result = ()> + Send + 'static,
 {
-    let (filled, cleared, stopped) = (Arc::clone(slot), Arc::clone(slot), Arc::clone(slot));
+    let (filled, cleared, stopped) = (
+        Arc::clone(actor_ref),
+        Arc::clone(actor_ref),
+        Arc::clone(actor_ref),
+    );
     Child {
         id,
         kind,
         name: format!("{}/{name}", kind.name()),
-        factory: Box::new(move |exit| filled.fill(start(exit))),
+        factory: Box::new(move |exit| filled.set(start(exit))),
         on_exit: Box::new(move |_| cleared.clear()),
         stop: Arc::new(move || stop_actor(Arc::clone(&stopped), stop())),
         incarnation: 0,
         is_running: false,
-        deaths: Deaths::default(),
+        recent_exits: RecentExits::default(),
         removal: None,
     }
 }
 
-/// One that is gone or does not hear must not keep the others from stopping.
-fn stop_actor<A, M>(slot: Arc<Slot<A>>, message: M) -> BoxFuture<'static, ()>
+/// Stops an actor. One that is gone or does not answer must not delay the others for long.
+fn stop_actor<A, M>(actor_ref: Arc<ActorRef<A>>, message: M) -> BoxFuture<'static, ()>
 where
     A: Actor<Context = Context<A>> + Handler<M>,
     A::Context: ToEnvelope<A, M>,
     M: Message<Result = ()> + Send + 'static,
 {
     async move {
-        // The Supervisor learns of its end in another way.
-        let _ = slot.ask(message, Instant::now() + STOP_WITHIN).await;
+        // The Supervisor learns of the end from the exit report.
+        let _ = actor_ref.ask(message, Instant::now() + STOP_WITHIN).await;
     }
     .boxed()
 }
 
-/// A Cacher; with its death everything it held is abandoned, before anybody reads it again.
+/// A Cacher. When it ends, its watch cache is abandoned at once.
 pub(super) fn cacher(
     id: ChildId,
     arbiter: ArbiterHandle,
-    shared: Arc<Shared>,
-    slot: &Arc<Slot<Cacher>>,
+    watch_cache: Arc<WatchCache>,
+    actor_ref: &Arc<ActorRef<Cacher>>,
 ) -> Child {
-    let abandoned = Arc::clone(&shared);
-    let cleared = Arc::clone(slot);
+    let abandoned = Arc::clone(&watch_cache);
+    let cleared = Arc::clone(actor_ref);
     let mut child = child(
         id,
         ActorKind::Cacher,
-        &shared.resource.clone(),
-        slot,
+        &watch_cache.resource.clone(),
+        actor_ref,
         || cacher::messages::Stop,
         move |exit| {
-            let shared = Arc::clone(&shared);
-            Cacher::start_in_arbiter(&arbiter, move |_| Cacher::new(shared, exit))
+            let watch_cache = Arc::clone(&watch_cache);
+            Cacher::start_in_arbiter(&arbiter, move |_| Cacher::new(watch_cache, exit))
         },
     );
     child.on_exit = Box::new(move |reason| {
@@ -99,14 +112,14 @@ pub(super) fn reflector(
     id: ChildId,
     arbiter: ArbiterHandle,
     source: Source,
-    slot: &Arc<Slot<Reflector>>,
+    actor_ref: &Arc<ActorRef<Reflector>>,
 ) -> Child {
     let name = source.resource.clone();
     child(
         id,
         ActorKind::Reflector,
         &name,
-        slot,
+        actor_ref,
         || reflector::messages::Stop,
         move |exit| {
             let source = source.clone();
@@ -115,19 +128,19 @@ pub(super) fn reflector(
     )
 }
 
-/// A shard of the Writers. Who waits for a turn when it dies learns it at once, and its next life
-/// remembers nothing.
+/// A shard of the Writers. When it ends, everybody who waits for a turn gets an error, and the
+/// next incarnation begins without any turns.
 pub(super) fn writer(
     id: ChildId,
     arbiter: ArbiterHandle,
     number: usize,
-    slot: &Arc<Slot<Writer>>,
+    actor_ref: &Arc<ActorRef<Writer>>,
 ) -> Child {
     child(
         id,
         ActorKind::Writer,
         &number.to_string(),
-        slot,
+        actor_ref,
         || writer::messages::Stop,
         move |exit| Writer::start_in_arbiter(&arbiter, move |_| Writer::new(exit)),
     )
@@ -138,13 +151,13 @@ pub(super) fn compactor(
     id: ChildId,
     arbiter: ArbiterHandle,
     store: StoreSpec,
-    slot: &Arc<Slot<Compactor>>,
+    actor_ref: &Arc<ActorRef<Compactor>>,
 ) -> Child {
     child(
         id,
         ActorKind::Compactor,
         &store.name.clone(),
-        slot,
+        actor_ref,
         || compactor::messages::Stop,
         move |exit| {
             let store = store.clone();
@@ -155,19 +168,19 @@ pub(super) fn compactor(
     )
 }
 
-/// The Lessor of a store. What it hands out lies in its handle and outlives it.
+/// The Lessor of a store. The state of its leases is in the handle and outlives the actor.
 pub(super) fn lessor(
     id: ChildId,
     arbiter: ArbiterHandle,
     store: String,
     handle: LessorHandle,
-    slot: &Arc<Slot<Lessor>>,
+    actor_ref: &Arc<ActorRef<Lessor>>,
 ) -> Child {
     child(
         id,
         ActorKind::Lessor,
         &store.clone(),
-        slot,
+        actor_ref,
         || lessor::messages::Stop,
         move |exit| {
             let (store, handle) = (store.clone(), handle.clone());

@@ -1,35 +1,36 @@
-//! All actors of the daemon but those that live on HTTP threads, as one thing to start and stop.
+//! Starts and stops all actors of the daemon, except the Dispatchers of the HTTP threads.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::Actor;
-use actix_rt::{Arbiter, ArbiterHandle, System};
+use actix_rt::{Arbiter, System};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::child::{Child, ChildIds};
-use super::config::{CacherSpec, HouseConfig, StoreSpec};
+use super::actor_statuses::{ActorState, ActorStatuses};
+use super::child::Child;
+use super::child_specs::ChildContext;
+use super::config::{ActorSystemConfig, CacherSpec, StoreSpec};
 use super::messages::StopAll;
-use super::resources::{AddResourceError, RemoveResourceError, Resources, Surroundings};
-use super::statuses::{ActorState, ActorStatuses};
-use super::{Supervisor, children};
+use super::resources::{AddResourceError, RemoveResourceError, Resources};
+use super::{Supervisor, child_specs};
+use crate::actor_ref::ActorRef;
 use crate::cacher::{CacherHandle, Readiness};
 use crate::compactor::CompactorHandle;
 use crate::lessor::LessorHandle;
 use crate::mailbox;
 use crate::ring::RingBudget;
-use crate::slot::Slot;
 use crate::writer::WriterHandle;
 
-/// A house that could not be started.
+/// Why the actors could not be started.
 #[derive(Debug, thiserror::Error)]
-pub enum HouseError {
-    /// A thread or its runtime could not be made.
+pub enum ActorSystemError {
+    /// A thread or its runtime could not be created.
     #[error("a thread for the actors could not be started: {0}")]
     Thread(#[from] std::io::Error),
-    /// Threads of actors belong to a system.
+    /// The calling thread has no actix system.
     #[error("the actors need a thread with an actix system to be started from")]
     NoSystem,
     /// Two resources have the same name.
@@ -37,90 +38,94 @@ pub enum HouseError {
     Resource(#[from] AddResourceError),
 }
 
-/// One part of the house, for `/readyz?verbose` and metrics.
+/// What one actor is doing, for `/readyz?verbose` and metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartState {
     /// Its name: `cacher/configmaps`, `compactor`.
     pub name: String,
-    /// Whether it does its work.
+    /// Whether it works.
     pub ready: bool,
-    /// One phrase on what it is doing or why it isn't.
+    /// One phrase: what it is doing, or why it does not work.
     pub text: String,
-    /// How often it was restarted after a death.
+    /// How often it was restarted.
     pub restarts: u64,
 }
 
-/// All parts of the house.
+/// What every actor is doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HouseState {
-    /// In order of start.
+pub struct ActorSystemState {
+    /// In the order in which they are started.
     pub parts: Vec<PartState>,
 }
 
-impl HouseState {
-    /// Whether every part does its work.
+impl ActorSystemState {
+    /// Whether every actor works.
     pub fn is_ready(&self) -> bool {
         self.parts.iter().all(|part| part.ready)
     }
 }
 
-/// The running house.
+/// The running actors. Cheap to clone.
 #[derive(Clone)]
-pub struct House {
+pub struct ActorSystem {
     resources: Resources,
     writers: WriterHandle,
-    /// By name of the store, in the order they were given in.
+    /// With the name of the store, in the order of the configuration.
     compactors: Arc<[(String, CompactorHandle)]>,
-    /// The same.
+    /// With the name of the store, in the order of the configuration.
     lessors: Arc<[(String, LessorHandle)]>,
     statuses: ActorStatuses,
-    supervisor: Arc<Slot<Supervisor>>,
+    supervisor: Arc<ActorRef<Supervisor>>,
     alive: watch::Receiver<()>,
     threads: Arc<Mutex<Vec<Arbiter>>>,
 }
 
-/// How long [`House::stop`] may take for everything.
+/// How long [`ActorSystem::stop`] waits for all actors to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
-impl House {
-    /// Starts everything; returns before the caches are filled. Must be called on a thread with
-    /// an actix system.
+impl ActorSystem {
+    /// Starts all actors. It returns before the caches are filled. It must be called on a thread
+    /// with an actix system.
     ///
     /// # Errors
-    /// [`HouseError`]
-    pub fn start(config: HouseConfig, specs: Vec<CacherSpec>) -> Result<House, HouseError> {
+    /// [`ActorSystemError`]
+    pub fn start(
+        config: ActorSystemConfig,
+        specs: Vec<CacherSpec>,
+    ) -> Result<ActorSystem, ActorSystemError> {
         if System::try_current().is_none() {
-            return Err(HouseError::NoSystem);
+            return Err(ActorSystemError::NoSystem);
         }
         let threads = (0..config.data_arbiters.max(1))
             .map(|_| Arbiter::try_new())
             .collect::<Result<Vec<Arbiter>, _>>()?;
-        let surroundings = Surroundings {
+        let statuses = ActorStatuses::default();
+        let context = ChildContext {
             ids: Arc::default(),
-            budget: RingBudget::new(config.rings),
             arbiters: threads.iter().map(Arbiter::handle).collect(),
-            statuses: ActorStatuses::default(),
-            supervisor: Slot::new("supervisor", mailbox::SUPERVISOR),
+            statuses: statuses.clone(),
         };
-        let mut plan = Plan::new(&surroundings);
-        let (statuses, supervisor) = (
-            surroundings.statuses.clone(),
-            Arc::clone(&surroundings.supervisor),
+        let supervisor = ActorRef::new("supervisor", mailbox::SUPERVISOR);
+        let mut initial = InitialChildren::new(context.clone());
+        let resources = Resources::new(
+            context,
+            RingBudget::new(config.rings),
+            Arc::clone(&supervisor),
+            config.on_removed,
         );
-        let resources = Resources::new(surroundings, config.on_removed);
         for spec in specs {
-            plan.children.extend(resources.insert(spec)?);
+            initial.children.extend(resources.insert(spec)?);
         }
-        let writers = plan.add_writers(config.writer_shards);
+        let writers = initial.add_writers(config.writer_shards);
         let stores = config.stores.iter();
-        let lessors = stores.map(|store| (store.name.clone(), plan.add_lessor(store)));
+        let lessors = stores.map(|store| (store.name.clone(), initial.add_lessor(store)));
         let lessors = lessors.collect();
         let stores = config.stores.into_iter();
-        let compactors = stores.map(|store| (store.name.clone(), plan.add_compactor(store)));
+        let compactors = stores.map(|store| (store.name.clone(), initial.add_compactor(store)));
         let compactors = compactors.collect();
         let (alive, watch_alive) = watch::channel(());
-        plan.start(config.restarts, &supervisor, alive);
-        Ok(House {
+        initial.start(config.restarts, &supervisor, alive);
+        Ok(ActorSystem {
             resources,
             writers,
             compactors,
@@ -132,7 +137,7 @@ impl House {
         })
     }
 
-    /// Caches a further resource. Its cache is filled after this comes back.
+    /// Adds a cached resource. Its cache is filled after this returns.
     ///
     /// # Errors
     /// [`AddResourceError`]
@@ -140,10 +145,10 @@ impl House {
         self.resources.add(spec).await
     }
 
-    /// Stops caching a resource. Its watches end silently, so that clients come back and find out.
-    /// Comes back when its Cacher and Reflector have ended and nothing is left of them: snapshot,
-    /// ring, feed, topics, statuses, series of metrics. A resource of the same name may be added
-    /// again from then on. Once begun it is done, whether or not anybody waits.
+    /// Removes a cached resource. Its watches end without an error, so clients reconnect and see
+    /// that it is gone. This returns when the Cacher and the Reflector have ended and nothing of
+    /// them is left: snapshot, ring, feed, topics, statuses, metric series. The same name can then
+    /// be added again. A removal that has begun is completed even if the caller goes away.
     ///
     /// # Errors
     /// [`RemoveResourceError`]
@@ -161,45 +166,44 @@ impl House {
         self.resources.handles()
     }
 
-    /// Where to ask for turns at keys of a store.
+    /// The Writers, for the keys of a store.
     pub fn writers(&self, store: &str) -> WriterHandle {
         let number = self.compactors.iter().position(|(name, _)| name == store);
         self.writers.of_store(number.unwrap_or(0))
     }
 
-    /// Where to ask for a compaction, by name of the store.
+    /// The Compactors, with the names of their stores.
     pub fn compactors(&self) -> &[(String, CompactorHandle)] {
         &self.compactors
     }
 
-    /// Where to ask for leases of a store.
+    /// The Lessor of a store.
     pub fn lessor(&self, store: &str) -> Option<LessorHandle> {
         let mut lessors = self.lessors.iter();
         let (_, lessor) = lessors.find(|(name, _)| name == store)?;
         Some(lessor.clone())
     }
 
-    /// Lets what has outlived its lease be deleted from now on: for when the daemon is ready.
+    /// Starts the deletion of keys whose lease has expired. Call it when the daemon is ready.
     pub fn begin_expiry(&self) {
         for (_, lessor) in self.lessors.iter() {
             lessor.begin();
         }
     }
 
-    /// Waits until every cache has been filled once, or will never be (WC-46).
+    /// Waits until every cache has been filled once or is stopped (WC-46).
     pub async fn all_ready(&self) {
         for cacher in self.cachers() {
             cacher.settled().await;
         }
     }
 
-    /// The same, but no longer than this; tells each cache that was not filled by then, with the
-    /// reason where there is one.
+    /// Waits until every cache has been filled once, at most for `limit`.
     ///
     /// # Errors
-    /// The lines to be told, one for each cache.
+    /// One line for each cache that is not filled by then, with the reason.
     pub async fn ready_within(&self, limit: Duration) -> Result<(), Vec<String>> {
-        // What is ready or not is asked below.
+        // A timeout is no error here: the caches are asked below.
         let _ = tokio::time::timeout(limit, self.all_ready()).await;
         let unfilled = self.cachers().into_iter().filter_map(|cacher| {
             let Readiness::Pending { last_error, .. } = cacher.readiness() else {
@@ -216,8 +220,8 @@ impl House {
         }
     }
 
-    /// What every part is doing.
-    pub fn state(&self) -> HouseState {
+    /// What every actor is doing.
+    pub fn state(&self) -> ActorSystemState {
         let statuses = self.statuses.read().into_iter();
         let parts = statuses.map(|status| {
             let (mut ready, mut text) = match status.state {
@@ -236,7 +240,7 @@ impl House {
                 restarts: status.restarts,
             }
         });
-        HouseState {
+        ActorSystemState {
             parts: parts.collect(),
         }
     }
@@ -253,15 +257,17 @@ impl House {
         self.resources.budget.rings()
     }
 
-    /// Makes a Cacher die as a fault in it would.
+    /// Makes a Cacher panic.
     #[cfg(test)]
     pub(crate) async fn panic_cacher(&self, resource: &str) {
-        let slot = self.resources.get(resource).unwrap().slot;
-        let answer = slot.ask_patiently(crate::cacher::messages::Panic).await;
-        assert_eq!(answer, Err(crate::slot::AskError::Gone));
+        let actor_ref = self.resources.get(resource).unwrap().actor_ref;
+        let answer = actor_ref
+            .ask_patiently(crate::cacher::messages::Panic)
+            .await;
+        assert_eq!(answer, Err(crate::actor_ref::AskError::Gone));
     }
 
-    /// What a running part says of itself.
+    /// The state that a running actor reports of itself.
     fn detail(&self, name: &str) -> Option<(bool, String)> {
         let (kind, resource) = name.split_once('/')?;
         let resource = self.resources.get(resource)?;
@@ -276,26 +282,26 @@ impl House {
                 }
                 Some((readiness.is_ready(), text))
             }
-            // A Reflector that lists shows in its Cacher's readiness; here it is only told.
+            // A Reflector that lists does not count as unready: its Cacher already does.
             "reflector" => Some((true, resource.reflector.lock().describe())),
             _ => None,
         }
     }
 
-    /// Comes back when the Supervisor has died, which the daemon must not outlive, or after
-    /// [`House::stop`].
+    /// Returns when the Supervisor has ended: after [`ActorSystem::stop`], or after a panic, which
+    /// must end the daemon.
     pub async fn ended(&self) {
         let mut alive = self.alive.clone();
-        // It is never written to, only dropped.
+        // Nothing is ever sent. The sender is dropped with the Supervisor.
         while alive.changed().await.is_ok() {}
     }
 
-    /// Stops everything in order: Compactors, Lessors, Reflectors, Writers, Cachers, Supervisor,
-    /// threads.
+    /// Stops all actors in this order: Compactors, Lessors, Reflectors, Writers, Cachers, the
+    /// Supervisor. Then it stops their threads.
     pub async fn stop(&self) {
         let deadline = Instant::now() + STOP_WITHIN;
         if let Err(error) = self.supervisor.ask(StopAll, deadline).await {
-            tracing::warn!(%error, "the actors were not stopped in order");
+            tracing::warn!(%error, "the actors were not stopped in order; their threads are stopped now");
         }
         tracing::debug!("actors stopped");
         let threads = std::mem::take(&mut *self.threads.lock());
@@ -307,61 +313,64 @@ impl House {
                 let _ = thread.join();
             }
         });
-        // A thread that panicked while stopping has nothing left to say.
+        // A thread that panicked while it stopped has logged the panic.
         let _ = tokio::time::timeout_at(deadline, joined).await;
         tracing::debug!("threads of actors ended");
     }
 }
 
-/// What is started with the house.
-struct Plan {
+/// The children that are started with the Supervisor.
+struct InitialChildren {
     children: Vec<Child>,
-    ids: Arc<ChildIds>,
-    arbiters: Arc<[ArbiterHandle]>,
-    statuses: ActorStatuses,
+    context: ChildContext,
 }
 
-impl Plan {
-    fn new(surroundings: &Surroundings) -> Plan {
-        Plan {
+impl InitialChildren {
+    fn new(context: ChildContext) -> InitialChildren {
+        InitialChildren {
             children: Vec::new(),
-            ids: Arc::clone(&surroundings.ids),
-            arbiters: Arc::clone(&surroundings.arbiters),
-            statuses: surroundings.statuses.clone(),
+            context,
         }
     }
 
     fn add(&mut self, child: Child) {
-        self.statuses.add(&child);
+        self.context.statuses.add(&child);
         self.children.push(child);
     }
 
     fn add_writers(&mut self, shards: usize) -> WriterHandle {
-        let arbiters = Arc::clone(&self.arbiters);
+        let arbiters = Arc::clone(&self.context.arbiters);
         let shards = (0..shards.max(1)).zip(arbiters.iter().cycle());
-        let slots = shards.map(|(number, arbiter)| {
-            let slot = Slot::new("writer", mailbox::WRITER);
-            let writer = children::writer(self.ids.next(), arbiter.clone(), number, &slot);
+        let actor_refs = shards.map(|(number, arbiter)| {
+            let actor_ref = ActorRef::new("writer", mailbox::WRITER);
+            let writer =
+                child_specs::writer(self.context.ids.next(), arbiter.clone(), number, &actor_ref);
             self.add(writer);
-            slot
+            actor_ref
         });
-        WriterHandle::new(slots)
+        WriterHandle::new(actor_refs)
     }
 
     fn add_compactor(&mut self, store: StoreSpec) -> CompactorHandle {
-        let slot = Slot::new("compactor", mailbox::COMPACTOR);
-        if let Some(arbiter) = self.arbiters.first().cloned() {
-            self.add(children::compactor(self.ids.next(), arbiter, store, &slot));
+        let actor_ref = ActorRef::new("compactor", mailbox::COMPACTOR);
+        if let Some(arbiter) = self.context.arbiters.first().cloned() {
+            self.add(child_specs::compactor(
+                self.context.ids.next(),
+                arbiter,
+                store,
+                &actor_ref,
+            ));
         }
-        CompactorHandle { slot }
+        CompactorHandle { actor_ref }
     }
 
     fn add_lessor(&mut self, store: &StoreSpec) -> LessorHandle {
         let handle = LessorHandle::new(store.engine.clone(), store.leases);
-        if let Some(arbiter) = self.arbiters.first().cloned() {
-            let slot = Slot::new("lessor", mailbox::LESSOR);
+        if let Some(arbiter) = self.context.arbiters.first().cloned() {
+            let actor_ref = ActorRef::new("lessor", mailbox::LESSOR);
             let (name, handle) = (store.name.clone(), handle.clone());
-            let lessor = children::lessor(self.ids.next(), arbiter, name, handle, &slot);
+            let lessor =
+                child_specs::lessor(self.context.ids.next(), arbiter, name, handle, &actor_ref);
             self.add(lessor);
         }
         handle
@@ -370,12 +379,12 @@ impl Plan {
     fn start(
         self,
         restarts: super::RestartBudget,
-        supervisor: &Slot<Supervisor>,
+        supervisor: &ActorRef<Supervisor>,
         alive: watch::Sender<()>,
     ) {
-        let (children, statuses) = (self.children, self.statuses);
-        if let Some(arbiter) = self.arbiters.first() {
-            supervisor.fill(Supervisor::start_in_arbiter(arbiter, move |_| {
+        let (children, statuses) = (self.children, self.context.statuses);
+        if let Some(arbiter) = self.context.arbiters.first() {
+            supervisor.set(Supervisor::start_in_arbiter(arbiter, move |_| {
                 Supervisor::new(children, restarts, statuses, alive)
             }));
         }

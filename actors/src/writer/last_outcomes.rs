@@ -1,31 +1,30 @@
-//! What the holders of turns have left at hot keys: where the next one may start. Pure.
+//! The newest known values of contended keys, as the holders of turns have left them. Pure.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::engine::{Key, KeyValue};
 
-/// Keys that are remembered.
+/// The most keys that are remembered.
 const KEYS_MAX: usize = 256;
-/// Bytes of values that are remembered, in one shard.
+/// The most bytes of values that one shard remembers.
 const BYTES_MAX: usize = 1 << 20;
 
-/// The newest known value of the keys whose turns were given last; the oldest are forgotten
-/// first. A value may be stale by the time it is used, so it is a suggestion and no more.
+/// The newest known values of the keys that had turns last. The oldest are forgotten first. A value
+/// may be stale when it is used: it is only a hint.
 #[derive(Debug, Default)]
-pub(super) struct Outcomes {
+pub(super) struct LastOutcomes {
     by_key: HashMap<Key, KeyValue>,
     order: VecDeque<Key>,
     bytes: usize,
 }
 
-impl Outcomes {
+impl LastOutcomes {
     /// The newest known value of a key.
     pub(super) fn of(&self, key: &Key) -> Option<KeyValue> {
         self.by_key.get(key).cloned()
     }
 
-    /// Remembers the value left at a key, unless a newer one is known. The key is that of the
-    /// turn, which tells stores apart.
+    /// Remembers the value of a key, unless a newer one is known. The key is scoped by its store.
     pub(super) fn remember(&mut self, key: &Key, outcome: KeyValue) {
         let known = self.by_key.get(key);
         if known.is_some_and(|known| known.revision >= outcome.revision) {

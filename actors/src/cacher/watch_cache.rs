@@ -1,0 +1,492 @@
+//! The watch cache of one resource, which all threads read: the published snapshot, the ring of
+//! recent events, the subscribers, and the readiness. It outlives restarts of its Cacher.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use ::metrics::Counter;
+use arc_swap::ArcSwapOption;
+use parking_lot::RwLock;
+use tokio::sync::{Notify, watch};
+
+use super::cache_content::AppliedUpdate;
+use super::interests::{EventSignal, Interests, SubscriberId};
+use super::metrics;
+use super::readiness::Readiness;
+use crate::engine::{Key, Prefix, Revision};
+use crate::object::CachedObject;
+use crate::ring::{Evict, ObjectChange, Ring, RingBudget, RingEvent};
+use crate::snapshot::Snapshot;
+use crate::watch::Topic;
+
+/// The watch cache of one resource. Only the Cacher writes snapshot, ring and readiness.
+pub(crate) struct WatchCache {
+    pub(crate) resource: String,
+    pub(crate) prefix: Prefix,
+    snapshot: ArcSwapOption<Snapshot>,
+    buffer: RwLock<EventBuffer>,
+    ring_bytes: AtomicUsize,
+    budget: Arc<RingBudget>,
+    revision: watch::Sender<Revision>,
+    readiness: watch::Sender<Readiness>,
+    /// Held while history is read into the ring.
+    pub(super) backfill: tokio::sync::Mutex<BackfillLimit>,
+    /// Counts the events from before a fill that were put into the ring.
+    pub(super) backfilled: Counter,
+    /// Notified when a subscriber has left.
+    subscriber_left: Notify,
+}
+
+/// The generation of a removed resource. No other generation follows it.
+pub(crate) const CLOSED_GENERATION: u64 = u64::MAX;
+
+/// The ring and its subscribers, under one lock (see `interests.rs`). The lock is held for at most
+/// a few hundred nanoseconds for each event. Nothing is decoded, rendered or freed under it.
+#[derive(Default)]
+struct EventBuffer {
+    /// The generation of the ring's content; 0 before the first fill.
+    generation: u64,
+    ring: Ring,
+    interests: Interests,
+}
+
+/// What a subscriber must read of the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PendingEvents {
+    /// The ring's generation.
+    pub(crate) generation: u64,
+    /// The first event that may concern the subscriber; `None` if there is none before `next`.
+    pub(crate) from: Option<u64>,
+    /// The ring's end.
+    pub(crate) next: u64,
+    /// Everything up to this revision is before `next`.
+    pub(crate) newest: Revision,
+}
+
+/// The beginning of a ring that older events can be put before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RingBeginning {
+    pub(super) generation: u64,
+    pub(super) floor: Revision,
+    /// Bytes of events that may be put before it.
+    pub(super) bytes_max: usize,
+}
+
+/// What is known of earlier backfills of one resource.
+#[derive(Debug, Default)]
+pub(super) struct BackfillLimit {
+    /// In this generation of the ring, a backfill can't reach this revision.
+    pub(super) out_of_reach: Option<(u64, Revision)>,
+}
+
+/// The result of [`WatchCache::read`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RingRead {
+    /// The events were copied, as many as there are.
+    Copied,
+    /// The first event asked for is no longer in the ring.
+    Evicted,
+}
+
+impl WatchCache {
+    pub(crate) fn new(
+        resource: String,
+        prefix: Prefix,
+        budget: Arc<RingBudget>,
+    ) -> Arc<WatchCache> {
+        let pending = Readiness::Pending {
+            since: Instant::now(),
+            last_error: None,
+        };
+        let watch_cache = Arc::new(WatchCache {
+            backfilled: metrics::backfilled(&resource),
+            resource,
+            prefix,
+            snapshot: ArcSwapOption::empty(),
+            buffer: RwLock::default(),
+            ring_bytes: AtomicUsize::new(0),
+            budget: Arc::clone(&budget),
+            revision: watch::Sender::new(Revision::ZERO),
+            readiness: watch::Sender::new(pending),
+            backfill: tokio::sync::Mutex::default(),
+            subscriber_left: Notify::new(),
+        });
+        let ring: Arc<dyn Evict> = Arc::clone(&watch_cache) as Arc<dyn Evict>;
+        budget.join(Arc::downgrade(&ring));
+        watch_cache
+    }
+
+    // Called by readers.
+
+    pub(crate) fn snapshot(&self) -> Option<Arc<Snapshot>> {
+        self.snapshot.load_full()
+    }
+
+    pub(crate) fn readiness(&self) -> watch::Receiver<Readiness> {
+        self.readiness.subscribe()
+    }
+
+    pub(crate) fn readiness_now(&self) -> Readiness {
+        interleaving_point();
+        self.readiness.borrow().clone()
+    }
+
+    pub(crate) fn revision(&self) -> watch::Receiver<Revision> {
+        self.revision.subscribe()
+    }
+
+    pub(crate) fn ring_floor(&self) -> Revision {
+        interleaving_point();
+        self.buffer.read().ring.floor()
+    }
+
+    /// Events and bytes in the ring, for metrics.
+    pub(crate) fn ring_size(&self) -> (usize, usize) {
+        let buffer = self.buffer.read();
+        (buffer.ring.len(), buffer.ring.bytes())
+    }
+
+    // Called by Dispatchers.
+
+    /// Adds a subscriber; `None` if the resource was removed.
+    pub(crate) fn join(&self, signal: Arc<dyn EventSignal>) -> Option<SubscriberId> {
+        interleaving_point();
+        let mut buffer = self.buffer.write();
+        (buffer.generation != CLOSED_GENERATION).then(|| buffer.interests.join(signal))
+    }
+
+    /// Removes a subscriber.
+    pub(crate) fn leave(&self, subscriber: SubscriberId) {
+        self.buffer.write().interests.leave(subscriber);
+        self.subscriber_left.notify_one();
+    }
+
+    /// One more group of the subscriber watches the topic.
+    pub(crate) fn subscribe(&self, subscriber: SubscriberId, topic: &Topic) {
+        interleaving_point();
+        self.buffer.write().interests.subscribe(subscriber, topic);
+    }
+
+    /// One group fewer of the subscriber watches the topic.
+    pub(crate) fn unsubscribe(&self, subscriber: SubscriberId, topic: &Topic) {
+        interleaving_point();
+        self.buffer.write().interests.unsubscribe(subscriber, topic);
+    }
+
+    /// Takes what is noted for the subscriber, together with the ring's end.
+    pub(crate) fn take_pending(&self, subscriber: SubscriberId) -> PendingEvents {
+        interleaving_point();
+        let mut buffer = self.buffer.write();
+        PendingEvents {
+            from: buffer.interests.take_pending(subscriber),
+            generation: buffer.generation,
+            next: buffer.ring.next(),
+            newest: buffer.ring.newest(),
+        }
+    }
+
+    /// Copies out references to the events in `from..to`, at most `limit` of them.
+    pub(crate) fn read(
+        &self,
+        from: u64,
+        to: u64,
+        limit: usize,
+        into: &mut Vec<Arc<RingEvent>>,
+    ) -> RingRead {
+        interleaving_point();
+        let buffer = self.buffer.read();
+        if from < buffer.ring.first() {
+            return RingRead::Evicted;
+        }
+        let wanted = usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX);
+        into.extend(buffer.ring.from(from).take(limit.min(wanted)).cloned());
+        RingRead::Copied
+    }
+
+    /// Everything up to this revision is in the cache.
+    pub(crate) fn newest(&self) -> Revision {
+        interleaving_point();
+        self.buffer.read().ring.newest()
+    }
+
+    /// The sequence number at which a watch after this revision continues, if the ring reaches back
+    /// so far.
+    pub(crate) fn locate(&self, after: Revision) -> Option<u64> {
+        interleaving_point();
+        self.buffer.read().ring.after(after)
+    }
+
+    /// All events after one revision and up to another; `None` if the ring does not hold all of
+    /// them, or there are more than `limit`.
+    pub(super) fn between(
+        &self,
+        after: Revision,
+        until: Revision,
+        limit: usize,
+    ) -> Option<Vec<Arc<RingEvent>>> {
+        let buffer = self.buffer.read();
+        // A snapshot is published a moment before its events.
+        if buffer.ring.newest() < until {
+            return None;
+        }
+        let first = buffer.ring.after(after)?;
+        let events = buffer.ring.from(first);
+        let events: Vec<_> = events
+            .take_while(|event| event.revision <= until)
+            .take(limit + 1)
+            .cloned()
+            .collect();
+        (events.len() <= limit).then_some(events)
+    }
+
+    // Called by a backfill.
+
+    /// The beginning of the ring, if older events can be put before it.
+    pub(super) fn ring_beginning(&self) -> Option<RingBeginning> {
+        let buffer = self.buffer.read();
+        buffer.ring.can_prepend().then(|| RingBeginning {
+            generation: buffer.generation,
+            floor: buffer.ring.floor(),
+            bytes_max: self.budget.limits().per_resource_bytes / BACKFILL_SHARE,
+        })
+    }
+
+    /// The objects at the ring's beginning that its events have replaced.
+    pub(super) fn replaced_since(&self, floor: Revision) -> HashMap<Key, Arc<CachedObject>> {
+        let buffer = self.buffer.read();
+        let replaced = buffer.ring.from(0).filter_map(|event| {
+            let previous = event.previous.as_ref()?;
+            (previous.revision <= floor).then(|| (event.key.clone(), Arc::clone(previous)))
+        });
+        replaced.collect()
+    }
+
+    /// Puts all events between a revision and the ring's beginning before it, in pieces, newest
+    /// first. Returns whether the ring took all of them. After each piece the ring is complete and
+    /// reaches back further.
+    pub(super) fn prepend(
+        &self,
+        beginning: RingBeginning,
+        floor: Revision,
+        mut changes: Vec<(Revision, ObjectChange)>,
+    ) -> bool {
+        let limit = self.budget.limits().per_resource_bytes;
+        let mut expected = beginning.floor;
+        let taken = loop {
+            let piece = split_off_newest(&mut changes);
+            let reaches = changes.last().map_or(floor, |(revision, _)| *revision);
+            let mut buffer = self.buffer.write();
+            let is_same =
+                buffer.generation == beginning.generation && buffer.ring.floor() == expected;
+            let taken = is_same && buffer.ring.prepend(reaches, piece, limit);
+            self.ring_bytes
+                .store(buffer.ring.bytes(), Ordering::Relaxed);
+            if !taken || changes.is_empty() {
+                break taken;
+            }
+            expected = reaches;
+        };
+        self.budget.settle();
+        taken
+    }
+
+    // Called by the Cacher and by the Supervisor.
+
+    /// Makes the cache not ready. Nothing is served until the next [`WatchCache::replace`].
+    pub(crate) fn set_pending(&self, last_error: Option<String>) {
+        self.snapshot.store(None);
+        self.readiness.send_modify(|readiness| {
+            let since = match readiness {
+                Readiness::Stopped => return,
+                Readiness::Pending { since, .. } => *since,
+                Readiness::Ready { .. } => Instant::now(),
+            };
+            *readiness = Readiness::Pending { since, last_error };
+        });
+        self.revision.send_modify(|_| ());
+    }
+
+    /// Stops the cache for good. Returns the last snapshot, which may take long to free.
+    pub(crate) fn set_stopped(&self) -> Option<Arc<Snapshot>> {
+        let before = self.snapshot.swap(None);
+        self.readiness.send_replace(Readiness::Stopped);
+        self.revision.send_modify(|_| ());
+        before
+    }
+
+    /// Begins a new generation with this snapshot. The watchers of the old one end (WA-37).
+    ///
+    /// Returns the generation, and the last snapshot, which may take long to free.
+    pub(crate) fn replace(&self, snapshot: Snapshot) -> (u64, Option<Arc<Snapshot>>) {
+        let revision = snapshot.revision;
+        let (generation, dropped, due_signals) = {
+            let mut buffer = self.buffer.write();
+            buffer.generation = buffer.generation.saturating_add(1);
+            let dropped = buffer.ring.reset(revision);
+            self.ring_bytes.store(0, Ordering::Relaxed);
+            (
+                buffer.generation,
+                dropped,
+                buffer.interests.due_signals(true),
+            )
+        };
+        drop(dropped);
+        let before = self.snapshot.swap(Some(Arc::new(snapshot)));
+        self.readiness.send_replace(Readiness::Ready { generation });
+        self.revision.send_replace(revision);
+        send_all(due_signals);
+        (generation, before)
+    }
+
+    /// Ends the watchers of the current generation, because its Cacher has ended or failed.
+    pub(crate) fn abandon(&self, last_error: Option<String>) {
+        self.set_pending(last_error);
+        let (dropped, due_signals) = {
+            let mut buffer = self.buffer.write();
+            buffer.generation = buffer.generation.saturating_add(1);
+            self.ring_bytes.store(0, Ordering::Relaxed);
+            (buffer.ring.close(), buffer.interests.due_signals(true))
+        };
+        drop(dropped);
+        send_all(due_signals);
+    }
+
+    /// Closes the cache of a removed resource, after its Cacher has ended. All watches end,
+    /// everything is freed, and handles find the cache stopped.
+    pub(crate) fn close(self: &Arc<WatchCache>) {
+        self.set_stopped();
+        let (dropped, due_signals) = {
+            let mut buffer = self.buffer.write();
+            buffer.generation = CLOSED_GENERATION;
+            self.ring_bytes.store(0, Ordering::Relaxed);
+            (buffer.ring.close(), buffer.interests.due_signals(true))
+        };
+        drop(dropped);
+        send_all(due_signals);
+        let ring: Arc<dyn Evict> = Arc::clone(self) as Arc<dyn Evict>;
+        self.budget.leave(&ring);
+    }
+
+    /// Waits until all subscribers have left.
+    pub(crate) async fn all_left(&self) {
+        while !self.buffer.read().interests.is_empty() {
+            self.subscriber_left.notified().await;
+        }
+    }
+
+    /// Publishes a snapshot and the changes that lead to it.
+    pub(crate) fn publish(&self, changes: Vec<AppliedUpdate>, snapshot: Snapshot) {
+        let newest = snapshot.revision;
+        self.snapshot.store(Some(Arc::new(snapshot)));
+        let mut changes = changes.into_iter().peekable();
+        loop {
+            let piece = changes.by_ref().take(PIECE).collect();
+            let is_last = changes.peek().is_none();
+            let (due_signals, dropped) = self.append(piece, is_last.then_some(newest));
+            drop(dropped);
+            send_all(due_signals);
+            if is_last {
+                break;
+            }
+        }
+        self.revision.send_replace(newest);
+        self.shrink_to(self.budget.limits().per_resource_bytes);
+        self.budget.settle();
+    }
+
+    /// Appends events and notes them for their subscribers. Returns the signals to send and the
+    /// events to free. At a gap the ring begins again after the event, and all watchers read
+    /// history to get past it.
+    fn append(
+        &self,
+        changes: Vec<AppliedUpdate>,
+        newest: Option<Revision>,
+    ) -> (Vec<Arc<dyn EventSignal>>, Dropped) {
+        let mut dropped = Vec::new();
+        let mut buffer = self.buffer.write();
+        let EventBuffer {
+            ring, interests, ..
+        } = &mut *buffer;
+        for applied in changes {
+            match applied {
+                AppliedUpdate::Change(revision, change) => {
+                    let sequence = ring.push(revision, change);
+                    if let Some(event) = ring.get(sequence) {
+                        interests.note(event);
+                    }
+                }
+                AppliedUpdate::Gap(revision) => {
+                    interests.note_for_all(ring.next());
+                    dropped.append(&mut ring.push_gap(revision));
+                }
+            }
+        }
+        if let Some(newest) = newest {
+            ring.progress(newest);
+        }
+        (interests.due_signals(false), dropped)
+    }
+}
+
+/// Events to be freed outside the lock.
+type Dropped = Vec<Arc<RingEvent>>;
+
+/// Marks a point between two locked steps of a reader, where the Cacher may run. Tests let it run
+/// here.
+fn interleaving_point() {
+    #[cfg(test)]
+    crate::testing::interleave();
+}
+
+fn send_all(due_signals: Vec<Arc<dyn EventSignal>>) {
+    for signal in due_signals {
+        signal.signal();
+    }
+}
+
+/// Events that are appended or dropped under one lock, so that nobody waits long.
+const PIECE: usize = 256;
+
+/// Splits off the newest [`PIECE`] changes, and those of the same revision as the first of them.
+fn split_off_newest(changes: &mut Vec<(Revision, ObjectChange)>) -> Vec<(Revision, ObjectChange)> {
+    let start = changes.len().saturating_sub(PIECE);
+    let begins_at = changes.get(start).map(|(revision, _)| *revision);
+    let before = |(revision, _): &(Revision, ObjectChange)| Some(*revision) < begins_at;
+    changes.split_off(changes.partition_point(before))
+}
+
+/// A backfill may take a quarter of a ring's bytes. Most of the ring is for new events.
+const BACKFILL_SHARE: usize = 4;
+
+/// Frames may take a quarter of a ring's bytes. That is enough for the newest events, which many
+/// watchers fetch at the same time.
+const FRAMES_SHARE: usize = 4;
+
+impl Evict for WatchCache {
+    fn ring_bytes(&self) -> usize {
+        self.ring_bytes.load(Ordering::Relaxed)
+    }
+
+    fn shrink_to(&self, bytes: usize) {
+        loop {
+            let mut dropped = Vec::new();
+            {
+                let mut buffer = self.buffer.write();
+                buffer.ring.trim_frames(bytes / FRAMES_SHARE);
+                while buffer.ring.bytes() > bytes
+                    && !buffer.ring.is_empty()
+                    && dropped.len() < PIECE
+                {
+                    dropped.append(&mut buffer.ring.evict());
+                }
+                self.ring_bytes
+                    .store(buffer.ring.bytes(), Ordering::Relaxed);
+            }
+            if dropped.len() < PIECE {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The configuration of a Dispatcher.
+
+use super::history::HistoryPool;
+
+/// The configuration of a Dispatcher.
+#[derive(Clone)]
+pub struct DispatcherConfig {
+    /// Limits reads of history. The Dispatchers of all threads share it.
+    pub history: HistoryPool,
+    /// Bytes of values in one read of history.
+    pub history_chunk_bytes: usize,
+}
+
+impl Default for DispatcherConfig {
+    /// Four reads at a time, because history comes from disk and clients' own reads go first. 256
+    /// watches, each of which then gets its next chunk in less than a second. 64 KiB of values,
+    /// about what one write to a client takes.
+    fn default() -> DispatcherConfig {
+        DispatcherConfig {
+            history: HistoryPool::new(4, 256),
+            history_chunk_bytes: 64 << 10,
+        }
+    }
+}
