@@ -122,13 +122,13 @@ impl Disk for FaultyDisk {
     fn sync_names(&self) -> io::Result<()> {
         self.inner.sync_names()
     }
-    fn identity(&self) -> io::Result<Option<Vec<u8>>> {
-        self.inner.identity()
+    fn store_id(&self) -> io::Result<Option<Vec<u8>>> {
+        self.inner.store_id()
     }
-    fn set_identity(&self, bytes: &[u8]) -> io::Result<()> {
+    fn set_store_id(&self, bytes: &[u8]) -> io::Result<()> {
         match *self.faults.identity.lock() {
             Some(kind) => Err(io::Error::from(kind)),
-            None => self.inner.set_identity(bytes),
+            None => self.inner.set_store_id(bytes),
         }
     }
     fn remove(&self, file: DataFile) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! What can go wrong below the port, and how it reads above.
 
+use std::any::Any;
 use std::io;
 use std::path::PathBuf;
 
@@ -71,7 +72,7 @@ pub enum OpenError {
         "{file} is damaged: it holds {what} instead of a store's name; if {log} beside it is whole, \
          remove this file and start again, otherwise restore the directory from a backup"
     )]
-    Identity {
+    StoreId {
         /// The file.
         file: String,
         /// The log beside it.
@@ -123,6 +124,23 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// The failure of a call that panicked.
+    pub fn from_panic(panic: &(dyn Any + Send)) -> Failure {
+        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Failure::Panic(text.unwrap_or_else(|| "no message".to_owned()))
+    }
+
+    /// Whether nothing works after a read failed like this. A panic means a page that redb cannot
+    /// parse. Reopening would not repair the page, and the next read of it would stop all writes
+    /// again. A poisoned lock is different: it stays poisoned until the database is reopened.
+    pub fn breaks_database(&self) -> bool {
+        match self {
+            Failure::Panic(what) => what.contains("PoisonError"),
+            other => other.needs_reopening(),
+        }
+    }
+
     /// Whether the database must be opened anew before anything works again.
     pub fn needs_reopening(&self) -> bool {
         !matches!(self, Failure::Corrupt(_) | Failure::Newer { .. })
@@ -219,3 +237,24 @@ from_redb!(
     redb::TableError,
     redb::TransactionError
 );
+
+/// Why a read failed.
+#[derive(Debug)]
+pub enum ReadError {
+    /// The request cannot be answered.
+    Engine(EngineError),
+    /// The database failed.
+    Failure(Failure),
+}
+
+impl From<EngineError> for ReadError {
+    fn from(error: EngineError) -> ReadError {
+        ReadError::Engine(error)
+    }
+}
+
+impl<E: Into<Failure>> From<E> for ReadError {
+    fn from(error: E) -> ReadError {
+        ReadError::Failure(error.into())
+    }
+}

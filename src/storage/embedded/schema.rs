@@ -7,7 +7,7 @@ use actors::engine::{LeaseId, Revision};
 use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 
 use super::error::Failure;
-use super::record::tag;
+use super::record::{Record, tag};
 
 /// The version of tables and rows, kept in table `meta`. Format 1 has no tables of leases; it
 /// becomes this one with the first lease that is granted.
@@ -176,6 +176,15 @@ pub struct LeaseTotals {
     pub last: LeaseId,
     /// The latest time that leases were judged by, in nanoseconds since 1970; never goes back.
     pub time_nanos: u64,
+}
+
+/// How far the timeline reaches, to know when its next row is due.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LastMark {
+    /// The time of its last row.
+    pub time_nanos: u64,
+    /// The bytes ever written when that row was.
+    pub written_bytes: u64,
 }
 
 /// A row of [`TIMELINE`] as a mark.
@@ -391,6 +400,20 @@ pub fn write_compacted(table: &mut MetaTable<'_>, revision: Revision) -> Result<
 pub fn write_scrubbed(table: &mut MetaTable<'_>, revision: Revision) -> Result<(), Failure> {
     table.insert(name::SCRUBBED, revision.0.to_le_bytes().as_slice())?;
     Ok(())
+}
+
+/// Reads a record of table `events`, naming it if it is damaged.
+///
+/// # Errors
+/// [`Failure::Corrupt`].
+pub fn decode_event(revision: Revision, bytes: &[u8]) -> Result<Record<'_>, Failure> {
+    Record::decode(revision, bytes)
+        .map_err(|error| Failure::Corrupt(format!("table events, record {revision}: {error}")))
+}
+
+/// The failure of a record of table `events` that must be there and is not.
+pub fn missing_event(revision: Revision) -> Failure {
+    Failure::Corrupt(format!("table events, record {revision}: it is missing"))
 }
 
 #[cfg(test)]

@@ -15,10 +15,10 @@ use redb::{
 use super::disk::{DataFile, Disk, FileId};
 use super::error::Failure;
 use super::fence::{Fence, Fenced};
-use super::identity::{self, StoreName};
-use super::ledger::{LastMark, decode, missing};
 use super::record::LeaseRecord;
 use super::schema::{ATTACHED, EVENTS, LEASES, LIVE, Live, Meta, SUPERSEDED, TIMELINE, has_leases};
+use super::schema::{LastMark, decode_event, missing_event};
+use super::store_id::{self, StoreId};
 
 /// Records at the end of the log that opening reads, to see that they are there and whole.
 const TAIL_RECORDS: u64 = 256;
@@ -45,6 +45,9 @@ impl fmt::Debug for Store {
     }
 }
 
+/// Called when a read finds the database broken.
+pub type Alarm = Arc<dyn Fn(&Arc<Store>, &Failure) + Send + Sync>;
+
 /// The rows of leases, by number.
 pub type LeaseRows = BTreeMap<LeaseId, LeaseRecord>;
 
@@ -69,19 +72,19 @@ impl Store {
         disk: &dyn Disk,
         file: DataFile,
         cache_bytes: usize,
-        expected: Option<StoreName>,
+        expected: Option<StoreId>,
     ) -> Result<(Store, Opened), Failure> {
         if let Some(name) = &expected {
-            identity::check_log(disk, file, name)?;
+            store_id::check_log(disk, file, name)?;
         }
         let store = Store::connect(disk, file, cache_bytes, expected.is_none())?;
         let meta = match (Meta::read(&store.read()?)?, expected) {
             (Some(meta), Some(name)) if meta.store != name => {
-                let what = format!("it is store {}", identity::to_hex(&meta.store));
-                return Err(identity::gone(&what, &name));
+                let what = format!("it is store {}", store_id::to_hex(&meta.store));
+                return Err(store_id::gone(&what, &name));
             }
             (Some(meta), _) => meta,
-            (None, Some(name)) => return Err(identity::gone("it has no tables", &name)),
+            (None, Some(name)) => return Err(store_id::gone("it has no tables", &name)),
             (None, None) => store.create(Meta::new(uuid::Uuid::new_v4().into_bytes()))?,
         };
         let last_mark = store.verify(&meta)?;
@@ -124,7 +127,7 @@ impl Store {
         // Also of a file that was there: a rename may have taken place and its sync failed, and
         // what is acknowledged in this file must not go with a power cut that undoes it.
         disk.sync_names()?;
-        if may_be_new && identity::is_unfinished(&*inner)? {
+        if may_be_new && store_id::is_unfinished(&*inner)? {
             tracing::info!(file = %disk.path(file), "the making of the store was cut off: again");
             inner.set_len(0)?;
         }
@@ -294,12 +297,12 @@ fn verify_tail(transaction: &ReadTransaction, meta: &Meta) -> Result<(), Failure
         let (revision, bytes) = row?;
         expected += 1;
         if revision.value() != expected {
-            return Err(missing(Revision(expected)));
+            return Err(missing_event(Revision(expected)));
         }
-        decode(Revision(expected), bytes.value())?;
+        decode_event(Revision(expected), bytes.value())?;
     }
     if expected < newest.0 {
-        return Err(missing(Revision(expected + 1)));
+        return Err(missing_event(Revision(expected + 1)));
     }
     Ok(())
 }

@@ -119,13 +119,13 @@ impl Disk for Directory {
         File::open(&self.path)?.sync_all()
     }
 
-    fn identity(&self) -> io::Result<Option<Vec<u8>>> {
-        let bytes = own::read(&self.at(DataFile::Identity), IDENTITY_BYTES_MAX)?;
+    fn store_id(&self) -> io::Result<Option<Vec<u8>>> {
+        let bytes = own::read(&self.at(DataFile::StoreId), IDENTITY_BYTES_MAX)?;
         Ok(bytes.map(|bytes| bytes.to_vec()))
     }
 
-    fn set_identity(&self, bytes: &[u8]) -> io::Result<()> {
-        own::write(&self.at(DataFile::Identity), bytes)
+    fn set_store_id(&self, bytes: &[u8]) -> io::Result<()> {
+        own::write(&self.at(DataFile::StoreId), bytes)
     }
 
     fn remove(&self, file: DataFile) -> io::Result<()> {
@@ -133,7 +133,7 @@ impl Disk for Directory {
     }
 
     fn promote(&self) -> io::Result<()> {
-        own::rename(&self.at(DataFile::Rebuilt), &self.at(DataFile::Log))
+        own::rename(&self.at(DataFile::DefragCopy), &self.at(DataFile::Log))
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
@@ -183,7 +183,7 @@ mod tests {
         let directory = Directory::open(&path).unwrap();
         directory.open(DataFile::Log).unwrap();
         directory.set_ballast(1 << 20).unwrap();
-        directory.set_identity(b"mine").unwrap();
+        directory.set_store_id(b"mine").unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&path), 0o700);
         for name in ["lock", "events.redb", "ballast", "store"] {

@@ -22,11 +22,11 @@ pub enum DataFile {
     /// The store itself.
     Log,
     /// A smaller copy of it that is being written to take its place.
-    Rebuilt,
+    DefragCopy,
     /// Nothing but room, given up when the disk is full so that deletes go on.
     Ballast,
-    /// The name of the store that the directory holds.
-    Identity,
+    /// The ID of the store that the directory holds.
+    StoreId,
 }
 
 impl DataFile {
@@ -34,9 +34,9 @@ impl DataFile {
     pub fn name(self) -> &'static str {
         match self {
             DataFile::Log => "events.redb",
-            DataFile::Rebuilt => "events.redb.rebuilt",
+            DataFile::DefragCopy => "events.redb.rebuilt",
             DataFile::Ballast => "ballast",
-            DataFile::Identity => "store",
+            DataFile::StoreId => "store",
         }
     }
 }
@@ -75,17 +75,17 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// Any failure of the file system.
     fn sync_names(&self) -> io::Result<()>;
 
-    /// What [`DataFile::Identity`] holds; `None` when it is absent.
+    /// What [`DataFile::StoreId`] holds; `None` when it is absent.
     ///
     /// # Errors
     /// Any failure of the file system.
-    fn identity(&self) -> io::Result<Option<Vec<u8>>>;
+    fn store_id(&self) -> io::Result<Option<Vec<u8>>>;
 
-    /// Makes [`DataFile::Identity`] hold this, durably and at once: it is never there in part.
+    /// Makes [`DataFile::StoreId`] hold this, durably and at once: it is never there in part.
     ///
     /// # Errors
     /// Any failure of the file system.
-    fn set_identity(&self, bytes: &[u8]) -> io::Result<()>;
+    fn set_store_id(&self, bytes: &[u8]) -> io::Result<()>;
 
     /// Removes a file; none is no error.
     ///
@@ -93,7 +93,7 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// Any failure of the file system.
     fn remove(&self, file: DataFile) -> io::Result<()>;
 
-    /// Puts the rebuilt file in the log's place, durably and at once. After an error either of
+    /// Puts the defragmented copy in the log's place, durably and at once. After an error either of
     /// the two may stand there, and until [`Disk::sync_names`] succeeds a power cut may bring
     /// the other one back.
     ///

@@ -6,11 +6,10 @@ use actors::engine::local;
 use actors::engine::{HistoryChunk, HistoryRequest, Retention, Revision};
 use bytes::Bytes;
 
-use super::ReadError;
-use super::state::Snapshot;
-use crate::storage::embedded::error::Failure;
-use crate::storage::embedded::ledger::{decode, missing};
+use super::read_txn::ReadTxn;
+use crate::storage::embedded::error::{Failure, ReadError};
 use crate::storage::embedded::schema::{TIMELINE, mark};
+use crate::storage::embedded::schema::{decode_event, missing_event};
 use crate::storage::embedded::store::Store;
 
 /// Bytes of records looked at in one read, whether they match or not: a transaction held longer
@@ -26,24 +25,21 @@ pub fn read_history(
     request: &HistoryRequest,
     with_previous: bool,
 ) -> Result<HistoryChunk, ReadError> {
-    let snapshot = Snapshot::open(store)?;
-    snapshot.check_after(request.after)?;
-    let until = request
-        .until
-        .min(snapshot.totals.revision)
-        .max(request.after);
+    let txn = ReadTxn::open(store)?;
+    txn.check_after(request.after)?;
+    let until = request.until.min(txn.totals.revision).max(request.after);
     let mut chunk = HistoryChunk {
         events: Vec::new(),
         reached: request.after,
     };
     let (mut taken, mut scanned) = (0, 0);
-    for row in snapshot.events().range(request.after.0 + 1..=until.0)? {
+    for row in txn.events().range(request.after.0 + 1..=until.0)? {
         let (revision, bytes) = row?;
         // The log has no holes after what was compacted: a watch must not skip one.
         if revision.value() != chunk.reached.next().0 {
-            return Err(missing(chunk.reached.next()).into());
+            return Err(missing_event(chunk.reached.next()).into());
         }
-        let record = decode(Revision(revision.value()), bytes.value())?;
+        let record = decode_event(Revision(revision.value()), bytes.value())?;
         let matches = record.key().starts_with(request.prefix.as_bytes());
         let full = taken >= request.bytes_max && !chunk.events.is_empty();
         if scanned >= SCAN_BYTES_MAX || (matches && full) {
@@ -53,7 +49,7 @@ pub fn read_history(
         if matches {
             let mut event = record.to_event();
             if with_previous && event.prev_revision != Revision::ZERO {
-                event.previous = Some(previous(&snapshot, event.prev_revision)?);
+                event.previous = Some(previous(&txn, event.prev_revision)?);
             }
             taken += event.value.len() + event.previous.as_ref().map_or(0, Bytes::len);
             chunk.events.push(event);
@@ -61,18 +57,18 @@ pub fn read_history(
         chunk.reached = Revision(revision.value());
     }
     if chunk.reached < until {
-        return Err(missing(chunk.reached.next()).into());
+        return Err(missing_event(chunk.reached.next()).into());
     }
     Ok(chunk)
 }
 
-fn previous(snapshot: &Snapshot, revision: Revision) -> Result<Bytes, Failure> {
-    let found = snapshot
+fn previous(txn: &ReadTxn, revision: Revision) -> Result<Bytes, Failure> {
+    let found = txn
         .events()
         .get(revision.0)?
-        .ok_or_else(|| missing(revision))?;
+        .ok_or_else(|| missing_event(revision))?;
     Ok(Bytes::copy_from_slice(
-        decode(revision, found.value())?.value(),
+        decode_event(revision, found.value())?.value(),
     ))
 }
 
@@ -85,11 +81,11 @@ pub fn horizon(
     retention: Retention,
     now: SystemTime,
 ) -> Result<Revision, ReadError> {
-    let snapshot = Snapshot::open(store)?;
-    let timeline = snapshot.transaction().open_table(TIMELINE)?;
+    let txn = ReadTxn::open(store)?;
+    let timeline = txn.transaction().open_table(TIMELINE)?;
     let mut broken = None;
     let rows = timeline
-        .range(snapshot.compacted.0 + 1..)?
+        .range(txn.compacted.0 + 1..)?
         .map_while(|row| match row {
             Ok((revision, row)) => Some(mark(revision.value(), row.value())),
             Err(error) => {
@@ -98,11 +94,11 @@ pub fn horizon(
             }
         });
     // The newest commits may not be marked yet; the counts say how far they are.
-    let marks = rows.chain([snapshot.totals.mark()]);
-    let superseded_bytes = snapshot.totals.superseded_bytes;
+    let marks = rows.chain([txn.totals.mark()]);
+    let superseded_bytes = txn.totals.superseded_bytes;
     let found = local::horizon(marks, retention, now, superseded_bytes);
     match broken {
         Some(failure) => Err(failure.into()),
-        None => Ok(found.max(snapshot.compacted)),
+        None => Ok(found.max(txn.compacted)),
     }
 }

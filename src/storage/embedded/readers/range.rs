@@ -6,11 +6,9 @@ use std::ops::Bound;
 use actors::engine::{KeyValue, RangeRequest, RangeResponse, Revision};
 use parking_lot::Mutex;
 
-use super::ReadError;
-use super::state::Snapshot;
-use crate::storage::embedded::error::Failure;
+use super::read_txn::ReadTxn;
+use crate::storage::embedded::error::{Failure, ReadError};
 use crate::storage::embedded::schema::Live;
-use crate::storage::embedded::shared::Shared;
 use crate::storage::embedded::store::Store;
 
 /// Continued reads whose count is remembered.
@@ -21,7 +19,7 @@ const COUNTS_MAX: usize = 64;
 /// The first page of a range counts its keys; the pages after it, at the same revision, need
 /// not: a state at a revision never changes, so what is left is the count minus the page.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct RemainingCounts {
     known: Mutex<VecDeque<(Continued, u64)>>,
 }
 
@@ -33,7 +31,7 @@ struct Continued {
     at: Revision,
 }
 
-impl Counts {
+impl RemainingCounts {
     fn take(&self, place: &Continued) -> Option<u64> {
         let mut known = self.known.lock();
         let at = known.iter().position(|(other, _)| other == place)?;
@@ -54,13 +52,13 @@ impl Counts {
 /// # Errors
 /// Revisions compacted or in the future; damage.
 pub fn read_range(
-    shared: &Shared,
     store: &Store,
-    counts: &Counts,
+    counts: &RemainingCounts,
     request: &RangeRequest,
+    bytes_max: usize,
 ) -> Result<RangeResponse, ReadError> {
-    let snapshot = Snapshot::open(store)?;
-    let at = snapshot.resolve(request.at)?;
+    let txn = ReadTxn::open(store)?;
+    let at = txn.resolve(request.at)?;
     let prefix = request.prefix.as_bytes();
     let start = request.start.as_deref().unwrap_or(prefix).max(prefix);
     let end = request.prefix.end();
@@ -69,25 +67,25 @@ pub fn read_range(
         start: start.to_vec(),
         at,
     };
-    let mut puts = Puts::new(&snapshot, at, start, end.as_deref())?;
+    let mut puts = Puts::new(&txn, at, start, end.as_deref())?;
     let chosen = if request.count_only {
         Vec::new()
     } else {
-        choose(&mut puts, request.limit, shared.options.range_bytes_max)?
+        choose(&mut puts, request.limit, bytes_max)?
     };
     let count = match counts.take(&place) {
         Some(count) => count,
         None => chosen.len() as u64 + puts.count_rest()?,
     };
     let more = !request.count_only && count > chosen.len() as u64;
-    let items = fetch(&snapshot, chosen)?;
+    let items = fetch(&txn, chosen)?;
     if more && let Some(last) = items.last() {
         let mut start = last.key.as_bytes().to_vec();
         start.push(0);
         counts.remember(Continued { start, ..place }, count - items.len() as u64);
     }
     Ok(RangeResponse {
-        revision: snapshot.totals.revision,
+        revision: txn.totals.revision,
         items,
         more,
         count,
@@ -114,10 +112,10 @@ fn choose(puts: &mut Puts<'_>, limit: usize, bytes_max: usize) -> Result<Vec<Put
 }
 
 /// The values, read in the order they lie in the file and put back in the order of their keys.
-fn fetch(snapshot: &Snapshot, mut chosen: Vec<Put>) -> Result<Vec<KeyValue>, Failure> {
+fn fetch(txn: &ReadTxn, mut chosen: Vec<Put>) -> Result<Vec<KeyValue>, Failure> {
     chosen.sort_unstable_by_key(|put| put.revision);
     let mut items = Vec::with_capacity(chosen.len());
-    let mut values = snapshot.rising();
+    let mut values = txn.rising();
     for put in &chosen {
         items.push(values.value(&put.key, put.revision)?);
     }
@@ -131,7 +129,7 @@ const RECORD_BYTES_GUESS: usize = 1024;
 /// The puts of a range at a revision, in the order of their keys: [`LIVE`](super::super::schema)
 /// rows, and for a revision in the past also the keys that have been replaced or deleted since.
 struct Puts<'s> {
-    snapshot: &'s Snapshot,
+    txn: &'s ReadTxn,
     at: Revision,
     end: Bound<&'s [u8]>,
     live: redb::Range<'s, &'static [u8], (u64, u64, u64, u32)>,
@@ -142,7 +140,7 @@ struct Puts<'s> {
 
 impl<'s> Puts<'s> {
     fn new(
-        snapshot: &'s Snapshot,
+        txn: &'s ReadTxn,
         at: Revision,
         start: &'s [u8],
         end: Option<&'s [u8]>,
@@ -158,15 +156,15 @@ impl<'s> Puts<'s> {
             },
         );
         let mut puts = Puts {
-            snapshot,
+            txn,
             at,
             end,
-            live: snapshot.live.range::<&[u8]>(bounds)?,
+            live: txn.live.range::<&[u8]>(bounds)?,
             next_live: None,
             next_superseded: None,
         };
         puts.step_live()?;
-        if in_order && at < snapshot.totals.revision {
+        if in_order && at < txn.totals.revision {
             puts.seek_superseded(start, 0)?;
         }
         Ok(puts)
@@ -190,7 +188,7 @@ impl<'s> Puts<'s> {
             if self.next_superseded.as_ref() == Some(&key) {
                 self.seek_superseded(&key, u64::MAX)?;
             }
-            let Some(revision) = self.snapshot.put_at(&key, live, self.at)? else {
+            let Some(revision) = self.txn.put_at(&key, live, self.at)? else {
                 continue;
             };
             let now = live.filter(|live| live.revision == revision);
@@ -205,7 +203,7 @@ impl<'s> Puts<'s> {
     /// How many are left.
     fn count_rest(&mut self) -> Result<u64, Failure> {
         let mut count = 0;
-        if self.next_superseded.is_none() && self.at == self.snapshot.totals.revision {
+        if self.next_superseded.is_none() && self.at == self.txn.totals.revision {
             count += u64::from(self.next_live.take().is_some());
             for row in self.live.by_ref() {
                 row?;
@@ -234,7 +232,7 @@ impl<'s> Puts<'s> {
     fn seek_superseded(&mut self, key: &[u8], revision: u64) -> Result<(), Failure> {
         let from = Bound::Excluded((key, revision));
         let mut rows = self
-            .snapshot
+            .txn
             .superseded
             .range::<(&[u8], u64)>((from, Bound::Unbounded))?;
         self.next_superseded = match rows.next() {

@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 use actors::engine::{EventKind, Revision};
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTableMetadata};
 
-use super::quoted;
 use crate::storage::embedded::error::Failure;
-use crate::storage::embedded::ledger::{decode, missing};
 use crate::storage::embedded::record::Record;
 use crate::storage::embedded::schema::read_totals;
 use crate::storage::embedded::schema::{EVENTS, LIVE, Live, META, SUPERSEDED, Superseded};
+use crate::storage::embedded::schema::{decode_event, missing_event};
 use crate::storage::embedded::store::Store;
 
+/// Characters of a key that are shown.
+const KEY_CHARACTERS: usize = 200;
 /// How long one transaction may be open: it pins pages.
 const BUDGET: Duration = Duration::from_millis(2);
 /// What looking a record up costs beside its bytes, in bytes: small ones would cost too much.
@@ -151,11 +152,11 @@ fn look(
     found: &mut dyn FnMut(String),
 ) -> Result<u64, Failure> {
     let Some(bytes) = events.get(revision.0)? else {
-        found(format!("{}: {}", place(), missing(revision)));
+        found(format!("{}: {}", place(), missing_event(revision)));
         return Ok(LOOK_BYTES);
     };
     let bytes = bytes.value();
-    match decode(revision, bytes) {
+    match decode_event(revision, bytes) {
         Ok(record) if record.key() != key || !fits(&record, bytes.len()) => found(format!(
             "{}: it does not fit table events, record {revision}",
             place()
@@ -164,4 +165,13 @@ fn look(
         Err(failure) => found(failure.to_string()),
     }
     Ok(LOOK_BYTES + bytes.len() as u64)
+}
+
+/// A key, as messages show it.
+pub(super) fn quoted(key: &[u8]) -> String {
+    let text: String = String::from_utf8_lossy(key)
+        .chars()
+        .take(KEY_CHARACTERS)
+        .collect();
+    format!("{text:?}")
 }

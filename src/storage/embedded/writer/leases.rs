@@ -5,15 +5,15 @@ use std::time::{Duration, Instant, SystemTime};
 use actors::engine::local::{LeaseQueue, LeaseTime};
 use actors::engine::{EngineError, Expiry, Lease, LeaseId};
 
-use super::{Desk, Reply};
+use super::{Reply, WriterThread};
 use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::lease_clock::{Jump, LeaseClock};
-use crate::storage::embedded::ledger::{Ledger, Moment};
 use crate::storage::embedded::metrics;
+use crate::storage::embedded::options::EmbeddedOptions;
 use crate::storage::embedded::record::{LeaseRecord, nanos_of};
 use crate::storage::embedded::schema::LeaseTotals;
-use crate::storage::embedded::shared::Shared;
 use crate::storage::embedded::store::{LeaseRows, Opened};
+use crate::storage::embedded::write_txn::{Moment, WriteTxn};
 
 /// Keys deleted in one step at most, however fast that goes: what watchers get in one go.
 const STEP_KEYS: usize = 128;
@@ -23,7 +23,7 @@ const STEP_KEYS: usize = 128;
 const ASIDE: Duration = Duration::from_secs(3600);
 
 /// What the writer may be asked to do about leases.
-pub(in crate::storage::embedded) enum LeaseOrder {
+pub(in crate::storage::embedded) enum LeaseRequest {
     /// Grant one that lives so long.
     Grant(Duration, Reply<Lease>),
     /// Revoke one and delete some of its keys; the answer is whether there are more.
@@ -34,40 +34,39 @@ pub(in crate::storage::embedded) enum LeaseOrder {
     Expire(Reply<Expiry>),
 }
 
-impl LeaseOrder {
-    /// Answers an order that can't be carried out.
+impl LeaseRequest {
+    /// Answers an request that can't be carried out.
     pub(super) fn refuse(self, error: &EngineError) {
         match self {
-            LeaseOrder::Grant(_, reply) => reply.send(Err(error.clone())),
-            LeaseOrder::Revoke(_, reply) | LeaseOrder::GoOnRevoking(_, reply) => {
+            LeaseRequest::Grant(_, reply) => reply.send(Err(error.clone())),
+            LeaseRequest::Revoke(_, reply) | LeaseRequest::GoOnRevoking(_, reply) => {
                 reply.send(Err(error.clone()));
             }
-            LeaseOrder::Expire(reply) => reply.send(Err(error.clone())),
+            LeaseRequest::Expire(reply) => reply.send(Err(error.clone())),
         }
     }
 }
 
 /// What the writer knows of leases.
-pub(super) struct LeaseDesk {
+pub(super) struct WriterLeases {
     leases: LeaseQueue,
     clock: LeaseClock,
     /// The newest number given to a lease, be it of one that a failure took back.
     last: LeaseId,
 }
 
-impl LeaseDesk {
-    pub(super) fn new(shared: &Shared, opened: &Opened) -> LeaseDesk {
-        let options = &shared.options;
+impl WriterLeases {
+    pub(super) fn new(options: &EmbeddedOptions, opened: &Opened) -> WriterLeases {
         let seen = Duration::from_nanos(opened.meta.leases.time_nanos);
         let uptime = (options.uptime)();
-        let mut desk = LeaseDesk {
+        let mut writer_leases = WriterLeases {
             leases: LeaseQueue::default(),
             clock: LeaseClock::new((options.clock)(), uptime, seen),
             last: opened.meta.leases.last,
         };
-        desk.set(&opened.leases, uptime);
-        desk.tell(uptime, LeaseTime(seen));
-        desk
+        writer_leases.set(&opened.leases, uptime);
+        writer_leases.tell(uptime, LeaseTime(seen));
+        writer_leases
     }
 
     /// Says what an operator may wonder about when objects vanish at a start, or don't.
@@ -131,30 +130,30 @@ impl LeaseDesk {
     }
 }
 
-impl Desk {
-    pub(super) fn see_to_lease(&mut self, order: LeaseOrder) {
-        match order {
-            LeaseOrder::Grant(ttl, reply) => reply.send(self.grant(ttl)),
-            LeaseOrder::Revoke(lease, reply) => reply.send(self.revoke(lease)),
-            LeaseOrder::GoOnRevoking(lease, reply) => reply.send(self.go_on_revoking(lease)),
-            LeaseOrder::Expire(reply) => reply.send(self.expire()),
+impl WriterThread {
+    pub(super) fn carry_out_lease(&mut self, request: LeaseRequest) {
+        match request {
+            LeaseRequest::Grant(ttl, reply) => reply.send(self.grant(ttl)),
+            LeaseRequest::Revoke(lease, reply) => reply.send(self.revoke(lease)),
+            LeaseRequest::GoOnRevoking(lease, reply) => reply.send(self.go_on_revoking(lease)),
+            LeaseRequest::Expire(reply) => reply.send(self.expire()),
         }
     }
 
     fn lease_time(&self) -> LeaseTime {
-        self.leases.clock.now((self.shared.options.uptime)())
+        self.leases.clock.now((self.state.options.uptime)())
     }
 
     /// What the wall clock shows, and how long the process has been up.
     fn times(&self) -> (SystemTime, Duration) {
-        let options = &self.shared.options;
+        let options = &self.state.options;
         ((options.clock)(), (options.uptime)())
     }
 
     /// Now, for who decides mutations.
     pub(super) fn moment(&self) -> Moment<'_> {
         Moment {
-            time: (self.shared.options.clock)(),
+            time: (self.state.options.clock)(),
             leases: &self.leases.leases,
             lease_time: self.lease_time(),
         }
@@ -193,25 +192,25 @@ impl Desk {
             return Ok(());
         }
         let (wall, uptime) = self.times();
-        self.guarded(|desk| {
-            let clock = &desk.leases.clock;
+        self.guarded(|writer| {
+            let clock = &writer.leases.clock;
             let now = clock.now(uptime);
-            let store = desk.store()?;
+            let store = writer.store()?;
             let rows = store.leases()?;
             let transaction = store.write()?;
-            let mut ledger = Ledger::open(&transaction)?;
+            let mut txn = WriteTxn::open(&transaction)?;
             for (lease, record) in rows.into_iter().filter(|(_, record)| !record.revoked) {
-                let Some(deadline) = desk.leases.leases.deadline(lease) else {
+                let Some(deadline) = writer.leases.leases.deadline(lease) else {
                     continue;
                 };
                 let deadline = clock.stored_deadline(wall, uptime, deadline.since(now));
                 if deadline < record.deadline {
-                    ledger.put_lease(lease, &LeaseRecord { deadline, ..record })?;
+                    txn.put_lease(lease, &LeaseRecord { deadline, ..record })?;
                 }
             }
-            ledger.finish()?;
+            txn.finish()?;
             store.commit_lazily(transaction)?;
-            desk.unsettled = true;
+            writer.unsettled = true;
             Ok(())
         })
     }
@@ -219,7 +218,7 @@ impl Desk {
     /// Grants a lease. No sync: whatever is attached to it later brings one along, and a lease
     /// that a power cut takes before that has kept nothing alive.
     fn grant(&mut self, ttl: Duration) -> Result<Lease, EngineError> {
-        if let Some(why) = self.watch_space(Instant::now()) {
+        if let Some(why) = self.watch_disk_space(Instant::now()) {
             return Err(EngineError::OutOfSpace(why));
         }
         let (wall, uptime) = self.times();
@@ -233,16 +232,16 @@ impl Desk {
         // Also of a grant that fails: nobody knows what became of it.
         let id = LeaseId(self.leases.last.0.saturating_add(1));
         self.leases.last = id;
-        self.guarded(|desk| {
-            let store = desk.store()?;
+        self.guarded(|writer| {
+            let store = writer.store()?;
             let transaction = store.write()?;
-            let mut ledger = Ledger::open(&transaction)?;
-            ledger.put_lease(id, &record)?;
-            ledger.set_lease_totals(desk.leases.totals(now))?;
-            ledger.finish()?;
+            let mut txn = WriteTxn::open(&transaction)?;
+            txn.put_lease(id, &record)?;
+            txn.set_lease_totals(writer.leases.totals(now))?;
+            txn.finish()?;
             store.commit_lazily(transaction)?;
-            desk.unsettled = true;
-            desk.leases.leases.insert(id, now.after(ttl));
+            writer.unsettled = true;
+            writer.leases.leases.insert(id, now.after(ttl));
             Ok(Lease { id, ttl })
         })
     }
@@ -305,7 +304,7 @@ impl Desk {
         next: impl Fn(&LeaseQueue) -> Option<LeaseId>,
     ) -> (Result<u64, EngineError>, Option<LeaseId>) {
         let (mut gone, mut ending) = (Vec::new(), None);
-        let ended = self.guarded(|desk| desk.end_some(revoked, next, &mut gone, &mut ending));
+        let ended = self.guarded(|writer| writer.end_some(revoked, next, &mut gone, &mut ending));
         let Err(error) = &ended else {
             return (ended, None);
         };
@@ -336,20 +335,20 @@ impl Desk {
         ending: &mut Option<LeaseId>,
     ) -> Result<u64, Failure> {
         let started = Instant::now();
-        let budget = self.shared.options.expiry_budget;
-        let time = (self.shared.options.clock)();
+        let budget = self.state.options.expiry_budget;
+        let time = (self.state.options.clock)();
         let lease_time = self.lease_time();
         let store = self.store()?;
         let transaction = store.write()?;
-        let mut ledger = Ledger::open(&transaction)?;
+        let mut txn = WriteTxn::open(&transaction)?;
         if let Some((lease, record)) = &revoked {
-            ledger.put_lease(*lease, record)?;
+            txn.put_lease(*lease, record)?;
         }
         let mut events = Vec::new();
         let mut looked_at = 0;
         while let Some(lease) = next(&self.leases.leases) {
             *ending = Some(lease);
-            let through = ledger.end_lease(lease, time, &mut events, |events| {
+            let through = txn.end_lease(lease, time, &mut events, |events| {
                 looked_at += 1;
                 looked_at == 1 || (events.len() < STEP_KEYS && started.elapsed() < budget)
             })?;
@@ -363,12 +362,12 @@ impl Desk {
                 break;
             }
         }
-        ledger.set_lease_totals(self.leases.totals(lease_time))?;
+        txn.set_lease_totals(self.leases.totals(lease_time))?;
         let mut last_mark = self.last_mark;
         if !events.is_empty() {
-            ledger.mark(time, &mut last_mark)?;
+            txn.mark(time, &mut last_mark)?;
         }
-        let totals = ledger.finish()?;
+        let totals = txn.finish()?;
         if events.is_empty() && revoked.is_none() {
             // Nothing was attached to them: no loss if they are ended once more.
             store.commit_lazily(transaction)?;
@@ -394,14 +393,14 @@ impl Desk {
         }
         let totals = self.leases.totals(self.lease_time());
         // Best effort, as the daemon ends; what matters has been written with what expired.
-        let _ = self.guarded(|desk| {
-            let store = desk.store()?;
+        let _ = self.guarded(|writer| {
+            let store = writer.store()?;
             let transaction = store.write()?;
-            let mut ledger = Ledger::open(&transaction)?;
-            ledger.set_lease_totals(totals)?;
-            ledger.finish()?;
+            let mut txn = WriteTxn::open(&transaction)?;
+            txn.set_lease_totals(totals)?;
+            txn.finish()?;
             store.commit_lazily(transaction)?;
-            desk.unsettled = true;
+            writer.unsettled = true;
             Ok(())
         });
     }

@@ -1,4 +1,4 @@
-//! The thread that writes: it alone changes the database, one order after another.
+//! The thread that writes: it alone changes the database, one request after another.
 
 mod batch;
 mod leases;
@@ -17,22 +17,22 @@ use actors::engine::{
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::HeldUpkeep;
+use super::defrag::Defrag;
+use super::disk_space::DiskSpace;
+use super::engine_state::EngineState;
 use super::error::Failure;
-use super::ledger::LastMark;
+use super::maintenance_state::HeldMaintenance;
 use super::metrics;
-use super::readers::{Readers, panic_text};
-use super::rebuild::Rebuild;
+use super::readers::ReaderPool;
+use super::schema::LastMark;
 use super::schema::Totals;
-use super::shared::Shared;
-use super::space::Space;
-use super::store::{Opened, Store};
-use leases::LeaseDesk;
-pub(super) use leases::LeaseOrder;
+use super::store::{Alarm, Opened, Store};
+pub(super) use leases::LeaseRequest;
+use leases::WriterLeases;
 
 /// What a mutation weighs in the queue beside its value.
-const ORDER_BYTES: usize = 1024;
-/// Orders other than commits that may wait.
+const REQUEST_BYTES: usize = 1024;
+/// Requests other than commits that may wait.
 const CONTROL_MAX: usize = 64;
 /// Room for alarms of readers: one per opening of the database, and the openings whose alarm has
 /// come too late are few.
@@ -43,31 +43,35 @@ const SETTLE: Duration = Duration::from_millis(100);
 const IDLE: Duration = Duration::from_secs(1);
 
 /// What the writer may be asked to do.
-pub(super) enum Order {
+pub(super) enum WriterRequest {
     /// Decide and store a mutation.
-    Commit(CommitOrder),
+    Commit(CommitRequest),
     /// Forget the past up to a revision.
     Compact(Revision, Reply<()>),
     /// Remove some of what was compacted.
     Scrub(Reply<Maintenance>),
     /// Do something about leases.
-    Lease(LeaseOrder),
+    Lease(LeaseRequest),
     /// Put a rebuilt file in the log's place; it comes back if it can't be done yet.
-    Promote(Box<Rebuild>, HeldUpkeep, Reply<(Promotion, HeldUpkeep)>),
+    Promote(
+        Box<Defrag>,
+        HeldMaintenance,
+        Reply<(Promotion, HeldMaintenance)>,
+    ),
     /// A reader found this database broken.
     Alarm(Arc<Store>, Failure),
     /// Finish; the readers are stopped first.
-    Close(Arc<Readers>),
+    Close(Arc<ReaderPool>),
 }
 
 /// A mutation and who waits for it.
-pub(super) struct CommitOrder {
+pub(super) struct CommitRequest {
     mutation: Mutation,
     answer: oneshot::Sender<Result<Outcome, EngineError>>,
     _permit: OwnedSemaphorePermit,
 }
 
-impl CommitOrder {
+impl CommitRequest {
     fn answer(self, outcome: Result<Outcome, EngineError>) {
         // Nobody may be waiting any more; the mutation counts all the same.
         let _ = self.answer.send(outcome);
@@ -93,17 +97,17 @@ pub enum Promotion {
     /// its time.
     Done(Option<Arc<Store>>),
     /// Writers were faster: copy on and ask again.
-    Later(Box<Rebuild>),
+    Later(Box<Defrag>),
     /// The copy does not match and is of no use.
     Useless,
 }
 
-/// Hands orders to the writer.
+/// Hands requests to the writer.
 pub struct Writer {
-    orders: Sender<Box<Order>>,
+    requests: Sender<Box<WriterRequest>>,
     weight: Arc<Semaphore>,
     control: Arc<Semaphore>,
-    shared: Arc<Shared>,
+    state: Arc<EngineState>,
 }
 
 impl Writer {
@@ -112,26 +116,26 @@ impl Writer {
     /// # Errors
     /// When the system has no thread left.
     pub fn start(
-        shared: Arc<Shared>,
+        state: Arc<EngineState>,
         store: Arc<Store>,
         opened: Opened,
     ) -> io::Result<(Writer, JoinHandle<()>)> {
-        let weight = shared.options.queue_bytes_max.max(64 * ORDER_BYTES);
-        let slots = weight / ORDER_BYTES + CONTROL_MAX + ALARMS_MAX;
+        let weight = state.options.queue_bytes_max.max(64 * REQUEST_BYTES);
+        let slots = weight / REQUEST_BYTES + CONTROL_MAX + ALARMS_MAX;
         let (sender, receiver) = bounded(slots);
-        let desk = Desk::new(Arc::clone(&shared), store, opened, receiver);
+        let writer_thread = WriterThread::new(Arc::clone(&state), store, opened, receiver);
         let thread = std::thread::Builder::new()
             .name("storage-write".to_owned())
             .spawn(move || {
-                let finished = Finished(Arc::clone(&desk.shared));
-                desk.run();
+                let finished = Finished(Arc::clone(&writer_thread.state));
+                writer_thread.run();
                 drop(finished);
             })?;
         let writer = Writer {
-            orders: sender,
+            requests: sender,
             weight: Arc::new(Semaphore::new(weight)),
             control: Arc::new(Semaphore::new(CONTROL_MAX)),
-            shared,
+            state,
         };
         Ok((writer, thread))
     }
@@ -142,14 +146,14 @@ impl Writer {
     /// As [`actors::engine::DataEngine::commit`].
     pub async fn commit(&self, mutation: Mutation) -> Result<Outcome, EngineError> {
         self.check_size(&mutation)?;
-        if let Health::Down(why) = self.shared.health() {
+        if let Health::Down(why) = self.state.health() {
             return Err(EngineError::Unavailable(why));
         }
         let weight = u32::try_from(weight(&mutation)).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.weight).acquire_many_owned(weight).await;
         let permit = permit.map_err(|_| EngineError::Closed)?;
         let (answer, answered) = oneshot::channel();
-        self.send(Order::Commit(CommitOrder {
+        self.send(WriterRequest::Commit(CommitRequest {
             mutation,
             answer,
             _permit: permit,
@@ -163,7 +167,7 @@ impl Writer {
     }
 
     fn check_size(&self, mutation: &Mutation) -> Result<(), EngineError> {
-        let options = &self.shared.options;
+        let options = &self.state.options;
         let check = |what: &str, bytes: usize, bytes_max: usize| {
             if bytes <= bytes_max {
                 return Ok(());
@@ -180,10 +184,10 @@ impl Writer {
     /// Asks for something else and waits for the answer.
     ///
     /// # Errors
-    /// Those of the order.
+    /// Those of the request.
     pub(super) async fn ask<T>(
         &self,
-        order: impl FnOnce(Reply<T>) -> Order,
+        request: impl FnOnce(Reply<T>) -> WriterRequest,
     ) -> Result<T, EngineError> {
         let permit = Arc::clone(&self.control).acquire_owned().await;
         let permit = permit.map_err(|_| EngineError::Closed)?;
@@ -192,43 +196,43 @@ impl Writer {
             answer,
             _permit: permit,
         };
-        self.send(order(reply))?;
+        self.send(request(reply))?;
         answered
             .await
-            .unwrap_or_else(|_| Err(self.shared.unavailable()))
+            .unwrap_or_else(|_| Err(self.state.unavailable()))
     }
 
     /// Tells the writer that a database is broken. Best effort: the writer will find out itself.
-    pub fn alarm(&self) -> super::readers::Alarm {
-        let orders = self.orders.clone();
+    pub fn alarm(&self) -> Alarm {
+        let requests = self.requests.clone();
         Arc::new(move |store, failure| {
             if !store.claim_alarm() {
                 return;
             }
-            let alarm = Order::Alarm(Arc::clone(store), failure.clone());
-            let _ = orders.try_send(Box::new(alarm));
+            let alarm = WriterRequest::Alarm(Arc::clone(store), failure.clone());
+            let _ = requests.try_send(Box::new(alarm));
         })
     }
 
-    /// Ends the thread, once; blocks for a moment if the queue is full. [`Shared::finished`]
+    /// Ends the thread, once; blocks for a moment if the queue is full. [`EngineState::finished`]
     /// tells when it has ended.
-    pub(super) fn close(&self, readers: &Arc<Readers>) {
-        if self.shared.set_closed() {
+    pub(super) fn close(&self, readers: &Arc<ReaderPool>) {
+        if self.state.set_closed() {
             return;
         }
         self.weight.close();
         self.control.close();
         // If the thread is gone already, there is nobody to tell.
         let _ = self
-            .orders
-            .send(Box::new(Order::Close(Arc::clone(readers))));
+            .requests
+            .send(Box::new(WriterRequest::Close(Arc::clone(readers))));
     }
 
-    fn send(&self, order: Order) -> Result<(), EngineError> {
+    fn send(&self, request: WriterRequest) -> Result<(), EngineError> {
         // A permit is held, so there is room; otherwise the thread is gone.
-        self.orders
-            .try_send(Box::new(order))
-            .map_err(|_| self.shared.unavailable())
+        self.requests
+            .try_send(Box::new(request))
+            .map_err(|_| self.state.unavailable())
     }
 }
 
@@ -237,11 +241,11 @@ fn weight(mutation: &Mutation) -> usize {
         Change::Put { value, .. } => value.len(),
         Change::Delete => 0,
     };
-    ORDER_BYTES + value
+    REQUEST_BYTES + value
 }
 
 /// Says that the thread has ended, however it did.
-struct Finished(Arc<Shared>);
+struct Finished(Arc<EngineState>);
 
 impl Drop for Finished {
     fn drop(&mut self) {
@@ -252,59 +256,59 @@ impl Drop for Finished {
 }
 
 /// The thread's own state.
-struct Desk {
-    shared: Arc<Shared>,
+struct WriterThread {
+    state: Arc<EngineState>,
     /// Boxed, as the channel has the room of all its places from the beginning.
-    orders: Receiver<Box<Order>>,
-    /// An order taken from the queue that did not fit the batch before it.
-    carried: Option<Order>,
+    requests: Receiver<Box<WriterRequest>>,
+    /// An request taken from the queue that did not fit the batch before it.
+    carried: Option<WriterRequest>,
     store: Option<Arc<Store>>,
     last_mark: LastMark,
     /// How far removals are.
     scrubbed: Revision,
     /// Whether there are removals that no sync has made durable yet.
     unsettled: bool,
-    space: Space,
-    leases: LeaseDesk,
-    /// What must be recovered from before the next order.
+    disk_space: DiskSpace,
+    leases: WriterLeases,
+    /// What must be recovered from before the next request.
     failed: Option<Failure>,
-    closing: Option<Arc<Readers>>,
+    closing: Option<Arc<ReaderPool>>,
 }
 
-impl Desk {
+impl WriterThread {
     fn new(
-        shared: Arc<Shared>,
+        state: Arc<EngineState>,
         store: Arc<Store>,
         opened: Opened,
-        orders: Receiver<Box<Order>>,
-    ) -> Desk {
-        let options = &shared.options;
-        let space = Space::new(
-            Arc::clone(&shared.disk),
+        requests: Receiver<Box<WriterRequest>>,
+    ) -> WriterThread {
+        let options = &state.options;
+        let disk_space = DiskSpace::new(
+            Arc::clone(&state.disk),
             options.reserve_bytes,
             options.ballast_bytes,
         );
-        Desk {
-            orders,
+        WriterThread {
+            requests,
             carried: None,
             store: Some(store),
             last_mark: opened.last_mark,
             scrubbed: opened.meta.scrubbed,
             unsettled: false,
-            space,
-            leases: LeaseDesk::new(&shared, &opened),
+            disk_space,
+            leases: WriterLeases::new(&state.options, &opened),
             failed: None,
             closing: None,
-            shared,
+            state,
         }
     }
 
     fn run(mut self) {
-        self.safely(Desk::idle);
+        self.safely(WriterThread::idle);
         while self.closing.is_none() {
-            match self.next_order() {
-                Ok(order) => self.safely(|desk| desk.carry_out(order)),
-                Err(RecvTimeoutError::Timeout) => self.safely(Desk::idle),
+            match self.next_request() {
+                Ok(request) => self.safely(|writer| writer.carry_out(request)),
+                Err(RecvTimeoutError::Timeout) => self.safely(WriterThread::idle),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if let Some(failure) = self.failed.take() {
@@ -314,41 +318,41 @@ impl Desk {
         self.finish();
     }
 
-    fn next_order(&mut self) -> Result<Order, RecvTimeoutError> {
-        if let Some(order) = self.carried.take() {
-            return Ok(order);
+    fn next_request(&mut self) -> Result<WriterRequest, RecvTimeoutError> {
+        if let Some(request) = self.carried.take() {
+            return Ok(request);
         }
-        self.orders
+        self.requests
             .recv_timeout(if self.unsettled { SETTLE } else { IDLE })
-            .map(|order| *order)
+            .map(|request| *request)
     }
 
-    /// A panic ends neither the thread nor the wait of others: who waits for this order learns
+    /// A panic ends neither the thread nor the wait of others: who waits for this request learns
     /// that its outcome is unknown, and the database is opened anew.
-    fn safely(&mut self, work: impl FnOnce(&mut Desk)) {
+    fn safely(&mut self, work: impl FnOnce(&mut WriterThread)) {
         let done = catch_unwind(AssertUnwindSafe(|| work(self)));
         if let Err(panic) = done {
-            self.failed = Some(Failure::Panic(panic_text(&*panic)));
+            self.failed = Some(Failure::from_panic(&*panic));
         }
     }
 
-    fn carry_out(&mut self, order: Order) {
-        match order {
-            Order::Commit(first) => self.commit(first),
-            Order::Compact(up_to, reply) => {
+    fn carry_out(&mut self, request: WriterRequest) {
+        match request {
+            WriterRequest::Commit(first) => self.commit(first),
+            WriterRequest::Compact(up_to, reply) => {
                 let result = self.compact(up_to);
                 reply.send(result);
             }
-            Order::Scrub(reply) => {
+            WriterRequest::Scrub(reply) => {
                 let result = self.scrub();
                 reply.send(result);
             }
-            Order::Lease(order) => self.see_to_lease(order),
-            Order::Promote(rebuild, upkeep, reply) => {
-                let result = self.promote(rebuild);
-                reply.send(result.map(|promotion| (promotion, upkeep)));
+            WriterRequest::Lease(request) => self.carry_out_lease(request),
+            WriterRequest::Promote(defrag, maintenance, reply) => {
+                let result = self.promote(defrag);
+                reply.send(result.map(|promotion| (promotion, maintenance)));
             }
-            Order::Alarm(store, failure) => {
+            WriterRequest::Alarm(store, failure) => {
                 let current = self
                     .store
                     .as_ref()
@@ -358,7 +362,7 @@ impl Desk {
                     self.recover(&failure, None);
                 }
             }
-            Order::Close(readers) => self.closing = Some(readers),
+            WriterRequest::Close(readers) => self.closing = Some(readers),
         }
     }
 
@@ -368,28 +372,32 @@ impl Desk {
             self.settle();
         }
         let now = Instant::now();
-        self.space.keep_ballast(now);
-        self.watch_space(now);
+        self.disk_space.keep_ballast(now);
+        self.watch_disk_space(now);
         self.watch_clock();
-        metrics::sizes(&self.shared);
+        metrics::sizes(
+            self.state.totals(),
+            self.state.compacted(),
+            self.state.measure_file(),
+        );
         metrics::leases(self.leases.len());
     }
 
     /// Says whether there is room, for health and for the batch at hand.
-    fn watch_space(&mut self, now: Instant) -> Option<String> {
-        let shortage = self.space.shortage(now);
+    fn watch_disk_space(&mut self, now: Instant) -> Option<String> {
+        let shortage = self.disk_space.shortage(now);
         let health = match &shortage {
             Some(why) => Health::ReadOnly(why.clone()),
             None => Health::Serving,
         };
-        if self.shared.health() != health && self.store.is_some() {
+        if self.state.health() != health && self.store.is_some() {
             match &health {
                 Health::ReadOnly(why) => {
                     tracing::warn!(%why, "storage refuses creates and updates")
                 }
                 _ => tracing::info!("storage takes writes again"),
             }
-            self.shared.set_health(health);
+            self.state.set_health(health);
         }
         shortage
     }
@@ -402,41 +410,41 @@ impl Desk {
     /// Shows durable events to everybody, first positions, then feeds, before anybody is
     /// answered.
     fn publish(&mut self, events: &Arc<[Event]>, totals: Totals) {
-        self.shared.positions.publish(events);
-        self.shared.set_totals(totals);
-        self.shared.tail.publish(events);
+        self.state.positions.publish(events);
+        self.state.set_totals(totals);
+        self.state.tail.publish(events);
     }
 
     /// Lets go of everything.
     fn finish(mut self) {
-        self.shared.set_closed();
-        self.shared.tail.close();
+        self.state.set_closed();
+        self.state.tail.close();
         if let Some(readers) = self.closing.take() {
             readers.stop();
         }
-        for order in self.orders.try_iter() {
-            refuse(*order, &EngineError::Closed);
+        for request in self.requests.try_iter() {
+            refuse(*request, &EngineError::Closed);
         }
         self.note_lease_time();
         self.settle();
-        self.shared.set_store(None);
+        self.state.set_store(None);
         // The database closes its file here, unless a reader outlives its thread.
         drop(self.store.take());
-        self.shared.disk.release();
+        self.state.disk.release();
     }
 }
 
-/// Answers an order that can't be carried out.
-fn refuse(order: Order, error: &EngineError) {
-    match order {
-        Order::Commit(order) => order.answer(Err(error.clone())),
-        Order::Compact(_, reply) => reply.send(Err(error.clone())),
-        Order::Scrub(reply) => reply.send(Err(error.clone())),
-        Order::Lease(order) => order.refuse(error),
-        Order::Promote(rebuild, _, reply) => {
-            drop(rebuild);
+/// Answers an request that can't be carried out.
+fn refuse(request: WriterRequest, error: &EngineError) {
+    match request {
+        WriterRequest::Commit(request) => request.answer(Err(error.clone())),
+        WriterRequest::Compact(_, reply) => reply.send(Err(error.clone())),
+        WriterRequest::Scrub(reply) => reply.send(Err(error.clone())),
+        WriterRequest::Lease(request) => request.refuse(error),
+        WriterRequest::Promote(defrag, _, reply) => {
+            drop(defrag);
             reply.send(Err(error.clone()));
         }
-        Order::Alarm(..) | Order::Close(_) => {}
+        WriterRequest::Alarm(..) | WriterRequest::Close(_) => {}
     }
 }

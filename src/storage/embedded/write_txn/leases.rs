@@ -10,10 +10,10 @@ use actors::engine::{Event, EventKind, Key, LeaseId, Origin, Revision};
 use bytes::Bytes;
 use redb::{ReadableTable, Table};
 
-use super::{Ledger, decode};
+use super::WriteTxn;
 use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::record::LeaseRecord;
-use crate::storage::embedded::schema::{self, ATTACHED, LEASES, LeaseTotals, Live};
+use crate::storage::embedded::schema::{self, ATTACHED, LEASES, LeaseTotals, Live, decode_event};
 
 /// Who deletes what has outlived its lease, as the log has it.
 const USER: &str = "system:taffrail:leases";
@@ -24,7 +24,7 @@ pub(super) struct LeaseTables<'t> {
     attached: Table<'t, (u64, u64), ()>,
 }
 
-impl<'t> Ledger<'t> {
+impl<'t> WriteTxn<'t> {
     /// The tables of leases. A store of format 1 gets them now, and is one of this format then.
     fn lease_tables(&mut self) -> Result<&mut LeaseTables<'t>, Failure> {
         let opened = match self.leases.take() {
@@ -130,7 +130,7 @@ impl<'t> Ledger<'t> {
         let Some(bytes) = self.events.get(revision.0)? else {
             return Ok(None);
         };
-        let record = decode(revision, bytes.value())?;
+        let record = decode_event(revision, bytes.value())?;
         if record.lease() != lease {
             return Err(Failure::Corrupt(format!(
                 "table attached, lease {}, record {revision}: it is attached to lease {}",

@@ -6,14 +6,13 @@ use actors::engine::local;
 use actors::engine::{At, EngineError, GetResponse, Key, KeyValue, Revision};
 use redb::{ReadOnlyTable, ReadTransaction};
 
-use super::ReadError;
-use crate::storage::embedded::error::Failure;
-use crate::storage::embedded::ledger::{decode, missing};
+use crate::storage::embedded::error::{Failure, ReadError};
 use crate::storage::embedded::schema::{EVENTS, LIVE, Live, Meta, SUPERSEDED, Superseded, Totals};
+use crate::storage::embedded::schema::{decode_event, missing_event};
 use crate::storage::embedded::store::Store;
 
 /// The tables that make up a state, as of one moment.
-pub(super) struct Snapshot {
+pub(super) struct ReadTxn {
     events: ReadOnlyTable<u64, &'static [u8]>,
     pub(super) live: ReadOnlyTable<&'static [u8], (u64, u64, u64, u32)>,
     pub(super) superseded: ReadOnlyTable<(&'static [u8], u64), u8>,
@@ -22,12 +21,12 @@ pub(super) struct Snapshot {
     transaction: ReadTransaction,
 }
 
-impl Snapshot {
-    pub(super) fn open(store: &Store) -> Result<Snapshot, Failure> {
+impl ReadTxn {
+    pub(super) fn open(store: &Store) -> Result<ReadTxn, Failure> {
         let transaction = store.read()?;
         let meta = Meta::read(&transaction)?
             .ok_or_else(|| Failure::Corrupt("table meta: it is missing".to_owned()))?;
-        Ok(Snapshot {
+        Ok(ReadTxn {
             events: transaction.open_table(EVENTS)?,
             live: transaction.open_table(LIVE)?,
             superseded: transaction.open_table(SUPERSEDED)?,
@@ -99,8 +98,11 @@ impl Snapshot {
         };
         let replaced = match next {
             Some(next) => {
-                let bytes = self.events.get(next.0)?.ok_or_else(|| missing(next))?;
-                decode(next, bytes.value())?.prev_revision()
+                let bytes = self
+                    .events
+                    .get(next.0)?
+                    .ok_or_else(|| missing_event(next))?;
+                decode_event(next, bytes.value())?.prev_revision()
             }
             // A key that is gone now was not there before either.
             None => Revision::ZERO,
@@ -120,7 +122,7 @@ impl Snapshot {
         let found = self
             .events
             .get(revision.0)?
-            .ok_or_else(|| missing(revision))?;
+            .ok_or_else(|| missing_event(revision))?;
         key_value(key, revision, found.value())
     }
 
@@ -165,13 +167,13 @@ impl Rising<'_> {
                 Ordering::Greater => break,
             }
         }
-        Err(missing(revision))
+        Err(missing_event(revision))
     }
 }
 
 /// A record as the value of the key that the other tables say it is about.
 fn key_value(key: &[u8], revision: Revision, bytes: &[u8]) -> Result<KeyValue, Failure> {
-    let record = decode(revision, bytes)?;
+    let record = decode_event(revision, bytes)?;
     if record.key() != key {
         return Err(Failure::Corrupt(format!(
             "table events, record {revision}: it is about key {:?}, the tables expect {:?}",
@@ -187,15 +189,13 @@ fn key_value(key: &[u8], revision: Revision, bytes: &[u8]) -> Result<KeyValue, F
 /// # Errors
 /// Revisions compacted or in the future; damage.
 pub fn read_key(store: &Store, key: &Key, at: At) -> Result<GetResponse, ReadError> {
-    let snapshot = Snapshot::open(store)?;
-    let at = snapshot.resolve(at)?;
+    let txn = ReadTxn::open(store)?;
+    let at = txn.resolve(at)?;
     let bytes = key.as_bytes();
-    let live = snapshot.live.get(bytes)?.map(|row| Live::from(row.value()));
-    let put = snapshot.put_at(bytes, live, at)?;
+    let live = txn.live.get(bytes)?.map(|row| Live::from(row.value()));
+    let put = txn.put_at(bytes, live, at)?;
     Ok(GetResponse {
-        revision: snapshot.totals.revision,
-        item: put
-            .map(|revision| snapshot.value(bytes, revision))
-            .transpose()?,
+        revision: txn.totals.revision,
+        item: put.map(|revision| txn.value(bytes, revision)).transpose()?,
     })
 }

@@ -13,9 +13,10 @@ use bytes::Bytes;
 use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::error::Failure;
-use super::record::{self, Record};
+use super::record;
 use super::schema::{
-    self, EVENTS, LIVE, Live, META, Meta, MetaTable, SUPERSEDED, Superseded, TIMELINE, Totals,
+    self, EVENTS, LIVE, LastMark, Live, META, Meta, MetaTable, SUPERSEDED, Superseded, TIMELINE,
+    Totals, decode_event, missing_event,
 };
 use leases::LeaseTables;
 
@@ -23,15 +24,6 @@ use leases::LeaseTables;
 const MARK_NANOS: u64 = 1_000_000_000;
 /// Bytes of records between two rows of the timeline.
 const MARK_BYTES: u64 = 1024 * 1024;
-
-/// How far the timeline reaches, to know when its next row is due.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LastMark {
-    /// The time of its last row.
-    pub time_nanos: u64,
-    /// The bytes ever written when that row was.
-    pub written_bytes: u64,
-}
 
 /// What became of a mutation, once its transaction is durable.
 #[derive(Debug)]
@@ -63,7 +55,7 @@ pub struct Moment<'m> {
 }
 
 /// The tables, open for writing.
-pub struct Ledger<'t> {
+pub struct WriteTxn<'t> {
     transaction: &'t WriteTransaction,
     events: Table<'t, u64, &'static [u8]>,
     live: Table<'t, &'static [u8], (u64, u64, u64, u32)>,
@@ -77,15 +69,15 @@ pub struct Ledger<'t> {
     written_bytes: u64,
 }
 
-impl<'t> Ledger<'t> {
+impl<'t> WriteTxn<'t> {
     /// Opens the tables.
     ///
     /// # Errors
     /// When the database fails or the totals are damaged.
-    pub fn open(transaction: &'t WriteTransaction) -> Result<Ledger<'t>, Failure> {
+    pub fn open(transaction: &'t WriteTransaction) -> Result<WriteTxn<'t>, Failure> {
         let meta = transaction.open_table(META)?;
         let totals = schema::read_totals(&meta)?;
-        Ok(Ledger {
+        Ok(WriteTxn {
             transaction,
             leases: None,
             events: transaction.open_table(EVENTS)?,
@@ -277,8 +269,8 @@ impl<'t> Ledger<'t> {
         let (key, kind, previous) = {
             let found = self.events.get(revision.0)?;
             // Nothing removes an event before this has looked at it.
-            let bytes = found.ok_or_else(|| missing(revision))?;
-            let record = decode(revision, bytes.value())?;
+            let bytes = found.ok_or_else(|| missing_event(revision))?;
+            let record = decode_event(revision, bytes.value())?;
             (record.key().to_vec(), record.kind(), record.prev_revision())
         };
         let mut removed = 0;
@@ -294,7 +286,7 @@ impl<'t> Ledger<'t> {
     fn forget(&mut self, key: &[u8], revision: Revision) -> Result<u64, Failure> {
         let bytes = {
             let removed = self.events.remove(revision.0)?;
-            let removed = removed.ok_or_else(|| missing(revision))?;
+            let removed = removed.ok_or_else(|| missing_event(revision))?;
             removed.value().len() as u64
         };
         if self.superseded.remove((key, revision.0))?.is_none() {
@@ -336,8 +328,8 @@ impl<'t> Ledger<'t> {
         let found = self
             .events
             .get(revision.0)?
-            .ok_or_else(|| missing(revision))?;
-        Ok(decode(revision, found.value())?.to_key_value())
+            .ok_or_else(|| missing_event(revision))?;
+        Ok(decode_event(revision, found.value())?.to_key_value())
     }
 }
 
@@ -356,20 +348,6 @@ pub struct Entry<'a> {
     pub version: u64,
     /// The encoded record.
     pub record: &'a [u8],
-}
-
-/// Reads a record of table `events`, naming it if it is damaged.
-///
-/// # Errors
-/// [`Failure::Corrupt`].
-pub fn decode(revision: Revision, bytes: &[u8]) -> Result<Record<'_>, Failure> {
-    Record::decode(revision, bytes)
-        .map_err(|error| Failure::Corrupt(format!("table events, record {revision}: {error}")))
-}
-
-/// A record that must be there and is not.
-pub fn missing(revision: Revision) -> Failure {
-    Failure::Corrupt(format!("table events, record {revision}: it is missing"))
 }
 
 fn next_event(

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use parking_lot::Mutex;
 
-use crate::storage::embedded::metrics;
+use super::metrics;
 
 /// As many are told apart; a store that has more is lost anyhow.
 const RECORDS_MAX: usize = 1000;

@@ -15,7 +15,7 @@ use super::disk::{DataFile, Disk};
 use super::error::{Failure, OpenError};
 
 /// A store's name, drawn when it was made.
-pub type StoreName = [u8; 16];
+pub type StoreId = [u8; 16];
 
 /// The word before the name.
 const WORD: &str = "store ";
@@ -27,7 +27,7 @@ const HEADER_BYTES: u64 = 4096;
 const CHUNK_BYTES: u64 = 64 * 1024;
 
 /// The name as people read it.
-pub fn to_hex(name: &StoreName) -> String {
+pub fn to_hex(name: &StoreId) -> String {
     name.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string can't fail.
         let _ = write!(text, "{byte:02x}");
@@ -35,7 +35,7 @@ pub fn to_hex(name: &StoreName) -> String {
     })
 }
 
-fn parse(bytes: &[u8]) -> Option<StoreName> {
+fn parse(bytes: &[u8]) -> Option<StoreId> {
     let text = std::str::from_utf8(bytes).ok()?;
     let digits = text.strip_prefix(WORD)?.strip_suffix('\n')?;
     if digits.len() != 32 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
@@ -48,16 +48,16 @@ fn parse(bytes: &[u8]) -> Option<StoreName> {
 ///
 /// # Errors
 /// When the file can't be read or is not one of ours.
-pub fn read(disk: &dyn Disk) -> Result<Option<StoreName>, OpenError> {
-    let file = disk.path(DataFile::Identity);
-    let bytes = match disk.identity() {
+pub fn read(disk: &dyn Disk) -> Result<Option<StoreId>, OpenError> {
+    let file = disk.path(DataFile::StoreId);
+    let bytes = match disk.store_id() {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return Ok(None),
         Err(source) => return Err(OpenError::Io { file, source }),
     };
     match parse(&bytes) {
         Some(name) => Ok(Some(name)),
-        None => Err(OpenError::Identity {
+        None => Err(OpenError::StoreId {
             file,
             log: disk.path(DataFile::Log),
             what: format!(
@@ -73,16 +73,16 @@ pub fn read(disk: &dyn Disk) -> Result<Option<StoreName>, OpenError> {
 /// # Errors
 /// When the file can't be written. A full disk is no error: what is there already must open, and
 /// the file is written when the store is opened next.
-pub fn write(disk: &dyn Disk, name: &StoreName) -> Result<(), OpenError> {
+pub fn write(disk: &dyn Disk, name: &StoreId) -> Result<(), OpenError> {
     let text = format!("{WORD}{}\n", to_hex(name));
-    match disk.set_identity(text.as_bytes()).map_err(Failure::from) {
+    match disk.set_store_id(text.as_bytes()).map_err(Failure::from) {
         Ok(()) => Ok(()),
         Err(Failure::NoSpace(why)) => {
-            let file = disk.path(DataFile::Identity);
+            let file = disk.path(DataFile::StoreId);
             tracing::warn!(%file, %why, "the disk is full: the directory's mark is left for later");
             Ok(())
         }
-        Err(failure) => Err(failure.into_open_error(disk.path(DataFile::Identity))),
+        Err(failure) => Err(failure.into_open_error(disk.path(DataFile::StoreId))),
     }
 }
 
@@ -90,7 +90,7 @@ pub fn write(disk: &dyn Disk, name: &StoreName) -> Result<(), OpenError> {
 ///
 /// # Errors
 /// [`Failure::Corrupt`] when it is not.
-pub fn check_log(disk: &dyn Disk, file: DataFile, name: &StoreName) -> Result<(), Failure> {
+pub fn check_log(disk: &dyn Disk, file: DataFile, name: &StoreId) -> Result<(), Failure> {
     let what = match disk.length(file)? {
         None => "it is missing",
         Some(0) => "it is empty",
@@ -119,10 +119,10 @@ pub fn check_existing(disk: &dyn Disk, directory: &Path) -> Result<(), OpenError
 }
 
 /// A log that is there and holds nothing of its store.
-pub fn gone(what: &str, name: &StoreName) -> Failure {
+pub fn gone(what: &str, name: &StoreId) -> Failure {
     Failure::Corrupt(format!(
         "{what}, and the file {:?} beside it says that this directory holds store {}",
-        DataFile::Identity.name(),
+        DataFile::StoreId.name(),
         to_hex(name)
     ))
 }
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_name_reads_as_it_was_written_and_nothing_else_reads() {
-        let mut name = StoreName::default();
+        let mut name = StoreId::default();
         name[0] = 1;
         name[15] = 0xab;
         assert_eq!(to_hex(&name), "010000000000000000000000000000ab");

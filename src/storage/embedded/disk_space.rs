@@ -13,7 +13,7 @@ const CHECK_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Watches the room; owned by the writer.
 #[derive(Debug)]
-pub struct Space {
+pub struct DiskSpace {
     disk: Arc<dyn Disk>,
     reserve_bytes: u64,
     ballast_bytes: u64,
@@ -23,10 +23,10 @@ pub struct Space {
     ballast: bool,
 }
 
-impl Space {
+impl DiskSpace {
     /// Knows nothing yet.
-    pub fn new(disk: Arc<dyn Disk>, reserve_bytes: u64, ballast_bytes: u64) -> Space {
-        Space {
+    pub fn new(disk: Arc<dyn Disk>, reserve_bytes: u64, ballast_bytes: u64) -> DiskSpace {
+        DiskSpace {
             disk,
             reserve_bytes,
             ballast_bytes,

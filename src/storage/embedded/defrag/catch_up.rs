@@ -35,7 +35,7 @@ pub enum Progress {
 
 /// How the copy has fared so far.
 #[derive(Debug)]
-pub(super) struct Pursuit {
+pub(super) struct CatchUp {
     /// The fewest bytes that were left to copy after a step.
     fewest_left: u64,
     /// Steps since then.
@@ -44,9 +44,9 @@ pub(super) struct Pursuit {
     refusals: u32,
 }
 
-impl Default for Pursuit {
-    fn default() -> Pursuit {
-        Pursuit {
+impl Default for CatchUp {
+    fn default() -> CatchUp {
+        CatchUp {
             fewest_left: u64::MAX,
             steps_in_vain: 0,
             refusals: 0,
@@ -54,7 +54,7 @@ impl Default for Pursuit {
     }
 }
 
-impl Pursuit {
+impl CatchUp {
     /// Notes what a step has left to copy. Half a batch is near enough, as the writers go on
     /// until it is their turn to wait.
     pub(super) fn step(&mut self, left: Amount, batch: Amount) -> Progress {
@@ -98,27 +98,27 @@ mod tests {
 
     #[test]
     fn a_copy_that_comes_no_nearer_is_given_up_and_one_that_does_is_not() {
-        let mut pursuit = Pursuit::default();
+        let mut catch_up = CatchUp::default();
         for step in 0..10 * u64::from(STEPS_IN_VAIN_MAX) {
-            let progress = pursuit.step(left(500, 100_000 - step), BATCH);
+            let progress = catch_up.step(left(500, 100_000 - step), BATCH);
             assert_eq!(progress, Progress::Copying);
         }
         let mut steps = 0;
-        while pursuit.step(left(500, 200_000), BATCH) == Progress::Copying {
+        while catch_up.step(left(500, 200_000), BATCH) == Progress::Copying {
             steps += 1;
         }
         assert_eq!(steps, STEPS_IN_VAIN_MAX - 1);
         // The writers are gone in the meantime.
-        assert_eq!(pursuit.step(left(0, 0), BATCH), Progress::CaughtUp);
+        assert_eq!(catch_up.step(left(0, 0), BATCH), Progress::CaughtUp);
     }
 
     #[test]
     fn what_a_step_leaves_and_a_batch_may_be_sealed() {
-        let mut pursuit = Pursuit::default();
-        assert_eq!(pursuit.step(left(50, 500), BATCH), Progress::CaughtUp);
-        assert!(pursuit.may_seal(left(150, 1500), BATCH));
-        assert!(!pursuit.may_seal(left(151, 1500), BATCH));
-        assert!(!pursuit.may_seal(left(150, 1501), BATCH));
-        assert!(pursuit.may_seal(left(1, 100_000), BATCH), "a single one");
+        let mut catch_up = CatchUp::default();
+        assert_eq!(catch_up.step(left(50, 500), BATCH), Progress::CaughtUp);
+        assert!(catch_up.may_seal(left(150, 1500), BATCH));
+        assert!(!catch_up.may_seal(left(151, 1500), BATCH));
+        assert!(!catch_up.may_seal(left(150, 1501), BATCH));
+        assert!(catch_up.may_seal(left(1, 100_000), BATCH), "a single one");
     }
 }

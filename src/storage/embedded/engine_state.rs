@@ -8,22 +8,22 @@ use actors::engine::{EngineError, EngineStats, Health, Revision};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
+use super::damage::Damage;
 use super::disk::{DataFile, Disk};
 use super::error::Failure;
-use super::identity::StoreName;
 use super::options::EmbeddedOptions;
 use super::schema::{Meta, Totals};
 use super::store::Store;
-use super::verify::Damage;
+use super::store_id::StoreId;
 
 /// State that is published by the writer and read by everybody.
-pub struct Shared {
+pub struct EngineState {
     /// The settings.
     pub options: EmbeddedOptions,
     /// The directory.
     pub disk: Arc<dyn Disk>,
     /// The store's name: no other is opened in its place.
-    pub name: StoreName,
+    pub name: StoreId,
     /// How far store and prefixes are.
     pub positions: Positions,
     /// The feeds.
@@ -39,17 +39,17 @@ pub struct Shared {
     finished: watch::Sender<bool>,
 }
 
-impl Shared {
+impl EngineState {
     /// The state of a store just opened.
     pub fn new(
         options: EmbeddedOptions,
         disk: Arc<dyn Disk>,
         store: Arc<Store>,
         meta: &Meta,
-    ) -> Shared {
+    ) -> EngineState {
         let totals = meta.totals;
         let tail = Tail::new(totals.revision, options.tail_bytes_max);
-        Shared {
+        EngineState {
             options,
             disk,
             name: meta.store,
