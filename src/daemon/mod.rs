@@ -29,12 +29,13 @@ use crate::server::listener::{BindError, MetricsListener, Running, Server};
 use crate::server::service::{Service, Shared, SharedParts};
 use crate::server::tls::{Tls, TlsError};
 use crate::storage::Root;
-use crate::storage::census::{self, Census};
 use crate::storage::embedded::OpenError;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::{self as at_rest, Encryption, EncryptionError};
 use crate::storage::etcd::ConnectError;
 use crate::storage::factory::{Engines, FactoryError, StorageFactory, StoragePlan};
+use crate::storage::object_count::{self, ObjectCounter};
+use crate::storage::storage_size;
 use crate::telemetry::{self, Series};
 use crate::upkeep::{self, Upkeep, ensure_system_namespaces};
 
@@ -181,7 +182,7 @@ impl Daemon {
         let completing = complete_start(house.clone(), registry.clone(), health.clone(), start);
         let mut background = vec![
             actix_rt::spawn(telemetry::upkeep(series.clone())),
-            actix_rt::spawn(census(&config, &registry).run()),
+            actix_rt::spawn(object_counter(&config, &registry).run()),
             actix_rt::spawn(completing),
         ];
         background.extend(encryption::follow(&config, &encryption));
@@ -202,7 +203,9 @@ impl Daemon {
             house: house.clone(),
             rewriter,
             metrics: Some(Box::new(move || series.render())),
-            metrics_lines: Some(Box::new(move || census::sizes(&engines_measured))),
+            metrics_lines: Some(Box::new(move || {
+                storage_size::metric_lines(&engines_measured)
+            })),
             address: address.to_string(),
             heavy: HeavyWork::start().map_err(StartError::Threads)?,
             limits: InFlightLimits {
@@ -380,7 +383,7 @@ fn not_at_work(house: &House) -> Vec<String> {
 }
 
 /// What is counted for metrics.
-fn census(config: &Config, registry: &Registry) -> Census {
+fn object_counter(config: &Config, registry: &Registry) -> ObjectCounter {
     let registry = registry.clone();
     let stores = move || {
         let catalog = registry.current();
@@ -389,7 +392,7 @@ fn census(config: &Config, registry: &Registry) -> Census {
             .map(|store| (store.definition().clone(), store.storage().clone()))
             .collect()
     };
-    Census {
+    ObjectCounter {
         stores: Box::new(stores),
         period: config.etcd_count_metric_poll_period.0,
     }
@@ -398,7 +401,7 @@ fn census(config: &Config, registry: &Registry) -> Census {
 fn describe_metrics() {
     actors::supervisor::describe_metrics();
     crate::storage::metrics::describe();
-    census::describe();
+    object_count::describe();
     upkeep::describe_metrics();
     at_rest::describe();
 }

@@ -6,18 +6,19 @@
 //! such as ST-41 are those of `docs/behaviour`.
 
 pub mod cached;
-pub mod census;
 pub mod codec;
 pub mod dry_run;
 pub mod embedded;
 pub mod encryption;
 pub mod etcd;
 pub mod factory;
-pub mod finishing;
 pub mod keys;
 pub mod metrics;
+pub mod object_count;
 mod preconditions;
 pub mod rewrite;
+pub mod run_to_completion;
+pub mod storage_size;
 pub mod transformer;
 pub mod underlying;
 
@@ -33,8 +34,8 @@ use futures_util::future::{BoxFuture, LocalBoxFuture};
 use crate::api::object::Object;
 use crate::api::status::Status;
 
-pub use self::finishing::{Finishing, Hold};
 pub use self::keys::Root;
+pub use self::run_to_completion::{Hold, RunToCompletion};
 pub use crate::api::version::{Asked, Preconditions, VersionMatch};
 
 /// A read of one object.

@@ -98,8 +98,8 @@ impl Measures {
     }
 
     /// The way with this index has read a value.
-    pub(super) fn has_read(&self, way: usize, started: Instant) {
-        if let Some(series) = self.read.get(way) {
+    pub(super) fn has_read(&self, index: usize, started: Instant) {
+        if let Some(series) = self.read.get(index) {
             series.count(started);
         }
     }

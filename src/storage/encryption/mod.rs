@@ -1,17 +1,17 @@
 //! Encryption at rest: values on their way to the engine and back, by Kubernetes' own
 //! configuration file and in its own format, so that either reads what the other wrote.
 //!
-//! `config/` reads the file, `ciphers/` has a file for each cipher, `chooser.rs` picks among
+//! `config/` reads the file, `ciphers/` has a file for each cipher, `prefix_transformers.rs` picks among
 //! providers and keys, `rules.rs` among resources; [`Encryption`] hands out what serves a resource
 //! and exchanges it when the file changes. Whoever stores knows the trait
 //! [`Transformer`] and nothing of this.
 
-mod chooser;
 mod ciphers;
 mod config;
 mod file;
 mod generations;
 mod measures;
+mod prefix_transformers;
 mod reload;
 mod rules;
 
@@ -28,10 +28,10 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use self::chooser::{Chooser, Fault, Way};
 use self::config::Configuration;
 use self::file::Contents;
 use self::generations::Generations;
+use self::prefix_transformers::{Fault, PrefixTransformers, ValueTransformer};
 use self::rules::Rules;
 use super::Hold;
 use super::transformer::{Identity, TransformError, Transformer, TransformerSource};
@@ -45,21 +45,21 @@ const SETTING: &str = "encryption-provider-config";
 /// Which transformer serves which resource. Cheap to clone; clones share what a reload changes.
 #[derive(Clone, Default)]
 pub struct Encryption {
-    shared: Arc<Shared>,
+    config: Arc<ReloadableConfig>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct ReloadableConfig {
     /// None when nothing is configured.
     path: Option<PathBuf>,
-    state: Mutex<State>,
+    active: Mutex<ActiveConfig>,
     /// Held by who looks whether the file has changed.
     looking: Mutex<()>,
     generations: Arc<Generations>,
 }
 
 #[derive(Default)]
-struct State {
+struct ActiveConfig {
     rules: Rules,
     /// Of the file that the rules are from.
     digest: String,
@@ -104,16 +104,16 @@ impl Encryption {
     /// [`EncryptionError`] with everything that is wrong with it.
     pub fn load(path: &Path) -> Result<Encryption, EncryptionError> {
         let contents = contents_of(path)?;
-        let state = State {
+        let active = ActiveConfig {
             rules: rules_of(path, &contents)?,
             digest: contents.digest,
             handed_out: BTreeMap::new(),
         };
-        reload::tell_config(&state.digest, 1.0);
+        reload::tell_config(&active.digest, 1.0);
         Ok(Encryption {
-            shared: Arc::new(Shared {
+            config: Arc::new(ReloadableConfig {
                 path: Some(path.to_owned()),
-                state: Mutex::new(state),
+                active: Mutex::new(active),
                 looking: Mutex::default(),
                 generations: Arc::default(),
             }),
@@ -122,23 +122,23 @@ impl Encryption {
 
     /// Counts the configurations that have been in force.
     pub fn generation(&self) -> u64 {
-        self.shared.generations.number()
+        self.config.generations.number()
     }
 
     /// Waits until the outcome of every write is known that another configuration than the
     /// present one has encrypted; the answer is that one's generation.
     pub async fn settled(&self) -> u64 {
-        self.shared.generations.settled().await
+        self.config.generations.settled().await
     }
 
     /// Resources that the configuration names and nobody has asked for: misspelt, perhaps.
     pub fn unknown_resources(&self) -> Vec<String> {
-        let state = self.shared.state.lock();
+        let active = self.config.active.lock();
         let is_unknown = |name: &&config::ResourceName| {
             let place = (name.group.clone(), name.resource.clone());
-            !state.handed_out.contains_key(&place)
+            !active.handed_out.contains_key(&place)
         };
-        let names = state.rules.named().filter(is_unknown);
+        let names = active.rules.named().filter(is_unknown);
         names.map(ToString::to_string).collect()
     }
 
@@ -157,15 +157,15 @@ impl Encryption {
 impl TransformerSource for Encryption {
     /// What serves a resource, from now on and after each reload.
     fn transformer_for(&self, group: &str, plural: &str) -> Arc<dyn Transformer> {
-        if self.shared.path.is_none() {
+        if self.config.path.is_none() {
             return Arc::new(Identity);
         }
-        let mut state = self.shared.state.lock();
-        let chooser = state.rules.chooser_for(group, plural);
+        let mut active = self.config.active.lock();
+        let transformers = active.rules.transformers_for(group, plural);
         let place = (group.to_owned(), plural.to_owned());
-        let transformer = state.handed_out.entry(place).or_insert_with(|| {
-            let generations = self.shared.generations.clone();
-            Arc::new(ResourceTransformer::new(chooser, generations))
+        let transformer = active.handed_out.entry(place).or_insert_with(|| {
+            let generations = self.config.generations.clone();
+            Arc::new(ResourceTransformer::new(transformers, generations))
         });
         transformer.clone()
     }
@@ -202,14 +202,17 @@ fn rules_of(path: &Path, contents: &Contents) -> Result<Rules, EncryptionError> 
 /// The transformer of one resource, whose choice a reload exchanges.
 struct ResourceTransformer {
     /// `None`: no rule is about it.
-    chooser: ArcSwap<Option<Chooser>>,
+    transformers: ArcSwap<Option<PrefixTransformers>>,
     generations: Arc<Generations>,
 }
 
 impl ResourceTransformer {
-    fn new(chooser: Option<Chooser>, generations: Arc<Generations>) -> ResourceTransformer {
+    fn new(
+        transformers: Option<PrefixTransformers>,
+        generations: Arc<Generations>,
+    ) -> ResourceTransformer {
         ResourceTransformer {
-            chooser: ArcSwap::from_pointee(chooser),
+            transformers: ArcSwap::from_pointee(transformers),
             generations,
         }
     }
@@ -225,21 +228,23 @@ impl Transformer for ResourceTransformer {
         key: &Key,
         stored: &Bytes,
     ) -> Result<(Bytes, bool), TransformError> {
-        match &**self.chooser.load() {
-            Some(chooser) => chooser.read(key, stored).map_err(|fault| of(key, fault)),
+        match &**self.transformers.load() {
+            Some(transformers) => transformers
+                .read(key, stored)
+                .map_err(|fault| of(key, fault)),
             None => Identity.transform_from_storage(key, stored),
         }
     }
 
     fn transform_to_storage(&self, key: &Key, plain: Vec<u8>) -> Result<Bytes, TransformError> {
-        let chooser = self.chooser.load();
-        let Some(chooser) = &**chooser else {
+        let transformers = self.transformers.load();
+        let Some(transformers) = &**transformers else {
             return Identity.transform_to_storage(key, plain);
         };
         /// Prefixes, nonce and tag together are shorter, unless names of keys are long.
         const ADDED: usize = 128;
         let mut stored = Vec::with_capacity(plain.len() + ADDED);
-        let written = chooser.write(key, &plain, &mut stored);
+        let written = transformers.write(key, &plain, &mut stored);
         written.map_err(|fault| of(key, fault))?;
         Ok(Bytes::from(stored))
     }

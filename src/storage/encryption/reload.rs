@@ -52,12 +52,12 @@ impl Encryption {
     /// # Errors
     /// [`EncryptionError`]; what was in force before stays so.
     pub fn reload(&self) -> Result<Reload, EncryptionError> {
-        let Some(path) = &self.shared.path else {
+        let Some(path) = &self.config.path else {
             return Ok(Reload::NotConfigured);
         };
         // Held all the while: of two that look at once, the later look has the last word.
-        let _looking = self.shared.looking.lock();
-        let known = self.shared.state.lock().digest.clone();
+        let _looking = self.config.looking.lock();
+        let known = self.config.active.lock().digest.clone();
         let loaded = contents_of(path).and_then(|contents| {
             let look = || {
                 std::thread::sleep(SETTLE);
@@ -77,18 +77,18 @@ impl Encryption {
                 return Err(error);
             }
         };
-        let mut state = self.shared.state.lock();
-        for ((group, plural), transformer) in &state.handed_out {
-            let chooser = rules.chooser_for(group, plural);
-            transformer.chooser.store(Arc::new(chooser));
+        let mut active = self.config.active.lock();
+        for ((group, plural), transformer) in &active.handed_out {
+            let transformers = rules.transformers_for(group, plural);
+            transformer.transformers.store(Arc::new(transformers));
         }
         // Only now: whoever holds the new one has none of the old keys to write with.
-        self.shared.generations.begin();
-        tell_config(&state.digest, 0.0);
+        self.config.generations.begin();
+        tell_config(&active.digest, 0.0);
         tell_config(&digest, 1.0);
-        state.rules = rules;
-        state.digest = digest;
-        drop(state);
+        active.rules = rules;
+        active.digest = digest;
+        drop(active);
         count("success");
         self.warn_of_unknown_resources();
         Ok(Reload::Reloaded)

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::chooser::{Chooser, ReadyKey, ReadyProvider, among};
 use super::config::{ALL, Configuration, Entry, NamedSecret, ProviderConfig, ResourceName};
+use super::prefix_transformers::{PrefixTransformers, ReadyKey, ReadyProvider, for_providers};
 
 /// The rules of a configuration, in its order; none of no configuration.
 #[derive(Default)]
@@ -13,7 +13,7 @@ pub(super) struct Rules {
 
 /// A configuration that can be read but makes no sense as a whole.
 #[derive(Debug)]
-pub(super) enum Senseless {
+pub(super) enum RulesError {
     /// A resource after a rule that covers it already (EN-15).
     Masked {
         /// Where it stands.
@@ -27,29 +27,29 @@ pub(super) enum Senseless {
     Key(String),
 }
 
-impl fmt::Display for Senseless {
+impl fmt::Display for RulesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Senseless::Masked { path, resource, by } => write!(
+            RulesError::Masked { path, resource, by } => write!(
                 f,
                 "{path}: {resource} is masked by {by} in an element before; put the more \
                  special rule first"
             ),
-            Senseless::Key(path) => write!(f, "{path}: the cipher does not take this key"),
+            RulesError::Key(path) => write!(f, "{path}: the cipher does not take this key"),
         }
     }
 }
 
 impl Rules {
     /// Makes a configuration ready for use.
-    pub(super) fn new(configuration: &Configuration) -> Result<Rules, Senseless> {
+    pub(super) fn new(configuration: &Configuration) -> Result<Rules, RulesError> {
         let mut rules = Rules::default();
         for (index, entry) in configuration.entries.iter().enumerate() {
             let path = format!("resources[{index}]");
             let providers = ready(&path, entry)?;
             for (name_index, resource) in entry.resources.iter().enumerate() {
                 if let Some(by) = rules.mask_of(resource) {
-                    return Err(Senseless::Masked {
+                    return Err(RulesError::Masked {
                         path: format!("{path}.resources[{name_index}]"),
                         resource: resource.clone(),
                         by,
@@ -78,7 +78,7 @@ impl Rules {
     }
 
     /// The choice for a resource: by its own rule, its group's, or that for all (EN-14).
-    pub(super) fn chooser_for(&self, group: &str, plural: &str) -> Option<Chooser> {
+    pub(super) fn transformers_for(&self, group: &str, plural: &str) -> Option<PrefixTransformers> {
         let own = ResourceName {
             resource: plural.to_owned(),
             group: group.to_owned(),
@@ -89,7 +89,7 @@ impl Rules {
             .iter()
             .filter_map(|wanted| self.rules.iter().find(|(name, _)| name == wanted));
         let (_, providers) = found.next()?;
-        Some(among(&metrics_name, providers))
+        Some(for_providers(&metrics_name, providers))
     }
 
     /// The resources that are named one by one.
@@ -99,7 +99,7 @@ impl Rules {
     }
 }
 
-fn ready(path: &str, entry: &Entry) -> Result<Vec<ReadyProvider>, Senseless> {
+fn ready(path: &str, entry: &Entry) -> Result<Vec<ReadyProvider>, RulesError> {
     let providers = entry.providers.iter().enumerate();
     providers
         .map(|(index, provider)| match provider {
@@ -111,7 +111,7 @@ fn ready(path: &str, entry: &Entry) -> Result<Vec<ReadyProvider>, Senseless> {
                     .enumerate()
                     .map(|(index, key): (usize, &NamedSecret)| {
                         ReadyKey::new(*algorithm, key)
-                            .ok_or_else(|| Senseless::Key(format!("{path}[{index}].secret")))
+                            .ok_or_else(|| RulesError::Key(format!("{path}[{index}].secret")))
                     })
                     .collect();
                 Ok(ReadyProvider::Cipher(*algorithm, keys?))

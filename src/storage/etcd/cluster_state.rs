@@ -96,13 +96,13 @@ impl std::fmt::Display for EpochEnd {
 /// See the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct ClusterState {
-    inner: Mutex<State>,
+    inner: Mutex<ObservedState>,
     /// The current epoch, for open feeds.
     epochs: watch::Sender<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct State {
+struct ObservedState {
     epoch: u64,
     cluster_id: u64,
     revision: Revision,
@@ -271,7 +271,7 @@ impl ClusterState {
 
     /// Changes the state, unless what is learnt is of an epoch that has ended, and tells everybody
     /// of the end of this one.
-    fn change(&self, epoch: u64, change: impl FnOnce(&mut State) -> Option<EpochEnd>) {
+    fn change(&self, epoch: u64, change: impl FnOnce(&mut ObservedState) -> Option<EpochEnd>) {
         let mut state = self.inner.lock();
         if state.epoch != epoch {
             return;
@@ -295,7 +295,7 @@ impl ClusterState {
     }
 }
 
-impl State {
+impl ObservedState {
     fn learn_linearizable(
         &mut self,
         header: Header,

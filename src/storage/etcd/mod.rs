@@ -66,7 +66,7 @@ pub use probe::Probe;
 use servers::Servers;
 use task::Task;
 
-use super::Finishing;
+use super::RunToCompletion;
 
 /// An etcd cluster as an engine. It connects when it is asked for something, and goes on by itself
 /// whenever servers come back.
@@ -168,7 +168,7 @@ impl DataEngine for EtcdEngine {
         let cluster = Arc::clone(&self.cluster);
         let commit = self.run_here(async move { cluster.commit(mutation).await });
         // It runs to its end whatever becomes of the caller.
-        Finishing::new(commit).boxed()
+        RunToCompletion::new(commit).boxed()
     }
 
     fn feed(
@@ -234,7 +234,7 @@ impl LeaseEngine for EtcdEngine {
     fn revoke(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), EngineError>> {
         let cluster = Arc::clone(&self.cluster);
         let revoke = self.run_on_thread(async move { cluster.revoke(lease).await });
-        Finishing::new(revoke).boxed()
+        RunToCompletion::new(revoke).boxed()
     }
 
     /// etcd deletes keys whose lease has expired.

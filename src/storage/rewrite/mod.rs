@@ -11,10 +11,10 @@
 //! that was cut off has done, the next one finds done.
 
 mod pass;
-mod step;
-mod strangers;
+mod progress;
 #[cfg(test)]
 mod tests;
+mod unserved;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ use actors::engine::Origin;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use self::pass::Pass;
-pub use self::step::{Covered, Step};
-use self::strangers::Strangers;
+pub use self::progress::{Covered, RewriteProgress};
+use self::unserved::UnservedValues;
 use super::encryption::Encryption;
 use super::underlying::Underlying;
 
@@ -67,22 +67,22 @@ pub struct Rewriter {
 }
 
 /// Why it can't go on.
-struct Failure {
+struct RewriteError {
     reason: String,
     unreadable: Vec<String>,
 }
 
-impl Failure {
-    fn of(reason: impl ToString) -> Failure {
-        Failure {
+impl RewriteError {
+    fn of(reason: impl ToString) -> RewriteError {
+        RewriteError {
             reason: reason.to_string(),
             unreadable: Vec::new(),
         }
     }
 
     /// Whoever was told has gone away: there is nobody to tell that, either.
-    fn unheard() -> Failure {
-        Failure::of("nobody listens any more")
+    fn unheard() -> RewriteError {
+        RewriteError::of("nobody listens any more")
     }
 }
 
@@ -103,7 +103,7 @@ impl Rewriter {
 
     /// Begins, in a task of its own, and tells each step. It ends early when nobody listens any
     /// more. Two at a time do each other no harm.
-    pub fn start(self: Arc<Self>, origin: Origin) -> Receiver<Step> {
+    pub fn start(self: Arc<Self>, origin: Origin) -> Receiver<RewriteProgress> {
         let (steps, told) = mpsc::channel(STEPS_AHEAD);
         tokio::spawn(async move {
             let last = match self.run(&origin, &steps).await {
@@ -111,9 +111,9 @@ impl Rewriter {
                     tracing::info!(?done, "what is stored is rewritten");
                     done
                 }
-                Err(Failure { reason, unreadable }) => {
+                Err(RewriteError { reason, unreadable }) => {
                     tracing::warn!(reason, ?unreadable, "what is stored is not all rewritten");
-                    Step::Failed { reason, unreadable }
+                    RewriteProgress::Failed { reason, unreadable }
                 }
             };
             // Whoever has gone away finds it in the log.
@@ -122,7 +122,11 @@ impl Rewriter {
         told
     }
 
-    async fn run(&self, origin: &Origin, steps: &Sender<Step>) -> Result<Step, Failure> {
+    async fn run(
+        &self,
+        origin: &Origin,
+        steps: &Sender<RewriteProgress>,
+    ) -> Result<RewriteProgress, RewriteError> {
         self.reload().await?;
         let (mut rewritten, mut dying) = (0, 0);
         let [mut pause, pause_max] = EXPIRY_PAUSES;
@@ -144,11 +148,11 @@ impl Rewriter {
             }
         }
         Err(match dying {
-            0 => Failure::of(
+            0 => RewriteError::of(
                 "values are still being written with old keys: every daemon on these servers must \
                  have today's encryption configuration first",
             ),
-            _ => Failure::of(format!(
+            _ => RewriteError::of(format!(
                 "{dying} values have outlived their lease and are yet to be deleted, and need the \
                  keys that wrote them until then: run this again later"
             )),
@@ -157,27 +161,31 @@ impl Rewriter {
 
     /// Waits until no write is on its way any more that another configuration than the present
     /// one has encrypted; the answer is that one's generation.
-    async fn settled(&self) -> Result<u64, Failure> {
+    async fn settled(&self) -> Result<u64, RewriteError> {
         let settled = tokio::time::timeout(SETTLE_MAX, self.encryption.settled()).await;
         settled.map_err(|_| {
-            Failure::of("writes that began under an earlier encryption configuration do not end")
+            RewriteError::of(
+                "writes that began under an earlier encryption configuration do not end",
+            )
         })
     }
 
     /// What a clean pass has no power over: values that can't be read, and encrypted ones that no
     /// resource has which is served.
-    async fn check_rest(&self, pass: &Pass) -> Result<(), Failure> {
-        let strangers = strangers::of(&self.stores).await.map_err(Failure::of)?;
+    async fn check_rest(&self, pass: &Pass) -> Result<(), RewriteError> {
+        let unserved = unserved::find(&self.stores)
+            .await
+            .map_err(RewriteError::of)?;
         let unreadable = unreadable(&pass.unreadable);
         let reasons: Vec<String> = unreadable
             .into_iter()
-            .chain(strangers.map(told_of))
+            .chain(unserved.map(told_of))
             .collect();
         if reasons.is_empty() {
             return Ok(());
         }
         let named = pass.unreadable.iter().take(NAMED_MAX);
-        Err(Failure {
+        Err(RewriteError {
             reason: format!(
                 "{}; everything else is under today's keys",
                 reasons.join("; ")
@@ -188,10 +196,12 @@ impl Rewriter {
 
     /// What the file says now is what counts: whoever has changed it may have forgotten to have it
     /// reloaded, and would be told that a key may go which writes still.
-    async fn reload(&self) -> Result<(), Failure> {
+    async fn reload(&self) -> Result<(), RewriteError> {
         let encryption = self.encryption.clone();
         let reload = tokio::task::spawn_blocking(move || encryption.reload()).await;
-        let reload = reload.map_err(Failure::of)?.map_err(Failure::of)?;
+        let reload = reload
+            .map_err(RewriteError::of)?
+            .map_err(RewriteError::of)?;
         tracing::info!("before rewriting what is stored: {reload}");
         Ok(())
     }
@@ -200,8 +210,8 @@ impl Rewriter {
         &self,
         pass: Pass,
         rewritten: u64,
-        steps: &Sender<Step>,
-    ) -> Result<Step, Failure> {
+        steps: &Sender<RewriteProgress>,
+    ) -> Result<RewriteProgress, RewriteError> {
         let (mut compacted, mut reclaimed_bytes) = (None, 0);
         let mut covered = Vec::new();
         for (back_end, revision) in pass.revisions {
@@ -216,12 +226,15 @@ impl Rewriter {
             let Some(compactor) = compactor else {
                 continue;
             };
-            let step = Step::Purging {
+            let step = RewriteProgress::Purging {
                 revision: revision.0,
             };
-            steps.send(step).await.map_err(|_| Failure::unheard())?;
+            steps
+                .send(step)
+                .await
+                .map_err(|_| RewriteError::unheard())?;
             let report = compactor.purge(revision).await.map_err(|error| {
-                Failure::of(format!(
+                RewriteError::of(format!(
                     "everything is under today's keys, but history holds older values still, as \
                      it can't be purged: {error}"
                 ))
@@ -229,7 +242,7 @@ impl Rewriter {
             compacted = compacted.or(Some(report.compacted.0));
             reclaimed_bytes += report.reclaimed_bytes;
         }
-        Ok(Step::Done {
+        Ok(RewriteProgress::Done {
             seen: pass.seen,
             rewritten,
             covered,
@@ -249,7 +262,7 @@ fn unreadable(values: &[String]) -> Option<String> {
     })
 }
 
-fn told_of(Strangers { count, example }: Strangers) -> String {
+fn told_of(UnservedValues { count, example }: UnservedValues) -> String {
     format!(
         "{count} encrypted values belong to no resource that is served, such as {example}: they \
          still need the keys that wrote them, until whoever serves them has written them anew or \

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use actors::engine::{Origin, Revision};
 use tokio::sync::mpsc::Sender;
 
-use super::{Failure, Rewriter, RewrittenStore, Step};
+use super::{RewriteError, RewriteProgress, Rewriter, RewrittenStore};
 use crate::storage::underlying::RewrittenPage;
 use crate::storage::{Storage, StorageError, StorageErrorKind};
 
@@ -44,14 +44,19 @@ impl Rewriter {
         number: u32,
         rewritten: &mut u64,
         origin: &Origin,
-        steps: &Sender<Step>,
-    ) -> Result<Pass, Failure> {
+        steps: &Sender<RewriteProgress>,
+    ) -> Result<Pass, RewriteError> {
         let mut pass = Pass {
             number,
             ..Pass::default()
         };
         for one in &self.stores {
-            pass.total += one.store.stats().await.map_err(Failure::of)?.object_count;
+            pass.total += one
+                .store
+                .stats()
+                .await
+                .map_err(RewriteError::of)?
+                .object_count;
         }
         for one in &self.stores {
             let mut start = None;
@@ -65,11 +70,11 @@ impl Rewriter {
                         pass.revisions.remove(&one.back_end);
                         continue;
                     }
-                    Err(error) => return Err(Failure::of(error)),
+                    Err(error) => return Err(RewriteError::of(error)),
                 };
                 pass.add(&mut page);
                 *rewritten += page.written;
-                let step = Step::Looking {
+                let step = RewriteProgress::Looking {
                     pass: pass.number,
                     resource: one.resource.clone(),
                     seen: pass.seen,
@@ -77,7 +82,10 @@ impl Rewriter {
                     rewritten: *rewritten,
                 };
                 if page.seen > 0 {
-                    steps.send(step).await.map_err(|_| Failure::unheard())?;
+                    steps
+                        .send(step)
+                        .await
+                        .map_err(|_| RewriteError::unheard())?;
                 }
                 start = page.next;
                 if start.is_none() {
@@ -89,11 +97,19 @@ impl Rewriter {
     }
 
     /// The revision at which a store is looked at in this pass: one for all of a back end.
-    async fn revision(&self, one: &RewrittenStore, pass: &mut Pass) -> Result<Revision, Failure> {
+    async fn revision(
+        &self,
+        one: &RewrittenStore,
+        pass: &mut Pass,
+    ) -> Result<Revision, RewriteError> {
         if let Some(revision) = pass.revisions.get(&one.back_end) {
             return Ok(*revision);
         }
-        let revision = one.store.current_revision().await.map_err(Failure::of)?;
+        let revision = one
+            .store
+            .current_revision()
+            .await
+            .map_err(RewriteError::of)?;
         pass.revisions.insert(one.back_end.clone(), revision);
         Ok(revision)
     }

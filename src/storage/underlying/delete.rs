@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actors::engine::{At, Change, Expect, Key, Mutation, Origin, Outcome};
 use actors::object::CachedObject;
 
-use super::{State, Underlying};
+use super::{ObjectState, Underlying};
 use crate::storage::preconditions;
 use crate::storage::{DeleteRequest, StorageError, StorageErrorKind, ValidateDeletion};
 
@@ -97,9 +97,9 @@ impl Underlying {
     async fn recheck(
         &self,
         key: &Key,
-        state: State,
+        state: ObjectState,
         refused: StorageError,
-    ) -> Result<State, StorageError> {
+    ) -> Result<ObjectState, StorageError> {
         if state.current {
             return Err(refused);
         }

@@ -58,7 +58,7 @@ pub struct Underlying {
 const LEASES_MAX: usize = 3;
 
 /// What is to be stored at a key.
-struct Wish {
+struct PutRequest {
     /// What must hold of the key.
     expect: Expect,
     /// The value, not transformed yet.
@@ -68,7 +68,7 @@ struct Wish {
 }
 
 /// A state of a key that a write starts from (ST-51).
-struct State {
+struct ObjectState {
     /// The object, `None` when the key is absent.
     object: Option<Arc<CachedObject>>,
     /// Its plain stored bytes; empty when absent.
@@ -82,7 +82,7 @@ struct State {
     seen: Revision,
 }
 
-impl State {
+impl ObjectState {
     fn revision(&self) -> Revision {
         self.object
             .as_ref()
@@ -188,10 +188,10 @@ impl Underlying {
     }
 
     /// A stored value as an object with its plain bytes, as it was when the store was at `seen`.
-    fn state_of(&self, item: &KeyValue, seen: Revision) -> Result<State, StorageError> {
+    fn state_of(&self, item: &KeyValue, seen: Revision) -> Result<ObjectState, StorageError> {
         let (plain, stale) = self.plain_of(item)?;
         let object = self.decode(&item.key, item.revision, &plain)?;
-        Ok(State {
+        Ok(ObjectState {
             object: Some(object),
             plain,
             stale,
@@ -216,9 +216,9 @@ impl Underlying {
     }
 
     /// A state that a cache suggests, as if it were stored in today's form.
-    fn suggested(&self, object: Arc<CachedObject>) -> State {
+    fn suggested(&self, object: Arc<CachedObject>) -> ObjectState {
         let plain = Bytes::from(self.decoder.codec.stored_form(&object));
-        State {
+        ObjectState {
             seen: object.revision,
             object: Some(object),
             plain,
@@ -236,7 +236,7 @@ impl Underlying {
     }
 
     /// The newest state of a key; absent is a state too.
-    async fn read(&self, key: &Key) -> Result<State, StorageError> {
+    async fn read(&self, key: &Key) -> Result<ObjectState, StorageError> {
         let answer = self.fetch(key, At::Latest).await?;
         match answer.item {
             Some(item) => self.state_of(&item, answer.revision),
@@ -249,7 +249,7 @@ impl Underlying {
         &self,
         operation: &'static str,
         mutation: Mutation,
-    ) -> Result<Result<Event, State>, StorageError> {
+    ) -> Result<Result<Event, ObjectState>, StorageError> {
         let outcome = self.outcome(operation, mutation).await?;
         self.in_the_way(outcome)
     }
@@ -279,7 +279,7 @@ impl Underlying {
         answer
     }
 
-    fn in_the_way(&self, outcome: Outcome) -> Result<Result<Event, State>, StorageError> {
+    fn in_the_way(&self, outcome: Outcome) -> Result<Result<Event, ObjectState>, StorageError> {
         match outcome {
             Outcome::Committed(event) => Ok(Ok(event)),
             Outcome::Refused {
@@ -297,10 +297,10 @@ impl Underlying {
         &self,
         operation: &'static str,
         key: &Key,
-        wish: Wish,
+        put: PutRequest,
         origin: &Origin,
     ) -> Result<Outcome, StorageError> {
-        let Wish { expect, plain, ttl } = wish;
+        let PutRequest { expect, plain, ttl } = put;
         let transformer = &self.decoder.transformer;
         let hold = transformer.hold();
         let value = transformer
@@ -379,12 +379,12 @@ impl Underlying {
             return Err(self.fault(&key.to_text(), StorageErrorKind::VersionOnCreate));
         }
         let plain = Bytes::from(self.decoder.codec.encode(&object));
-        let wish = Wish {
+        let put = PutRequest {
             expect: Expect::Absent,
             plain: plain.to_vec(),
             ttl,
         };
-        match self.put("create", &key, wish, &origin).await? {
+        match self.put("create", &key, put, &origin).await? {
             Outcome::Committed(event) => self.written(&key, event.revision, plain),
             // Whatever it is that is there, readable or not.
             Outcome::Refused { .. } => Err(self.fault(&key.to_text(), StorageErrorKind::KeyExists)),
@@ -448,8 +448,8 @@ impl Underlying {
 }
 
 /// A key that was not there when the store was at `seen`.
-fn absent(seen: Revision) -> State {
-    State {
+fn absent(seen: Revision) -> ObjectState {
+    ObjectState {
         object: None,
         plain: Bytes::new(),
         stale: false,

@@ -10,10 +10,11 @@ use bytes::Bytes;
 use futures_util::future::FutureExt;
 use tokio::time::Instant;
 
-use super::{State, Underlying, Wish};
+use super::{ObjectState, PutRequest, Underlying};
 use crate::storage::preconditions;
 use crate::storage::{
-    Current, Finishing, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, Updated,
+    Current, RunToCompletion, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest,
+    Updated,
 };
 
 /// How long a retry waits for its turn at a hot key before it tries without one.
@@ -24,9 +25,9 @@ enum Attempt {
     /// The update is done, or needed nothing.
     Done(Arc<CachedObject>),
     /// Go on from this state.
-    Again(State),
+    Again(ObjectState),
     /// Somebody else was faster: go on from this state, in turn.
-    Beaten(State),
+    Beaten(ObjectState),
 }
 
 impl Underlying {
@@ -75,7 +76,7 @@ impl Underlying {
         key: &Key,
         request: &UpdateRequest,
         update: &mut dyn UpdateFunction,
-        state: State,
+        state: ObjectState,
         turn: &mut Option<Turn>,
     ) -> Result<Attempt, StorageError> {
         if let Some(object) = &state.object
@@ -107,7 +108,7 @@ impl Underlying {
     async fn refused(
         &self,
         key: &Key,
-        state: State,
+        state: ObjectState,
         refused: StorageError,
     ) -> Result<Attempt, StorageError> {
         if state.current {
@@ -125,7 +126,7 @@ impl Underlying {
         &self,
         key: &Key,
         request: &UpdateRequest,
-        mut state: State,
+        mut state: ObjectState,
         updated: Updated,
         turn: &mut Option<Turn>,
     ) -> Result<Attempt, StorageError> {
@@ -141,22 +142,22 @@ impl Underlying {
                 return Ok(Attempt::Done(object.clone()));
             }
         }
-        let wish = Wish {
+        let put = PutRequest {
             expect: state.expectation(),
             plain: plain.to_vec(),
             ttl: updated.ttl,
         };
         let answer = match updated.hold {
-            None => self.put("update", key, wish, &request.origin).await?,
+            None => self.put("update", key, put, &request.origin).await?,
             Some(hold) => {
                 let (store, key) = (self.clone(), key.clone());
                 let origin = request.origin.clone();
                 let put = async move {
-                    let answer = store.put("update", &key, wish, &origin).await;
+                    let answer = store.put("update", &key, put, &origin).await;
                     drop(hold);
                     answer
                 };
-                Finishing::new(put.boxed()).await?
+                RunToCompletion::new(put.boxed()).await?
             }
         };
         match self.in_the_way(answer)? {
@@ -174,7 +175,12 @@ impl Underlying {
     /// Waits for the key's turn (once more, for who had it and was beaten all the same), and
     /// starts from what the one before left, where that is newer. Without a Writer, or when it
     /// does not answer in time, the caller goes on unserialized: only speed depends on turns.
-    async fn in_turn(&self, key: &Key, held: Option<Turn>, state: State) -> (Option<Turn>, State) {
+    async fn in_turn(
+        &self,
+        key: &Key,
+        held: Option<Turn>,
+        state: ObjectState,
+    ) -> (Option<Turn>, ObjectState) {
         let granted = match (held, &self.writers) {
             (Some(turn), _) => turn.again().await,
             (None, Some(writers)) => writers.turn(key, Instant::now() + TURN_WAIT).await,
@@ -189,7 +195,7 @@ impl Underlying {
             .last_outcome()
             .filter(|item| item.revision > state.seen);
         let state = match newest.map(|item| self.state_of(item, item.revision)) {
-            Some(Ok(newest)) => State {
+            Some(Ok(newest)) => ObjectState {
                 current: false,
                 ..newest
             },
@@ -200,9 +206,9 @@ impl Underlying {
 }
 
 /// The revision a state's object has, for tests and logs.
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for ObjectState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let revision: Revision = self.revision();
-        write!(f, "State({revision}, current: {})", self.current)
+        write!(f, "ObjectState({revision}, current: {})", self.current)
     }
 }

@@ -1,6 +1,6 @@
 //! Which provider, and which of its keys, reads a value, and which writes it (EN-4 to EN-6).
 //!
-//! The two levels are alike: a choice among ways to transform, each behind a prefix. Providers
+//! The two levels are alike: a choice among transformers to transform, each behind a prefix. Providers
 //! stand behind `k8s:enc:aesgcm:v1:` and the like, keys behind their names.
 
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use super::measures::Measures;
 use crate::storage::codec::is_stored_form;
 use crate::storage::transformer::ENCRYPTED;
 
-/// A way to transform values, without the prefix it stands behind.
-pub(super) trait Way: Send + Sync {
+/// A transformer to transform values, without the prefix it stands behind.
+pub(super) trait ValueTransformer: Send + Sync {
     /// The plain form of a payload, and whether it should be written anew.
     fn read(&self, key: &Key, payload: &Bytes) -> Result<(Bytes, bool), Fault>;
 
@@ -29,39 +29,39 @@ pub(super) trait Way: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault(pub(super) String);
 
-/// Tries every way whose prefix a value has, in order; writes by the first (EN-4, EN-5).
-pub(super) struct Chooser {
-    ways: Vec<(Vec<u8>, Box<dyn Way>)>,
+/// Tries every transformer whose prefix a value has, in order; writes by the first (EN-4, EN-5).
+pub(super) struct PrefixTransformers {
+    transformers: Vec<(Vec<u8>, Box<dyn ValueTransformer>)>,
     /// What is told of a value that has none of the prefixes.
     unmatched: fn(&[u8]) -> String,
     measures: Measures,
 }
 
-impl Chooser {
-    /// A choice among ways behind their prefixes, at least one.
+impl PrefixTransformers {
+    /// A choice among transformers behind their prefixes, at least one.
     pub(super) fn new(
         resource: &str,
-        ways: Vec<(Vec<u8>, Box<dyn Way>)>,
+        transformers: Vec<(Vec<u8>, Box<dyn ValueTransformer>)>,
         unmatched: fn(&[u8]) -> String,
-    ) -> Chooser {
-        let prefixes = ways.iter().map(|(prefix, _)| prefix.as_slice());
-        Chooser {
+    ) -> PrefixTransformers {
+        let prefixes = transformers.iter().map(|(prefix, _)| prefix.as_slice());
+        PrefixTransformers {
             measures: Measures::new(resource, prefixes),
-            ways,
+            transformers,
             unmatched,
         }
     }
 }
 
-impl Way for Chooser {
+impl ValueTransformer for PrefixTransformers {
     fn read(&self, key: &Key, stored: &Bytes) -> Result<(Bytes, bool), Fault> {
         let started = Instant::now();
         let mut faults = Vec::new();
-        for (index, (prefix, way)) in self.ways.iter().enumerate() {
+        for (index, (prefix, transformer)) in self.transformers.iter().enumerate() {
             if !stored.starts_with(prefix) {
                 continue;
             }
-            match way.read(key, &stored.slice(prefix.len()..)) {
+            match transformer.read(key, &stored.slice(prefix.len()..)) {
                 Ok((plain, is_stale)) => {
                     self.measures.has_read(index, started);
                     return Ok((plain, is_stale || index > 0));
@@ -84,11 +84,11 @@ impl Way for Chooser {
 
     fn write(&self, key: &Key, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
         let started = Instant::now();
-        let Some((prefix, way)) = self.ways.first() else {
+        let Some((prefix, transformer)) = self.transformers.first() else {
             return Err(Fault("no provider is configured".to_owned()));
         };
         out.extend_from_slice(prefix);
-        let written = way.write(key, plain, out);
+        let written = transformer.write(key, plain, out);
         match &written {
             Ok(()) => self.measures.has_written(started),
             Err(_) => self.measures.failed_to_write(prefix),
@@ -103,7 +103,7 @@ impl Way for Chooser {
 /// A cipher with one key.
 struct Ciphered(Arc<dyn Cipher>);
 
-impl Way for Ciphered {
+impl ValueTransformer for Ciphered {
     fn read(&self, key: &Key, payload: &Bytes) -> Result<(Bytes, bool), Fault> {
         let plain = self.0.decrypt(key.as_bytes(), payload);
         let plain = plain.and_then(|plain| {
@@ -127,7 +127,7 @@ impl Way for Ciphered {
 /// Values as they are (EN-3).
 pub(super) struct Plain;
 
-impl Way for Plain {
+impl ValueTransformer for Plain {
     fn read(&self, _: &Key, payload: &Bytes) -> Result<(Bytes, bool), Fault> {
         match payload.starts_with(ENCRYPTED) {
             true => Err(Fault(unread_provider(payload))),
@@ -176,27 +176,32 @@ impl ReadyProvider {
         }
     }
 
-    fn way(&self, resource: &str) -> Box<dyn Way> {
+    fn transformer(&self, resource: &str) -> Box<dyn ValueTransformer> {
         match self {
             ReadyProvider::Identity => Box::new(Plain),
             ReadyProvider::Cipher(_, keys) => {
-                let ways = keys.iter().map(|key| {
-                    let way: Box<dyn Way> = Box::new(Ciphered(key.cipher.clone()));
-                    (key.prefix.clone(), way)
+                let transformers = keys.iter().map(|key| {
+                    let transformer: Box<dyn ValueTransformer> =
+                        Box::new(Ciphered(key.cipher.clone()));
+                    (key.prefix.clone(), transformer)
                 });
-                Box::new(Chooser::new(resource, ways.collect(), unread_key))
+                Box::new(PrefixTransformers::new(
+                    resource,
+                    transformers.collect(),
+                    unread_key,
+                ))
             }
         }
     }
 }
 
 /// The choice among the providers of a resource.
-pub(super) fn among(resource: &str, providers: &[ReadyProvider]) -> Chooser {
-    let ways = providers.iter().map(|provider| {
+pub(super) fn for_providers(resource: &str, providers: &[ReadyProvider]) -> PrefixTransformers {
+    let transformers = providers.iter().map(|provider| {
         let prefix = provider.prefix().as_bytes().to_vec();
-        (prefix, provider.way(resource))
+        (prefix, provider.transformer(resource))
     });
-    Chooser::new(resource, ways.collect(), unread_provider)
+    PrefixTransformers::new(resource, transformers.collect(), unread_provider)
 }
 
 /// What is told of a value that no provider reads.

@@ -14,22 +14,22 @@ pub type Hold = Arc<dyn Any + Send + Sync>;
 
 /// A future that goes on in a task of its own when it is dropped half done: who waited for a
 /// write has gone, but the write is on its way and somebody must know when it has arrived.
-pub struct Finishing<T: Send + 'static> {
+pub struct RunToCompletion<T: Send + 'static> {
     work: Option<BoxFuture<'static, T>>,
     has_begun: bool,
 }
 
-impl<T: Send + 'static> Finishing<T> {
+impl<T: Send + 'static> RunToCompletion<T> {
     /// Work to be finished once it has begun.
-    pub fn new(work: BoxFuture<'static, T>) -> Finishing<T> {
-        Finishing {
+    pub fn new(work: BoxFuture<'static, T>) -> RunToCompletion<T> {
+        RunToCompletion {
             work: Some(work),
             has_begun: false,
         }
     }
 }
 
-impl<T: Send + 'static> Future for Finishing<T> {
+impl<T: Send + 'static> Future for RunToCompletion<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
@@ -46,7 +46,7 @@ impl<T: Send + 'static> Future for Finishing<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Finishing<T> {
+impl<T: Send + 'static> Drop for RunToCompletion<T> {
     fn drop(&mut self) {
         if self.has_begun
             && let Some(work) = self.work.take()
@@ -71,11 +71,11 @@ mod tests {
             let (go, going) = oneshot::channel::<()>();
             let (tell, told) = oneshot::channel();
             let work = async move { going.await.is_ok() && tell.send(()).is_ok() };
-            let mut finishing = Finishing::new(work.boxed());
+            let mut running = RunToCompletion::new(work.boxed());
             if begins {
-                assert_eq!((&mut finishing).now_or_never(), None);
+                assert_eq!((&mut running).now_or_never(), None);
             }
-            drop(finishing);
+            drop(running);
             assert_eq!(go.send(()).is_ok(), begins);
             assert_eq!(told.await.is_ok(), begins);
         }

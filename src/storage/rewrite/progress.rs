@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
     rename_all = "camelCase",
     rename_all_fields = "camelCase"
 )]
-pub enum Step {
+pub enum RewriteProgress {
     /// Values are being looked at.
     Looking {
         /// The number of the pass, from 1.

@@ -15,7 +15,7 @@ const PAGE: usize = 500;
 
 /// Encrypted values of nobody here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Strangers {
+pub(super) struct UnservedValues {
     /// How many there are.
     pub(super) count: u64,
     /// The key of one of them.
@@ -23,21 +23,26 @@ pub(super) struct Strangers {
 }
 
 /// Those in the back ends of these stores, if there are any.
-pub(super) async fn of(stores: &[RewrittenStore]) -> Result<Option<Strangers>, StorageError> {
+pub(super) async fn find(
+    stores: &[RewrittenStore],
+) -> Result<Option<UnservedValues>, StorageError> {
     let mut back_ends: BTreeMap<&str, Vec<&Underlying>> = BTreeMap::new();
     for one in stores {
         let kept = back_ends.entry(&one.back_end).or_default();
         kept.push(&one.store);
     }
-    let mut strangers = None;
+    let mut unserved = None;
     for kept in back_ends.values() {
-        look(kept, &mut strangers).await?;
+        look(kept, &mut unserved).await?;
     }
-    Ok(strangers)
+    Ok(unserved)
 }
 
 /// Looks through what one back end holds, but for what these stores have.
-async fn look(kept: &[&Underlying], strangers: &mut Option<Strangers>) -> Result<(), StorageError> {
+async fn look(
+    kept: &[&Underlying],
+    unserved: &mut Option<UnservedValues>,
+) -> Result<(), StorageError> {
     let Some(any) = kept.first() else {
         return Ok(());
     };
@@ -56,7 +61,7 @@ async fn look(kept: &[&Underlying], strangers: &mut Option<Strangers>) -> Result
         let answer = answer.map_err(|error| any.engine_fault(&root.to_string(), error))?;
         for item in &answer.items {
             if item.value.starts_with(ENCRYPTED) && served.of(&item.key).is_none() {
-                let found = strangers.get_or_insert_with(|| Strangers {
+                let found = unserved.get_or_insert_with(|| UnservedValues {
                     count: 0,
                     example: item.key.to_string(),
                 });

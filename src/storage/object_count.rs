@@ -1,9 +1,9 @@
-//! Counting what is stored, for the gauges that boards read (RG-14, ME-8 to ME-11).
+//! Counts the objects of every resource, for the gauges that dashboards read (RG-14, ME-8 to
+//! ME-10).
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::engine::MaintenanceEngine;
 use metrics::{Unit, describe_gauge, gauge};
 
 use super::Storage;
@@ -33,14 +33,14 @@ pub type Stores = Box<dyn Fn() -> Vec<(Arc<ResourceDefinition>, Arc<dyn Storage>
 const RETRY: Duration = Duration::from_secs(1);
 
 /// What is counted, and how often.
-pub struct Census {
+pub struct ObjectCounter {
     /// The stores of all resources that are served now.
     pub stores: Stores,
     /// From one count to the next (SF-11); zero is never.
     pub period: Duration,
 }
 
-impl Census {
+impl ObjectCounter {
     /// Counts at once and then again and again; comes back only when nothing is to be counted.
     pub async fn run(self) {
         if self.period.is_zero() {
@@ -61,24 +61,6 @@ impl Census {
     }
 }
 
-/// The lines of a page of metrics that say how large the stores are now. The engines have the
-/// names that metrics give them: `etcd-0` and so on, `embedded`; one that does not know its size,
-/// as an etcd that does not answer, has no line (ME-11).
-pub fn sizes(engines: &[(String, Arc<dyn MaintenanceEngine>)]) -> String {
-    const NAME: &str = "apiserver_storage_size_bytes";
-    let mut text = format!(
-        "# HELP {NAME} Bytes that the store takes on disk: of its file's blocks, or of etcd's \
-         database\n# TYPE {NAME} gauge\n"
-    );
-    for (name, engine) in engines {
-        let bytes = engine.stats().file_bytes;
-        if bytes > 0 {
-            text += &format!("{NAME}{{storage_cluster_id=\"{name}\"}} {bytes}\n");
-        }
-    }
-    text
-}
-
 /// Whether the resource could be counted.
 async fn count(definition: &ResourceDefinition, storage: &dyn Storage) -> bool {
     let stats = storage.stats().await.ok();
@@ -97,31 +79,4 @@ async fn count(definition: &ResourceDefinition, storage: &dyn Storage) -> bool {
     gauge!("apiserver_resource_objects", &labels).set(objects);
     gauge!("apiserver_resource_size_estimate_bytes", &labels).set(bytes);
     stats.is_some()
-}
-
-#[cfg(test)]
-mod tests {
-    use actors::engine::MemoryEngine;
-
-    use super::*;
-    use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
-
-    #[test]
-    fn a_store_that_does_not_know_its_size_has_no_line_me_11() {
-        let directory = tempfile::tempdir().unwrap();
-        let embedded = EmbeddedEngine::open(EmbeddedOptions::new(directory.path())).unwrap();
-        let engines: [(String, Arc<dyn MaintenanceEngine>); 2] = [
-            ("etcd-0".to_owned(), MemoryEngine::new()),
-            ("embedded".to_owned(), embedded),
-        ];
-        let text = sizes(&engines);
-        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-        let [line] = lines[..] else {
-            panic!("{text}");
-        };
-        let size =
-            line.strip_prefix(r#"apiserver_storage_size_bytes{storage_cluster_id="embedded"} "#);
-        assert!(size.unwrap().parse::<u64>().unwrap() > 1000, "{text}");
-        assert!(text.contains("# TYPE apiserver_storage_size_bytes gauge\n"));
-    }
 }
