@@ -8,7 +8,7 @@ use redb::{Database, ReadableTable, WriteTransaction};
 use taffrail::storage::embedded::EmbeddedEngine;
 
 use crate::golden::{ATTACHED, EVENTS, LEASES, LIVE, META, SUPERSEDED, TIMELINE, unpack};
-use crate::story::{self, Clock};
+use crate::history_script::{self, Clock};
 
 /// Changes a store behind the engine's back.
 pub fn alter(directory: &Path, change: impl FnOnce(&WriteTransaction)) {
@@ -163,13 +163,16 @@ fn tables_and_live_keys_must_be_there() {
         &["'timeline'"],
     );
     let key = |t: &WriteTransaction| {
-        t.open_table(LIVE).unwrap().remove(story::A).unwrap();
+        t.open_table(LIVE)
+            .unwrap()
+            .remove(history_script::A)
+            .unwrap();
     };
     refused(key, &["table live", "2 keys", "3"]);
     let row = |t: &WriteTransaction| {
         t.open_table(LIVE)
             .unwrap()
-            .insert(story::A, (99, 1, 1, 9))
+            .insert(history_script::A, (99, 1, 1, 9))
             .unwrap();
     };
     refused(row, &["table live", "default/a", "99"]);
@@ -181,7 +184,7 @@ async fn a_live_key_that_was_never_written_is_refused_when_it_is_read() {
     let directory = unpack("store-format-1");
     alter(directory.path(), |t| {
         let mut live = t.open_table(LIVE).unwrap();
-        let row = live.remove(story::A).unwrap().unwrap().value();
+        let row = live.remove(history_script::A).unwrap().unwrap().value();
         live.insert(b"/registry/other".as_slice(), row).unwrap();
     });
     let engine = EmbeddedEngine::open(Clock::default().options(directory.path())).unwrap();
@@ -218,7 +221,12 @@ pub fn range(at: At) -> RangeRequest {
 #[tokio::test]
 async fn a_past_state_is_not_told_from_rows_that_have_got_lost() {
     // The golden store's rows whose record is not of the horizon alone.
-    let rows: [(&[u8], u64); 4] = [(story::A, 6), (story::B, 7), (story::C, 5), (story::C, 9)];
+    let rows: [(&[u8], u64); 4] = [
+        (history_script::A, 6),
+        (history_script::B, 7),
+        (history_script::C, 5),
+        (history_script::C, 9),
+    ];
     for (key, revision) in rows {
         for change in ["missing", "another tag"] {
             let directory = unpack("store-format-1");

@@ -10,7 +10,7 @@ use taffrail::storage::embedded::EmbeddedEngine;
 
 use crate::faulty::FaultyDisk;
 use crate::golden::{Wanting, ask_everything, unpack};
-use crate::story::{self, Clock, fold, tell};
+use crate::history_script::{self, Clock, expected_history, run_script};
 use crate::verification;
 
 fn open(directory: &Path) -> Result<Arc<EmbeddedEngine>, String> {
@@ -23,7 +23,7 @@ async fn held() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let clock = Clock::default();
     let engine = EmbeddedEngine::open(clock.options(directory.path())).unwrap();
-    tell(&*engine, &clock, &story::second()).await;
+    run_script(&*engine, &clock, &history_script::second()).await;
     engine.close().await;
     directory
 }
@@ -76,7 +76,7 @@ async fn a_store_that_has_gone_or_was_emptied_is_not_taken_for_a_new_one() {
     fs::write(&log, &whole).unwrap();
     let engine = open(directory.path()).unwrap();
     assert_eq!(
-        ask_everything(&*engine, &fold(&story::second())).await,
+        ask_everything(&*engine, &expected_history(&history_script::second())).await,
         Ok(())
     );
 }
@@ -192,7 +192,7 @@ async fn a_file_that_was_cut_is_refused_or_holds_everything() {
     let directory = held().await;
     let log = directory.path().join("events.redb");
     let whole = fs::read(&log).unwrap();
-    let told = fold(&story::second());
+    let history = expected_history(&history_script::second());
     let mut refused = 0;
     for length in (0..whole.len())
         .step_by(1500)
@@ -201,7 +201,7 @@ async fn a_file_that_was_cut_is_refused_or_holds_everything() {
         fs::write(&log, &whole[..length]).unwrap();
         match open(directory.path()) {
             Ok(engine) => {
-                let answer = ask_everything(&*engine, &told).await;
+                let answer = ask_everything(&*engine, &history).await;
                 assert_eq!(answer, Ok(()), "{length} of {} bytes", whole.len());
             }
             Err(refusal) => {
@@ -219,11 +219,11 @@ async fn a_file_that_was_cut_is_refused_or_holds_everything() {
 #[tokio::test]
 async fn whatever_byte_of_the_file_changes_no_wrong_value_is_shown() {
     let seed = crate::seed();
-    let mut dice = story::Dice::new(seed);
+    let mut dice = history_script::Dice::new(seed);
     let directory = held().await;
     let log = directory.path().join("events.redb");
     let whole = fs::read(&log).unwrap();
-    let told = fold(&story::second());
+    let history = expected_history(&history_script::second());
     // Most of the file is room; what is in use is of interest.
     let used: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] != 0).collect();
     let (mut refused, mut same, mut found) = (0, 0, 0);
@@ -233,7 +233,7 @@ async fn whatever_byte_of_the_file_changes_no_wrong_value_is_shown() {
         bytes[at] ^= 1 << dice.roll(8);
         fs::write(&log, &bytes).unwrap();
         let answer = match open(directory.path()) {
-            Ok(engine) => ask_everything(&*engine, &told).await,
+            Ok(engine) => ask_everything(&*engine, &history).await,
             Err(refusal) => Err(Wanting::Refused(refusal)),
         };
         match answer {

@@ -7,13 +7,13 @@ mod damage;
 mod faulty;
 mod files;
 mod golden;
+mod history_script;
 mod leases;
 mod middle;
 mod reads;
 mod records;
 mod restart;
 mod space;
-mod story;
 mod verification;
 
 /// Who measures how long others wait has the processors alone: those that need them much share

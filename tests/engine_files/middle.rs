@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use taffrail::storage::embedded::EmbeddedEngine;
 
 use crate::damage::{alter, alter_record, is_damage, range, remove_record};
-use crate::story::Clock;
+use crate::history_script::Clock;
 
 const MIDDLE: u64 = 250;
 const EVENTS_WRITTEN: u64 = 700;

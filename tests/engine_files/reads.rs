@@ -10,8 +10,8 @@ use futures_util::future::join_all;
 use taffrail::storage::embedded::EmbeddedEngine;
 
 use crate::faulty::{Faults, FaultyDisk};
+use crate::history_script::Clock;
 use crate::restart::{committed, put, serving};
-use crate::story::Clock;
 
 /// Every read reaches the file, and the writer's queue is soon full.
 fn start(directory: &Path) -> (Arc<EmbeddedEngine>, Arc<Faults>) {

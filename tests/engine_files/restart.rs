@@ -15,7 +15,7 @@ use taffrail::storage::embedded::EmbeddedEngine;
 
 use crate::faulty::{Faults, FaultyDisk};
 use crate::golden::ask_everything;
-use crate::story::{self, Clock, Dice, fold, tell_on};
+use crate::history_script::{self, Clock, Dice, expected_history, run_script_from};
 
 /// How long anything may take before a test fails instead of hanging.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -211,15 +211,15 @@ async fn chains_of_earlier_values_hold_from_start_to_start() {
     for start in 0..12 {
         let clock = Clock::default();
         let engine = EmbeddedEngine::open(clock.options(directory.path())).unwrap();
-        let told = fold(&steps);
-        let answer = ask_everything(&*engine, &told).await;
+        let history = expected_history(&steps);
+        let answer = ask_everything(&*engine, &history).await;
         assert_eq!(answer, Ok(()), "seed {seed}, start {start}");
-        assert_eq!(engine.compacted(), told.compacted);
+        assert_eq!(engine.compacted(), history.compacted);
         for _ in 0..12 {
-            let step = story::any(&mut dice, &fold(&steps));
+            let step = history_script::any(&mut dice, &expected_history(&steps));
             steps.push(step);
         }
-        tell_on(&*engine, &clock, &steps, told_before).await;
+        run_script_from(&*engine, &clock, &steps, told_before).await;
         told_before = steps.len();
         if dice.roll(2) == 0 {
             engine.close().await;

@@ -20,9 +20,9 @@ use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
 use crate::damage::{alter, alter_record, remove_record};
 use crate::faulty::FaultyDisk;
 use crate::golden::{LIVE, SUPERSEDED, unpack};
+use crate::history_script::{Clock, Dice};
 use crate::restart::committed;
 use crate::seed;
-use crate::story::{Clock, Dice};
 
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
