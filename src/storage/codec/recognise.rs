@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::MediaType;
+use super::media_type::MediaType;
 use crate::api::decode::decode_stored_yaml;
 
 /// What every value begins with that Kubernetes has stored as protobuf (KV-21).

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actors::engine::Engine;
 
-use super::FactoryError;
+use super::error::FactoryError;
 
 /// The name of the back end that keeps what no override names.
 pub const BASE: &str = "base";

@@ -6,7 +6,10 @@
 //! be stored where. With engines at hand [`StorageFactory::plans`] turns that into stores.
 
 mod back_ends;
+mod checks;
+mod decision;
 mod destination;
+mod error;
 pub mod options;
 mod plan;
 #[cfg(test)]
@@ -18,58 +21,16 @@ use std::sync::Arc;
 
 pub use back_ends::{BASE, BackEnd, Engines};
 pub use destination::Destination;
+pub use error::FactoryError;
 pub use options::{DEFAULT_ROOT, GroupResource, GroupVersion, StorageOptions};
 pub use plan::StoragePlan;
 
-use super::StorageError;
 use super::codec::{Codec, StoredForm, TypeName};
 use super::transformer::TransformerSource;
 use super::underlying::StoredDecoder;
 use crate::api::resource::ResourceDefinition;
-use destination::{Decision, measured_as};
-
-/// Why resources can't be stored as they are configured to be.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum FactoryError {
-    /// Nobody knows the resource (SF-33).
-    #[error("no storage destination is known for {resource}: {reason}")]
-    NoDestination {
-        /// The resource.
-        resource: String,
-        /// Why not.
-        reason: String,
-    },
-    /// A storage version that is none.
-    #[error("storage.versions: {entry}: {problem}")]
-    Version {
-        /// The entry.
-        entry: String,
-        /// What is wrong with it, and what there is.
-        problem: String,
-    },
-    /// Values would be called what they are not.
-    #[error(
-        "{resource}: it is served as {served} and would be stored as {stored}, and nothing turns \
-         one into the other; storage.versions must leave it as it is served"
-    )]
-    NoConversion {
-        /// The resource.
-        resource: String,
-        /// What it is served as.
-        served: TypeName,
-        /// What it would be stored as.
-        stored: TypeName,
-    },
-    /// Several of these, a line each (SF-30).
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-    Several(Vec<FactoryError>),
-    /// No engine was given for a back end.
-    #[error("there is no engine for the back end {0}")]
-    NoEngine(String),
-    /// A resource has no place in the store (ST-5).
-    #[error("a resource can't be stored: {0}")]
-    Place(#[from] StorageError),
-}
+use decision::Decision;
+use destination::measured_as;
 
 /// Decides how each resource is stored.
 pub struct StorageFactory {
@@ -120,7 +81,7 @@ impl StorageFactory {
             options,
             definitions,
         };
-        let mut faults = versions::faults(&factory.decision());
+        let mut faults = checks::faults(&factory.decision());
         match faults.len() {
             0 => Ok(factory),
             1 => Err(faults.remove(0)),
@@ -195,7 +156,7 @@ impl StorageFactory {
             options: &self.options,
             definitions: &definitions,
         };
-        versions::check_conversion(&decision, definition)?;
+        checks::check_conversion(&decision, definition)?;
         decision.plan(definition, engines, transformers)
     }
 

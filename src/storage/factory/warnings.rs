@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use super::destination::Decision;
+use super::decision::Decision;
 use super::options::{ALL_OF_GROUP, GroupResource, ResourceOverride};
 
 /// A line for each.

@@ -1,8 +1,8 @@
-//! What is told of a rewriting.
+//! What a rewrite reports while it runs, and why it fails.
 
 use serde::{Deserialize, Serialize};
 
-/// How far it has come; each a line of JSON of the endpoint.
+/// How far a rewrite has come. Each value is one line of JSON in the answer of the endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     tag = "step",
@@ -10,42 +10,42 @@ use serde::{Deserialize, Serialize};
     rename_all_fields = "camelCase"
 )]
 pub enum RewriteProgress {
-    /// Values are being looked at.
+    /// Values are being read.
     Looking {
         /// The number of the pass, from 1.
         pass: u32,
-        /// Whose values.
+        /// The resource whose values they are.
         resource: String,
-        /// Values looked at in this pass, of all resources.
+        /// Values read in this pass, of all resources.
         seen: u64,
-        /// Values there are, about.
+        /// The approximate number of values.
         total: u64,
-        /// Values written anew so far.
+        /// Values rewritten so far.
         rewritten: u64,
     },
-    /// Everything is fresh; history is being forgotten and purged from the files.
+    /// All values are rewritten. History is being compacted and purged from the files.
     Purging {
-        /// Up to here.
+        /// History is purged up to this revision.
         revision: u64,
     },
-    /// It is done: nothing of what is covered needs a key that does not write.
+    /// The rewrite is done. Nothing in the covered back ends needs any key but the first one.
     Done {
-        /// Values looked at in the last pass.
+        /// Values read in the last pass.
         seen: u64,
-        /// Values written anew.
+        /// Values rewritten.
         rewritten: u64,
-        /// What this holds of.
+        /// The back ends for which this holds.
         covered: Vec<Covered>,
-        /// How far the history of the daemon's own store is forgotten now, where it has one.
+        /// The revision up to which the daemon's own store is compacted, if there is one.
         compacted_revision: Option<u64>,
         /// Bytes given back to the file system.
         reclaimed_bytes: u64,
     },
-    /// It ended before everything was done. Run again, it goes on.
+    /// The rewrite ended early. The next run continues.
     Failed {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// Some of the values that can't be read.
+        /// Some of the values that cannot be read.
         unreadable: Vec<String>,
     },
 }
@@ -54,13 +54,35 @@ pub enum RewriteProgress {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Covered {
-    /// Its name.
+    /// The name of the back end.
     pub back_end: String,
-    /// Resources it keeps, whose values were all looked at.
+    /// The number of its resources. All their values were read.
     pub resources: u64,
-    /// The revision that they were last looked at.
+    /// The revision at which they were last read.
     pub revision: u64,
-    /// Others may write to it too, and it forgets its history by itself, which holds old values
-    /// until then.
+    /// Whether others may write to it too. Then its history holds old values until the back end
+    /// itself compacts them.
     pub is_shared: bool,
+}
+
+/// Why a rewrite fails.
+pub(super) struct RewriteError {
+    pub(super) reason: String,
+    /// Some of the values that cannot be read.
+    pub(super) unreadable: Vec<String>,
+}
+
+impl RewriteError {
+    /// An error without unreadable values.
+    pub(super) fn of(reason: impl ToString) -> RewriteError {
+        RewriteError {
+            reason: reason.to_string(),
+            unreadable: Vec::new(),
+        }
+    }
+
+    /// The receiver of the progress has gone away.
+    pub(super) fn unheard() -> RewriteError {
+        RewriteError::of("nobody listens any more")
+    }
 }

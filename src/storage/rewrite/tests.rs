@@ -12,12 +12,20 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use actors::engine::Origin;
+use tokio::sync::mpsc::Receiver;
+
 use super::*;
 use crate::api::samples::configmaps;
 use crate::storage::codec::Codec;
+use crate::storage::encryption::Encryption;
 use crate::storage::keys::Keys;
 use crate::storage::transformer::TransformerSource;
 use crate::storage::underlying::StoredDecoder;
+use crate::storage::underlying::Underlying;
 use crate::storage::{Storage, StorageError, StorageErrorKind};
 
 /// More than two pages.

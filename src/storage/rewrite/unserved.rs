@@ -1,11 +1,11 @@
-//! Encrypted values that lie beside those of all resources that are served: of a resource that
-//! another server has, or that has another place by now.
+//! Encrypted values that belong to no served resource: another server serves their resource, or
+//! the resource has another key prefix by now.
 
 use std::collections::BTreeMap;
 
 use actors::engine::{At, Key, Prefix, RangeRequest};
 
-use super::RewrittenStore;
+use super::rewritten_store::RewrittenStore;
 use crate::storage::StorageError;
 use crate::storage::transformer::ENCRYPTED;
 use crate::storage::underlying::Underlying;
@@ -13,7 +13,7 @@ use crate::storage::underlying::Underlying;
 /// Keys of one page.
 const PAGE: usize = 500;
 
-/// Encrypted values of nobody here.
+/// Encrypted values that belong to no served resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UnservedValues {
     /// How many there are.
@@ -22,7 +22,7 @@ pub(super) struct UnservedValues {
     pub(super) example: String,
 }
 
-/// Those in the back ends of these stores, if there are any.
+/// Finds them in the back ends of these stores.
 pub(super) async fn find(
     stores: &[RewrittenStore],
 ) -> Result<Option<UnservedValues>, StorageError> {
@@ -33,13 +33,13 @@ pub(super) async fn find(
     }
     let mut unserved = None;
     for kept in back_ends.values() {
-        look(kept, &mut unserved).await?;
+        scan(kept, &mut unserved).await?;
     }
     Ok(unserved)
 }
 
-/// Looks through what one back end holds, but for what these stores have.
-async fn look(
+/// Reads all keys of one back end except those of these stores.
+async fn scan(
     kept: &[&Underlying],
     unserved: &mut Option<UnservedValues>,
 ) -> Result<(), StorageError> {
@@ -76,7 +76,7 @@ async fn look(
     Ok(())
 }
 
-/// The places of the resources that are served, in order.
+/// The key prefixes of the served resources, sorted.
 struct Served(Vec<Prefix>);
 
 impl Served {
@@ -86,12 +86,12 @@ impl Served {
         Served(prefixes)
     }
 
-    /// The place that a key is in.
+    /// The prefix that covers a key.
     fn of(&self, key: &Key) -> Option<&Prefix> {
         self.0.iter().find(|prefix| prefix.covers(key))
     }
 
-    /// Where to go on behind a key: whole places are left out.
+    /// Where to continue after a key. Whole prefixes are skipped.
     fn after(&self, key: &Key) -> Option<Vec<u8>> {
         match self.of(key) {
             Some(place) => place.end(),

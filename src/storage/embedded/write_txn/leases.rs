@@ -8,21 +8,15 @@ use std::time::SystemTime;
 
 use actors::engine::{Event, EventKind, Key, LeaseId, Origin, Revision};
 use bytes::Bytes;
-use redb::{ReadableTable, Table};
+use redb::ReadableTable;
 
-use super::WriteTxn;
+use super::{LeaseTables, WriteTxn};
 use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::record::LeaseRecord;
 use crate::storage::embedded::schema::{self, ATTACHED, LEASES, LeaseTotals, Live, decode_event};
 
 /// Who deletes what has outlived its lease, as the log has it.
 const USER: &str = "system:taffrail:leases";
-
-/// The tables of leases, open for writing.
-pub(super) struct LeaseTables<'t> {
-    leases: Table<'t, u64, &'static [u8]>,
-    attached: Table<'t, (u64, u64), ()>,
-}
 
 impl<'t> WriteTxn<'t> {
     /// The tables of leases. A store of format 1 gets them now, and is one of this format then.

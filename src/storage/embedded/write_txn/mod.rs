@@ -18,7 +18,6 @@ use super::schema::{
     self, EVENTS, LIVE, LastMark, Live, META, Meta, MetaTable, SUPERSEDED, Superseded, TIMELINE,
     Totals, decode_event, missing_event,
 };
-use leases::LeaseTables;
 
 /// Time between two rows of the timeline while there are commits.
 const MARK_NANOS: u64 = 1_000_000_000;
@@ -52,6 +51,12 @@ pub struct Moment<'m> {
     pub leases: &'m LeaseQueue,
     /// The time that leases are judged by.
     pub lease_time: LeaseTime,
+}
+
+/// The tables of leases, open for writing.
+struct LeaseTables<'t> {
+    leases: Table<'t, u64, &'static [u8]>,
+    attached: Table<'t, (u64, u64), ()>,
 }
 
 /// The tables, open for writing.

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use actors::engine::{Change, EngineError, Event, Mutation, Outcome};
 
-use super::{CommitRequest, WriterRequest, WriterThread, weight};
+use super::request::{CommitRequest, WriterRequest, weight};
+use super::thread::WriterThread;
 use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::metrics;
 use crate::storage::embedded::schema::Totals;

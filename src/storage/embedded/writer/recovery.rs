@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use actors::engine::{EngineError, Event, Health, HistoryRequest, Prefix, Revision};
 
 use super::batch::Unresolved;
-use super::{WriterRequest, WriterThread, refuse};
+use super::request::{WriterRequest, refuse};
+use super::thread::WriterThread;
 use crate::storage::embedded::disk::DataFile;
 use crate::storage::embedded::error::{Failure, ReadError};
 use crate::storage::embedded::metrics;

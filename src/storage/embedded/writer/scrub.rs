@@ -8,7 +8,8 @@ use std::time::Instant;
 use actors::engine::local::check_future;
 use actors::engine::{EngineError, Maintenance, Revision};
 
-use super::{Promotion, WriterThread};
+use super::request::Promotion;
+use super::thread::WriterThread;
 use crate::storage::embedded::defrag::{Defrag, Seal};
 use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::metrics;

@@ -1,0 +1,202 @@
+//! The writer's thread: takes one request after another, and does what is due while none comes.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actors::engine::{EngineError, Event, Health, Revision};
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+
+use super::leases::WriterLeases;
+use super::request::{WriterRequest, refuse};
+use crate::storage::embedded::disk_space::DiskSpace;
+use crate::storage::embedded::engine_state::EngineState;
+use crate::storage::embedded::error::Failure;
+use crate::storage::embedded::metrics;
+use crate::storage::embedded::readers::ReaderPool;
+use crate::storage::embedded::schema::{LastMark, Totals};
+use crate::storage::embedded::store::{Opened, Store};
+
+/// When nothing happens: how soon removals that nobody waits for are made durable.
+const SETTLE: Duration = Duration::from_millis(100);
+/// When nothing happens: how often the room on the disk is looked at.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// The thread's own state.
+pub(super) struct WriterThread {
+    pub(super) state: Arc<EngineState>,
+    /// Boxed, as the channel has the room of all its places from the beginning.
+    pub(super) requests: Receiver<Box<WriterRequest>>,
+    /// A request taken from the queue that did not fit the batch before it.
+    pub(super) carried: Option<WriterRequest>,
+    pub(super) store: Option<Arc<Store>>,
+    pub(super) last_mark: LastMark,
+    /// How far removals are.
+    pub(super) scrubbed: Revision,
+    /// Whether there are removals that no sync has made durable yet.
+    pub(super) unsettled: bool,
+    pub(super) disk_space: DiskSpace,
+    pub(super) leases: WriterLeases,
+    /// What must be recovered from before the next request.
+    pub(super) failed: Option<Failure>,
+    pub(super) closing: Option<Arc<ReaderPool>>,
+}
+
+impl WriterThread {
+    pub(super) fn new(
+        state: Arc<EngineState>,
+        store: Arc<Store>,
+        opened: Opened,
+        requests: Receiver<Box<WriterRequest>>,
+    ) -> WriterThread {
+        let options = &state.options;
+        let disk_space = DiskSpace::new(
+            Arc::clone(&state.disk),
+            options.reserve_bytes,
+            options.ballast_bytes,
+        );
+        WriterThread {
+            requests,
+            carried: None,
+            store: Some(store),
+            last_mark: opened.last_mark,
+            scrubbed: opened.meta.scrubbed,
+            unsettled: false,
+            disk_space,
+            leases: WriterLeases::new(&state.options, &opened),
+            failed: None,
+            closing: None,
+            state,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        self.safely(WriterThread::idle);
+        while self.closing.is_none() {
+            match self.next_request() {
+                Ok(request) => self.safely(|writer| writer.carry_out(request)),
+                Err(RecvTimeoutError::Timeout) => self.safely(WriterThread::idle),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if let Some(failure) = self.failed.take() {
+                self.recover(&failure, None);
+            }
+        }
+        self.finish();
+    }
+
+    pub(super) fn next_request(&mut self) -> Result<WriterRequest, RecvTimeoutError> {
+        if let Some(request) = self.carried.take() {
+            return Ok(request);
+        }
+        self.requests
+            .recv_timeout(if self.unsettled { SETTLE } else { IDLE })
+            .map(|request| *request)
+    }
+
+    /// A panic ends neither the thread nor the wait of others: who waits for this request learns
+    /// that its outcome is unknown, and the database is opened anew.
+    pub(super) fn safely(&mut self, work: impl FnOnce(&mut WriterThread)) {
+        let done = catch_unwind(AssertUnwindSafe(|| work(self)));
+        if let Err(panic) = done {
+            self.failed = Some(Failure::from_panic(&*panic));
+        }
+    }
+
+    pub(super) fn carry_out(&mut self, request: WriterRequest) {
+        match request {
+            WriterRequest::Commit(first) => self.commit(first),
+            WriterRequest::Compact(up_to, reply) => {
+                let result = self.compact(up_to);
+                reply.send(result);
+            }
+            WriterRequest::Scrub(reply) => {
+                let result = self.scrub();
+                reply.send(result);
+            }
+            WriterRequest::Lease(request) => self.carry_out_lease(request),
+            WriterRequest::Promote(defrag, maintenance, reply) => {
+                let result = self.promote(defrag);
+                reply.send(result.map(|promotion| (promotion, maintenance)));
+            }
+            WriterRequest::Alarm(store, failure) => {
+                let current = self
+                    .store
+                    .as_ref()
+                    .is_some_and(|own| Arc::ptr_eq(own, &store));
+                drop(store);
+                if current {
+                    self.recover(&failure, None);
+                }
+            }
+            WriterRequest::Close(readers) => self.closing = Some(readers),
+        }
+    }
+
+    /// Nothing to do: settles removals, sees to the ballast, and says how things are.
+    pub(super) fn idle(&mut self) {
+        if self.unsettled {
+            self.settle();
+        }
+        let now = Instant::now();
+        self.disk_space.keep_ballast(now);
+        self.watch_disk_space(now);
+        self.watch_clock();
+        metrics::sizes(
+            self.state.totals(),
+            self.state.compacted(),
+            self.state.measure_file(),
+        );
+        metrics::leases(self.leases.len());
+    }
+
+    /// Says whether there is room, for health and for the batch at hand.
+    pub(super) fn watch_disk_space(&mut self, now: Instant) -> Option<String> {
+        let shortage = self.disk_space.shortage(now);
+        let health = match &shortage {
+            Some(why) => Health::ReadOnly(why.clone()),
+            None => Health::Serving,
+        };
+        if self.state.health() != health && self.store.is_some() {
+            match &health {
+                Health::ReadOnly(why) => {
+                    tracing::warn!(%why, "storage refuses creates and updates")
+                }
+                _ => tracing::info!("storage takes writes again"),
+            }
+            self.state.set_health(health);
+        }
+        shortage
+    }
+
+    /// The database; an error while there is none.
+    pub(super) fn store(&self) -> Result<Arc<Store>, Failure> {
+        self.store.clone().ok_or(Failure::Closed)
+    }
+
+    /// Shows durable events to everybody, first positions, then feeds, before anybody is
+    /// answered.
+    pub(super) fn publish(&mut self, events: &Arc<[Event]>, totals: Totals) {
+        self.state.positions.publish(events);
+        self.state.set_totals(totals);
+        self.state.tail.publish(events);
+    }
+
+    /// Lets go of everything.
+    pub(super) fn finish(mut self) {
+        self.state.set_closed();
+        self.state.tail.close();
+        if let Some(readers) = self.closing.take() {
+            readers.stop();
+        }
+        for request in self.requests.try_iter() {
+            refuse(*request, &EngineError::Closed);
+        }
+        self.note_lease_time();
+        self.settle();
+        self.state.set_store(None);
+        // The database closes its file here, unless a reader outlives its thread.
+        drop(self.store.take());
+        self.state.disk.release();
+    }
+}
