@@ -2,7 +2,7 @@
 
 use super::defrag::Defrag;
 
-/// See the module's documentation. One step at a time holds it.
+/// The state of maintenance. One step at a time holds it.
 #[derive(Default)]
 pub struct MaintenanceState {
     /// The defragmentation under way.

@@ -1,4 +1,4 @@
-//! What the embedded engine measures of itself.
+//! The metrics of the embedded engine.
 
 use std::time::{Duration, SystemTime};
 
@@ -28,7 +28,7 @@ const VERIFIED_BYTES: &str = "taffrail_storage_verified_bytes_total";
 const PASSES: &str = "taffrail_storage_verification_passes_total";
 const LAST_PASS: &str = "taffrail_storage_verification_last_pass_timestamp_seconds";
 
-/// Tells the recorder what the names mean.
+/// Registers units and help texts.
 pub(super) fn describe() {
     describe_histogram!(
         COMMIT_SECONDS,

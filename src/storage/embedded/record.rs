@@ -1,5 +1,5 @@
-//! One event as bytes, the value of a row of table `events`, and one lease, of table `leases`.
-//! `FORMAT.md` says both to the byte.
+//! The encoding of an event, a row of table `events`, and of a lease, a row of table `leases`.
+//! `FORMAT.md` specifies both to the byte.
 //!
 //! This is the only file that knows how a body is encoded.
 
@@ -14,17 +14,17 @@ use serde::ser::{Serialize, Serializer};
 /// The version of the record's layout, its first byte.
 pub const VERSION: u8 = 1;
 
-/// What a record is about. Numbers are never used twice.
+/// The kind of a record. Numbers are never reused.
 pub mod tag {
     /// The key has a new value.
     pub const PUT: u8 = 1;
-    /// The key is gone, because somebody deleted it.
+    /// The key was deleted by a request.
     pub const DELETE: u8 = 2;
     /// A lease was granted.
     pub const LEASE_GRANT: u8 = 3;
-    /// A lease was revoked, and some of its keys are still there.
+    /// A lease was revoked. Some of its keys may still exist.
     pub const LEASE_REVOKE: u8 = 4;
-    /// The key is gone, because its lease ran out or was revoked.
+    /// The key was deleted because its lease expired or was revoked.
     pub const LEASE_EXPIRY: u8 = 5;
 }
 

@@ -1,10 +1,12 @@
-//! Giving space back: the log is copied, event by event, into a new file without holes, which
-//! then takes its place.
+//! Defragmentation: gives space back to the file system. It copies the log, event by event, into a
+//! new file without holes. The writer then puts that file in the log's place.
 //!
-//! A database reuses the pages of removed records but its file shrinks only where its end falls
-//! free. Copying runs beside the writers in small steps; only the last few events and the change
-//! of names are done while they wait. As the state is a fold of the log, replaying is all there
-//! is to copying, and the counts at the end prove that nothing was lost.
+//! Owns the file of the copy. A log ([`Store`]) enters; a complete copy leaves as a `Store`. It
+//! must not know the writer or who asked for the space. A database reuses the pages of removed
+//! records, but its file shrinks only at its end. The copy runs beside the writers in small steps.
+//! Writers wait only for the last few events and the rename. The state follows from the log, so
+//! appending every event to the copy copies everything. The totals at the end prove that nothing
+//! was lost.
 
 mod catch_up;
 #[cfg(test)]
@@ -29,21 +31,21 @@ use catch_up::{Amount, CatchUp};
 
 /// How long one step copies.
 const STEP: Duration = Duration::from_millis(5);
-/// Bytes copied between two syncs: more at once would delay the writers' own.
+/// The bytes copied between two syncs. Longer syncs would delay those of the writer.
 const SYNC_BYTES: u64 = 2 * 1024 * 1024;
 
-/// A copy in the making; its file goes with it unless it took the log's place.
+/// A copy under way. Dropping it removes its file, unless it took the log's place.
 pub struct Defrag {
     disk: Arc<dyn Disk>,
     store: Option<Store>,
-    /// Events up to here are copied.
+    /// Events up to this revision are copied.
     copied: Revision,
-    /// Bytes of their records.
+    /// The bytes of the copied records.
     copied_bytes: u64,
     unsynced_bytes: u64,
     /// Leases that copied keys are attached to.
     leases: BTreeSet<LeaseId>,
-    /// What one batch of the writers may add.
+    /// What one batch of the writer may add.
     batch: Amount,
     catch_up: CatchUp,
 }
@@ -51,17 +53,17 @@ pub struct Defrag {
 /// Whether a copy can take the log's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seal {
-    /// It holds everything, and can be read: these are its leases. Those that ended while it was
-    /// made may be among them once more.
+    /// It is complete and readable, and has these leases. Leases that ended while it was made may
+    /// be among them.
     Whole(LeaseRows),
     /// Too much is missing to copy it while writers wait.
     Behind,
-    /// It disagrees with the log, which has been reopened or cleaned meanwhile.
+    /// It differs from the log, which was reopened or scrubbed meanwhile.
     Different,
 }
 
 impl Defrag {
-    /// Begins with an empty file, for a copy of this log.
+    /// Creates the empty file of the copy.
     ///
     /// # Errors
     /// When the file can't be made.
@@ -95,7 +97,7 @@ impl Defrag {
         self.store.as_ref().ok_or(Failure::Closed)
     }
 
-    /// Copies for a few milliseconds; says whether it has caught up with the writers.
+    /// Copies for a few milliseconds. Answers whether the copy has caught up with the writers.
     ///
     /// # Errors
     /// When either database fails.
@@ -140,8 +142,8 @@ impl Defrag {
         Ok(Seal::Whole(store.leases()?))
     }
 
-    /// Copies the leases. One that has ended since a key was copied with it is one that was
-    /// revoked: what is left of it goes as with any other.
+    /// Copies the leases. A lease that ended after a key was copied with it becomes a revoked lease
+    /// in the copy, and is ended once more.
     fn copy_leases(&self, source: &ReadTransaction, txn: &mut WriteTxn<'_>) -> Result<(), Failure> {
         let mut ended = self.leases.clone();
         if let Some(table) = open_leases(source)? {
@@ -163,7 +165,7 @@ impl Defrag {
         Ok(())
     }
 
-    /// The copy as a database of its own, under the name that it has now.
+    /// Turns the copy into a store under its new path.
     pub fn into_store(mut self, file: String) -> Option<Store> {
         let store = self.store.take()?;
         store.rename(file);
@@ -212,7 +214,7 @@ impl Defrag {
             let (revision, row) = row?;
             txn.append_mark(revision.value(), row.value())?;
         }
-        // The newest records may be deletes that have been removed: there is nothing to copy.
+        // If only removed deletes are left, there is nothing more to copy.
         let last = source
             .open_table(EVENTS)?
             .range(copied.0 + 1..)?
@@ -241,8 +243,8 @@ impl Drop for Defrag {
             store.fence().retire();
             drop(store);
         }
-        // Without effect once the file has the log's name. What can't be removed now is removed
-        // when the store is next opened.
+        // Has no effect after the promotion. If the removal fails, the next opening of the store
+        // removes the file.
         let _ = self.disk.remove(DataFile::DefragCopy);
     }
 }

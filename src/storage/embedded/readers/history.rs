@@ -1,4 +1,4 @@
-//! The log itself: events of a prefix in order, and how much of it retention forgets.
+//! Reads the log: events of a prefix in order, and the revision that retention has reached.
 
 use std::time::SystemTime;
 
@@ -12,14 +12,14 @@ use crate::storage::embedded::schema::{TIMELINE, mark};
 use crate::storage::embedded::schema::{decode_event, missing_event};
 use crate::storage::embedded::store::Store;
 
-/// Bytes of records looked at in one read, whether they match or not: a transaction held longer
-/// pins pages.
+/// The bytes of records that one read scans, whether they match or not. A longer transaction would
+/// pin pages.
 const SCAN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// A chunk of history; with the values before, if they are asked for.
+/// A chunk of history, with previous values if they are wanted.
 ///
 /// # Errors
-/// [`actors::engine::EngineError::Compacted`]; damage.
+/// [`actors::engine::EngineError::Compacted`], or damage.
 pub fn read_history(
     store: &Store,
     request: &HistoryRequest,
@@ -35,7 +35,7 @@ pub fn read_history(
     let (mut taken, mut scanned) = (0, 0);
     for row in txn.events().range(request.after.0 + 1..=until.0)? {
         let (revision, bytes) = row?;
-        // The log has no holes after what was compacted: a watch must not skip one.
+        // The log has no holes after the compacted revision. A watch must not skip a missing event.
         if revision.value() != chunk.reached.next().0 {
             return Err(missing_event(chunk.reached.next()).into());
         }
@@ -72,10 +72,10 @@ fn previous(txn: &ReadTxn, revision: Revision) -> Result<Bytes, Failure> {
     ))
 }
 
-/// The newest revision that retention forgets at this time.
+/// The newest revision that retention no longer keeps at this time.
 ///
 /// # Errors
-/// When the timeline can't be read.
+/// Failures to read the timeline.
 pub fn horizon(
     store: &Store,
     retention: Retention,
@@ -93,7 +93,7 @@ pub fn horizon(
                 None
             }
         });
-    // The newest commits may not be marked yet; the counts say how far they are.
+    // The newest commits may have no row yet. The totals stand for them.
     let marks = rows.chain([txn.totals.mark()]);
     let superseded_bytes = txn.totals.superseded_bytes;
     let found = local::horizon(marks, retention, now, superseded_bytes);

@@ -59,7 +59,7 @@ impl ReaderPool {
     /// Runs a read on one of the threads.
     ///
     /// # Errors
-    /// Its own, and [`EngineError::Unavailable`] while the database is being reopened.
+    /// Those of the read, and [`EngineError::Unavailable`] while the database is reopened.
     pub async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Store) -> Result<T, ReadError> + Send + 'static,
@@ -70,12 +70,13 @@ impl ReaderPool {
         let (answer, answered) = oneshot::channel();
         let alarm = Arc::clone(&self.alarm);
         let job = Box::new(move || {
-            // redb can panic on damaged pages; a thread that dies of it would answer nobody.
+            // redb can panic on damaged pages. An uncaught panic would end the thread without an
+            // answer.
             let result = catch_unwind(AssertUnwindSafe(|| read(&store)));
             let result = result
                 .unwrap_or_else(|panic| Err(ReadError::Failure(Failure::from_panic(&*panic))));
             let result = conclude(result, &store, &alarm);
-            // Let go of the database before somebody acts on the answer.
+            // Drop the database before the caller acts on the answer.
             drop((store, permit));
             let _ = answer.send(result);
         });
@@ -92,26 +93,27 @@ impl ReaderPool {
         sender.try_send(job).map_err(|_| self.state.unavailable())
     }
 
-    /// Stops taking reads and waits for those under way; blocks.
+    /// Stops taking reads and waits for those under way. Blocks.
     pub fn stop(&self) {
         self.permits.close();
         self.jobs.lock().take();
         drop(self.verifier.lock().take());
         for thread in self.threads.lock().drain(..) {
-            // A reader's panics are caught; if one got through, there is nothing to mend here.
+            // Panics of reads are caught. If one was not, nothing can be done here.
             let _ = thread.join();
         }
     }
 }
 
-/// What a read has come to, for whoever asked.
+/// Turns the result of a read into the answer. Raises the alarm if the database is broken.
 fn conclude<T>(
     result: Result<T, ReadError>,
     store: &Arc<Store>,
     alarm: &Alarm,
 ) -> Result<T, EngineError> {
     if store.fence().is_retired() {
-        // Whatever was found, damage above all, may be of pages written over meanwhile.
+        // The result may come from pages that were overwritten meanwhile, above all if it says
+        // damage.
         return Err(Failure::Closed.to_engine_error(&store.file()));
     }
     result.map_err(|error| match error {

@@ -1,4 +1,4 @@
-//! The keys of a prefix at a revision, a chunk at a time.
+//! Reads the keys of a prefix at a revision, a page at a time.
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -11,19 +11,19 @@ use crate::storage::embedded::error::{Failure, ReadError};
 use crate::storage::embedded::schema::Live;
 use crate::storage::embedded::store::Store;
 
-/// Continued reads whose count is remembered.
+/// How many continued ranges are remembered.
 const COUNTS_MAX: usize = 64;
 
-/// What is left of ranges that were read in part.
+/// The number of keys left in ranges of which a page was read.
 ///
-/// The first page of a range counts its keys; the pages after it, at the same revision, need
-/// not: a state at a revision never changes, so what is left is the count minus the page.
+/// The first page of a range counts its keys. Later pages at the same revision need not: the state
+/// at a revision never changes, so the rest is the count minus the page.
 #[derive(Debug, Default)]
 pub struct RemainingCounts {
     known: Mutex<VecDeque<(Continued, u64)>>,
 }
 
-/// Where a read goes on.
+/// Where the next page starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Continued {
     prefix: Vec<u8>,
@@ -47,10 +47,10 @@ impl RemainingCounts {
     }
 }
 
-/// A chunk of a range.
+/// A page of a range.
 ///
 /// # Errors
-/// Revisions compacted or in the future; damage.
+/// A compacted or future revision, or damage.
 pub fn read_range(
     store: &Store,
     counts: &RemainingCounts,
@@ -96,11 +96,11 @@ pub fn read_range(
 struct Put {
     key: Vec<u8>,
     revision: Revision,
-    /// Bytes of its record, where they are known without looking at it.
+    /// The bytes of its record, where known without reading it.
     record_bytes: usize,
 }
 
-/// The first puts, as many as fit.
+/// As many puts as fit into a page.
 fn choose(puts: &mut Puts<'_>, limit: usize, bytes_max: usize) -> Result<Vec<Put>, Failure> {
     let (mut chosen, mut bytes) = (Vec::new(), 0);
     while (limit == 0 || chosen.len() < limit) && (bytes < bytes_max || chosen.is_empty()) {
@@ -111,7 +111,7 @@ fn choose(puts: &mut Puts<'_>, limit: usize, bytes_max: usize) -> Result<Vec<Put
     Ok(chosen)
 }
 
-/// The values, read in the order they lie in the file and put back in the order of their keys.
+/// Reads the values in the order of the file and sorts them by key.
 fn fetch(txn: &ReadTxn, mut chosen: Vec<Put>) -> Result<Vec<KeyValue>, Failure> {
     chosen.sort_unstable_by_key(|put| put.revision);
     let mut items = Vec::with_capacity(chosen.len());
@@ -123,18 +123,18 @@ fn fetch(txn: &ReadTxn, mut chosen: Vec<Put>) -> Result<Vec<KeyValue>, Failure> 
     Ok(items)
 }
 
-/// What a record weighs whose size is not at hand.
+/// The assumed size of a record whose size is unknown.
 const RECORD_BYTES_GUESS: usize = 1024;
 
-/// The puts of a range at a revision, in the order of their keys: [`LIVE`](super::super::schema)
-/// rows, and for a revision in the past also the keys that have been replaced or deleted since.
+/// The puts of a range at a revision, in key order: rows of [`LIVE`](super::super::schema), and for
+/// a past revision also the keys that were replaced or deleted since.
 struct Puts<'s> {
     txn: &'s ReadTxn,
     at: Revision,
     end: Bound<&'s [u8]>,
     live: redb::Range<'s, &'static [u8], (u64, u64, u64, u32)>,
     next_live: Option<(Vec<u8>, Live)>,
-    /// The next key with superseded records; none when the state now is asked for.
+    /// The next key with superseded records. `None` when the current state is read.
     next_superseded: Option<Vec<u8>>,
 }
 
@@ -200,7 +200,7 @@ impl<'s> Puts<'s> {
         }
     }
 
-    /// How many are left.
+    /// Counts the rest.
     fn count_rest(&mut self) -> Result<u64, Failure> {
         let mut count = 0;
         if self.next_superseded.is_none() && self.at == self.txn.totals.revision {
@@ -228,7 +228,8 @@ impl<'s> Puts<'s> {
         Ok(())
     }
 
-    /// Moves to the first key at or after this place; one seek, however long its history.
+    /// Moves to the first key at or after this place. One seek is enough, however long the key's
+    /// history is.
     fn seek_superseded(&mut self, key: &[u8], revision: u64) -> Result<(), Failure> {
         let from = Bound::Excluded((key, revision));
         let mut rows = self

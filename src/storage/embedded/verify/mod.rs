@@ -24,7 +24,7 @@ use super::engine_state::EngineState;
 use super::store::Alarm;
 use pass::Pass;
 
-/// The thread; it ends when this is dropped, after the step it is at.
+/// The thread that verifies. It ends when this is dropped, after its current step.
 pub struct Verifier {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,

@@ -25,17 +25,17 @@ use super::image::{self, Compare, End, Found, Image, Tree, parse_table};
 use super::page::{self, Entry, Region};
 use super::rows::{self, Rows, quoted};
 
-/// Bytes read at a time: between them the thread can be told to end.
+/// The bytes of one step. Between two steps the thread can be stopped.
 const STEP_BYTES: u64 = 256 * 1024;
-/// How often a commit may come between before others have their second.
+/// How often commits may interrupt a second's work before the rest of it is skipped.
 const MOVED_MAX: u32 = 16;
-/// How far a pass is.
+/// The progress of a pass.
 enum Stage {
-    /// Header and the database's own tables are next.
+    /// The header and redb's own tables are next.
     Begin,
-    /// The first table that is not before this name is next, after this key.
+    /// The first table whose name is not less than this one is next, after this key.
     Pages(String, Option<Vec<u8>>),
-    /// Rows are next.
+    /// The comparison of the tables is next.
     Rows(Rows),
     /// Nothing is left.
     End,
@@ -45,18 +45,18 @@ enum Stage {
 pub(super) struct Pass {
     state: Arc<EngineState>,
     alarm: Alarm,
-    /// The database that the pass is of.
+    /// The database that the current pass reads.
     store: Weak<Store>,
-    /// What its header said first, before which nothing else could be read.
+    /// The region sizes that its header named first. Nothing else can be read without them.
     region: Option<Region>,
     stage: Stage,
 }
 
-/// What a step has come to.
+/// The outcome of a step.
 enum StepOutcome {
-    /// So many bytes were read.
+    /// This many bytes were read.
     Read(u64),
-    /// A commit came between.
+    /// A commit interrupted it.
     Moved,
     /// The pass has ended.
     Over,
@@ -78,7 +78,7 @@ impl Pass {
         let options = &self.state.options;
         let (rate, pause) = (options.verify_bytes_per_second, options.verify_pause);
         let rate = i64::try_from(rate).unwrap_or(i64::MAX);
-        // Below zero after a page larger than a second's bytes: the next seconds pay for it.
+        // Negative after a page larger than a second's bytes. The next seconds compensate.
         let mut credit = 0i64;
         while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
             credit = credit.saturating_add(rate).min(rate);
@@ -94,14 +94,14 @@ impl Pass {
                         credit -= bytes as i64;
                     }
                     StepOutcome::Moved => moved += 1,
-                    // Not more than one pass in a second.
+                    // At most one pass a second.
                     StepOutcome::Over => break,
                 }
             }
         }
     }
 
-    /// Reads on, and says what was found if it is of the store that is in use.
+    /// Does one step. Reports what it has found if the store is still in use.
     fn step(&mut self, store: &Arc<Store>, bytes_max: u64) -> StepOutcome {
         if !Weak::ptr_eq(&self.store, &Arc::downgrade(store)) {
             self.store = Arc::downgrade(store);
@@ -145,7 +145,7 @@ impl Pass {
                 if failure.breaks_database() {
                     (self.alarm)(store, &failure);
                 }
-                // The pass ends here, and says so.
+                // The pass ends here and reports why.
                 found.push(failure.to_string());
                 StepOutcome::Over
             }
@@ -163,7 +163,7 @@ impl Pass {
     }
 }
 
-/// Looks at what is next in a pass; says what is next then.
+/// Does the next step of a pass. Answers what comes after it.
 fn look(
     store: &Store,
     stage: Stage,
@@ -173,8 +173,8 @@ fn look(
 ) -> Result<(Stage, StepOutcome), Failure> {
     Ok(match stage {
         Stage::Pages(table, after) => look_at_table(store.pages(), table, after, bytes_max, found),
-        // The database might not survive the sight of damaged pages, and what is known to be
-        // missing need not be counted.
+        // redb may panic on damaged pages, and rows that are known to be missing need not be
+        // counted.
         Stage::Rows(Rows::Begin | Rows::Counts) if damage.is_in_pass() => {
             (Stage::End, StepOutcome::Read(0))
         }
@@ -190,7 +190,7 @@ fn look(
     })
 }
 
-/// The header, and the tables that are the database's own: few and small.
+/// Reads the header and redb's own tables, which are few and small.
 fn look_at_own(
     file: &dyn StorageBackend,
     region: &mut Option<Region>,
@@ -229,7 +229,7 @@ fn look_at_own(
     }
 }
 
-/// A part of one of our tables.
+/// Reads a part of one of the engine's tables.
 fn look_at_table(
     file: &dyn StorageBackend,
     name: String,
@@ -238,7 +238,7 @@ fn look_at_table(
     found: &mut dyn FnMut(String),
 ) -> (Stage, StepOutcome) {
     let Ok(image) = Image::open(file) else {
-        // The beginning of the next pass says what is wrong with it.
+        // The next pass begins with the header and reports what is wrong with it.
         return (Stage::Begin, StepOutcome::Moved);
     };
     let [_, ours] = image.lists();
@@ -252,7 +252,7 @@ fn look_at_table(
         };
     };
     let after = after.filter(|_| table.name == name);
-    // The order of a table that a later version made is not known: it is read in one piece.
+    // The key order of a table from a later version is unknown. Such a table is read in one piece.
     let (order, bytes_max) = match order_of(&table.name) {
         Some(order) => (order, bytes_max),
         None => (Ord::cmp as Compare, u64::MAX),
@@ -266,14 +266,14 @@ fn look_at_table(
         End::Finished | End::Paused => StepOutcome::Read(bytes + walked.bytes),
     };
     let stage = match walked.end {
-        // The least name after this one.
+        // The least name that is greater than this one.
         End::Finished => Stage::Pages(format!("{}\0", table.name), None),
         End::Paused | End::Moved => Stage::Pages(table.name.clone(), walked.after),
     };
     (stage, step)
 }
 
-/// The tables of a list.
+/// The tables in a list of tables.
 fn list(image: &Image<'_>, list: &Tree, found: &mut dyn FnMut(String)) -> (Vec<Tree>, u64, End) {
     let mut tables = Vec::new();
     let walked = image.walk(list, Ord::cmp, None, u64::MAX, &mut |seen| match seen {
@@ -286,7 +286,7 @@ fn list(image: &Image<'_>, list: &Tree, found: &mut dyn FnMut(String)) -> (Vec<T
     (tables, walked.bytes, walked.end)
 }
 
-/// The order of a table's keys.
+/// The key order of a table.
 fn order_of(table: &str) -> Option<Compare> {
     Some(match table {
         "events" | "timeline" | "leases" => <u64 as Key>::compare,
@@ -298,7 +298,7 @@ fn order_of(table: &str) -> Option<Compare> {
     })
 }
 
-/// Reads what has a checksum of its own.
+/// Checks a record that has a checksum of its own.
 fn look_at_entry(table: &str, (key, value): Entry<'_>, found: &mut dyn FnMut(String)) {
     let Some(number) = page::u64_at(key, 0) else {
         return;
@@ -318,8 +318,8 @@ fn look_at_entry(table: &str, (key, value): Entry<'_>, found: &mut dyn FnMut(Str
     }
 }
 
-/// Says which records a damaged page holds: those that can be seen to be damaged, or all that
-/// belong there.
+/// Reports the records of a damaged page: those that are visibly damaged, otherwise the range of
+/// keys that belongs there.
 fn name_damage(table: &str, damage: &image::Damage<'_>, found: &mut dyn FnMut(String)) {
     let number = |key: Option<&[u8]>| key.and_then(|key| page::u64_at(key, 0));
     let (after, up_to) = (number(damage.after), number(damage.up_to));

@@ -1,8 +1,8 @@
-//! Leases in the tables: granted, attached to, ended.
+//! Leases in the tables: how they are granted, attached to keys, and ended.
 //!
-//! A put that names a lease leaves a row with its revision. Nothing takes that row away when the
-//! key gets another value, is moved to another lease or deleted: whether it still means something
-//! is seen when the lease ends, by whether the key's present value is the one of that revision.
+//! A put that names a lease leaves a row with its revision. The row stays when the key gets another
+//! value, moves to another lease or is deleted. When the lease ends, the row counts only if the
+//! key's present value is the one of that revision.
 
 use std::time::SystemTime;
 
@@ -15,11 +15,11 @@ use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::record::LeaseRecord;
 use crate::storage::embedded::schema::{self, ATTACHED, LEASES, LeaseTotals, Live, decode_event};
 
-/// Who deletes what has outlived its lease, as the log has it.
+/// The user in the log for keys that a lease deletes.
 const USER: &str = "system:taffrail:leases";
 
 impl<'t> WriteTxn<'t> {
-    /// The tables of leases. A store of format 1 gets them now, and is one of this format then.
+    /// Opens the tables of leases. A store of format 1 is upgraded.
     fn lease_tables(&mut self) -> Result<&mut LeaseTables<'t>, Failure> {
         let opened = match self.leases.take() {
             Some(opened) => opened,
@@ -45,7 +45,7 @@ impl<'t> WriteTxn<'t> {
         self.put_lease_bytes(lease, &bytes)
     }
 
-    /// Takes over a lease's row.
+    /// Copies a lease's row from another store.
     ///
     /// # Errors
     /// When the database fails.
@@ -54,7 +54,7 @@ impl<'t> WriteTxn<'t> {
         Ok(())
     }
 
-    /// Writes down what concerns leases as a whole.
+    /// Writes the row about all leases.
     ///
     /// # Errors
     /// When the database fails.
@@ -72,9 +72,9 @@ impl<'t> WriteTxn<'t> {
         Ok(())
     }
 
-    /// Deletes the keys that are still attached to a lease, and then the lease, as long as the
-    /// caller says to go on, which is asked with the events of this transaction so far before
-    /// each key; says whether the lease is gone.
+    /// Deletes the keys that are attached to a lease, then the lease. Before each key it asks the
+    /// caller whether to continue, with the events of this transaction so far. Answers whether the
+    /// lease is gone.
     ///
     /// # Errors
     /// When the database fails.
@@ -117,10 +117,10 @@ impl<'t> WriteTxn<'t> {
             .map(|(place, _)| Revision(place.value().1)))
     }
 
-    /// The key whose present value the put of this revision wrote, if it has not been replaced or
+    /// The key whose present value is the put of this revision. `None` if the value was replaced or
     /// deleted since.
     fn held_by(&self, lease: LeaseId, revision: Revision) -> Result<Option<(Key, Live)>, Failure> {
-        // Removed after a compaction, as it had been replaced.
+        // The value was replaced, and removed after a compaction.
         let Some(bytes) = self.events.get(revision.0)? else {
             return Ok(None);
         };

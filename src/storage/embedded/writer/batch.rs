@@ -1,4 +1,4 @@
-//! Group commit: whoever waits shares one sync.
+//! Group commit: mutations that wait share one transaction and its sync.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::storage::embedded::metrics;
 use crate::storage::embedded::schema::Totals;
 use crate::storage::embedded::write_txn::{Decision, WriteTxn};
 
-/// What a batch has come to, kept outside the attempt so that a panic leaves it.
+/// The result of a batch so far. It is kept outside the attempt, so that it survives a panic.
 #[derive(Default)]
 pub(super) struct Attempt {
     /// In the order of the requests.
     decisions: Vec<Decision>,
     pub(super) events: Vec<Event>,
-    /// Whether the transaction may have reached the disk: from here on a failure is no proof
-    /// that nothing was done.
+    /// Whether the transaction may have reached the disk. From here on a failure does not prove
+    /// that nothing was written.
     pub(super) committing: bool,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Unresolved {
 }
 
 impl WriterThread {
-    /// Commits this mutation and what waits behind it.
+    /// Commits this mutation and those that wait behind it.
     pub(super) fn commit(&mut self, first: CommitRequest) {
         let requests = self.gather(first);
         let started = Instant::now();
@@ -49,7 +49,7 @@ impl WriterThread {
             Err(failure) => {
                 let file = self.state.file();
                 let error = match &failure {
-                    // Trying again would meet the same damage.
+                    // Another attempt would meet the same damage.
                     Failure::Corrupt(_) => failure.to_engine_error(&file),
                     _ => failure.to_undone_error(&file),
                 };
@@ -61,7 +61,7 @@ impl WriterThread {
         }
     }
 
-    /// What waits already, up to the bounds of a batch; nobody is waited for.
+    /// Takes the mutations that wait already, up to the bounds of a batch. Never waits for more.
     fn gather(&mut self, first: CommitRequest) -> Vec<CommitRequest> {
         let options = &self.state.options;
         let mut bytes = weight(&first.mutation);
@@ -103,7 +103,8 @@ impl WriterThread {
             attempt.decisions.push(decision);
         }
         if attempt.events.is_empty() {
-            // What was looked at is durable, as every commit before this one is.
+            // Nothing was written. What the decisions show is durable, because every earlier commit
+            // is.
             drop(txn);
             transaction.abort()?;
             return Ok(self.state.totals());
@@ -124,7 +125,7 @@ impl WriterThread {
         Ok(totals)
     }
 
-    /// Publishes a durable batch and answers in its order.
+    /// Publishes a durable batch and answers its requests in order.
     pub(super) fn answer(
         &mut self,
         requests: Vec<CommitRequest>,

@@ -14,13 +14,12 @@ use crate::storage::embedded::engine_state::EngineState;
 use crate::storage::embedded::readers::ReaderPool;
 use crate::storage::embedded::store::{Alarm, Opened, Store};
 
-/// Requests other than commits that may wait.
+/// How many requests other than commits may wait.
 const CONTROL_MAX: usize = 64;
-/// Room for alarms of readers: one per opening of the database, and the openings whose alarm has
-/// come too late are few.
+/// How many alarms of readers may wait. Each opening of the database raises one at most.
 const ALARMS_MAX: usize = 8;
 
-/// Hands requests to the writer.
+/// Sends requests to the writer's thread.
 pub struct Writer {
     requests: Sender<Box<WriterRequest>>,
     weight: Arc<Semaphore>,
@@ -76,7 +75,7 @@ impl Writer {
             answer,
             _permit: permit,
         }))?;
-        // The thread answers everything it took; if it died all the same, nobody knows.
+        // The thread answers every request that it takes. If it has ended, the outcome is unknown.
         answered.await.unwrap_or_else(|_| {
             Err(EngineError::OutcomeUnknown(
                 "the storage thread ended".to_owned(),
@@ -99,10 +98,10 @@ impl Writer {
         check("key", mutation.key.as_bytes().len(), options.key_bytes_max)
     }
 
-    /// Asks for something else and waits for the answer.
+    /// Sends a request other than a commit and waits for the answer.
     ///
     /// # Errors
-    /// Those of the request.
+    /// The errors of the request.
     pub async fn ask<T>(
         &self,
         request: impl FnOnce(Reply<T>) -> WriterRequest,
@@ -120,7 +119,8 @@ impl Writer {
             .unwrap_or_else(|_| Err(self.state.unavailable()))
     }
 
-    /// Tells the writer that a database is broken. Best effort: the writer will find out itself.
+    /// Creates the callback that tells the writer of a broken database. It is best effort: the
+    /// writer would notice by itself.
     pub fn alarm(&self) -> Alarm {
         let requests = self.requests.clone();
         Arc::new(move |store, failure| {
@@ -132,29 +132,29 @@ impl Writer {
         })
     }
 
-    /// Ends the thread, once; blocks for a moment if the queue is full. [`EngineState::finished`]
-    /// tells when it has ended.
+    /// Ends the thread. Blocks for a moment if the queue is full. [`EngineState::finished`] tells
+    /// when the thread has ended.
     pub fn close(&self, readers: &Arc<ReaderPool>) {
         if self.state.set_closed() {
             return;
         }
         self.weight.close();
         self.control.close();
-        // If the thread is gone already, there is nobody to tell.
+        // If the thread has ended already, nobody needs to be told.
         let _ = self
             .requests
             .send(Box::new(WriterRequest::Close(Arc::clone(readers))));
     }
 
     fn send(&self, request: WriterRequest) -> Result<(), EngineError> {
-        // A permit is held, so there is room; otherwise the thread is gone.
+        // A permit is held, so there is room. An error means that the thread has ended.
         self.requests
             .try_send(Box::new(request))
             .map_err(|_| self.state.unavailable())
     }
 }
 
-/// Says that the thread has ended, however it did.
+/// Notes that the thread has ended, also when it panicked.
 struct Finished(Arc<EngineState>);
 
 impl Drop for Finished {

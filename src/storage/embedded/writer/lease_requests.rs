@@ -14,11 +14,10 @@ use crate::storage::embedded::metrics;
 use crate::storage::embedded::record::LeaseRecord;
 use crate::storage::embedded::write_txn::{Moment, WriteTxn};
 
-/// Keys deleted in one step at most, however fast that goes: what watchers get in one go.
+/// The most keys that one step deletes. Bounds what watchers get at once.
 const STEP_KEYS: usize = 128;
 
-/// How long a lease that can't be ended, as something about it is damaged, lets others go before
-/// it.
+/// How long a lease waits behind others when damage keeps it from being ended.
 const ASIDE: Duration = Duration::from_secs(3600);
 
 impl WriterThread {
@@ -35,13 +34,13 @@ impl WriterThread {
         self.leases.clock.now((self.state.options.uptime)())
     }
 
-    /// What the wall clock shows, and how long the process has been up.
+    /// The wall clock, and how long the process has been up.
     fn times(&self) -> (SystemTime, Duration) {
         let options = &self.state.options;
         ((options.clock)(), (options.uptime)())
     }
 
-    /// Now, for who decides mutations.
+    /// The time and the leases that mutations are decided by.
     pub(super) fn moment(&self) -> Moment<'_> {
         Moment {
             time: (self.state.options.clock)(),
@@ -50,8 +49,8 @@ impl WriterThread {
         }
     }
 
-    /// Says when the clock was set. It matters to who reads the times of events; leases go by
-    /// how long the daemon has been up.
+    /// Logs that the wall clock was set. It matters for the times of events. Leases use the uptime
+    /// of the process.
     pub(super) fn watch_clock(&mut self) {
         let (wall, uptime) = self.times();
         match self.leases.clock.look(wall, uptime) {
@@ -76,8 +75,8 @@ impl WriterThread {
         }
     }
 
-    /// What was granted while the clock was ahead lies on disk with a deadline as far ahead, which
-    /// would revive it at the next start.
+    /// Corrects the stored deadlines of leases that were granted while the clock was ahead. Their
+    /// deadlines would revive them at the next start.
     fn bring_deadlines_back(&mut self) -> Result<(), EngineError> {
         if self.leases.is_empty() {
             return Ok(());
@@ -106,8 +105,8 @@ impl WriterThread {
         })
     }
 
-    /// Grants a lease. No sync: whatever is attached to it later brings one along, and a lease
-    /// that a power cut takes before that has kept nothing alive.
+    /// Grants a lease without a sync. The first put that uses the lease syncs both. A lease that a
+    /// power loss removes before that has kept no key alive.
     fn grant(&mut self, ttl: Duration) -> Result<Lease, EngineError> {
         if let Some(why) = self.watch_disk_space(Instant::now()) {
             return Err(EngineError::OutOfSpace(why));
@@ -120,7 +119,7 @@ impl WriterThread {
             ttl,
             deadline: clock.stored_deadline(wall, uptime, ttl),
         };
-        // Also of a grant that fails: nobody knows what became of it.
+        // The ID is used up even if the grant fails, because the outcome is then unknown.
         let id = LeaseId(self.leases.last.0.saturating_add(1));
         self.leases.last = id;
         self.guarded(|writer| {
@@ -137,8 +136,8 @@ impl WriterThread {
         })
     }
 
-    /// Revokes a lease, durably, and deletes its keys as far as one step goes; says whether there
-    /// are more.
+    /// Revokes a lease durably and deletes its keys as far as one step goes. Answers whether keys
+    /// are left.
     fn revoke(&mut self, lease: LeaseId) -> Result<bool, EngineError> {
         if !self.leases.leases.can_be_revoked(lease) {
             return Err(EngineError::LeaseNotFound(lease));
@@ -156,9 +155,9 @@ impl WriterThread {
         Ok(self.leases.leases.contains(lease))
     }
 
-    /// Deletes more keys of a lease that was revoked.
+    /// Deletes more keys of a revoked lease.
     fn go_on_revoking(&mut self, lease: LeaseId) -> Result<bool, EngineError> {
-        // Expiry may have been faster.
+        // Expiry may have ended it already.
         if self.leases.leases.contains(lease) {
             let own = |leases: &LeaseQueue| leases.contains(lease).then_some(lease);
             self.end(None, own).0?;
@@ -166,13 +165,13 @@ impl WriterThread {
         Ok(self.leases.leases.contains(lease))
     }
 
-    /// Deletes some of the keys that have outlived their lease.
+    /// Deletes some of the keys whose lease has expired.
     fn expire(&mut self) -> Result<Expiry, EngineError> {
         self.watch_clock();
         let now = self.lease_time();
         let expired = match self.leases.leases.due(now) {
             Some(_) => match self.end(None, |leases| leases.due(now)) {
-                // The others are in turn now.
+                // The other leases are next.
                 (Err(_), Some(_)) => 0,
                 (ended, _) => ended?,
             },
@@ -186,9 +185,9 @@ impl WriterThread {
         })
     }
 
-    /// One step: ends the leases that `next` names one after the other, for as long as a step may
-    /// take; says how many keys it deleted, and which lease has stepped aside as it can't be
-    /// ended. Works on a full disk, as deletes do.
+    /// One step: ends the leases that `next` names, one after the other, within the time of a step.
+    /// Answers how many keys it deleted, and which lease was postponed because it cannot be ended.
+    /// Works on a full disk, because deletes do.
     fn end(
         &mut self,
         revoked: Option<(LeaseId, LeaseRecord)>,
@@ -199,7 +198,7 @@ impl WriterThread {
         let Err(error) = &ended else {
             return (ended, None);
         };
-        // They are still there, unless the database says otherwise when it is opened again.
+        // The leases still exist. If not, reopening the database corrects this.
         for (lease, deadline) in gone {
             self.leases.leases.insert(lease, deadline);
         }
@@ -260,7 +259,7 @@ impl WriterThread {
         }
         let totals = txn.finish()?;
         if events.is_empty() && revoked.is_none() {
-            // Nothing was attached to them: no loss if they are ended once more.
+            // No key was attached. If this is lost, the leases are ended once more.
             store.commit_lazily(transaction)?;
             self.unsettled = true;
             return Ok(0);
@@ -276,14 +275,14 @@ impl WriterThread {
         Ok(count as u64)
     }
 
-    /// Leaves behind how late it is, so that a clock set back while no daemon runs revives
-    /// nothing.
+    /// Stores the current lease time, so that a clock that is set back while no daemon runs revives
+    /// no lease.
     pub(super) fn note_lease_time(&mut self) {
         if self.leases.is_empty() || self.store.is_none() {
             return;
         }
         let totals = self.leases.totals(self.lease_time());
-        // Best effort, as the daemon ends; what matters has been written with what expired.
+        // Best effort, because the daemon ends. Every expiry has stored the time already.
         let _ = self.guarded(|writer| {
             let store = writer.store()?;
             let transaction = store.write()?;

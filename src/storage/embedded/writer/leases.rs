@@ -15,7 +15,7 @@ use crate::storage::embedded::store::{LeaseRows, Opened};
 pub(super) struct WriterLeases {
     pub(super) leases: LeaseQueue,
     pub(super) clock: LeaseClock,
-    /// The newest number given to a lease, be it of one that a failure took back.
+    /// The newest lease ID, even of a grant that failed.
     pub(super) last: LeaseId,
 }
 
@@ -33,7 +33,7 @@ impl WriterLeases {
         writer_leases
     }
 
-    /// Says what an operator may wonder about when objects vanish at a start, or don't.
+    /// Logs what explains why objects vanish at a start, or do not.
     fn tell(&self, uptime: Duration, seen: LeaseTime) {
         let now = self.clock.now(uptime);
         if let Some(lag) = self.clock.lag() {
@@ -55,14 +55,14 @@ impl WriterLeases {
         }
     }
 
-    /// Takes up what a store that was opened anew holds.
+    /// Loads the leases after the store was reopened.
     pub(super) fn reload(&mut self, opened: &Opened, uptime: Duration) {
         self.set(&opened.leases, uptime);
         self.last = self.last.max(opened.meta.leases.last);
     }
 
-    /// Takes up the leases of a file. Those that are known live on as granted, whatever the wall
-    /// clock has been set to since.
+    /// Loads the leases of a file. Known leases keep their deadlines, whatever the wall clock was
+    /// set to since.
     pub(super) fn set(&mut self, rows: &LeaseRows, uptime: Duration) {
         let known = std::mem::take(&mut self.leases);
         for (lease, record) in rows {

@@ -1,4 +1,4 @@
-//! After a failure: the database is opened anew in the process, until that works.
+//! Recovery: after a failure the process reopens the database until that works.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::storage::embedded::metrics;
 use crate::storage::embedded::readers::read_history;
 use crate::storage::embedded::store::{Opened, Store};
 
-/// The first pause between two attempts; each is twice as long as the one before.
+/// The first pause between two attempts. Each pause is twice as long as the one before.
 const PAUSE: Duration = Duration::from_millis(5);
 
 impl WriterThread {
-    /// Opens the database again, refusing what is asked meanwhile, and tells a batch whose
-    /// outcome was open what became of it. Returns when the database works or the engine closes.
+    /// Reopens the database and refuses requests meanwhile. Then answers a batch whose outcome was
+    /// unknown. Returns when the database works or the engine closes.
     pub(super) fn recover(&mut self, failure: &Failure, mut unresolved: Option<Unresolved>) {
         tracing::error!(file = %self.state.file(), %failure, "storage failed, opening it again");
         self.abandon(failure);
@@ -52,7 +52,7 @@ impl WriterThread {
         give_up(unresolved, &EngineError::Closed);
     }
 
-    /// Lets nothing of the present database be used or reach the file any more.
+    /// Stops all use of the current database and keeps it from its file.
     fn abandon(&mut self, failure: &Failure) {
         self.say_down(failure);
         if let Some(store) = self.store.take() {
@@ -91,7 +91,8 @@ impl WriterThread {
         Ok(opened.meta.totals.revision)
     }
 
-    /// Events that are durable and that nobody has been shown: a commit whose end was not seen.
+    /// Events that are durable and were never published, because the end of their commit was not
+    /// seen.
     fn missed(&self, store: &Store, opened: &Opened) -> Result<Vec<Event>, Failure> {
         let shown = self.state.positions.revision();
         let found = opened.meta.totals.revision;
@@ -121,7 +122,7 @@ impl WriterThread {
         Ok(events)
     }
 
-    /// The log says what became of a batch: all of it is there, or nothing.
+    /// Answers a batch from the log, which holds all of its events or none.
     fn resolve(&mut self, unresolved: Option<Unresolved>, revision: Revision, failure: &Failure) {
         let Some(Unresolved { requests, attempt }) = unresolved else {
             return;
@@ -131,14 +132,14 @@ impl WriterThread {
             .last()
             .map_or(Revision::ZERO, |event| event.revision);
         if last > revision {
-            // The disk was at fault and works again: the same wish may be granted now.
+            // Nothing was written, and the disk works again. A retry may succeed now.
             let error = failure.to_undone_error(&self.state.file());
             for request in requests {
                 request.answer(Err(error.clone()));
             }
             return;
         }
-        // Published when the database was opened.
+        // Its events were published when the database was reopened.
         self.answer_published(requests, attempt);
     }
 
@@ -164,7 +165,7 @@ impl WriterThread {
     }
 }
 
-/// Nobody can say in time what became of a batch.
+/// Answers that the outcome is unknown, because it cannot be determined in time.
 fn give_up(unresolved: Option<Unresolved>, why: &EngineError) {
     for request in unresolved
         .into_iter()

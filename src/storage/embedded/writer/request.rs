@@ -21,13 +21,13 @@ pub(super) const REQUEST_BYTES: usize = 1024;
 pub enum WriterRequest {
     /// Decide and store a mutation.
     Commit(CommitRequest),
-    /// Forget the past up to a revision.
+    /// Compact up to a revision.
     Compact(Revision, Reply<()>),
-    /// Remove some of what was compacted.
+    /// Remove some compacted records.
     Scrub(Reply<Maintenance>),
-    /// Do something about leases.
+    /// A request about leases.
     Lease(LeaseRequest),
-    /// Put a rebuilt file in the log's place; it comes back if it can't be done yet.
+    /// Put a defragmented file in the log's place. It comes back if that cannot be done yet.
     Promote(
         Box<Defrag>,
         HeldMaintenance,
@@ -35,11 +35,11 @@ pub enum WriterRequest {
     ),
     /// A reader found this database broken.
     Alarm(Arc<Store>, Failure),
-    /// Finish; the readers are stopped first.
+    /// Close. The readers are stopped first.
     Close(Arc<ReaderPool>),
 }
 
-/// A mutation and who waits for it.
+/// A mutation and its caller.
 pub struct CommitRequest {
     pub(super) mutation: Mutation,
     pub(super) answer: oneshot::Sender<Result<Outcome, EngineError>>,
@@ -48,12 +48,12 @@ pub struct CommitRequest {
 
 impl CommitRequest {
     pub(super) fn answer(self, outcome: Result<Outcome, EngineError>) {
-        // Nobody may be waiting any more; the mutation counts all the same.
+        // The caller may have gone away. The mutation counts all the same.
         let _ = self.answer.send(outcome);
     }
 }
 
-/// An answer to whoever waits, and the place in the queue that ends with it.
+/// The way to answer a caller. It also holds the request's place in the queue.
 pub struct Reply<T> {
     pub(super) answer: oneshot::Sender<Result<T, EngineError>>,
     pub(super) _permit: OwnedSemaphorePermit,
@@ -61,31 +61,30 @@ pub struct Reply<T> {
 
 impl<T> Reply<T> {
     pub(super) fn send(self, result: Result<T, EngineError>) {
-        // Nobody may be waiting any more.
+        // The caller may have gone away.
         let _ = self.answer.send(result);
     }
 }
 
-/// What became of a promotion.
+/// The result of putting a defragmented file in the log's place.
 pub enum Promotion {
-    /// The rebuilt file is the log now; the old database is to be dropped where that may take
-    /// its time.
+    /// The new file is the log now. The caller drops the old database, because that may take time.
     Done(Option<Arc<Store>>),
-    /// Writers were faster: copy on and ask again.
+    /// Writers were faster. Copy more and ask again.
     Later(Box<Defrag>),
-    /// The copy does not match and is of no use.
+    /// The copy differs from the log and is useless.
     Useless,
 }
 
 /// What the writer may be asked to do about leases.
 pub enum LeaseRequest {
-    /// Grant one that lives so long.
+    /// Grant a lease with this time to live.
     Grant(Duration, Reply<Lease>),
-    /// Revoke one and delete some of its keys; the answer is whether there are more.
+    /// Revoke a lease and delete some of its keys. Answers whether keys are left.
     Revoke(LeaseId, Reply<bool>),
-    /// Delete more keys of one that was revoked.
+    /// Delete more keys of a revoked lease.
     GoOnRevoking(LeaseId, Reply<bool>),
-    /// Delete some of the keys that have outlived theirs.
+    /// Delete some of the keys whose lease has expired.
     Expire(Reply<Expiry>),
 }
 

@@ -1,5 +1,5 @@
-//! Forgetting: compaction moves the horizon, scrubbing removes what lies behind it, and a
-//! rebuilt file takes the log's place.
+//! Compaction moves the compacted revision. Scrubbing removes the records that became invisible.
+//! Promotion puts a defragmented file in the log's place.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::storage::embedded::write_txn::WriteTxn;
 const MARKS_MAX: usize = 64;
 
 impl WriterThread {
-    /// Does something with the database that is no commit; after a failure it is opened anew,
-    /// once whoever asked has been answered.
+    /// Runs work other than a commit. After a failure the database is reopened, once the caller has
+    /// its answer.
     pub(super) fn guarded<T>(
         &mut self,
         work: impl FnOnce(&mut WriterThread) -> Result<T, Failure>,
@@ -29,7 +29,7 @@ impl WriterThread {
         let result = result.unwrap_or_else(|panic| Err(Failure::from_panic(&*panic)));
         result.map_err(|failure| {
             let error = failure.to_engine_error(&self.state.file());
-            // A damaged record stays damaged: opening anew would only interrupt everybody.
+            // A damaged record stays damaged. Reopening would only interrupt everybody.
             if failure.needs_reopening() {
                 self.failed = Some(failure);
             }
@@ -37,7 +37,7 @@ impl WriterThread {
         })
     }
 
-    /// Moves the horizon, durably, and only then says so.
+    /// Moves the compacted revision durably, and only then publishes it.
     pub(super) fn compact(&mut self, up_to: Revision) -> Result<(), EngineError> {
         check_future(up_to, self.state.positions.revision())?;
         if up_to <= self.state.compacted() {
@@ -57,7 +57,7 @@ impl WriterThread {
         })
     }
 
-    /// Removes compacted records for as long as a step may take.
+    /// Removes compacted records within the time of a step.
     pub(super) fn scrub(&mut self) -> Result<Maintenance, EngineError> {
         let started = Instant::now();
         let maintenance = self.guarded(|writer| writer.scrub_step(started))?;
@@ -81,7 +81,7 @@ impl WriterThread {
         txn.set_scrubbed(scrubbed)?;
         txn.forget_marks(scrubbed, MARKS_MAX)?;
         let totals = txn.finish()?;
-        // Nothing of this is worth a sync: after a power cut it is done again.
+        // No sync is needed. After a power loss the removal is repeated.
         store.commit_lazily(transaction)?;
         self.scrubbed = scrubbed;
         self.unsettled = true;
@@ -93,12 +93,12 @@ impl WriterThread {
         })
     }
 
-    /// Makes lazy removals durable, which is what frees their pages.
+    /// Makes unsynced removals durable, which frees their pages.
     pub(super) fn settle(&mut self) {
         if !self.unsettled || self.store.is_none() {
             return;
         }
-        // A failure is dealt with inside; there is nobody to tell.
+        // `guarded` handles the failure, and no caller waits.
         let _ = self.guarded(|writer| {
             let store = writer.store()?;
             store.commit(store.write()?)?;
@@ -107,9 +107,9 @@ impl WriterThread {
         });
     }
 
-    /// Lets a rebuilt file take the log's place, once it holds everything.
+    /// Puts a defragmented file in the log's place, once it holds everything.
     pub(super) fn promote(&mut self, mut defrag: Box<Defrag>) -> Result<Promotion, EngineError> {
-        // All of it is time that writers wait.
+        // Writers wait all this time.
         let started = Instant::now();
         self.settle();
         if let Some(failure) = &self.failed {
@@ -120,16 +120,16 @@ impl WriterThread {
             let leases = match defrag.seal(&store) {
                 Ok(Seal::Behind) => return Ok(Promotion::Later(defrag)),
                 Ok(Seal::Whole(leases)) => leases,
-                // The copy's own trouble is none of the log's.
+                // A failure of the copy does not concern the log.
                 Ok(Seal::Different) => return Ok(Promotion::Useless),
                 Err(failure) => {
                     tracing::warn!(%failure, "the rebuilt log is of no use");
                     return Ok(Promotion::Useless);
                 }
             };
-            // From here on every failure must be one that opens the store anew: the old file may
-            // have no name any more. All that was to be read of the new one has been read.
-            // Who then finds another file at the path must know why.
+            // From here on every failure must lead to reopening, because the old file may have lost
+            // its name. Everything needed from the new file has been read. A verifier that finds
+            // another file at the path must see why, so the old database is fenced first.
             store.fence().supersede();
             writer.state.disk.promote()?;
             let fresh = defrag

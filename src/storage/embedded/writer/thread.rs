@@ -17,27 +17,27 @@ use crate::storage::embedded::readers::ReaderPool;
 use crate::storage::embedded::schema::{LastMark, Totals};
 use crate::storage::embedded::store::{Opened, Store};
 
-/// When nothing happens: how soon removals that nobody waits for are made durable.
+/// How soon unsynced removals are made durable while no request comes.
 const SETTLE: Duration = Duration::from_millis(100);
-/// When nothing happens: how often the room on the disk is looked at.
+/// How often the disk space is checked while no request comes.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// The thread's own state.
+/// The state that only this thread touches.
 pub(super) struct WriterThread {
     pub(super) state: Arc<EngineState>,
-    /// Boxed, as the channel has the room of all its places from the beginning.
+    /// Boxed, because the channel allocates all its slots at the start.
     pub(super) requests: Receiver<Box<WriterRequest>>,
     /// A request taken from the queue that did not fit the batch before it.
     pub(super) carried: Option<WriterRequest>,
     pub(super) store: Option<Arc<Store>>,
     pub(super) last_mark: LastMark,
-    /// How far removals are.
+    /// Removal of compacted records has reached this revision.
     pub(super) scrubbed: Revision,
-    /// Whether there are removals that no sync has made durable yet.
+    /// Whether changes wait for the next sync.
     pub(super) unsettled: bool,
     pub(super) disk_space: DiskSpace,
     pub(super) leases: WriterLeases,
-    /// What must be recovered from before the next request.
+    /// The failure to recover from before the next request.
     pub(super) failed: Option<Failure>,
     pub(super) closing: Option<Arc<ReaderPool>>,
 }
@@ -94,8 +94,8 @@ impl WriterThread {
             .map(|request| *request)
     }
 
-    /// A panic ends neither the thread nor the wait of others: who waits for this request learns
-    /// that its outcome is unknown, and the database is opened anew.
+    /// Catches a panic, so that the thread survives. The caller of this request learns that the
+    /// outcome is unknown, and the database is reopened.
     pub(super) fn safely(&mut self, work: impl FnOnce(&mut WriterThread)) {
         let done = catch_unwind(AssertUnwindSafe(|| work(self)));
         if let Err(panic) = done {
@@ -133,7 +133,8 @@ impl WriterThread {
         }
     }
 
-    /// Nothing to do: settles removals, sees to the ballast, and says how things are.
+    /// No request waits: syncs removals, keeps the ballast file, checks disk and clock, and
+    /// publishes metrics.
     pub(super) fn idle(&mut self) {
         if self.unsettled {
             self.settle();
@@ -150,7 +151,7 @@ impl WriterThread {
         metrics::leases(self.leases.len());
     }
 
-    /// Says whether there is room, for health and for the batch at hand.
+    /// Checks the disk space and updates the health. Answers why creates and updates are refused.
     pub(super) fn watch_disk_space(&mut self, now: Instant) -> Option<String> {
         let shortage = self.disk_space.shortage(now);
         let health = match &shortage {
@@ -169,20 +170,19 @@ impl WriterThread {
         shortage
     }
 
-    /// The database; an error while there is none.
+    /// The database, or an error while there is none.
     pub(super) fn store(&self) -> Result<Arc<Store>, Failure> {
         self.store.clone().ok_or(Failure::Closed)
     }
 
-    /// Shows durable events to everybody, first positions, then feeds, before anybody is
-    /// answered.
+    /// Publishes durable events, first to positions, then to feeds. Answers come later.
     pub(super) fn publish(&mut self, events: &Arc<[Event]>, totals: Totals) {
         self.state.positions.publish(events);
         self.state.set_totals(totals);
         self.state.tail.publish(events);
     }
 
-    /// Lets go of everything.
+    /// Stops the readers, refuses what waits, and closes the file.
     pub(super) fn finish(mut self) {
         self.state.set_closed();
         self.state.tail.close();
