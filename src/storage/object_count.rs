@@ -9,7 +9,7 @@ use metrics::{Unit, describe_gauge, gauge};
 use super::Storage;
 use crate::api::resource::ResourceDefinition;
 
-/// Gives every metric of this module its unit and help text.
+/// Registers units and help texts of these metrics.
 pub fn describe() {
     describe_gauge!(
         "apiserver_storage_objects",
@@ -26,22 +26,22 @@ pub fn describe() {
     );
 }
 
-/// Tells the resources that are served now, and their storages.
+/// Answers the resources that are served now, with their storages.
 pub type Stores = Box<dyn Fn() -> Vec<(Arc<ResourceDefinition>, Arc<dyn Storage>)> + Send>;
 
-/// When resources that could not be counted are counted again.
+/// The pause after a count that some resources could not be part of.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What is counted, and how often.
+/// Counts the objects of all resources periodically.
 pub struct ObjectCounter {
-    /// The stores of all resources that are served now.
+    /// The storages of all resources that are served now.
     pub stores: Stores,
-    /// From one count to the next (SF-11); zero is never.
+    /// The time from one count to the next (SF-11). Zero turns counting off.
     pub period: Duration,
 }
 
 impl ObjectCounter {
-    /// Counts at once and then again and again; comes back only when nothing is to be counted.
+    /// Counts at once and then periodically. Returns only when counting is off.
     pub async fn run(self) {
         if self.period.is_zero() {
             return;
@@ -53,7 +53,7 @@ impl ObjectCounter {
             }
             let pause = match is_complete {
                 true => self.period,
-                // A cache that is being filled can't tell yet.
+                // A cache that is being filled does not know its count yet.
                 false => self.period.min(RETRY),
             };
             tokio::time::sleep(pause).await;
@@ -61,7 +61,7 @@ impl ObjectCounter {
     }
 }
 
-/// Whether the resource could be counted.
+/// Counts one resource. Answers whether that was possible.
 async fn count(definition: &ResourceDefinition, storage: &dyn Storage) -> bool {
     let stats = storage.stats().await.ok();
     let objects = stats.map_or(-1.0, |stats| stats.object_count as f64);

@@ -1,4 +1,4 @@
-//! Work that is finished even when nobody waits for it any more.
+//! Work that runs to its end even when its caller goes away.
 
 use std::any::Any;
 use std::future::Future;
@@ -9,18 +9,18 @@ use std::task::{Context, Poll};
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 
-/// Something that is to last as long as a write may still take place.
+/// A guard that lasts as long as a write may still take effect.
 pub type Hold = Arc<dyn Any + Send + Sync>;
 
-/// A future that goes on in a task of its own when it is dropped half done: who waited for a
-/// write has gone, but the write is on its way and somebody must know when it has arrived.
+/// A future that continues in a task of its own when it is dropped after it began. The caller of a
+/// write may go away while the write is under way, and its outcome must still be handled.
 pub struct RunToCompletion<T: Send + 'static> {
     work: Option<BoxFuture<'static, T>>,
     has_begun: bool,
 }
 
 impl<T: Send + 'static> RunToCompletion<T> {
-    /// Work to be finished once it has begun.
+    /// Wraps work. It runs to its end once it has been polled.
     pub fn new(work: BoxFuture<'static, T>) -> RunToCompletion<T> {
         RunToCompletion {
             work: Some(work),
@@ -34,7 +34,7 @@ impl<T: Send + 'static> Future for RunToCompletion<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         self.has_begun = true;
-        // Out of its place meanwhile: work that panics is not gone on with.
+        // Taken out while it is polled, so that work that panics is not polled again.
         let Some(mut work) = self.work.take() else {
             return Poll::Pending;
         };
@@ -50,7 +50,7 @@ impl<T: Send + 'static> Drop for RunToCompletion<T> {
     fn drop(&mut self) {
         if self.has_begun
             && let Some(work) = self.work.take()
-            // Without a runtime the process ends, and with it whoever would want to know.
+            // Without a runtime the process is ending.
             && let Ok(runtime) = Handle::try_current()
         {
             runtime.spawn(work);

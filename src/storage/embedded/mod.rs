@@ -342,7 +342,8 @@ impl DataEngine for EmbeddedEngine {
             });
             let position = self.state.positions.of(&prefix);
             let feed = self.state.tail.open(prefix, after, position, backlog);
-            // Checked once the feed is open. The feed meets a later compaction when it reads the log.
+            // Checked once the feed is open. If a compaction comes later, the feed meets it when it
+            // reads the log.
             check_after(after, self.state.compacted())?;
             Ok(feed)
         }

@@ -1,10 +1,12 @@
-//! Encryption at rest: values on their way to the engine and back, by Kubernetes' own
-//! configuration file and in its own format, so that either reads what the other wrote.
+//! Encryption at rest, in Kubernetes' own configuration and format. kube-apiserver and Taffrail can
+//! read each other's values.
 //!
-//! `config/` reads the file, `ciphers/` has a file for each cipher, `prefix_transformers.rs` picks among
-//! providers and keys, `rules.rs` among resources; [`Encryption`] hands out what serves a resource
-//! and exchanges it when the file changes. Whoever stores knows the trait
-//! [`Transformer`] and nothing of this.
+//! The configuration file and plain or stored bytes enter; stored or plain bytes leave. The rest of
+//! storage uses the traits [`Transformer`] and [`TransformerSource`]. This folder must not know
+//! objects or engines. [`Encryption`] hands out a transformer for each resource and replaces its
+//! content when the file changes. [`config`] parses the file, [`rules`] chooses the providers of a
+//! resource, [`prefix_transformers`] chooses provider and key of a value, and [`ciphers`] has one
+//! file for each cipher.
 
 mod ciphers;
 mod config;
@@ -42,7 +44,7 @@ pub use reload::{POLL_PERIOD, Reload, follow};
 /// The setting that names the file.
 const SETTING: &str = "encryption-provider-config";
 
-/// Which transformer serves which resource. Cheap to clone; clones share what a reload changes.
+/// Provides the transformer of each resource. Cheap to clone. Clones share what a reload changes.
 #[derive(Clone, Default)]
 pub struct Encryption {
     config: Arc<ReloadableConfig>,
@@ -50,10 +52,10 @@ pub struct Encryption {
 
 #[derive(Default)]
 struct ReloadableConfig {
-    /// None when nothing is configured.
+    /// `None` when nothing is configured.
     path: Option<PathBuf>,
     active: Mutex<ActiveConfig>,
-    /// Held by who looks whether the file has changed.
+    /// Held while a reload checks the file.
     looking: Mutex<()>,
     generations: Arc<Generations>,
 }
@@ -61,13 +63,13 @@ struct ReloadableConfig {
 #[derive(Default)]
 struct ActiveConfig {
     rules: Rules,
-    /// Of the file that the rules are from.
+    /// The digest of the file that the rules come from.
     digest: String,
-    /// By group and plural.
+    /// The transformers in use, by group and plural.
     handed_out: BTreeMap<(String, String), Arc<ResourceTransformer>>,
 }
 
-/// Why a configuration can't be used: one line for the operator (SF-32). Never shows a secret.
+/// Why a configuration cannot be used: one line for the operator (SF-32). Never shows a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("--{SETTING}={}: {phase}: {problem}", .path.display())]
 pub struct EncryptionError {
@@ -76,7 +78,7 @@ pub struct EncryptionError {
     problem: String,
 }
 
-/// What was being done.
+/// What failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Parsing,
@@ -93,12 +95,12 @@ impl fmt::Display for Phase {
 }
 
 impl Encryption {
-    /// Without a configuration: values are stored as they are (EN-3).
+    /// No configuration: values are stored as they are (EN-3).
     pub fn none() -> Encryption {
         Encryption::default()
     }
 
-    /// By the configuration in a file.
+    /// Loads the configuration from a file.
     ///
     /// # Errors
     /// [`EncryptionError`] with everything that is wrong with it.
@@ -120,18 +122,18 @@ impl Encryption {
         })
     }
 
-    /// Counts the configurations that have been in force.
+    /// The number of the current configuration. Each reload that changes it adds one.
     pub fn generation(&self) -> u64 {
         self.config.generations.number()
     }
 
-    /// Waits until the outcome of every write is known that another configuration than the
-    /// present one has encrypted; the answer is that one's generation.
+    /// Waits until no write is under way that an earlier configuration has encrypted. Answers with
+    /// the generation of the current configuration.
     pub async fn settled(&self) -> u64 {
         self.config.generations.settled().await
     }
 
-    /// Resources that the configuration names and nobody has asked for: misspelt, perhaps.
+    /// Resources that the configuration names and that are not served. They may be misspelt.
     pub fn unknown_resources(&self) -> Vec<String> {
         let active = self.config.active.lock();
         let is_unknown = |name: &&config::ResourceName| {
@@ -142,8 +144,8 @@ impl Encryption {
         names.map(ToString::to_string).collect()
     }
 
-    /// Says which resources the configuration names for nothing. To be called once all resources
-    /// have their transformers; a reload does it by itself.
+    /// Warns of resources that the configuration names in vain. Call it once all resources have
+    /// their transformers. A reload calls it by itself.
     pub fn warn_of_unknown_resources(&self) {
         for resource in self.unknown_resources() {
             tracing::warn!(
@@ -155,7 +157,7 @@ impl Encryption {
 }
 
 impl TransformerSource for Encryption {
-    /// What serves a resource, from now on and after each reload.
+    /// The transformer of a resource. It follows every reload.
     fn transformer_for(&self, group: &str, plural: &str) -> Arc<dyn Transformer> {
         if self.config.path.is_none() {
             return Arc::new(Identity);
@@ -199,9 +201,9 @@ fn rules_of(path: &Path, contents: &Contents) -> Result<Rules, EncryptionError> 
         .map_err(|problem| EncryptionError::new(path, Phase::Building, problem.to_string()))
 }
 
-/// The transformer of one resource, whose choice a reload exchanges.
+/// The transformer of one resource. A reload replaces its content.
 struct ResourceTransformer {
-    /// `None`: no rule is about it.
+    /// `None` when no rule covers the resource.
     transformers: ArcSwap<Option<PrefixTransformers>>,
     generations: Arc<Generations>,
 }
@@ -241,7 +243,7 @@ impl Transformer for ResourceTransformer {
         let Some(transformers) = &**transformers else {
             return Identity.transform_to_storage(key, plain);
         };
-        /// Prefixes, nonce and tag together are shorter, unless names of keys are long.
+        /// Prefixes, nonce and tag together are shorter, unless key names are long.
         const ADDED: usize = 128;
         let mut stored = Vec::with_capacity(plain.len() + ADDED);
         let written = transformers.write(key, &plain, &mut stored);
