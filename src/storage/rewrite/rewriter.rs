@@ -107,8 +107,8 @@ impl Rewriter {
                  have today's encryption configuration first",
             ),
             _ => RewriteError::of(format!(
-                "{expired} values have outlived their lease and are yet to be deleted, and need the \
-                 keys that wrote them until then: run this again later"
+                "{expired} values have outlived their lease and are yet to be deleted, and \
+                 need the keys that wrote them until then: run this again later"
             )),
         })
     }

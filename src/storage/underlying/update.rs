@@ -1,4 +1,4 @@
-//! GuaranteedUpdate, step by step as storage.md 1.6 has it.
+//! GuaranteedUpdate, in the steps of storage.md 1.6.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use crate::storage::{
     Updated,
 };
 
-/// How long a retry waits for its turn at a hot key before it tries without one.
+/// How long a retry waits for its turn at a hot key before it continues without one.
 const TURN_WAIT: Duration = Duration::from_secs(30);
 
-/// What one attempt came to.
+/// The result of one attempt.
 enum Attempt {
-    /// The update is done, or needed nothing.
+    /// The update is done, or changed nothing.
     Done(Arc<CachedObject>),
-    /// Go on from this state.
+    /// Retry from this state.
     Again(ObjectState),
-    /// Somebody else was faster: go on from this state, in turn.
+    /// Another write was faster. Retry from this state, in turn.
     Beaten(ObjectState),
 }
 
@@ -82,7 +82,7 @@ impl Underlying {
         if let Some(object) = &state.object
             && let Err(kind) = preconditions::check(&request.preconditions, object)
         {
-            // A suggestion may be old: only a fresh state may refuse (PF-19).
+            // A suggestion may be outdated. Only a current state may refuse (PF-19).
             return match state.current {
                 true => Err(self.fault(&key.to_text(), kind)),
                 false => Ok(Attempt::Again(self.read(key).await?)),
@@ -103,8 +103,8 @@ impl Underlying {
         self.store(key, request, state, updated, turn).await
     }
 
-    /// The update function said no: final for a state known to be current, otherwise only if the
-    /// state turns out to have been current (ST-53).
+    /// Handles a refusal of the update function. It is final for a current state, and for a
+    /// suggestion that turns out to be current (ST-53).
     async fn refused(
         &self,
         key: &Key,
@@ -121,7 +121,7 @@ impl Underlying {
         }
     }
 
-    /// Encodes, sees whether anything changed, and commits.
+    /// Encodes the new object, and commits it if it differs.
     async fn store(
         &self,
         key: &Key,
@@ -172,9 +172,9 @@ impl Underlying {
         }
     }
 
-    /// Waits for the key's turn (once more, for who had it and was beaten all the same), and
-    /// starts from what the one before left, where that is newer. Without a Writer, or when it
-    /// does not answer in time, the caller goes on unserialized: only speed depends on turns.
+    /// Waits for the key's turn, and starts from the state that the previous turn left, if that is
+    /// newer. A turn that was beaten waits once more. Without a Writer, or when it does not answer
+    /// in time, the caller continues without a turn. Turns affect only speed.
     async fn in_turn(
         &self,
         key: &Key,
@@ -189,8 +189,8 @@ impl Underlying {
         let Ok(turn) = granted else {
             return (None, state);
         };
-        // Compared with what the store had seen, not with the object: of a key that was deleted
-        // since, an outcome from before would be tried and refused again and again.
+        // Compared with the store's revision, not with the object's. For a key that was deleted
+        // since, an older outcome would be tried and refused for ever.
         let newest = turn
             .last_outcome()
             .filter(|item| item.revision > state.seen);
@@ -205,7 +205,7 @@ impl Underlying {
     }
 }
 
-/// The revision a state's object has, for tests and logs.
+/// The revision of the state's object, for tests and logs.
 impl std::fmt::Debug for ObjectState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let revision: Revision = self.revision();
