@@ -7,7 +7,7 @@ use super::versions;
 use crate::api::resource::ResourceDefinition;
 use crate::storage::codec::TypeName;
 
-/// What names nothing that there is, and what would be stored under the name of something else.
+/// All storage versions that do not exist, and all resources that cannot be converted.
 pub(super) fn faults(decision: &Decision<'_>) -> Vec<FactoryError> {
     let versions = decision.options.versions.iter();
     let unknown = versions.filter_map(|one| check_one(decision, one).err());
@@ -16,7 +16,7 @@ pub(super) fn faults(decision: &Decision<'_>) -> Vec<FactoryError> {
     unknown.chain(unconverted).collect()
 }
 
-/// Refuses to store what a row serves under the name of something else.
+/// Refuses to store a resource as a type that nothing converts it into.
 pub(super) fn check_conversion(
     decision: &Decision<'_>,
     definition: &ResourceDefinition,
@@ -24,7 +24,7 @@ pub(super) fn check_conversion(
     let resource = GroupResource::new(&definition.group, &definition.plural);
     let destination = decision.destination(&resource)?;
     let stored = decision.stored_type(&destination, definition);
-    // Of several versions each row has its own name.
+    // Each version of a resource has its own type.
     let served = TypeName::of(definition);
     match decision.converts(&stored, &served) {
         true => Ok(()),

@@ -6,8 +6,8 @@ use super::options::{GroupResource, StorageOptions};
 use crate::api::resource::ResourceDefinition;
 use crate::storage::codec::TypeName;
 
-/// Groups that keep a resource in one place, in the order in which they are asked whether they are
-/// served: the first one that is decides place and storage version (SF-41).
+/// Groups that share the key prefix of a resource, in order of preference. The first served one
+/// decides key prefix and storage version (SF-41).
 const COHABITING: &[(&str, &[&str])] = &[
     ("networkpolicies", &["networking.k8s.io", "extensions"]),
     ("deployments", &["apps", "extensions"]),
@@ -19,14 +19,14 @@ const COHABITING: &[(&str, &[&str])] = &[
     ("ingresses", &["networking.k8s.io", "extensions"]),
 ];
 
-/// The table of resources and the options, asked together.
+/// The table of resources and the options, for decisions about both.
 pub(super) struct Decision<'d> {
     pub(super) options: &'d StorageOptions,
     pub(super) definitions: &'d [Arc<ResourceDefinition>],
 }
 
 impl Decision<'_> {
-    /// The first row of a resource: its most preferred version.
+    /// The first row of a resource: its preferred version.
     pub(super) fn row(&self, resource: &GroupResource) -> Option<&ResourceDefinition> {
         self.rows(resource).next()
     }
@@ -40,14 +40,14 @@ impl Decision<'_> {
         rows.filter(|row| row.is(&resource.group, &resource.resource))
     }
 
-    /// What the objects of a resource, and of those that share its place, may be stored as.
+    /// The types that a resource, and those that share its key prefix, may be stored as.
     pub(super) fn known_types(&self, resource: &GroupResource) -> Vec<TypeName> {
         let cohabitants = self.cohabitants(resource);
         let rows = cohabitants.iter().flat_map(|one| self.rows(one));
         rows.map(TypeName::of).collect()
     }
 
-    /// What of that can be read as what a row serves.
+    /// Those of these types that can be read as what a row serves.
     pub(super) fn read_types(
         &self,
         chosen: &GroupResource,
@@ -59,7 +59,7 @@ impl Decision<'_> {
         known
     }
 
-    /// Whether a value of one type can be taken for one of the other.
+    /// Whether a value of one type can be read as one of the other.
     pub(super) fn converts(&self, stored: &TypeName, served: &TypeName) -> bool {
         stored == served || (self.options.differ_in_name_alone)(stored, served)
     }
@@ -68,7 +68,7 @@ impl Decision<'_> {
         self.definitions.iter().any(|row| row.group == group)
     }
 
-    /// The groups that keep a resource in one place, itself among them.
+    /// The resource in all groups that share its key prefix, including itself.
     pub(super) fn cohabitants(&self, resource: &GroupResource) -> Vec<GroupResource> {
         let shared = COHABITING.iter().find(|(name, groups)| {
             *name == resource.resource && groups.contains(&resource.group.as_str())
@@ -82,7 +82,7 @@ impl Decision<'_> {
         }
     }
 
-    /// Which of the groups that share a place decides (SF-41).
+    /// The one of these groups that decides (SF-41).
     pub(super) fn chosen(&self, resource: &GroupResource) -> GroupResource {
         let mut cohabitants = self.cohabitants(resource).into_iter();
         let served = cohabitants.find(|one| self.has_group(&one.group));

@@ -1,5 +1,5 @@
-//! Where and how each resource is stored. Pure: options and the table of resources in, one row for
-//! each resource out.
+//! Decides where and how each resource is stored. Pure: options and the table of resources enter,
+//! one row for each resource leaves.
 
 use std::ptr;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::api::resource::ResourceDefinition;
 use crate::storage::codec::{Decorator, MediaType, TypeName};
 use crate::storage::keys::Keys;
 
-/// Whose stores are built under another group's name, so that flags, metrics and encryption name
-/// that one (SF-42).
+/// Resources that are stored under another group's name. Flags, metrics and encryption use that
+/// name (SF-42).
 const REQUESTED_AS: &[[(&str, &str); 2]] = &[[("events.k8s.io", "events"), ("", "events")]];
 
 /// Where and how one resource is stored.
@@ -22,7 +22,7 @@ const REQUESTED_AS: &[[(&str, &str); 2]] = &[[("events.k8s.io", "events"), ("", 
 pub struct Destination {
     /// The resource as metrics, transformers and flags name it (SF-42).
     pub requested: GroupResource,
-    /// The resource that decides place and storage version where groups share one (SF-41).
+    /// The resource that decides key prefix and storage version, where groups share one (SF-41).
     pub chosen: GroupResource,
     /// The name of the back end that keeps it.
     pub back_end: String,
@@ -34,7 +34,7 @@ pub struct Destination {
     pub memory_version: GroupVersion,
     /// The form it is stored in.
     pub media_type: MediaType,
-    /// What happens to its objects around the codec.
+    /// The hook around its codec.
     pub decorator: Option<Arc<dyn Decorator>>,
     /// Whether it has a watch cache.
     pub is_cached: bool,
@@ -52,7 +52,7 @@ impl Decision<'_> {
         )
     }
 
-    /// The overrides that say which servers keep some resource.
+    /// The overrides that name the servers of at least one resource.
     pub(super) fn deciding(&self) -> Vec<&ResourceOverride> {
         let rows = self.definitions.iter();
         let resources = rows.map(|row| GroupResource::new(&row.group, &row.plural));
@@ -61,16 +61,16 @@ impl Decision<'_> {
             .collect()
     }
 
-    /// The override that says which servers keep a resource, if any does.
+    /// The override that names the servers of a resource, if there is one.
     fn servers_of(&self, chosen: &GroupResource) -> Option<&ResourceOverride> {
         let own = self.overrides_of(chosen).into_iter();
         own.rev().find(|one| one.servers.is_some())
     }
 
-    /// Where a resource is stored.
+    /// Where and how a resource is stored.
     ///
     /// # Errors
-    /// A resource that is not in the table (SF-33), a place that is none (ST-5).
+    /// A resource that is not in the table (SF-33), or without a key prefix (ST-5).
     pub(super) fn destination(
         &self,
         resource: &GroupResource,
@@ -107,7 +107,7 @@ impl Decision<'_> {
         })
     }
 
-    /// What the objects of a resource are stored as.
+    /// The type that the objects of a resource are stored as.
     pub(super) fn stored_type(
         &self,
         destination: &Destination,
@@ -124,7 +124,8 @@ impl Decision<'_> {
         })
     }
 
-    /// What a resource has for itself: of its group first, then its own, which wins (SF-40, KV-4).
+    /// The overrides of a resource: first those of its group, then its own, which win (SF-40,
+    /// KV-4).
     fn overrides_of(&self, resource: &GroupResource) -> Vec<&ResourceOverride> {
         let of = |name: &str| {
             let wanted = GroupResource::new(&resource.group, name);
@@ -158,7 +159,7 @@ fn requested(resource: &GroupResource) -> GroupResource {
     }
 }
 
-/// The group and the plural that a row is measured as: of what was requested (SF-42).
+/// The group and the plural under which a row is measured: those of the requested resource (SF-42).
 pub(super) fn measured_as(definition: &ResourceDefinition) -> (&str, &str) {
     let own = (definition.group.as_str(), definition.plural.as_str());
     renamed(own.0, own.1).unwrap_or(own)

@@ -1,9 +1,11 @@
-//! Which store, place, codec and transformer serve a resource: decided here and nowhere else,
-//! as in Kubernetes' storage factory.
+//! Decides where and how each resource is stored: back end, key prefix, codec and transformer. Like
+//! Kubernetes' storage factory, it is the only place that decides this.
 //!
-//! The factory is built once, from what is configured ([`options`]); `destination.rs` and
-//! `versions.rs` decide, without any engine, so that `taffrail storage table` can tell what would
-//! be stored where. With engines at hand [`StorageFactory::plans`] turns that into stores.
+//! The configuration ([`options`]) and the table of resources enter; a [`StoragePlan`] for each
+//! resource leaves. It must not know HTTP or strategies. Everything except
+//! [`StorageFactory::plans`] works without engines, so that `taffrail storage table` can print the
+//! result. [`decision`], [`versions`] and [`destination`] decide, [`checks`] and [`warnings`] find
+//! mistakes in the configuration.
 
 mod back_ends;
 mod checks;
@@ -39,7 +41,7 @@ pub struct StorageFactory {
 }
 
 impl Decision<'_> {
-    /// How a resource is stored by these engines.
+    /// The plan of a resource with these engines.
     fn plan(
         &self,
         definition: &Arc<ResourceDefinition>,
@@ -69,10 +71,10 @@ impl Decision<'_> {
 }
 
 impl StorageFactory {
-    /// A factory for the resources of a table.
+    /// Creates a factory for the resources of a table.
     ///
     /// # Errors
-    /// [`FactoryError`] for storage versions that nothing has, or that nothing converts into.
+    /// [`FactoryError`] for storage versions that do not exist, or that nothing converts into.
     pub fn new(
         options: StorageOptions,
         definitions: Vec<Arc<ResourceDefinition>>,
@@ -96,7 +98,8 @@ impl StorageFactory {
         }
     }
 
-    /// The base back end, and those that keep some resource, in the order of the configuration.
+    /// The base back end, and those that keep at least one resource, in the order of the
+    /// configuration.
     pub fn back_ends(&self) -> Vec<BackEnd> {
         self.decision().back_ends()
     }
@@ -104,12 +107,12 @@ impl StorageFactory {
     /// Where and how a resource is stored.
     ///
     /// # Errors
-    /// [`FactoryError`] for a resource that nobody knows, or that has no place.
+    /// [`FactoryError`] for an unknown resource, or one without a key prefix.
     pub fn destination(&self, resource: &GroupResource) -> Result<Destination, FactoryError> {
         self.decision().destination(resource)
     }
 
-    /// The same for every resource of the table.
+    /// The destinations of all resources of the table.
     ///
     /// # Errors
     /// As [`StorageFactory::destination`].
@@ -118,14 +121,13 @@ impl StorageFactory {
         let mut resources: Vec<GroupResource> = rows
             .map(|row| GroupResource::new(&row.group, &row.plural))
             .collect();
-        // One with several versions has a row for each.
+        // A resource with several versions has a row for each.
         resources.dedup();
         let resources = resources.iter();
         resources.map(|one| self.destination(one)).collect()
     }
 
-    /// How each resource is stored by these engines, its values transformed by what the source has
-    /// for it.
+    /// The plan of each resource with these engines and the source's transformers.
     ///
     /// # Errors
     /// As [`StorageFactory::destination`], and when a back end has no engine.
@@ -140,7 +142,7 @@ impl StorageFactory {
         plans.collect()
     }
 
-    /// The same for a resource that comes beside those of the table.
+    /// The plan of a resource that is added to those of the table.
     ///
     /// # Errors
     /// As [`StorageFactory::plans`], and when nothing converts what it serves into what it stores.
@@ -160,7 +162,7 @@ impl StorageFactory {
         decision.plan(definition, engines, transformers)
     }
 
-    /// What is configured and has no effect, a line for each.
+    /// The parts of the configuration without effect, one line each.
     pub fn warnings(&self) -> Vec<String> {
         warnings::of(&self.decision())
     }

@@ -1,4 +1,4 @@
-//! A resource as it is to be stored: made before any actor runs.
+//! The plan of how one resource is stored. It is made before any actor runs.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::storage::rewrite::RewrittenStore;
 use crate::storage::underlying::{StoredDecoder, Underlying};
 use crate::storage::{ResourceStorage, Storage};
 
-/// See the module's documentation.
+/// The plan of one resource.
 pub struct StoragePlan {
     pub(super) definition: Arc<ResourceDefinition>,
     pub(super) destination: Destination,
@@ -33,7 +33,7 @@ impl StoragePlan {
         &self.destination
     }
 
-    /// What a Cacher of it needs, whether or not requests are to be served from one.
+    /// The settings of its Cacher, whether or not it has one.
     pub fn cacher_spec(&self) -> CacherSpec {
         CacherSpec {
             resource: self.definition.qualified(),
@@ -43,8 +43,8 @@ impl StoragePlan {
         }
     }
 
-    /// Builds the storage: behind its Cacher where it is to have a watch cache and the house runs
-    /// one, else straight over the engine.
+    /// Builds the storage: behind its Cacher if it has a watch cache and the house runs one,
+    /// otherwise directly over the engine.
     pub fn build(&self, house: &House) -> ResourceStorage {
         let destination = &self.destination;
         let store = self.store(house);
@@ -73,7 +73,7 @@ impl StoragePlan {
         }
     }
 
-    /// The store without its cache, for rewriting what it holds.
+    /// The store without its cache, for rewriting its values.
     pub fn rewritten(&self, house: &House) -> RewrittenStore {
         RewrittenStore {
             resource: self.definition.qualified(),
@@ -89,7 +89,7 @@ impl StoragePlan {
             self.destination.keys.clone(),
             self.decoder.clone(),
             lessor.unwrap_or_else(|| {
-                // No house without one for each store.
+                // Without a house each store has a Lessor of its own.
                 LessorHandle::new(self.engine.clone(), LeaseReuse::default())
             }),
             Some(house.writers(&self.destination.back_end)),

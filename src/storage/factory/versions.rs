@@ -1,10 +1,10 @@
-//! Which version a resource is stored in: what is configured for the resource, then for its group,
-//! then what Kubernetes stores in another version than the preferred one, then that one (SF-43).
+//! Decides the storage version of a resource (SF-43): the one configured for the resource, else for
+//! its group, else the one that Kubernetes stores, else the preferred one.
 
 use super::decision::Decision;
 use super::options::{GroupResource, GroupVersion};
 
-/// What Kubernetes 1.36 stores in another version than the first one served.
+/// Resources that Kubernetes 1.36 does not store in the first version served.
 const STORED_IN: &[(&str, &str, &str)] = &[
     ("coordination.k8s.io", "leasecandidates", "v1beta1"),
     (
@@ -30,8 +30,8 @@ const STORED_IN: &[(&str, &str, &str)] = &[
     ("scheduling.k8s.io", "podgroups", "v1alpha2"),
 ];
 
-/// The version that a resource is stored in, whoever of those that share its place asks; `chosen`
-/// is the one among them that decides, and decides alone (SF-41, SF-42).
+/// The storage version of a resource and of all that share its key prefix. `chosen` is the one
+/// among them that decides alone (SF-41, SF-42).
 pub(super) fn of(decision: &Decision<'_>, chosen: &GroupResource) -> Option<GroupVersion> {
     configured(decision, chosen)
         .or_else(|| usual(decision, chosen))
@@ -45,7 +45,7 @@ fn configured(decision: &Decision<'_>, resource: &GroupResource) -> Option<Group
             .rev()
             .filter(move |one| one.group == resource.group && one.resource.as_deref() == name)
             .map(|one| &one.stored_as)
-            // One for a group says nothing about a resource that has not this version.
+            // An option for a group does not apply to resources without this version.
             .find(|version| is_known(decision, resource, version))
     };
     of(Some(&resource.resource)).or_else(|| of(None)).cloned()
@@ -62,7 +62,7 @@ fn usual(decision: &Decision<'_>, resource: &GroupResource) -> Option<GroupVersi
     is_known(decision, resource, &usual).then_some(usual)
 }
 
-/// Whether a resource, or one that shares its place, is there in this version.
+/// Whether a resource, or one that shares its key prefix, has this version.
 pub(super) fn is_known(
     decision: &Decision<'_>,
     resource: &GroupResource,
@@ -74,7 +74,7 @@ pub(super) fn is_known(
 /// All versions that a resource can be stored in.
 pub(super) fn versions_of(decision: &Decision<'_>, resource: &GroupResource) -> Vec<GroupVersion> {
     let mut cohabitants = decision.cohabitants(resource);
-    // Its own first.
+    // Its own versions come first.
     cohabitants.sort_by_key(|one| one != resource);
     let rows = cohabitants.iter().flat_map(|one| decision.rows(one));
     let versions = rows.map(|row| GroupVersion {
