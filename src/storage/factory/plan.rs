@@ -89,7 +89,7 @@ impl StoragePlan {
             self.destination.keys.clone(),
             self.decoder.clone(),
             lessor.unwrap_or_else(|| {
-                // Without a house each store has a Lessor of its own.
+                // A house has a Lessor for each back end, so this is not expected.
                 LessorHandle::new(self.engine.clone(), LeaseReuse::default())
             }),
             Some(house.writers(&self.destination.back_end)),
