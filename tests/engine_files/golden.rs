@@ -1,4 +1,4 @@
-//! Golden stores: real files of every format, checked in, that this version opens as they were.
+//! Golden stores: real files of every format, checked in. This version must open them unchanged.
 //!
 //! A new format comes with a new store. Add a script to `history_script.rs` and a row to
 //! [`STORES`]. Then `cargo test --test engine_files write_golden -- --ignored` writes every store
@@ -28,7 +28,7 @@ use crate::history_script::{
 /// What was written into a store.
 type Story = fn() -> Vec<ScriptStep>;
 
-/// The stores and their stories.
+/// The stores and their scripts.
 const STORES: &[(&str, Story)] = &[
     ("store-format-1", history_script::first),
     ("store-format-2", history_script::second),
@@ -70,12 +70,12 @@ async fn write_golden_stores() {
     }
 }
 
-/// Why a store did not answer everything.
+/// Why a store could not answer everything.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wanting {
-    /// It refused one of the questions by this error.
+    /// It refused a question with this error.
     Refused(String),
-    /// It knows nothing of a key that it should know.
+    /// It lacks a key that it should have.
     Missing(String),
 }
 
@@ -85,8 +85,7 @@ impl From<EngineError> for Wanting {
     }
 }
 
-/// Everything that anybody could ask a store, held against what its script says. An answer that
-/// says something else than the script fails.
+/// Asks a store everything and compares the answers with its script. A wrong answer fails the test.
 pub async fn ask_everything(engine: &dyn Engine, history: &ExpectedHistory) -> Result<(), Wanting> {
     let everything = Prefix::new(b"");
     for at in history.compacted.0..=history.revision().0 {
@@ -131,7 +130,7 @@ pub async fn ask_everything(engine: &dyn Engine, history: &ExpectedHistory) -> R
     Ok(())
 }
 
-/// That what was found at a revision is what is expected, or a part of it.
+/// Checks that what was found at a revision is expected, or a part of it.
 fn agree(found: &[KeyValue], expected: &[KeyValue], at: u64) -> Result<(), Wanting> {
     if found == expected {
         return Ok(());
@@ -147,7 +146,7 @@ fn agree(found: &[KeyValue], expected: &[KeyValue], at: u64) -> Result<(), Wanti
     Err(Wanting::Missing(format!("{} at {at}", missing.join(", "))))
 }
 
-/// A whole store: what it says of itself, and every answer.
+/// Checks a whole store: its totals and every answer.
 async fn examine(engine: &dyn Engine, history: &ExpectedHistory) {
     let everything = Prefix::new(b"");
     assert_eq!(engine.health(), Health::Serving);
@@ -182,7 +181,7 @@ async fn stores_of_every_format_open_as_they_were_and_go_on() {
         let clock = Clock::default();
         let engine = EmbeddedEngine::open(clock.options(directory.path())).unwrap();
         examine(&*engine, &history).await;
-        // What the old version compacted and did not get to remove.
+        // Removes what the old version compacted and had not removed yet.
         while engine.maintain(false).await.unwrap().more {}
         history.scrubbed = history.compacted;
         examine(&*engine, &history).await;
@@ -216,7 +215,7 @@ pub const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
 pub const LEASES: TableDefinition<u64, &[u8]> = TableDefinition::new("leases");
 pub const ATTACHED: TableDefinition<(u64, u64), ()> = TableDefinition::new("attached");
 
-/// What format 2 has beside the rows of format 1.
+/// What format 2 adds to the rows of format 1.
 #[test]
 fn the_rows_of_leases_are_those_that_are_written_down() {
     let directory = unpack("store-format-2");
@@ -228,7 +227,7 @@ fn the_rows_of_leases_are_those_that_are_written_down() {
     let bytes = row("leases");
     let columns = bytes.as_chunks().0.iter();
     let columns: Vec<u64> = columns.map(|column| u64::from_le_bytes(*column)).collect();
-    // Four were granted; the last step was at the thirteenth second, and its event is the
+    // Four leases were granted. The last step was in the thirteenth second, and its event is the
     // thirteenth.
     let begin = 1_700_000_000_000_000_000;
     assert_eq!(columns, [4, begin + 13 * 1_000_000_001]);
@@ -249,14 +248,14 @@ fn the_rows_of_leases_are_those_that_are_written_down() {
     assert_eq!(rows, [(1, granted)], "the others have ended");
     let attached = transaction.open_table(ATTACHED).unwrap();
     let rows = attached.iter().unwrap().map(|row| row.unwrap().0.value());
-    // The first of the two puts has been replaced since.
+    // The first of the two puts was replaced since.
     assert_eq!(rows.collect::<Vec<_>>(), [(1, 2), (1, 11)]);
     let events = transaction.open_table(EVENTS).unwrap();
     let tag = |revision: u64| events.get(revision).unwrap().unwrap().value()[5];
     assert_eq!([8, 9, 13].map(tag), [1, 5, 5]);
 }
 
-/// The tables hold what `FORMAT.md` says, read here without a word of the engine's.
+/// The tables hold what `FORMAT.md` says, read here without the engine.
 #[test]
 fn the_rows_of_format_1_are_those_that_are_written_down() {
     let directory = unpack("store-format-1");
@@ -302,7 +301,7 @@ fn the_rows_of_format_1_are_those_that_are_written_down() {
         rows.push((revision, tag.value()));
     }
     rows.sort_unstable();
-    // 1 is a value and 2 a deletion; what the first four events superseded was removed.
+    // 1 is a value and 2 a deletion. What the first four events superseded is removed.
     assert_eq!(rows, [(3, 1), (5, 1), (6, 1), (7, 1), (9, 2)]);
 
     let timeline = transaction.open_table(TIMELINE).unwrap();

@@ -1,4 +1,4 @@
-//! What is written into a golden store, and what must be found in it.
+//! The scripts of the golden stores, and the histories that they make.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use actors::engine::{
 use bytes::Bytes;
 use taffrail::storage::embedded::EmbeddedOptions;
 
-/// One thing that happens to a store.
+/// One step of a script.
 #[derive(Clone, Debug)]
 pub enum ScriptStep {
     Put {
@@ -22,9 +22,9 @@ pub enum ScriptStep {
         user: &'static str,
     },
     Delete(&'static [u8]),
-    /// A lease of so many seconds; they are numbered from 1.
+    /// Grants a lease of this many seconds. Leases are numbered from 1.
     Grant(u64),
-    /// The lease is revoked or has run out; this is its only key.
+    /// Revokes a lease. This is its only key.
     Revoke(u64, &'static [u8]),
     Expire(u64, &'static [u8]),
     Compact(u64),
@@ -32,7 +32,7 @@ pub enum ScriptStep {
     Scrub,
 }
 
-/// A key of Kubernetes' shape, one that repeats, and one of arbitrary bytes.
+/// Keys of Kubernetes' shape, and one of arbitrary bytes.
 pub const A: &[u8] = b"/registry/configmaps/default/a";
 pub const B: &[u8] = b"/registry/leases/default/b";
 pub const C: &[u8] = b"/registry/secrets/default/c";
@@ -47,7 +47,7 @@ fn put(key: &'static [u8], value: impl Into<Bytes>) -> ScriptStep {
     }
 }
 
-/// The script of the golden stores of format 1, whose leases nobody granted. Never change it: write
+/// The script of the golden stores of format 1, whose leases nobody granted. Never change it. Write
 /// another one.
 pub fn first() -> Vec<ScriptStep> {
     let text = |count: usize| Bytes::from("taffrail ".repeat(count));
@@ -118,7 +118,7 @@ pub fn second() -> Vec<ScriptStep> {
     ]
 }
 
-/// Something that may happen next.
+/// A random next step.
 pub fn any(dice: &mut Dice, history: &ExpectedHistory) -> ScriptStep {
     let key = [A, B, C, D][dice.roll(4) as usize];
     let exists = history
@@ -136,7 +136,7 @@ pub fn any(dice: &mut Dice, history: &ExpectedHistory) -> ScriptStep {
     }
 }
 
-/// Seconds since 1970 at which the first event takes place; each further one is a second and a
+/// The time of the first event, in seconds since 1970. Each further event is a second and a
 /// nanosecond later.
 const BEGIN: u64 = 1_700_000_000;
 
@@ -145,9 +145,9 @@ fn time_of(revision: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + since
 }
 
-/// What a script leaves.
+/// The history that a script makes.
 pub struct ExpectedHistory {
-    /// Every event that ever was, by revision.
+    /// All events, by revision.
     pub events: BTreeMap<Revision, Event>,
     pub compacted: Revision,
     pub scrubbed: Revision,
@@ -171,7 +171,7 @@ impl ExpectedHistory {
         state.into_values().collect()
     }
 
-    /// Revisions whose records must still be there.
+    /// The revisions whose records must still exist.
     pub fn retained(&self) -> Vec<Revision> {
         let gone = |revision: Revision| {
             let superseded_by = self
@@ -243,7 +243,7 @@ pub fn expected_history(steps: &[ScriptStep]) -> ExpectedHistory {
     history
 }
 
-/// Who deletes what has outlived its lease.
+/// The user that deletes expired keys.
 const LEASES: &str = "system:taffrail:leases";
 
 fn origin(user: &str) -> Origin {
@@ -269,7 +269,7 @@ impl Clock {
         time_of(self.0.load(Ordering::SeqCst))
     }
 
-    /// Options of an engine that goes by this clock.
+    /// Options of an engine that uses this clock.
     pub fn options(&self, directory: &std::path::Path) -> EmbeddedOptions {
         let clock = self.clone();
         let mut options = EmbeddedOptions::new(directory);
@@ -347,7 +347,7 @@ async fn commit(engine: &dyn Engine, event: &Event) {
     assert_eq!(written.revision, event.revision);
 }
 
-/// Small numbers that look random and come again with the same seed.
+/// Pseudorandom small numbers, repeatable by their seed.
 pub struct Dice(u64);
 
 impl Dice {
