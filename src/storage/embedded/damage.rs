@@ -45,7 +45,10 @@ impl Damage {
         }
         match known.all.len() {
             ..LOGGED_MAX => tracing::error!(file, "the store is damaged: {what}"),
-            LOGGED_MAX => tracing::error!(file, "more of the store is damaged than is logged"),
+            LOGGED_MAX => tracing::error!(
+                file,
+                "more records of the store are damaged; they are not logged"
+            ),
             _ => {}
         }
         known.all.insert(what);
@@ -57,7 +60,7 @@ impl Damage {
         let mut known = self.0.lock();
         let found = std::mem::take(&mut known.pass);
         if found.is_empty() && !known.all.is_empty() {
-            tracing::info!(file, "the store was verified again and is whole");
+            tracing::info!(file, "the store was verified again: no damage is left");
         }
         known.all = found;
         known.passes += 1;

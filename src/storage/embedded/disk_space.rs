@@ -68,9 +68,11 @@ impl DiskSpace {
     pub fn give_up_ballast(&mut self) {
         match self.disk.set_ballast(0) {
             Ok(()) => {
-                tracing::warn!("disk full: gave up the ballast file so that deletes work");
+                tracing::warn!("disk full: removed the ballast file so that deletes work");
             }
-            Err(error) => tracing::error!(%error, "disk full, and its ballast can't be removed"),
+            Err(error) => {
+                tracing::error!(%error, "disk full, and the ballast file cannot be removed: deletes may fail")
+            }
         }
         self.ballast = false;
         self.asked = None;
@@ -87,7 +89,7 @@ impl DiskSpace {
         match self.disk.set_ballast(self.ballast_bytes) {
             Ok(()) => self.ballast = true,
             Err(error) => {
-                tracing::warn!(%error, "the ballast file can't be made");
+                tracing::warn!(%error, "the ballast file cannot be created: deletes may fail on a full disk");
                 // Tried again only after the disk was full, because some file systems never can.
                 self.ballast = true;
             }

@@ -192,7 +192,9 @@ impl EmbeddedEngine {
             }
             Progress::Hopeless if all => return Err(too_busy()),
             Progress::Hopeless => {
-                tracing::info!("writers are too busy to give space back now: tried again later");
+                tracing::info!(
+                    "defragmentation gave up because writers are too busy; it is tried again later"
+                );
                 return Ok(Maintenance::default());
             }
         }
@@ -262,7 +264,7 @@ fn open_store(
     }
     // Removing the copy may have made room already. If not, the ballast does.
     disk.set_ballast(0)?;
-    tracing::warn!("disk full: gave up the ballast file so that the store opens");
+    tracing::warn!("disk full: removed the ballast file so that the store opens");
     open()
 }
 

@@ -131,7 +131,7 @@ pub async fn follow(encryption: Encryption, period: Duration) {
             Ok(Ok(Reload::Unchanged | Reload::NotConfigured)) => {}
             Ok(Err(error)) => tracing::error!(
                 %error,
-                "the encryption configuration was not reloaded; the one before stays in force"
+                "the encryption configuration was not reloaded; keeping the previous one"
             ),
             // The runtime ends.
             Err(_) => return,

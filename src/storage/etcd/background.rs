@@ -69,7 +69,7 @@ async fn follow_compactions(cluster: Arc<Cluster>) {
             followed = follow(&cluster) => followed,
         };
         if let Err(error) = followed {
-            tracing::debug!(%error, "the watch of {COMPACT_REV_KEY} broke; it is opened again");
+            tracing::debug!(%error, "the watch of {COMPACT_REV_KEY} broke; it is reopened");
         }
     }
 }

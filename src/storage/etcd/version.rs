@@ -34,8 +34,8 @@ fn note_version(member: &Member, version: &str) {
         tracing::warn!(
             server = %member.url,
             version,
-            "this etcd can't be relied on to say how far a watch is: consistent reads go to etcd; \
-             versions from 3.4.31 and 3.5.13 on serve them from the cache"
+            "this etcd does not report the progress of watches reliably: consistent reads go to \
+             etcd; versions from 3.4.31 and 3.5.13 on allow serving them from the cache"
         );
     }
 }

@@ -62,11 +62,11 @@ impl Rewriter {
         tokio::spawn(async move {
             let last = match self.run(&origin, &progress).await {
                 Ok(done) => {
-                    tracing::info!(?done, "what is stored is rewritten");
+                    tracing::info!(?done, "storage rewrite is done");
                     done
                 }
                 Err(RewriteError { reason, unreadable }) => {
-                    tracing::warn!(reason, ?unreadable, "what is stored is not all rewritten");
+                    tracing::warn!(reason, ?unreadable, "storage rewrite failed");
                     RewriteProgress::Failed { reason, unreadable }
                 }
             };
@@ -156,7 +156,7 @@ impl Rewriter {
         let reload = reload
             .map_err(RewriteError::of)?
             .map_err(RewriteError::of)?;
-        tracing::info!("before rewriting what is stored: {reload}");
+        tracing::info!("before the storage rewrite: {reload}");
         Ok(())
     }
 

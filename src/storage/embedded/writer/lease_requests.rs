@@ -57,18 +57,19 @@ impl WriterThread {
             None => {}
             Some(jump @ Jump::Forward(_)) => tracing::warn!(
                 %jump,
-                "the clock was set, or the machine slept: leases live on as granted, and run out \
-                 by the new time after a restart"
+                "the clock was set forward, or the machine slept: leases expire as granted, and by \
+                 the new time after a restart"
             ),
             Some(jump @ Jump::Back(_)) => {
                 tracing::warn!(
                     %jump,
-                    "the clock was set: leases run out as granted, and nothing is revived"
+                    "the clock was set back: leases expire as granted, and none is revived"
                 );
                 if let Err(error) = self.bring_deadlines_back() {
                     tracing::warn!(
                         %error,
-                        "leases granted while the clock was ahead may live again after a restart"
+                        "correcting stored leases failed: leases granted while the clock was ahead may be \
+                         revived by a restart"
                     );
                 }
             }
@@ -209,8 +210,8 @@ impl WriterThread {
                 tracing::error!(
                     lease = lease.0,
                     %error,
-                    "a lease can't be ended, and its keys outlive it: it is tried again now and \
-                     then, after others"
+                    "a lease cannot be ended, so its keys are not deleted yet; it is tried again \
+                     later, after other leases"
                 );
             }
         }

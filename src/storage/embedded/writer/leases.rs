@@ -39,8 +39,8 @@ impl WriterLeases {
         if let Some(lag) = self.clock.lag() {
             tracing::warn!(
                 seconds = lag.as_secs(),
-                "the clock is behind the store's: what has expired stays so, and until the clock \
-                 has caught up leases live only as long as the daemon runs"
+                "the clock is behind the time in the store: expired leases stay expired, and until \
+                 the clock has caught up, leases expire only while the daemon runs"
             );
         }
         let due = self.leases.count_due(now);
@@ -49,8 +49,8 @@ impl WriterLeases {
             tracing::info!(
                 leases = due,
                 seconds = since,
-                "leases ran out since the store was last written, or the clock was set forward; \
-                 their objects will be deleted little by little"
+                "leases have expired since the store was last written, or the clock was set \
+                 forward; their objects will be deleted step by step"
             );
         }
     }
