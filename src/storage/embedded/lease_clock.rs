@@ -101,7 +101,7 @@ impl LeaseClock {
     }
 
     /// Checks whether the wall clock was set since the last check.
-    pub fn look(&mut self, wall: SystemTime, uptime: Duration) -> Option<Jump> {
+    pub fn check(&mut self, wall: SystemTime, uptime: Duration) -> Option<Jump> {
         let passed = uptime.saturating_sub(self.up_at);
         let wall_at = since_1970(wall).saturating_sub(passed);
         let jump = Jump::between(self.wall_at, wall_at);
@@ -139,15 +139,15 @@ mod tests {
     #[test]
     fn a_wall_clock_that_is_set_changes_nothing_and_is_told_once() {
         let mut clock = LeaseClock::new(wall(1000), seconds(0), seconds(0));
-        assert_eq!(clock.look(wall(1030), seconds(30)), None);
+        assert_eq!(clock.check(wall(1030), seconds(30)), None);
         let forward = Some(Jump::Forward(seconds(3600)));
-        assert_eq!(clock.look(wall(4640), seconds(40)), forward);
-        assert_eq!(clock.look(wall(4650), seconds(50)), None, "told");
+        assert_eq!(clock.check(wall(4640), seconds(40)), forward);
+        assert_eq!(clock.check(wall(4650), seconds(50)), None, "told");
         assert_eq!(clock.now(seconds(50)), at(1050));
         let back = Some(Jump::Back(seconds(4000)));
-        assert_eq!(clock.look(wall(660), seconds(60)), back);
+        assert_eq!(clock.check(wall(660), seconds(60)), back);
         assert_eq!(clock.now(seconds(60)), at(1060));
-        assert_eq!(clock.look(wall(679), seconds(70)), None, "adjusted");
+        assert_eq!(clock.check(wall(679), seconds(70)), None, "adjusted");
         assert_eq!(clock.now(seconds(55)), at(1055));
         assert_eq!(
             forward.map(|jump| jump.to_string()).as_deref(),
@@ -161,7 +161,7 @@ mod tests {
         let stored =
             |clock: &LeaseClock, wall| clock.stored_deadline(wall, seconds(10), seconds(60));
         assert_eq!(stored(&clock, wall(1010)), seconds(1070));
-        clock.look(wall(4610), seconds(10));
+        clock.check(wall(4610), seconds(10));
         assert_eq!(stored(&clock, wall(4610)), seconds(4670), "forward");
         assert_eq!(stored(&clock, wall(500)), seconds(1070), "back");
         let record = |deadline| LeaseRecord {

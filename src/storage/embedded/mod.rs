@@ -400,7 +400,7 @@ impl LeaseEngine for EmbeddedEngine {
                 // Other requests are written between two steps.
                 more = self
                     .writer
-                    .ask(|reply| WriterRequest::Lease(LeaseRequest::GoOnRevoking(lease, reply)))
+                    .ask(|reply| WriterRequest::Lease(LeaseRequest::ContinueRevoking(lease, reply)))
                     .await?;
             }
             Ok(())

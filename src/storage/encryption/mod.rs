@@ -56,7 +56,7 @@ struct ReloadableConfig {
     path: Option<PathBuf>,
     active: Mutex<ActiveConfig>,
     /// Held while a reload checks the file.
-    looking: Mutex<()>,
+    checking: Mutex<()>,
     generations: Arc<Generations>,
 }
 
@@ -111,12 +111,12 @@ impl Encryption {
             digest: contents.digest,
             handed_out: BTreeMap::new(),
         };
-        reload::tell_config(&active.digest, 1.0);
+        reload::publish_digest(&active.digest, 1.0);
         Ok(Encryption {
             config: Arc::new(ReloadableConfig {
                 path: Some(path.to_owned()),
                 active: Mutex::new(active),
-                looking: Mutex::default(),
+                checking: Mutex::default(),
                 generations: Arc::default(),
             }),
         })

@@ -14,10 +14,10 @@ use super::{Contents, Encryption, EncryptionError, Phase, contents_of, file, rul
 pub const POLL_PERIOD: Duration = Duration::from_secs(60);
 
 /// How long a changed file must stay the same before it is used.
-const SETTLE: Duration = Duration::from_millis(200);
+const STABLE_FOR: Duration = Duration::from_millis(200);
 
 /// How often a changing file is checked.
-const LOOKS_MAX: usize = 50;
+const CHECKS_MAX: usize = 50;
 
 pub(super) const RELOADS: &str = "apiserver_encryption_config_controller_automatic_reloads_total";
 pub(super) const LAST_RELOAD: &str =
@@ -56,14 +56,14 @@ impl Encryption {
             return Ok(Reload::NotConfigured);
         };
         // Held to the end, so that of two reloads the one that read the file later wins.
-        let _looking = self.config.looking.lock();
+        let _checking = self.config.checking.lock();
         let known = self.config.active.lock().digest.clone();
         let loaded = contents_of(path).and_then(|contents| {
-            let look = || {
-                std::thread::sleep(SETTLE);
+            let read_again = || {
+                std::thread::sleep(STABLE_FOR);
                 contents_of(path)
             };
-            let Some(contents) = changed(path, &known, contents, look)? else {
+            let Some(contents) = changed(path, &known, contents, read_again)? else {
                 return Ok(None);
             };
             let rules = rules_of(path, &contents)?;
@@ -84,8 +84,8 @@ impl Encryption {
         }
         // Begins the generation last. Whoever holds it cannot write with an old key any more.
         self.config.generations.begin();
-        tell_config(&active.digest, 0.0);
-        tell_config(&digest, 1.0);
+        publish_digest(&active.digest, 0.0);
+        publish_digest(&digest, 1.0);
         active.rules = rules;
         active.digest = digest;
         drop(active);
@@ -101,13 +101,13 @@ fn changed(
     path: &Path,
     known: &str,
     mut contents: Contents,
-    mut look: impl FnMut() -> Result<Contents, EncryptionError>,
+    mut read_again: impl FnMut() -> Result<Contents, EncryptionError>,
 ) -> Result<Option<Contents>, EncryptionError> {
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..CHECKS_MAX {
         if contents.digest == known {
             return Ok(None);
         }
-        let next = look()?;
+        let next = read_again()?;
         if next.digest == contents.digest {
             return Ok(Some(next));
         }
@@ -119,14 +119,14 @@ fn changed(
 
 /// Checks the file periodically; never returns. After a failure the next check tries again.
 pub async fn follow(encryption: Encryption, period: Duration) {
-    let mut looks = tokio::time::interval(period);
-    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut checks = tokio::time::interval(period);
+    checks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     // The first tick is due at once, but the file has just been read.
-    looks.tick().await;
+    checks.tick().await;
     loop {
-        looks.tick().await;
-        let looking = encryption.clone();
-        match tokio::task::spawn_blocking(move || looking.reload()).await {
+        checks.tick().await;
+        let checking = encryption.clone();
+        match tokio::task::spawn_blocking(move || checking.reload()).await {
             Ok(Ok(Reload::Reloaded)) => tracing::info!("{}", Reload::Reloaded),
             Ok(Ok(Reload::Unchanged | Reload::NotConfigured)) => {}
             Ok(Err(error)) => tracing::error!(
@@ -148,7 +148,7 @@ fn count(status: &'static str) {
 }
 
 /// Publishes which configuration is in use (ME-53).
-pub(super) fn tell_config(digest: &str, used: f64) {
+pub(super) fn publish_digest(digest: &str, used: f64) {
     let labels = [("hash", digest.to_owned()), server()];
     gauge!(CONFIG_INFO, &labels).set(used);
 }
@@ -173,13 +173,13 @@ mod tests {
 
     /// Checks these texts one after the other. Answers the accepted text and how many were read.
     fn taken(texts: &[&str]) -> (Option<String>, usize) {
-        let mut looks = texts.iter().map(|text| contents(text));
+        let mut checks = texts.iter().map(|text| contents(text));
         let mut count = 1;
         let known = file::digest(b"old");
-        let first = looks.next().unwrap();
+        let first = checks.next().unwrap();
         let taken = changed(Path::new("keys"), &known, first, || {
             count += 1;
-            Ok(looks.next().unwrap())
+            Ok(checks.next().unwrap())
         });
         let text = taken.unwrap().map(|contents| contents.text.to_string());
         (text, count)

@@ -226,7 +226,7 @@ impl Servers {
             self.current
                 .compare_exchange(number, next, Ordering::Relaxed, Ordering::Relaxed);
         if moved.is_ok() && next != number {
-            tracing::debug!(server = %self.members[number].url, "calls go to this etcd server from now on");
+            tracing::debug!(server = %self.members[number].url, "this etcd server failed a call: calls go to the next one");
         }
     }
 

@@ -104,11 +104,11 @@ impl Underlying {
             next,
             ..RewrittenPage::default()
         };
-        let mut looks = stream::iter(answer.items)
+        let mut outcomes = stream::iter(answer.items)
             .map(|item| self.rewrite_value(item, origin))
             .buffer_unordered(CONCURRENT);
-        while let Some(looked) = looks.try_next().await? {
-            match looked {
+        while let Some(outcome) = outcomes.try_next().await? {
+            match outcome {
                 ValueOutcome::Fresh => {}
                 ValueOutcome::Stale { written } => {
                     page.stale += 1;
@@ -131,16 +131,16 @@ impl Underlying {
     ) -> Result<ValueOutcome, StorageError> {
         // Lets other tasks run even when there is little to do.
         tokio::task::yield_now().await;
-        let mut looked = ValueOutcome::Fresh;
+        let mut outcome = ValueOutcome::Fresh;
         for _ in 0..ATTEMPTS {
             let transformer = &self.decoder.transformer;
             let hold = transformer.hold();
             let plain = match transformer.transform_from_storage(&item.key, &item.value) {
-                Ok((_, false)) => return Ok(looked),
+                Ok((_, false)) => return Ok(outcome),
                 Ok((plain, true)) => plain,
                 Err(error) => return Ok(ValueOutcome::Unreadable(error)),
             };
-            looked = ValueOutcome::Stale { written: false };
+            outcome = ValueOutcome::Stale { written: false };
             let value = transformer.transform_to_storage(&item.key, plain.to_vec());
             let value = value.map_err(|error| {
                 self.fault(
@@ -159,7 +159,7 @@ impl Underlying {
                 .await?
             {
                 CommitOutcome::Yes => return Ok(ValueOutcome::Stale { written: true }),
-                CommitOutcome::Gone => return Ok(looked),
+                CommitOutcome::Gone => return Ok(outcome),
                 CommitOutcome::Replaced(newer) => item = newer,
                 CommitOutcome::Expired => return Ok(ValueOutcome::Expired),
             }

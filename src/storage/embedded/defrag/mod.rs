@@ -176,7 +176,7 @@ impl Defrag {
         &mut self,
         source: &ReadTransaction,
         meta: &Meta,
-        mut go_on: impl FnMut(u64) -> bool,
+        mut may_continue: impl FnMut(u64) -> bool,
     ) -> Result<(), Failure> {
         let from = self.copied;
         let store = self.store()?;
@@ -187,7 +187,7 @@ impl Defrag {
         let mut held = BTreeSet::new();
         for row in source.open_table(EVENTS)?.range(from.0 + 1..)? {
             let (revision, bytes) = row?;
-            if !go_on(bytes_copied) {
+            if !may_continue(bytes_copied) {
                 break;
             }
             let (revision, bytes) = (Revision(revision.value()), bytes.value());

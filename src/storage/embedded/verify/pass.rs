@@ -115,14 +115,14 @@ impl Pass {
         let region = &mut self.region;
         let mut found = Vec::new();
         let stage = std::mem::replace(&mut self.stage, Stage::Begin);
-        let looked = catch_unwind(AssertUnwindSafe(|| {
+        let result = catch_unwind(AssertUnwindSafe(|| {
             let note = &mut |what| found.push(what);
             match stage {
-                Stage::Begin => Ok(look_at_own(store.pages(), region, note)),
-                stage => look(store, stage, bytes_max, damage, note),
+                Stage::Begin => Ok(check_own_tables(store.pages(), region, note)),
+                stage => check_next(store, stage, bytes_max, damage, note),
             }
         }));
-        let looked = looked.unwrap_or_else(|panic| Err(Failure::from_panic(&*panic)));
+        let result = result.unwrap_or_else(|panic| Err(Failure::from_panic(&*panic)));
         match self.state.disk.which(DataFile::Log) {
             Ok(id) if id == store.id() => {}
             Ok(_) => found.push(MISPLACED.to_owned()),
@@ -136,7 +136,7 @@ impl Pass {
             self.store = Weak::new();
             return StepOutcome::Moved;
         }
-        let step = match looked {
+        let step = match result {
             Ok((stage, step)) => {
                 self.stage = stage;
                 step
@@ -164,7 +164,7 @@ impl Pass {
 }
 
 /// Does the next step of a pass. Answers what comes after it.
-fn look(
+fn check_next(
     store: &Store,
     stage: Stage,
     bytes_max: u64,
@@ -172,7 +172,7 @@ fn look(
     found: &mut dyn FnMut(String),
 ) -> Result<(Stage, StepOutcome), Failure> {
     Ok(match stage {
-        Stage::Pages(table, after) => look_at_table(store.pages(), table, after, bytes_max, found),
+        Stage::Pages(table, after) => check_table(store.pages(), table, after, bytes_max, found),
         // redb may panic on damaged pages, and rows that are known to be missing need not be
         // counted.
         Stage::Rows(Rows::Begin | Rows::Counts) if damage.is_in_pass() => {
@@ -191,7 +191,7 @@ fn look(
 }
 
 /// Reads the header and redb's own tables, which are few and small.
-fn look_at_own(
+fn check_own_tables(
     file: &dyn StorageBackend,
     region: &mut Option<Region>,
     found: &mut dyn FnMut(String),
@@ -230,7 +230,7 @@ fn look_at_own(
 }
 
 /// Reads a part of one of the engine's tables.
-fn look_at_table(
+fn check_table(
     file: &dyn StorageBackend,
     name: String,
     after: Option<Vec<u8>>,
@@ -258,8 +258,8 @@ fn look_at_table(
         None => (Ord::cmp as Compare, u64::MAX),
     };
     let walked = image.walk(table, order, after, bytes_max, &mut |seen| match seen {
-        Found::Entry(entry) => look_at_entry(&table.name, entry, found),
-        Found::Damage(damage) => name_damage(&table.name, &damage, found),
+        Found::Entry(entry) => check_entry(&table.name, entry, found),
+        Found::Damage(damage) => report_damage(&table.name, &damage, found),
     });
     let step = match walked.end {
         End::Moved => StepOutcome::Moved,
@@ -299,7 +299,7 @@ fn order_of(table: &str) -> Option<Compare> {
 }
 
 /// Checks a record that has a checksum of its own.
-fn look_at_entry(table: &str, (key, value): Entry<'_>, found: &mut dyn FnMut(String)) {
+fn check_entry(table: &str, (key, value): Entry<'_>, found: &mut dyn FnMut(String)) {
     let Some(number) = page::u64_at(key, 0) else {
         return;
     };
@@ -320,7 +320,7 @@ fn look_at_entry(table: &str, (key, value): Entry<'_>, found: &mut dyn FnMut(Str
 
 /// Reports the records of a damaged page: those that are visibly damaged, otherwise the range of
 /// keys that belongs there.
-fn name_damage(table: &str, damage: &image::Damage<'_>, found: &mut dyn FnMut(String)) {
+fn report_damage(table: &str, damage: &image::Damage<'_>, found: &mut dyn FnMut(String)) {
     let number = |key: Option<&[u8]>| key.and_then(|key| page::u64_at(key, 0));
     let (after, up_to) = (number(damage.after), number(damage.up_to));
     let belongs = |key: &[u8]| {
@@ -331,7 +331,7 @@ fn name_damage(table: &str, damage: &image::Damage<'_>, found: &mut dyn FnMut(St
     let mut is_named = false;
     for entry in damage.page.iter().flat_map(|page| page.entries()) {
         if table == "events" && entry.0.len() == 8 && belongs(entry.0) {
-            look_at_entry(table, entry, &mut |what| {
+            check_entry(table, entry, &mut |what| {
                 is_named = true;
                 found(what);
             });

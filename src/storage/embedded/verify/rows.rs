@@ -90,7 +90,7 @@ pub fn step(
                     && bytes as u64 == u64::from(row.record_bytes)
             };
             let place = || format!("table live, key {}", quoted(key.value()));
-            stepped.bytes += look(&events, key.value(), row.revision, place, fits, found)?;
+            stepped.bytes += check_record(&events, key.value(), row.revision, place, fits, found)?;
             stepped.rows = Rows::Live(key.value().to_vec());
             if is_over(stepped.bytes) {
                 return Ok(stepped);
@@ -111,7 +111,7 @@ pub fn step(
             EventKind::Delete => tag == Superseded::Absence.tag(),
         };
         let place = || format!("table superseded, key {}, record {revision}", quoted(key));
-        stepped.bytes += look(&events, key, Revision(revision), place, fits, found)?;
+        stepped.bytes += check_record(&events, key, Revision(revision), place, fits, found)?;
         stepped.rows = Rows::Superseded(key.to_vec(), revision);
         if is_over(stepped.bytes) {
             return Ok(stepped);
@@ -143,7 +143,7 @@ fn counts(transaction: &ReadTransaction, found: &mut dyn FnMut(String)) -> Resul
 }
 
 /// Reads the record of a row and checks that both fit. Answers the bytes that this counts.
-fn look(
+fn check_record(
     events: &ReadOnlyTable<u64, &'static [u8]>,
     key: &[u8],
     revision: Revision,

@@ -83,10 +83,10 @@ impl<'t> WriteTxn<'t> {
         lease: LeaseId,
         now: SystemTime,
         events: &mut Vec<Event>,
-        mut go_on: impl FnMut(&[Event]) -> bool,
+        mut may_continue: impl FnMut(&[Event]) -> bool,
     ) -> Result<bool, Failure> {
         while let Some(revision) = self.first_attached(lease)? {
-            if !go_on(events) {
+            if !may_continue(events) {
                 return Ok(false);
             }
             match self.held_by(lease, revision) {

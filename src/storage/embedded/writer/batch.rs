@@ -73,7 +73,7 @@ impl WriterThread {
                     requests.push(request);
                 }
                 Ok(other) => {
-                    self.carried = Some(other);
+                    self.next_request_taken = Some(other);
                     break;
                 }
                 Err(_) => break,
@@ -88,7 +88,7 @@ impl WriterThread {
         attempt: &mut Attempt,
     ) -> Result<Totals, Failure> {
         let store = self.store()?;
-        let shortage = self.watch_disk_space(Instant::now());
+        let shortage = self.check_disk_space(Instant::now());
         let moment = self.moment();
         let now = moment.time;
         let transaction = store.write()?;
@@ -119,7 +119,7 @@ impl WriterThread {
         attempt.committing = true;
         store.commit(transaction)?;
         self.last_mark = last_mark;
-        self.unsettled = false;
+        self.has_unsynced = false;
         self.disk_space
             .wrote(totals.retained_bytes.saturating_sub(before));
         Ok(totals)

@@ -25,7 +25,9 @@ impl WriterThread {
         match request {
             LeaseRequest::Grant(ttl, reply) => reply.send(self.grant(ttl)),
             LeaseRequest::Revoke(lease, reply) => reply.send(self.revoke(lease)),
-            LeaseRequest::GoOnRevoking(lease, reply) => reply.send(self.go_on_revoking(lease)),
+            LeaseRequest::ContinueRevoking(lease, reply) => {
+                reply.send(self.continue_revoking(lease))
+            }
             LeaseRequest::Expire(reply) => reply.send(self.expire()),
         }
     }
@@ -51,9 +53,9 @@ impl WriterThread {
 
     /// Logs that the wall clock was set. It matters for the times of events. Leases use the uptime
     /// of the process.
-    pub(super) fn watch_clock(&mut self) {
+    pub(super) fn check_clock(&mut self) {
         let (wall, uptime) = self.times();
-        match self.leases.clock.look(wall, uptime) {
+        match self.leases.clock.check(wall, uptime) {
             None => {}
             Some(jump @ Jump::Forward(_)) => tracing::warn!(
                 %jump,
@@ -65,7 +67,7 @@ impl WriterThread {
                     %jump,
                     "the clock was set back: leases expire as granted, and none is revived"
                 );
-                if let Err(error) = self.bring_deadlines_back() {
+                if let Err(error) = self.correct_stored_deadlines() {
                     tracing::warn!(
                         %error,
                         "correcting stored leases failed: leases granted while the clock was ahead may be \
@@ -78,12 +80,12 @@ impl WriterThread {
 
     /// Corrects the stored deadlines of leases that were granted while the clock was ahead. Their
     /// deadlines would revive them at the next start.
-    fn bring_deadlines_back(&mut self) -> Result<(), EngineError> {
+    fn correct_stored_deadlines(&mut self) -> Result<(), EngineError> {
         if self.leases.is_empty() {
             return Ok(());
         }
         let (wall, uptime) = self.times();
-        self.guarded(|writer| {
+        self.run_guarded(|writer| {
             let clock = &writer.leases.clock;
             let now = clock.now(uptime);
             let store = writer.store()?;
@@ -101,7 +103,7 @@ impl WriterThread {
             }
             txn.finish()?;
             store.commit_lazily(transaction)?;
-            writer.unsettled = true;
+            writer.has_unsynced = true;
             Ok(())
         })
     }
@@ -109,7 +111,7 @@ impl WriterThread {
     /// Grants a lease without a sync. The first put that uses the lease syncs both. A lease that a
     /// power loss removes before that has kept no key alive.
     fn grant(&mut self, ttl: Duration) -> Result<Lease, EngineError> {
-        if let Some(why) = self.watch_disk_space(Instant::now()) {
+        if let Some(why) = self.check_disk_space(Instant::now()) {
             return Err(EngineError::OutOfSpace(why));
         }
         let (wall, uptime) = self.times();
@@ -123,7 +125,7 @@ impl WriterThread {
         // The ID is used up even if the grant fails, because the outcome is then unknown.
         let id = LeaseId(self.leases.last.0.saturating_add(1));
         self.leases.last = id;
-        self.guarded(|writer| {
+        self.run_guarded(|writer| {
             let store = writer.store()?;
             let transaction = store.write()?;
             let mut txn = WriteTxn::open(&transaction)?;
@@ -131,7 +133,7 @@ impl WriterThread {
             txn.set_lease_totals(writer.leases.totals(now))?;
             txn.finish()?;
             store.commit_lazily(transaction)?;
-            writer.unsettled = true;
+            writer.has_unsynced = true;
             writer.leases.leases.insert(id, now.after(ttl));
             Ok(Lease { id, ttl })
         })
@@ -157,7 +159,7 @@ impl WriterThread {
     }
 
     /// Deletes more keys of a revoked lease.
-    fn go_on_revoking(&mut self, lease: LeaseId) -> Result<bool, EngineError> {
+    fn continue_revoking(&mut self, lease: LeaseId) -> Result<bool, EngineError> {
         // Expiry may have ended it already.
         if self.leases.leases.contains(lease) {
             let own = |leases: &LeaseQueue| leases.contains(lease).then_some(lease);
@@ -168,7 +170,7 @@ impl WriterThread {
 
     /// Deletes some of the keys whose lease has expired.
     fn expire(&mut self) -> Result<Expiry, EngineError> {
-        self.watch_clock();
+        self.check_clock();
         let now = self.lease_time();
         let expired = match self.leases.leases.due(now) {
             Some(_) => match self.end(None, |leases| leases.due(now)) {
@@ -195,7 +197,8 @@ impl WriterThread {
         next: impl Fn(&LeaseQueue) -> Option<LeaseId>,
     ) -> (Result<u64, EngineError>, Option<LeaseId>) {
         let (mut gone, mut ending) = (Vec::new(), None);
-        let ended = self.guarded(|writer| writer.end_some(revoked, next, &mut gone, &mut ending));
+        let ended =
+            self.run_guarded(|writer| writer.end_some(revoked, next, &mut gone, &mut ending));
         let Err(error) = &ended else {
             return (ended, None);
         };
@@ -239,12 +242,12 @@ impl WriterThread {
         let mut looked_at = 0;
         while let Some(lease) = next(&self.leases.leases) {
             *ending = Some(lease);
-            let through = txn.end_lease(lease, time, &mut events, |events| {
+            let is_gone = txn.end_lease(lease, time, &mut events, |events| {
                 looked_at += 1;
                 looked_at == 1 || (events.len() < STEP_KEYS && started.elapsed() < budget)
             })?;
             *ending = None;
-            if !through {
+            if !is_gone {
                 break;
             }
             let deadline = self.leases.leases.remove(lease);
@@ -262,11 +265,11 @@ impl WriterThread {
         if events.is_empty() && revoked.is_none() {
             // No key was attached. If this is lost, the leases are ended once more.
             store.commit_lazily(transaction)?;
-            self.unsettled = true;
+            self.has_unsynced = true;
             return Ok(0);
         }
         store.commit(transaction)?;
-        self.unsettled = false;
+        self.has_unsynced = false;
         self.last_mark = last_mark;
         let count = events.len();
         metrics::committed(count, count, started.elapsed());
@@ -278,20 +281,20 @@ impl WriterThread {
 
     /// Stores the current lease time, so that a clock that is set back while no daemon runs revives
     /// no lease.
-    pub(super) fn note_lease_time(&mut self) {
+    pub(super) fn store_lease_time(&mut self) {
         if self.leases.is_empty() || self.store.is_none() {
             return;
         }
         let totals = self.leases.totals(self.lease_time());
         // Best effort, because the daemon ends. Every expiry has stored the time already.
-        let _ = self.guarded(|writer| {
+        let _ = self.run_guarded(|writer| {
             let store = writer.store()?;
             let transaction = store.write()?;
             let mut txn = WriteTxn::open(&transaction)?;
             txn.set_lease_totals(totals)?;
             txn.finish()?;
             store.commit_lazily(transaction)?;
-            writer.unsettled = true;
+            writer.has_unsynced = true;
             Ok(())
         });
     }

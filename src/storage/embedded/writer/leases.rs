@@ -29,12 +29,12 @@ impl WriterLeases {
             last: opened.meta.leases.last,
         };
         writer_leases.set(&opened.leases, uptime);
-        writer_leases.tell(uptime, LeaseTime(seen));
+        writer_leases.log_state(uptime, LeaseTime(seen));
         writer_leases
     }
 
     /// Logs what explains why objects vanish at a start, or do not.
-    fn tell(&self, uptime: Duration, seen: LeaseTime) {
+    fn log_state(&self, uptime: Duration, seen: LeaseTime) {
         let now = self.clock.now(uptime);
         if let Some(lag) = self.clock.lag() {
             tracing::warn!(

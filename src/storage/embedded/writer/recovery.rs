@@ -40,7 +40,7 @@ impl WriterThread {
                 }
                 Err(failure) => {
                     full = matches!(failure, Failure::NoSpace(_));
-                    self.say_down(&failure);
+                    self.set_down(&failure);
                 }
             }
             if Instant::now() >= deadline {
@@ -54,15 +54,15 @@ impl WriterThread {
 
     /// Stops all use of the current database and keeps it from its file.
     fn abandon(&mut self, failure: &Failure) {
-        self.say_down(failure);
+        self.set_down(failure);
         if let Some(store) = self.store.take() {
             store.fence().retire();
         }
         self.state.set_store(None);
-        self.unsettled = false;
+        self.has_unsynced = false;
     }
 
-    fn say_down(&self, failure: &Failure) {
+    fn set_down(&self, failure: &Failure) {
         let why = format!("{}: {failure}; it is being opened again", self.state.file());
         self.state.set_health(Health::Down(why));
     }
@@ -147,7 +147,7 @@ impl WriterThread {
     fn refuse_for(&mut self, pause: Duration) {
         let until = Instant::now() + pause;
         let error = self.state.unavailable();
-        if let Some(request) = self.carried.take() {
+        if let Some(request) = self.next_request_taken.take() {
             self.refuse_or_close(request, &error);
         }
         while self.closing.is_none()

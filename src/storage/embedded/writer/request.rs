@@ -83,17 +83,17 @@ pub enum LeaseRequest {
     /// Revoke a lease and delete some of its keys. Answers whether keys are left.
     Revoke(LeaseId, Reply<bool>),
     /// Delete more keys of a revoked lease.
-    GoOnRevoking(LeaseId, Reply<bool>),
+    ContinueRevoking(LeaseId, Reply<bool>),
     /// Delete some of the keys whose lease has expired.
     Expire(Reply<Expiry>),
 }
 
 impl LeaseRequest {
-    /// Answers a request that can't be carried out.
+    /// Answers a request that cannot be carried out.
     pub(super) fn refuse(self, error: &EngineError) {
         match self {
             LeaseRequest::Grant(_, reply) => reply.send(Err(error.clone())),
-            LeaseRequest::Revoke(_, reply) | LeaseRequest::GoOnRevoking(_, reply) => {
+            LeaseRequest::Revoke(_, reply) | LeaseRequest::ContinueRevoking(_, reply) => {
                 reply.send(Err(error.clone()));
             }
             LeaseRequest::Expire(reply) => reply.send(Err(error.clone())),
@@ -110,7 +110,7 @@ pub(super) fn weight(mutation: &Mutation) -> usize {
     REQUEST_BYTES + value
 }
 
-/// Answers a request that can't be carried out.
+/// Answers a request that cannot be carried out.
 pub(super) fn refuse(request: WriterRequest, error: &EngineError) {
     match request {
         WriterRequest::Commit(request) => request.answer(Err(error.clone())),

@@ -21,7 +21,7 @@ const MARKS_MAX: usize = 64;
 impl WriterThread {
     /// Runs work other than a commit. After a failure the database is reopened, once the caller has
     /// its answer.
-    pub(super) fn guarded<T>(
+    pub(super) fn run_guarded<T>(
         &mut self,
         work: impl FnOnce(&mut WriterThread) -> Result<T, Failure>,
     ) -> Result<T, EngineError> {
@@ -43,14 +43,14 @@ impl WriterThread {
         if up_to <= self.state.compacted() {
             return Ok(());
         }
-        self.guarded(|writer| {
+        self.run_guarded(|writer| {
             let store = writer.store()?;
             let transaction = store.write()?;
             let mut txn = WriteTxn::open(&transaction)?;
             txn.set_compacted(up_to)?;
             txn.finish()?;
             store.commit(transaction)?;
-            writer.unsettled = false;
+            writer.has_unsynced = false;
             writer.state.set_compacted(up_to);
             metrics::compacted(up_to);
             Ok(())
@@ -60,7 +60,7 @@ impl WriterThread {
     /// Removes compacted records within the time of a step.
     pub(super) fn scrub(&mut self) -> Result<Maintenance, EngineError> {
         let started = Instant::now();
-        let maintenance = self.guarded(|writer| writer.scrub_step(started))?;
+        let maintenance = self.run_guarded(|writer| writer.scrub_step(started))?;
         metrics::scrubbed(maintenance.removed, started.elapsed());
         Ok(maintenance)
     }
@@ -84,7 +84,7 @@ impl WriterThread {
         // No sync is needed. After a power loss the removal is repeated.
         store.commit_lazily(transaction)?;
         self.scrubbed = scrubbed;
-        self.unsettled = true;
+        self.has_unsynced = true;
         self.state.set_totals(totals);
         Ok(Maintenance {
             removed,
@@ -94,15 +94,15 @@ impl WriterThread {
     }
 
     /// Makes unsynced removals durable, which frees their pages.
-    pub(super) fn settle(&mut self) {
-        if !self.unsettled || self.store.is_none() {
+    pub(super) fn sync_pending(&mut self) {
+        if !self.has_unsynced || self.store.is_none() {
             return;
         }
-        // `guarded` handles the failure, and no caller waits.
-        let _ = self.guarded(|writer| {
+        // `run_guarded` handles the failure, and no caller waits.
+        let _ = self.run_guarded(|writer| {
             let store = writer.store()?;
             store.commit(store.write()?)?;
-            writer.unsettled = false;
+            writer.has_unsynced = false;
             Ok(())
         });
     }
@@ -111,11 +111,11 @@ impl WriterThread {
     pub(super) fn promote(&mut self, mut defrag: Box<Defrag>) -> Result<Promotion, EngineError> {
         // Writers wait all this time.
         let started = Instant::now();
-        self.settle();
+        self.sync_pending();
         if let Some(failure) = &self.failed {
             return Err(failure.to_engine_error(&self.state.file()));
         }
-        let outcome = self.guarded(|writer| {
+        let outcome = self.run_guarded(|writer| {
             let store = writer.store()?;
             let leases = match defrag.seal(&store) {
                 Ok(Seal::Behind) => return Ok(Promotion::Later(defrag)),

@@ -18,9 +18,9 @@ use crate::storage::embedded::schema::{LastMark, Totals};
 use crate::storage::embedded::store::{Opened, Store};
 
 /// How soon unsynced removals are made durable while no request comes.
-const SETTLE: Duration = Duration::from_millis(100);
+const SYNC_PENDING_AFTER: Duration = Duration::from_millis(100);
 /// How often the disk space is checked while no request comes.
-const IDLE: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// The state that only this thread touches.
 pub(super) struct WriterThread {
@@ -28,13 +28,13 @@ pub(super) struct WriterThread {
     /// Boxed, because the channel allocates all its slots at the start.
     pub(super) requests: Receiver<Box<WriterRequest>>,
     /// A request taken from the queue that did not fit the batch before it.
-    pub(super) carried: Option<WriterRequest>,
+    pub(super) next_request_taken: Option<WriterRequest>,
     pub(super) store: Option<Arc<Store>>,
     pub(super) last_mark: LastMark,
     /// Removal of compacted records has reached this revision.
     pub(super) scrubbed: Revision,
     /// Whether changes wait for the next sync.
-    pub(super) unsettled: bool,
+    pub(super) has_unsynced: bool,
     pub(super) disk_space: DiskSpace,
     pub(super) leases: WriterLeases,
     /// The failure to recover from before the next request.
@@ -57,11 +57,11 @@ impl WriterThread {
         );
         WriterThread {
             requests,
-            carried: None,
+            next_request_taken: None,
             store: Some(store),
             last_mark: opened.last_mark,
             scrubbed: opened.meta.scrubbed,
-            unsettled: false,
+            has_unsynced: false,
             disk_space,
             leases: WriterLeases::new(&state.options, &opened),
             failed: None,
@@ -71,11 +71,11 @@ impl WriterThread {
     }
 
     pub(super) fn run(mut self) {
-        self.safely(WriterThread::idle);
+        self.run_catching_panics(WriterThread::idle);
         while self.closing.is_none() {
             match self.next_request() {
-                Ok(request) => self.safely(|writer| writer.carry_out(request)),
-                Err(RecvTimeoutError::Timeout) => self.safely(WriterThread::idle),
+                Ok(request) => self.run_catching_panics(|writer| writer.carry_out(request)),
+                Err(RecvTimeoutError::Timeout) => self.run_catching_panics(WriterThread::idle),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if let Some(failure) = self.failed.take() {
@@ -86,17 +86,21 @@ impl WriterThread {
     }
 
     pub(super) fn next_request(&mut self) -> Result<WriterRequest, RecvTimeoutError> {
-        if let Some(request) = self.carried.take() {
+        if let Some(request) = self.next_request_taken.take() {
             return Ok(request);
         }
         self.requests
-            .recv_timeout(if self.unsettled { SETTLE } else { IDLE })
+            .recv_timeout(if self.has_unsynced {
+                SYNC_PENDING_AFTER
+            } else {
+                CHECK_EVERY
+            })
             .map(|request| *request)
     }
 
     /// Catches a panic, so that the thread survives. The caller of this request learns that the
     /// outcome is unknown, and the database is reopened.
-    pub(super) fn safely(&mut self, work: impl FnOnce(&mut WriterThread)) {
+    pub(super) fn run_catching_panics(&mut self, work: impl FnOnce(&mut WriterThread)) {
         let done = catch_unwind(AssertUnwindSafe(|| work(self)));
         if let Err(panic) = done {
             self.failed = Some(Failure::from_panic(&*panic));
@@ -136,13 +140,13 @@ impl WriterThread {
     /// No request waits: syncs removals, keeps the ballast file, checks disk and clock, and
     /// publishes metrics.
     pub(super) fn idle(&mut self) {
-        if self.unsettled {
-            self.settle();
+        if self.has_unsynced {
+            self.sync_pending();
         }
         let now = Instant::now();
         self.disk_space.keep_ballast(now);
-        self.watch_disk_space(now);
-        self.watch_clock();
+        self.check_disk_space(now);
+        self.check_clock();
         metrics::sizes(
             self.state.totals(),
             self.state.compacted(),
@@ -152,7 +156,7 @@ impl WriterThread {
     }
 
     /// Checks the disk space and updates the health. Answers why creates and updates are refused.
-    pub(super) fn watch_disk_space(&mut self, now: Instant) -> Option<String> {
+    pub(super) fn check_disk_space(&mut self, now: Instant) -> Option<String> {
         let shortage = self.disk_space.shortage(now);
         let health = match &shortage {
             Some(why) => Health::ReadOnly(why.clone()),
@@ -192,8 +196,8 @@ impl WriterThread {
         for request in self.requests.try_iter() {
             refuse(*request, &EngineError::Closed);
         }
-        self.note_lease_time();
-        self.settle();
+        self.store_lease_time();
+        self.sync_pending();
         self.state.set_store(None);
         // The database closes its file here, unless a reader outlives its thread.
         drop(self.store.take());
