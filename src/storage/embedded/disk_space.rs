@@ -71,7 +71,10 @@ impl DiskSpace {
                 tracing::warn!("disk full: removed the ballast file so that deletes work");
             }
             Err(error) => {
-                tracing::error!(%error, "disk full, and the ballast file cannot be removed: deletes may fail")
+                tracing::error!(
+                    %error,
+                    "disk full, and the ballast file cannot be removed: deletes may fail"
+                )
             }
         }
         self.ballast = false;
@@ -89,7 +92,10 @@ impl DiskSpace {
         match self.disk.set_ballast(self.ballast_bytes) {
             Ok(()) => self.ballast = true,
             Err(error) => {
-                tracing::warn!(%error, "the ballast file cannot be created: deletes may fail on a full disk");
+                tracing::warn!(
+                    %error,
+                    "the ballast file cannot be created: deletes may fail on a full disk"
+                );
                 // Tried again only after the disk was full, because some file systems never can.
                 self.ballast = true;
             }

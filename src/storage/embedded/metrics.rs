@@ -73,7 +73,7 @@ pub(super) fn describe() {
     describe_gauge!(
         LEASES,
         Unit::Count,
-        "LeaseQueue that are alive, or whose keys are being deleted."
+        "Leases that are alive, or whose keys are being deleted."
     );
     describe_counter!(
         REOPENED,

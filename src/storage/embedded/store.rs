@@ -129,7 +129,10 @@ impl Store {
         // acknowledged.
         disk.sync_names()?;
         if may_be_new && store_id::is_unfinished(&*inner)? {
-            tracing::info!(file = %disk.path(file), "creating the store was interrupted: it is created again");
+            tracing::info!(
+                file = %disk.path(file),
+                "creating the store was interrupted: it is created again"
+            );
             inner.set_len(0)?;
         }
         let pages = Fenced::new(Arc::from(inner), Arc::clone(&fence));

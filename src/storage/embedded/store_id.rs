@@ -79,7 +79,11 @@ pub fn write(disk: &dyn Disk, name: &StoreId) -> Result<(), OpenError> {
         Ok(()) => Ok(()),
         Err(Failure::NoSpace(why)) => {
             let file = disk.path(DataFile::StoreId);
-            tracing::warn!(%file, %why, "disk full: the file with the store's ID is written at the next start");
+            tracing::warn!(
+                %file,
+                %why,
+                "disk full: the file with the store's ID is written at the next start"
+            );
             Ok(())
         }
         Err(failure) => Err(failure.into_open_error(disk.path(DataFile::StoreId))),

@@ -3,10 +3,10 @@
 //!
 //! The configuration file and plain or stored bytes enter; stored or plain bytes leave. The rest of
 //! storage uses the traits [`Transformer`] and [`TransformerSource`]. This folder must not know
-//! objects or engines. [`Encryption`] hands out a transformer for each resource and replaces its
-//! content when the file changes. [`config`] parses the file, [`rules`] chooses the providers of a
-//! resource, [`prefix_transformers`] chooses provider and key of a value, and [`ciphers`] has one
-//! file for each cipher.
+//! engines, and of objects only whether bytes look like a stored one. [`Encryption`] hands out a
+//! transformer for each resource and replaces its content when the file changes. [`config`] parses
+//! the file, [`rules`] chooses the providers of a resource, [`prefix_transformers`] chooses
+//! provider and key of a value, and [`ciphers`] has one file for each cipher.
 
 mod ciphers;
 mod config;

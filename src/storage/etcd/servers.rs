@@ -226,7 +226,10 @@ impl Servers {
             self.current
                 .compare_exchange(number, next, Ordering::Relaxed, Ordering::Relaxed);
         if moved.is_ok() && next != number {
-            tracing::debug!(server = %self.members[number].url, "this etcd server failed a call: calls go to the next one");
+            tracing::debug!(
+                server = %self.members[number].url,
+                "this etcd server failed a call: calls go to the next one"
+            );
         }
     }
 

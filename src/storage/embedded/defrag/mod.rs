@@ -134,7 +134,11 @@ impl Defrag {
         self.copy_leases(&source, &mut txn)?;
         let totals = txn.finish()?;
         if totals != meta.totals {
-            tracing::warn!(log = ?meta.totals, copy = ?totals, "defragmentation failed: the copy differs from the log, which stays");
+            tracing::warn!(
+                log = ?meta.totals,
+                copy = ?totals,
+                "defragmentation failed: the copy differs from the log, which stays"
+            );
             transaction.abort()?;
             return Ok(Seal::Different);
         }

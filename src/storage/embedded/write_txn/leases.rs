@@ -98,7 +98,11 @@ impl<'t> WriteTxn<'t> {
                 Ok(None) => {}
                 // One damaged record must not keep all other keys alive.
                 Err(failure @ Failure::Corrupt(_)) => {
-                    tracing::error!(%failure, "the record of a leased key is damaged: the key is not deleted with its lease");
+                    tracing::error!(
+                        %failure,
+                        "the record of a leased key is damaged: the key is not deleted with its \
+                         lease"
+                    );
                 }
                 Err(failure) => return Err(failure),
             }

@@ -70,8 +70,8 @@ impl WriterThread {
                 if let Err(error) = self.correct_stored_deadlines() {
                     tracing::warn!(
                         %error,
-                        "correcting stored leases failed: leases granted while the clock was ahead may be \
-                         revived by a restart"
+                        "correcting stored leases failed: leases granted while the clock was ahead \
+                         may be revived by a restart"
                     );
                 }
             }

@@ -22,7 +22,11 @@ impl WriterThread {
     /// Reopens the database and refuses requests meanwhile. Then answers a batch whose outcome was
     /// unknown. Returns when the database works or the engine closes.
     pub(super) fn recover(&mut self, failure: &Failure, mut unresolved: Option<Unresolved>) {
-        tracing::error!(file = %self.state.file(), %failure, "storage failed: the database is being reopened");
+        tracing::error!(
+            file = %self.state.file(),
+            %failure,
+            "storage failed: the database is being reopened"
+        );
         self.abandon(failure);
         let deadline = Instant::now() + self.state.options.verdict_wait;
         let mut pause = PAUSE;
@@ -34,7 +38,11 @@ impl WriterThread {
             match self.reopen() {
                 Ok(revision) => {
                     metrics::reopened();
-                    tracing::info!(file = %self.state.file(), %revision, "storage works again: the database was reopened");
+                    tracing::info!(
+                        file = %self.state.file(),
+                        %revision,
+                        "storage works again: the database was reopened"
+                    );
                     self.resolve(unresolved.take(), revision, failure);
                     return;
                 }

@@ -123,7 +123,10 @@ impl WriterThread {
                 // A failure of the copy does not concern the log.
                 Ok(Seal::Different) => return Ok(Promotion::Useless),
                 Err(failure) => {
-                    tracing::warn!(%failure, "defragmentation failed: its copy cannot be used, and the log stays");
+                    tracing::warn!(
+                        %failure,
+                        "defragmentation failed: its copy cannot be used, and the log stays"
+                    );
                     return Ok(Promotion::Useless);
                 }
             };
