@@ -26,10 +26,10 @@ use super::{
     StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest,
 };
 use crate::api::object::Object;
-use kept::{Bounds, Kept};
+use kept_snapshots::{Bounds, KeptSnapshots};
 
 mod delegator;
-mod kept;
+mod kept_snapshots;
 mod list;
 
 /// How long a read waits for the cache to become recent enough (WC-30).
@@ -50,7 +50,7 @@ const FUTURE_PACE: Duration = Duration::from_millis(25);
 pub struct Cached {
     store: Underlying,
     cacher: CacherHandle,
-    kept: Arc<Kept>,
+    kept: Arc<KeptSnapshots>,
 }
 
 /// A snapshot, and the version that it shows.
@@ -63,7 +63,7 @@ impl Cached {
     /// Puts a cache in front of a store.
     pub fn new(store: Underlying, cacher: CacherHandle) -> Cached {
         Cached {
-            kept: Arc::new(Kept::new(cacher.resource())),
+            kept: Arc::new(KeptSnapshots::new(cacher.resource())),
             store,
             cacher,
         }

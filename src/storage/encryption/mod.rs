@@ -12,7 +12,7 @@ mod ciphers;
 mod config;
 mod file;
 mod generations;
-mod measures;
+mod metrics;
 mod prefix_transformers;
 mod reload;
 mod rules;
@@ -38,7 +38,7 @@ use self::rules::Rules;
 use super::Hold;
 use super::transformer::{Identity, TransformError, Transformer, TransformerSource};
 
-pub use measures::describe;
+pub use self::metrics::describe;
 pub use reload::{POLL_PERIOD, Reload, follow};
 
 /// The setting that names the file.

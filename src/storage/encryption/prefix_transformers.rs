@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::ciphers::{Algorithm, Cipher, CipherError};
 use super::config::NamedSecret;
-use super::measures::Measures;
+use super::metrics::TransformerMetrics;
 use crate::storage::codec::is_stored_form;
 use crate::storage::transformer::ENCRYPTED;
 
@@ -34,7 +34,7 @@ pub(super) struct PrefixTransformers {
     transformers: Vec<(Vec<u8>, Box<dyn ValueTransformer>)>,
     /// Describes a value that has none of the prefixes.
     unmatched: fn(&[u8]) -> String,
-    measures: Measures,
+    metrics: TransformerMetrics,
 }
 
 impl PrefixTransformers {
@@ -46,7 +46,7 @@ impl PrefixTransformers {
     ) -> PrefixTransformers {
         let prefixes = transformers.iter().map(|(prefix, _)| prefix.as_slice());
         PrefixTransformers {
-            measures: Measures::new(resource, prefixes),
+            metrics: TransformerMetrics::new(resource, prefixes),
             transformers,
             unmatched,
         }
@@ -63,20 +63,20 @@ impl ValueTransformer for PrefixTransformers {
             }
             match transformer.read(key, &stored.slice(prefix.len()..)) {
                 Ok((plain, is_stale)) => {
-                    self.measures.has_read(index, started);
+                    self.metrics.has_read(index, started);
                     return Ok((plain, is_stale || index > 0));
                 }
                 // Identity has an empty prefix, so every value seems to be its own.
                 Err(_) if prefix.is_empty() => {}
                 Err(Fault(fault)) => {
-                    self.measures.failed_to_read(Some(prefix));
+                    self.metrics.failed_to_read(Some(prefix));
                     let prefix = String::from_utf8_lossy(prefix);
                     faults.push(format!("{prefix}{fault}"));
                 }
             }
         }
         if faults.is_empty() {
-            self.measures.failed_to_read(None);
+            self.metrics.failed_to_read(None);
             return Err(Fault((self.unmatched)(stored)));
         }
         Err(Fault(faults.join("; ")))
@@ -90,8 +90,8 @@ impl ValueTransformer for PrefixTransformers {
         out.extend_from_slice(prefix);
         let written = transformer.write(key, plain, out);
         match &written {
-            Ok(()) => self.measures.has_written(started),
-            Err(_) => self.measures.failed_to_write(prefix),
+            Ok(()) => self.metrics.has_written(started),
+            Err(_) => self.metrics.failed_to_write(prefix),
         }
         written.map_err(|Fault(fault)| {
             let prefix = String::from_utf8_lossy(prefix);

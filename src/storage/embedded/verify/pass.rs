@@ -29,6 +29,7 @@ use super::rows::{self, Rows, quoted};
 const STEP_BYTES: u64 = 256 * 1024;
 /// How often commits may interrupt a second's work before the rest of it is skipped.
 const MOVED_MAX: u32 = 16;
+
 /// The progress of a pass.
 enum Stage {
     /// The header and redb's own tables are next.

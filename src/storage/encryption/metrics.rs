@@ -44,7 +44,7 @@ pub fn describe() {
 }
 
 /// The series of one prefix transformer.
-pub(super) struct Measures {
+pub(super) struct TransformerMetrics {
     resource: String,
     /// By index of the transformer.
     read: Vec<Series>,
@@ -74,12 +74,12 @@ impl Series {
     }
 }
 
-impl Measures {
+impl TransformerMetrics {
     /// The series of a resource, for transformers with these prefixes.
     pub(super) fn new<'p>(
         resource: &str,
         prefixes: impl Iterator<Item = &'p [u8]> + Clone,
-    ) -> Measures {
+    ) -> TransformerMetrics {
         let series = |transformation, prefix: &[u8]| {
             Series::new(resource, transformation, &String::from_utf8_lossy(prefix))
         };
@@ -87,7 +87,7 @@ impl Measures {
             b"" => series(READING, b"identity"),
             prefix => series(READING, prefix),
         });
-        Measures {
+        TransformerMetrics {
             resource: resource.to_owned(),
             read: read.collect(),
             written: prefixes

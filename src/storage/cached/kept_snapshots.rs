@@ -23,7 +23,7 @@ const SNAPSHOTS_MAX: usize = 16;
 const KEPT_FOR: Duration = Duration::from_secs(300);
 
 /// The kept snapshots of one resource.
-pub(super) struct Kept {
+pub(super) struct KeptSnapshots {
     snapshots: Mutex<VecDeque<Entry>>,
     count: Gauge,
 }
@@ -44,10 +44,10 @@ struct Entry {
     since: Instant,
 }
 
-impl Kept {
+impl KeptSnapshots {
     /// No snapshot yet.
-    pub(super) fn new(resource: &str) -> Kept {
-        Kept {
+    pub(super) fn new(resource: &str) -> KeptSnapshots {
+        KeptSnapshots {
             snapshots: Mutex::default(),
             count: gauge!("taffrail_kept_snapshots", "resource" => resource.to_owned()),
         }
@@ -111,8 +111,8 @@ mod tests {
         }
     }
 
-    fn kept(revisions: impl IntoIterator<Item = u64>) -> Kept {
-        let kept = Kept::new("things");
+    fn kept(revisions: impl IntoIterator<Item = u64>) -> KeptSnapshots {
+        let kept = KeptSnapshots::new("things");
         for revision in revisions {
             kept.keep(Revision(revision), &snapshot(revision), bounds(0));
         }
