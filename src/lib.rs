@@ -23,7 +23,7 @@
 //!   `coalescing_writer` lets small writes to a socket leave in one piece. They know nothing of the
 //!   rest.
 //!
-//! README.md has the map of the whole house, `tests/tidy` holds who may name whom.
+//! README.md has the map of the whole actor_system, `tests/tidy` holds who may name whom.
 
 pub mod admission;
 pub mod api;

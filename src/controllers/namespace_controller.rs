@@ -118,7 +118,7 @@ impl NamespaceController {
         self.seen = snapshot.last_event();
         self.again = Instant::now() + LONGEST_PAUSE;
         let mut missing = SYSTEM_NAMESPACES.len();
-        // What can't be read is told by the house, and left alone here.
+        // What can't be read is told by the actor_system, and left alone here.
         for namespace in snapshot.range(self.namespaces.prefix(), None).flatten() {
             if SYSTEM_NAMESPACES.contains(&namespace.attributes.name.as_str()) {
                 missing = missing.saturating_sub(1);

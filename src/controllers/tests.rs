@@ -202,14 +202,14 @@ fn hooked_fixture(hook: impl Fn(ResourceStorage) -> ResourceStorage) -> (Fixture
         age: Duration::from_secs(3600),
         bytes: 1 << 30,
     };
-    let house = ActorSystem::start(ActorSystemConfig::of(engine.clone(), retention), specs);
-    let house = house.expect("threads can be started");
+    let actor_system = ActorSystem::start(ActorSystemConfig::of(engine.clone(), retention), specs);
+    let actor_system = actor_system.expect("threads can be started");
     let mut fixture = Fixture::over(|storages| storages);
     let storages = plans
         .iter()
-        .map(|plan| (plan.definition().clone(), hook(plan.build(&house))));
+        .map(|plan| (plan.definition().clone(), hook(plan.build(&actor_system))));
     fixture.registry = Registry::new(ROOT, Duration::ZERO, storages.collect());
-    (fixture, house)
+    (fixture, actor_system)
 }
 
 /// Waits until reading a namespace answers this code.
@@ -229,9 +229,9 @@ async fn until_namespace_answers(fixture: &Fixture, name: &str, code: u16) {
 #[test]
 fn upkeep_follows_the_namespaces() {
     actix_rt::System::new().block_on(async {
-        let (fixture, house) = cached_fixture();
-        house.all_ready().await;
-        let namespaces = house.cacher("namespaces").expect("it is cached");
+        let (fixture, actor_system) = cached_fixture();
+        actor_system.all_ready().await;
+        let namespaces = actor_system.cacher("namespaces").expect("it is cached");
         let upkeep = Controllers::start(fixture.registry.clone(), namespaces, Sharing::Alone);
         for name in SYSTEM_NAMESPACES {
             until_namespace_answers(&fixture, name, 200).await;
@@ -273,7 +273,7 @@ fn upkeep_follows_the_namespaces() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         upkeep.stop().await;
-        house.stop().await;
+        actor_system.stop().await;
     });
 }
 
@@ -310,10 +310,10 @@ async fn until_held_by(fixture: &Fixture, names: &[&str]) -> String {
 #[test]
 fn of_several_daemons_one_does_the_upkeep_at_a_time() {
     actix_rt::System::new().block_on(async {
-        let (fixture, house) = cached_fixture();
-        house.all_ready().await;
+        let (fixture, actor_system) = cached_fixture();
+        actor_system.all_ready().await;
         let start = |name: &str| {
-            let namespaces = house.cacher("namespaces").expect("it is cached");
+            let namespaces = actor_system.cacher("namespaces").expect("it is cached");
             let identity = name.to_owned();
             let sharing = Sharing::WithOthers { identity };
             Controllers::start(fixture.registry.clone(), namespaces, sharing)
@@ -338,7 +338,7 @@ fn of_several_daemons_one_does_the_upkeep_at_a_time() {
         assert!(gone.elapsed() >= super::HEARD_BY_ALL_AFTER);
         waiting.stop().await;
         assert_eq!(holder(&fixture).await.as_deref(), Some(""));
-        house.stop().await;
+        actor_system.stop().await;
     });
 }
 
@@ -355,9 +355,9 @@ fn a_namespace_that_takes_long_holds_up_no_other() {
         ResourceStorage { storage, dry_run }
     };
     actix_rt::System::new().block_on(async {
-        let (fixture, house) = hooked_fixture(hang);
-        house.all_ready().await;
-        let namespaces = house.cacher("namespaces").expect("it is cached");
+        let (fixture, actor_system) = hooked_fixture(hang);
+        actor_system.all_ready().await;
+        let namespaces = actor_system.cacher("namespaces").expect("it is cached");
         let upkeep = Controllers::start(fixture.registry.clone(), namespaces, Sharing::Alone);
         for name in ["slow", "slower", "late"] {
             let body = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
@@ -370,7 +370,7 @@ fn a_namespace_that_takes_long_holds_up_no_other() {
         until_namespace_answers(&fixture, "late", 404).await;
         until_namespace_answers(&fixture, "slow", 200).await;
         upkeep.stop().await;
-        house.stop().await;
+        actor_system.stop().await;
     });
 }
 
@@ -378,9 +378,9 @@ fn a_namespace_that_takes_long_holds_up_no_other() {
 #[test]
 fn nothing_is_left_of_what_is_created_during_a_deletion() {
     actix_rt::System::new().block_on(async {
-        let (fixture, house) = cached_fixture();
-        house.all_ready().await;
-        let namespaces = house.cacher("namespaces").expect("it is cached");
+        let (fixture, actor_system) = cached_fixture();
+        actor_system.all_ready().await;
+        let namespaces = actor_system.cacher("namespaces").expect("it is cached");
         let upkeep = Controllers::start(fixture.registry.clone(), namespaces, Sharing::Alone);
         for round in 0..20 {
             let namespace = format!("n{round}");
@@ -412,6 +412,6 @@ fn nothing_is_left_of_what_is_created_during_a_deletion() {
             assert!(left.is_empty(), "{left:?}");
         }
         upkeep.stop().await;
-        house.stop().await;
+        actor_system.stop().await;
     });
 }

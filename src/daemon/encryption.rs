@@ -51,7 +51,7 @@ pub(super) fn check(config: &Config) -> Option<Check> {
 pub(super) fn rewriter(
     encryption: &Encryption,
     plans: &[StoragePlan],
-    house: &ActorSystem,
+    actor_system: &ActorSystem,
     factory: &StorageFactory,
 ) -> Rewriter {
     let back_ends = factory.back_ends();
@@ -59,8 +59,8 @@ pub(super) fn rewriter(
         let mut own = back_ends.iter().filter(|one| one.servers.is_empty());
         own.any(|one| one.name == name)
     };
-    let compactors = house.compactors().iter();
+    let compactors = actor_system.compactors().iter();
     let compactors = compactors.filter(|(name, _)| is_own(name)).cloned();
-    let stores = plans.iter().map(|plan| plan.rewritten(house));
+    let stores = plans.iter().map(|plan| plan.rewritten(actor_system));
     Rewriter::new(encryption.clone(), stores.collect(), compactors.collect())
 }

@@ -1,6 +1,6 @@
 //! The composition root: builds the parts, binds early, serves, and owns the order of stopping.
 //!
-//! Nothing else in the house knows how its parts fit together.
+//! Nothing else in the actor_system knows how its parts fit together.
 
 mod credentials;
 mod encryption;
@@ -30,12 +30,13 @@ use crate::server::listener::{BindError, MetricsListener, Running, Server};
 use crate::server::service::{ApiServer, ApiServerConfig, Service};
 use crate::server::tls::{Tls, TlsError};
 use crate::storage::Root;
-use crate::storage::census::{self, Census};
 use crate::storage::embedded::OpenError;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::{self as at_rest, Encryption, EncryptionError};
 use crate::storage::etcd::ConnectError;
 use crate::storage::factory::{Engines, FactoryError, StorageFactory, StoragePlan};
+use crate::storage::object_count::{self, ObjectCounter};
+use crate::storage::storage_size;
 use crate::telemetry::{self, Series};
 
 use credentials::Credentials;
@@ -122,7 +123,7 @@ impl StartError {
 pub struct Daemon {
     config: Config,
     engines: Engines,
-    house: ActorSystem,
+    actor_system: ActorSystem,
     resources: Resources,
     health: Arc<Health>,
     encryption: Encryption,
@@ -164,12 +165,17 @@ impl Daemon {
 
         let plans = factory.plans(&engines, &encryption)?;
         encryption.warn_of_unknown_resources();
-        let house = ActorSystem::start(house_config(&config, &engines, &series), cached(&plans))?;
-        let registry = assemble(&config, &plans, &house);
-        let parts = house.clone();
+        let actor_system = ActorSystem::start(
+            actor_system_config(&config, &engines, &series),
+            cached(&plans),
+        )?;
+        let registry = assemble(&config, &plans, &actor_system);
+        let parts = actor_system.clone();
         let health = Health::new(checks(&stores, &config)).telling(move || not_at_work(&parts));
         let health = Arc::new(health);
-        let namespaces = house.cacher(NAMESPACES).ok_or(StartError::NoNamespaces)?;
+        let namespaces = actor_system
+            .cacher(NAMESPACES)
+            .ok_or(StartError::NoNamespaces)?;
         let controllers = Controllers::start(registry.clone(), namespaces, sharing);
 
         describe_metrics();
@@ -178,17 +184,22 @@ impl Daemon {
             at: started,
             patience: config.storage_initialization_timeout.0,
         };
-        let completing = complete_start(house.clone(), registry.clone(), health.clone(), start);
+        let completing = complete_start(
+            actor_system.clone(),
+            registry.clone(),
+            health.clone(),
+            start,
+        );
         let mut background = vec![
             actix_rt::spawn(telemetry::upkeep(series.clone())),
-            actix_rt::spawn(census(&config, &registry).run()),
+            actix_rt::spawn(object_counter(&config, &registry).run()),
             actix_rt::spawn(completing),
         ];
         background.extend(encryption::follow(&config, &encryption));
-        let rewriter = encryption::rewriter(&encryption, &plans, &house, &factory);
+        let rewriter = encryption::rewriter(&encryption, &plans, &actor_system, &factory);
         let resources = Resources::new(resources::Parts {
             registry: registry.clone(),
-            house: house.clone(),
+            actor_system: actor_system.clone(),
             factory,
             engines: engines.clone(),
             encryption: encryption.clone(),
@@ -199,10 +210,12 @@ impl Daemon {
             registry,
             authenticator: credentials.authenticator(),
             health: health.clone(),
-            house: house.clone(),
+            actor_system: actor_system.clone(),
             rewriter,
             metrics: Some(Box::new(move || series.render())),
-            metrics_lines: Some(Box::new(move || census::sizes(&engines_measured))),
+            metrics_lines: Some(Box::new(move || {
+                storage_size::metric_lines(&engines_measured)
+            })),
             address: address.to_string(),
             large_requests: LargeRequests::start().map_err(StartError::Threads)?,
             limits: InFlightLimits {
@@ -227,7 +240,7 @@ impl Daemon {
         Ok(Daemon {
             config,
             engines,
-            house,
+            actor_system,
             resources,
             health,
             encryption,
@@ -264,8 +277,8 @@ impl Daemon {
 
     /// Comes back when the Supervisor has died, which the daemon must not outlive.
     pub fn ended(&self) -> impl Future<Output = ()> + use<> {
-        let house = self.house.clone();
-        async move { house.ended().await }
+        let actor_system = self.actor_system.clone();
+        async move { actor_system.ended().await }
     }
 
     /// Stops in order: readiness, listeners, requests and watches, upkeep, actors, store; within
@@ -285,7 +298,7 @@ impl Daemon {
         }
         let rest = async {
             self.controllers.stop().await;
-            self.house.stop().await;
+            self.actor_system.stop().await;
             for (_, engine) in self.engines.iter() {
                 engine.close().await;
             }
@@ -320,9 +333,9 @@ fn understood(config: &Config) -> Result<(Encryption, StorageFactory), StartErro
 }
 
 /// The registry of resources stored as planned.
-fn assemble(config: &Config, plans: &[StoragePlan], house: &ActorSystem) -> Registry {
+fn assemble(config: &Config, plans: &[StoragePlan], actor_system: &ActorSystem) -> Registry {
     let plans = plans.iter();
-    let storages = plans.map(|plan| (plan.definition().clone(), plan.build(house)));
+    let storages = plans.map(|plan| (plan.definition().clone(), plan.build(actor_system)));
     let root = Root::from(config.etcd_prefix.as_str());
     Registry::new(root, config.event_ttl.0, storages.collect())
 }
@@ -338,7 +351,7 @@ fn cached(plans: &[StoragePlan]) -> Vec<CacherSpec> {
         .collect()
 }
 
-fn house_config(config: &Config, engines: &Engines, series: &Series) -> ActorSystemConfig {
+fn actor_system_config(config: &Config, engines: &Engines, series: &Series) -> ActorSystemConfig {
     let series = series.clone();
     let retention = Retention {
         age: config.retention_age.0,
@@ -371,8 +384,8 @@ fn checks(stores: &Stores, config: &Config) -> Vec<Check> {
     checks.chain(encryption::check(config)).collect()
 }
 
-fn not_at_work(house: &ActorSystem) -> Vec<String> {
-    let parts = house.state().parts.into_iter();
+fn not_at_work(actor_system: &ActorSystem) -> Vec<String> {
+    let parts = actor_system.state().parts.into_iter();
     parts
         .filter(|part| !part.ready)
         .map(|part| part.name)
@@ -380,7 +393,7 @@ fn not_at_work(house: &ActorSystem) -> Vec<String> {
 }
 
 /// What is counted for metrics.
-fn census(config: &Config, registry: &Registry) -> Census {
+fn object_counter(config: &Config, registry: &Registry) -> ObjectCounter {
     let registry = registry.clone();
     let stores = move || {
         let catalog = registry.current();
@@ -389,7 +402,7 @@ fn census(config: &Config, registry: &Registry) -> Census {
             .map(|store| (store.definition().clone(), store.storage().clone()))
             .collect()
     };
-    Census {
+    ObjectCounter {
         stores: Box::new(stores),
         period: config.etcd_count_metric_poll_period.0,
     }
@@ -398,7 +411,7 @@ fn census(config: &Config, registry: &Registry) -> Census {
 fn describe_metrics() {
     actors::supervisor::describe_metrics();
     crate::storage::metrics::describe();
-    census::describe();
+    object_count::describe();
     controllers::describe_metrics();
     at_rest::describe();
 }
@@ -413,8 +426,13 @@ struct Start {
 
 /// Readiness waits for the caches at the start (WC-46), and for the system's namespaces
 /// (API-262); later a cache that fills answers for itself.
-async fn complete_start(house: ActorSystem, registry: Registry, health: Arc<Health>, start: Start) {
-    let filled = house.ready_within(start.patience).await;
+async fn complete_start(
+    actor_system: ActorSystem,
+    registry: Registry,
+    health: Arc<Health>,
+    start: Start,
+) {
+    let filled = actor_system.ready_within(start.patience).await;
     if let Err(unfilled) = &filled {
         for cache in unfilled {
             tracing::warn!(
@@ -428,7 +446,7 @@ async fn complete_start(house: ActorSystem, registry: Registry, health: Arc<Heal
     }
     health.complete_start();
     // What expired while no daemon ran is not in the way of the caches.
-    house.begin_expiry();
+    actor_system.begin_expiry();
     let milliseconds = start.at.elapsed().as_millis() as u64;
     match filled {
         Ok(()) => tracing::info!(milliseconds, "ready: every cache is filled"),

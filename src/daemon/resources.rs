@@ -47,7 +47,7 @@ pub struct Resources {
 
 pub(super) struct Parts {
     pub(super) registry: Registry,
-    pub(super) house: ActorSystem,
+    pub(super) actor_system: ActorSystem,
     pub(super) factory: StorageFactory,
     pub(super) engines: Engines,
     pub(super) encryption: Encryption,
@@ -70,7 +70,7 @@ impl Resources {
     pub async fn add(&self, definition: ResourceDefinition) -> Result<(), ResourceError> {
         let Parts {
             registry,
-            house,
+            actor_system,
             factory,
             engines,
             encryption,
@@ -84,11 +84,11 @@ impl Resources {
         series.add_resource(&name)?;
         let planned = factory.plan(&definition, engines, encryption);
         let started = match planned {
-            Ok(plan) => start_cache(house, &plan).await.map(|()| plan),
+            Ok(plan) => start_cache(actor_system, &plan).await.map(|()| plan),
             Err(error) => Err(error.into()),
         };
         match started {
-            Ok(plan) => registry.add((definition, plan.build(house))),
+            Ok(plan) => registry.add((definition, plan.build(actor_system))),
             Err(error) => {
                 series.remove_resource(&name);
                 return Err(error);
@@ -105,7 +105,7 @@ impl Resources {
     pub async fn remove(&self, group: &str, plural: &str) -> Result<(), ResourceError> {
         let Parts {
             registry,
-            house,
+            actor_system,
             series,
             changing,
             ..
@@ -122,7 +122,7 @@ impl Resources {
         };
         registry.remove(group, plural);
         let name = definition.qualified();
-        match house.remove_resource(&name).await {
+        match actor_system.remove_resource(&name).await {
             // It had no cache.
             Ok(()) | Err(RemoveResourceError::NotFound(_)) => {}
             Err(error) => return Err(error.into()),
@@ -134,9 +134,9 @@ impl Resources {
 
 /// Starts the cache of a resource that is to have one, and waits until it is filled. One that can't
 /// be filled now answers for itself, as any that is filled again.
-async fn start_cache(house: &ActorSystem, plan: &StoragePlan) -> Result<(), ResourceError> {
+async fn start_cache(actor_system: &ActorSystem, plan: &StoragePlan) -> Result<(), ResourceError> {
     if plan.destination().is_cached {
-        let cacher = house.add_resource(plan.cacher_spec()).await?;
+        let cacher = actor_system.add_resource(plan.cacher_spec()).await?;
         cacher.settled().await;
     }
     Ok(())

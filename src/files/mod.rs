@@ -1,6 +1,6 @@
 //! Files that are opened by name, and the directory of the daemon's own. Whoever may write to a
 //! folder may put anything in a file's place: a pipe that waits for ever, a device, a link to
-//! another file. So nothing else of the house opens files by name.
+//! another file. So nothing else of the actor_system opens files by name.
 //!
 //! [`own`] has those that the daemon makes in its data directory: links are refused. [`given`] has
 //! those that an operator names by a flag: links are followed, as Kubernetes mounts Secrets by

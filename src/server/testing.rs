@@ -14,14 +14,14 @@ use crate::storage::transformer::Identity;
 /// A store with its actors and its catalog.
 pub(super) struct Stored {
     pub engine: Arc<dyn Engine>,
-    pub house: ActorSystem,
+    pub actor_system: ActorSystem,
     pub registry: Registry,
 }
 
 /// All resources; with `cached`, behind caches that are filled.
 pub(super) async fn stored(cached: bool) -> Stored {
     let stored = assembled(cached, None);
-    stored.house.all_ready().await;
+    stored.actor_system.all_ready().await;
     stored
 }
 
@@ -30,7 +30,7 @@ pub(super) async fn stored_without_cache_of(resource: &str) -> Stored {
     let closed: Arc<dyn Engine> = MemoryEngine::new();
     closed.close().await;
     let stored = assembled(true, Some((resource, closed)));
-    for cacher in stored.house.cachers() {
+    for cacher in stored.actor_system.cachers() {
         if cacher.resource() != resource {
             cacher.settled().await;
         }
@@ -57,14 +57,14 @@ fn assembled(cached: bool, unfilled: Option<(&str, Arc<dyn Engine>)>) -> Stored 
         spec
     });
     let config = ActorSystemConfig::of(Arc::clone(&engine), retention);
-    let house = ActorSystem::start(config, specs.collect()).expect("a house");
+    let actor_system = ActorSystem::start(config, specs.collect()).expect("a actor_system");
     let storages = plans
         .iter()
-        .map(|plan| (plan.definition().clone(), plan.build(&house)));
+        .map(|plan| (plan.definition().clone(), plan.build(&actor_system)));
     Stored {
         registry: Registry::new(DEFAULT_ROOT, Duration::ZERO, storages.collect()),
         engine: Arc::clone(&engine),
-        house,
+        actor_system,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The wrapper behind `dryRun=All`: every check, and nothing stored (ST-80..83).
+//! The storage of `dryRun=All`: makes every check and stores nothing (ST-80..83).
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::api::object::Object;
 
-/// Answers writes as the storage below would, without asking it to write.
+/// Answers writes as the wrapped storage would, without writing.
 #[derive(Clone)]
 pub struct DryRun {
     storage: Arc<dyn Storage>,
@@ -49,7 +49,7 @@ impl DryRun {
             .await
     }
 
-    /// The object as it would have been answered, through the codec like a stored one.
+    /// The object that a write would answer, encoded and decoded like a stored one.
     fn shown(
         &self,
         key: &str,
@@ -81,7 +81,7 @@ impl Storage for DryRun {
                 Err(error) if matches!(error.kind, StorageErrorKind::Unreadable(_)) => {
                     Err(self.fault(&error.key, StorageErrorKind::KeyExists))
                 }
-                // Whatever else keeps the key from being read counts as absent (ST-80).
+                // A key that cannot be read for other reasons counts as absent (ST-80).
                 Ok(None) | Err(_) => self.shown(key, &object, Revision::ZERO),
             }
         }

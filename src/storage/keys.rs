@@ -1,4 +1,4 @@
-//! Keys of the storage interface, relative to a prefix, and the physical keys below it (ST-2..5).
+//! Maps keys of the storage interface, which are relative, to physical keys (ST-2..5).
 
 use std::convert::Infallible;
 use std::fmt;
@@ -8,22 +8,22 @@ use actors::engine::{Key, Prefix};
 
 use super::{StorageError, StorageErrorKind};
 
-/// Where a resource lives: the store's root and the resource's place below it.
+/// The prefixes of a resource: the store's root, and the resource's own prefix below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
     /// `/registry/` (ST-4).
     root: Root,
-    /// `/configmaps`: what every key of the resource begins with.
+    /// `/configmaps`: the prefix of every key of the resource.
     resource: String,
 }
 
-/// Where all keys begin: with one slash at each end and single ones between, cleaned as Go's
-/// `path.Clean` does (ST-4). However it is made, it is clean.
+/// The root of all keys. It begins and ends with one slash and is cleaned as Go's `path.Clean` does
+/// (ST-4), however it is created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root(String);
 
 impl Default for Root {
-    /// Nothing before the relative keys but their slash.
+    /// The root that adds only the slash.
     fn default() -> Root {
         Root::from("/")
     }
@@ -35,7 +35,7 @@ impl From<&str> for Root {
         for part in configured.split('/') {
             match part {
                 "" | "." => {}
-                // There is nothing above the first slash.
+                // Nothing is above the first slash.
                 ".." => _ = parts.pop(),
                 part => parts.push(part),
             }
@@ -62,7 +62,7 @@ impl From<&Root> for Root {
 }
 
 impl Root {
-    /// The physical key, or prefix, of a relative one.
+    /// The physical key or prefix of a relative one.
     pub fn physical(&self, key: &str) -> String {
         format!("{}{}", self.0, key.strip_prefix('/').unwrap_or(key))
     }
@@ -75,11 +75,11 @@ impl fmt::Display for Root {
 }
 
 impl Keys {
-    /// Keys of a resource at `key_prefix` (such as `services/specs`, with or without a leading
+    /// The keys of a resource at `key_prefix` (such as `services/specs`, with or without a leading
     /// slash) below `root`.
     ///
     /// # Errors
-    /// When the resource's place is empty (ST-5).
+    /// When the resource's prefix is empty (ST-5).
     pub fn new(root: impl Into<Root>, key_prefix: &str) -> Result<Keys, StorageError> {
         let place = key_prefix.trim_matches('/');
         if place.is_empty() {
@@ -115,7 +115,7 @@ impl Keys {
         Ok(Key::new(self.root.physical(key)))
     }
 
-    /// The physical prefix of everything below a key, which gets a closing slash.
+    /// The physical prefix of everything below a key. A closing slash is added.
     ///
     /// # Errors
     /// For keys that break ST-2.
@@ -130,7 +130,7 @@ impl Keys {
     }
 
     fn check(&self, key: &str) -> Result<(), StorageError> {
-        // Hardly a key has a dot after a slash.
+        // Hardly any key has a dot after a slash.
         if key.starts_with('.') || key.contains("/.") {
             for wrong in ["..", "."] {
                 if key.split('/').any(|part| part == wrong) {

@@ -1,23 +1,27 @@
-//! Storage over objects: the trait that Kubernetes calls `storage.Interface`, over an engine.
+//! Storage of objects: the trait that Kubernetes calls `storage.Interface`, over an engine.
 //!
-//! Two implementations and one wrapper, each in a file of its own: [`underlying`] (codec and
-//! transformer over an engine), [`cached`] (answers from the Cacher what it may, else asks
-//! below) and [`dry_run`]. The storage suite in `tests/` says what all of them must do; numbers
-//! such as ST-41 are those of `docs/behaviour`.
+//! Owns how objects of one resource are read, written and watched under optimistic concurrency.
+//! Requests for objects enter; mutations and reads of bytes go to an engine. Storage must not know
+//! HTTP or what a resource means. [`underlying`] implements the trait over an engine, [`cached`]
+//! puts a watch cache in front of it, [`dry_run`] wraps either. [`factory`] decides how each
+//! resource is stored. [`embedded`] and [`etcd`] are the engines. [`encryption`] encrypts values,
+//! [`rewrite`] rewrites them under new keys. The storage suite in `tests/storage_suite` says what
+//! every implementation must do. Numbers such as ST-41 are those of `docs/behaviour`.
 
 pub mod cached;
-pub mod census;
 pub mod codec;
 pub mod dry_run;
 pub mod embedded;
 pub mod encryption;
 pub mod etcd;
 pub mod factory;
-pub mod finishing;
 pub mod keys;
 pub mod metrics;
+pub mod object_count;
 mod preconditions;
 pub mod rewrite;
+pub mod run_to_completion;
+pub mod storage_size;
 pub mod transformer;
 pub mod underlying;
 
@@ -33,8 +37,8 @@ use futures_util::future::{BoxFuture, LocalBoxFuture};
 use crate::api::object::Object;
 use crate::api::status::Status;
 
-pub use self::finishing::{Finishing, Hold};
 pub use self::keys::Root;
+pub use self::run_to_completion::{Hold, RunToCompletion};
 pub use crate::api::version::{Asked, Preconditions, VersionMatch};
 
 /// A read of one object.
@@ -42,7 +46,7 @@ pub use crate::api::version::{Asked, Preconditions, VersionMatch};
 pub struct GetRequest {
     /// Key relative to the store's prefix: `/configmaps/default/a` (ST-2).
     pub key: String,
-    /// Not older than (ST-20).
+    /// The state must not be older than this (ST-20).
     pub asked: Asked,
 }
 
@@ -55,11 +59,11 @@ pub struct ListRequest {
     pub recursive: bool,
     /// The version asked for.
     pub asked: Asked,
-    /// How it is meant.
+    /// The match of the version.
     pub version_match: Option<VersionMatch>,
-    /// At most so many items; 0 is no limit.
+    /// The most items of a page; 0 is no limit.
     pub limit: usize,
-    /// The token of the page before, still encoded.
+    /// The token of the previous page, still encoded.
     pub continue_token: Option<String>,
     /// The selectors; [`actors::watch::Everything`] for none.
     pub predicate: Arc<dyn Predicate>,
@@ -68,13 +72,13 @@ pub struct ListRequest {
 /// A page of objects, in order of their keys.
 #[derive(Clone, Debug)]
 pub struct ObjectList {
-    /// The list's `resourceVersion`: that of the state, never of an item (PF-6).
+    /// The list's `resourceVersion`: the revision of the state, never of an item (PF-6).
     pub revision: Revision,
     /// The objects.
     pub items: Vec<Arc<CachedObject>>,
     /// Token of the next page, when keys remain (LI-40).
     pub continue_token: Option<String>,
-    /// Items after this page, where it may be told (LI-40).
+    /// The number of items after this page, where it may be told (LI-40).
     pub remaining_item_count: Option<u64>,
 }
 
@@ -87,44 +91,44 @@ pub struct WatchRequest {
     pub recursive: bool,
     /// Start after this version.
     pub asked: Asked,
-    /// `Some(true)`: first the state as ADDED. `None`: as `Some(true)` when the version is unset
-    /// or 0, else as `Some(false)`; the HTTP layer has defaulted it before (WA-5).
+    /// `Some(true)` sends the state first, as ADDED events. `None` is `Some(true)` when the version
+    /// is unset or 0, and otherwise `Some(false)`. The HTTP layer has defaulted it before (WA-5).
     pub send_initial_events: Option<bool>,
     /// Whether the watcher wants bookmarks.
     pub bookmarks: bool,
-    /// Selectors and the form of frames; its scope is set by the storage from `key`.
+    /// Selectors and the form of frames. The storage sets the scope from `key`.
     pub interest: WatchInterest,
-    /// When the stream ends by itself (WA-2).
+    /// The time when the stream ends by itself (WA-2).
     pub deadline: tokio::time::Instant,
-    /// The Dispatcher of the calling thread, which serves cached watches.
+    /// The Dispatcher of the calling thread. It serves cached watches.
     pub dispatcher: actors::dispatcher::LocalDispatcher,
 }
 
 /// The state that an update starts from.
 #[derive(Clone, Debug)]
 pub struct Current {
-    /// The object as stored, `None` when the key is absent and that was to be ignored.
+    /// The object as stored. `None` when the key is absent and `ignore_not_found` is set.
     pub object: Option<Arc<CachedObject>>,
 }
 
-/// What an update function wants stored.
+/// The result of an update function.
 #[derive(Clone, Debug)]
 pub struct Updated {
     /// The new object.
     pub object: Object,
     /// Seconds to live; `None` and 0 detach it from any lease (ST-57).
     pub ttl: Option<u64>,
-    /// Kept until it is known whether this was stored, even when nobody waits for it any more.
+    /// Kept until the outcome of the write is known, even when the caller goes away.
     pub hold: Option<Hold>,
 }
 
-/// The function of a GuaranteedUpdate: called once per attempt, each time with a freshly read
-/// state, so it must not keep anything between calls that an abandoned attempt would spoil (ST-64).
+/// The function of a GuaranteedUpdate. It is called once per attempt, each time with another state.
+/// It must keep nothing between calls that an abandoned attempt would spoil (ST-64).
 pub trait UpdateFunction: Send {
     /// Computes the new object from the current one.
     ///
     /// # Errors
-    /// A Status ends the update; when the state was a suggestion, only after it was read anew.
+    /// A Status ends the update. If the state was a suggestion, the current state is tried first.
     fn call(&mut self, current: Current) -> BoxFuture<'_, Result<Updated, Box<Status>>>;
 }
 
@@ -142,11 +146,11 @@ pub trait ValidateDeletion: Send {
 pub struct DeleteRequest {
     /// Key relative to the store's prefix.
     pub key: String,
-    /// What must hold of the object found.
+    /// The preconditions on the stored object.
     pub preconditions: Preconditions,
-    /// A state to start from instead of a read, not known to be current (ST-41).
+    /// A state to start from instead of a read. It may be outdated (ST-41).
     pub suggestion: Option<Arc<CachedObject>>,
-    /// Who deletes.
+    /// The origin of the deletion.
     pub origin: Origin,
 }
 
@@ -155,16 +159,16 @@ pub struct DeleteRequest {
 pub struct UpdateRequest {
     /// Key relative to the store's prefix.
     pub key: String,
-    /// Start from nothing when the key is absent, instead of failing.
+    /// Create the object when the key is absent, instead of failing.
     pub ignore_not_found: bool,
-    /// What must hold of the object found.
+    /// The preconditions on the stored object.
     pub preconditions: Preconditions,
-    /// A state to start from instead of a read, not known to be current (ST-51).
+    /// A state to start from instead of a read. It may be outdated (ST-51).
     pub suggestion: Option<Arc<CachedObject>>,
-    /// Whether it applies to any state of the object: then it waits for its turn before the first
-    /// attempt while others fight over the key. What is bound to a version tries at once.
+    /// Whether the update applies to any state of the object. Then it waits for its turn before the
+    /// first attempt while others compete for the key. An update of one version tries at once.
     pub may_wait: bool,
-    /// Who updates.
+    /// The origin of the update.
     pub origin: Origin,
 }
 
@@ -180,11 +184,11 @@ pub struct Stats {
 /// A running watch: frames ready to be written to the client. It belongs to the thread that
 /// opened it.
 pub enum RunningWatch {
-    /// The thread's Dispatcher serves it. It lies in the state of its stream, not behind a pointer
-    /// of its own: with thousands of watches each pointer to follow is a miss of the processor's
-    /// cache.
+    /// The thread's Dispatcher serves it. The watch is stored in the state of its stream, not
+    /// behind a pointer of its own. With thousands of watches each pointer costs a miss of the
+    /// processor's cache.
     Dispatched(Watcher),
-    /// Anything else.
+    /// Any other watch.
     Other(Box<dyn WatchStream>),
 }
 
@@ -205,15 +209,15 @@ impl RunningWatch {
 
 /// A watch that no Dispatcher serves.
 pub trait WatchStream {
-    /// The next frame; `None` is the end. An end without a frame that explains it tells the
-    /// client to resume (WA-37).
+    /// The next frame. `None` is the end. After an end without a frame that explains it the client
+    /// resumes (WA-37).
     fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>>;
 }
 
 /// Objects of one resource under optimistic concurrency (ST-1).
 ///
-/// Reads answer with objects in wire form. Every method may be cancelled by dropping its future;
-/// a commit that was on its way then may or may not take place.
+/// Reads answer with objects in wire form. Every method may be cancelled by dropping its future. A
+/// commit under way may or may not take effect then.
 pub trait Storage: Send + Sync + 'static {
     /// Stores an object under an absent key (ST-30).
     ///
@@ -237,12 +241,12 @@ pub trait Storage: Send + Sync + 'static {
         validate: &'s mut dyn ValidateDeletion,
     ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>>;
 
-    /// Deletes a value that can't be decoded, without a check of what it holds, as nobody can
-    /// (ST-46). `false` when it can be decoded, or isn't there: then nothing was done, and
-    /// [`Storage::delete`] says more.
+    /// Deletes a value that cannot be decoded. Its content is not checked (ST-46). Answers `false`,
+    /// and does nothing, when the value can be decoded or is absent. [`Storage::delete`] says more
+    /// then.
     ///
     /// # Errors
-    /// A value that can't be transformed: it may be readable with a key of another time.
+    /// A value that cannot be transformed. Another key may be able to read it.
     fn delete_unreadable<'s>(
         &'s self,
         key: &'s str,
@@ -261,20 +265,20 @@ pub trait Storage: Send + Sync + 'static {
     /// A page of objects.
     ///
     /// # Errors
-    /// Versions compacted or in the future, bad tokens, a cache that is filling.
+    /// A compacted or future version, a bad token, or a cache that is being filled.
     fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ObjectList, StorageError>>;
 
     /// Opens a watch on the calling thread.
     ///
     /// # Errors
-    /// What is known before the stream starts. Whether it becomes an HTTP error or an ERROR event
-    /// is the HTTP layer's choice (WA-6).
+    /// Failures before the stream starts. The HTTP layer chooses between an HTTP error and an ERROR
+    /// event (WA-6).
     fn watch(
         &self,
         request: WatchRequest,
     ) -> LocalBoxFuture<'_, Result<RunningWatch, StorageError>>;
 
-    /// Reads, lets `update` compute, and stores if nobody was faster, until it succeeds
+    /// Reads the object, calls `update` and stores the result, until no other write comes between
     /// (storage.md 1.6).
     ///
     /// # Errors
@@ -303,27 +307,28 @@ pub trait Storage: Send + Sync + 'static {
     /// When the engine can't be reached.
     fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>>;
 
-    /// How many bytes of JSON the object at a key is, as far as that is known without waiting; else
+    /// The size of the object's JSON, if it is known without waiting, else 0. It decides on which
+    /// thread the work is done. No client sees it.
     /// 0. For deciding where work on it is done, not for anything that a client sees.
     fn held_bytes(&self, _key: &str) -> usize {
         0
     }
 }
 
-/// The two faces of a resource's storage.
+/// The storages of a resource.
 #[derive(Clone)]
 pub struct ResourceStorage {
-    /// Reads and writes.
+    /// For reads and writes.
     pub storage: Arc<dyn Storage>,
-    /// The same for `dryRun=All`: tells how a write would end.
+    /// For `dryRun=All`: tells how a write would end.
     pub dry_run: Arc<dyn Storage>,
 }
 
-/// Why storage refused; one place maps it to a Status (`registry/errors.rs`, storage.md 1.2).
+/// Why storage refused. One place maps it to a Status (`registry/errors.rs`, storage.md 1.2).
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{kind}")]
 pub struct StorageError {
-    /// The physical key it is about; empty where there is none.
+    /// The physical key, empty where there is none.
     pub key: String,
     /// What happened.
     pub kind: StorageErrorKind,
@@ -338,62 +343,62 @@ pub enum StorageErrorKind {
     /// The key exists.
     #[error("key exists")]
     KeyExists,
-    /// A precondition does not hold; the text says which (ST-12, API-100).
+    /// A precondition does not hold. The text says which (ST-12, API-100).
     #[error("{0}")]
     InvalidObject(String),
     /// An object to be created carries a version (ST-30).
     #[error("resourceVersion should not be set on objects to be created")]
     VersionOnCreate,
-    /// The version asked for is compacted; with the key to go on from at the newest state, for
-    /// a page whose token is too old (LI-50, LI-51).
+    /// The requested version is compacted. For a page whose token is too old it has the token that
+    /// continues at the newest state (LI-50, LI-51).
     #[error("the state asked for is gone")]
     Expired {
         /// What was too old.
         what: Expired,
     },
-    /// The version asked for is in the future (ST-13).
+    /// The requested version is in the future (ST-13).
     #[error("Too large resource version: {requested}, current: {current}")]
     TooLarge {
         /// The version asked for.
         requested: Revision,
-        /// The newest there is.
+        /// The newest version.
         current: Revision,
-        /// Seconds after which to try again; 0 for none.
+        /// The seconds after which to retry; 0 for none.
         retry_after: u32,
     },
-    /// The cache is filling (ST-16).
+    /// The cache is being filled (ST-16).
     #[error("storage is (re)initializing{}", .last_error.as_ref().map(|e| format!(": {e}")).unwrap_or_default())]
     NotReady {
-        /// Seconds after which to try again (WC-41).
+        /// The seconds after which to retry (WC-41).
         retry_after: u32,
         /// Why the last fill failed.
         last_error: Option<String>,
     },
-    /// A bad request that only storage can see: tokens, version strings (400).
+    /// A bad request that only storage can detect: tokens, version strings (400).
     #[error("{0}")]
     BadRequest(String),
     /// A key that breaks the rules of ST-2.
     #[error("{0}")]
     InvalidKey(String),
-    /// What an update function, a deletion check or an admission plugin answered.
+    /// The answer of an update function, a deletion check or an admission plugin.
     #[error("{}", .0.message)]
     Refused(Box<Status>),
-    /// The write may or may not have taken place (504, never a false failure).
+    /// The write may or may not have taken effect (504, never a false failure).
     #[error("the outcome of the write is unknown: {0}")]
     OutcomeUnknown(String),
-    /// The engine can't be reached, or can't answer; nothing was done (ST-11).
+    /// The engine cannot be reached or cannot answer. Nothing was done (ST-11).
     #[error("{0}")]
     Unreachable(String),
-    /// Nothing was done and the same request may work soon; text and seconds to wait.
+    /// Nothing was done, and a retry may succeed soon. Text, and seconds to wait.
     #[error("{0}")]
     Unavailable(String, u32),
-    /// Too many others want the same; text and seconds to wait (429).
+    /// Too many requests want the same (429). Text, and seconds to wait.
     #[error("{0}")]
     Crowded(String, u32),
-    /// A stored value can't be decoded (500).
+    /// A stored value cannot be decoded (500).
     #[error("{0}")]
     Unreadable(String),
-    /// A stored value can't be transformed, or the engine failed (500).
+    /// A stored value cannot be transformed, or the engine failed (500).
     #[error("{0}")]
     Internal(String),
 }
@@ -403,7 +408,7 @@ pub enum StorageErrorKind {
 pub enum Expired {
     /// An exact version of a list (LI-50).
     List,
-    /// A continue token; with a fresh one that goes on at the newest state (LI-51).
+    /// A continue token. The fresh token continues at the newest state (LI-51).
     Continue {
         /// The token that continues inconsistently.
         fresh_token: Option<String>,
@@ -412,7 +417,7 @@ pub enum Expired {
     Watch {
         /// The version asked for.
         requested: Revision,
-        /// The oldest one that works.
+        /// The oldest usable version.
         oldest: Revision,
     },
 }

@@ -1,10 +1,10 @@
-//! Preconditions of writes against an object found (ST-41, ST-52, API-100).
+//! Checks the preconditions of a write against the current object (ST-41, ST-52, API-100).
 
 use actors::object::CachedObject;
 
 use super::{Preconditions, StorageErrorKind};
 
-/// Whether the object is the one that is meant.
+/// Checks that the object is the one that the caller means.
 pub(super) fn check(
     preconditions: &Preconditions,
     object: &CachedObject,

@@ -1,4 +1,4 @@
-//! Plain bytes to stored bytes and back: where encryption at rest has its place.
+//! The interface between storage and encryption at rest: plain bytes to stored bytes and back.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use bytes::Bytes;
 
 use super::Hold;
 
-/// Transforms values on their way to and from the engine. The physical key is authenticated data:
-/// a value moved to another key may become unreadable (EN-1).
+/// Transforms values on their way to and from the engine. The physical key is authenticated data: a
+/// value that is moved to another key may become unreadable (EN-1).
 pub trait Transformer: Send + Sync + 'static {
-    /// The plain bytes of a stored value, and whether they should be written anew although
-    /// nothing changed (another key or provider than today's, ST-56).
+    /// The plain bytes of a stored value, and whether the value is stale: written by another key or
+    /// provider than today's first one, so it should be rewritten although nothing changed (ST-56).
     ///
     /// # Errors
     /// [`TransformError`] when the value can't be read.
@@ -27,20 +27,21 @@ pub trait Transformer: Send + Sync + 'static {
     /// [`TransformError`] when the value can't be transformed.
     fn transform_to_storage(&self, key: &Key, plain: Vec<u8>) -> Result<Bytes, TransformError>;
 
-    /// To be taken before [`Transformer::transform_to_storage`], and kept until it is certain
-    /// what became of the write, by whoever writes: keys must not be parted with before.
+    /// A guard for one write. Take it before [`Transformer::transform_to_storage`] and keep it
+    /// until the outcome of the write is certain. Meanwhile no key that it may have used is given
+    /// up.
     fn hold(&self) -> Option<Hold> {
         None
     }
 }
 
-/// Knows which transformer each resource's values go through.
+/// Provides the transformer of each resource.
 pub trait TransformerSource {
-    /// That of the resource with this plural in this group, which is empty for the core group.
+    /// The transformer of the resource with this plural in this group. The core group is empty.
     fn transformer_for(&self, group: &str, resource: &str) -> Arc<dyn Transformer>;
 }
 
-/// A value that can't be transformed (500 InternalError, ST-22, ST-33).
+/// A value that cannot be transformed (500 InternalError, ST-22, ST-33).
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the value of {key} can't be transformed: {reason}")]
 pub struct TransformError {
@@ -50,8 +51,8 @@ pub struct TransformError {
     pub reason: String,
 }
 
-/// Stores values as they are. It refuses to read what an encrypting transformer has written
-/// (EN-3): such a value would otherwise be taken for a damaged object.
+/// Stores values as they are. Refuses to read values that an encrypting transformer has written
+/// (EN-3), which would otherwise look like damaged objects.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Identity;
 
@@ -61,7 +62,7 @@ impl TransformerSource for Identity {
     }
 }
 
-/// What every encrypted value begins with (EN-2).
+/// The prefix of every encrypted value (EN-2).
 pub(super) const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 impl Transformer for Identity {

@@ -508,22 +508,22 @@ impl Disk for SimulatedDisk {
         world.sync_names()
     }
 
-    fn identity(&self) -> io::Result<Option<Vec<u8>>> {
+    fn store_id(&self) -> io::Result<Option<Vec<u8>>> {
         let mut world = self.world();
         world.check()?;
-        let inode = world.names.get(&DataFile::Identity);
+        let inode = world.names.get(&DataFile::StoreId);
         let file = inode.and_then(|inode| world.files.get(inode));
         Ok(file.map(|file| file.current.bytes.clone()))
     }
 
-    fn set_identity(&self, bytes: &[u8]) -> io::Result<()> {
+    fn set_store_id(&self, bytes: &[u8]) -> io::Result<()> {
         let mut world = self.change();
         world.check()?;
         let file = File::of(Content {
             bytes: bytes.to_vec(),
         });
-        world.names.remove(&DataFile::Identity);
-        let inode = world.inode(DataFile::Identity);
+        world.names.remove(&DataFile::StoreId);
+        let inode = world.inode(DataFile::StoreId);
         world.files.insert(inode, file);
         world.observe();
         world.sync_names()
@@ -539,7 +539,7 @@ impl Disk for SimulatedDisk {
     fn promote(&self) -> io::Result<()> {
         let mut world = self.change();
         world.check()?;
-        let rebuilt = world.names.remove(&DataFile::Rebuilt);
+        let rebuilt = world.names.remove(&DataFile::DefragCopy);
         let rebuilt = rebuilt.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         world.names.insert(DataFile::Log, rebuilt);
         world.observe();

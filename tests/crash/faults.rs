@@ -5,28 +5,28 @@ use std::time::Duration;
 use actors::engine::{DataEngine, EventKind, FeedItem, Health, Prefix, Revision};
 
 use crate::disk::SimulatedDisk;
-use crate::life::{Life, log, open, same_state, state};
+use crate::workload::{Workload, log, open, same_state, state};
 
 /// Waits until the engine serves again; it does so by itself.
-pub async fn serving(life: &Life) {
+pub async fn serving(workload: &Workload) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-    while life.engine.health() != Health::Serving {
+    while workload.engine.health() != Health::Serving {
         assert!(
             tokio::time::Instant::now() < deadline,
             "{:?}",
-            life.engine.health()
+            workload.engine.health()
         );
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
 /// Holds what the engine says against what it promised; what it shows is a promise from now on.
-pub async fn compare(life: &mut Life) {
-    let (revision, found) = state(&life.engine).await;
-    let events = log(&life.engine).await;
-    let mut promises = life.promises.lock();
+pub async fn compare(workload: &mut Workload) {
+    let (revision, found) = state(&workload.engine).await;
+    let events = log(&workload.engine).await;
+    let mut promises = workload.promises.lock();
     assert!(revision >= promises.newest());
-    for (at, _) in promises.events.range(life.engine.compacted().next()..) {
+    for (at, _) in promises.events.range(workload.engine.compacted().next()..) {
         assert!(
             events.iter().any(|event| event.revision == *at),
             "{at} was promised"
@@ -35,7 +35,7 @@ pub async fn compare(life: &mut Life) {
     for event in &events {
         // Fails if a promised event is another one now.
         promises.add(event);
-        let refused = life.rejected.contains(&event.value) && event.kind == EventKind::Put;
+        let refused = workload.rejected.contains(&event.value) && event.kind == EventKind::Put;
         assert!(
             !refused,
             "{} was said not to have taken place",
@@ -44,14 +44,14 @@ pub async fn compare(life: &mut Life) {
     }
     assert_eq!(promises.newest(), revision);
     same_state(&found, &promises.state_at(revision), revision);
-    life.seen = revision;
+    workload.seen = revision;
 }
 
 async fn suffer(seed: u64) {
     let disk = SimulatedDisk::new(seed);
-    let mut life = Life::begin(disk.clone(), seed);
-    life.seen = Revision::ZERO;
-    let mut feed = life
+    let mut workload = Workload::begin(disk.clone(), seed);
+    workload.seen = Revision::ZERO;
+    let mut feed = workload
         .engine
         .feed(Prefix::new("/registry/"), Revision::ZERO)
         .await
@@ -59,19 +59,19 @@ async fn suffer(seed: u64) {
     for round in 0..12 {
         {
             let mut world = disk.world();
-            world.faults.error_in = Some(life.dice.roll(120));
+            world.faults.error_in = Some(workload.dice.roll(120));
             world.faults.every = [0, 40, 200][round % 3];
-            world.faults.burst = 1 + life.dice.roll(6);
+            world.faults.burst = 1 + workload.dice.roll(6);
         }
         for _ in 0..12 {
-            life.step().await;
+            workload.step().await;
         }
         disk.world().faults = Default::default();
-        serving(&life).await;
+        serving(&workload).await;
         // Commits whose outcome nobody learnt are in the log or not; the load reads it anew.
         let mut fed = Vec::new();
-        let newest = life.engine.known(&Prefix::new("/registry/")).revision;
-        let mut last = life.promises.lock().newest();
+        let newest = workload.engine.known(&Prefix::new("/registry/")).revision;
+        let mut last = workload.promises.lock().newest();
         while last < newest {
             let item = tokio::time::timeout(Duration::from_secs(10), feed.next()).await;
             match item.expect("the feed fell silent") {
@@ -84,8 +84,8 @@ async fn suffer(seed: u64) {
                     let after = fed
                         .last()
                         .map_or(last, |event: &actors::engine::Event| event.revision);
-                    let after = after.max(life.engine.compacted());
-                    feed = life
+                    let after = after.max(workload.engine.compacted());
+                    feed = workload
                         .engine
                         .feed(Prefix::new("/registry/"), after)
                         .await
@@ -95,24 +95,24 @@ async fn suffer(seed: u64) {
             }
         }
         for event in fed {
-            life.promises.lock().add(&event);
+            workload.promises.lock().add(&event);
         }
-        compare(&mut life).await;
+        compare(&mut workload).await;
     }
     // What is left on the platter is what was promised.
     disk.cut_power();
     let image = disk.world().power_cut(seed);
-    drop(life.engine);
+    drop(workload.engine);
     let disk = SimulatedDisk::from_image(&image, seed);
-    life.engine = open(&disk).unwrap();
-    compare(&mut life).await;
+    workload.engine = open(&disk).unwrap();
+    compare(&mut workload).await;
 }
 
 #[tokio::test]
 async fn io_errors_lose_nothing_and_the_engine_comes_back_by_itself() {
     let seed = crate::seed();
-    for life in 0..crate::images(2500) as u64 / 100 {
-        let seed = seed.wrapping_add(life);
+    for workload in 0..crate::images(2500) as u64 / 100 {
+        let seed = seed.wrapping_add(workload);
         if let Err(error) = tokio::spawn(suffer(seed)).await {
             panic!("seed {seed}: {error}");
         }
@@ -122,31 +122,31 @@ async fn io_errors_lose_nothing_and_the_engine_comes_back_by_itself() {
 #[tokio::test]
 async fn while_the_disk_fails_writes_are_refused_and_say_that_nothing_was_done() {
     let disk = SimulatedDisk::new(1);
-    let mut life = Life::begin(disk.clone(), 1);
+    let mut workload = Workload::begin(disk.clone(), 1);
     for _ in 0..10 {
-        life.single().await.unwrap();
+        workload.single().await.unwrap();
     }
     disk.world().faults.error_in = Some(0);
     disk.world().faults.burst = u64::MAX;
-    let first = life.single().await.unwrap_err();
-    let Health::Down(why) = life.engine.health() else {
+    let first = workload.single().await.unwrap_err();
+    let Health::Down(why) = workload.engine.health() else {
         panic!("{first}")
     };
     assert!(why.contains("simulated/events.redb"), "{why}");
-    let refused = life.single().await.unwrap_err();
+    let refused = workload.single().await.unwrap_err();
     assert!(refused.is_retryable(), "{refused}");
-    let read = life.engine.get(
+    let read = workload.engine.get(
         actors::engine::Key::new("/registry/x"),
         actors::engine::At::Latest,
     );
     assert!(read.await.unwrap_err().is_retryable());
     // Whoever holds the latest state in memory learns that it is the latest.
     let registry = Prefix::new("/registry/");
-    let position = life.engine.current(&registry).await.unwrap();
-    assert_eq!(position.revision, life.promises.lock().newest());
-    assert_eq!(position, life.engine.known(&registry));
+    let position = workload.engine.current(&registry).await.unwrap();
+    assert_eq!(position.revision, workload.promises.lock().newest());
+    assert_eq!(position, workload.engine.known(&registry));
     disk.world().faults = Default::default();
-    serving(&life).await;
-    life.single().await.unwrap();
-    compare(&mut life).await;
+    serving(&workload).await;
+    workload.single().await.unwrap();
+    compare(&mut workload).await;
 }

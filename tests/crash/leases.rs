@@ -1,4 +1,4 @@
-//! Leases in a life: what was granted, how long it lives, and what must come of it after a crash.
+//! Leases in a workload: what was granted, for how long, and what must hold after a crash.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

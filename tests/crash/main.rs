@@ -1,20 +1,20 @@
 //! The crash simulator: the engine on a disk that loses, reorders and tears what was not synced.
 //!
-//! Each life of a store runs a random load. At random moments the disk is looked at as a power
-//! cut would leave it; every such image is opened and must hold every event that had been
-//! acknowledged or fed, nothing half, nothing else than what was written, and go on counting.
-//! Other lives meet I/O errors and full disks and must come through them without being opened by
-//! hand. The seed is printed; `TAFFRAIL_SEED=n cargo test --test crash` runs it again, and
-//! `TAFFRAIL_CRASH_IMAGES=n` sets how many images are looked at.
+//! Each workload is a random load on one store. At random moments the disk is copied as a power
+//! loss would leave it. Every such image is opened. It must hold every event that had been
+//! acknowledged or fed, nothing half written and nothing that was never written, and revisions
+//! must go on. Other workloads meet I/O errors and full disks, and must recover without being
+//! reopened by hand. The seed is printed; `TAFFRAIL_SEED=n cargo test --test crash` repeats it.
+//! `TAFFRAIL_CRASH_IMAGES=n` sets how many images are examined.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod disk;
 mod faults;
 mod leases;
-mod life;
-mod power;
+mod power_loss;
 mod room;
+mod workload;
 
 /// The seed of this run: the time, unless it was given.
 fn seed() -> u64 {

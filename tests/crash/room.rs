@@ -13,7 +13,7 @@ use taffrail::storage::embedded::disk::Disk;
 
 use crate::disk::SimulatedDisk;
 use crate::faults::{compare, serving};
-use crate::life::{Life, options};
+use crate::workload::{Workload, options};
 
 const MIB: u64 = 1 << 20;
 
@@ -126,10 +126,10 @@ async fn a_disk_that_is_full_without_warning_costs_nothing_and_gives_up_its_ball
 async fn under_a_random_load_a_full_disk_loses_nothing() {
     for seed in 0..4 {
         let disk = SimulatedDisk::new(seed);
-        let mut life = Life::begin(disk.clone(), seed);
-        life.seen = Revision::ZERO;
+        let mut workload = Workload::begin(disk.clone(), seed);
+        workload.seen = Revision::ZERO;
         for _ in 0..30 {
-            life.step().await;
+            workload.step().await;
         }
         {
             let mut world = disk.world();
@@ -137,15 +137,15 @@ async fn under_a_random_load_a_full_disk_loses_nothing() {
             world.faults.capacity = Some(1);
         }
         for _ in 0..10 {
-            life.step().await;
+            workload.step().await;
         }
         disk.world().faults = Default::default();
-        serving(&life).await;
-        compare(&mut life).await;
+        serving(&workload).await;
+        compare(&mut workload).await;
         for _ in 0..10 {
-            life.step().await;
+            workload.step().await;
         }
-        compare(&mut life).await;
+        compare(&mut workload).await;
     }
 }
 

@@ -1,5 +1,5 @@
-//! Damage inside the database: every row that is not what was written is refused by the name of
-//! file, table and record, and nothing is left out in silence.
+//! Damage inside the database: every damaged row is refused by the name of file, table and record.
+//! Nothing is skipped silently.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use redb::{Database, ReadableTable, WriteTransaction};
 use taffrail::storage::embedded::EmbeddedEngine;
 
 use crate::golden::{ATTACHED, EVENTS, LEASES, LIVE, META, SUPERSEDED, TIMELINE, unpack};
-use crate::story::{self, Clock};
+use crate::history_script::{self, Clock};
 
-/// Changes a store behind the engine's back.
+/// Changes the file of a store while no engine has it.
 pub fn alter(directory: &Path, change: impl FnOnce(&WriteTransaction)) {
     let database = Database::open(directory.join("events.redb")).unwrap();
     let transaction = database.begin_write().unwrap();
@@ -34,7 +34,8 @@ pub fn alter_record(
     events.insert(revision, bytes.as_slice()).unwrap();
 }
 
-/// How the golden store of format 1 is refused after a change: the words must all be said.
+/// The refusal of the golden store of format 1 after a change. The refusal must contain all these
+/// words.
 #[track_caller]
 fn refused(change: impl FnOnce(&WriteTransaction), words: &[&str]) {
     refused_of("store-format-1", change, words);
@@ -63,7 +64,7 @@ fn every_record_of_the_newest_is_read_when_the_store_is_opened() {
         refused(later, &[&record, "version is 2"]);
         refused(|t| remove_record(t, revision), &[&record, "missing"]);
     }
-    // A whole record, at another revision than its own.
+    // A whole record at another revision than its own.
     let moved = |t: &WriteTransaction| {
         let mut events = t.open_table(EVENTS).unwrap();
         let bytes = events.get(10).unwrap().unwrap().value().to_vec();
@@ -110,7 +111,7 @@ fn the_rows_about_the_store_must_all_be_there_and_fit() {
         &["table meta", "compacted 12"],
     );
     refused(put("scrubbed", beyond), &["table meta", "scrubbed 12"]);
-    // More events than there are, fewer than there are, another number of keys.
+    // More events than exist, fewer than exist, another number of keys.
     for (place, number, words) in [
         (0, 12, ["table events", "record 12"]),
         (0, 10, ["table events", "record 11"]),
@@ -163,25 +164,28 @@ fn tables_and_live_keys_must_be_there() {
         &["'timeline'"],
     );
     let key = |t: &WriteTransaction| {
-        t.open_table(LIVE).unwrap().remove(story::A).unwrap();
+        t.open_table(LIVE)
+            .unwrap()
+            .remove(history_script::A)
+            .unwrap();
     };
     refused(key, &["table live", "2 keys", "3"]);
     let row = |t: &WriteTransaction| {
         t.open_table(LIVE)
             .unwrap()
-            .insert(story::A, (99, 1, 1, 9))
+            .insert(history_script::A, (99, 1, 1, 9))
             .unwrap();
     };
     refused(row, &["table live", "default/a", "99"]);
 }
 
-/// As many keys as there should be, and one of them is another.
+/// The right number of keys, one of which is another key.
 #[tokio::test]
 async fn a_live_key_that_was_never_written_is_refused_when_it_is_read() {
     let directory = unpack("store-format-1");
     alter(directory.path(), |t| {
         let mut live = t.open_table(LIVE).unwrap();
-        let row = live.remove(story::A).unwrap().unwrap().value();
+        let row = live.remove(history_script::A).unwrap().unwrap().value();
         live.insert(b"/registry/other".as_slice(), row).unwrap();
     });
     let engine = EmbeddedEngine::open(Clock::default().options(directory.path())).unwrap();
@@ -190,7 +194,7 @@ async fn a_live_key_that_was_never_written_is_refused_when_it_is_read() {
     assert!(error.to_string().contains("default/a"), "{error}");
 }
 
-/// Every past state, asked for whole; the words of the first refusal.
+/// Reads every past state. Answers the text of the first refusal.
 async fn ask_all_states(directory: &Path) -> String {
     let engine = EmbeddedEngine::open(Clock::default().options(directory)).unwrap();
     let mut refusals = Vec::new();
@@ -217,8 +221,13 @@ pub fn range(at: At) -> RangeRequest {
 
 #[tokio::test]
 async fn a_past_state_is_not_told_from_rows_that_have_got_lost() {
-    // The golden store's rows whose record is not of the horizon alone.
-    let rows: [(&[u8], u64); 4] = [(story::A, 6), (story::B, 7), (story::C, 5), (story::C, 9)];
+    // The rows of the golden store whose record is not only of the oldest retained state.
+    let rows: [(&[u8], u64); 4] = [
+        (history_script::A, 6),
+        (history_script::B, 7),
+        (history_script::C, 5),
+        (history_script::C, 9),
+    ];
     for (key, revision) in rows {
         for change in ["missing", "another tag"] {
             let directory = unpack("store-format-1");

@@ -1,4 +1,4 @@
-//! The real directory with a disk behind it that fails when it is told to.
+//! The real directory, with a disk that fails on demand.
 
 use std::io;
 use std::path::Path;
@@ -10,24 +10,24 @@ use parking_lot::Mutex;
 use redb::StorageBackend;
 use taffrail::storage::embedded::disk::{DataFile, Directory, Disk, FileId};
 
-/// What fails at the moment.
+/// The faults that are switched on.
 #[derive(Debug, Default)]
 pub struct Faults {
-    /// Writes and syncs of the log end in EIO.
+    /// Writes and syncs of the log fail with EIO.
     pub writes: AtomicBool,
     /// Writes and syncs of the log wait.
     pub hold: AtomicBool,
-    /// Reads of the log by readers and by who verifies end in EIO.
+    /// Reads of the log by readers and the verifier fail with EIO.
     pub reads: AtomicBool,
-    /// Reads of the log by readers and by who verifies panic.
+    /// Reads of the log by readers and the verifier panic.
     pub read_panics: AtomicBool,
     /// How often the log was opened.
     pub opened: AtomicUsize,
     /// The next write of the log panics.
     pub panic: AtomicBool,
-    /// The next question about room panics.
+    /// The next query of the free space panics.
     pub panic_about_room: AtomicBool,
-    /// How writing the store's name fails.
+    /// The error of writing the store's ID.
     pub identity: Mutex<Option<io::ErrorKind>>,
 }
 
@@ -122,13 +122,13 @@ impl Disk for FaultyDisk {
     fn sync_names(&self) -> io::Result<()> {
         self.inner.sync_names()
     }
-    fn identity(&self) -> io::Result<Option<Vec<u8>>> {
-        self.inner.identity()
+    fn store_id(&self) -> io::Result<Option<Vec<u8>>> {
+        self.inner.store_id()
     }
-    fn set_identity(&self, bytes: &[u8]) -> io::Result<()> {
+    fn set_store_id(&self, bytes: &[u8]) -> io::Result<()> {
         match *self.faults.identity.lock() {
             Some(kind) => Err(io::Error::from(kind)),
-            None => self.inner.set_identity(bytes),
+            None => self.inner.set_store_id(bytes),
         }
     }
     fn remove(&self, file: DataFile) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Damage to whole files: cut, emptied, gone, replaced, or changed anywhere.
+//! Damage to whole files: cut, emptied, missing, replaced, or changed anywhere.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use taffrail::storage::embedded::EmbeddedEngine;
 
 use crate::faulty::FaultyDisk;
 use crate::golden::{Wanting, ask_everything, unpack};
-use crate::story::{self, Clock, fold, tell};
+use crate::history_script::{self, Clock, expected_history, run_script};
 use crate::verification;
 
 fn open(directory: &Path) -> Result<Arc<EmbeddedEngine>, String> {
@@ -23,12 +23,12 @@ async fn held() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let clock = Clock::default();
     let engine = EmbeddedEngine::open(clock.options(directory.path())).unwrap();
-    tell(&*engine, &clock, &story::second()).await;
+    run_script(&*engine, &clock, &history_script::second()).await;
     engine.close().await;
     directory
 }
 
-/// The refusal, which must leave every file as it was.
+/// The refusal to open. It must leave every file unchanged.
 #[track_caller]
 fn refusal(directory: &Path, words: &[&str]) {
     let files = || -> Vec<(std::ffi::OsString, Vec<u8>)> {
@@ -54,7 +54,7 @@ async fn a_store_that_has_gone_or_was_emptied_is_not_taken_for_a_new_one() {
     let log = directory.path().join("events.redb");
     let whole = fs::read(&log).unwrap();
     fs::remove_file(&log).unwrap();
-    // What a rebuild left may be all that is left.
+    // The copy of a defragmentation may be all that is left.
     fs::write(directory.path().join("events.redb.rebuilt"), b"copy").unwrap();
     let words = ["/events.redb is damaged", "\"store\"", "backup"];
     refusal(directory.path(), &[&words[..], &["it is missing"]].concat());
@@ -62,7 +62,7 @@ async fn a_store_that_has_gone_or_was_emptied_is_not_taken_for_a_new_one() {
     refusal(directory.path(), &[&words[..], &["it is empty"]].concat());
     fs::write(&log, vec![0; whole.len()]).unwrap();
     refusal(directory.path(), &["/events.redb is damaged"]);
-    // Another store's log in its place: by its name.
+    // Another store's log is refused by its ID.
     let other = held().await;
     fs::copy(other.path().join("events.redb"), &log).unwrap();
     let foreign = fs::read_to_string(other.path().join("store")).unwrap();
@@ -72,11 +72,11 @@ async fn a_store_that_has_gone_or_was_emptied_is_not_taken_for_a_new_one() {
         refused.contains(&format!("it is store {foreign}")),
         "{refused}"
     );
-    // And the store's own again.
+    // The store's own log is accepted again.
     fs::write(&log, &whole).unwrap();
     let engine = open(directory.path()).unwrap();
     assert_eq!(
-        ask_everything(&*engine, &fold(&story::second())).await,
+        ask_everything(&*engine, &expected_history(&history_script::second())).await,
         Ok(())
     );
 }
@@ -95,7 +95,7 @@ async fn a_file_that_is_no_store_is_refused_and_kept() {
         fs::read(path).unwrap()
     };
     let text = b"this is the diary of a sailor, and no database at all\n".repeat(200);
-    // Zeros as of a store that was never made whole, with something of somebody's behind them.
+    // Zeros, as an interrupted creation leaves them, and foreign bytes behind them.
     let mut zeros = vec![0; 3 << 20];
     zeros[(2 << 20) + 17] = 1;
     for (bytes, word) in [
@@ -186,13 +186,13 @@ async fn an_old_store_opens_on_a_full_disk_and_is_marked_later() {
     assert!(mark.exists());
 }
 
-/// However much is cut off, either nothing of the store was in it, or the store is refused.
+/// However much is cut off: either the file held nothing of the store, or the store is refused.
 #[tokio::test]
 async fn a_file_that_was_cut_is_refused_or_holds_everything() {
     let directory = held().await;
     let log = directory.path().join("events.redb");
     let whole = fs::read(&log).unwrap();
-    let told = fold(&story::second());
+    let history = expected_history(&history_script::second());
     let mut refused = 0;
     for length in (0..whole.len())
         .step_by(1500)
@@ -201,7 +201,7 @@ async fn a_file_that_was_cut_is_refused_or_holds_everything() {
         fs::write(&log, &whole[..length]).unwrap();
         match open(directory.path()) {
             Ok(engine) => {
-                let answer = ask_everything(&*engine, &told).await;
+                let answer = ask_everything(&*engine, &history).await;
                 assert_eq!(answer, Ok(()), "{length} of {} bytes", whole.len());
             }
             Err(refusal) => {
@@ -214,17 +214,17 @@ async fn a_file_that_was_cut_is_refused_or_holds_everything() {
     assert!(refused > 10);
 }
 
-/// Bytes changed anywhere in the file: a value is shown as it was written or not at all, and what
-/// is missing without a word verification finds.
+/// Bytes are changed anywhere in the file. A value is shown as it was written or not at all, and
+/// verification finds what is missing without an error.
 #[tokio::test]
 async fn whatever_byte_of_the_file_changes_no_wrong_value_is_shown() {
     let seed = crate::seed();
-    let mut dice = story::Dice::new(seed);
+    let mut dice = history_script::Dice::new(seed);
     let directory = held().await;
     let log = directory.path().join("events.redb");
     let whole = fs::read(&log).unwrap();
-    let told = fold(&story::second());
-    // Most of the file is room; what is in use is of interest.
+    let history = expected_history(&history_script::second());
+    // Most of the file is free space. Only pages in use matter.
     let used: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] != 0).collect();
     let (mut refused, mut same, mut found) = (0, 0, 0);
     for round in 0..300 {
@@ -233,7 +233,7 @@ async fn whatever_byte_of_the_file_changes_no_wrong_value_is_shown() {
         bytes[at] ^= 1 << dice.roll(8);
         fs::write(&log, &bytes).unwrap();
         let answer = match open(directory.path()) {
-            Ok(engine) => ask_everything(&*engine, &told).await,
+            Ok(engine) => ask_everything(&*engine, &history).await,
             Err(refusal) => Err(Wanting::Refused(refusal)),
         };
         match answer {
@@ -252,7 +252,7 @@ async fn whatever_byte_of_the_file_changes_no_wrong_value_is_shown() {
             }
         }
     }
-    // Most bytes are of pages that are no longer in use.
+    // Most bytes belong to pages that are no longer in use.
     println!("{refused} refused, {found} found, {same} without effect");
     assert!(refused > 0);
 }

@@ -1,8 +1,8 @@
-//! Golden stores: real files of every format, checked in, that this version opens as they were.
+//! Golden stores: real files of every format, checked in. This version must open them unchanged.
 //!
-//! A new format comes with a new store: give it a story in `story.rs` and a row in [`STORES`],
-//! then `cargo test --test engine_files write_golden -- --ignored` writes every store that is
-//! not there yet into `tests/fixtures`. A store once released is never written again.
+//! A new format comes with a new store. Add a script to `history_script.rs` and a row to
+//! [`STORES`]. Then `cargo test --test engine_files write_golden -- --ignored` writes every store
+//! that is missing in `tests/fixtures`. A released store is never written again.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -21,15 +21,17 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use taffrail::storage::embedded::EmbeddedEngine;
 use taffrail::storage::embedded::record::{LeaseRecord, Record};
 
-use crate::story::{self, Clock, Step, Told, fold, tell};
+use crate::history_script::{
+    self, Clock, ExpectedHistory, ScriptStep, expected_history, run_script,
+};
 
 /// What was written into a store.
-type Story = fn() -> Vec<Step>;
+type Story = fn() -> Vec<ScriptStep>;
 
-/// The stores and their stories.
+/// The stores and their scripts.
 const STORES: &[(&str, Story)] = &[
-    ("store-format-1", story::first),
-    ("store-format-2", story::second),
+    ("store-format-1", history_script::first),
+    ("store-format-2", history_script::second),
 ];
 
 fn fixture(name: &str) -> PathBuf {
@@ -58,7 +60,7 @@ async fn write_golden_stores() {
         let directory = tempfile::tempdir().unwrap();
         let clock = Clock::default();
         let engine = EmbeddedEngine::open(clock.options(directory.path())).unwrap();
-        tell(&*engine, &clock, &steps()).await;
+        run_script(&*engine, &clock, &steps()).await;
         engine.close().await;
         let bytes = fs::read(directory.path().join("events.redb")).unwrap();
         let packed = File::create(fixture(name)).unwrap();
@@ -68,12 +70,12 @@ async fn write_golden_stores() {
     }
 }
 
-/// Why a store did not answer everything.
+/// Why a store could not answer everything.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wanting {
-    /// It refused one of the questions by this error.
+    /// It refused a question with this error.
     Refused(String),
-    /// It knows nothing of a key that it should know.
+    /// It lacks a key that it should have.
     Missing(String),
 }
 
@@ -83,12 +85,11 @@ impl From<EngineError> for Wanting {
     }
 }
 
-/// Everything that anybody could ask a store, held against what its story says. An answer that
-/// says something else than the story fails.
-pub async fn ask_everything(engine: &dyn Engine, told: &Told) -> Result<(), Wanting> {
+/// Asks a store everything and compares the answers with its script. A wrong answer fails the test.
+pub async fn ask_everything(engine: &dyn Engine, history: &ExpectedHistory) -> Result<(), Wanting> {
     let everything = Prefix::new(b"");
-    for at in told.compacted.0..=told.revision().0 {
-        let expected = told.state_at(Revision(at));
+    for at in history.compacted.0..=history.revision().0 {
+        let expected = history.state_at(Revision(at));
         let request = RangeRequest {
             prefix: everything.clone(),
             start: None,
@@ -98,31 +99,38 @@ pub async fn ask_everything(engine: &dyn Engine, told: &Told) -> Result<(), Want
         };
         let found = engine.range(request).await?;
         agree(&found.items, &expected, at)?;
-        for key in [story::A, story::B, story::C, story::D].map(Key::new) {
+        for key in [
+            history_script::A,
+            history_script::B,
+            history_script::C,
+            history_script::D,
+        ]
+        .map(Key::new)
+        {
             let found = engine.get(key.clone(), At::Revision(Revision(at))).await?;
             let expected = expected.iter().find(|item| item.key == key);
             agree(found.item.as_slice(), expected.cloned().as_slice(), at)?;
         }
     }
-    for item in told.state_at(told.revision()) {
+    for item in history.state_at(history.revision()) {
         let found = engine.get(item.key.clone(), At::Latest).await?;
-        agree(found.item.as_slice(), &[item], told.revision().0)?;
+        agree(found.item.as_slice(), &[item], history.revision().0)?;
     }
     let request = HistoryRequest {
         prefix: everything,
-        after: told.compacted,
+        after: history.compacted,
         until: Revision::MAX,
         bytes_max: usize::MAX,
     };
-    let history = engine.history(request).await?;
-    let retained = told.events.range(told.compacted.next()..);
+    let answer = engine.history(request).await?;
+    let retained = history.events.range(history.compacted.next()..);
     let expected: Vec<_> = retained.map(|(_, event)| event.clone()).collect();
-    assert_eq!(history.events, expected);
-    assert_eq!(history.reached, told.revision());
+    assert_eq!(answer.events, expected);
+    assert_eq!(answer.reached, history.revision());
     Ok(())
 }
 
-/// That what was found at a revision is what is expected, or a part of it.
+/// Checks that what was found at a revision is expected, or a part of it.
 fn agree(found: &[KeyValue], expected: &[KeyValue], at: u64) -> Result<(), Wanting> {
     if found == expected {
         return Ok(());
@@ -138,20 +146,22 @@ fn agree(found: &[KeyValue], expected: &[KeyValue], at: u64) -> Result<(), Wanti
     Err(Wanting::Missing(format!("{} at {at}", missing.join(", "))))
 }
 
-/// A whole store: what it says of itself, and every answer.
-async fn examine(engine: &dyn Engine, told: &Told) {
+/// Checks a whole store: its totals and every answer.
+async fn examine(engine: &dyn Engine, history: &ExpectedHistory) {
     let everything = Prefix::new(b"");
     assert_eq!(engine.health(), Health::Serving);
-    assert_eq!(engine.compacted(), told.compacted);
-    assert_eq!(engine.known(&everything).revision, told.revision());
-    let live = told.state_at(told.revision());
+    assert_eq!(engine.compacted(), history.compacted);
+    assert_eq!(engine.known(&everything).revision, history.revision());
+    let live = history.state_at(history.revision());
     assert_eq!(engine.stats().live_keys, live.len() as u64);
-    assert_eq!(ask_everything(engine, told).await, Ok(()));
-    let before = Revision(told.compacted.0 - 1);
-    let refused = engine.get(Key::new(story::A), At::Revision(before)).await;
+    assert_eq!(ask_everything(engine, history).await, Ok(()));
+    let before = Revision(history.compacted.0 - 1);
+    let refused = engine
+        .get(Key::new(history_script::A), At::Revision(before))
+        .await;
     let compacted = EngineError::Compacted {
         requested: before,
-        compacted: told.compacted,
+        compacted: history.compacted,
     };
     assert_eq!(refused.unwrap_err(), compacted);
     let request = HistoryRequest {
@@ -167,14 +177,14 @@ async fn examine(engine: &dyn Engine, told: &Told) {
 async fn stores_of_every_format_open_as_they_were_and_go_on() {
     for (name, steps) in STORES {
         let directory = unpack(name);
-        let mut told = fold(&steps());
+        let mut history = expected_history(&steps());
         let clock = Clock::default();
         let engine = EmbeddedEngine::open(clock.options(directory.path())).unwrap();
-        examine(&*engine, &told).await;
-        // What the old version compacted and did not get to remove.
+        examine(&*engine, &history).await;
+        // Removes what the old version compacted and had not removed yet.
         while engine.maintain(false).await.unwrap().more {}
-        told.scrubbed = told.compacted;
-        examine(&*engine, &told).await;
+        history.scrubbed = history.compacted;
+        examine(&*engine, &history).await;
         let mutation = Mutation {
             key: Key::new("/registry/later"),
             expect: Expect::Absent,
@@ -187,12 +197,12 @@ async fn stores_of_every_format_open_as_they_were_and_go_on() {
         let Outcome::Committed(event) = engine.commit(mutation).await.unwrap() else {
             panic!("refused")
         };
-        assert_eq!(event.revision, told.revision().next());
-        told.events.insert(event.revision, event);
+        assert_eq!(event.revision, history.revision().next());
+        history.events.insert(event.revision, event);
         engine.close().await;
         drop(engine);
         let engine = EmbeddedEngine::open(clock.options(directory.path())).unwrap();
-        examine(&*engine, &told).await;
+        examine(&*engine, &history).await;
     }
 }
 
@@ -205,7 +215,7 @@ pub const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
 pub const LEASES: TableDefinition<u64, &[u8]> = TableDefinition::new("leases");
 pub const ATTACHED: TableDefinition<(u64, u64), ()> = TableDefinition::new("attached");
 
-/// What format 2 has beside the rows of format 1.
+/// What format 2 adds to the rows of format 1.
 #[test]
 fn the_rows_of_leases_are_those_that_are_written_down() {
     let directory = unpack("store-format-2");
@@ -217,7 +227,7 @@ fn the_rows_of_leases_are_those_that_are_written_down() {
     let bytes = row("leases");
     let columns = bytes.as_chunks().0.iter();
     let columns: Vec<u64> = columns.map(|column| u64::from_le_bytes(*column)).collect();
-    // Four were granted; the last step was at the thirteenth second, and its event is the
+    // Four leases were granted. The last step was in the thirteenth second, and its event is the
     // thirteenth.
     let begin = 1_700_000_000_000_000_000;
     assert_eq!(columns, [4, begin + 13 * 1_000_000_001]);
@@ -238,18 +248,18 @@ fn the_rows_of_leases_are_those_that_are_written_down() {
     assert_eq!(rows, [(1, granted)], "the others have ended");
     let attached = transaction.open_table(ATTACHED).unwrap();
     let rows = attached.iter().unwrap().map(|row| row.unwrap().0.value());
-    // The first of the two puts has been replaced since.
+    // The first of the two puts was replaced since.
     assert_eq!(rows.collect::<Vec<_>>(), [(1, 2), (1, 11)]);
     let events = transaction.open_table(EVENTS).unwrap();
     let tag = |revision: u64| events.get(revision).unwrap().unwrap().value()[5];
     assert_eq!([8, 9, 13].map(tag), [1, 5, 5]);
 }
 
-/// The tables hold what `FORMAT.md` says, read here without a word of the engine's.
+/// The tables hold what `FORMAT.md` says, read here without the engine.
 #[test]
 fn the_rows_of_format_1_are_those_that_are_written_down() {
     let directory = unpack("store-format-1");
-    let told = fold(&story::first());
+    let history = expected_history(&history_script::first());
     let database = Database::open(directory.path().join("events.redb")).unwrap();
     let transaction = database.begin_read().unwrap();
     let names = transaction.list_tables().unwrap();
@@ -265,16 +275,16 @@ fn the_rows_of_format_1_are_those_that_are_written_down() {
         let (revision, bytes) = row.unwrap();
         let revision = Revision(revision.value());
         let found = Record::decode(revision, bytes.value()).unwrap().to_event();
-        let mut expected = told.events[&revision].clone();
+        let mut expected = history.events[&revision].clone();
         expected.previous = None;
         assert_eq!(found, expected);
         sizes.insert(revision, bytes.value().len() as u64);
     }
-    assert!(sizes.keys().copied().eq(told.retained()), "{sizes:?}");
+    assert!(sizes.keys().copied().eq(history.retained()), "{sizes:?}");
 
     let live = transaction.open_table(LIVE).unwrap();
     let rows: Vec<_> = live.iter().unwrap().map(Result::unwrap).collect();
-    let state = told.state_at(told.revision());
+    let state = history.state_at(history.revision());
     assert_eq!(rows.len(), state.len());
     for ((key, row), item) in rows.iter().zip(&state) {
         let size = sizes[&item.revision] as u32;
@@ -287,11 +297,11 @@ fn the_rows_of_format_1_are_those_that_are_written_down() {
     for row in superseded.iter().unwrap() {
         let (place, tag) = row.unwrap();
         let (key, revision) = place.value();
-        assert_eq!(key, told.events[&Revision(revision)].key.as_bytes());
+        assert_eq!(key, history.events[&Revision(revision)].key.as_bytes());
         rows.push((revision, tag.value()));
     }
     rows.sort_unstable();
-    // 1 is a value and 2 a deletion; what the first four events superseded was removed.
+    // 1 is a value and 2 a deletion. What the first four events superseded is removed.
     assert_eq!(rows, [(3, 1), (5, 1), (6, 1), (7, 1), (9, 2)]);
 
     let timeline = transaction.open_table(TIMELINE).unwrap();
@@ -303,7 +313,7 @@ fn the_rows_of_format_1_are_those_that_are_written_down() {
         "one a second, after the removed ones"
     );
     for (revision, row) in &rows {
-        let time = told.events[&Revision(revision.value())].time;
+        let time = history.events[&Revision(revision.value())].time;
         let nanos = time.duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
         assert_eq!(row.value().0, nanos);
     }

@@ -1,4 +1,4 @@
-//! Leases from one start to the next, and under clocks that are set.
+//! Leases across restarts, and under clocks that are set.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::damage::{alter, alter_record};
 use crate::golden::{META, unpack};
 use crate::restart::put;
 
-/// A wall clock and the time a process is up, each moved by itself.
+/// A wall clock and an uptime. A test moves them independently.
 #[derive(Clone)]
 struct Clocks {
     wall: Arc<AtomicU64>,
@@ -32,7 +32,7 @@ impl Clocks {
         }
     }
 
-    /// Time that passes.
+    /// Lets time pass.
     fn pass(&self, seconds: u64) {
         self.wall.fetch_add(seconds, Ordering::SeqCst);
         self.up.fetch_add(seconds, Ordering::SeqCst);
@@ -154,7 +154,7 @@ async fn a_clock_set_back_over_a_restart_revives_nothing() {
     assert_eq!(gone, Err(EngineError::LeaseNotFound(due)));
     assert_eq!(expire(&engine).await, 300 - step.expired);
     assert_eq!(names(&engine).await, ["alive"]);
-    // The other one goes on from where it was.
+    // The other lease continues.
     clocks.pass(59);
     assert_eq!(expire(&engine).await, 0);
     clocks.pass(1);
@@ -186,7 +186,7 @@ async fn what_is_granted_after_a_clock_was_set_forward_is_not_over_at_the_next_s
     let directory = tempfile::tempdir().unwrap();
     let clocks = Clocks::new();
     let engine = clocks.open(directory.path());
-    // The machine slept, or its clock was wrong until it was asked for the time.
+    // The machine slept, or its clock was wrong for a while.
     clocks.set(86_400);
     let fresh = lease(&engine, 60).await;
     attach(&engine, "fresh", fresh).await.unwrap();
@@ -200,8 +200,8 @@ async fn what_is_granted_after_a_clock_was_set_forward_is_not_over_at_the_next_s
     assert_eq!(expire(&engine).await, 0);
     clocks.pass(1);
     assert_eq!(expire(&engine).await, 2);
-    // A clock that was wrong for a while makes nothing live longer than it was to, be it that
-    // its row is read again from a rebuilt log.
+    // A clock that was wrong for a while extends no lease, not even one that is read again from a
+    // defragmented log.
     clocks.set(86_400);
     let other = lease(&engine, 60).await;
     attach(&engine, "other", other).await.unwrap();
@@ -233,7 +233,7 @@ async fn what_was_granted_by_a_clock_that_was_ahead_is_not_revived_at_each_start
     attach(&engine, "granted", granted).await.unwrap();
     clocks.set(-86_400);
     assert_eq!(expire(&engine).await, 0);
-    // Ended before it could be deleted, and started once it is over.
+    // The lease ended before its key could be deleted, and the store restarts afterwards.
     engine.close().await;
     drop(engine);
     clocks.pass(60);
@@ -255,7 +255,7 @@ async fn a_store_of_format_1_is_one_of_format_2_from_its_first_lease_on() {
     let engine = clocks.open(directory.path());
     engine.commit(put("a", Expect::Absent, "1")).await.unwrap();
     assert_eq!(engine.expire().await.unwrap().next, None);
-    // A log that is rebuilt stays what it is.
+    // Defragmentation changes nothing.
     while engine.purge().await.unwrap().more {}
     engine.close().await;
     drop(engine);
@@ -301,7 +301,7 @@ async fn one_damaged_record_keeps_no_other_key_alive() {
     let first = lease(&engine, 60).await;
     let damaged = attach(&engine, "damaged", first).await.unwrap();
     attach(&engine, "whole", first).await.unwrap();
-    // Records of the newest are looked at when a store is opened.
+    // Opening reads the newest records.
     for count in 0..300 {
         let name = format!("other-{count}");
         engine.commit(put(&name, Expect::Absent, "")).await.unwrap();
@@ -318,8 +318,8 @@ async fn one_damaged_record_keeps_no_other_key_alive() {
     assert_eq!(engine.stats().live_keys, 301);
 }
 
-/// Overwrites the page of the file that holds a record with this key and this value: one that
-/// opening does not look at.
+/// Overwrites the page of the file that holds a record with this key and this value, and that
+/// opening does not read.
 fn wipe_record(clocks: &Clocks, directory: &Path, key: &[u8], value: &[u8]) {
     const PAGE: usize = 4096;
     let path = directory.join("events.redb");
@@ -335,10 +335,10 @@ fn wipe_record(clocks: &Clocks, directory: &Path, key: &[u8], value: &[u8]) {
             continue;
         }
         let before = wiped.clone();
-        // But for its first byte, which says what kind of page it is: opening looks at that.
+        // Except for its first byte, which is the page's type. Opening reads that.
         wiped[number * PAGE + 1..(number + 1) * PAGE].fill(0xee);
         std::fs::write(&path, &wiped).unwrap();
-        // Others hold it too, left behind where something else is now.
+        // Unused pages may hold it too.
         if EmbeddedEngine::open(clocks.options(directory)).is_err() {
             wiped = before;
         }
@@ -356,7 +356,7 @@ async fn a_lease_that_can_not_be_ended_keeps_no_other_from_ending() {
     attach(&engine, "damaged-beyond-all-reading", first)
         .await
         .unwrap();
-    // Records of the newest are looked at when a store is opened.
+    // Opening reads the newest records.
     for count in 0..1000 {
         let name = format!("other-{count}");
         engine.commit(put(&name, Expect::Absent, "")).await.unwrap();
@@ -425,7 +425,7 @@ async fn space_given_back_takes_no_lease_and_revives_none() {
         if !step.more {
             break;
         }
-        // Some go while the log is copied.
+        // Some leases end while the log is copied.
         steps += 1;
         clocks.pass(60);
         engine.expire().await.unwrap();

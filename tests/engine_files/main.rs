@@ -1,5 +1,5 @@
-//! The files of the embedded engine: stores of old releases open as they were, damage is refused
-//! by the name of file and record, and failures of the disk are survived in the process.
+//! The files of the embedded engine. Stores of old releases open unchanged, damage is refused by
+//! the name of file and record, and disk failures are survived without a restart.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -7,17 +7,17 @@ mod damage;
 mod faulty;
 mod files;
 mod golden;
+mod history_script;
 mod leases;
 mod middle;
 mod reads;
 mod records;
 mod restart;
 mod space;
-mod story;
 mod verification;
 
-/// Who measures how long others wait has the processors alone: those that need them much share
-/// this.
+/// A test that measures waiting times takes this lock for itself. Tests that need much CPU share
+/// it.
 static PROCESSORS: tokio::sync::RwLock<()> = tokio::sync::RwLock::const_new(());
 
 /// The seed of this run: the time, unless `TAFFRAIL_SEED` says another.

@@ -1,5 +1,5 @@
-//! Damage in the middle of the log, which opening does not look at: whoever comes to the record
-//! is told, and all others go on.
+//! Damage in the middle of the log, which opening does not read. Requests that meet the record are
+//! told. All others continue.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use taffrail::storage::embedded::EmbeddedEngine;
 
 use crate::damage::{alter, alter_record, is_damage, range, remove_record};
-use crate::story::Clock;
+use crate::history_script::Clock;
 
 const MIDDLE: u64 = 250;
 const EVENTS_WRITTEN: u64 = 700;
@@ -37,7 +37,7 @@ fn put(key: Key, expect: Expect) -> Mutation {
 async fn long_store() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let engine = EmbeddedEngine::open(Clock::default().options(directory.path())).unwrap();
-    // Few enough at once that they are polled in their order.
+    // Few enough at once that they are polled in order.
     for first in (1..=EVENTS_WRITTEN).step_by(20) {
         let commits = (first..first + 20).map(|number| {
             let expect = match number {
@@ -54,7 +54,7 @@ async fn long_store() -> tempfile::TempDir {
     directory
 }
 
-/// Reads the log until it refuses; says how far it came.
+/// Reads the log until it refuses. Answers how far it came.
 async fn read_log(engine: &EmbeddedEngine) -> (u64, EngineError) {
     let mut request = HistoryRequest {
         prefix: Prefix::new(b"/registry/"),
@@ -112,10 +112,10 @@ async fn a_record_in_the_middle_is_missed_by_whoever_comes_to_it() {
         is_damage(&get.await.unwrap_err(), MIDDLE);
         let range = engine.range(range(At::Revision(Revision(MIDDLE))));
         is_damage(&range.await.unwrap_err(), MIDDLE);
-        // Nothing else is in the way.
+        // Everything else works.
         let latest = engine.get(key_of(MIDDLE), At::Latest).await.unwrap();
         assert_eq!(latest.item.unwrap().revision, Revision(650));
-        // What is compacted is not removed past the damage, however often that is tried.
+        // Compacted records behind the damage are not removed, however often that is tried.
         engine.compact(Revision(600)).await.unwrap();
         for _ in 0..3 {
             let error = loop {
@@ -136,7 +136,7 @@ async fn a_record_in_the_middle_is_missed_by_whoever_comes_to_it() {
 #[tokio::test]
 async fn a_live_value_that_is_damaged_is_refused_and_others_are_not() {
     let directory = long_store().await;
-    // The newest put of a key, too long ago for opening to look at it.
+    // The newest put of a key, too old for opening to read it.
     let engine = EmbeddedEngine::open(Clock::default().options(directory.path())).unwrap();
     let old = put(Key::new("/registry/pods/ns/old"), Expect::Absent);
     engine.commit(old).await.unwrap();

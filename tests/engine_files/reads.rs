@@ -1,4 +1,4 @@
-//! Reads that fail below the database, and what that does to everybody else.
+//! Reads that fail in the file, and their effect on everybody else.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use futures_util::future::join_all;
 use taffrail::storage::embedded::EmbeddedEngine;
 
 use crate::faulty::{Faults, FaultyDisk};
+use crate::history_script::Clock;
 use crate::restart::{committed, put, serving};
-use crate::story::Clock;
 
 /// Every read reaches the file, and the writer's queue is soon full.
 fn start(directory: &Path) -> (Arc<EmbeddedEngine>, Arc<Faults>) {
@@ -26,7 +26,7 @@ fn key() -> Key {
     Key::new("/registry/pods/ns/a")
 }
 
-/// A page that redb can't make sense of is met again by everybody who reads it.
+/// Every read of a page that redb cannot parse meets it again.
 #[tokio::test]
 async fn a_panic_under_a_read_is_damage_and_does_not_interrupt_writers() {
     let directory = tempfile::tempdir().unwrap();
@@ -46,7 +46,7 @@ async fn a_panic_under_a_read_is_damage_and_does_not_interrupt_writers() {
     engine.close().await;
 }
 
-/// One alarm tells the writer all there is to tell; more would take the room of commits.
+/// One alarm is enough for the writer. More would take the place of commits.
 #[tokio::test]
 async fn however_many_reads_fail_commits_find_room_in_the_queue() {
     let directory = tempfile::tempdir().unwrap();
@@ -66,7 +66,7 @@ async fn however_many_reads_fail_commits_find_room_in_the_queue() {
     assert!(queued.is_err(), "{queued:?}");
     faults.reads.store(false, Ordering::SeqCst);
     faults.hold.store(false, Ordering::SeqCst);
-    // What became of them depends on when the writer looks; somebody answers.
+    // The outcomes depend on when the writer notices. All requests are answered.
     let answers = join_all([held, next]).await;
     for error in answers.into_iter().filter_map(Result::err) {
         assert!(error.is_retryable() || matches!(error, EngineError::OutcomeUnknown(_)));

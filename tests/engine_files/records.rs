@@ -1,5 +1,5 @@
-//! Golden records: every version and tag to the byte. The bytes were put together by hand from
-//! `FORMAT.md`, not by the code that is tested here.
+//! Golden records: every version and tag to the byte. The bytes were assembled by hand from
+//! `FORMAT.md`, not by the code under test.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -170,7 +170,7 @@ fn records_of_every_version_read_and_the_newest_is_written_to_the_byte() {
     );
 }
 
-/// Numbers that only rows of leases bear, and one that nobody may take: whole records, refused by
+/// Tags that only rows of leases have, and an unknown one. Whole records with them are refused by
 /// the tag and not misread.
 #[test]
 fn tags_that_are_no_events_are_refused_by_their_number() {
@@ -188,8 +188,8 @@ fn tags_that_are_no_events_are_refused_by_their_number() {
     }
 }
 
-/// Whatever single bit of a record changes, it is no record any more; nor is any part of it, nor
-/// the whole at another revision.
+/// A record with any single bit changed is refused. So is any part of it, and the whole at another
+/// revision.
 #[test]
 fn a_record_that_differs_in_one_bit_or_is_cut_is_none() {
     for (event, hex) in layout_1() {

@@ -1,4 +1,4 @@
-//! Opened again: after failures in the process, on the real file, and from one start to the next.
+//! Opening again: after failures in the process, on the real file, and from one start to the next.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use taffrail::storage::embedded::EmbeddedEngine;
 
 use crate::faulty::{Faults, FaultyDisk};
 use crate::golden::ask_everything;
-use crate::story::{self, Clock, Dice, fold, tell_on};
+use crate::history_script::{self, Clock, Dice, expected_history, run_script_from};
 
-/// How long anything may take before a test fails instead of hanging.
+/// How long anything may take before a test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub fn put(name: &str, expect: Expect, value: &str) -> Mutation {
@@ -79,7 +79,7 @@ async fn after_an_io_error_the_file_is_opened_again_in_the_process() {
         faults.writes.store(true, Ordering::SeqCst);
         let lost = put("a", Expect::Unchanged(first), "lost");
         let error = engine.commit(lost).await.unwrap_err();
-        // Whether the file holds it is not known before it could be opened.
+        // Whether the file holds it is unknown until the file can be opened.
         assert!(matches!(error, EngineError::OutcomeUnknown(_)), "{error:?}");
         let Health::Down(why) = engine.health() else {
             panic!("it serves")
@@ -104,8 +104,8 @@ async fn after_an_io_error_the_file_is_opened_again_in_the_process() {
     assert_eq!(engine.stats().live_keys, 4);
 }
 
-/// Many wait while the thread that writes panics: everybody is answered, and the log says the
-/// same as the answers.
+/// The writer's thread panics while many requests wait. All are answered, and the log agrees with
+/// the answers.
 #[tokio::test]
 async fn a_panic_of_the_writer_leaves_nobody_waiting() {
     let directory = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ async fn a_panic_of_the_writer_leaves_nobody_waiting() {
             true => faults.panic.store(true, Ordering::SeqCst),
             false => faults.panic_about_room.store(true, Ordering::SeqCst),
         }
-        // The room is asked about every few milliseconds only.
+        // The free space is asked for every few milliseconds only.
         tokio::time::sleep(Duration::from_millis(15)).await;
         let names: Vec<String> = (0..50).map(|number| format!("{round}-{number}")).collect();
         let commits = names
@@ -169,7 +169,7 @@ async fn a_panic_of_the_writer_leaves_nobody_waiting() {
     engine.close().await;
 }
 
-/// A panic while nobody asks for anything.
+/// A panic while no request waits.
 #[tokio::test]
 async fn a_panic_of_the_idle_writer_is_survived() {
     let directory = tempfile::tempdir().unwrap();
@@ -200,8 +200,8 @@ async fn a_panic_of_the_idle_writer_is_survived() {
     engine.close().await;
 }
 
-/// The log and its chains of earlier values are the same from one start to the next, whatever
-/// was compacted and removed between them.
+/// The log and its chains of previous values are the same after each restart, whatever was
+/// compacted and removed.
 #[tokio::test]
 async fn chains_of_earlier_values_hold_from_start_to_start() {
     let seed = crate::seed();
@@ -211,15 +211,15 @@ async fn chains_of_earlier_values_hold_from_start_to_start() {
     for start in 0..12 {
         let clock = Clock::default();
         let engine = EmbeddedEngine::open(clock.options(directory.path())).unwrap();
-        let told = fold(&steps);
-        let answer = ask_everything(&*engine, &told).await;
+        let history = expected_history(&steps);
+        let answer = ask_everything(&*engine, &history).await;
         assert_eq!(answer, Ok(()), "seed {seed}, start {start}");
-        assert_eq!(engine.compacted(), told.compacted);
+        assert_eq!(engine.compacted(), history.compacted);
         for _ in 0..12 {
-            let step = story::any(&mut dice, &fold(&steps));
+            let step = history_script::any(&mut dice, &expected_history(&steps));
             steps.push(step);
         }
-        tell_on(&*engine, &clock, &steps, told_before).await;
+        run_script_from(&*engine, &clock, &steps, told_before).await;
         told_before = steps.len();
         if dice.roll(2) == 0 {
             engine.close().await;

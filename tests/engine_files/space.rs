@@ -1,6 +1,5 @@
-//! Retention, measured: how much of the disk a store takes while it forgets as fast as it is
-//! written to, how much once it has forgotten, and how long writers wait for space to be given
-//! back.
+//! Measures retention: the disk space of a store that compacts as fast as it is written, its space
+//! after all was compacted, and how long writers wait for defragmentation.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -21,17 +20,16 @@ const UPDATES: u64 = 200_000;
 const KEYS: u64 = 1000;
 const VALUE_BYTES: usize = 1024;
 const COMMITTERS: u64 = 50;
-/// Updates a second at most: from some 18,000 on, what ten seconds of retention must keep takes
-/// the whole limit by itself.
+/// The most updates a second. From some 18,000 on, ten seconds of retention need the whole limit.
 const PACE: f64 = 14_000.0;
 /// The longest that writers may wait for a step.
 const STALL_MAX: f64 = 0.1;
-/// The longest that a committer may wait, on a machine with other things to do.
+/// The longest that a committer may wait, on a busy machine.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 fn allocated(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).unwrap().flatten();
-    // A file may go away meanwhile.
+    // A file may be removed meanwhile.
     let metadata = entries.filter_map(|entry| entry.metadata().ok());
     metadata.map(|metadata| metadata.blocks() * 512).sum()
 }
@@ -61,8 +59,8 @@ struct Stop {
     now: Arc<AtomicBool>,
 }
 
-/// Updates this committer's own keys in turn until it is to stop; says how long it waited each
-/// time.
+/// Updates this committer's own keys in turn until the load ends. Answers how long each update
+/// waited.
 async fn update(engine: &EmbeddedEngine, own: u64, done: &AtomicU64, stop: &Stop) -> Vec<Duration> {
     let mut waits = Vec::new();
     let keys: Vec<u64> = (own..KEYS).step_by(COMMITTERS as usize).collect();
@@ -93,7 +91,7 @@ async fn update(engine: &EmbeddedEngine, own: u64, done: &AtomicU64, stop: &Stop
     waits
 }
 
-/// Says how long committers waited: nearly all of them, and the unluckiest.
+/// Prints how long committers waited: nearly all of them, and the slowest.
 async fn load(
     engine: &Arc<EmbeddedEngine>,
     updates: u64,
@@ -117,7 +115,7 @@ async fn load(
     (waits[waits.len() * 99 / 100], waits[waits.len() - 1])
 }
 
-/// What the compactor does, once.
+/// One round of the compactor.
 async fn forget(engine: &EmbeddedEngine, retention: Retention, reclaim: bool) {
     let horizon = engine.horizon(retention, SystemTime::now()).await.unwrap();
     engine.compact(horizon).await.unwrap();
@@ -125,7 +123,7 @@ async fn forget(engine: &EmbeddedEngine, retention: Retention, reclaim: bool) {
     while reclaim && engine.maintain(true).await.unwrap().more {}
 }
 
-/// A number of the engine's own metrics.
+/// The value of one of the engine's metrics.
 fn measured(rendered: &str, line: &str) -> f64 {
     let found = rendered.lines().find_map(|other| other.strip_prefix(line));
     found.map_or(0.0, |number| number.trim().parse().unwrap())
@@ -176,7 +174,7 @@ async fn the_space_of_forgotten_history_is_bounded_and_given_back_without_stalls
     println!("at most {} MiB", most / MIB);
     assert!(most <= 256 * MIB, "{} MiB", most / MIB);
 
-    // Under load all is to be given back that there is to give.
+    // Under load, everything that can be given back must be.
     let full = allocated(directory.path());
     let stop = Arc::new(AtomicBool::new(false));
     let writers = tokio::spawn({
@@ -203,7 +201,7 @@ async fn the_space_of_forgotten_history_is_bounded_and_given_back_without_stalls
     );
     assert!(stall <= STALL_MAX, "writers waited for {stall} s");
 
-    // As if it had waited once more, for what was written meanwhile.
+    // Another round, for what was written meanwhile.
     let retention = Retention {
         age: Duration::ZERO,
         ..retention
@@ -216,7 +214,7 @@ async fn the_space_of_forgotten_history_is_bounded_and_given_back_without_stalls
     engine.close().await;
 }
 
-/// The names of files that hold a text.
+/// The names of files that contain a text.
 fn holding(directory: &Path, text: &[u8]) -> Vec<String> {
     let entries = std::fs::read_dir(directory).unwrap().flatten();
     let holds = |entry: &std::fs::DirEntry| {
@@ -257,7 +255,7 @@ async fn what_is_purged_is_in_no_file_however_little_it_is() {
         "it was history still"
     );
     engine.compact(second).await.unwrap();
-    // What is worth no copy for its space alone.
+    // The space alone would not justify a copy.
     while engine.maintain(true).await.unwrap().more {}
     purge(&engine).await.unwrap();
     assert_eq!(

@@ -1,5 +1,5 @@
-//! Verification while the store serves: damage behind its back is found, by the name of file and
-//! record, and nothing else is taken for damage.
+//! Verification while the store serves. Damage is found and named by file and record. Nothing else
+//! is taken for damage.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,14 +20,14 @@ use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
 use crate::damage::{alter, alter_record, remove_record};
 use crate::faulty::FaultyDisk;
 use crate::golden::{LIVE, SUPERSEDED, unpack};
+use crate::history_script::{Clock, Dice};
 use crate::restart::committed;
 use crate::seed;
-use crate::story::{Clock, Dice};
 
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// As fast as it goes.
+/// As fast as possible.
 fn options(directory: &Path) -> EmbeddedOptions {
     EmbeddedOptions {
         verify_bytes_per_second: 1 << 30,
@@ -40,7 +40,7 @@ fn open(directory: &Path) -> Arc<EmbeddedEngine> {
     EmbeddedEngine::open(options(directory)).unwrap()
 }
 
-/// Waits for something, of which a message is made if it does not come.
+/// Waits for a condition, and fails with a message if it does not come.
 async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -52,16 +52,16 @@ async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Waits until the store has been verified whole from now on.
+/// Waits until the whole store was verified after this call.
 async fn verified(engine: &EmbeddedEngine) {
     let before = engine.verifications();
-    // The one that is under way may have passed already what has changed.
+    // The current pass may be past the change already.
     let is_over = || (engine.verifications() >= before + 2).then_some(());
     until("two verifications", is_over).await;
 }
 
-/// Waits until the store has been verified whole from now on, or damage is found, as a header
-/// that can't be read ends every pass early.
+/// Waits until the whole store was verified after this call, or damage is found. A header that
+/// cannot be read ends every pass early.
 async fn looked_at(engine: &EmbeddedEngine) {
     let before = engine.verifications();
     let is_over = || engine.damage().is_some() || engine.verifications() >= before + 2;
@@ -72,7 +72,7 @@ async fn damage(engine: &EmbeddedEngine) -> String {
     until("damage", || engine.damage()).await
 }
 
-/// What verification finds in a store that must be damaged.
+/// The damage that verification finds in a store that must be damaged.
 pub async fn damage_found(directory: &Path) -> String {
     damage(&open(directory)).await
 }
@@ -89,12 +89,13 @@ fn put(key: &str, value: Bytes, expect: Expect) -> Mutation {
     }
 }
 
-/// Bytes that repeat nowhere else.
+/// Bytes that occur nowhere else.
 fn text(dice: &mut Dice, length: u64) -> Bytes {
     (0..length).map(|_| dice.roll(256) as u8).collect()
 }
 
-/// Some hundred objects of some bytes to some KiB, a third of them written twice, some deleted.
+/// Some hundred objects of some bytes to some KiB. A third of them is written twice, and some are
+/// deleted.
 async fn fill(engine: &EmbeddedEngine, dice: &mut Dice) {
     for number in 0..300 {
         let key = format!("/registry/configmaps/default/{number:03}");
@@ -127,8 +128,8 @@ async fn whole_stores_of_every_format_are_found_whole() {
     }
 }
 
-/// Writes, deletes, leases, compactions, removals and rebuilt files while pages are verified: none
-/// of it is damage.
+/// Writes, deletes, leases, compactions, removals and defragmentations run while pages are
+/// verified. None of it is damage.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_that_happens_to_a_store_is_taken_for_damage() {
     let _shared = crate::PROCESSORS.read().await;
@@ -189,7 +190,7 @@ async fn nothing_that_happens_to_a_store_is_taken_for_damage() {
     engine.close().await;
 }
 
-/// A byte of the file, changed while the store is in use.
+/// Changes a byte of the file while the store is in use.
 fn flip(file: &File, at: u64, bit: u8) {
     let mut byte = [0];
     file.read_exact_at(&mut byte, at).unwrap();
@@ -206,7 +207,7 @@ async fn each_byte_that_is_changed_is_found_or_harmless_and_found_whole_once_it_
     let path = directory.path().join("events.redb");
     let file = File::options().read(true).write(true).open(&path).unwrap();
     let length = file.metadata().unwrap().len();
-    // What is written when nothing happens has been written by then.
+    // The work of an idle writer is done by then.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     verified(&engine).await;
     let places = (0..320)
@@ -230,7 +231,7 @@ async fn each_byte_that_is_changed_is_found_or_harmless_and_found_whole_once_it_
     }
     println!("{found} found of {}", found + harmless.len());
     assert!(found > 60, "{found}");
-    // What was not found, all at once, as a power cut would leave it.
+    // Everything unsynced is lost at once, as in a power loss.
     let copy = tempfile::tempdir().unwrap();
     for name in ["events.redb", "store"] {
         fs::copy(directory.path().join(name), copy.path().join(name)).unwrap();
@@ -248,7 +249,7 @@ async fn each_byte_that_is_changed_is_found_or_harmless_and_found_whole_once_it_
     assert_eq!(again.damage(), None);
 }
 
-/// Rows that do not fit each other, in pages that are whole.
+/// Rows that do not match each other, in whole pages.
 #[tokio::test]
 async fn tables_that_disagree_are_damage_in_pages_that_are_whole() {
     let _shared = crate::PROCESSORS.read().await;
@@ -341,7 +342,7 @@ async fn a_disk_that_fails_and_a_panic_are_damage_and_end_nothing() {
     engine.close().await;
 }
 
-/// A value is damaged in the file; it is replaced, and what was before compacted.
+/// A value is damaged in the file. It is replaced, and the old value is compacted.
 #[tokio::test]
 async fn damage_that_is_compacted_away_is_forgotten() {
     let _shared = crate::PROCESSORS.read().await;

@@ -149,7 +149,7 @@ pub struct Harness {
     pub faulty: Arc<Faulty>,
     pub codec: Codec,
     dispatcher: LocalDispatcher,
-    house: ActorSystem,
+    actor_system: ActorSystem,
     _keep: Box<dyn Any>,
 }
 
@@ -166,7 +166,7 @@ where
         tokio::time::timeout(Duration::from_secs(60), check(harness.clone()))
             .await
             .expect("the check should end within a minute");
-        harness.house.stop().await;
+        harness.actor_system.stop().await;
         harness.engine.close().await;
     });
 }
@@ -197,7 +197,7 @@ impl Harness {
     }
 
     async fn filled(self) -> Harness {
-        self.house.all_ready().await;
+        self.actor_system.all_ready().await;
         self
     }
 
@@ -212,15 +212,15 @@ impl Harness {
             prefix: keys.resource_prefix(),
             decode: decoder.clone(),
         };
-        let house =
+        let actor_system =
             ActorSystem::start(ActorSystemConfig::of(engine.clone(), RETENTION), vec![spec])
                 .unwrap();
-        house.begin_expiry();
-        let writers = Some(house.writers("base"));
-        let lessor = house.lessor("base").unwrap();
+        actor_system.begin_expiry();
+        let writers = Some(actor_system.writers("base"));
+        let lessor = actor_system.lessor("base").unwrap();
         let store = Underlying::new(engine.clone(), keys.clone(), decoder, lessor, writers);
         let storage: Arc<dyn Storage> = match layer.is_cached() {
-            true => Arc::new(Cached::new(store, house.cacher("pods").unwrap())),
+            true => Arc::new(Cached::new(store, actor_system.cacher("pods").unwrap())),
             false => Arc::new(store),
         };
         let dry = Arc::new(DryRun::new(storage.clone(), codec.clone(), keys));
@@ -234,7 +234,7 @@ impl Harness {
             faulty,
             codec,
             dispatcher,
-            house,
+            actor_system,
             _keep: keep,
         }
     }
@@ -247,7 +247,7 @@ impl Harness {
     /// Waits until the cache shows an event of this revision, if there is one.
     pub async fn settled(&self, revision: Revision) {
         if self.layer.is_cached() {
-            let cacher = self.house.cacher("pods").unwrap();
+            let cacher = self.actor_system.cacher("pods").unwrap();
             let shown = cacher.fresh(0, revision, Duration::from_secs(10)).await;
             shown.expect("the cache follows the store");
         }
@@ -255,7 +255,7 @@ impl Harness {
 
     /// Ends its actors, and leaves the store to others.
     pub async fn end(self) {
-        self.house.stop().await;
+        self.actor_system.stop().await;
     }
 
     pub async fn create(&self, object: &Object) -> Arc<CachedObject> {

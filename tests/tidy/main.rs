@@ -74,7 +74,7 @@ const DAEMON: Table = &[
     // It changes keys as part of its caller, who may go away.
     (
         "storage::etcd",
-        &["storage::Finishing", "files", "coalescing_writer"],
+        &["storage::RunToCompletion", "files", "coalescing_writer"],
     ),
     ("storage::factory", &["api", "storage"]),
     ("storage", &["api", "storage", "files"]),

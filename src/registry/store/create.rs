@@ -18,7 +18,7 @@ use crate::registry::context::RequestContext;
 use crate::registry::errors::Verb;
 use crate::registry::pending_creates::PendingCreate;
 use crate::registry::rest::NamespacedName;
-use crate::storage::{Asked, Finishing, GetRequest, StorageErrorKind};
+use crate::storage::{Asked, GetRequest, RunToCompletion, StorageErrorKind};
 
 /// How often a generated name is tried (API-199).
 const NAME_ATTEMPTS: usize = 8;
@@ -112,7 +112,7 @@ impl RegistryStore {
             drop(creation);
             outcome
         };
-        match Finishing::new(storing.boxed()).await {
+        match RunToCompletion::new(storing.boxed()).await {
             Ok(created) => Ok(created),
             Err(error) if matches!(error.kind, StorageErrorKind::KeyExists) => {
                 Err(Box::new(self.taken(key, &name).await))

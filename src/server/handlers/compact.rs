@@ -17,7 +17,7 @@ pub async fn compact(scope: &RequestScope<'_>) -> Answered {
     let asked = scope.query.first("reclaim").is_some();
     let reclaim = !asked || scope.query.flag("reclaim");
     let (mut compacted, mut removed, mut reclaimed) = (None, 0, 0);
-    for (_, compactor) in scope.server.house.compactors() {
+    for (_, compactor) in scope.server.actor_system.compactors() {
         let report = compactor.compact_now(reclaim).await;
         let report = report.map_err(|error| Box::new(refusal(&error)))?;
         // The revision is that of the first store, which keeps most.

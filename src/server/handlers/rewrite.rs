@@ -5,7 +5,7 @@ use futures_util::{StreamExt, stream};
 
 use super::RequestScope;
 use crate::server::respond::{self, Answer};
-use crate::storage::rewrite::Step;
+use crate::storage::rewrite::RewriteProgress;
 
 /// Begins, and answers a line of JSON for each step. Who goes away stops it, as does who loses the
 /// access to ask for it.
@@ -20,7 +20,7 @@ pub fn rewrite(scope: &RequestScope<'_>) -> Answer {
     respond::lines(lines.take_until(authenticator.revoked(scope.access.clone())))
 }
 
-fn line(step: &Step) -> Bytes {
+fn line(step: &RewriteProgress) -> Bytes {
     // Writing names and numbers into memory has no way to fail.
     let mut line = serde_json::to_vec(step).unwrap_or_default();
     line.push(b'\n');

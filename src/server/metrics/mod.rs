@@ -22,7 +22,7 @@ use super::filters::in_flight::InFlight;
 pub struct Measures {
     page: Option<Lines>,
     in_flight: Arc<InFlight>,
-    house: Option<ActorSystem>,
+    actor_system: Option<ActorSystem>,
     threads: Mutex<Vec<Arc<WatchMeters>>>,
     further: Option<Lines>,
 }
@@ -31,18 +31,18 @@ pub struct Measures {
 pub type Lines = Box<dyn Fn() -> String + Send + Sync>;
 
 impl Measures {
-    /// Measures of this daemon. Without a page nothing is shown; without a house, none of its
+    /// Measures of this daemon. Without a page nothing is shown; without a actor_system, none of its
     /// parts.
     pub fn new(
         page: Option<Lines>,
         in_flight: Arc<InFlight>,
-        house: Option<ActorSystem>,
+        actor_system: Option<ActorSystem>,
     ) -> Measures {
         describe();
         Measures {
             page,
             in_flight,
-            house,
+            actor_system,
             threads: Mutex::new(Vec::new()),
             further: None,
         }
@@ -77,7 +77,10 @@ impl Measures {
             .set(read_only as f64);
         gauge!("apiserver_current_inflight_requests", "request_kind" => "mutating")
             .set(mutating as f64);
-        let parts = self.house.as_ref().map(|house| house.state().parts);
+        let parts = self
+            .actor_system
+            .as_ref()
+            .map(|actor_system| actor_system.state().parts);
         for part in parts.into_iter().flatten() {
             gauge!("taffrail_part_ready", "part" => part.name).set(f64::from(part.ready));
         }

@@ -26,7 +26,7 @@ pub struct ApiServer {
     /// Health checks.
     pub health: Arc<Health>,
     /// The actors.
-    pub house: ActorSystem,
+    pub actor_system: ActorSystem,
     /// Who writes anew what old keys wrote.
     pub rewriter: Arc<Rewriter>,
     /// What is measured, and its page.
@@ -50,7 +50,7 @@ pub struct ApiServerConfig {
     /// Health checks.
     pub health: Arc<Health>,
     /// The actors.
-    pub house: ActorSystem,
+    pub actor_system: ActorSystem,
     /// Who writes anew what old keys wrote.
     pub rewriter: Rewriter,
     /// The metrics' page; without one `/metrics` is empty.
@@ -81,7 +81,7 @@ impl ApiServer {
             measures: Measures::new(
                 parts.metrics,
                 Arc::clone(&in_flight),
-                Some(parts.house.clone()),
+                Some(parts.actor_system.clone()),
             )
             .with_lines(parts.metrics_lines),
             authenticator: parts.authenticator,
@@ -90,7 +90,7 @@ impl ApiServer {
                 Box::new(DiscoveryPolicy),
             ]),
             health: parts.health,
-            house: parts.house,
+            actor_system: parts.actor_system,
             rewriter: Arc::new(parts.rewriter),
             bodies: BodyBudget::default(),
             large_requests: parts.large_requests,

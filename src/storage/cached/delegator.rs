@@ -1,37 +1,37 @@
-//! "Cache or store?": which of the two serves a read, as one pure function (storage.md 2.3).
+//! Decides whether cache or store serves a read, as one table (storage.md 2.3). Pure.
 
 use actors::engine::Revision;
 
 use crate::storage::{Asked, VersionMatch};
 
-/// Who serves a list, and how fresh it must be.
+/// Who serves a list, and how recent the state must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     /// The cache, once it has seen everything acknowledged before the request (LI-20, 21, 30).
     Consistent,
-    /// The cache as it is; a limit has no effect (LI-22, LI-46).
+    /// The cache as it is. A limit has no effect (LI-22, LI-46).
     AnyState,
     /// The cache, once it is not older than this (LI-23, LI-26).
     NotOlderThan(Revision),
-    /// The state at this very revision: the cache's when nothing changed since, else the
-    /// store's (LI-24, LI-27, LI-29).
+    /// The state at exactly this revision: from the cache when nothing changed since, otherwise
+    /// from the store (LI-24, LI-27, LI-29).
     Exact(Revision),
     /// The store (LI-25, LI-28).
     Store,
 }
 
-/// What a list asks for.
+/// The parts of a list request that matter here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Question {
     /// The version.
     pub asked: Asked,
-    /// How it is meant.
+    /// The match of the version.
     pub version_match: Option<VersionMatch>,
     /// Whether a limit is set.
     pub limited: bool,
-    /// Below the key, or the one object at it.
+    /// Whether it lists everything below the key, or one object.
     pub recursive: bool,
-    /// The version in the continue token, when there is one; lists of one object know none (LI-31).
+    /// The version in the continue token, if there is one. Lists of one object have none (LI-31).
     pub token: Option<i64>,
 }
 
@@ -54,8 +54,8 @@ pub(super) fn route(question: Question) -> Route {
     }
 }
 
-/// Whether a list goes to the store while the cache fills: only bounded ones without selectors,
-/// as each such list costs the store a full read otherwise (PF-30, WC-42).
+/// Whether a list goes to the store while the cache is being filled. Only limited lists without
+/// selectors do, because any other list would read everything from the store (PF-30, WC-42).
 pub(super) fn served_by_store_while_filling(limited: bool, has_selectors: bool) -> bool {
     limited && !has_selectors
 }

@@ -10,7 +10,7 @@ use super::{Cached, Fresh};
 use crate::storage::underlying::{plan, token_after};
 use crate::storage::{Asked, ListRequest, ObjectList, Storage, StorageError, StorageErrorKind};
 
-/// Objects that are looked at in one go, well within a millisecond.
+/// How many objects are read before other tasks run. It takes well below a millisecond.
 const TURN_OBJECTS: usize = 500;
 
 impl Cached {
@@ -43,7 +43,7 @@ impl Cached {
         let start = plan.start.as_deref();
         let mut request = request;
         if request.asked == Asked::Any && route != Route::Store {
-            // A limit has no effect beside version 0, not even on a later page (LI-46, PF-8).
+            // With version 0 a limit has no effect, not even on a later page (LI-46, PF-8).
             request.limit = 0;
         }
         match route {
@@ -58,7 +58,7 @@ impl Cached {
         }
     }
 
-    /// A consistent list falls back to the store when the cache can't get there in time (LI-20).
+    /// A consistent list falls back to the store when the cache does not catch up in time (LI-20).
     async fn consistent_list(
         &self,
         request: ListRequest,
@@ -82,9 +82,9 @@ impl Cached {
         }
     }
 
-    /// The state at one revision: that of a snapshot kept for this list's next page, that of the
-    /// newest one when no event of the resource lies between the two, that one with the ring's
-    /// events undone, else what the engine's history says.
+    /// The state at one revision. Either a snapshot was kept for the list's next page, or nothing
+    /// has changed up to the newest snapshot, or the ring's events since are undone, or the
+    /// engine's history answers.
     async fn exact_list(
         &self,
         request: ListRequest,
@@ -107,7 +107,7 @@ impl Cached {
         let unchanged = position.prefix_revision <= revision;
         let snapshot = self.published()?;
         if unchanged && snapshot.revision >= position.prefix_revision {
-            // The snapshot may already show an event after the position was read.
+            // The snapshot may contain an event after the position that was read.
             if snapshot.last_event() <= revision {
                 let fresh = Fresh { snapshot, revision };
                 return self.page(&request, prefix, start, fresh).await;
@@ -123,8 +123,8 @@ impl Cached {
         }
     }
 
-    /// A page of a snapshot; hasMore and the count look at raw objects, as the store does (LI-40).
-    /// However many objects there are, the thread has turns for others in between.
+    /// A page of a snapshot. hasMore and the count are about all objects, as with the store
+    /// (LI-40). Other tasks run in between, however many objects there are.
     async fn page(
         &self,
         request: &ListRequest,
@@ -141,7 +141,8 @@ impl Cached {
         let mut last = None;
         let mut objects = snapshot.range(prefix, start);
         for stored in objects.by_ref() {
-            // A page that a value would be in ends with it; one before it does not (PF-20).
+            // An unreadable value ends the page that would contain it. Earlier pages are served
+            // (PF-20).
             let object = stored.map_err(|error| self.unreadable(error))?;
             fetched += 1;
             if request.predicate.matches(object) {
@@ -168,7 +169,7 @@ impl Cached {
         let counts = request.predicate.identity().is_empty();
         let remaining = match start {
             _ if !counts => None,
-            // The first page of all there are.
+            // The first and only page.
             None if *prefix == self.prefix() => snapshot.stored().checked_sub(fetched),
             _ => Some(1 + counted(objects).await),
         };
@@ -210,12 +211,12 @@ impl Cached {
     }
 }
 
-/// How many values there are, with turns for others in between.
+/// Counts values. Other tasks run in between.
 async fn counted(stored: impl Iterator<Item = Stored<'_>>) -> usize {
     let mut count = 0;
     for _ in stored {
         count += 1;
-        // Counting is a good deal cheaper than selecting.
+        // Counting is much cheaper than selecting.
         if count % (8 * TURN_OBJECTS) == 0 {
             tokio::task::yield_now().await;
         }
@@ -265,9 +266,9 @@ mod tests {
                 bytes: 1 << 30,
             };
             let config = ActorSystemConfig::of(engine.clone(), retention);
-            let house = ActorSystem::start(config, vec![plan.cacher_spec()]).unwrap();
-            house.all_ready().await;
-            let storage = plan.build(&house).storage;
+            let actor_system = ActorSystem::start(config, vec![plan.cacher_spec()]).unwrap();
+            actor_system.all_ready().await;
+            let storage = plan.build(&actor_system).storage;
             for number in 0..OBJECTS {
                 let mut object = Object::default();
                 object.set_type("ConfigMap", "v1");
@@ -308,7 +309,7 @@ mod tests {
                 }
             };
             assert_eq!((all.items.len(), turns), (OBJECTS, 10));
-            house.stop().await;
+            actor_system.stop().await;
         });
     }
 }

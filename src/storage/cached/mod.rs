@@ -1,9 +1,12 @@
-//! Answers from the Cacher what it may, else asks the store below (CacherStorage).
+//! The store of one resource behind its watch cache. It answers from the cache what it may, and
+//! otherwise asks the store below (CacherStorage in Kubernetes).
 //!
-//! Reads take the Cacher's published snapshot and never enter its mailbox. How fresh a snapshot
-//! must be follows from two numbers of the engine (docs/design.md 5): the store's
-//! revision R and the prefix's last revision L. A snapshot that has reached L shows everything
-//! up to R, so the answer's version is the larger of R and the snapshot's own.
+//! Requests for objects enter; snapshots, positions and watches of the Cacher are used, and
+//! requests to the store below leave. It must not know the engine's keys or encryption. Reads take
+//! the Cacher's published snapshot and never enter its mailbox. Two numbers of the engine say how
+//! recent a snapshot must be (docs/design.md 5): the store's revision R and the prefix's last
+//! revision L. A snapshot that has reached L shows everything up to R, so the answer's version is
+//! the larger of R and the snapshot's own.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,23 +26,23 @@ use super::{
     StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest,
 };
 use crate::api::object::Object;
-use kept::{Bounds, Kept};
+use kept_snapshots::{Bounds, KeptSnapshots};
 
 mod delegator;
-mod kept;
+mod kept_snapshots;
 mod list;
 
-/// How long a read waits for the cache to become fresh enough (WC-30).
+/// How long a read waits for the cache to become recent enough (WC-30).
 const FRESH_WITHIN: Duration = Duration::from_secs(3);
 
-/// Seconds after which a client may ask again for a version of the future (ST-13).
+/// The seconds after which a client may retry a future version (ST-13).
 const TOO_LARGE_RETRY: u32 = 1;
 
-/// Seconds after which a client may ask again for a watch that starts in history.
+/// The seconds after which a client may retry a watch that starts in history.
 const CROWDED_RETRY: u32 = 1;
 
-/// How often a reader that waits for a revision of the future looks at the store's own (WC-30:
-/// progress is requested at this pace where it has to be asked for).
+/// How often a reader that waits for a future revision checks the store (WC-30: at this pace
+/// progress is requested where needed).
 const FUTURE_PACE: Duration = Duration::from_millis(25);
 
 /// The store of one resource behind its watch cache.
@@ -47,7 +50,7 @@ const FUTURE_PACE: Duration = Duration::from_millis(25);
 pub struct Cached {
     store: Underlying,
     cacher: CacherHandle,
-    kept: Arc<Kept>,
+    kept: Arc<KeptSnapshots>,
 }
 
 /// A snapshot, and the version that it shows.
@@ -60,7 +63,7 @@ impl Cached {
     /// Puts a cache in front of a store.
     pub fn new(store: Underlying, cacher: CacherHandle) -> Cached {
         Cached {
-            kept: Arc::new(Kept::new(cacher.resource())),
+            kept: Arc::new(KeptSnapshots::new(cacher.resource())),
             store,
             cacher,
         }
@@ -73,7 +76,7 @@ impl Cached {
     /// The error of a cache that is filling (ST-16, WC-41).
     fn not_ready(&self) -> StorageError {
         let readiness = self.cacher.readiness();
-        // At least 1: a cache that has become ready meanwhile may be asked again, too.
+        // At least 1, so that a client of a cache that became ready meanwhile retries too.
         let retry_after = readiness.retry_after(Instant::now()).max(1);
         let last_error = match readiness {
             Readiness::Pending { last_error, .. } => last_error,
@@ -92,26 +95,26 @@ impl Cached {
         self.current().ok_or_else(|| self.not_ready())
     }
 
-    /// The newest published snapshot, unless the store has turned out to be another one since:
-    /// then it is void, and another one is on its way.
+    /// The newest published snapshot, unless the store has begun a new epoch since. Then the
+    /// snapshot is void and will be replaced.
     fn current(&self) -> Option<Arc<Snapshot>> {
         let epoch = self.store.engine.epoch();
         let snapshot = self.cacher.snapshot()?;
         (snapshot.epoch == epoch).then_some(snapshot)
     }
 
-    /// Whatever the cache holds, with the newest version that may be claimed for it.
+    /// The snapshot as it is, with the newest version that it may claim.
     fn any_state(&self) -> Result<Fresh, StorageError> {
         let position = self.store.engine.known(&self.prefix());
         Ok(shown(self.published()?, position))
     }
 
-    /// Whether the cache can be made to catch up with the store (LI-32).
+    /// Whether the cache can be told to catch up with the store (LI-32).
     fn can_catch_up(&self) -> bool {
         self.store.engine.feed_progress() != FeedProgress::Seldom
     }
 
-    /// What makes kept snapshots void.
+    /// The conditions under which kept snapshots are valid.
     fn bounds(&self) -> Bounds {
         Bounds {
             floor: self.cacher.ring_floor(),
@@ -119,7 +122,7 @@ impl Cached {
         }
     }
 
-    /// A state that shows every write acknowledged before the call (LI-20, WA-12).
+    /// A snapshot that shows every write acknowledged before the call (LI-20, WA-12).
     async fn consistent(&self) -> Result<Fresh, StorageError> {
         let prefix = self.prefix();
         let position = self.store.position(&prefix).await?;
@@ -127,7 +130,7 @@ impl Cached {
             .await
     }
 
-    /// The newest state of what a watch is about, as it is in the store.
+    /// The current state of a watch's objects, from the store.
     async fn read_through(&self, watch: &WatchRequest) -> Result<Fresh, StorageError> {
         let list = self
             .store
@@ -147,7 +150,7 @@ impl Cached {
         })
     }
 
-    /// A state not older than a revision (LI-23, WA-13): waits for the store to get there, too.
+    /// A snapshot not older than a revision (LI-23, WA-13). Waits for the store to reach it too.
     async fn not_older_than(&self, wanted: Revision) -> Result<Fresh, StorageError> {
         let prefix = self.prefix();
         let deadline = Instant::now() + FRESH_WITHIN;
@@ -156,12 +159,12 @@ impl Cached {
             if Instant::now() >= deadline {
                 return Err(self.too_large(wanted, position.revision));
             }
-            // Others may have written what this daemon has not heard of yet.
+            // Other daemons may have written what this daemon has not received yet.
             self.store.engine.request_progress(&prefix, wanted);
             tokio::time::sleep(FUTURE_PACE).await;
             position = self.store.engine.known(&prefix);
         }
-        // Up to the version asked for is enough; what is shown then may be older than the position.
+        // The version asked for is enough. The state shown may be older than the position.
         let need = position.prefix_revision.min(wanted);
         self.reach(position, need, wanted).await
     }
@@ -200,9 +203,9 @@ impl Cached {
         self.store.fault(&self.prefix().to_string(), kind)
     }
 
-    /// One object: from the cache where it can be fresh enough, else from the store. An unset
-    /// version is as consistent here as a read of the store, by the same wait as in lists; where
-    /// the store has to be asked how far it is, it is asked for the object right away (ST-23).
+    /// One object: from the cache where it can be recent enough, otherwise from the store. An unset
+    /// version is as consistent as a read of the store, by the same wait as for lists. Where the
+    /// position must be asked for, the object is read from the store instead (ST-23).
     async fn get_object(
         &self,
         request: GetRequest,
@@ -225,7 +228,7 @@ impl Cached {
             },
         };
         match fresh {
-            // The store says what is wrong with it, or what it is by now.
+            // The store answers with the error, or with a newer value.
             Ok(fresh) if fresh.snapshot.unreadable(&key).is_some() => self.store.get(request).await,
             Ok(fresh) => Ok(fresh.snapshot.get(&key).cloned()),
             Err(error) if matches!(error.kind, StorageErrorKind::NotReady { .. }) => {
@@ -235,13 +238,13 @@ impl Cached {
         }
     }
 
-    /// Whether a version is newer than the cache, which can't be made to catch up (LI-32).
+    /// Whether a version is newer than the cache and the cache cannot be told to catch up (LI-32).
     fn is_beyond_reach(&self, wanted: Revision) -> bool {
         let shows = self.current().map(|snapshot| snapshot.revision);
         !self.can_catch_up() && shows.is_none_or(|shows| shows < wanted)
     }
 
-    /// The cache's idea of an object, for a write to start from (ST-44, ST-63).
+    /// The object as the cache has it, for a write to start from (ST-44, ST-63).
     fn suggestion(&self, key: &str) -> Option<Arc<CachedObject>> {
         let key = self.store.keys.object(key).ok()?;
         self.current()?.get(&key).cloned()
@@ -280,12 +283,12 @@ impl Cached {
         }
         let ends = request.bookmarks && request.send_initial_events == Some(true);
         let fresh = match (request.asked, request.send_initial_events) {
-            // Without the cache's help the store is read for this one client (LI-32).
+            // The cache cannot be told to catch up, so the store is read for this client (LI-32).
             (Asked::Unset, Some(true)) if !self.can_catch_up() => {
                 self.read_through(request).await?
             }
             (Asked::Unset, Some(true)) => self.consistent().await?,
-            // Callers below the HTTP layer that said nothing get any state (WA-5).
+            // Callers inside the daemon that do not choose get any state (WA-5).
             (Asked::Unset | Asked::Any, _) => self.any_state()?,
             (Asked::At(revision), _) if self.is_beyond_reach(revision) => {
                 let fresh = self.read_through(request).await?;
@@ -303,8 +306,8 @@ impl Cached {
         })
     }
 
-    /// Refuses to show a state of which a part can't be read (PF-20, LI-16): of everything below
-    /// a prefix, or of the one object at it.
+    /// Refuses to show an unreadable state (PF-20, LI-16): of everything below a prefix, or of the
+    /// one object at a key.
     fn check_readable(
         &self,
         snapshot: &Snapshot,
@@ -352,7 +355,7 @@ impl Cached {
     }
 }
 
-/// A snapshot that has reached a position shows the position's revision, too.
+/// The version of a snapshot. One that has reached a position shows the position's revision too.
 fn shown(snapshot: Arc<Snapshot>, position: Position) -> Fresh {
     let revision = match snapshot.revision >= position.prefix_revision {
         true => snapshot.revision.max(position.revision),

@@ -1,19 +1,19 @@
-//! What happens to objects around the codec.
+//! A hook that changes objects around the codec.
 
 use std::fmt::Debug;
 
 use crate::api::object::Object;
 
-/// Changes objects on their way to and from their stored form: from one version to another, say.
-/// What it does must be the same each time, as updates that change nothing are found by comparing
-/// what is stored (KV-25).
+/// Changes objects on their way to and from their stored form, for example from one version to
+/// another. It must be deterministic, because updates that change nothing are found by comparing
+/// stored bytes (KV-25).
 pub trait Decorator: Debug + Send + Sync + 'static {
-    /// The object as it is to be encoded.
+    /// The object to encode.
     fn before_encode(&self, object: Object) -> Object;
 
-    /// The object that was meant by what has been decoded.
+    /// The object to serve, from the decoded one.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of what is wrong with it.
     fn after_decode(&self, object: Object) -> Result<Object, String>;
 }

@@ -1,4 +1,4 @@
-//! Picking the values of selectable fields out of JSON text without building a tree of it.
+//! Extracts the values of selectable fields from JSON text, without building a tree.
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use smol_str::SmolStr;
@@ -8,12 +8,12 @@ use crate::api::resource::SelectableField;
 /// Collects the values of a resource's selectable fields, in the order of its definition.
 pub(super) struct FieldCollector<'d> {
     fields: &'d [SelectableField],
-    /// For each field the text found and the number of the path it was found at: an earlier path
-    /// of a field wins over a later one.
+    /// For each field its text, and the index of the path where it was found. An earlier path of a
+    /// field wins.
     found: Vec<Option<(usize, SmolStr)>>,
 }
 
-/// A path that is still looked for below the current member: field, path number, rest.
+/// A path still looked for below the current member: field, path index, rest.
 type Wanted<'d> = (usize, usize, &'d [String]);
 
 impl<'d> FieldCollector<'d> {
@@ -24,8 +24,8 @@ impl<'d> FieldCollector<'d> {
         }
     }
 
-    /// The values in JSON text; a field that is absent or empty is what its definition says, a
-    /// boolean `true` or `false` (API-215).
+    /// The values in JSON text. An absent or empty field has its definition's default; a boolean is
+    /// `true` or `false` (API-215).
     pub(super) fn collect(&mut self, json: &[u8]) -> Result<Box<[SmolStr]>, serde_json::Error> {
         if self.fields.is_empty() {
             return Ok(Box::default());
@@ -61,7 +61,7 @@ impl<'d> FieldCollector<'d> {
     }
 }
 
-/// The value at some place in the document, with what is looked for there and below.
+/// The value at one place in the document, with the paths looked for there and below.
 struct Below<'c, 'd> {
     found: &'c mut Vec<Option<(usize, SmolStr)>>,
     wanted: Vec<Wanted<'d>>,

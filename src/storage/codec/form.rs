@@ -1,5 +1,5 @@
-//! How objects are stored where that is not the canonical JSON of the version served: as YAML, in
-//! another version, or changed by a decorator on the way.
+//! The stored form of objects when it is not the canonical JSON of the served version: YAML,
+//! another version, or changed by a decorator.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct TypeName {
 }
 
 impl TypeName {
-    /// What a resource's objects are.
+    /// The type of a resource's objects.
     pub fn of(definition: &ResourceDefinition) -> TypeName {
         TypeName {
             kind: definition.kind.to_owned(),
@@ -35,24 +35,24 @@ impl fmt::Display for TypeName {
     }
 }
 
-/// See the module's documentation.
+/// The stored form of a resource's objects.
 #[derive(Clone, Debug)]
 pub struct StoredForm {
-    /// The form of the bytes.
+    /// The media type of the bytes.
     pub media_type: MediaType,
-    /// What objects are stored as (KV-24).
+    /// The type that objects are stored as (KV-24).
     pub stored: TypeName,
-    /// What objects are served as: their memory version (SF-44).
+    /// The type that objects are served as: their memory version (SF-44).
     pub served: TypeName,
-    /// What else the same objects may have been stored as: all versions there are, in all groups
-    /// that keep them in this place (SF-45).
+    /// The other types that the same objects may have been stored as: all versions, in all groups
+    /// that share the key prefix (SF-45).
     pub read: Vec<TypeName>,
-    /// What happens to objects before they are encoded and after they were decoded.
+    /// A hook that runs before encoding and after decoding.
     pub decorator: Option<Arc<dyn Decorator>>,
 }
 
 impl StoredForm {
-    /// Whether this is what a codec does anyway.
+    /// Whether this equals the canonical form.
     pub(super) fn is_canonical(&self, served: &TypeName) -> bool {
         let is_own = |name: &TypeName| name == served;
         self.media_type == MediaType::Json
@@ -65,7 +65,7 @@ impl StoredForm {
         self.decorator.is_some()
     }
 
-    /// Whether what is stored as this is an object of the resource.
+    /// Whether a value of this type is an object of the resource.
     pub(super) fn reads(&self, found: &TypeName) -> bool {
         *found == self.stored || self.read.contains(found)
     }
@@ -98,7 +98,7 @@ impl StoredForm {
         Some(decorator.before_encode(object.clone()))
     }
 
-    /// What has been decoded, as it is served.
+    /// The decoded object as it is served.
     pub(super) fn after_decode(&self, object: Object) -> Result<Object, String> {
         let mut object = match &self.decorator {
             Some(decorator) => decorator.after_decode(object)?,
@@ -108,7 +108,7 @@ impl StoredForm {
         Ok(object)
     }
 
-    /// An object as it would be read back after it was stored.
+    /// The object as it would be read back after it was stored.
     pub(super) fn read_back(&self, object: &Object) -> Result<Object, String> {
         match self.before_encode(object) {
             Some(stored) => self.after_decode(stored),

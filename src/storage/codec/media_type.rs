@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A form that objects are stored in. Whichever is configured, all of them are read (KV-23).
+/// A form that objects are stored in. All forms are read, whichever is configured (KV-23).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MediaType {
     /// Compact JSON.

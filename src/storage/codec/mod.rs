@@ -1,12 +1,13 @@
-//! Objects to stored bytes and back: the canonical JSON form (KV-22, KV-25) and the wire form
-//! that caches keep. Where another form is configured, `form.rs` writes it; `recognise.rs` reads
-//! every form there is (KV-23).
+//! Encodes objects into stored bytes and decodes them. The canonical JSON form (KV-22, KV-25) is
+//! stored; the wire form is what caches keep. Where another form is configured, `form.rs` writes
+//! it. `recognise.rs` reads every form (KV-23). Objects and bytes enter and leave. The codec must
+//! not know keys' prefixes, encryption or engines.
 //!
-//! Canonical: compact JSON, `kind`, `apiVersion` and `metadata` first in this order, every other
-//! member sorted by name, without `metadata.resourceVersion` and `metadata.selfLink` (ST-7).
-//! Sorting makes encoding deterministic, so that an update that changes nothing is seen as equal
-//! bytes (PF-3). The wire form is the canonical one with a `resourceVersion` member spliced in as
-//! the first of `metadata`; [`actors::object::CachedObject`] holds it with the offsets.
+//! Canonical means compact JSON with `kind`, `apiVersion` and `metadata` first, in this order, and
+//! every other member sorted by name, without `metadata.resourceVersion` and `metadata.selfLink`
+//! (ST-7). Sorting makes encoding deterministic, so an update that changes nothing yields equal
+//! bytes (PF-3). The wire form is the canonical one with `resourceVersion` inserted as the first
+//! member of `metadata`. [`actors::object::CachedObject`] holds it with the offsets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,13 +38,13 @@ pub(in crate::storage) use recognise::is_stored_form;
 /// Members of `metadata` that are never stored.
 const NEVER_STORED: [&str; 2] = ["resourceVersion", "selfLink"];
 
-/// Why stored bytes give no object that could be served.
+/// Why stored bytes yield no object that can be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Undecoded {
-    /// They are no object of the resource, and never become one by looking again.
+    /// They are not an object of the resource, and never will be.
     #[error(transparent)]
     Unreadable(DecodeError),
-    /// They are one, which could not be turned into what is served.
+    /// They are an object that could not be converted into what is served.
     #[error(transparent)]
     Unserved(DecodeError),
 }
@@ -60,17 +61,16 @@ impl From<Undecoded> for DecodeError {
 #[derive(Clone, Debug)]
 pub struct Codec {
     definition: Arc<ResourceDefinition>,
-    /// How objects are stored, where that is not the canonical form in the version served.
+    /// How objects are stored, if not in the canonical form of the served version.
     form: Option<Arc<StoredForm>>,
-    /// How every object of this resource begins, up to and with the brace of `metadata`.
+    /// The beginning of every object of this resource, up to and with the brace of `metadata`.
     head: Vec<u8>,
-    /// Where `"metadata"` begins in `head`.
+    /// The offset of `"metadata"` in `head`.
     body: u32,
 }
 
 impl Codec {
-    /// A codec that stores a resource in the canonical form and in the version that it is served
-    /// in.
+    /// A codec that stores a resource in the canonical form of the served version.
     pub fn new(definition: impl Into<Arc<ResourceDefinition>>) -> Codec {
         let definition = definition.into();
         let body = type_members(&definition.kind, &definition.api_version());
@@ -99,7 +99,7 @@ impl Codec {
         &self.definition
     }
 
-    /// The stored form of an object, whatever its members' order or version were.
+    /// The stored form of an object, whatever the order or version of its members.
     pub fn encode(&self, object: &Object) -> Vec<u8> {
         match &self.form {
             None => self.canonical_form(object),
@@ -107,11 +107,11 @@ impl Codec {
         }
     }
 
-    /// The stored form of an object of a cache, as [`Codec::encode`] makes it.
+    /// The stored form of a cached object, as [`Codec::encode`] makes it.
     pub fn stored_form(&self, object: &CachedObject) -> Vec<u8> {
         match &self.form {
             None => object.stored_form(),
-            // What a cache holds has been decoded once.
+            // A cached object was decoded before, so decoding succeeds.
             Some(form) => object_of(object).map_or_else(|_| Vec::new(), |tree| form.encode(&tree)),
         }
     }
@@ -123,11 +123,11 @@ impl Codec {
         bytes
     }
 
-    /// An object in wire form, as if it were stored at the revision; 0 leaves the
-    /// `resourceVersion` out (an object that a dry run would have created).
+    /// An object in wire form, as if it were stored at the revision. With 0 it has no
+    /// `resourceVersion`, as an object that a dry run would create.
     ///
     /// # Errors
-    /// [`DecodeError`] when the object breaks what decoding has checked before.
+    /// [`DecodeError`] when the object breaks a rule that decoding checks.
     pub fn wire(
         &self,
         key: &Key,
@@ -136,7 +136,7 @@ impl Codec {
     ) -> Result<CachedObject, DecodeError> {
         match &self.form {
             None => self.decode(key, revision, &Bytes::from(self.encode(object))),
-            // As it would be read back, whatever form it was read from.
+            // As it would be read back from any stored form.
             Some(form) => form
                 .read_back(object)
                 .and_then(|object| self.served(key, revision, &object))
@@ -155,7 +155,7 @@ impl Codec {
             .ok_or_else(|| "its metadata is not that of an object".to_owned())
     }
 
-    /// The object that stored bytes mean, and whether it is one at all.
+    /// Decodes stored bytes of any form into what is served.
     ///
     /// # Errors
     /// [`Undecoded`]
@@ -180,7 +180,7 @@ impl Codec {
         self.served(key, revision, &object).map_err(unreadable)
     }
 
-    /// The object in stored bytes of any form, in the version that they are stored in.
+    /// Decodes stored bytes of any form, in the version they are stored in.
     fn recognise(&self, value: &[u8]) -> Result<Object, String> {
         let form = self.form.as_deref();
         let media_type = form.map_or(MediaType::Json, |form| form.media_type);
@@ -197,7 +197,7 @@ impl Codec {
         }
     }
 
-    /// The attributes and offsets of stored bytes, or `None` when they are not in canonical form.
+    /// The attributes and offsets of stored bytes. `None` when they are not canonical.
     fn canonical(&self, key: &Key, revision: Revision, value: &[u8]) -> Option<CachedObject> {
         if !value.starts_with(&self.head) || !value.ends_with(b"}") {
             return None;
@@ -215,8 +215,8 @@ impl Codec {
         wire.extend_from_slice(value.get(..at)?);
         wire.extend_from_slice(member.as_bytes());
         wire.extend_from_slice(value.get(at..)?);
-        // `{"resourceVersion":"7",}` would be no JSON: every stored object has a name, and bytes
-        // that have not are no object of ours.
+        // `{"resourceVersion":"7",}` would be invalid JSON. Every stored object has a name, so
+        // bytes with empty metadata are no object.
         if value.get(at) == Some(&b'}') {
             return None;
         }
@@ -230,7 +230,7 @@ impl Codec {
         })
     }
 
-    /// What selectors ask about, and whether the metadata holds a member that is never stored.
+    /// What selectors ask about, and whether the metadata has a member that is never stored.
     fn attributes(&self, value: &[u8]) -> Result<(Attributes, bool), serde_json::Error> {
         let mut collected = FieldCollector::new(&self.definition.selectable_fields);
         let head: Head = serde_json::from_slice(value)?;
@@ -267,10 +267,10 @@ fn fault(key: &Key, revision: Revision, reason: String) -> DecodeError {
     }
 }
 
-/// A cached object as a tree, its `resourceVersion` included.
+/// A cached object as a tree, including its `resourceVersion`.
 ///
 /// # Errors
-/// [`DecodeError`] when the wire form is no JSON object, which decoding has ruled out.
+/// [`DecodeError`] when the wire form is not a JSON object. Decoding has excluded that.
 pub fn object_of(cached: &CachedObject) -> Result<Object, DecodeError> {
     match serde_json::from_slice(&cached.wire) {
         Ok(Value::Object(members)) => Ok(Object(members)),
@@ -284,7 +284,7 @@ pub fn object_of(cached: &CachedObject) -> Result<Object, DecodeError> {
     })
 }
 
-/// Any document with `kind`, `apiVersion` and `metadata` first and all else sorted.
+/// Writes a document with `kind`, `apiVersion` and `metadata` first and all else sorted.
 pub fn encode_document(document: &Map<String, Value>) -> Vec<u8> {
     let mut bytes = vec![b'{'];
     for name in ["kind", "apiVersion", "metadata"] {
@@ -303,7 +303,7 @@ pub fn encode_document(document: &Map<String, Value>) -> Vec<u8> {
     bytes
 }
 
-/// What follows the opening brace of `metadata`.
+/// The text after the opening brace of `metadata`.
 fn write_object(bytes: &mut Vec<u8>, object: &Object) {
     if let Some(metadata) = object.metadata() {
         write_members(bytes, metadata, &NEVER_STORED);
@@ -343,13 +343,13 @@ fn separate(bytes: &mut Vec<u8>) {
 }
 
 fn write_member(bytes: &mut Vec<u8>, name: &str, value: &Value) {
-    // Writing a tree of strings and numbers into memory has no way to fail.
+    // Writing strings and numbers into memory cannot fail.
     let _ = serde_json::to_writer(&mut *bytes, name);
     bytes.push(b':');
     let _ = serde_json::to_writer(&mut *bytes, value);
 }
 
-/// The few members of an object that decoding looks at.
+/// The members of an object that decoding looks at.
 #[derive(Deserialize)]
 struct Head {
     metadata: MetadataHead,

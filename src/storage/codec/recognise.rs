@@ -1,23 +1,23 @@
-//! What form a stored value is in, whatever form is configured (KV-23).
+//! Recognises the form of a stored value, whatever form is configured (KV-23).
 //!
-//! In this order: the configured form, what the bytes look like, and base64 around either as the
-//! last resort. Nothing of a value is repeated in an error: it may be a secret.
+//! It tries the configured form, then the form that the bytes resemble, then base64 around either.
+//! Errors never repeat a part of the value, because it may be a secret.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::MediaType;
+use super::media_type::MediaType;
 use crate::api::decode::decode_stored_yaml;
 
-/// What every value begins with that Kubernetes has stored as protobuf (KV-21).
+/// The prefix of every value that Kubernetes has stored as protobuf (KV-21).
 const PROTOBUF: &[u8] = b"k8s\0";
 
-/// The members of the object that a value holds.
+/// Parses the members of the object in a value.
 ///
 /// # Errors
-/// Why it is none, in one phrase.
+/// Why it is not an object, in one phrase.
 pub(super) fn recognise(value: &[u8], configured: MediaType) -> Result<Map<String, Value>, String> {
     let refused = match plain(value, configured) {
         Ok(members) => return Ok(members),
@@ -32,8 +32,8 @@ pub(super) fn recognise(value: &[u8], configured: MediaType) -> Result<Map<Strin
     }
 }
 
-/// Whether bytes are what somebody has stored, in any form there is, be it one that can't be read
-/// yet. Cheap for JSON.
+/// Whether bytes are a stored object of any known form, even one that cannot be decoded yet. Cheap
+/// for JSON.
 pub(in crate::storage) fn is_stored_form(value: &[u8]) -> bool {
     let is_json = value.trim_ascii_start().starts_with(b"{")
         && std::str::from_utf8(value)

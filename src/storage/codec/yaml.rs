@@ -1,20 +1,20 @@
-//! Objects as YAML: sorted, so that the same object always is the same bytes (KV-25).
+//! Writes objects as YAML. Members are sorted, so that equal objects have equal bytes (KV-25).
 
 use serde_json::{Map, Value};
 
 use crate::api::indentation::is_out_of_proportion;
 
-/// The document of these members; as JSON where indentation would make it many times as long.
+/// The document of these members. Written as JSON if indentation would make it many times longer.
 pub(super) fn encode(members: Map<String, Value>) -> Vec<u8> {
     let tree = Value::Object(members);
     let json = tree.to_string();
-    // JSON is YAML, too.
+    // JSON is valid YAML.
     if is_out_of_proportion(json.as_bytes()) {
         return json.into_bytes();
     }
     match serde_saphyr::to_string(&tree) {
         Ok(text) => text.into_bytes(),
-        // Should the writer ever fail.
+        // If the YAML writer fails, JSON is written.
         Err(_) => json.into_bytes(),
     }
 }

@@ -1,5 +1,6 @@
-//! What can go wrong below the port, and how it reads above.
+//! The failures of the embedded engine, and the errors they become.
 
+use std::any::Any;
 use std::io;
 use std::path::PathBuf;
 
@@ -15,10 +16,10 @@ pub enum OpenError {
     Held {
         /// The directory.
         path: PathBuf,
-        /// Who has it.
+        /// The process that holds it.
         holder: Holder,
     },
-    /// The directory is open to others and not the daemon's alone.
+    /// Other users may enter the directory, and it holds files that are not the daemon's.
     #[error(
         "data directory {} is open to others (mode {mode:o}) and holds {entry:?}, which no daemon \
          made: choose a directory of its own, or close this one with `chmod 700`",
@@ -29,7 +30,7 @@ pub enum OpenError {
         path: PathBuf,
         /// Its mode.
         mode: u32,
-        /// Something in it.
+        /// One of these files.
         entry: String,
     },
     /// The directory can't be made, entered or locked.
@@ -40,7 +41,7 @@ pub enum OpenError {
         /// Why.
         source: io::Error,
     },
-    /// The directory holds no store, and it should.
+    /// The directory holds no store but must.
     #[error(
         "data directory {} holds no store: see that its volume is mounted, or restore `store` and \
          `events.redb` from a backup; a start without --require-existing-data makes an empty one",
@@ -58,20 +59,20 @@ pub enum OpenError {
         /// Why.
         source: io::Error,
     },
-    /// The file holds something that no store of ours wrote.
+    /// The file holds something that the engine did not write.
     #[error("{file} is damaged: {what}; restore it from a backup")]
     Damaged {
         /// The file.
         file: String,
-        /// The table and record, and what is wrong with it.
+        /// The table and the record, and what is wrong.
         what: String,
     },
-    /// The file that says which store a directory holds is not one of ours.
+    /// The file with the store's ID is damaged.
     #[error(
         "{file} is damaged: it holds {what} instead of a store's name; if {log} beside it is whole, \
          remove this file and start again, otherwise restore the directory from a backup"
     )]
-    Identity {
+    StoreId {
         /// The file.
         file: String,
         /// The log beside it.
@@ -94,16 +95,16 @@ pub enum OpenError {
     Thread(io::Error),
 }
 
-/// A failure of the database underneath.
+/// A failure of the database.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Failure {
-    /// The file system refused; everything fails until the database is reopened.
+    /// The file system failed. Everything fails until the database is reopened.
     #[error("{0}")]
     Io(String),
     /// The file system is full.
     #[error("{0}")]
     NoSpace(String),
-    /// A record or page is not what was written.
+    /// A record or a page is damaged.
     #[error("{0}")]
     Corrupt(String),
     /// The database was written by a newer version.
@@ -114,21 +115,38 @@ pub enum Failure {
         /// The newest format known.
         known: u32,
     },
-    /// The database has been closed or is being reopened.
+    /// The database is closed or is being reopened.
     #[error("the database is closed")]
     Closed,
-    /// The database panicked, as it may on damaged pages.
+    /// The database panicked, which damaged pages may cause.
     #[error("the database panicked: {0}")]
     Panic(String),
 }
 
 impl Failure {
-    /// Whether the database must be opened anew before anything works again.
+    /// The failure of a call that panicked.
+    pub fn from_panic(panic: &(dyn Any + Send)) -> Failure {
+        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Failure::Panic(text.unwrap_or_else(|| "no message".to_owned()))
+    }
+
+    /// Whether nothing works after a read failed like this. A panic means a page that redb cannot
+    /// parse. Reopening would not repair the page, and the next read of it would stop all writes
+    /// again. A poisoned lock is different: it stays poisoned until the database is reopened.
+    pub fn breaks_database(&self) -> bool {
+        match self {
+            Failure::Panic(what) => what.contains("PoisonError"),
+            other => other.needs_reopening(),
+        }
+    }
+
+    /// Whether nothing works before the database is reopened.
     pub fn needs_reopening(&self) -> bool {
         !matches!(self, Failure::Corrupt(_) | Failure::Newer { .. })
     }
 
-    /// The error that a caller of the port gets, of a call that certainly did nothing.
+    /// The error for the caller of a request that certainly did nothing.
     pub fn to_engine_error(&self, file: &str) -> EngineError {
         match self {
             Failure::Io(why) => EngineError::Unavailable(format!("{file}: {why}")),
@@ -140,8 +158,8 @@ impl Failure {
         }
     }
 
-    /// The error of a commit that did nothing and may be tried again, as the database is opened
-    /// anew.
+    /// The error for the caller of a commit that did nothing. A retry may succeed, because the
+    /// database is reopened.
     pub fn to_undone_error(&self, file: &str) -> EngineError {
         match self.to_engine_error(file) {
             EngineError::OutOfSpace(why) => EngineError::OutOfSpace(why),
@@ -149,7 +167,7 @@ impl Failure {
         }
     }
 
-    /// The refusal to open a file.
+    /// The error of opening this file.
     pub fn into_open_error(self, file: String) -> OpenError {
         match self {
             Failure::Io(why) | Failure::NoSpace(why) => OpenError::Io {
@@ -182,7 +200,7 @@ impl From<io::Error> for Failure {
 impl From<redb::Error> for Failure {
     fn from(error: redb::Error) -> Failure {
         match error {
-            // A page that lies beyond the end of the file, or a header that is no header.
+            // A page beyond the end of the file, or an invalid header.
             redb::Error::Io(error)
                 if matches!(
                     error.kind(),
@@ -199,7 +217,7 @@ impl From<redb::Error> for Failure {
     }
 }
 
-/// The errors of redb's calls, all by way of its widest one.
+/// All errors of redb, by way of `redb::Error`.
 macro_rules! from_redb {
     ($($error:ty),+) => {
         $(impl From<$error> for Failure {
@@ -219,3 +237,24 @@ from_redb!(
     redb::TableError,
     redb::TransactionError
 );
+
+/// Why a read failed.
+#[derive(Debug)]
+pub enum ReadError {
+    /// The request cannot be answered.
+    Engine(EngineError),
+    /// The database failed.
+    Failure(Failure),
+}
+
+impl From<EngineError> for ReadError {
+    fn from(error: EngineError) -> ReadError {
+        ReadError::Engine(error)
+    }
+}
+
+impl<E: Into<Failure>> From<E> for ReadError {
+    fn from(error: E) -> ReadError {
+        ReadError::Failure(error.into())
+    }
+}

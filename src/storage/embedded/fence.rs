@@ -1,4 +1,4 @@
-//! What a database may do with its file once another one has taken its place.
+//! Limits what a database may do with its file, once another database has replaced it.
 
 use std::io;
 use std::sync::Arc;
@@ -12,10 +12,9 @@ enum Access {
     /// Everything.
     #[default]
     Full,
-    /// Another file has the log's name: this one stays as it is for those who still read it.
+    /// Another file has the log's name. This file stays unchanged for its readers.
     Read,
-    /// Another database works on the same file, and its pages are no longer what this one takes
-    /// them for.
+    /// Another database uses the same file and overwrites its pages.
     None,
 }
 
@@ -26,31 +25,30 @@ pub struct Fence {
 }
 
 impl Fence {
-    /// Lets nothing of the database reach the file any more, not even its own closing, as the
-    /// file is opened anew; waits for what is on its way. Reads under way fail too: the new
-    /// database does not know of them and writes over the pages they look at.
+    /// Keeps the database from its file, even for its own closing, because the file is reopened.
+    /// Waits for I/O under way. Reads under way fail too: the new database does not know them and
+    /// overwrites the pages they read.
     pub fn retire(&self) {
         *self.access.write() = Access::None;
     }
 
-    /// Lets nothing of the database be written any more, as another file takes its file's place.
-    /// Reads under way end in peace.
+    /// Forbids writes, because another file takes this file's place. Reads under way continue.
     pub fn supersede(&self) {
         *self.access.write() = Access::Read;
     }
 
-    /// Whether the file is the log's and no other database works on it.
+    /// Whether the file is the log and no other database uses it.
     pub fn is_current(&self) -> bool {
         *self.access.read() == Access::Full
     }
 
-    /// Whether the file has been opened anew.
+    /// Whether the file was reopened by another database.
     pub fn is_retired(&self) -> bool {
         *self.access.read() == Access::None
     }
 }
 
-/// The file behind a database, as far as the fence lets it through.
+/// A database's file behind the fence.
 #[derive(Clone, Debug)]
 pub struct Fenced {
     inner: Arc<dyn StorageBackend>,
@@ -58,7 +56,7 @@ pub struct Fenced {
 }
 
 impl Fenced {
-    /// Puts a fence before a file.
+    /// Puts the fence before a file.
     pub fn new(inner: Arc<dyn StorageBackend>, fence: Arc<Fence>) -> Fenced {
         Fenced { inner, fence }
     }

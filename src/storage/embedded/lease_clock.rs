@@ -1,12 +1,12 @@
 //! The time that leases are judged by. Pure.
 //!
-//! Deadlines lie on disk as wall-clock times, so that time passes while no daemon runs. While one
-//! runs, the time is where it began plus how long the process has been up: a wall clock that is
-//! set back or forward changes nothing. What is granted meanwhile has a deadline on disk by the
-//! wall clock as it is then, so that it is not over at the next start.
+//! Deadlines are stored as wall-clock times, so time passes while no daemon runs. While a daemon
+//! runs, its lease time is the time at its start plus the uptime of the process. Setting the wall
+//! clock changes nothing then. A lease that is granted meanwhile is stored with a deadline by the
+//! current wall clock, so that it has not expired at the next start.
 //!
-//! The time begins at the wall clock's, or at the newest time that is on disk if that is later:
-//! what was due stays due, whatever the clock says after a restart.
+//! The lease time starts at the wall clock or at the newest stored time, whichever is later. So
+//! what had expired stays expired, whatever the clock shows after a restart.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -14,26 +14,26 @@ use std::time::{Duration, SystemTime};
 use super::record::LeaseRecord;
 use actors::engine::local::LeaseTime;
 
-/// A wall clock that drifts less than this is being adjusted, not set.
+/// A wall clock that moves by less than this was adjusted, not set.
 const JUMP: Duration = Duration::from_secs(10);
 
-/// See the module's documentation.
+/// The lease time of a running daemon.
 #[derive(Debug)]
 pub struct LeaseClock {
-    /// What it showed at the beginning, since 1970.
+    /// The lease time at the start, since 1970.
     begun_at: Duration,
-    /// How long the process had been up then.
+    /// The uptime at the start.
     up_at: Duration,
-    /// What the wall clock was set to at `up_at`, as of the last look at it.
+    /// The wall clock at `up_at`, by the last check of it.
     wall_at: Duration,
 }
 
 /// A wall clock that was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Jump {
-    /// By so much into the future.
+    /// Set forward by this duration.
     Forward(Duration),
-    /// By so much into the past.
+    /// Set back by this duration.
     Back(Duration),
 }
 
@@ -61,7 +61,7 @@ fn since_1970(time: SystemTime) -> Duration {
 }
 
 impl LeaseClock {
-    /// A clock that goes on from the wall clock or from the newest time seen.
+    /// A clock that continues from the wall clock or from the newest stored time.
     pub fn new(wall: SystemTime, uptime: Duration, seen: Duration) -> LeaseClock {
         let wall = since_1970(wall);
         LeaseClock {
@@ -71,28 +71,28 @@ impl LeaseClock {
         }
     }
 
-    /// The time when the process has been up so long.
+    /// The lease time at this uptime.
     pub fn now(&self, uptime: Duration) -> LeaseTime {
         let passed = uptime.saturating_sub(self.up_at);
         LeaseTime(self.begun_at).after(passed)
     }
 
-    /// The deadline on disk of a lease that is granted now: by the wall clock, and never earlier
-    /// than by this one.
+    /// The deadline to store for a lease that is granted now: by the wall clock, and never earlier
+    /// than by this clock.
     pub fn stored_deadline(&self, wall: SystemTime, uptime: Duration, ttl: Duration) -> Duration {
         let now = since_1970(wall).max(self.now(uptime).0);
         now.saturating_add(ttl)
     }
 
-    /// The deadline by this clock of a lease on disk: nothing lives longer from now on than it
-    /// would if it were granted now.
+    /// The deadline by this clock of a stored lease. No lease lives longer from now on than if it
+    /// were granted now.
     pub fn deadline(&self, record: &LeaseRecord, uptime: Duration) -> LeaseTime {
         let longest = self.now(uptime).after(record.ttl);
         LeaseTime(record.deadline).min(longest)
     }
 
-    /// How far behind the newest time seen the wall clock was at the beginning, if that is more
-    /// than its adjustments make: until it has caught up, time without a daemon does not count.
+    /// How far the wall clock was behind the newest stored time at the start, if that is more than
+    /// an adjustment. Until it has caught up, time without a daemon does not count.
     pub fn lag(&self) -> Option<Duration> {
         match Jump::between(self.begun_at, self.wall_at) {
             Some(Jump::Back(by)) => Some(by),
@@ -100,8 +100,8 @@ impl LeaseClock {
         }
     }
 
-    /// Whether the wall clock was set since the last look at it.
-    pub fn look(&mut self, wall: SystemTime, uptime: Duration) -> Option<Jump> {
+    /// Checks whether the wall clock was set since the last check.
+    pub fn check(&mut self, wall: SystemTime, uptime: Duration) -> Option<Jump> {
         let passed = uptime.saturating_sub(self.up_at);
         let wall_at = since_1970(wall).saturating_sub(passed);
         let jump = Jump::between(self.wall_at, wall_at);
@@ -139,15 +139,15 @@ mod tests {
     #[test]
     fn a_wall_clock_that_is_set_changes_nothing_and_is_told_once() {
         let mut clock = LeaseClock::new(wall(1000), seconds(0), seconds(0));
-        assert_eq!(clock.look(wall(1030), seconds(30)), None);
+        assert_eq!(clock.check(wall(1030), seconds(30)), None);
         let forward = Some(Jump::Forward(seconds(3600)));
-        assert_eq!(clock.look(wall(4640), seconds(40)), forward);
-        assert_eq!(clock.look(wall(4650), seconds(50)), None, "told");
+        assert_eq!(clock.check(wall(4640), seconds(40)), forward);
+        assert_eq!(clock.check(wall(4650), seconds(50)), None, "told");
         assert_eq!(clock.now(seconds(50)), at(1050));
         let back = Some(Jump::Back(seconds(4000)));
-        assert_eq!(clock.look(wall(660), seconds(60)), back);
+        assert_eq!(clock.check(wall(660), seconds(60)), back);
         assert_eq!(clock.now(seconds(60)), at(1060));
-        assert_eq!(clock.look(wall(679), seconds(70)), None, "adjusted");
+        assert_eq!(clock.check(wall(679), seconds(70)), None, "adjusted");
         assert_eq!(clock.now(seconds(55)), at(1055));
         assert_eq!(
             forward.map(|jump| jump.to_string()).as_deref(),
@@ -161,7 +161,7 @@ mod tests {
         let stored =
             |clock: &LeaseClock, wall| clock.stored_deadline(wall, seconds(10), seconds(60));
         assert_eq!(stored(&clock, wall(1010)), seconds(1070));
-        clock.look(wall(4610), seconds(10));
+        clock.check(wall(4610), seconds(10));
         assert_eq!(stored(&clock, wall(4610)), seconds(4670), "forward");
         assert_eq!(stored(&clock, wall(500)), seconds(1070), "back");
         let record = |deadline| LeaseRecord {

@@ -1,4 +1,4 @@
-//! What the embedded engine measures of itself.
+//! The metrics of the embedded engine.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use metrics::{
     Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
 
-use super::shared::Shared;
+use super::schema::Totals;
 
 const COMMIT_SECONDS: &str = "taffrail_storage_commit_duration_seconds";
 const BATCH_EVENTS: &str = "taffrail_storage_commit_events";
@@ -28,7 +28,7 @@ const VERIFIED_BYTES: &str = "taffrail_storage_verified_bytes_total";
 const PASSES: &str = "taffrail_storage_verification_passes_total";
 const LAST_PASS: &str = "taffrail_storage_verification_last_pass_timestamp_seconds";
 
-/// Tells the recorder what the names mean.
+/// Registers units and help texts.
 pub(super) fn describe() {
     describe_histogram!(
         COMMIT_SECONDS,
@@ -73,7 +73,7 @@ pub(super) fn describe() {
     describe_gauge!(
         LEASES,
         Unit::Count,
-        "LeaseQueue that are alive, or whose keys are being deleted."
+        "Leases that are alive, or whose keys are being deleted."
     );
     describe_counter!(
         REOPENED,
@@ -102,11 +102,11 @@ fn describe_verification() {
     );
 }
 
-pub(super) fn committed(events: usize, orders: usize, took: Duration) {
+pub(super) fn committed(events: usize, requests: usize, took: Duration) {
     histogram!(COMMIT_SECONDS).record(took);
     histogram!(BATCH_EVENTS).record(events as f64);
     counter!(EVENTS).increment(events as u64);
-    counter!(REFUSALS).increment(orders.saturating_sub(events) as u64);
+    counter!(REFUSALS).increment(requests.saturating_sub(events) as u64);
 }
 
 pub(super) fn compacted(revision: Revision) {
@@ -126,13 +126,12 @@ pub(super) fn reopened() {
     counter!(REOPENED).increment(1);
 }
 
-pub(super) fn sizes(shared: &Shared) {
-    let totals = shared.totals();
+pub(super) fn sizes(totals: Totals, compacted: Revision, file_bytes: u64) {
     gauge!(REVISION).set(totals.revision.0 as f64);
-    gauge!(COMPACTED).set(shared.compacted().0 as f64);
+    gauge!(COMPACTED).set(compacted.0 as f64);
     gauge!(LIVE_KEYS).set(totals.live_keys as f64);
     gauge!(RETAINED_BYTES).set(totals.retained_bytes as f64);
-    gauge!(FILE_BYTES).set(shared.measure_file() as f64);
+    gauge!(FILE_BYTES).set(file_bytes as f64);
 }
 
 pub(super) fn damaged(records: usize) {

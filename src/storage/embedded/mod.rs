@@ -1,27 +1,39 @@
-//! The embedded engine: an event log and its indexes in one file of this machine.
+//! The embedded engine: an event log and its indexes in one redb file on this machine.
 //!
-//! Writes go through one thread ([`writer`]) that lets whoever waits share a sync; reads go
-//! through a few ([`readers`]), each one short transaction. The tables are in [`schema`], the
-//! records in [`record`], and `FORMAT.md` beside this file says both to the byte. Space comes
-//! back by [`rebuild`]. [`disk`] is all that touches the file system, so that tests can put a
-//! disk in its place that fails.
+//! Owns the data directory. Mutations, reads, feeds, leases and maintenance enter through the
+//! engine traits of `actors`; events and values leave. It knows keys and bytes. It must not know
+//! objects, resources or encryption.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`writer`] | the one thread that writes; requests that wait share a commit and its sync |
+//! | [`write_txn`] | one write transaction, which keeps all tables consistent |
+//! | [`readers`] | a few threads that read; each read is one short transaction |
+//! | [`verify`], [`damage`] | the thread that looks for damage, and what it has found |
+//! | [`defrag`] | gives space back: copies the log into a smaller file |
+//! | [`store`], [`fence`] | one opening of the database, and what it may still do to its file |
+//! | [`schema`], [`record`] | tables and records; `FORMAT.md` specifies both to the byte |
+//! | [`disk`] | all access to the file system, so that tests can replace it by one that fails |
+//! | [`engine_state`] | what the threads and the engine share |
 
+mod damage;
+mod defrag;
 pub mod disk;
+mod disk_space;
+mod engine_state;
 mod error;
 mod fence;
-mod identity;
 mod lease_clock;
-mod ledger;
+mod maintenance_state;
 mod metrics;
 mod options;
 mod readers;
-mod rebuild;
 pub mod record;
 mod schema;
-mod shared;
-mod space;
 mod store;
+mod store_id;
 mod verify;
+mod write_txn;
 mod writer;
 
 use std::sync::Arc;
@@ -40,39 +52,29 @@ use parking_lot::Mutex;
 pub use error::OpenError;
 pub use options::{Clock, EmbeddedOptions, Uptime};
 
+use defrag::{Defrag, Progress};
 use disk::{DataFile, Directory, Disk};
-use error::Failure;
-use identity::StoreName;
-use readers::{Counts, ReadError, Readers, horizon, read_history, read_key, read_range};
-use rebuild::{Progress, Rebuild};
-use shared::Shared;
+use engine_state::EngineState;
+use error::{Failure, ReadError};
+use maintenance_state::{HeldMaintenance, MaintenanceState};
+use readers::{ReaderPool, RemainingCounts, horizon, read_history, read_key, read_range};
 use store::Store;
-use writer::{LeaseOrder, Order, Promotion, Writer};
+use store_id::StoreId;
+use writer::{LeaseRequest, Promotion, Writer, WriterRequest};
 
-/// The engine; see the module's documentation.
+/// The embedded engine.
 pub struct EmbeddedEngine {
-    shared: Arc<Shared>,
+    state: Arc<EngineState>,
     writer: Writer,
-    readers: Arc<Readers>,
-    counts: Arc<Counts>,
-    upkeep: Arc<tokio::sync::Mutex<Upkeep>>,
+    readers: Arc<ReaderPool>,
+    counts: Arc<RemainingCounts>,
+    maintenance: Arc<tokio::sync::Mutex<MaintenanceState>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What maintenance remembers between its steps.
-#[derive(Default)]
-struct Upkeep {
-    rebuild: Option<Box<Rebuild>>,
-    /// What the log took after it was last rebuilt: not worth trying again soon.
-    rebuilt_bytes: u64,
-}
-
-/// The right to do upkeep, held by one at a time.
-type HeldUpkeep = tokio::sync::OwnedMutexGuard<Upkeep>;
-
 impl EmbeddedEngine {
-    /// Opens the store of a directory, making both when they are absent. Does I/O on the calling
-    /// thread: for the start of a program.
+    /// Opens the store of a directory. Makes both when they are absent. Does I/O on the calling
+    /// thread, so call it while the program starts.
     ///
     /// # Errors
     /// When another engine has the directory, or the store is damaged or unreadable.
@@ -86,7 +88,7 @@ impl EmbeddedEngine {
         directory.join(disk::DataFile::Log.name()).is_file()
     }
 
-    /// Opens a store on a disk of the caller's.
+    /// Opens a store on the disk that the caller provides.
     ///
     /// # Errors
     /// As [`EmbeddedEngine::open`].
@@ -96,52 +98,52 @@ impl EmbeddedEngine {
     ) -> Result<Arc<EmbeddedEngine>, OpenError> {
         metrics::describe();
         let file = disk.path(DataFile::Log);
-        let expected = identity::read(&*disk)?;
+        let expected = store_id::read(&*disk)?;
         if options.must_exist && expected.is_none() {
-            identity::check_existing(&*disk, &options.directory)?;
+            store_id::check_existing(&*disk, &options.directory)?;
         }
         let opened = open_store(&*disk, &options, expected);
         let (store, opened) = opened.map_err(|failure| failure.into_open_error(file))?;
         let store = Arc::new(store);
         let meta = opened.meta;
         if expected.is_none() {
-            // Before anything is served: from here on the log must be there.
-            identity::write(&*disk, &meta.store)?;
+            // Written before anything is served. From here on the log must exist.
+            store_id::write(&*disk, &meta.store)?;
         }
-        let shared = Shared::new(options, disk, Arc::clone(&store), &meta);
-        let shared = Arc::new(shared);
+        let state = EngineState::new(options, disk, Arc::clone(&store), &meta);
+        let state = Arc::new(state);
         let (writer, thread) =
-            Writer::start(Arc::clone(&shared), store, opened).map_err(OpenError::Thread)?;
-        let readers = Readers::start(Arc::clone(&shared), writer.alarm());
+            Writer::start(Arc::clone(&state), store, opened).map_err(OpenError::Thread)?;
+        let readers = ReaderPool::start(Arc::clone(&state), writer.alarm());
         let readers = Arc::new(readers.map_err(OpenError::Thread)?);
-        shared.measure_file();
+        state.measure_file();
         Ok(Arc::new(EmbeddedEngine {
-            shared,
+            state,
             writer,
             readers,
-            counts: Arc::new(Counts::default()),
-            upkeep: Arc::default(),
+            counts: Arc::new(RemainingCounts::default()),
+            maintenance: Arc::default(),
             thread: Mutex::new(Some(thread)),
         }))
     }
 
     /// How often the whole store has been verified since it was opened.
     pub fn verifications(&self) -> u64 {
-        self.shared.damage.passes()
+        self.state.damage.passes()
     }
 
-    /// What of the store was found damaged while it serves, and what to do; `None` when nothing was
-    /// found, or nothing is verified.
+    /// The damage that verification has found, with advice. `None` when it found none, or when
+    /// verification is off.
     pub fn damage(&self) -> Option<String> {
-        self.shared.damage.summary(&self.shared.file())
+        self.state.damage.summary(&self.state.file())
     }
 
-    /// One step of removing what is compacted and giving its space back; `all` of it, or as much
-    /// as is worth it.
+    /// One step of removing compacted records and giving their space back. With `all` every byte
+    /// counts; otherwise only a copy that is worth its cost is made.
     async fn give_back(&self, all: bool) -> Result<Maintenance, EngineError> {
-        let upkeep = Arc::clone(&self.upkeep).lock_owned().await;
-        if upkeep.rebuild.is_none() {
-            let removed = self.writer.ask(Order::Scrub).await?;
+        let maintenance = Arc::clone(&self.maintenance).lock_owned().await;
+        if maintenance.defrag.is_none() {
+            let removed = self.writer.ask(WriterRequest::Scrub).await?;
             if removed.more || removed.removed > 0 {
                 return Ok(Maintenance {
                     more: true,
@@ -149,32 +151,33 @@ impl EmbeddedEngine {
                 });
             }
         }
-        self.rebuild_step(upkeep, all).await
+        self.defrag_step(maintenance, all).await
     }
 
-    /// One step of the copy that gives space back. The upkeep goes along with the work, so that
-    /// nobody begins another step before this one has ended, even if the caller has gone.
+    /// One step of the copy that gives space back. The lock on the maintenance state travels with
+    /// the work, so no other step begins before this one has ended, even if the caller has gone.
     ///
     /// # Errors
-    /// When the log or its copy fails; and what stands in the way, for who wants `all` given back.
-    async fn rebuild_step(
+    /// When the log or its copy fails. With `all` also when there is no room or writers are too
+    /// busy.
+    async fn defrag_step(
         &self,
-        mut upkeep: HeldUpkeep,
+        mut maintenance: HeldMaintenance,
         all: bool,
     ) -> Result<Maintenance, EngineError> {
-        let step = self.readers.read(move |shared, store| {
-            let mut rebuild = match upkeep.rebuild.take() {
-                Some(rebuild) => rebuild,
-                None if all && !rebuild::has_room(shared) => return Err(no_room().into()),
-                None if !all && !rebuild::is_worthwhile(shared, upkeep.rebuilt_bytes) => {
-                    return Ok(None);
-                }
-                None => start_rebuild(shared, store)?,
+        let state = Arc::clone(&self.state);
+        let step = self.readers.read(move |store| {
+            let mut defrag = match maintenance.defrag.take() {
+                Some(defrag) => defrag,
+                None => match start_defrag(&state, store, maintenance.defragged_bytes, all)? {
+                    Some(defrag) => defrag,
+                    None => return Ok(None),
+                },
             };
-            let progress = rebuild.step(store).map_err(copy_error)?;
-            Ok(Some((rebuild, progress, upkeep)))
+            let progress = defrag.step(store).map_err(copy_error)?;
+            Ok(Some((defrag, progress, maintenance)))
         });
-        let Some((rebuild, progress, mut upkeep)) = step.await? else {
+        let Some((defrag, progress, mut maintenance)) = step.await? else {
             return Ok(Maintenance::default());
         };
         let more = Maintenance {
@@ -184,36 +187,38 @@ impl EmbeddedEngine {
         match progress {
             Progress::CaughtUp => {}
             Progress::Copying => {
-                upkeep.rebuild = Some(rebuild);
+                maintenance.defrag = Some(defrag);
                 return Ok(more);
             }
             Progress::Hopeless if all => return Err(too_busy()),
             Progress::Hopeless => {
-                tracing::info!("writers are too busy to give space back now: tried again later");
+                tracing::info!(
+                    "defragmentation gave up because writers are too busy; it is tried again later"
+                );
                 return Ok(Maintenance::default());
             }
         }
-        let before = self.shared.measure_file();
-        let (outcome, mut upkeep) = self
+        let before = self.state.measure_file();
+        let (outcome, mut maintenance) = self
             .writer
-            .ask(|reply| Order::Promote(rebuild, upkeep, reply))
+            .ask(|reply| WriterRequest::Promote(defrag, maintenance, reply))
             .await?;
         match outcome {
-            Promotion::Later(rebuild) => {
-                upkeep.rebuild = Some(rebuild);
+            Promotion::Later(defrag) => {
+                maintenance.defrag = Some(defrag);
                 Ok(more)
             }
             Promotion::Useless if all => Err(too_busy()),
             Promotion::Useless => Ok(Maintenance::default()),
             Promotion::Done(old) => {
-                // Closing the old file takes its time, on a thread that may.
-                let close = move |_: &Shared, _: &Store| {
+                // Closing the old file takes time, so a reader thread does it.
+                let close = move |_: &Store| {
                     drop(old);
                     Ok(())
                 };
                 self.readers.read(close).await?;
-                let after = self.shared.measure_file();
-                upkeep.rebuilt_bytes = after;
+                let after = self.state.measure_file();
+                maintenance.defragged_bytes = after;
                 Ok(Maintenance {
                     reclaimed_bytes: before.saturating_sub(after),
                     ..Maintenance::default()
@@ -233,19 +238,19 @@ fn too_busy() -> EngineError {
     EngineError::Unavailable(text.to_owned())
 }
 
-/// Opens the log and clears away what an interrupted rebuild left: in this order, as a copy may
-/// be of use to somebody where the log has gone.
+/// Opens the log, then removes the copy that an interrupted defragmentation left. In this order,
+/// because an operator whose log is gone may need the copy.
 fn open_store(
     disk: &dyn Disk,
     options: &EmbeddedOptions,
-    expected: Option<StoreName>,
+    expected: Option<StoreId>,
 ) -> Result<(Store, store::Opened), Failure> {
     let open = || {
         // redb can panic on damaged pages.
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             Store::open(disk, DataFile::Log, options.cache_bytes, expected)
         }))
-        .unwrap_or_else(|panic| Err(Failure::Panic(readers::panic_text(&*panic))))
+        .unwrap_or_else(|panic| Err(Failure::from_panic(&*panic)))
     };
     let opened = open();
     if let Err(failure) = &opened
@@ -253,36 +258,55 @@ fn open_store(
     {
         return opened;
     }
-    disk.remove(DataFile::Rebuilt)?;
+    disk.remove(DataFile::DefragCopy)?;
     if opened.is_ok() {
         return opened;
     }
-    // What was removed may be the room that was wanting; and this is what the ballast is for.
+    // Removing the copy may have made room already. If not, the ballast does.
     disk.set_ballast(0)?;
-    tracing::warn!("disk full: gave up the ballast file so that the store opens");
+    tracing::warn!("disk full: removed the ballast file so that the store opens");
     open()
 }
 
-fn start_rebuild(shared: &Shared, log: &Store) -> Result<Box<Rebuild>, ReadError> {
-    let rebuild = Rebuild::start(Arc::clone(&shared.disk), &shared.options, log);
-    rebuild.map(Box::new).map_err(copy_error)
+/// Begins a copy of the log; `None` when it would not give enough space back. With `all` every
+/// byte counts.
+///
+/// # Errors
+/// When the copy cannot be made, and with `all` when there is no room for it.
+fn start_defrag(
+    state: &EngineState,
+    log: &Store,
+    defragged_bytes: u64,
+    all: bool,
+) -> Result<Option<Box<Defrag>>, ReadError> {
+    let totals = state.totals();
+    if !all && !defrag::is_worthwhile(totals, state.measure_file(), defragged_bytes) {
+        return Ok(None);
+    }
+    if !defrag::has_room(totals, &*state.disk, state.options.reserve_bytes) {
+        return if all { Err(no_room().into()) } else { Ok(None) };
+    }
+    let defrag = Defrag::start(Arc::clone(&state.disk), &state.options, log);
+    defrag
+        .map(|defrag| Some(Box::new(defrag)))
+        .map_err(copy_error)
 }
 
-/// A failed copy is given up; it says nothing about the log.
+/// A failed copy is given up. The log may still be whole.
 fn copy_error(failure: Failure) -> ReadError {
     let text = format!("the log can't be rebuilt to give space back: {failure}");
     ReadError::Engine(EngineError::Unavailable(text))
 }
 
-/// Feeds that lag read the log through the pool.
+/// Lets feeds that lag read the log through the reader pool.
 struct LogBacklog {
-    readers: Arc<Readers>,
+    readers: Arc<ReaderPool>,
 }
 
 impl LogReader for LogBacklog {
     fn read(&self, request: HistoryRequest) -> BoxFuture<'_, Result<HistoryChunk, EngineError>> {
         self.readers
-            .read(move |_, store| read_history(store, &request, false))
+            .read(move |store| read_history(store, &request, false))
             .boxed()
     }
 }
@@ -290,14 +314,15 @@ impl LogReader for LogBacklog {
 impl DataEngine for EmbeddedEngine {
     fn get(&self, key: Key, at: At) -> BoxFuture<'_, Result<GetResponse, EngineError>> {
         self.readers
-            .read(move |_, store| read_key(store, &key, at))
+            .read(move |store| read_key(store, &key, at))
             .boxed()
     }
 
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, EngineError>> {
         let counts = Arc::clone(&self.counts);
+        let bytes_max = self.state.options.range_bytes_max;
         self.readers
-            .read(move |shared, store| read_range(shared, store, &counts, &request))
+            .read(move |store| read_range(store, &counts, &request, bytes_max))
             .boxed()
     }
 
@@ -311,16 +336,17 @@ impl DataEngine for EmbeddedEngine {
         after: Revision,
     ) -> BoxFuture<'_, Result<Box<dyn Feed>, EngineError>> {
         async move {
-            if self.shared.is_closed() {
+            if self.state.is_closed() {
                 return Err(EngineError::Closed);
             }
             let backlog = Arc::new(LogBacklog {
                 readers: Arc::clone(&self.readers),
             });
-            let position = self.shared.positions.of(&prefix);
-            let feed = self.shared.tail.open(prefix, after, position, backlog);
-            // Looked at once the feed stands: a later compaction is met when it reads the log.
-            check_after(after, self.shared.compacted())?;
+            let position = self.state.positions.of(&prefix);
+            let feed = self.state.tail.open(prefix, after, position, backlog);
+            // Checked once the feed is open. If a compaction comes later, the feed meets it when it
+            // reads the log.
+            check_after(after, self.state.compacted())?;
             Ok(feed)
         }
         .boxed()
@@ -328,53 +354,53 @@ impl DataEngine for EmbeddedEngine {
 
     fn history(&self, request: HistoryRequest) -> BoxFuture<'_, Result<HistoryChunk, EngineError>> {
         self.readers
-            .read(move |_, store| read_history(store, &request, true))
+            .read(move |store| read_history(store, &request, true))
             .boxed()
     }
 
     fn current(&self, prefix: &Prefix) -> BoxFuture<'_, Result<Position, EngineError>> {
-        // Also while the database is being opened again: nothing is acknowledged meanwhile. A
-        // commit whose outcome is open counts from when it is published, and that is before
-        // anybody is told of it and before anything after it is acknowledged.
-        let position = match self.shared.is_closed() {
+        // Answered also while the database is reopened, because nothing is acknowledged meanwhile.
+        // A commit whose outcome is unknown counts from its publication, which comes before its
+        // answer and before any later acknowledgement.
+        let position = match self.state.is_closed() {
             true => Err(EngineError::Closed),
-            false => Ok(self.shared.positions.of(prefix)),
+            false => Ok(self.state.positions.of(prefix)),
         };
         async move { position }.boxed()
     }
 
     fn known(&self, prefix: &Prefix) -> Position {
-        self.shared.positions.of(prefix)
+        self.state.positions.of(prefix)
     }
 
     fn compacted(&self) -> Revision {
-        self.shared.compacted()
+        self.state.compacted()
     }
 
     fn health(&self) -> Health {
-        if self.shared.is_closed() {
+        if self.state.is_closed() {
             return Health::Down("the store is closed".to_owned());
         }
-        self.shared.health()
+        self.state.health()
     }
 }
 
 impl LeaseEngine for EmbeddedEngine {
     fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
         self.writer
-            .ask(move |reply| Order::Lease(LeaseOrder::Grant(ttl, reply)))
+            .ask(move |reply| WriterRequest::Lease(LeaseRequest::Grant(ttl, reply)))
             .boxed()
     }
 
     fn revoke(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), EngineError>> {
         async move {
-            let begin = |reply| Order::Lease(LeaseOrder::Revoke(lease, reply));
+            let begin = |reply| WriterRequest::Lease(LeaseRequest::Revoke(lease, reply));
             let mut more = self.writer.ask(begin).await?;
             while more {
-                // Others write in between.
+                // Other requests are written between two steps.
                 more = self
                     .writer
-                    .ask(|reply| Order::Lease(LeaseOrder::GoOnRevoking(lease, reply)))
+                    .ask(|reply| WriterRequest::Lease(LeaseRequest::ContinueRevoking(lease, reply)))
                     .await?;
             }
             Ok(())
@@ -384,7 +410,7 @@ impl LeaseEngine for EmbeddedEngine {
 
     fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>> {
         self.writer
-            .ask(|reply| Order::Lease(LeaseOrder::Expire(reply)))
+            .ask(|reply| WriterRequest::Lease(LeaseRequest::Expire(reply)))
             .boxed()
     }
 }
@@ -396,13 +422,13 @@ impl MaintenanceEngine for EmbeddedEngine {
         now: SystemTime,
     ) -> BoxFuture<'_, Result<Revision, EngineError>> {
         self.readers
-            .read(move |_, store| horizon(store, retention, now))
+            .read(move |store| horizon(store, retention, now))
             .boxed()
     }
 
     fn compact(&self, up_to: Revision) -> BoxFuture<'_, Result<(), EngineError>> {
         self.writer
-            .ask(move |reply| Order::Compact(up_to, reply))
+            .ask(move |reply| WriterRequest::Compact(up_to, reply))
             .boxed()
     }
 
@@ -411,10 +437,10 @@ impl MaintenanceEngine for EmbeddedEngine {
             if reclaim {
                 return self.give_back(false).await;
             }
-            // Somebody works again; a copy would not see what is removed from now on.
-            let mut upkeep = self.upkeep.lock().await;
-            upkeep.rebuild = None;
-            self.writer.ask(Order::Scrub).await
+            // The store is busy again. A copy would not see what is removed from now on.
+            let mut maintenance = self.maintenance.lock().await;
+            maintenance.defrag = None;
+            self.writer.ask(WriterRequest::Scrub).await
         }
         .boxed()
     }
@@ -424,14 +450,14 @@ impl MaintenanceEngine for EmbeddedEngine {
     }
 
     fn stats(&self) -> EngineStats {
-        self.shared.stats()
+        self.state.stats()
     }
 }
 
 impl Engine for EmbeddedEngine {
     fn close(&self) -> BoxFuture<'_, ()> {
         self.writer.close(&self.readers);
-        self.shared.finished().boxed()
+        self.state.finished().boxed()
     }
 }
 

@@ -1,69 +1,69 @@
-//! What an operator or a test may set of the embedded engine.
+//! The settings of the embedded engine.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Tells the time; tests bring their own.
+/// Tells the time. Tests provide their own.
 pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// Tells how long the process has been up; never goes back, whatever the clock does.
+/// Tells how long the process has been up. Never goes back.
 pub type Uptime = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// Settings of an embedded engine; every default is meant to be right for a small machine.
+/// Settings of an embedded engine. Every default suits a small machine.
 #[derive(Clone)]
 pub struct EmbeddedOptions {
-    /// The engine's directory; it keeps everybody else out of it.
+    /// The engine's directory. The engine keeps all others out of it.
     pub directory: PathBuf,
-    /// Bytes of pages that the database keeps in memory. Small, as the watch caches hold every
-    /// value once already. Default 8 MiB.
+    /// Bytes of pages that the database keeps in memory. Small, because the watch caches hold every
+    /// value already. Default 8 MiB.
     pub cache_bytes: usize,
-    /// Creates and updates are refused while the file system has less free than this, so that
-    /// deletes and compaction still find room. Default 64 MiB.
+    /// Creates and updates are refused while the file system has less free space. Deletes and
+    /// compaction still work. Default 64 MiB.
     pub reserve_bytes: u64,
-    /// Size of a file that is given up when the file system is full all the same. It counts in
+    /// The size of a file that is removed when the file system is full all the same. It counts in
     /// the directory's size. Default 8 MiB; 0 for none.
     pub ballast_bytes: u64,
-    /// Most mutations that share one commit. Default 1024.
+    /// The most mutations that share one commit. Default 1024.
     pub batch_count_max: usize,
-    /// Most bytes of values that share one commit, beyond the first mutation. Half the cache:
-    /// more would be written to the file before its commit. Default 4 MiB.
+    /// The most bytes of values that share one commit, beyond the first mutation. Half the cache,
+    /// because redb writes more to the file before the commit. Default 4 MiB.
     pub batch_bytes_max: usize,
-    /// Bytes of mutations that may wait for their commit; beyond it callers wait. Default 32 MiB.
+    /// Bytes of mutations that may wait for their commit. Further callers wait. Default 32 MiB.
     pub queue_bytes_max: usize,
-    /// The largest value. Default 3 MiB, what kube-apiserver accepts as a request.
+    /// The largest value. Default 3 MiB, the largest request that kube-apiserver accepts.
     pub value_bytes_max: usize,
     /// The largest key. Default 4 KiB.
     pub key_bytes_max: usize,
-    /// Bytes of new events held for feeds that are slower than the writers; slower ones read the
-    /// log. Default 4 MiB.
+    /// Bytes of new events that are kept for feeds. A feed that falls further behind reads the log.
+    /// Default 4 MiB.
     pub tail_bytes_max: usize,
     /// Bytes of values in one answer to a range without a limit. Default 1 MiB.
     pub range_bytes_max: usize,
     /// Threads that read. Default 2.
     pub reader_threads: usize,
-    /// Reads that may wait for a thread; beyond it callers wait. Default 256.
+    /// Reads that may wait for a thread. Further callers wait. Default 256.
     pub reader_queue_max: usize,
     /// How long one step of removing compacted records may take. Default 2 ms.
     pub scrub_budget: Duration,
-    /// How long one step of deleting what outlived its lease may take. Default 2 ms.
+    /// How long one step of deleting expired keys may take. Default 2 ms.
     pub expiry_budget: Duration,
-    /// Bytes of the store that are read again and verified in a second, to find damage while it
-    /// serves; 0 for none. Default 0: a daemon has a setting for it.
+    /// Bytes of the store that are verified in a second, to find damage while it serves. 0 for
+    /// none. Default 0; the daemon has a setting for it.
     pub verify_bytes_per_second: u64,
-    /// How often verification goes on. Default 1 s, which is what the bytes are counted by.
+    /// How often verification runs. Default 1 s, the unit of its bytes.
     pub verify_pause: Duration,
-    /// How long commits with an unknown outcome wait for the database to be reopened, which
-    /// tells. Default 2 s.
+    /// How long commits with an unknown outcome wait for the database to be reopened, which settles
+    /// the outcome. Default 2 s.
     pub verdict_wait: Duration,
     /// The longest pause between two attempts to reopen the database after a failure.
     /// Default 1 s.
     pub reopen_pause_max: Duration,
-    /// Whether the directory must hold a store already; else one is made. Default false.
+    /// Whether the directory must hold a store already. Otherwise one is created. Default false.
     pub must_exist: bool,
     /// The clock.
     pub clock: Clock,
-    /// What leases go by while the engine runs.
+    /// The uptime, which leases use while the engine runs.
     pub uptime: Uptime,
 }
 

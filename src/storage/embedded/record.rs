@@ -1,5 +1,5 @@
-//! One event as bytes, the value of a row of table `events`, and one lease, of table `leases`.
-//! `FORMAT.md` says both to the byte.
+//! The encoding of an event, a row of table `events`, and of a lease, a row of table `leases`.
+//! `FORMAT.md` specifies both to the byte.
 //!
 //! This is the only file that knows how a body is encoded.
 
@@ -14,24 +14,24 @@ use serde::ser::{Serialize, Serializer};
 /// The version of the record's layout, its first byte.
 pub const VERSION: u8 = 1;
 
-/// What a record is about. Numbers are never used twice.
+/// The kind of a record. Numbers are never reused.
 pub mod tag {
     /// The key has a new value.
     pub const PUT: u8 = 1;
-    /// The key is gone, because somebody deleted it.
+    /// The key was deleted by a request.
     pub const DELETE: u8 = 2;
     /// A lease was granted.
     pub const LEASE_GRANT: u8 = 3;
-    /// A lease was revoked, and some of its keys are still there.
+    /// A lease was revoked. Some of its keys may still exist.
     pub const LEASE_REVOKE: u8 = 4;
-    /// The key is gone, because its lease ran out or was revoked.
+    /// The key was deleted because its lease expired or was revoked.
     pub const LEASE_EXPIRY: u8 = 5;
 }
 
 /// Version and checksum.
 const HEADER_BYTES: usize = 5;
 
-/// The most that decoding may take up, whatever lengths damaged bytes claim.
+/// The most memory that decoding may use, whatever lengths damaged bytes claim.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 type Codec = Configuration<LittleEndian, Varint, Limit<BODY_BYTES_MAX>>;
@@ -40,7 +40,7 @@ fn codec() -> Codec {
     bincode::config::standard().with_limit::<BODY_BYTES_MAX>()
 }
 
-/// Why bytes are no record.
+/// Why bytes are not a record.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum RecordError {
     /// Too short to hold even a header.
@@ -49,7 +49,7 @@ pub enum RecordError {
     /// Written by a later version of this program.
     #[error("its version is {0}, this program reads {VERSION}")]
     Version(u8),
-    /// Bytes have changed, or the record stands at another revision than it was written for.
+    /// The bytes have changed, or the record is at another revision than it was written for.
     #[error("its checksum is {found:08x} and should be {expected:08x}")]
     Checksum {
         /// The checksum of what is there.
@@ -57,7 +57,7 @@ pub enum RecordError {
         /// The checksum stored.
         expected: u32,
     },
-    /// The checksum fits, the content does not: written by something else.
+    /// The checksum is right and the content is not. Something else wrote it.
     #[error("its body can't be read: {0}")]
     Body(String),
     /// A tag of a later version.
@@ -65,7 +65,7 @@ pub enum RecordError {
     Tag(u8),
 }
 
-/// A record's body. The order of the fields is the order of the bytes.
+/// A record's body. The fields are encoded in this order.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Body<'a> {
     tag: u8,
@@ -83,7 +83,7 @@ struct Body<'a> {
     value: Raw<'a>,
 }
 
-/// Bytes written as bytes, not as a list of numbers.
+/// Encodes bytes as bytes, not as a list of numbers.
 struct Raw<'a>(&'a [u8]);
 
 impl Serialize for Raw<'_> {
@@ -108,8 +108,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
     }
 }
 
-/// An event's bytes. They hold everything but the revision, which is the row's key, and the
-/// previous value, which has a row of its own.
+/// Encodes an event, except its revision, which is the row's key, and its previous value, which has
+/// a row of its own.
 ///
 /// # Errors
 /// When an event is too large for the format.
@@ -135,7 +135,7 @@ pub fn encode(event: &Event) -> Result<Vec<u8>, RecordError> {
     seal(event.revision.0, &body, room)
 }
 
-/// A body with its header, as the record that stands at this place of its table.
+/// Adds the header to a body. `place` is the key of the record's row.
 fn seal(place: u64, body: &impl Serialize, room: usize) -> Result<Vec<u8>, RecordError> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES + room);
     bytes.push(VERSION);
@@ -149,7 +149,7 @@ fn seal(place: u64, body: &impl Serialize, room: usize) -> Result<Vec<u8>, Recor
     Ok(bytes)
 }
 
-/// The body of the record that stands at this place of its table.
+/// Checks the header and returns the body. `place` is the key of the record's row.
 fn unseal<'a, B: Deserialize<'a>>(place: u64, bytes: &'a [u8]) -> Result<B, RecordError> {
     let Some((&[version, a, b, c, d], body)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
         return Err(RecordError::Short(bytes.len()));
@@ -170,7 +170,7 @@ fn unseal<'a, B: Deserialize<'a>>(place: u64, bytes: &'a [u8]) -> Result<B, Reco
     }
 }
 
-/// Over the record's place too, so that it can't pass for another one.
+/// The checksum. It covers the row's key too, so that no record passes for another.
 fn checksum(place: u64, body: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&place.to_le_bytes());
@@ -183,23 +183,23 @@ fn nanos(time: SystemTime) -> u64 {
     nanos_of(since.unwrap_or_default())
 }
 
-/// Nanoseconds, as many as there is room for: some centuries.
+/// The nanoseconds, up to what a `u64` holds: some centuries.
 pub fn nanos_of(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A lease, as its row says.
+/// A lease, as stored in its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseRecord {
-    /// Whether it has been revoked: nothing is attached to it any more.
+    /// Whether it was revoked.
     pub revoked: bool,
     /// The time to live as granted.
     pub ttl: Duration,
-    /// When it runs out, or was revoked, since 1970 by the wall clock.
+    /// When it expires or was revoked, by the wall clock, since 1970.
     pub deadline: Duration,
 }
 
-/// A lease record's body. The order of the fields is the order of the bytes.
+/// A lease record's body. The fields are encoded in this order.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct LeaseBody {
     tag: u8,
@@ -208,7 +208,7 @@ struct LeaseBody {
 }
 
 impl LeaseRecord {
-    /// The bytes of the lease's row.
+    /// Encodes the lease's row.
     ///
     /// # Errors
     /// None that a lease could cause.
@@ -224,7 +224,7 @@ impl LeaseRecord {
         seal(lease.0, &body, 24)
     }
 
-    /// Reads the row of this lease.
+    /// Decodes the row of this lease.
     ///
     /// # Errors
     /// When the bytes are not exactly what was written for this lease.
@@ -243,7 +243,7 @@ impl LeaseRecord {
     }
 }
 
-/// A record read, still in the bytes it was read from.
+/// A decoded record that borrows the bytes it was read from.
 pub struct Record<'a> {
     revision: Revision,
     kind: EventKind,
@@ -251,7 +251,7 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Reads the record of this revision.
+    /// Decodes the record of this revision.
     ///
     /// # Errors
     /// When the bytes are not exactly what was written for this revision.
@@ -284,22 +284,22 @@ impl<'a> Record<'a> {
         self.body.value.0
     }
 
-    /// The revision that brought the key into being.
+    /// The revision that created the key.
     pub fn create_revision(&self) -> Revision {
         Revision(self.body.create_revision)
     }
 
-    /// The revision of the key's value before; 0 for none.
+    /// The revision of the key's previous value; 0 for none.
     pub fn prev_revision(&self) -> Revision {
         Revision(self.body.prev_revision)
     }
 
-    /// Puts since the key came into being.
+    /// The number of puts since the key was created.
     pub fn version(&self) -> u64 {
         self.body.version
     }
 
-    /// The lease that the put attached its key to, or whose end deleted the key; 0 for none.
+    /// The lease that the put attached its key to, or that deleted the key; 0 for none.
     pub fn lease(&self) -> LeaseId {
         LeaseId(self.body.lease)
     }

@@ -1,4 +1,4 @@
-//! The tables and their rows. `FORMAT.md` says all of this to the byte; change neither alone.
+//! The tables and their rows. `FORMAT.md` specifies them to the byte. Change both together.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,27 +7,27 @@ use actors::engine::{LeaseId, Revision};
 use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 
 use super::error::Failure;
-use super::record::tag;
+use super::record::{Record, tag};
 
-/// The version of tables and rows, kept in table `meta`. Format 1 has no tables of leases; it
-/// becomes this one with the first lease that is granted.
+/// The version of tables and rows, stored in table `meta`. A store of format 1 has no tables of
+/// leases. It is upgraded when its first lease is granted.
 pub const FORMAT: u32 = 2;
 
 /// Revision → record: the log.
 pub const EVENTS: TableDefinition<u64, &[u8]> = TableDefinition::new("events");
-/// Key → the put that gave it its present value: the state now.
+/// Key → the put of its present value: the current state.
 pub const LIVE: TableDefinition<&[u8], LiveColumns> = TableDefinition::new("live");
-/// (Key, revision) → tag, for every retained record that is not the key's present value: with
-/// [`LIVE`] the state at any retained revision.
+/// (Key, revision) → tag, for every retained record that is not its key's present value. Together
+/// with [`LIVE`] it is the state at any retained revision.
 pub const SUPERSEDED: TableDefinition<(&[u8], u64), u8> = TableDefinition::new("superseded");
 /// Revision → (nanoseconds since 1970, bytes superseded since the beginning).
 pub const TIMELINE: TableDefinition<u64, (u64, u64)> = TableDefinition::new("timeline");
-/// Lease → record: the leases that are alive, or whose keys are not all deleted yet.
+/// Lease → record, for each lease that is alive or whose keys are not all deleted yet.
 pub const LEASES: TableDefinition<u64, &[u8]> = TableDefinition::new("leases");
-/// (Lease, revision) of every put that attached its key to a lease that has a row: what is no
-/// longer its key's present value means nothing any more.
+/// (Lease, revision) of every put that attached its key to an existing lease. A row counts only
+/// while its put is its key's present value.
 pub const ATTACHED: TableDefinition<(u64, u64), ()> = TableDefinition::new("attached");
-/// Name → bytes: what concerns the store as a whole.
+/// Name → bytes, about the store as a whole.
 pub const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
 
 /// Names in table `meta`.
@@ -48,11 +48,11 @@ type LiveColumns = (u64, u64, u64, u32);
 pub struct Live {
     /// The put's revision.
     pub revision: Revision,
-    /// The revision that brought the key into being.
+    /// The revision that created the key.
     pub create_revision: Revision,
-    /// Puts since then.
+    /// The number of puts since then.
     pub version: u64,
-    /// Bytes of the record, so that superseding it needs no look at it.
+    /// Bytes of the record, so that superseding it needs no read.
     pub record_bytes: u32,
 }
 
@@ -79,12 +79,12 @@ impl From<LiveColumns> for Live {
     }
 }
 
-/// What a superseded record was, as [`SUPERSEDED`] says it.
+/// The kind of a superseded record, as stored in [`SUPERSEDED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Superseded {
     /// A value that was replaced or deleted later.
     Value,
-    /// The deletion itself: the key was absent from here on.
+    /// The deletion itself. The key is absent from here on.
     Absence,
 }
 
@@ -97,7 +97,7 @@ impl Superseded {
         }
     }
 
-    /// Reads the value of the row at this place.
+    /// Parses the value of the row at this place.
     ///
     /// # Errors
     /// [`Failure::Corrupt`] for a tag that no version writes.
@@ -113,16 +113,16 @@ impl Superseded {
     }
 }
 
-/// Counts over the whole store, rewritten by every commit.
+/// Totals of the whole store. Every commit rewrites them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// The newest revision.
     pub revision: Revision,
-    /// Rows of [`LIVE`].
+    /// The number of rows of [`LIVE`].
     pub live_keys: u64,
-    /// Bytes of all records in [`EVENTS`].
+    /// The bytes of all records in [`EVENTS`].
     pub retained_bytes: u64,
-    /// Bytes of all records ever superseded.
+    /// The bytes of all records ever superseded.
     pub superseded_bytes: u64,
     /// The latest time of any commit, in nanoseconds since 1970; never goes back.
     pub time_nanos: u64,
@@ -169,13 +169,22 @@ impl Totals {
     }
 }
 
-/// What concerns leases as a whole.
+/// The row about all leases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeaseTotals {
-    /// The newest number given to a lease.
+    /// The newest lease ID.
     pub last: LeaseId,
-    /// The latest time that leases were judged by, in nanoseconds since 1970; never goes back.
+    /// The latest lease time, in nanoseconds since 1970. Never goes back.
     pub time_nanos: u64,
+}
+
+/// The end of the timeline. It tells when the next row is due.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LastMark {
+    /// The time of its last row.
+    pub time_nanos: u64,
+    /// Bytes written since that row.
+    pub written_bytes: u64,
 }
 
 /// A row of [`TIMELINE`] as a mark.
@@ -187,25 +196,25 @@ pub fn mark(revision: u64, (time_nanos, superseded_bytes): (u64, u64)) -> Timeli
     }
 }
 
-/// Table `meta`, read as one.
+/// All of table `meta`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meta {
     /// The version of tables and rows.
     pub format: u32,
-    /// The store's name, drawn when it was made.
+    /// The store's ID, drawn when it was created.
     pub store: [u8; 16],
-    /// Counts.
+    /// The totals.
     pub totals: Totals,
-    /// What was compacted: reads at older revisions are refused.
+    /// The compacted revision. Reads at older revisions are refused.
     pub compacted: Revision,
-    /// Every event up to here has had removed what it superseded.
+    /// Compacted records are removed up to this revision.
     pub scrubbed: Revision,
-    /// Of leases.
+    /// The row about all leases.
     pub leases: LeaseTotals,
 }
 
 impl Meta {
-    /// An empty store's.
+    /// The metadata of an empty store.
     pub fn new(store: [u8; 16]) -> Meta {
         Meta {
             format: FORMAT,
@@ -217,10 +226,10 @@ impl Meta {
         }
     }
 
-    /// Reads the table; `None` when the database has no tables yet.
+    /// Reads the table. `None` when the database has no tables yet.
     ///
     /// # Errors
-    /// A newer format, or rows missing or of the wrong size.
+    /// A newer format, or missing rows, or rows of the wrong size.
     pub fn read(transaction: &ReadTransaction) -> Result<Option<Meta>, Failure> {
         let table = match transaction.open_table(META) {
             Ok(table) => table,
@@ -253,7 +262,7 @@ impl Meta {
         }))
     }
 
-    /// Makes all tables and writes this one's rows.
+    /// Creates all tables and writes the rows of this one.
     ///
     /// # Errors
     /// When the database can't be written.
@@ -271,7 +280,7 @@ impl Meta {
         self.write_names(&mut table)
     }
 
-    /// Writes everything but format and counts, as far as this format has it.
+    /// Writes everything but format and totals, as far as this format has it.
     ///
     /// # Errors
     /// When the database can't be written.
@@ -291,11 +300,11 @@ pub fn has_leases(format: u32) -> bool {
     format > 1
 }
 
-/// Makes a store of format 1 one of the newest format, which is what its first lease needs; the
-/// only place where a format changes. Nothing happens to one that is of that format.
+/// Upgrades a store of format 1 to the newest format, which its first lease needs. This is the only
+/// place where a format changes. Does nothing to a store of the newest format.
 ///
 /// # Errors
-/// When the database fails or says no format.
+/// When the database fails or names no format.
 pub fn upgrade(transaction: &WriteTransaction, meta: &mut MetaTable<'_>) -> Result<(), Failure> {
     if has_leases(u32::from_le_bytes(row(meta, name::FORMAT)?)) {
         return Ok(());
@@ -323,7 +332,7 @@ fn row<const N: usize>(
         })
 }
 
-/// The counts.
+/// Reads the totals.
 ///
 /// # Errors
 /// When the row is missing or damaged.
@@ -335,7 +344,7 @@ pub fn read_totals(
         .ok_or_else(|| Failure::Corrupt("table meta: row totals is damaged".to_owned()))
 }
 
-/// Puts the counts.
+/// Writes the totals.
 ///
 /// # Errors
 /// When the database can't be written.
@@ -349,7 +358,7 @@ fn write_format(table: &mut MetaTable<'_>, format: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What concerns leases as a whole; format 1 knows nothing of it.
+/// Reads the row about all leases. Format 1 has none.
 fn read_lease_totals(
     table: &impl ReadableTable<&'static str, &'static [u8]>,
     format: u32,
@@ -364,7 +373,7 @@ fn read_lease_totals(
     })
 }
 
-/// Puts what concerns leases as a whole.
+/// Writes the row about all leases.
 ///
 /// # Errors
 /// When the database can't be written.
@@ -375,7 +384,7 @@ pub fn write_lease_totals(table: &mut MetaTable<'_>, leases: LeaseTotals) -> Res
     Ok(())
 }
 
-/// Puts the compacted revision.
+/// Writes the compacted revision.
 ///
 /// # Errors
 /// When the database can't be written.
@@ -384,13 +393,27 @@ pub fn write_compacted(table: &mut MetaTable<'_>, revision: Revision) -> Result<
     Ok(())
 }
 
-/// Puts the scrubbed revision.
+/// Writes the scrubbed revision.
 ///
 /// # Errors
 /// When the database can't be written.
 pub fn write_scrubbed(table: &mut MetaTable<'_>, revision: Revision) -> Result<(), Failure> {
     table.insert(name::SCRUBBED, revision.0.to_le_bytes().as_slice())?;
     Ok(())
+}
+
+/// Decodes a record of table `events`. The failure names the record.
+///
+/// # Errors
+/// [`Failure::Corrupt`].
+pub fn decode_event(revision: Revision, bytes: &[u8]) -> Result<Record<'_>, Failure> {
+    Record::decode(revision, bytes)
+        .map_err(|error| Failure::Corrupt(format!("table events, record {revision}: {error}")))
+}
+
+/// The failure of a record of table `events` that must exist and does not.
+pub fn missing_event(revision: Revision) -> Failure {
+    Failure::Corrupt(format!("table events, record {revision}: it is missing"))
 }
 
 #[cfg(test)]

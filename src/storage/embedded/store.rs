@@ -15,23 +15,23 @@ use redb::{
 use super::disk::{DataFile, Disk, FileId};
 use super::error::Failure;
 use super::fence::{Fence, Fenced};
-use super::identity::{self, StoreName};
-use super::ledger::{LastMark, decode, missing};
 use super::record::LeaseRecord;
 use super::schema::{ATTACHED, EVENTS, LEASES, LIVE, Live, Meta, SUPERSEDED, TIMELINE, has_leases};
+use super::schema::{LastMark, decode_event, missing_event};
+use super::store_id::{self, StoreId};
 
-/// Records at the end of the log that opening reads, to see that they are there and whole.
+/// How many records at the end of the log are checked while opening.
 const TAIL_RECORDS: u64 = 256;
 
-/// One opening of a file. After a failure it is retired and another one takes its place.
+/// One opening of a file. After a failure it is retired, and another opening replaces it.
 pub struct Store {
     database: Database,
-    /// The database's file, to be read past its cache.
+    /// The database's file, for reading past its cache.
     pages: Fenced,
     fence: Arc<Fence>,
-    /// Which file it is; it stays the same when it is renamed.
+    /// The file's identity. A rename does not change it.
     id: Option<FileId>,
-    /// Whether the writer has been told that this database is broken.
+    /// Whether the writer was told that this database is broken.
     alarmed: AtomicBool,
     /// The file's path, for messages.
     file: RwLock<String>,
@@ -45,43 +45,46 @@ impl fmt::Debug for Store {
     }
 }
 
+/// Called when a read finds the database broken.
+pub type Alarm = Arc<dyn Fn(&Arc<Store>, &Failure) + Send + Sync>;
+
 /// The rows of leases, by number.
 pub type LeaseRows = BTreeMap<LeaseId, LeaseRecord>;
 
-/// What opening a store found in it.
+/// What opening a store has found.
 #[derive(Clone, Debug)]
 pub struct Opened {
     /// Table `meta`.
     pub meta: Meta,
-    /// Where the timeline ends.
+    /// The last row of the timeline.
     pub last_mark: LastMark,
     /// The leases there are.
     pub leases: LeaseRows,
 }
 
 impl Store {
-    /// Opens a file. Where a store is expected it must be there; otherwise it is made if there
-    /// is none.
+    /// Opens a file. An expected store must exist. Without an expectation a missing store is
+    /// created.
     ///
     /// # Errors
-    /// When the file can't be used or what is in it is damaged.
+    /// When the file cannot be used or its content is damaged.
     pub fn open(
         disk: &dyn Disk,
         file: DataFile,
         cache_bytes: usize,
-        expected: Option<StoreName>,
+        expected: Option<StoreId>,
     ) -> Result<(Store, Opened), Failure> {
         if let Some(name) = &expected {
-            identity::check_log(disk, file, name)?;
+            store_id::check_log(disk, file, name)?;
         }
         let store = Store::connect(disk, file, cache_bytes, expected.is_none())?;
         let meta = match (Meta::read(&store.read()?)?, expected) {
             (Some(meta), Some(name)) if meta.store != name => {
-                let what = format!("it is store {}", identity::to_hex(&meta.store));
-                return Err(identity::gone(&what, &name));
+                let what = format!("it is store {}", store_id::to_hex(&meta.store));
+                return Err(store_id::gone(&what, &name));
             }
             (Some(meta), _) => meta,
-            (None, Some(name)) => return Err(identity::gone("it has no tables", &name)),
+            (None, Some(name)) => return Err(store_id::gone("it has no tables", &name)),
             (None, None) => store.create(Meta::new(uuid::Uuid::new_v4().into_bytes()))?,
         };
         let last_mark = store.verify(&meta)?;
@@ -93,11 +96,11 @@ impl Store {
         Ok((store, opened))
     }
 
-    /// Makes an empty store in a file that is not there, for a copy of the one that `original` is
-    /// of: in its format.
+    /// Creates an empty store in a new file, for a copy of the store with this `original` metadata
+    /// and in its format.
     ///
     /// # Errors
-    /// When the file can't be made.
+    /// When the file cannot be created.
     pub fn make(
         disk: &dyn Disk,
         file: DataFile,
@@ -121,11 +124,15 @@ impl Store {
         let fence = Arc::new(Fence::default());
         let inner = disk.open(file)?;
         let id = disk.which(file)?;
-        // Also of a file that was there: a rename may have taken place and its sync failed, and
-        // what is acknowledged in this file must not go with a power cut that undoes it.
+        // Needed even for an existing file: an earlier rename may have taken effect while its sync
+        // failed. A power loss must not undo the rename after writes to this file were
+        // acknowledged.
         disk.sync_names()?;
-        if may_be_new && identity::is_unfinished(&*inner)? {
-            tracing::info!(file = %disk.path(file), "the making of the store was cut off: again");
+        if may_be_new && store_id::is_unfinished(&*inner)? {
+            tracing::info!(
+                file = %disk.path(file),
+                "creating the store was interrupted: it is created again"
+            );
             inner.set_len(0)?;
         }
         let pages = Fenced::new(Arc::from(inner), Arc::clone(&fence));
@@ -142,7 +149,7 @@ impl Store {
         })
     }
 
-    /// The leases there are: few, as many objects share one.
+    /// The existing leases. They are few, because many objects share one.
     ///
     /// # Errors
     /// When the database fails or a row is damaged.
@@ -175,22 +182,22 @@ impl Store {
         self.file.read().clone()
     }
 
-    /// Notes that the file has another path now.
+    /// Sets the file's path after a rename.
     pub fn rename(&self, file: String) {
         *self.file.write() = file;
     }
 
-    /// Which file it is.
+    /// The file's identity.
     pub fn id(&self) -> Option<FileId> {
         self.id
     }
 
-    /// The file as it is, which may be read.
+    /// The file, for reading only.
     pub fn pages(&self) -> &dyn StorageBackend {
         &self.pages
     }
 
-    /// A snapshot to read from; to be held briefly, as it pins pages.
+    /// A read transaction. Hold it briefly, because it pins pages.
     ///
     /// # Errors
     /// When the database fails.
@@ -198,7 +205,7 @@ impl Store {
         Ok(self.database.begin_read()?)
     }
 
-    /// The transaction that changes; only one thread asks for it.
+    /// A write transaction. Only the writer's thread asks for it.
     ///
     /// # Errors
     /// When the database fails.
@@ -209,15 +216,16 @@ impl Store {
     /// Makes a transaction durable.
     ///
     /// # Errors
-    /// When the database fails; whether the transaction took place shows when it is reopened.
+    /// When the database fails. Reopening shows whether the transaction took effect.
     pub fn commit(&self, mut transaction: WriteTransaction) -> Result<(), Failure> {
         transaction.set_durability(Durability::Immediate)?;
-        // The allocator's state goes with every commit: after a crash nothing is scanned.
+        // Stores the allocator's state with every commit, so that opening after a crash scans
+        // nothing.
         transaction.set_quick_repair(true);
         Ok(transaction.commit()?)
     }
 
-    /// Lets a transaction stand without a sync; the next durable commit carries it.
+    /// Commits without a sync. The next durable commit makes it durable.
     ///
     /// # Errors
     /// When the database fails.
@@ -231,12 +239,12 @@ impl Store {
         &self.fence
     }
 
-    /// Claims the one alarm that a broken database is worth; says whether it was to be had.
+    /// Claims the alarm of this broken database. Answers `false` if it was raised already.
     pub fn claim_alarm(&self) -> bool {
         !self.alarmed.swap(true, Ordering::AcqRel)
     }
 
-    /// Looks at what must fit together, at a cost that does not grow with history.
+    /// Checks that the tables fit together, at a cost that does not grow with history.
     fn verify(&self, meta: &Meta) -> Result<LastMark, Failure> {
         let transaction = self.read()?;
         let revision = meta.totals.revision;
@@ -276,7 +284,7 @@ pub fn open_leases(
     }
 }
 
-/// The newest records are all there, whole, and nothing is beyond them.
+/// Checks that the newest records exist and are whole, and that nothing lies beyond them.
 fn verify_tail(transaction: &ReadTransaction, meta: &Meta) -> Result<(), Failure> {
     let events = transaction.open_table(EVENTS)?;
     let newest = meta.totals.revision;
@@ -294,17 +302,17 @@ fn verify_tail(transaction: &ReadTransaction, meta: &Meta) -> Result<(), Failure
         let (revision, bytes) = row?;
         expected += 1;
         if revision.value() != expected {
-            return Err(missing(Revision(expected)));
+            return Err(missing_event(Revision(expected)));
         }
-        decode(Revision(expected), bytes.value())?;
+        decode_event(Revision(expected), bytes.value())?;
     }
     if expected < newest.0 {
-        return Err(missing(Revision(expected + 1)));
+        return Err(missing_event(Revision(expected + 1)));
     }
     Ok(())
 }
 
-/// There are as many live keys as were counted, each with a record that can exist.
+/// Checks the number of live keys, and that the record of each can exist.
 fn verify_live(transaction: &ReadTransaction, meta: &Meta) -> Result<(), Failure> {
     let live = transaction.open_table(LIVE)?;
     let counted = meta.totals.live_keys;

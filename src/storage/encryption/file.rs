@@ -1,4 +1,4 @@
-//! Reading the configuration file: bounded, and not for everybody's eyes.
+//! Reads the configuration file. Its size is bounded, and its permissions are checked.
 
 use std::path::Path;
 
@@ -7,16 +7,16 @@ use zeroize::Zeroizing;
 
 use crate::files::given;
 
-/// Thousands of keys fit into this; anything larger was given by mistake.
+/// Thousands of keys fit. A larger file is a mistake.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// The file's text, wiped from memory when dropped.
+/// The content of the file. The text is wiped from memory when dropped.
 pub(super) struct Contents {
     /// The text.
     pub(super) text: Zeroizing<String>,
-    /// SHA-256 of it, as metrics show it: `sha256:0a1b…` (ME-53).
+    /// Its SHA-256 as metrics show it: `sha256:0a1b…` (ME-53).
     pub(super) digest: String,
-    /// The file's mode when others than its owner can read it, and what to do about it.
+    /// The file's mode and what to do about it, if others than its owner can read it.
     pub(super) open_mode: Option<(u32, String)>,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn read(path: &Path) -> Result<Contents, String> {
     })
 }
 
-/// SHA-256 in the form that metrics have it in.
+/// The SHA-256 as metrics show it.
 pub(super) fn digest(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();

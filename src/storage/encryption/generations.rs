@@ -1,5 +1,5 @@
-//! Which configuration writes that are on their way were begun under: what an old key has
-//! encrypted may arrive when the file has long been reloaded.
+//! Tracks under which configuration each write was encrypted. A write that an old key has encrypted
+//! may reach the store long after the reload.
 
 use std::sync::{Arc, Weak};
 
@@ -7,14 +7,14 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// The present configuration and those whose writes have not all ended.
+/// The current configuration, and earlier ones whose writes have not all ended.
 pub(super) struct Generations {
     current: ArcSwap<Generation>,
     older: Mutex<Vec<Weak<Generation>>>,
     ended: Arc<Notify>,
 }
 
-/// From one reload to the next. Whoever writes holds it until the outcome is known.
+/// The time from one reload to the next. Each write holds it until its outcome is known.
 pub(super) struct Generation {
     number: u64,
     ended: Arc<Notify>,
@@ -42,12 +42,13 @@ impl Default for Generations {
 }
 
 impl Generations {
-    /// To be held from before a value is encrypted until it is known what became of it.
+    /// The current generation. Hold it from before a value is encrypted until the outcome of the
+    /// write is known.
     pub(super) fn hold(&self) -> Arc<Generation> {
         self.current.load_full()
     }
 
-    /// A new one begins: whoever holds it encrypts by what is in force now.
+    /// Begins a new generation. Its holders encrypt by the current configuration.
     pub(super) fn begin(&self) {
         let mut older = self.older.lock();
         let next = Generation {
@@ -59,17 +60,17 @@ impl Generations {
         older.push(Arc::downgrade(&before));
     }
 
-    /// The number of the present one.
+    /// The number of the current generation.
     pub(super) fn number(&self) -> u64 {
         self.current.load().number
     }
 
-    /// Waits until nobody holds an older one than the present; the answer is its number.
+    /// Waits until nobody holds an earlier generation. Answers with the number of the current one.
     pub(super) async fn settled(&self) -> u64 {
         loop {
             let ended = self.ended.notified();
             tokio::pin!(ended);
-            // From here on nothing is missed.
+            // From here on no notification is missed.
             ended.as_mut().enable();
             if let Some(number) = self.number_if_settled() {
                 return number;

@@ -1,17 +1,19 @@
-//! Encryption at rest: values on their way to the engine and back, by Kubernetes' own
-//! configuration file and in its own format, so that either reads what the other wrote.
+//! Encryption at rest, in Kubernetes' own configuration and format. kube-apiserver and Taffrail can
+//! read each other's values.
 //!
-//! `config/` reads the file, `ciphers/` has a file for each cipher, `chooser.rs` picks among
-//! providers and keys, `rules.rs` among resources; [`Encryption`] hands out what serves a resource
-//! and exchanges it when the file changes. Whoever stores knows the trait
-//! [`Transformer`] and nothing of this.
+//! The configuration file and plain or stored bytes enter; stored or plain bytes leave. The rest of
+//! storage uses the traits [`Transformer`] and [`TransformerSource`]. This folder must not know
+//! engines, and of objects only whether bytes look like a stored one. [`Encryption`] hands out a
+//! transformer for each resource and replaces its content when the file changes. [`config`] parses
+//! the file, [`rules`] chooses the providers of a resource, [`prefix_transformers`] chooses
+//! provider and key of a value, and [`ciphers`] has one file for each cipher.
 
-mod chooser;
 mod ciphers;
 mod config;
 mod file;
 mod generations;
-mod measures;
+mod metrics;
+mod prefix_transformers;
 mod reload;
 mod rules;
 
@@ -28,46 +30,46 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use self::chooser::{Chooser, Fault, Way};
 use self::config::Configuration;
 use self::file::Contents;
 use self::generations::Generations;
+use self::prefix_transformers::{Fault, PrefixTransformers, ValueTransformer};
 use self::rules::Rules;
 use super::Hold;
 use super::transformer::{Identity, TransformError, Transformer, TransformerSource};
 
-pub use measures::describe;
+pub use self::metrics::describe;
 pub use reload::{POLL_PERIOD, Reload, follow};
 
 /// The setting that names the file.
 const SETTING: &str = "encryption-provider-config";
 
-/// Which transformer serves which resource. Cheap to clone; clones share what a reload changes.
+/// Provides the transformer of each resource. Cheap to clone. Clones share what a reload changes.
 #[derive(Clone, Default)]
 pub struct Encryption {
-    shared: Arc<Shared>,
+    config: Arc<ReloadableConfig>,
 }
 
 #[derive(Default)]
-struct Shared {
-    /// None when nothing is configured.
+struct ReloadableConfig {
+    /// `None` when nothing is configured.
     path: Option<PathBuf>,
-    state: Mutex<State>,
-    /// Held by who looks whether the file has changed.
-    looking: Mutex<()>,
+    active: Mutex<ActiveConfig>,
+    /// Held while a reload checks the file.
+    checking: Mutex<()>,
     generations: Arc<Generations>,
 }
 
 #[derive(Default)]
-struct State {
+struct ActiveConfig {
     rules: Rules,
-    /// Of the file that the rules are from.
+    /// The digest of the file that the rules come from.
     digest: String,
-    /// By group and plural.
+    /// The transformers in use, by group and plural.
     handed_out: BTreeMap<(String, String), Arc<ResourceTransformer>>,
 }
 
-/// Why a configuration can't be used: one line for the operator (SF-32). Never shows a secret.
+/// Why a configuration cannot be used: one line for the operator (SF-32). Never shows a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("--{SETTING}={}: {phase}: {problem}", .path.display())]
 pub struct EncryptionError {
@@ -76,7 +78,7 @@ pub struct EncryptionError {
     problem: String,
 }
 
-/// What was being done.
+/// What failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Parsing,
@@ -93,57 +95,57 @@ impl fmt::Display for Phase {
 }
 
 impl Encryption {
-    /// Without a configuration: values are stored as they are (EN-3).
+    /// No configuration: values are stored as they are (EN-3).
     pub fn none() -> Encryption {
         Encryption::default()
     }
 
-    /// By the configuration in a file.
+    /// Loads the configuration from a file.
     ///
     /// # Errors
     /// [`EncryptionError`] with everything that is wrong with it.
     pub fn load(path: &Path) -> Result<Encryption, EncryptionError> {
         let contents = contents_of(path)?;
-        let state = State {
+        let active = ActiveConfig {
             rules: rules_of(path, &contents)?,
             digest: contents.digest,
             handed_out: BTreeMap::new(),
         };
-        reload::tell_config(&state.digest, 1.0);
+        reload::publish_digest(&active.digest, 1.0);
         Ok(Encryption {
-            shared: Arc::new(Shared {
+            config: Arc::new(ReloadableConfig {
                 path: Some(path.to_owned()),
-                state: Mutex::new(state),
-                looking: Mutex::default(),
+                active: Mutex::new(active),
+                checking: Mutex::default(),
                 generations: Arc::default(),
             }),
         })
     }
 
-    /// Counts the configurations that have been in force.
+    /// The number of the current configuration. Each reload that changes it adds one.
     pub fn generation(&self) -> u64 {
-        self.shared.generations.number()
+        self.config.generations.number()
     }
 
-    /// Waits until the outcome of every write is known that another configuration than the
-    /// present one has encrypted; the answer is that one's generation.
+    /// Waits until no write is under way that an earlier configuration has encrypted. Answers with
+    /// the generation of the current configuration.
     pub async fn settled(&self) -> u64 {
-        self.shared.generations.settled().await
+        self.config.generations.settled().await
     }
 
-    /// Resources that the configuration names and nobody has asked for: misspelt, perhaps.
+    /// Resources that the configuration names and that are not served. They may be misspelt.
     pub fn unknown_resources(&self) -> Vec<String> {
-        let state = self.shared.state.lock();
+        let active = self.config.active.lock();
         let is_unknown = |name: &&config::ResourceName| {
             let place = (name.group.clone(), name.resource.clone());
-            !state.handed_out.contains_key(&place)
+            !active.handed_out.contains_key(&place)
         };
-        let names = state.rules.named().filter(is_unknown);
+        let names = active.rules.named().filter(is_unknown);
         names.map(ToString::to_string).collect()
     }
 
-    /// Says which resources the configuration names for nothing. To be called once all resources
-    /// have their transformers; a reload does it by itself.
+    /// Warns of resources that the configuration names in vain. Call it once all resources have
+    /// their transformers. A reload calls it by itself.
     pub fn warn_of_unknown_resources(&self) {
         for resource in self.unknown_resources() {
             tracing::warn!(
@@ -155,17 +157,17 @@ impl Encryption {
 }
 
 impl TransformerSource for Encryption {
-    /// What serves a resource, from now on and after each reload.
+    /// The transformer of a resource. It follows every reload.
     fn transformer_for(&self, group: &str, plural: &str) -> Arc<dyn Transformer> {
-        if self.shared.path.is_none() {
+        if self.config.path.is_none() {
             return Arc::new(Identity);
         }
-        let mut state = self.shared.state.lock();
-        let chooser = state.rules.chooser_for(group, plural);
+        let mut active = self.config.active.lock();
+        let transformers = active.rules.transformers_for(group, plural);
         let place = (group.to_owned(), plural.to_owned());
-        let transformer = state.handed_out.entry(place).or_insert_with(|| {
-            let generations = self.shared.generations.clone();
-            Arc::new(ResourceTransformer::new(chooser, generations))
+        let transformer = active.handed_out.entry(place).or_insert_with(|| {
+            let generations = self.config.generations.clone();
+            Arc::new(ResourceTransformer::new(transformers, generations))
         });
         transformer.clone()
     }
@@ -199,17 +201,20 @@ fn rules_of(path: &Path, contents: &Contents) -> Result<Rules, EncryptionError> 
         .map_err(|problem| EncryptionError::new(path, Phase::Building, problem.to_string()))
 }
 
-/// The transformer of one resource, whose choice a reload exchanges.
+/// The transformer of one resource. A reload replaces its content.
 struct ResourceTransformer {
-    /// `None`: no rule is about it.
-    chooser: ArcSwap<Option<Chooser>>,
+    /// `None` when no rule covers the resource.
+    transformers: ArcSwap<Option<PrefixTransformers>>,
     generations: Arc<Generations>,
 }
 
 impl ResourceTransformer {
-    fn new(chooser: Option<Chooser>, generations: Arc<Generations>) -> ResourceTransformer {
+    fn new(
+        transformers: Option<PrefixTransformers>,
+        generations: Arc<Generations>,
+    ) -> ResourceTransformer {
         ResourceTransformer {
-            chooser: ArcSwap::from_pointee(chooser),
+            transformers: ArcSwap::from_pointee(transformers),
             generations,
         }
     }
@@ -225,21 +230,23 @@ impl Transformer for ResourceTransformer {
         key: &Key,
         stored: &Bytes,
     ) -> Result<(Bytes, bool), TransformError> {
-        match &**self.chooser.load() {
-            Some(chooser) => chooser.read(key, stored).map_err(|fault| of(key, fault)),
+        match &**self.transformers.load() {
+            Some(transformers) => transformers
+                .read(key, stored)
+                .map_err(|fault| of(key, fault)),
             None => Identity.transform_from_storage(key, stored),
         }
     }
 
     fn transform_to_storage(&self, key: &Key, plain: Vec<u8>) -> Result<Bytes, TransformError> {
-        let chooser = self.chooser.load();
-        let Some(chooser) = &**chooser else {
+        let transformers = self.transformers.load();
+        let Some(transformers) = &**transformers else {
             return Identity.transform_to_storage(key, plain);
         };
-        /// Prefixes, nonce and tag together are shorter, unless names of keys are long.
+        /// Prefixes, nonce and tag together are shorter, unless key names are long.
         const ADDED: usize = 128;
         let mut stored = Vec::with_capacity(plain.len() + ADDED);
-        let written = chooser.write(key, &plain, &mut stored);
+        let written = transformers.write(key, &plain, &mut stored);
         written.map_err(|fault| of(key, fault))?;
         Ok(Bytes::from(stored))
     }

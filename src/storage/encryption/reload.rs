@@ -1,5 +1,5 @@
-//! Following the file (EN-17): looked at once a minute, told apart by its SHA-256, taken over only
-//! when all of it is right.
+//! Follows the configuration file (EN-17): checks it every minute, compares its SHA-256, and uses a
+//! new content only if all of it is valid.
 
 use std::fmt;
 use std::path::Path;
@@ -10,28 +10,28 @@ use metrics::{counter, gauge};
 
 use super::{Contents, Encryption, EncryptionError, Phase, contents_of, file, rules_of};
 
-/// How often the file is looked at (EN-17).
+/// How often the file is checked (EN-17).
 pub const POLL_PERIOD: Duration = Duration::from_secs(60);
 
-/// How long a file must stay the same that has changed.
-const SETTLE: Duration = Duration::from_millis(200);
+/// How long a changed file must stay the same before it is used.
+const STABLE_FOR: Duration = Duration::from_millis(200);
 
-/// So often is looked at a file that changes from look to look.
-const LOOKS_MAX: usize = 50;
+/// How often a changing file is checked.
+const CHECKS_MAX: usize = 50;
 
 pub(super) const RELOADS: &str = "apiserver_encryption_config_controller_automatic_reloads_total";
 pub(super) const LAST_RELOAD: &str =
     "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds";
 pub(super) const CONFIG_INFO: &str = "apiserver_encryption_config_controller_last_config_info";
 
-/// What a look at the file came to.
+/// The result of a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reload {
     /// No file is configured.
     NotConfigured,
-    /// It says what it said before.
+    /// The file has not changed.
     Unchanged,
-    /// Its rules are in force now.
+    /// The new rules are in force.
     Reloaded,
 }
 
@@ -46,24 +46,24 @@ impl fmt::Display for Reload {
 }
 
 impl Encryption {
-    /// Looks at the file, and puts its rules in force when they are others than before. Reads a
-    /// file: not for an arbiter.
+    /// Reads the file and applies its rules if they changed. Blocks on the file, so call it from a
+    /// thread that may.
     ///
     /// # Errors
-    /// [`EncryptionError`]; what was in force before stays so.
+    /// [`EncryptionError`]. The previous configuration stays in force.
     pub fn reload(&self) -> Result<Reload, EncryptionError> {
-        let Some(path) = &self.shared.path else {
+        let Some(path) = &self.config.path else {
             return Ok(Reload::NotConfigured);
         };
-        // Held all the while: of two that look at once, the later look has the last word.
-        let _looking = self.shared.looking.lock();
-        let known = self.shared.state.lock().digest.clone();
+        // Held to the end, so that of two reloads the one that read the file later wins.
+        let _checking = self.config.checking.lock();
+        let known = self.config.active.lock().digest.clone();
         let loaded = contents_of(path).and_then(|contents| {
-            let look = || {
-                std::thread::sleep(SETTLE);
+            let read_again = || {
+                std::thread::sleep(STABLE_FOR);
                 contents_of(path)
             };
-            let Some(contents) = changed(path, &known, contents, look)? else {
+            let Some(contents) = changed(path, &known, contents, read_again)? else {
                 return Ok(None);
             };
             let rules = rules_of(path, &contents)?;
@@ -77,37 +77,37 @@ impl Encryption {
                 return Err(error);
             }
         };
-        let mut state = self.shared.state.lock();
-        for ((group, plural), transformer) in &state.handed_out {
-            let chooser = rules.chooser_for(group, plural);
-            transformer.chooser.store(Arc::new(chooser));
+        let mut active = self.config.active.lock();
+        for ((group, plural), transformer) in &active.handed_out {
+            let transformers = rules.transformers_for(group, plural);
+            transformer.transformers.store(Arc::new(transformers));
         }
-        // Only now: whoever holds the new one has none of the old keys to write with.
-        self.shared.generations.begin();
-        tell_config(&state.digest, 0.0);
-        tell_config(&digest, 1.0);
-        state.rules = rules;
-        state.digest = digest;
-        drop(state);
+        // Begins the generation last. Whoever holds it cannot write with an old key any more.
+        self.config.generations.begin();
+        publish_digest(&active.digest, 0.0);
+        publish_digest(&digest, 1.0);
+        active.rules = rules;
+        active.digest = digest;
+        drop(active);
         count("success");
         self.warn_of_unknown_resources();
         Ok(Reload::Reloaded)
     }
 }
 
-/// What a file says that did not say it before, once it says the same at two looks: one that is
-/// being written may be cut off where it looks whole, and lack keys.
+/// The new content of a file, once two checks in a row agree. A file that is being written may look
+/// complete and lack keys.
 fn changed(
     path: &Path,
     known: &str,
     mut contents: Contents,
-    mut look: impl FnMut() -> Result<Contents, EncryptionError>,
+    mut read_again: impl FnMut() -> Result<Contents, EncryptionError>,
 ) -> Result<Option<Contents>, EncryptionError> {
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..CHECKS_MAX {
         if contents.digest == known {
             return Ok(None);
         }
-        let next = look()?;
+        let next = read_again()?;
         if next.digest == contents.digest {
             return Ok(Some(next));
         }
@@ -117,21 +117,21 @@ fn changed(
     Err(EncryptionError::new(path, Phase::Parsing, problem))
 }
 
-/// Looks at the file again and again; never returns. A failure is tried again at the next look.
+/// Checks the file periodically; never returns. After a failure the next check tries again.
 pub async fn follow(encryption: Encryption, period: Duration) {
-    let mut looks = tokio::time::interval(period);
-    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    // The first one is due at once, when the file has just been read.
-    looks.tick().await;
+    let mut checks = tokio::time::interval(period);
+    checks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    // The first tick is due at once, but the file has just been read.
+    checks.tick().await;
     loop {
-        looks.tick().await;
-        let looking = encryption.clone();
-        match tokio::task::spawn_blocking(move || looking.reload()).await {
+        checks.tick().await;
+        let checking = encryption.clone();
+        match tokio::task::spawn_blocking(move || checking.reload()).await {
             Ok(Ok(Reload::Reloaded)) => tracing::info!("{}", Reload::Reloaded),
             Ok(Ok(Reload::Unchanged | Reload::NotConfigured)) => {}
             Ok(Err(error)) => tracing::error!(
                 %error,
-                "the encryption configuration was not reloaded; the one before stays in force"
+                "the encryption configuration was not reloaded; keeping the previous one"
             ),
             // The runtime ends.
             Err(_) => return,
@@ -139,7 +139,7 @@ pub async fn follow(encryption: Encryption, period: Duration) {
     }
 }
 
-/// Counts an attempt that came to something (ME-51, ME-52).
+/// Counts a reload that succeeded or failed (ME-51, ME-52).
 fn count(status: &'static str) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let labels = [("status", status.to_owned()), server()];
@@ -147,13 +147,13 @@ fn count(status: &'static str) {
     gauge!(LAST_RELOAD, &labels).set(now.unwrap_or_default().as_secs_f64());
 }
 
-/// Says which configuration is in use (ME-53).
-pub(super) fn tell_config(digest: &str, used: f64) {
+/// Publishes which configuration is in use (ME-53).
+pub(super) fn publish_digest(digest: &str, used: f64) {
     let labels = [("hash", digest.to_owned()), server()];
     gauge!(CONFIG_INFO, &labels).set(used);
 }
 
-/// The label by which Kubernetes tells servers apart: a digest of the host's name.
+/// The label by which Kubernetes distinguishes servers: a digest of the host name.
 fn server() -> (&'static str, String) {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     ("apiserver_id_hash", file::digest(host.trim().as_bytes()))
@@ -171,15 +171,15 @@ mod tests {
         }
     }
 
-    /// Looks at texts one after the other; tells what was taken, and how many were looked at.
+    /// Checks these texts one after the other. Answers the accepted text and how many were read.
     fn taken(texts: &[&str]) -> (Option<String>, usize) {
-        let mut looks = texts.iter().map(|text| contents(text));
+        let mut checks = texts.iter().map(|text| contents(text));
         let mut count = 1;
         let known = file::digest(b"old");
-        let first = looks.next().unwrap();
+        let first = checks.next().unwrap();
         let taken = changed(Path::new("keys"), &known, first, || {
             count += 1;
-            Ok(looks.next().unwrap())
+            Ok(checks.next().unwrap())
         });
         let text = taken.unwrap().map(|contents| contents.text.to_string());
         (text, count)

@@ -1,55 +1,55 @@
-//! Which providers serve which resource (EN-14): what the file says, ready for use.
+//! Chooses the providers of each resource (EN-14).
 
 use std::fmt;
 
-use super::chooser::{Chooser, ReadyKey, ReadyProvider, among};
 use super::config::{ALL, Configuration, Entry, NamedSecret, ProviderConfig, ResourceName};
+use super::prefix_transformers::{PrefixTransformers, ReadyKey, ReadyProvider, for_providers};
 
-/// The rules of a configuration, in its order; none of no configuration.
+/// The rules of a configuration, in its order. Empty without a configuration.
 #[derive(Default)]
 pub(super) struct Rules {
     rules: Vec<(ResourceName, Vec<ReadyProvider>)>,
 }
 
-/// A configuration that can be read but makes no sense as a whole.
+/// Why a parsed configuration is not valid as a whole.
 #[derive(Debug)]
-pub(super) enum Senseless {
-    /// A resource after a rule that covers it already (EN-15).
+pub(super) enum RulesError {
+    /// A resource that an earlier rule covers already (EN-15).
     Masked {
-        /// Where it stands.
+        /// Its path in the file.
         path: String,
         /// The resource.
         resource: ResourceName,
-        /// The rule before it.
+        /// The earlier rule.
         by: ResourceName,
     },
-    /// The cipher library takes no key of this length.
+    /// The cipher library does not accept a key of this length.
     Key(String),
 }
 
-impl fmt::Display for Senseless {
+impl fmt::Display for RulesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Senseless::Masked { path, resource, by } => write!(
+            RulesError::Masked { path, resource, by } => write!(
                 f,
                 "{path}: {resource} is masked by {by} in an element before; put the more \
                  special rule first"
             ),
-            Senseless::Key(path) => write!(f, "{path}: the cipher does not take this key"),
+            RulesError::Key(path) => write!(f, "{path}: the cipher does not take this key"),
         }
     }
 }
 
 impl Rules {
-    /// Makes a configuration ready for use.
-    pub(super) fn new(configuration: &Configuration) -> Result<Rules, Senseless> {
+    /// Prepares a configuration for use.
+    pub(super) fn new(configuration: &Configuration) -> Result<Rules, RulesError> {
         let mut rules = Rules::default();
         for (index, entry) in configuration.entries.iter().enumerate() {
             let path = format!("resources[{index}]");
             let providers = ready(&path, entry)?;
             for (name_index, resource) in entry.resources.iter().enumerate() {
                 if let Some(by) = rules.mask_of(resource) {
-                    return Err(Senseless::Masked {
+                    return Err(RulesError::Masked {
                         path: format!("{path}.resources[{name_index}]"),
                         resource: resource.clone(),
                         by,
@@ -61,14 +61,14 @@ impl Rules {
         Ok(rules)
     }
 
-    /// The wildcard rule that covers a resource; the same one again is no other, too.
+    /// The earlier wildcard rule that covers a resource. An equal wildcard covers it too.
     fn mask_of(&self, resource: &ResourceName) -> Option<ResourceName> {
         let names = self.rules.iter().map(|(name, _)| name);
         let mut masks = names.filter(|name| name.resource == ALL && name.covers(resource));
         masks.next().cloned()
     }
 
-    /// The same resource in several elements gets the providers of all (EN-15).
+    /// Adds a rule. A resource in several elements gets the providers of all (EN-15).
     fn add(&mut self, resource: &ResourceName, providers: &[ReadyProvider]) {
         let found = self.rules.iter_mut().find(|(name, _)| name == resource);
         match found {
@@ -77,8 +77,9 @@ impl Rules {
         }
     }
 
-    /// The choice for a resource: by its own rule, its group's, or that for all (EN-14).
-    pub(super) fn chooser_for(&self, group: &str, plural: &str) -> Option<Chooser> {
+    /// The transformers of a resource: by its own rule, by its group's, or by the rule for all
+    /// (EN-14).
+    pub(super) fn transformers_for(&self, group: &str, plural: &str) -> Option<PrefixTransformers> {
         let own = ResourceName {
             resource: plural.to_owned(),
             group: group.to_owned(),
@@ -89,17 +90,17 @@ impl Rules {
             .iter()
             .filter_map(|wanted| self.rules.iter().find(|(name, _)| name == wanted));
         let (_, providers) = found.next()?;
-        Some(among(&metrics_name, providers))
+        Some(for_providers(&metrics_name, providers))
     }
 
-    /// The resources that are named one by one.
+    /// The resources that the configuration names individually.
     pub(super) fn named(&self) -> impl Iterator<Item = &ResourceName> {
         let names = self.rules.iter().map(|(name, _)| name);
         names.filter(|name| name.resource != ALL)
     }
 }
 
-fn ready(path: &str, entry: &Entry) -> Result<Vec<ReadyProvider>, Senseless> {
+fn ready(path: &str, entry: &Entry) -> Result<Vec<ReadyProvider>, RulesError> {
     let providers = entry.providers.iter().enumerate();
     providers
         .map(|(index, provider)| match provider {
@@ -111,7 +112,7 @@ fn ready(path: &str, entry: &Entry) -> Result<Vec<ReadyProvider>, Senseless> {
                     .enumerate()
                     .map(|(index, key): (usize, &NamedSecret)| {
                         ReadyKey::new(*algorithm, key)
-                            .ok_or_else(|| Senseless::Key(format!("{path}[{index}].secret")))
+                            .ok_or_else(|| RulesError::Key(format!("{path}[{index}].secret")))
                     })
                     .collect();
                 Ok(ReadyProvider::Cipher(*algorithm, keys?))

@@ -368,7 +368,7 @@ fn resources_that_nobody_serves_are_named() {
 #[test]
 fn the_digest_of_the_file_in_use_is_told_me_51_me_52_me_53() {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
-    let digests = metrics::with_local_recorder(&recorder, || {
+    let digests = ::metrics::with_local_recorder(&recorder, || {
         let file = File::new(&entry("secrets", &["aesgcm:old=1"]));
         let digest = || file::digest(&std::fs::read(&file.path).unwrap());
         let first = digest();
@@ -397,7 +397,7 @@ fn the_digest_of_the_file_in_use_is_told_me_51_me_52_me_53() {
 #[test]
 fn what_is_transformed_is_counted_by_prefix_and_outcome_me_40_me_41_me_71() {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
-    metrics::with_local_recorder(&recorder, || {
+    ::metrics::with_local_recorder(&recorder, || {
         let encryption = by(&["aesgcm:new=2,old=1", "identity"]);
         let old = written(&by(&["aesgcm:old=1"]));
         let foreign = written(&by(&["secretbox:k=1"]));

@@ -1,5 +1,5 @@
-//! What goes on in the background: the servers' versions are asked for, the compactions of others
-//! followed, idle watches ended, the size of the database asked for.
+//! Background tasks: learn the servers' versions, follow the compactions of others, end idle
+//! watches, and measure the database.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,18 +14,18 @@ use super::etcd_watch::WatchMessage;
 use super::servers::Member;
 use super::version::{STATUS_TIMEOUT, learn_version};
 
-/// How often idle watches are looked through.
+/// How often idle watches are checked.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(3);
-/// How often a known version is asked for again: servers are upgraded, and rolled back.
+/// How often a known version is asked for again, because servers are upgraded and rolled back.
 const VERSION_INTERVAL: Duration = Duration::from_secs(60);
 /// Pauses between attempts to learn a server's version (ST-72).
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
-/// The pause before the compactions of others are followed again (OP-15).
+/// The pause before following the compactions of others is tried again (OP-15).
 const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
 
-/// Starts every background task; they end when the cluster is closed. `size_every` is the time
-/// from one look at the size of the database to the next; zero is never.
+/// Starts all background tasks. They end when the cluster is closed. `size_every` is the time
+/// between two measurements of the database; zero is never.
 pub(super) fn start(cluster: &Arc<Cluster>, handle: &Handle, size_every: Duration) {
     for number in 0..cluster.servers.all().len() {
         handle.spawn(follow_version(Arc::clone(cluster), number));
@@ -37,7 +37,7 @@ pub(super) fn start(cluster: &Arc<Cluster>, handle: &Handle, size_every: Duratio
     }
 }
 
-/// Asks a server for its version now and then (ST-72).
+/// Asks a server for its version periodically (ST-72).
 async fn follow_version(cluster: Arc<Cluster>, number: usize) {
     let mut closed = cluster.closed.subscribe();
     let mut pause = FIRST_PAUSE;
@@ -56,7 +56,7 @@ async fn follow_version(cluster: Arc<Cluster>, number: usize) {
     }
 }
 
-/// Learns from the key of compaction rounds what others have compacted (OP-15).
+/// Learns what others have compacted from the key of compaction rounds (OP-15).
 async fn follow_compactions(cluster: Arc<Cluster>) {
     let mut closed = cluster.closed.subscribe();
     loop {
@@ -69,7 +69,7 @@ async fn follow_compactions(cluster: Arc<Cluster>) {
             followed = follow(&cluster) => followed,
         };
         if let Err(error) = followed {
-            tracing::debug!(%error, "the watch of {COMPACT_REV_KEY} broke; it is opened again");
+            tracing::debug!(%error, "the watch of {COMPACT_REV_KEY} broke; it is reopened");
         }
     }
 }
@@ -98,7 +98,7 @@ async fn follow(cluster: &Cluster) -> Result<(), EngineError> {
     }
 }
 
-/// Ends watches of the past that nobody came back for.
+/// Ends watches of the past that no reader continued.
 async fn sweep_idle_watches(cluster: Arc<Cluster>) {
     let mut closed = cluster.closed.subscribe();
     loop {
@@ -115,10 +115,10 @@ async fn watch_size(cluster: Arc<Cluster>, every: Duration) {
             Some((_, member)) => size_of(member).await,
             None => None,
         };
-        // What it was is no answer to what it is (ME-11).
+        // An old size does not answer for the current one (ME-11).
         let known = size.unwrap_or_default();
         cluster.database_bytes.store(known, Ordering::Relaxed);
-        // A server that does not answer yet will soon.
+        // A server that does not answer yet may answer soon.
         let pause = if size.is_some() {
             every
         } else {

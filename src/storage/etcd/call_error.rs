@@ -1,40 +1,40 @@
-//! What an error of etcd means for the call that met it. Pure.
+//! Classifies the errors of etcd by what they mean for the call. Pure.
 //!
-//! etcd says most of it in the text: compacted revisions, future revisions and answers that are
-//! too large all have the same code.
+//! etcd says most of it in the text. Compacted revisions, future revisions and too large answers
+//! have the same code.
 
 use actors::engine::{EngineError, LeaseId, Revision};
 use etcd_client::Error;
 use tonic::Code;
 
-/// Why a call failed, by what is known of its effect.
+/// Why a call failed, and whether it may have had an effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CallError {
-    /// The revision asked for is compacted.
+    /// The requested revision is compacted.
     Compacted,
-    /// The revision asked for has not happened yet, as far as the member knows.
+    /// The requested revision is in the future, as far as the member knows.
     FutureRevision,
-    /// The answer is larger than this side takes in one message.
+    /// The answer is larger than this side accepts in one message.
     AnswerTooLarge,
-    /// The request is larger than the server takes.
+    /// The request is larger than the server accepts.
     TooLarge(String),
-    /// The server's quota is used up (NOSPACE). A server that finds out while it writes says so
+    /// The server's quota is used up (NOSPACE). A server that notices this while it writes says so
     /// too, and has written.
     OutOfSpace(String),
-    /// The lease does not exist: nothing was done.
+    /// The lease does not exist. Nothing was done.
     LeaseNotFound,
     /// The server found its data damaged.
     Corrupt(String),
-    /// The server will not do this for us, now or later: nothing was done.
+    /// The server will never do this for us. Nothing was done.
     Denied(String),
-    /// Nothing was done; another member, or this one in a moment, may do it.
+    /// Nothing was done. Another member, or a retry, may succeed.
     NotDone(String),
-    /// It may or may not have been done.
+    /// The effect is unknown.
     Unknown(String),
 }
 
 impl CallError {
-    /// What an error of the client says.
+    /// Classifies an error of the client.
     pub(super) fn of(error: &Error) -> CallError {
         match error {
             Error::GRpcStatus(status) => of_status(status),
@@ -43,8 +43,8 @@ impl CallError {
         }
     }
 
-    /// Whether the call may be made again, elsewhere or later. A read may be repeated although
-    /// nobody knows what came of it.
+    /// Whether the call may be repeated, elsewhere or later. A read may be repeated even if its
+    /// result is unknown.
     pub(super) fn may_be_tried_again(&self, is_write: bool) -> bool {
         match self {
             CallError::NotDone(_) => true,
@@ -53,7 +53,7 @@ impl CallError {
         }
     }
 
-    /// Names the server in the error.
+    /// Adds the server's name to the error.
     pub(super) fn at(self, url: &str) -> CallError {
         match self {
             CallError::NotDone(text) => CallError::NotDone(format!("etcd at {url}: {text}")),
@@ -63,7 +63,7 @@ impl CallError {
         }
     }
 
-    /// The error of a call that changes nothing.
+    /// The engine's error of a call that only reads.
     pub(super) fn into_read_error(self) -> EngineError {
         match self {
             CallError::Unknown(text) => EngineError::Unavailable(text),
@@ -71,7 +71,7 @@ impl CallError {
         }
     }
 
-    /// The error of a call that writes.
+    /// The engine's error of a call that writes.
     pub(super) fn into_write_error(self) -> EngineError {
         match self {
             CallError::Compacted => EngineError::Compacted {
@@ -95,10 +95,10 @@ impl CallError {
     }
 }
 
-/// What the client says of a connection that it will never make again.
+/// The client's message about a connection that it will never make again.
 const DEAD_END: &str = "Service was not ready";
 
-/// Whether the connection that a call was to be made on is of no use any more.
+/// Whether the call's connection is useless from now on.
 pub(super) fn is_dead_end(error: &Error) -> bool {
     matches!(error, Error::GRpcStatus(status) if status.message().contains(DEAD_END))
 }
@@ -116,7 +116,7 @@ fn of_status(status: &tonic::Status) -> CallError {
             CallError::OutOfSpace(text.to_owned())
         }
         Code::ResourceExhausted if says("larger than max") => CallError::TooLarge(text.to_owned()),
-        // Too many requests wait already; this one was turned away.
+        // Too many requests wait already. This one was rejected.
         Code::ResourceExhausted => CallError::NotDone(text.to_owned()),
         Code::NotFound if says("lease not found") => CallError::LeaseNotFound,
         Code::DataLoss => CallError::Corrupt(text.to_owned()),
@@ -134,8 +134,8 @@ fn of_status(status: &tonic::Status) -> CallError {
     }
 }
 
-/// Whether a server says this before it has proposed anything to the others, or the client before
-/// it has sent anything.
+/// Whether a server says this before it has proposed anything, or the client before it has sent
+/// anything.
 fn turned_away(text: &str) -> bool {
     let before = [
         "etcdserver: no leader",

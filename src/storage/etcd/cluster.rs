@@ -1,4 +1,4 @@
-//! The parts of the engine that its calls, feeds and background tasks share.
+//! The parts that calls, feeds and background tasks of the engine share.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -21,7 +21,7 @@ use super::page_sizes::PageSizes;
 use super::progress_requests::ProgressRequests;
 use super::servers::{CallKind, Servers};
 
-/// See the module's documentation.
+/// The shared parts of the engine.
 pub(super) struct Cluster {
     pub(super) servers: Arc<Servers>,
     pub(super) state: Arc<ClusterState>,
@@ -30,15 +30,15 @@ pub(super) struct Cluster {
     pub(super) idle_watches: IdleWatches,
     pub(super) progress_requests: ProgressRequests,
     pub(super) compaction: Mutex<CompactRounds>,
-    /// The size of etcd's database, 0 while it is unknown.
+    /// The size of etcd's database; 0 while unknown.
     pub(super) database_bytes: AtomicI64,
     pub(super) closed: watch::Sender<bool>,
-    /// The key that probes read; nobody writes it (KV-5).
+    /// The key that probes read. Nobody writes it (KV-5).
     pub(super) probe_key: String,
 }
 
 impl Cluster {
-    /// The parts of an engine over these servers, none of which is called yet. `runtime` is the
+    /// Creates the parts of an engine over these servers. No server is called yet. `runtime` is the
     /// engine's.
     pub(super) fn new(options: &EtcdOptions, servers: Servers, runtime: Handle) -> Cluster {
         let (servers, state) = (Arc::new(servers), Arc::<ClusterState>::default());
@@ -62,7 +62,7 @@ impl Cluster {
     /// Opens a watch of the prefix after a revision.
     ///
     /// # Errors
-    /// Those of [`EtcdWatch::open`].
+    /// The errors of [`EtcdWatch::open`].
     pub(super) async fn watch(
         &self,
         prefix: &Prefix,
@@ -70,13 +70,13 @@ impl Cluster {
     ) -> Result<EtcdWatch, EngineError> {
         let (watch, revision) = EtcdWatch::open(&self.servers, &self.state, prefix, after).await?;
         if revision < after {
-            // The member lags behind, or the cluster was rolled back, which this read shows.
+            // Either the member lags behind or the cluster was rolled back. This read shows which.
             self.current_revision.read().await?;
         }
         Ok(watch)
     }
 
-    /// Refuses a revision after which events are known to be compacted.
+    /// Refuses a revision after which events are compacted.
     pub(super) fn check_after(&self, requested: Revision) -> Result<(), EngineError> {
         let compacted = self.state.compacted();
         match requested < compacted {
@@ -108,7 +108,7 @@ impl Cluster {
     }
 }
 
-/// Reads the current revision: of a key that does not exist, so that little travels.
+/// Reads the current revision by reading a key that does not exist, which costs little.
 fn reader_of_revision(servers: &Arc<Servers>, state: &Arc<ClusterState>, key: &str) -> Read {
     let (servers, state) = (Arc::clone(servers), Arc::clone(state));
     let key: Arc<str> = Arc::from(key);

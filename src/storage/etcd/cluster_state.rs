@@ -1,10 +1,10 @@
-//! What etcd's answers have shown of the cluster: which one it is, how far it has come, what is
+//! What etcd's answers have shown of the cluster: its ID, its revision and raft term, and what is
 //! compacted.
 //!
-//! A cluster that is behind what it has shown before has lost it: it was restored from a backup,
-//! or another one answers at the same address. Then a new epoch begins, and nothing that was
-//! remembered of the old one counts any more. A restored cluster that has grown past that point
-//! again is told by the newest event that was seen: something else happened there.
+//! A cluster that is behind what it has shown before has lost data: it was restored from a backup,
+//! or another cluster answers at the same address. Then a new epoch begins, and everything
+//! remembered of the old one is void. A restored cluster may have grown past that point again. Then
+//! the newest event seen shows it, because another event has its revision.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,11 @@ use actors::engine::{Event, EventKind, Key, KeyValue, Revision};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// A member that caught up by a snapshot tells of the raft term before for a moment. One that goes
-/// on doing so belongs to a restored cluster.
+/// How long a member may report the previous raft term, as one does for a moment after it caught up
+/// by a snapshot. A member that continues to do so belongs to a restored cluster.
 const OLD_TERM_FOR: Duration = Duration::from_millis(500);
 
-/// What a response's header says.
+/// The header of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) cluster_id: u64,
@@ -34,17 +34,17 @@ impl From<Option<&etcd_client::ResponseHeader>> for Header {
     }
 }
 
-/// A revision as etcd counts them.
+/// Converts a revision of etcd.
 pub(super) fn revision(number: i64) -> Revision {
     Revision(u64::try_from(number).unwrap_or_default())
 }
 
-/// The same the other way round. A revision that etcd can't count to is its last one.
+/// Converts a revision for etcd. A larger one than etcd can have becomes its largest.
 pub(super) fn number(revision: Revision) -> i64 {
     i64::try_from(revision.0).unwrap_or(i64::MAX)
 }
 
-/// What was known when a request was sent: its answer can't be older.
+/// What was known when a request was sent. Its answer cannot be older.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KnownBefore {
     epoch: u64,
@@ -69,9 +69,9 @@ impl KnownBefore {
 enum EpochEnd {
     /// Another cluster answers.
     OtherCluster { before: u64, now: u64 },
-    /// It is the same one, further back.
+    /// The same cluster answers at an earlier revision.
     RolledBack { before: Revision, now: Revision },
-    /// What happened at a revision is not what was seen to happen.
+    /// Another event has the revision of the last one seen.
     Rewritten { at: Revision },
 }
 
@@ -93,27 +93,27 @@ impl std::fmt::Display for EpochEnd {
     }
 }
 
-/// See the module's documentation.
+/// The state of the cluster, as far as it is known.
 #[derive(Debug, Default)]
 pub(super) struct ClusterState {
-    inner: Mutex<State>,
+    inner: Mutex<ObservedState>,
     /// The current epoch, for open feeds.
     epochs: watch::Sender<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct State {
+struct ObservedState {
     epoch: u64,
     cluster_id: u64,
     revision: Revision,
     raft_term: u64,
-    /// Since when every answer has been of an older term.
+    /// The time since which every answer had an older term.
     old_term_since: Option<Instant>,
     compacted: Revision,
     last_event: Option<LastEvent>,
 }
 
-/// The newest event that was seen. A restored cluster that is as far again has another one there.
+/// The newest event seen. A restored cluster that has reached its revision has another event there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LastEvent {
     pub(super) key: Key,
@@ -124,17 +124,17 @@ pub(super) struct LastEvent {
 /// What the event did to its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LastChange {
-    /// It put the value of this version, since the key was created at that revision.
+    /// It put the value of this version. The key was created at that revision.
     Put {
         create_revision: Revision,
         version: u64,
     },
-    /// It deleted the value that was put at this revision.
+    /// It deleted the value of the put at this revision.
     Delete { put_at: Revision },
 }
 
 impl LastEvent {
-    /// An event, where it says enough to be told from others.
+    /// The event, if it is specific enough to distinguish it from others.
     fn of(event: &Event) -> Option<LastEvent> {
         let change = match event.kind {
             EventKind::Put => LastChange::Put {
@@ -155,8 +155,8 @@ impl LastEvent {
         })
     }
 
-    /// The revisions at which to read its key. Right before a deletion the deleted value must have
-    /// been there.
+    /// The revisions at which to read its key. Right before a deletion the deleted value must
+    /// exist.
     pub(super) fn read_at(&self) -> impl Iterator<Item = Revision> {
         let before = match self.change {
             LastChange::Put { .. } => None,
@@ -165,7 +165,7 @@ impl LastEvent {
         [Some(self.revision), before].into_iter().flatten()
     }
 
-    /// Whether what the key has at a revision agrees with the event.
+    /// Whether the key's value at a revision agrees with the event.
     pub(super) fn agrees(&self, at: Revision, found: Option<&KeyValue>) -> bool {
         match self.change {
             LastChange::Put {
@@ -198,7 +198,7 @@ impl ClusterState {
         self.inner.lock().epoch
     }
 
-    /// Tells of each epoch that begins.
+    /// Notifies of each epoch that begins.
     pub(super) fn epochs(&self) -> watch::Receiver<u64> {
         self.epochs.subscribe()
     }
@@ -208,7 +208,7 @@ impl ClusterState {
         self.inner.lock().revision
     }
 
-    /// The newest revision known to be compacted.
+    /// The newest revision that is known to be compacted.
     pub(super) fn compacted(&self) -> Revision {
         self.inner.lock().compacted
     }
@@ -218,20 +218,20 @@ impl ClusterState {
         self.inner.lock().last_event.clone()
     }
 
-    /// Learns from the answer of a member that was in touch with its leader: it can't be older than
-    /// what was known when it was asked.
+    /// Learns from the answer of a member that was in contact with its leader. The answer cannot be
+    /// older than what was known before the request.
     pub(super) fn learn_linearizable(&self, header: Header, known: KnownBefore, now: Instant) {
         self.change(known.epoch, |state| {
             state.learn_linearizable(header, known, now)
         });
     }
 
-    /// Learns from an answer that may come from a member that lags behind.
+    /// Learns from an answer of a member that may lag behind.
     pub(super) fn learn(&self, header: Header, known: KnownBefore) {
         self.change(known.epoch, |state| state.learn(header));
     }
 
-    /// Learns that something else happened at the revision of the last event of an epoch.
+    /// Learns that another event has the revision of the last event of an epoch.
     pub(super) fn contradict(&self, event: &LastEvent, header: Header, epoch: u64) {
         self.change(epoch, |state| {
             state.begin_epoch(header);
@@ -239,7 +239,7 @@ impl ClusterState {
         });
     }
 
-    /// Learns of a revision up to which a feed of this epoch has delivered.
+    /// Learns the revision up to which a feed of this epoch has delivered.
     pub(super) fn learn_progress(&self, revision: Revision, epoch: u64) {
         self.change(epoch, |state| {
             state.revision = state.revision.max(revision);
@@ -247,7 +247,7 @@ impl ClusterState {
         });
     }
 
-    /// Learns of an event that a feed of this epoch has delivered.
+    /// Learns an event that a feed of this epoch has delivered.
     pub(super) fn learn_event(&self, event: &Event, epoch: u64) {
         self.change(epoch, |state| {
             state.revision = state.revision.max(event.revision);
@@ -269,9 +269,9 @@ impl ClusterState {
         });
     }
 
-    /// Changes the state, unless what is learnt is of an epoch that has ended, and tells everybody
-    /// of the end of this one.
-    fn change(&self, epoch: u64, change: impl FnOnce(&mut State) -> Option<EpochEnd>) {
+    /// Changes the state, unless the change concerns an ended epoch. Notifies everybody when the
+    /// current epoch ends.
+    fn change(&self, epoch: u64, change: impl FnOnce(&mut ObservedState) -> Option<EpochEnd>) {
         let mut state = self.inner.lock();
         if state.epoch != epoch {
             return;
@@ -295,7 +295,7 @@ impl ClusterState {
     }
 }
 
-impl State {
+impl ObservedState {
     fn learn_linearizable(
         &mut self,
         header: Header,
@@ -350,7 +350,7 @@ impl State {
         self.last_event = None;
     }
 
-    /// Whether answers have been of an older term for too long to be a member's slip.
+    /// Whether answers have had an older term for too long.
     fn stays_in_old_term(&mut self, header: Header, known: KnownBefore, now: Instant) -> bool {
         if header.raft_term >= known.raft_term {
             self.old_term_since = None;

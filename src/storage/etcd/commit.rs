@@ -1,5 +1,5 @@
-//! Mutations as transactions: a compare of the key's `mod_revision`, the change, and the current
-//! value from the failure branch (ST-77).
+//! Commits mutations as transactions: a comparison of the key's `mod_revision`, the change, and in
+//! the failure branch a read of the current value (ST-77).
 
 use std::time::{Instant, SystemTime};
 
@@ -17,16 +17,16 @@ use super::cluster_state::{Header, number, revision};
 use super::events::key_value;
 use super::servers::CallKind;
 
-/// The largest value that is sent. A server takes 1.5 MiB unless it is told otherwise, and says so
+/// The largest value that is sent. A server accepts 1.5 MiB by default, and refuses larger values
 /// itself.
 const VALUE_BYTES_MAX: usize = 16 << 20;
 
 impl Cluster {
-    /// See [`actors::engine::DataEngine::commit`]. It is sent again only where it certainly was not
-    /// done: nobody knows what came of any other.
+    /// See [`actors::engine::DataEngine::commit`]. A commit is repeated only if it certainly had no
+    /// effect.
     pub(super) async fn commit(&self, mutation: Mutation) -> Result<Outcome, EngineError> {
         if mutation.expect == Expect::Absent && mutation.change == Change::Delete {
-            // An absent key can't be deleted.
+            // An absent key cannot be deleted.
             let read = self.get(mutation.key, At::Latest).await?;
             return Ok(Outcome::Refused {
                 current: read.item,
@@ -62,8 +62,8 @@ impl Cluster {
     }
 
     /// The outcome of a commit that was answered with NOSPACE. A server that knows of it refuses
-    /// before it compares; one that finds out while it writes answers the same and has written. The
-    /// key tells which: `before` is a revision that was seen before the transaction was sent.
+    /// before it compares. A server that notices it while it writes gives the same answer and has
+    /// written. The key tells which. `before` is a revision seen before the transaction was sent.
     async fn without_space(
         &self,
         text: String,
@@ -158,7 +158,7 @@ fn outcome(answer: PbTxnResponse, mutation: Mutation) -> Result<Outcome, EngineE
             create_revision: found.create_revision,
             version: found.version,
         },
-        // No etcd answers so; whatever does has also said that the transaction was done.
+        // etcd never answers this. Whatever does has also said that the transaction succeeded.
         (Expect::Unchanged(_), None) => {
             let text = "etcd answered a transaction incompletely".to_owned();
             return Err(EngineError::OutcomeUnknown(text));

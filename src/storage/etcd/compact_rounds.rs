@@ -1,14 +1,14 @@
-//! When this daemon compacts the cluster, and up to which revision (OP-10..17). Pure.
+//! Decides when this daemon compacts the cluster, and up to which revision (OP-10..17). Pure.
 //!
-//! All daemons that share the cluster, kube-apiservers included, agree by a key outside of every
-//! prefix. Its version counts the compactions: the one who raises it compacts to the revision of
-//! one interval before, the others learn that it was done.
+//! All daemons of the cluster, including kube-apiservers, agree by one key. Its version counts the
+//! compactions. The daemon that raises it compacts to the revision of one interval ago. The others
+//! learn that this was done.
 
 use std::time::{Duration, Instant};
 
 use actors::engine::Revision;
 
-/// The key; it has no prefix (KV-5, PF-24).
+/// The key. It is below no prefix (KV-5, PF-24).
 pub(super) const COMPACT_REV_KEY: &str = "compact_rev_key";
 
 /// What this daemon knows of the key, and when its next round is due.
@@ -16,7 +16,7 @@ pub(super) const COMPACT_REV_KEY: &str = "compact_rev_key";
 pub(super) struct CompactRounds {
     interval: Duration,
     next: Option<Instant>,
-    /// The epoch of the cluster that the rest is about.
+    /// The epoch of the cluster in which this was learnt.
     epoch: u64,
     /// The version that the key is expected to have.
     version: i64,
@@ -24,7 +24,7 @@ pub(super) struct CompactRounds {
     before: Revision,
 }
 
-/// What a round writes to the key if it has this version.
+/// A write of the key, if the key has this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Attempt {
     pub(super) version: i64,
@@ -32,7 +32,7 @@ pub(super) struct Attempt {
 }
 
 impl CompactRounds {
-    /// Rounds at this interval; none when it is zero (OP-10).
+    /// Rounds at this interval. No rounds when it is zero (OP-10).
     pub(super) fn new(interval: Duration, now: Instant) -> CompactRounds {
         CompactRounds {
             interval,
@@ -47,7 +47,7 @@ impl CompactRounds {
     pub(super) fn attempt(&mut self, now: Instant, epoch: u64) -> Option<Attempt> {
         self.enter(epoch);
         let due = self.next.filter(|next| *next <= now)?;
-        // A daemon that slept through some rounds makes one of them.
+        // A daemon that missed several rounds makes up for one.
         self.next = Some((due + self.interval).max(now));
         Some(Attempt {
             version: self.version,
@@ -55,8 +55,7 @@ impl CompactRounds {
         })
     }
 
-    /// The attempt was written. The answer is what to compact to, if there is anything yet (OP-13,
-    /// OP-17).
+    /// The write succeeded. Answers the revision to compact to, if there is one yet (OP-13, OP-17).
     pub(super) fn won(&mut self, now_at: Revision, epoch: u64) -> Option<Revision> {
         self.enter(epoch);
         self.version += 1;
@@ -64,14 +63,14 @@ impl CompactRounds {
         (before != Revision::ZERO).then_some(before)
     }
 
-    /// Somebody else was first (OP-13).
+    /// Another daemon was first (OP-13).
     pub(super) fn lost(&mut self, version: i64, now_at: Revision, epoch: u64) {
         self.enter(epoch);
         self.version = version;
         self.before = now_at;
     }
 
-    /// Forgets what is known of the key when the cluster is in another epoch.
+    /// Forgets the key when the cluster is in another epoch.
     fn enter(&mut self, epoch: u64) {
         if epoch != self.epoch {
             self.epoch = epoch;
@@ -81,8 +80,8 @@ impl CompactRounds {
     }
 }
 
-/// The revision that the key's value says is compacted, as read from a store at this revision.
-/// `None` for a value that is no number, and for one that was copied from another cluster.
+/// The compacted revision in the key's value, as read at this revision of the store. `None` for a
+/// value that is not a number or was copied from another cluster.
 pub(super) fn compacted(value: &[u8], at: Revision) -> Option<Revision> {
     let text = std::str::from_utf8(value).ok()?;
     let up_to = text.parse().ok().map(Revision);

@@ -13,9 +13,9 @@ use super::compact_rounds::{Attempt, COMPACT_REV_KEY, compacted};
 use super::servers::CallKind;
 
 impl Cluster {
-    /// A round if one is due, and the compaction if it is this daemon's to do. The answer is the
-    /// newest compacted revision. The compaction is done here and at once: whoever follows the key
-    /// takes it for done, this daemon too.
+    /// Makes a round if one is due, and compacts if it is this daemon's turn. Answers the newest
+    /// compacted revision. The compaction happens at once, because all who follow the key assume
+    /// that it is done.
     pub(super) async fn compact_round(&self) -> Result<Revision, EngineError> {
         let known = self.state.known();
         let attempt = self
@@ -89,7 +89,7 @@ impl Cluster {
             })
             .await;
         match compacted {
-            // Somebody has compacted further.
+            // Another daemon has compacted further.
             Ok(_) | Err(CallError::Compacted) => {
                 self.state.learn_compacted(up_to, epoch);
                 Ok(())

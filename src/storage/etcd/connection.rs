@@ -1,9 +1,8 @@
-//! A connection to etcd: what all tasks write in one turn of the runtime leaves in one piece.
+//! A connection to etcd that sends in one piece what all tasks write in one turn of the runtime.
 //!
-//! A call is three frames, its head, its message and its end, and each is written by a task that
-//! knows nothing of the others. Sent at once, each is a system call and a packet of its own, for
-//! which etcd wakes up, too. Therefore they wait until no task that writes can go on. A task of
-//! the connection's own sends them then.
+//! A call has three frames: head, message and end. Each is written by a task that does not know the
+//! others. Sent separately, each is a system call and a packet, and wakes up etcd. So they wait
+//! until no writing task can continue. Then a task of the connection sends them.
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice};
@@ -21,22 +20,22 @@ use crate::coalescing_writer::{Buffers, CoalescingWriter};
 
 /// Bytes that may wait to be sent.
 const WAITING_MAX: usize = 256 * 1024;
-/// A buffer that a large value made larger than this is given back.
+/// A larger buffer is freed after use.
 const KEPT_MAX: usize = 64 * 1024;
-/// Time to send what was written last, once nobody has the connection any more.
+/// The time to send the last writes after the connection was dropped.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// The connection. What is flushed was not sent yet, but will be, unless the connection breaks: as
-/// with what the system has taken.
+/// The connection. Flushed bytes are not sent yet. They will be, unless the connection breaks, as
+/// with bytes that the system has accepted.
 pub(super) struct Connection<R, W> {
     reader: R,
     outbox: Arc<Outbox<W>>,
 }
 
-/// What waits to be sent, shared with the task that sends.
+/// The bytes to send, shared with the task that sends.
 struct Outbox<W> {
     state: Mutex<OutboxState<W>>,
-    /// There is something to do for the task that sends.
+    /// The sending task has work.
     filled: Notify,
     /// Nobody has the connection any more.
     left: Notify,
@@ -44,17 +43,17 @@ struct Outbox<W> {
 
 struct OutboxState<W> {
     writer: CoalescingWriter<W, OneBuffer>,
-    /// The task that writes waits for room, or for the end.
+    /// The waker of the task that waits for room or for the end.
     waiting: Option<Waker>,
     /// Nothing more will be written.
     is_closing: bool,
     /// Nobody has the connection any more.
     is_left: bool,
-    /// How it ended, once it has.
+    /// How the connection ended, once it has.
     ended: Option<Result<(), ErrorKind>>,
 }
 
-/// The buffer of one connection, kept while it is small.
+/// The buffer of a connection. It is kept while it is small.
 #[derive(Default)]
 struct OneBuffer(Vec<u8>);
 
@@ -74,7 +73,7 @@ impl Buffers for OneBuffer {
 
 impl<W> OutboxState<W> {
     /// # Errors
-    /// Those of the socket, and [`ErrorKind::BrokenPipe`] once it is closed.
+    /// The errors of the socket, and [`ErrorKind::BrokenPipe`] once it is closed.
     fn check(&self) -> io::Result<()> {
         match self.ended {
             None => Ok(()),
@@ -116,7 +115,7 @@ impl<W> Outbox<W> {
         Poll::Pending
     }
 
-    /// Comes back some time after the connection was left.
+    /// Waits until some time after the connection was dropped.
     async fn given_up(&self) {
         while !self.state.lock().is_left {
             self.left.notified().await;
@@ -126,7 +125,7 @@ impl<W> Outbox<W> {
 }
 
 impl<W: AsyncWrite + Unpin> Outbox<W> {
-    /// Sends what comes together, until there will be no more or the socket breaks.
+    /// Sends bytes in groups until no more will come or the socket breaks.
     async fn run(self: Arc<Outbox<W>>) {
         let ended = loop {
             self.filled.notified().await;
@@ -145,7 +144,7 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         state.wake_writer();
     }
 
-    /// Sends what waits; the answer is whether that was the last, and the socket is shut down.
+    /// Sends the waiting bytes. Answers whether they were the last and the socket is shut down.
     fn poll_send(&self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let mut state = self.state.lock();
         ready!(state.writer.poll_out(context))?;
@@ -158,15 +157,15 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
     }
 }
 
-/// Comes back when every task that could go on has gone on.
+/// Waits until every task that can continue has done so.
 async fn after_others() {
     if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
-        // After all tasks that can go on, and those that come to be able to by what these do.
+        // Runs after all tasks that can continue, and after those that they wake.
         tokio::task::yield_now().await;
         return;
     }
-    // Of several workers each would look for work elsewhere first, however long that takes.
-    // Therefore: after the tasks that wait already, on whatever worker comes first.
+    // With several workers each would first look for work elsewhere, which may take long. So this
+    // runs behind the tasks that wait already, on whichever worker is first.
     let mut is_second = false;
     poll_fn(|context| match std::mem::replace(&mut is_second, true) {
         true => Poll::Ready(()),
@@ -208,7 +207,7 @@ where
             filled: Notify::new(),
             left: Notify::new(),
         });
-        // Ends with the connection.
+        // The task ends with the connection.
         tokio::spawn(Arc::clone(&outbox).run());
         Connection { reader, outbox }
     }

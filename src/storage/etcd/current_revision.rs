@@ -1,8 +1,8 @@
-//! The store's current revision, read once for everybody who asks at the same time (ST-70).
+//! Reads the store's current revision, once for all who ask at the same time (ST-70).
 //!
-//! A request joins only a read that has not been sent yet: a read under way may have been answered
-//! before the write that the request must see. Reads keep a distance, so that a thousand
-//! consistent lists a second cost etcd two hundred reads.
+//! A request joins only a read that was not sent yet. A read under way may have been answered
+//! before the write that the request must see. Reads keep a distance, so a thousand consistent
+//! lists a second cost etcd two hundred reads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// The time from one read to the next, at least.
+/// The minimum time between two reads.
 const READ_INTERVAL: Duration = Duration::from_millis(5);
 
 type Answer = Result<Revision, EngineError>;
@@ -22,7 +22,7 @@ type Answer = Result<Revision, EngineError>;
 /// Asks the store for its current revision, linearizably.
 pub(super) type Read = Arc<dyn Fn() -> BoxFuture<'static, Answer> + Send + Sync>;
 
-/// See the module's documentation.
+/// Reads the current revision for all who ask.
 pub(super) struct CurrentRevision {
     queue: Arc<Mutex<Queue>>,
     read: Read,
@@ -47,7 +47,7 @@ impl CurrentRevision {
         }
     }
 
-    /// The answer of a read that is sent after this call.
+    /// Answers with the result of a read that is sent after this call.
     ///
     /// # Errors
     /// When no server answers.
@@ -66,7 +66,7 @@ impl CurrentRevision {
     }
 }
 
-/// Reads as long as somebody waits.
+/// Reads while somebody waits.
 async fn read_for_waiting(queue: Arc<Mutex<Queue>>, read: Read) {
     loop {
         let last_sent = queue.lock().last_sent;
@@ -84,7 +84,7 @@ async fn read_for_waiting(queue: Arc<Mutex<Queue>>, read: Read) {
         };
         let answer = read().await;
         for sender in waiting {
-            // A caller that has gone away doesn't need it.
+            // A caller that has gone away needs no answer.
             let _ = sender.send(answer.clone());
         }
     }

@@ -12,19 +12,19 @@ use super::events::Assembler;
 use super::servers::Servers;
 use super::version::learn_version;
 
-/// How long etcd may take to say that a watch exists.
+/// How long etcd may take to create a watch.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The watch id of an answer to a request for progress that speaks for all watches of its stream.
-/// There is only one watch on each stream.
+/// The watch ID in an answer to a progress request that is about all watches of its stream. Each
+/// stream has only one watch.
 const ALL_WATCHES: i64 = -1;
 
-/// What etcd said on a stream.
+/// A message of etcd on a stream.
 #[derive(Debug)]
 pub(super) enum WatchMessage {
     /// Whole revisions, in order.
     Events(Vec<Event>),
-    /// Everything up to here was delivered.
+    /// Everything up to this revision was delivered.
     Progress(Revision),
 }
 
@@ -36,18 +36,18 @@ pub(super) struct EtcdWatch {
     responses: WatchResponseStream,
     assembler: Assembler,
     after: Revision,
-    /// What was known when it was opened. What it says belongs to that epoch.
+    /// What was known when it was opened. Its messages belong to that epoch.
     known: KnownBefore,
     /// The number of the member it is on.
     member: usize,
 }
 
 impl EtcdWatch {
-    /// Opens a watch of the prefix after a revision and waits until etcd has it. The answer has the
-    /// store's revision, which is below `after` where the member lags behind.
+    /// Opens a watch of the prefix after a revision and waits until etcd has created it. Answers
+    /// with the store's revision too, which is below `after` where the member lags behind.
     ///
     /// # Errors
-    /// When no member opens it. The first message tells that the revision is compacted.
+    /// When no member opens it. The first message says whether the revision is compacted.
     pub(super) async fn open(
         servers: &Arc<Servers>,
         state: &Arc<ClusterState>,
@@ -108,28 +108,28 @@ impl EtcdWatch {
         self.known.epoch()
     }
 
-    /// Whether its answers to requests for progress are true (ST-72).
+    /// Whether its answers to progress requests are true (ST-72).
     pub(super) fn supports_progress(&self) -> bool {
         let member = self.servers.all().get(self.member);
         member.is_some_and(|member| member.progress_support.get() == Some(true))
     }
 
-    /// Sends further calls to another member than this watch is on.
+    /// Switches further calls to another member than the one of this watch.
     pub(super) fn switch_member(&self) {
         self.servers.switch_from(self.member);
     }
 
-    /// Asks etcd to say how far it is. It answers once it has sent everything, or not at all.
+    /// Requests progress. etcd answers once it has sent everything, or not at all.
     pub(super) async fn request_progress(&mut self) -> Result<(), EngineError> {
         let asked = self.requests.request_progress().await;
         asked.map_err(|error| CallError::of(&error).into_read_error())
     }
 
-    /// The next thing etcd says; `None` only shows that the watch is alive.
+    /// The next message. `None` only shows that the watch is alive.
     ///
     /// # Errors
-    /// [`EngineError::Compacted`] when the next events are gone, anything else when the stream
-    /// broke: another watch goes on from the last event.
+    /// [`EngineError::Compacted`] when the next events are gone. Any other error when the stream
+    /// broke; another watch continues after the last event.
     pub(super) async fn next(&mut self) -> Result<Option<WatchMessage>, EngineError> {
         let response = match self.responses.message().await {
             Ok(Some(response)) => response,

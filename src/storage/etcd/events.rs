@@ -1,4 +1,4 @@
-//! From etcd's watch messages to events, whole revisions at a time. Pure.
+//! Converts etcd's watch messages into events, whole revisions at a time. Pure.
 
 use std::time::SystemTime;
 
@@ -12,8 +12,8 @@ use super::cluster_state::revision;
 const PUT: i32 = 0;
 const DELETE: i32 = 1;
 
-/// Puts messages that were cut into fragments together again: a revision is handed on once all its
-/// events are there (a transaction has several of them, and so has a lease that runs out).
+/// Joins messages that etcd has split into fragments. A revision is passed on once all its events
+/// are there. A transaction has several events, and so has an expiring lease.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     /// Events of the revision that may go on in the next fragment.
@@ -21,11 +21,11 @@ pub(super) struct Assembler {
 }
 
 impl Assembler {
-    /// Takes a message's events; `cut` tells that the message goes on in another fragment. Events
-    /// up to `after` are passed over: a watch from the future is sent nothing older (WA-10).
+    /// Takes the events of a message. `cut` says that the next fragment continues it. Events up to
+    /// `after` are skipped: a watch from the future gets nothing older (WA-10).
     ///
     /// # Errors
-    /// What in the message can't be understood.
+    /// The part of the message that cannot be understood.
     pub(super) fn take(
         &mut self,
         events: Vec<PbEvent>,
@@ -57,8 +57,8 @@ fn read(event: PbEvent, now: SystemTime) -> Result<Event, String> {
         DELETE => (EventKind::Delete, 0),
         other => return Err(format!("an event of the unknown type {other}")),
     };
-    // A key that has just come into being has nothing before it. Where etcd has forgotten what
-    // was, the revision right before this one names it (WA-32, PF-29).
+    // A new key has no previous value. Where etcd has compacted the previous value, the revision
+    // before this one stands for it (WA-32, PF-29).
     let is_new = kind == EventKind::Put && kv.version == 1;
     let prev_revision = match &previous {
         Some(before) => revision(before.mod_revision),

@@ -1,5 +1,5 @@
-//! Feeds: a task reads a watch of etcd, requests progress when a reader waits, and hands whole
-//! revisions to the reader of the feed.
+//! Feeds: a task reads a watch of etcd, requests progress when a reader waits, and passes whole
+//! revisions to the reader.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,23 +16,23 @@ use super::etcd_watch::{EtcdWatch, WatchMessage};
 use super::progress_requests::ProgressRequest;
 use super::task::Task;
 
-/// Messages that are read ahead of the reader; the rest is left to etcd.
+/// The messages that are read ahead of the reader. The rest stays in etcd.
 const MESSAGES_AHEAD: usize = 16;
-/// Events of waiting messages that are handed on together, at most.
+/// The most events of waiting messages that are passed on together.
 const JOINED_EVENTS: usize = 512;
 /// When an unanswered request for progress is repeated (WC-30): etcd drops it while it catches up.
 const REPEAT_AFTER: Duration = Duration::from_millis(100);
-/// The pause after an answer that was not enough yet: the member may lag behind, and what a reader
-/// waits for may never come.
+/// The pause after an answer that was not recent enough. The member may lag behind, and what a
+/// reader waits for may never come.
 const PAUSE_AFTER_ANSWER: Duration = Duration::from_millis(10);
 /// How often a silent feed requests progress, so that bookmarks of idle resources move (PF-17).
 const IDLE_INTERVAL: Duration = Duration::from_secs(10);
-/// A feed that has requested progress for so long without any message is dead.
+/// A feed is dead after it has requested progress for this long without any message.
 const DEAD_AFTER: Duration = Duration::from_secs(30);
-/// KiB of values that are read ahead of the reader; one message may be larger.
+/// The KiB of values that are read ahead of the reader. One message may be larger.
 const KIB_AHEAD: usize = 4 << 10;
 
-/// What the task hands to the reader, with its share of [`KIB_AHEAD`].
+/// A message of the task to the reader, with its share of [`KIB_AHEAD`].
 type Delivery = (
     Result<WatchMessage, EngineError>,
     Option<OwnedSemaphorePermit>,
@@ -41,7 +41,7 @@ type Delivery = (
 /// The port's feed.
 struct EtcdFeed {
     messages: mpsc::Receiver<Delivery>,
-    /// Taken off the channel and not handed on yet.
+    /// Received and not passed on yet.
     next: Option<Delivery>,
     _task: Task,
 }
@@ -49,7 +49,7 @@ struct EtcdFeed {
 /// Opens a feed.
 ///
 /// # Errors
-/// When no member can be asked; compaction may be told by the feed itself.
+/// When no member can be reached. The feed itself may report compaction.
 pub(super) async fn open(
     cluster: Arc<Cluster>,
     prefix: Prefix,
@@ -71,7 +71,7 @@ pub(super) async fn open(
         room: Arc::new(Semaphore::new(KIB_AHEAD)),
     };
     let task = Task::of(tokio::spawn(async move {
-        // The reader learns how the feed ended, or has gone away.
+        // The reader has received the reason for the end, or has gone away.
         if let Err(error) = feed.run(&sender).await {
             let _ = sender.send((Err(error), None)).await;
         }
@@ -91,12 +91,12 @@ struct FeedTask {
     requested: Option<watch::Receiver<ProgressRequest>>,
     epochs: watch::Receiver<u64>,
     closed: watch::Receiver<bool>,
-    /// Everything up to here was delivered, or lies before the start.
+    /// Everything up to this revision was delivered or is before the start.
     delivered: Revision,
     /// The newest request for progress sent to etcd.
     pending: Option<PendingRequest>,
     silent_since: Instant,
-    /// Whether anything was delivered: that a feed works is news, too.
+    /// Whether anything was delivered. The first message shows that the feed works.
     has_delivered: bool,
     room: Arc<Semaphore>,
 }
@@ -160,9 +160,10 @@ impl FeedTask {
         }
     }
 
-    /// Hands a message to the reader. The answer is whether there still is one.
+    /// Passes a message to the reader. Answers whether the reader still exists.
     async fn deliver(&mut self, message: WatchMessage, sender: &mpsc::Sender<Delivery>) -> bool {
-        // Learnt from what etcd has said; the start of the feed is only what its reader said.
+        // Only messages of etcd count as learnt. The start of the feed is only what its reader
+        // said.
         let (state, epoch) = (&self.state, self.watch.epoch());
         let is_first = !std::mem::replace(&mut self.has_delivered, true);
         let bytes: usize = match &message {
@@ -197,7 +198,7 @@ impl FeedTask {
                 Some(requested) => requested.changed().await.is_ok(),
                 None => false,
             };
-            // Without requests there is nothing to wake up for.
+            // Without requests there is no reason to wake up.
             if !is_changed {
                 std::future::pending::<()>().await;
             }
@@ -230,8 +231,8 @@ impl FeedTask {
         self.watch.supports_progress().then_some(wanted)
     }
 
-    /// When to request progress. An answer under way may do for every reader. A member whose
-    /// answers are not true is asked all the same, to see that the watch is alive.
+    /// When to request progress. An answer under way may be enough for every reader. A member whose
+    /// answers are not true is asked too, to see that the watch is alive.
     fn due_at(&self, now: Instant) -> Instant {
         let idle = || match self.pending {
             Some(pending) if !pending.is_answered => pending.sent_at + IDLE_INTERVAL,

@@ -1,4 +1,4 @@
-//! Chunks of history, read by a watch that begins in the past.
+//! Reads chunks of history by a watch that starts in the past.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use super::cluster::Cluster;
 use super::etcd_watch::WatchMessage;
 use super::idle_watches::HistoryWatch;
 
-/// How often etcd is asked whether it has sent everything; it does not answer before.
+/// How often etcd is asked whether it has sent everything. It does not answer before.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
-/// A chunk is handed on as far as it has come by then.
+/// After this time a chunk is passed on as far as it has come.
 const CHUNK_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Cluster {
@@ -40,7 +40,7 @@ impl Cluster {
         {
             return Ok(chunk);
         }
-        // A watch that was kept may have died meanwhile.
+        // A kept watch may have broken meanwhile.
         let watch = self.open_history_watch(&request).await?;
         self.read_chunk(&request, until, watch).await
     }
@@ -88,7 +88,7 @@ impl Cluster {
     }
 }
 
-/// Reads until the chunk is complete, or for as long as a reader can be made to wait.
+/// Reads until the chunk is complete, or for as long as a reader may wait.
 async fn fill(partial: &mut PartialChunk<'_>, watch: &mut HistoryWatch) -> Result<(), EngineError> {
     let deadline = Instant::now() + CHUNK_TIMEOUT;
     let mut next_request = Instant::now();
@@ -127,7 +127,7 @@ struct PartialChunk<'r> {
     until: Revision,
     events: Vec<Event>,
     bytes: usize,
-    /// Everything up to here has been looked at.
+    /// Everything up to this revision was read.
     reached: Revision,
     is_full: bool,
     /// Events after the chunk.
@@ -165,7 +165,7 @@ impl<'r> PartialChunk<'r> {
                 continue;
             }
             if event.previous.is_none() && event.prev_revision != Revision::ZERO {
-                // The value before it is gone, and so is the history before it (WA-32).
+                // The previous value is compacted, and so is the history before it (WA-32).
                 return Err(EngineError::Compacted {
                     requested: self.request.after,
                     compacted: event.revision,

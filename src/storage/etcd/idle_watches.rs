@@ -1,8 +1,7 @@
-//! Watches of the past, kept for a moment between two chunks of history.
+//! Keeps watches of the past for a moment between two chunks of history.
 //!
-//! etcd looks through everything from the start of a watch to the present, for each watch that
-//! begins in the past. A watch that has delivered a chunk therefore waits for the reader of the
-//! next one.
+//! For each watch that starts in the past, etcd scans everything from its start to the present. So
+//! a watch that has delivered a chunk waits for the reader of the next one.
 
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use tokio::time::Instant;
 
 use super::etcd_watch::EtcdWatch;
 
-/// Watches kept, at most.
+/// The most watches that are kept.
 const WATCHES_MAX: usize = 8;
 /// How long a watch is kept.
 const KEPT_FOR: Duration = Duration::from_secs(3);
@@ -21,7 +20,7 @@ const KEPT_FOR: Duration = Duration::from_secs(3);
 #[derive(Default)]
 pub(super) struct IdleWatches(Mutex<Vec<IdleWatch>>);
 
-/// A watch that has been read up to the end of a chunk.
+/// A watch that was read up to the end of a chunk.
 struct IdleWatch {
     prefix: Prefix,
     reached: Revision,
@@ -32,16 +31,16 @@ struct IdleWatch {
 /// A watch of the past.
 pub(super) struct HistoryWatch {
     pub(super) watch: EtcdWatch,
-    /// Whether it is of the prefix, and is asked for progress. Where it can't be asked it is of the
-    /// whole store, as only an event after the last one wanted shows that nothing is missing: every
-    /// revision has one.
+    /// Whether it is of the prefix only and is asked for progress. Otherwise it is of the whole
+    /// store: without progress only an event after the last wanted one shows that nothing is
+    /// missing, and every revision has an event.
     pub(super) asks_progress: bool,
-    /// Events that it has delivered after the chunk.
+    /// Events after the chunk that it has delivered.
     pub(super) ahead: Vec<Event>,
 }
 
 impl IdleWatches {
-    /// The watch that goes on where a request begins, if one of this epoch is kept.
+    /// The kept watch of this epoch that continues where a request begins.
     pub(super) fn take(&self, request: &HistoryRequest, epoch: u64) -> Option<HistoryWatch> {
         self.sweep();
         let mut idle = self.0.lock();
@@ -53,7 +52,7 @@ impl IdleWatches {
         Some(idle.swap_remove(found).watch)
     }
 
-    /// Keeps a watch that has been read up to this revision.
+    /// Keeps a watch that was read up to this revision.
     pub(super) fn keep(&self, prefix: &Prefix, reached: Revision, watch: HistoryWatch) {
         let mut idle = self.0.lock();
         if idle.len() >= WATCHES_MAX {
@@ -67,7 +66,7 @@ impl IdleWatches {
         });
     }
 
-    /// Ends the watches that nobody came back for.
+    /// Ends the watches that no reader continued.
     pub(super) fn sweep(&self) {
         let now = Instant::now();
         let is_wanted = |idle: &IdleWatch| now.duration_since(idle.since) < KEPT_FOR;

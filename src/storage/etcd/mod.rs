@@ -66,24 +66,24 @@ pub use probe::Probe;
 use servers::Servers;
 use task::Task;
 
-use super::Finishing;
+use super::RunToCompletion;
 
-/// An etcd cluster as an engine. It connects when it is asked for something, and goes on by itself
-/// whenever servers come back.
+/// An etcd cluster as an engine. It connects on the first call, and reconnects whenever servers
+/// come back.
 pub struct EtcdEngine {
     cluster: Arc<Cluster>,
     handle: Handle,
-    /// The thread that talks to etcd; gone once the engine is closed.
+    /// The thread that talks to etcd. `None` once the engine is closed.
     runtime: Mutex<Option<Runtime>>,
     health: Probe,
     readiness: Probe,
 }
 
 impl EtcdEngine {
-    /// An engine over these servers. It comes at once, whether they answer or not.
+    /// Creates an engine over these servers at once, whether they answer or not.
     ///
     /// # Errors
-    /// [`ConnectError`] for what no waiting would mend.
+    /// [`ConnectError`] for mistakes that waiting does not repair.
     pub fn open(options: EtcdOptions) -> Result<Arc<EtcdEngine>, ConnectError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -104,17 +104,17 @@ impl EtcdEngine {
         }))
     }
 
-    /// What `/healthz` asks (OP-20: `etcd`).
+    /// The probe of `/healthz` (OP-20: `etcd`).
     pub fn health_probe(&self) -> Probe {
         self.health.clone()
     }
 
-    /// What `/readyz` asks (OP-20: `etcd-readiness`).
+    /// The probe of `/readyz` (OP-20: `etcd-readiness`).
     pub fn readiness_probe(&self) -> Probe {
         self.readiness.clone()
     }
 
-    /// Runs a call as part of the caller, to whose runtime its connection belongs.
+    /// Runs a call on the caller's runtime, which owns its connection.
     fn run_here<T, F>(&self, call: F) -> BoxFuture<'static, Result<T, EngineError>>
     where
         T: Send + 'static,
@@ -126,7 +126,7 @@ impl EtcdEngine {
         }
     }
 
-    /// Runs a call on the engine's thread, for as long as somebody waits for it.
+    /// Runs a call on the engine's thread while the caller waits.
     fn run_on_thread<T, F>(&self, call: F) -> BoxFuture<'static, Result<T, EngineError>>
     where
         T: Send + 'static,
@@ -135,7 +135,7 @@ impl EtcdEngine {
         let handle = self.handle.clone();
         self.run_here(async move {
             let (sender, answer) = tokio::sync::oneshot::channel();
-            // A caller that goes away takes the task along.
+            // Ends the task when the caller goes away.
             let _task = Task::of(handle.spawn(async move {
                 let _ = sender.send(call.await);
             }));
@@ -167,8 +167,8 @@ impl DataEngine for EtcdEngine {
     fn commit(&self, mutation: Mutation) -> BoxFuture<'_, Result<Outcome, EngineError>> {
         let cluster = Arc::clone(&self.cluster);
         let commit = self.run_here(async move { cluster.commit(mutation).await });
-        // It runs to its end whatever becomes of the caller.
-        Finishing::new(commit).boxed()
+        // Runs to completion even if the caller goes away.
+        RunToCompletion::new(commit).boxed()
     }
 
     fn feed(
@@ -234,7 +234,7 @@ impl LeaseEngine for EtcdEngine {
     fn revoke(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), EngineError>> {
         let cluster = Arc::clone(&self.cluster);
         let revoke = self.run_on_thread(async move { cluster.revoke(lease).await });
-        Finishing::new(revoke).boxed()
+        RunToCompletion::new(revoke).boxed()
     }
 
     /// etcd deletes keys whose lease has expired.
@@ -244,8 +244,8 @@ impl LeaseEngine for EtcdEngine {
 }
 
 impl MaintenanceEngine for EtcdEngine {
-    /// The revision that all daemons of the cluster agreed on, and that is compacted. Their own
-    /// retention does not count.
+    /// The compacted revision that all daemons of the cluster agreed on. Their own retention does
+    /// not count.
     fn horizon(&self, _: Retention, _: SystemTime) -> BoxFuture<'_, Result<Revision, EngineError>> {
         let cluster = Arc::clone(&self.cluster);
         self.run_on_thread(async move { cluster.compact_round().await })
@@ -256,7 +256,7 @@ impl MaintenanceEngine for EtcdEngine {
         self.run_on_thread(async move { cluster.compact(up_to).await })
     }
 
-    /// etcd does it by itself.
+    /// etcd gives space back by itself.
     fn maintain(&self, _: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
         self.run_here(ready(Ok(Maintenance::default())))
     }
@@ -279,7 +279,7 @@ impl Engine for EtcdEngine {
     }
 }
 
-/// etcd does not say when a prefix was last changed: it may have been at the store's revision.
+/// etcd does not say when a prefix last changed. It may have been at the store's revision.
 fn position(revision: Revision) -> Position {
     Position {
         revision,

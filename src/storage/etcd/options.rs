@@ -1,4 +1,4 @@
-//! What an etcd engine is told before it connects.
+//! The options of an etcd engine.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,12 +23,12 @@ pub struct EtcdOptions {
     pub servers: Vec<String>,
     /// TLS of the `https` ones.
     pub tls: TlsFiles,
-    /// Where this daemon's keys begin: `/registry/`. Probes read below it, so that a user of etcd
-    /// who may read nothing else is enough.
+    /// The prefix of this daemon's keys: `/registry/`. Probes read below it, so an etcd user who
+    /// may read nothing else is enough.
     pub root: String,
-    /// Time between two compactions; zero leaves them to others (OP-10).
+    /// The time between two compactions. Zero leaves them to others (OP-10).
     pub compaction_interval: Duration,
-    /// From one look at the size of the database to the next (SF-12); zero is never.
+    /// The time between two measurements of the database (SF-12). Zero is never.
     pub size_every: Duration,
     /// How long a probe for `/healthz` may take (OP-20).
     pub health_timeout: Duration,
@@ -51,8 +51,8 @@ impl EtcdOptions {
     }
 }
 
-/// Why an engine can't be made; one line for the operator. Servers that don't answer are no
-/// reason: they may come later.
+/// Why an engine cannot be created: one line for the operator. Servers that do not answer are no
+/// reason, because they may come later.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// No server was named.
@@ -61,7 +61,7 @@ pub enum ConnectError {
     /// Not a URL of a server.
     #[error("{url:?} is not a URL of an etcd server such as http://127.0.0.1:2379: {reason}")]
     BadUrl {
-        /// What was given.
+        /// The given text.
         url: String,
         /// What is wrong with it.
         reason: String,
@@ -69,14 +69,14 @@ pub enum ConnectError {
     /// A file can't be read.
     #[error("--etcd-{flag}={}: {reason}", .path.display())]
     File {
-        /// The flag's name behind `--etcd-`.
+        /// The flag's name after `--etcd-`.
         flag: &'static str,
         /// The file.
         path: PathBuf,
         /// Why not.
         reason: String,
     },
-    /// HTTPS needs to know whom to trust.
+    /// HTTPS needs trusted authorities.
     #[error("{0} needs --etcd-cafile, the authority that signed its certificate")]
     NoAuthority(String),
     /// The engine's thread could not be started.
@@ -85,7 +85,7 @@ pub enum ConnectError {
 }
 
 impl TlsFiles {
-    /// Every one of them that can't be read.
+    /// Every file that cannot be read.
     pub fn unreadable(&self) -> Vec<ConnectError> {
         let identity = self.identity.iter();
         let identity = identity

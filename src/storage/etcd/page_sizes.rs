@@ -1,23 +1,24 @@
-//! How many keys a page of a range is asked for, so that pages are of about the same number of
-//! bytes, whatever the size of the values. Pure but for its lock.
+//! Chooses how many keys a page of a range asks for, so that pages have about the same number of
+//! bytes. Pure, except for its lock.
 
 use std::collections::HashMap;
 
 use actors::engine::{KeyValue, Prefix};
 use parking_lot::Mutex;
 
-/// Bytes that a page is to have.
+/// The wanted bytes of a page.
 const PAGE_BYTES: u64 = 2 << 20;
-/// Keys of the first page of a prefix of which nothing is known.
+/// The keys of a first page when nothing is known of its prefix.
 const FIRST_PAGE: u64 = 256;
-/// Keys of a page at most, however small they are (LI-12's bound, too).
+/// The most keys of a page (also the limit of LI-12).
 const PAGE_KEYS_MAX: u64 = 10_000;
-/// A page has at most this many times the keys of the one before: the next values may be larger.
+/// The most that a page may grow over the previous one, because the next values may be larger.
 const GROWTH: u64 = 4;
-/// Prefixes remembered, of resources and of their namespaces. Beyond them all are learnt anew.
+/// The most prefixes that are remembered, of resources and of their namespaces. Beyond them all are
+/// learnt anew.
 const PREFIXES_MAX: usize = 4096;
 
-/// What the last page of each prefix was like.
+/// The last page of each prefix.
 #[derive(Debug, Default)]
 pub(super) struct PageSizes {
     last: Mutex<HashMap<Prefix, Last>>,
@@ -32,7 +33,7 @@ struct Last {
 }
 
 impl PageSizes {
-    /// How many keys to ask for; 0 for `wanted` is all of them.
+    /// How many keys to ask for. `wanted` 0 means all of them.
     pub(super) fn keys(&self, prefix: &Prefix, wanted: usize) -> u64 {
         let last = self.last.lock().get(prefix).copied();
         let fit = last.map_or(FIRST_PAGE, |last| {
@@ -46,7 +47,7 @@ impl PageSizes {
         fit.clamp(1, most)
     }
 
-    /// Learns from a page that was read.
+    /// Learns from a page.
     pub(super) fn learn(&self, prefix: &Prefix, items: &[KeyValue]) {
         if items.is_empty() {
             return;
@@ -56,8 +57,8 @@ impl PageSizes {
         self.remember(prefix, bytes as u64 / keys, keys);
     }
 
-    /// Learns that so many keys were too much for one message. The answer is how many to ask for
-    /// next; `None` when there was only one.
+    /// Learns that this many keys exceeded one message. Answers how many to ask for next; `None`
+    /// when it was one key.
     pub(super) fn too_large(&self, prefix: &Prefix, keys: u64) -> Option<u64> {
         if keys <= 1 {
             return None;

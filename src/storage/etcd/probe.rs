@@ -1,5 +1,5 @@
-//! Whether etcd answers, asked again and again in the background (OP-20..22). A health check reads
-//! the last outcome and never waits.
+//! Probes in the background whether etcd answers (OP-20..22). A health check reads the last outcome
+//! and never waits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::call_error::CallError;
 use super::cluster::Cluster;
 use super::cluster_state::Header;
 
-/// The timeout of a probe that was given none (OP-20).
+/// The default timeout of a probe (OP-20).
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The outcome of the newest probe.
@@ -87,7 +87,7 @@ impl Probe {
     }
 }
 
-/// A linearizable read of a key that nobody writes: any answer will do (OP-20). Each member gets a
+/// A linearizable read of a key that nobody writes. Any answer counts (OP-20). Each member gets a
 /// share of the time.
 async fn probe(cluster: &Cluster, timeout: Duration) -> Result<(), String> {
     let deadline = Instant::now() + timeout;

@@ -1,5 +1,5 @@
-//! Requests that feeds tell how far they are (ST-71): one for each prefix, for the newest revision
-//! that any reader waits for.
+//! Requests for progress to feeds (ST-71): one for each prefix, for the newest revision that any
+//! reader waits for.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 /// How long a request is kept: as long as readers wait (WC-30: three seconds).
 const KEPT_FOR: Duration = Duration::from_secs(3);
-/// Prefixes with feeds, at most: one for each resource that is cached.
+/// The most prefixes with feeds: one for each cached resource.
 const PREFIXES_MAX: usize = 4096;
 
 /// A revision that readers wait for, and until when.
@@ -28,14 +28,14 @@ impl ProgressRequest {
     }
 }
 
-/// See the module's documentation.
+/// The requests for progress of all prefixes.
 #[derive(Debug, Default)]
 pub(super) struct ProgressRequests {
     by_prefix: Mutex<HashMap<Prefix, watch::Sender<ProgressRequest>>>,
 }
 
 impl ProgressRequests {
-    /// Adds a request; feeds of the prefix learn of it.
+    /// Adds a request and notifies the feeds of the prefix.
     pub(super) fn request(&self, prefix: &Prefix, up_to: Revision) {
         let by_prefix = self.by_prefix.lock();
         // Without a feed nobody could answer it.
@@ -54,7 +54,7 @@ impl ProgressRequests {
         }
     }
 
-    /// Where a feed of the prefix learns of requests; `None` when too many prefixes have feeds.
+    /// The requests for the feeds of a prefix. `None` when too many prefixes have feeds.
     pub(super) fn subscribe(&self, prefix: &Prefix) -> Option<watch::Receiver<ProgressRequest>> {
         let mut by_prefix = self.by_prefix.lock();
         if by_prefix.len() >= PREFIXES_MAX && !by_prefix.contains_key(prefix) {

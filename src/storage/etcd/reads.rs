@@ -22,8 +22,8 @@ struct Answer {
     count: u64,
 }
 
-/// Whether any member may answer a read without asking its leader: the past looks the same on
-/// every member that has come so far.
+/// Whether any member may answer a read without its leader. The past is the same on every member
+/// that has reached it.
 fn is_serializable(at: At) -> bool {
     matches!(at, At::Revision(_))
 }
@@ -53,8 +53,8 @@ impl Cluster {
         }
     }
 
-    /// See [`actors::engine::DataEngine::range`]: a page of about so many bytes, whatever was asked
-    /// for, and a smaller one where that is too much for a message.
+    /// See [`actors::engine::DataEngine::range`]. Reads a page of about the wanted bytes, and a
+    /// smaller one where that exceeds a message.
     pub(super) async fn range(&self, request: RangeRequest) -> Result<RangeResponse, EngineError> {
         let (first, end) = range_of(&request.prefix);
         let start = request
@@ -91,8 +91,8 @@ impl Cluster {
         }
     }
 
-    /// Checks that the newest event that was seen is still what happened. A feed that is opened
-    /// again asks: the cluster may have been restored meanwhile, and have come as far again.
+    /// Checks that the newest event seen is still in the log. A feed that is reopened asks for
+    /// this: the cluster may have been restored meanwhile and reached the same revision again.
     ///
     /// # Errors
     /// When etcd does not answer.
@@ -115,9 +115,9 @@ impl Cluster {
         });
         let answer = match answer.await {
             Ok(answer) => answer,
-            // Nobody can say any more.
+            // The revision is compacted, so nothing can be checked.
             Err(CallError::Compacted) => return Ok(()),
-            // The cluster was rolled back: an answer with its revision shows it.
+            // The cluster was rolled back. An answer with its revision shows it.
             Err(CallError::FutureRevision) => {
                 return self.current_revision.read().await.map(|_| ());
             }
@@ -131,7 +131,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Reads one range. Where a member lags behind the revision asked for, another read asks its
+    /// Reads one range. If a member lags behind the requested revision, another read goes to its
     /// leader.
     async fn read(
         &self,

@@ -1,10 +1,9 @@
 //! The members of the cluster, and calls that go to one that answers.
 //!
-//! Each member has connections of its own for each purpose. They don't share flow control, so that
-//! a watch that nobody reads never holds up a transaction. Each runtime that calls has its own
-//! connection for keys: a request that changes a key then needs no other thread but the one that
-//! it came in on. All calls go to one member until it fails them, then to the next one. A write is
-//! sent again only when it certainly had no effect.
+//! Each member has separate connections for each purpose. They do not share flow control, so a
+//! watch that nobody reads never delays a transaction. Each calling runtime has its own connection
+//! for keys, so that a request that changes a key needs no other thread. All calls go to one member
+//! until it fails, then to the next one. A write is repeated only if it certainly had no effect.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,34 +26,35 @@ use super::call_error::{self, CallError};
 use super::connection::Connection;
 use super::options::{ConnectError, EtcdOptions};
 
-/// The largest message: a page of a list, a batch of events. etcd takes values of 1.5 MiB unless it
-/// is told otherwise.
+/// The largest message: a page of a list, a batch of events. etcd accepts values of 1.5 MiB by
+/// default.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
-/// Time for a TCP connection.
+/// The time to open a TCP connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often a silent connection with a call or a watch on it is pinged. etcd hangs up when it is
-/// pinged more often than every five seconds, or on a connection without calls and watches.
+/// How often a silent connection with a call or a watch is pinged. etcd closes connections that
+/// ping more often than every five seconds, or without calls and watches.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
-/// How many probes of the operating system an unused connection may leave unanswered. They keep a
-/// write from finding one that died while nobody used it.
+/// How many keepalive probes of an unused connection may stay unanswered. They keep a write from
+/// meeting a dead connection.
 const KEEPALIVE_RETRIES: u32 = 2;
 
-/// Bytes that the server may have under way on a watch that nobody reads.
+/// The bytes that the server may have under way on a watch that nobody reads.
 const WATCH_WINDOW: u32 = 1 << 20;
-/// Bytes under way on all watches of a connection: as good as no bound, as each watch has its own.
+/// The bytes under way on all watches of a connection. Practically unlimited, because each watch
+/// has its own limit.
 const CONNECTION_WINDOW: u32 = 1 << 30;
 
-/// How long a call is tried again that members turned away.
+/// How long a call is retried after members rejected it.
 const TRY_FOR: Duration = Duration::from_secs(3);
-/// The first pause after every member turned a call away.
+/// The first pause after every member rejected a call.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// How long a member's version counts when a watch opens: another server may have taken its place,
-/// which breaks the watches on it.
+/// How long a member's version is valid when a watch opens. Another server may have replaced it,
+/// which breaks its watches.
 const VERSION_KNOWN_FOR: Duration = Duration::from_secs(5);
 
 /// Whether a member answers requests for progress truthfully (ST-72), once that is known.
@@ -62,18 +62,18 @@ const VERSION_KNOWN_FOR: Duration = Duration::from_secs(5);
 pub(super) struct ProgressSupport(Mutex<Option<(bool, Instant)>>);
 
 impl ProgressSupport {
-    /// Learns what the member's version says. The answer is whether that is news.
+    /// Learns what the member's version implies. Answers whether that is new.
     pub(super) fn learn(&self, is_supported: bool) -> bool {
         let before = self.0.lock().replace((is_supported, Instant::now()));
         before.is_none_or(|(before, _)| before != is_supported)
     }
 
-    /// What the member's version says; `None` while it is unknown.
+    /// What the member's version implies. `None` while it is unknown.
     pub(super) fn get(&self) -> Option<bool> {
         self.0.lock().map(|(is_supported, _)| is_supported)
     }
 
-    /// Whether the version is to be asked for, once more.
+    /// Whether to ask for the version again.
     pub(super) fn is_outdated(&self) -> bool {
         let known = self.0.lock();
         known.is_none_or(|(_, since)| since.elapsed() > VERSION_KNOWN_FOR)
@@ -91,13 +91,13 @@ pub(super) struct Member {
     pub(super) progress_support: ProgressSupport,
 }
 
-/// Runtimes that have a connection of their own. Any further one uses the engine's.
+/// The most runtimes with a connection of their own. Others use the engine's.
 const KV_CONNECTIONS_MAX: usize = 256;
 
 /// A member's connections for keys, each driven by the runtime that uses it.
 struct KvConnections {
     endpoint: Endpoint,
-    /// That of the engine's runtime.
+    /// The connection of the engine's runtime.
     own: KvClient,
     by_runtime: Mutex<HashMap<runtime::Id, KvClient>>,
 }
@@ -114,8 +114,7 @@ impl KvConnections {
         })
     }
 
-    /// Drops the connection of the calling runtime, which is of no use any more. The next call
-    /// makes another one.
+    /// Drops the useless connection of the calling runtime. The next call opens another one.
     fn drop_here(&self) {
         if let Ok(here) = Handle::try_current() {
             self.by_runtime.lock().remove(&here.id());
@@ -156,19 +155,19 @@ pub(super) struct Servers {
 /// How a call may be made and repeated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallKind {
-    /// Whether it changes something: then it is sent again only if it certainly changed nothing.
+    /// Whether it changes something. Then it is repeated only if it certainly had no effect.
     pub(super) is_write: bool,
     /// How long one attempt may take.
     pub(super) timeout: Duration,
 }
 
 impl CallKind {
-    /// A read of little.
+    /// A small read.
     pub(super) const READ: CallKind = CallKind {
         is_write: false,
         timeout: Duration::from_secs(3),
     };
-    /// A read of a page of data.
+    /// A read of a page.
     pub(super) const PAGE: CallKind = CallKind {
         is_write: false,
         timeout: Duration::from_secs(10),
@@ -181,11 +180,11 @@ impl CallKind {
 }
 
 impl Servers {
-    /// Prepares the connections. None is made before the first call. Must be called on the runtime
-    /// that is to drive them.
+    /// Prepares the connections. The first call opens them. Must be called on the runtime that
+    /// drives them.
     ///
     /// # Errors
-    /// [`ConnectError`] for what no waiting would mend.
+    /// [`ConnectError`] for mistakes that waiting does not repair.
     pub(super) fn prepare(options: &EtcdOptions) -> Result<Servers, ConnectError> {
         if options.servers.is_empty() {
             return Err(ConnectError::NoServers);
@@ -202,8 +201,8 @@ impl Servers {
         &self.members
     }
 
-    /// Whether requests for progress can be relied on: some member is known to answer them
-    /// truthfully, and none is known not to. A member that never answered says nothing.
+    /// Whether progress requests are reliable: some member is known to answer them truthfully, and
+    /// none is known not to. A member that never answered does not count.
     pub(super) fn support_progress(&self) -> bool {
         let known = || {
             self.members
@@ -213,25 +212,28 @@ impl Servers {
         known().any(|is_supported| is_supported) && known().all(|is_supported| is_supported)
     }
 
-    /// The member that calls go to now, and its number.
+    /// The member that calls go to now, and its index.
     pub(super) fn current(&self) -> Option<(usize, &Member)> {
         let number = self.current.load(Ordering::Relaxed) % self.members.len().max(1);
         Some((number, self.members.get(number)?))
     }
 
-    /// Sends the next calls to the member after this one, which failed.
+    /// Switches to the member after this one, which failed.
     pub(super) fn switch_from(&self, number: usize) {
         let next = (number + 1) % self.members.len().max(1);
-        // Another call that failed at the same member may have switched already.
+        // Another failed call may have switched already.
         let moved =
             self.current
                 .compare_exchange(number, next, Ordering::Relaxed, Ordering::Relaxed);
         if moved.is_ok() && next != number {
-            tracing::debug!(server = %self.members[number].url, "calls go to another server from now on");
+            tracing::debug!(
+                server = %self.members[number].url,
+                "this etcd server failed a call: calls go to the next one"
+            );
         }
     }
 
-    /// Calls one member after the other until one answers.
+    /// Calls the members in turn until one answers.
     ///
     /// # Errors
     /// The error of the last one, with its URL.
@@ -299,16 +301,15 @@ fn member(url: &str, options: &EtcdOptions) -> Result<Member, ConnectError> {
     })
 }
 
-/// A client whose connection is made when it is called first, and driven by this runtime.
+/// A client that connects on its first call. This runtime drives it.
 fn client(endpoint: &Endpoint, options: ConnectOptions) -> Option<Client> {
-    // Without a user to log in there is nothing to wait for.
+    // Without a user to log in this does not wait.
     let client = Client::from_channel(channel(endpoint), Some(options)).now_or_never();
     client.and_then(Result::ok)
 }
 
-/// A connection that is made when it is needed, and again. That one could not be made in time is
-/// said by the connector itself, not by the endpoint around it: then it is known that nothing was
-/// sent.
+/// A connection that is opened on demand, again and again. The connector itself reports a timeout,
+/// not the endpoint around it. Then it is certain that nothing was sent.
 fn channel(endpoint: &Endpoint) -> Channel {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
@@ -337,7 +338,7 @@ fn connection(url: &str, options: &EtcdOptions) -> Result<Endpoint, ConnectError
     let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| bad_url(url, &error))?;
     let uri = endpoint.uri();
     if url.starts_with("unix:") {
-        // Which tonic would take for a socket of this machine.
+        // tonic would take this for a socket of this machine.
         return Err(bad_url(url, &"it begins with neither http:// nor https://"));
     }
     if uri.host().is_none_or(str::is_empty) {

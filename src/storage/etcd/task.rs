@@ -6,7 +6,7 @@ use tokio::task::JoinHandle;
 pub(super) struct Task(JoinHandle<()>);
 
 impl Task {
-    /// Takes the ownership of a task.
+    /// Takes ownership of a task.
     pub(super) fn of(handle: JoinHandle<()>) -> Task {
         Task(handle)
     }

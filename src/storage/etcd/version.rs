@@ -1,4 +1,4 @@
-//! Which version of etcd a server has, and whether it answers requests for progress truthfully
+//! Learns which version of etcd a server has, and whether it answers progress requests truthfully
 //! (ST-72).
 
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::call_error::CallError;
 use super::servers::Member;
 
-/// How long a server may take to say its status.
+/// How long a server may take to answer.
 pub(super) const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Asks a server for its version once; the answer is whether it said it.
+/// Asks a server for its version once. Answers whether it answered.
 pub(super) async fn learn_version(member: &Member) -> bool {
     match version_of(member).await {
         Ok(version) => {
@@ -34,8 +34,8 @@ fn note_version(member: &Member, version: &str) {
         tracing::warn!(
             server = %member.url,
             version,
-            "this etcd can't be relied on to say how far a watch is: consistent reads go to etcd; \
-             versions from 3.4.31 and 3.5.13 on serve them from the cache"
+            "this etcd does not report the progress of watches reliably: consistent reads go to \
+             etcd; versions from 3.4.31 and 3.5.13 on allow serving them from the cache"
         );
     }
 }
@@ -50,7 +50,7 @@ async fn version_of(member: &Member) -> Result<String, String> {
     }
 }
 
-/// Whether servers of this version answer requests for progress truthfully. One that can't be
+/// Whether servers of this version answer progress requests truthfully. A version that cannot be
 /// parsed does not.
 fn supports_progress(version: &str) -> bool {
     let mut parts = version.split(['.', '-', '+']).map(str::parse::<u32>);

@@ -1,25 +1,25 @@
-//! The stores that resources are spread over, by name.
+//! The back ends: the stores that keep resources, by name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actors::engine::Engine;
 
-use super::FactoryError;
+use super::error::FactoryError;
 
-/// The name of the back end that keeps what no override names.
+/// The name of the back end of all resources without an override.
 pub const BASE: &str = "base";
 
-/// A store and who serves it.
+/// A store and its servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackEnd {
     /// [`BASE`], or `override-0` and so on in the order of the configuration (OP-23).
     pub name: String,
-    /// URLs of its servers, sorted; none where the daemon keeps it itself.
+    /// The URLs of its servers, sorted. Empty when the daemon keeps the store itself.
     pub servers: Vec<String>,
 }
 
-/// All back ends, each set of servers once, whatever their order.
+/// All back ends. Each set of servers is one, whatever its order.
 pub(super) fn back_ends<'s>(
     base: &[String],
     overrides: impl Iterator<Item = &'s [String]>,
@@ -39,7 +39,7 @@ pub(super) fn back_ends<'s>(
     all
 }
 
-/// The name of the back end that these servers are.
+/// The name of the back end with these servers.
 pub(super) fn name_of(all: &[BackEnd], servers: &[String]) -> String {
     let servers = sorted(servers);
     let known = all.iter().find(|known| known.servers == servers);
@@ -58,12 +58,12 @@ fn sorted(servers: &[String]) -> Vec<String> {
 pub struct Engines(BTreeMap<String, Arc<dyn Engine>>);
 
 impl Engines {
-    /// One engine that keeps everything.
+    /// One engine for everything.
     pub fn of(base: Arc<dyn Engine>) -> Engines {
         Engines(BTreeMap::from([(BASE.to_owned(), base)]))
     }
 
-    /// And one more for a back end of this name.
+    /// Adds the engine of a back end.
     pub fn with(mut self, back_end: &str, engine: Arc<dyn Engine>) -> Engines {
         self.0.insert(back_end.to_owned(), engine);
         self

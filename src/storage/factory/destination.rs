@@ -1,31 +1,20 @@
-//! Where and how each resource is stored. Pure: options and the table of resources in, one row for
-//! each resource out.
+//! Decides where and how each resource is stored. Pure: options and the table of resources enter,
+//! one row for each resource leaves.
 
 use std::ptr;
 use std::sync::Arc;
 
 use super::back_ends::{BASE, BackEnd, back_ends, name_of};
-use super::options::{ALL_OF_GROUP, GroupResource, GroupVersion, ResourceOverride, StorageOptions};
-use super::{FactoryError, versions};
+use super::decision::Decision;
+use super::error::FactoryError;
+use super::options::{ALL_OF_GROUP, GroupResource, GroupVersion, ResourceOverride};
+use super::versions;
 use crate::api::resource::ResourceDefinition;
 use crate::storage::codec::{Decorator, MediaType, TypeName};
 use crate::storage::keys::Keys;
 
-/// Groups that keep a resource in one place, in the order in which they are asked whether they are
-/// served: the first one that is decides place and storage version (SF-41).
-const COHABITING: &[(&str, &[&str])] = &[
-    ("networkpolicies", &["networking.k8s.io", "extensions"]),
-    ("deployments", &["apps", "extensions"]),
-    ("daemonsets", &["apps", "extensions"]),
-    ("replicasets", &["apps", "extensions"]),
-    ("events", &["", "events.k8s.io"]),
-    ("replicationcontrollers", &["", "extensions"]),
-    ("podsecuritypolicies", &["policy", "extensions"]),
-    ("ingresses", &["networking.k8s.io", "extensions"]),
-];
-
-/// Whose stores are built under another group's name, so that flags, metrics and encryption name
-/// that one (SF-42).
+/// Resources that are stored under another group's name. Flags, metrics and encryption use that
+/// name (SF-42).
 const REQUESTED_AS: &[[(&str, &str); 2]] = &[[("events.k8s.io", "events"), ("", "events")]];
 
 /// Where and how one resource is stored.
@@ -33,7 +22,7 @@ const REQUESTED_AS: &[[(&str, &str); 2]] = &[[("events.k8s.io", "events"), ("", 
 pub struct Destination {
     /// The resource as metrics, transformers and flags name it (SF-42).
     pub requested: GroupResource,
-    /// The resource that decides place and storage version where groups share one (SF-41).
+    /// The resource that decides key prefix and storage version, where groups share one (SF-41).
     pub chosen: GroupResource,
     /// The name of the back end that keeps it.
     pub back_end: String,
@@ -45,16 +34,10 @@ pub struct Destination {
     pub memory_version: GroupVersion,
     /// The form it is stored in.
     pub media_type: MediaType,
-    /// What happens to its objects around the codec.
+    /// The hook around its codec.
     pub decorator: Option<Arc<dyn Decorator>>,
     /// Whether it has a watch cache.
     pub is_cached: bool,
-}
-
-/// The table of resources and the options, asked together.
-pub(super) struct Decision<'d> {
-    pub(super) options: &'d StorageOptions,
-    pub(super) definitions: &'d [Arc<ResourceDefinition>],
 }
 
 impl Decision<'_> {
@@ -69,7 +52,7 @@ impl Decision<'_> {
         )
     }
 
-    /// The overrides that say which servers keep some resource.
+    /// The overrides that name the servers of at least one resource.
     pub(super) fn deciding(&self) -> Vec<&ResourceOverride> {
         let rows = self.definitions.iter();
         let resources = rows.map(|row| GroupResource::new(&row.group, &row.plural));
@@ -78,16 +61,16 @@ impl Decision<'_> {
             .collect()
     }
 
-    /// The override that says which servers keep a resource, if any does.
+    /// The override that names the servers of a resource, if there is one.
     fn servers_of(&self, chosen: &GroupResource) -> Option<&ResourceOverride> {
         let own = self.overrides_of(chosen).into_iter();
         own.rev().find(|one| one.servers.is_some())
     }
 
-    /// Where a resource is stored.
+    /// Where and how a resource is stored.
     ///
     /// # Errors
-    /// A resource that is not in the table (SF-33), a place that is none (ST-5).
+    /// A resource that is not in the table (SF-33), or without a key prefix (ST-5).
     pub(super) fn destination(
         &self,
         resource: &GroupResource,
@@ -124,45 +107,7 @@ impl Decision<'_> {
         })
     }
 
-    /// The first row of a resource: its most preferred version.
-    pub(super) fn row(&self, resource: &GroupResource) -> Option<&ResourceDefinition> {
-        self.rows(resource).next()
-    }
-
-    /// The rows of a resource, one for each version.
-    pub(super) fn rows(
-        &self,
-        resource: &GroupResource,
-    ) -> impl Iterator<Item = &ResourceDefinition> {
-        let rows = self.definitions.iter().map(|row| &**row);
-        rows.filter(|row| row.is(&resource.group, &resource.resource))
-    }
-
-    /// What the objects of a resource, and of those that share its place, may be stored as.
-    pub(super) fn known_types(&self, resource: &GroupResource) -> Vec<TypeName> {
-        let cohabitants = self.cohabitants(resource);
-        let rows = cohabitants.iter().flat_map(|one| self.rows(one));
-        rows.map(TypeName::of).collect()
-    }
-
-    /// What of that can be read as what a row serves.
-    pub(super) fn read_types(
-        &self,
-        chosen: &GroupResource,
-        definition: &ResourceDefinition,
-    ) -> Vec<TypeName> {
-        let served = TypeName::of(definition);
-        let mut known = self.known_types(chosen);
-        known.retain(|stored| self.converts(stored, &served));
-        known
-    }
-
-    /// Whether a value of one type can be taken for one of the other.
-    pub(super) fn converts(&self, stored: &TypeName, served: &TypeName) -> bool {
-        stored == served || (self.options.differ_in_name_alone)(stored, served)
-    }
-
-    /// What the objects of a resource are stored as.
+    /// The type that the objects of a resource are stored as.
     pub(super) fn stored_type(
         &self,
         destination: &Destination,
@@ -179,32 +124,8 @@ impl Decision<'_> {
         })
     }
 
-    pub(super) fn has_group(&self, group: &str) -> bool {
-        self.definitions.iter().any(|row| row.group == group)
-    }
-
-    /// The groups that keep a resource in one place, itself among them.
-    pub(super) fn cohabitants(&self, resource: &GroupResource) -> Vec<GroupResource> {
-        let shared = COHABITING.iter().find(|(name, groups)| {
-            *name == resource.resource && groups.contains(&resource.group.as_str())
-        });
-        match shared {
-            Some((name, groups)) => groups
-                .iter()
-                .map(|group| GroupResource::new(group, name))
-                .collect(),
-            None => vec![resource.clone()],
-        }
-    }
-
-    /// Which of the groups that share a place decides (SF-41).
-    pub(super) fn chosen(&self, resource: &GroupResource) -> GroupResource {
-        let mut cohabitants = self.cohabitants(resource).into_iter();
-        let served = cohabitants.find(|one| self.has_group(&one.group));
-        served.unwrap_or_else(|| resource.clone())
-    }
-
-    /// What a resource has for itself: of its group first, then its own, which wins (SF-40, KV-4).
+    /// The overrides of a resource: first those of its group, then its own, which win (SF-40,
+    /// KV-4).
     fn overrides_of(&self, resource: &GroupResource) -> Vec<&ResourceOverride> {
         let of = |name: &str| {
             let wanted = GroupResource::new(&resource.group, name);
@@ -238,7 +159,7 @@ fn requested(resource: &GroupResource) -> GroupResource {
     }
 }
 
-/// The group and the plural that a row is measured as: of what was requested (SF-42).
+/// The group and the plural under which a row is measured: those of the requested resource (SF-42).
 pub(super) fn measured_as(definition: &ResourceDefinition) -> (&str, &str) {
     let own = (definition.group.as_str(), definition.plural.as_str());
     renamed(own.0, own.1).unwrap_or(own)

@@ -1,12 +1,17 @@
-//! Which store, place, codec and transformer serve a resource: decided here and nowhere else,
-//! as in Kubernetes' storage factory.
+//! Decides where and how each resource is stored: back end, key prefix, codec and transformer. Like
+//! Kubernetes' storage factory, it is the only place that decides this.
 //!
-//! The factory is built once, from what is configured ([`options`]); `destination.rs` and
-//! `versions.rs` decide, without any engine, so that `taffrail storage table` can tell what would
-//! be stored where. With engines at hand [`StorageFactory::plans`] turns that into stores.
+//! The configuration ([`options`]) and the table of resources enter; a [`StoragePlan`] for each
+//! resource leaves. It must not know HTTP or strategies. Everything except
+//! [`StorageFactory::plans`] works without engines, so that `taffrail storage table` can print the
+//! result. [`decision`], [`versions`] and [`destination`] decide, [`checks`] and [`warnings`] find
+//! mistakes in the configuration.
 
 mod back_ends;
+mod checks;
+mod decision;
 mod destination;
+mod error;
 pub mod options;
 mod plan;
 #[cfg(test)]
@@ -18,58 +23,16 @@ use std::sync::Arc;
 
 pub use back_ends::{BASE, BackEnd, Engines};
 pub use destination::Destination;
+pub use error::FactoryError;
 pub use options::{DEFAULT_ROOT, GroupResource, GroupVersion, StorageOptions};
 pub use plan::StoragePlan;
 
-use super::StorageError;
 use super::codec::{Codec, StoredForm, TypeName};
 use super::transformer::TransformerSource;
 use super::underlying::StoredDecoder;
 use crate::api::resource::ResourceDefinition;
-use destination::{Decision, measured_as};
-
-/// Why resources can't be stored as they are configured to be.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum FactoryError {
-    /// Nobody knows the resource (SF-33).
-    #[error("no storage destination is known for {resource}: {reason}")]
-    NoDestination {
-        /// The resource.
-        resource: String,
-        /// Why not.
-        reason: String,
-    },
-    /// A storage version that is none.
-    #[error("storage.versions: {entry}: {problem}")]
-    Version {
-        /// The entry.
-        entry: String,
-        /// What is wrong with it, and what there is.
-        problem: String,
-    },
-    /// Values would be called what they are not.
-    #[error(
-        "{resource}: it is served as {served} and would be stored as {stored}, and nothing turns \
-         one into the other; storage.versions must leave it as it is served"
-    )]
-    NoConversion {
-        /// The resource.
-        resource: String,
-        /// What it is served as.
-        served: TypeName,
-        /// What it would be stored as.
-        stored: TypeName,
-    },
-    /// Several of these, a line each (SF-30).
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-    Several(Vec<FactoryError>),
-    /// No engine was given for a back end.
-    #[error("there is no engine for the back end {0}")]
-    NoEngine(String),
-    /// A resource has no place in the store (ST-5).
-    #[error("a resource can't be stored: {0}")]
-    Place(#[from] StorageError),
-}
+use decision::Decision;
+use destination::measured_as;
 
 /// Decides how each resource is stored.
 pub struct StorageFactory {
@@ -78,7 +41,7 @@ pub struct StorageFactory {
 }
 
 impl Decision<'_> {
-    /// How a resource is stored by these engines.
+    /// The plan of a resource with these engines.
     fn plan(
         &self,
         definition: &Arc<ResourceDefinition>,
@@ -108,10 +71,10 @@ impl Decision<'_> {
 }
 
 impl StorageFactory {
-    /// A factory for the resources of a table.
+    /// Creates a factory for the resources of a table.
     ///
     /// # Errors
-    /// [`FactoryError`] for storage versions that nothing has, or that nothing converts into.
+    /// [`FactoryError`] for storage versions that do not exist, or that nothing converts into.
     pub fn new(
         options: StorageOptions,
         definitions: Vec<Arc<ResourceDefinition>>,
@@ -120,7 +83,7 @@ impl StorageFactory {
             options,
             definitions,
         };
-        let mut faults = versions::faults(&factory.decision());
+        let mut faults = checks::faults(&factory.decision());
         match faults.len() {
             0 => Ok(factory),
             1 => Err(faults.remove(0)),
@@ -135,7 +98,8 @@ impl StorageFactory {
         }
     }
 
-    /// The base back end, and those that keep some resource, in the order of the configuration.
+    /// The base back end, and those that keep at least one resource, in the order of the
+    /// configuration.
     pub fn back_ends(&self) -> Vec<BackEnd> {
         self.decision().back_ends()
     }
@@ -143,12 +107,12 @@ impl StorageFactory {
     /// Where and how a resource is stored.
     ///
     /// # Errors
-    /// [`FactoryError`] for a resource that nobody knows, or that has no place.
+    /// [`FactoryError`] for an unknown resource, or one without a key prefix.
     pub fn destination(&self, resource: &GroupResource) -> Result<Destination, FactoryError> {
         self.decision().destination(resource)
     }
 
-    /// The same for every resource of the table.
+    /// The destinations of all resources of the table.
     ///
     /// # Errors
     /// As [`StorageFactory::destination`].
@@ -157,14 +121,13 @@ impl StorageFactory {
         let mut resources: Vec<GroupResource> = rows
             .map(|row| GroupResource::new(&row.group, &row.plural))
             .collect();
-        // One with several versions has a row for each.
+        // A resource with several versions has a row for each.
         resources.dedup();
         let resources = resources.iter();
         resources.map(|one| self.destination(one)).collect()
     }
 
-    /// How each resource is stored by these engines, its values transformed by what the source has
-    /// for it.
+    /// The plan of each resource with these engines and the source's transformers.
     ///
     /// # Errors
     /// As [`StorageFactory::destination`], and when a back end has no engine.
@@ -179,7 +142,7 @@ impl StorageFactory {
         plans.collect()
     }
 
-    /// The same for a resource that comes beside those of the table.
+    /// The plan of a resource that is added to those of the table.
     ///
     /// # Errors
     /// As [`StorageFactory::plans`], and when nothing converts what it serves into what it stores.
@@ -195,11 +158,11 @@ impl StorageFactory {
             options: &self.options,
             definitions: &definitions,
         };
-        versions::check_conversion(&decision, definition)?;
+        checks::check_conversion(&decision, definition)?;
         decision.plan(definition, engines, transformers)
     }
 
-    /// What is configured and has no effect, a line for each.
+    /// The parts of the configuration without effect, one line each.
     pub fn warnings(&self) -> Vec<String> {
         warnings::of(&self.decision())
     }

@@ -1,4 +1,4 @@
-//! What an operator decides about how resources are stored, as the factory takes it.
+//! The options of the storage factory: what an operator decides about how resources are stored.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use crate::storage::Root;
 use crate::storage::codec::{Decorator, MediaType, TypeName};
 
-/// Where everything below is kept unless configured otherwise (KV-1, SF-3).
+/// The default root of all keys (KV-1, SF-3).
 pub const DEFAULT_ROOT: &str = "/registry";
 
-/// Stands for every resource of a group in a [`ResourceOverride`] (SF-40).
+/// The wildcard for all resources of a group in a [`ResourceOverride`] (SF-40).
 pub const ALL_OF_GROUP: &str = "*";
 
 /// A resource by its group and plural.
@@ -33,7 +33,7 @@ impl GroupResource {
 }
 
 impl fmt::Display for GroupResource {
-    /// As messages and metrics name it: `configmaps`, `deployments.apps`.
+    /// The name in messages and metrics: `configmaps`, `deployments.apps`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.group.as_str() {
             "" => f.write_str(&self.resource),
@@ -52,7 +52,7 @@ pub struct GroupVersion {
 }
 
 impl fmt::Display for GroupVersion {
-    /// As `apiVersion` has it: `v1`, `apps/v1`.
+    /// The text of `apiVersion`: `v1`, `apps/v1`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.group.as_str() {
             "" => f.write_str(&self.version),
@@ -61,23 +61,23 @@ impl fmt::Display for GroupVersion {
     }
 }
 
-/// What one resource, or all of a group, has for itself; what is `None` is as for all others.
+/// The options of one resource or of all resources of a group. `None` keeps the general option.
 #[derive(Clone, Debug)]
 pub struct ResourceOverride {
-    /// The resource; [`ALL_OF_GROUP`] in the place of its plural is all of a group.
+    /// The resource. [`ALL_OF_GROUP`] as its plural means all of a group.
     pub resource: GroupResource,
     /// The servers that keep it.
     pub servers: Option<Vec<String>>,
-    /// Its place below the root.
+    /// Its key prefix below the root.
     pub prefix: Option<String>,
     /// The form it is stored in.
     pub media_type: Option<MediaType>,
-    /// What happens to its objects before they are encoded and after they were decoded.
+    /// The hook around its codec.
     pub decorator: Option<Arc<dyn Decorator>>,
 }
 
 impl ResourceOverride {
-    /// Nothing of its own yet.
+    /// An override without options.
     pub fn of(resource: GroupResource) -> ResourceOverride {
         ResourceOverride {
             resource,
@@ -89,14 +89,14 @@ impl ResourceOverride {
     }
 }
 
-/// The version that a group or a resource is to be stored in.
+/// The storage version of a group or of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionOverride {
     /// The group; empty for the core group.
     pub group: String,
-    /// The resource; all of the group when there is none.
+    /// The resource. `None` means all of the group.
     pub resource: Option<String>,
-    /// The version; in another group where both keep the resource in one place.
+    /// The version. It may be of another group that shares the key prefix.
     pub stored_as: GroupVersion,
 }
 
@@ -116,7 +116,7 @@ impl fmt::Display for VersionOverride {
     }
 }
 
-/// A group as messages name it: the core group has no name of its own.
+/// A group as messages name it. The core group has no name of its own.
 pub(super) fn named(group: &str) -> &str {
     match group {
         "" => "core",
@@ -124,25 +124,26 @@ pub(super) fn named(group: &str) -> &str {
     }
 }
 
-/// What the factory is built from.
+/// The options of the factory.
 #[derive(Clone, Debug)]
 pub struct StorageOptions {
-    /// What every key begins with (ST-4).
+    /// The prefix of every key (ST-4).
     pub root: Root,
-    /// The servers that keep what has none of its own; none where the daemon keeps it itself.
+    /// The servers of all resources without an override. Empty when the daemon keeps them itself.
     pub servers: Vec<String>,
     /// The form that objects are stored in.
     pub media_type: MediaType,
     /// Whether there are watch caches at all (SF-7).
     pub watch_cache: bool,
-    /// Sizes of watch caches by name of the resource: 0 is none, other numbers say nothing (SF-8).
+    /// Sizes of watch caches by resource name. 0 means no cache; other numbers have no effect
+    /// (SF-8).
     pub watch_cache_sizes: BTreeMap<String, u64>,
-    /// What single resources and groups have for themselves.
+    /// The overrides of resources and groups.
     pub overrides: Vec<ResourceOverride>,
-    /// What is stored in another version than the first one served.
+    /// The configured storage versions.
     pub versions: Vec<VersionOverride>,
-    /// Whether two types of the same objects differ in their name alone, so that a value of one is
-    /// one of the other. As long as nothing converts values no others are stored or read.
+    /// Whether two types of the same objects differ only in name, so that a value of one is a value
+    /// of the other. No other types are stored or read, because nothing converts values.
     pub differ_in_name_alone: fn(&TypeName, &TypeName) -> bool,
 }
 

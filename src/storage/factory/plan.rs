@@ -1,4 +1,4 @@
-//! A resource as it is to be stored: made before any actor runs.
+//! The plan of how one resource is stored. It is made before any actor runs.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::storage::rewrite::RewrittenStore;
 use crate::storage::underlying::{StoredDecoder, Underlying};
 use crate::storage::{ResourceStorage, Storage};
 
-/// See the module's documentation.
+/// The plan of one resource.
 pub struct StoragePlan {
     pub(super) definition: Arc<ResourceDefinition>,
     pub(super) destination: Destination,
@@ -33,7 +33,7 @@ impl StoragePlan {
         &self.destination
     }
 
-    /// What a Cacher of it needs, whether or not requests are to be served from one.
+    /// The settings of its Cacher, whether or not it has one.
     pub fn cacher_spec(&self) -> CacherSpec {
         CacherSpec {
             resource: self.definition.qualified(),
@@ -43,12 +43,12 @@ impl StoragePlan {
         }
     }
 
-    /// Builds the storage: behind its Cacher where it is to have a watch cache and the house runs
-    /// one, else straight over the engine.
-    pub fn build(&self, house: &ActorSystem) -> ResourceStorage {
+    /// Builds the storage: behind its Cacher if it has a watch cache and there is one,
+    /// otherwise directly over the engine.
+    pub fn build(&self, actor_system: &ActorSystem) -> ResourceStorage {
         let destination = &self.destination;
-        let store = self.store(house);
-        let cacher = house
+        let store = self.store(actor_system);
+        let cacher = actor_system
             .cacher(&self.definition.qualified())
             .filter(|_| destination.is_cached);
         tracing::debug!(
@@ -73,26 +73,26 @@ impl StoragePlan {
         }
     }
 
-    /// The store without its cache, for rewriting what it holds.
-    pub fn rewritten(&self, house: &ActorSystem) -> RewrittenStore {
+    /// The store without its cache, for rewriting its values.
+    pub fn rewritten(&self, actor_system: &ActorSystem) -> RewrittenStore {
         RewrittenStore {
             resource: self.definition.qualified(),
             back_end: self.destination.back_end.clone(),
-            store: self.store(house),
+            store: self.store(actor_system),
         }
     }
 
-    fn store(&self, house: &ActorSystem) -> Underlying {
-        let lessor = house.lessor(&self.destination.back_end);
+    fn store(&self, actor_system: &ActorSystem) -> Underlying {
+        let lessor = actor_system.lessor(&self.destination.back_end);
         Underlying::new(
             self.engine.clone(),
             self.destination.keys.clone(),
             self.decoder.clone(),
             lessor.unwrap_or_else(|| {
-                // No house without one for each store.
+                // A actor_system has a Lessor for each back end, so this is not expected.
                 LessorHandle::new(self.engine.clone(), LeaseReuse::default())
             }),
-            Some(house.writers(&self.destination.back_end)),
+            Some(actor_system.writers(&self.destination.back_end)),
         )
     }
 }

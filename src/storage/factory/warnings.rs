@@ -1,11 +1,11 @@
-//! What is configured and has no effect.
+//! Warns of configuration without effect.
 
 use std::ptr;
 
-use super::destination::Decision;
+use super::decision::Decision;
 use super::options::{ALL_OF_GROUP, GroupResource, ResourceOverride};
 
-/// A line for each.
+/// All warnings, one line each.
 pub(super) fn of(decision: &Decision<'_>) -> Vec<String> {
     let sizes = decision.options.watch_cache_sizes.iter();
     let sized = sizes
@@ -26,7 +26,7 @@ pub(super) fn of(decision: &Decision<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Overrides of servers that keep nothing there.
+/// Overrides whose servers keep nothing.
 fn overrides(decision: &Decision<'_>) -> Vec<String> {
     let deciding = decision.deciding();
     let all = decision.options.overrides.iter().enumerate();
@@ -43,7 +43,7 @@ fn overrides(decision: &Decision<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Why an override decides nothing.
+/// Why an override has no effect.
 fn idle(decision: &Decision<'_>, one: &ResourceOverride, later: &[ResourceOverride]) -> String {
     let resource = &one.resource;
     let is_all = resource.resource == ALL_OF_GROUP;
@@ -64,7 +64,7 @@ fn idle(decision: &Decision<'_>, one: &ResourceOverride, later: &[ResourceOverri
     }
 }
 
-/// A resource as the flag has it.
+/// A resource as the flag names it.
 fn named(resource: &GroupResource) -> String {
     format!("{}/{}", resource.group, resource.resource)
 }

@@ -1,4 +1,6 @@
-//! What storage measures, under Kubernetes' names where it measures the same (storage.md 5.4).
+//! The metrics of storage. They have Kubernetes' names where they measure the same (storage.md
+//! 5.4). Durations and counts enter; series leave. This folder must not know keys, objects or
+//! engines.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,7 +31,7 @@ struct ListCounters {
     returned: Counter,
 }
 
-/// Gives every metric of this module its unit and help text.
+/// Registers units and help texts of these metrics.
 pub fn describe() {
     describe_histogram!(
         "etcd_request_duration_seconds",
@@ -89,7 +91,7 @@ pub fn describe() {
 }
 
 impl Metrics {
-    /// The metrics of a resource, by the group and plural that it is measured as (SF-42).
+    /// The metrics of a resource, under this group and plural (SF-42).
     pub fn new(group: &str, resource: &str) -> Metrics {
         let shared = |text: &str| SharedString::from(Arc::<str>::from(text));
         let (group, resource) = (shared(group), shared(resource));
@@ -137,7 +139,8 @@ impl Metrics {
         }
     }
 
-    /// A value that was decoded, in vain (ME-18). One that could not be decrypted was not.
+    /// Counts a value that could not be decoded (ME-18). Values that could not be decrypted do not
+    /// count.
     pub(super) fn decode_error(&self) {
         self.decode_errors.increment(1);
     }

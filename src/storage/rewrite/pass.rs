@@ -1,25 +1,26 @@
-//! One pass over everything, each back end at one revision.
+//! One pass over all values. Each back end is read at one revision.
 
 use std::collections::BTreeMap;
 
 use actors::engine::{Origin, Revision};
 use tokio::sync::mpsc::Sender;
 
-use super::{Failure, Rewriter, RewrittenStore, Step};
+use super::progress::{RewriteError, RewriteProgress};
+use super::rewritten_store::RewrittenStore;
 use crate::storage::underlying::RewrittenPage;
 use crate::storage::{Storage, StorageError, StorageErrorKind};
 
-/// One pass over everything.
+/// What one pass has found.
 #[derive(Default)]
 pub(super) struct Pass {
     number: u32,
     total: u64,
     pub(super) seen: u64,
     stale: u64,
-    /// Stale ones that can't be written any more, as their lease has run out.
-    pub(super) dying: u64,
+    /// Stale values that cannot be rewritten, because their lease has expired.
+    pub(super) expired: u64,
     pub(super) unreadable: Vec<String>,
-    /// The state that is looked at, of each back end.
+    /// The revision at which each back end is read.
     pub(super) revisions: BTreeMap<String, Revision>,
 }
 
@@ -27,49 +28,48 @@ impl Pass {
     fn add(&mut self, page: &mut RewrittenPage) {
         self.seen += page.seen;
         self.stale += page.stale;
-        self.dying += page.dying;
+        self.expired += page.expired;
         self.unreadable.append(&mut page.unreadable);
     }
 
-    /// Nothing is left that another than today's key wrote and today's configuration reads.
+    /// Whether today's first key has encrypted every value that can be read.
     pub(super) fn is_clean(&self) -> bool {
         self.stale == 0
     }
-}
 
-impl Rewriter {
-    /// Looks at every value, and writes anew those that are stale.
-    pub(super) async fn pass(
-        &self,
+    /// Reads every value and rewrites the stale ones.
+    pub(super) async fn run(
+        stores: &[RewrittenStore],
         number: u32,
         rewritten: &mut u64,
         origin: &Origin,
-        steps: &Sender<Step>,
-    ) -> Result<Pass, Failure> {
+        progress: &Sender<RewriteProgress>,
+    ) -> Result<Pass, RewriteError> {
         let mut pass = Pass {
             number,
             ..Pass::default()
         };
-        for one in &self.stores {
-            pass.total += one.store.stats().await.map_err(Failure::of)?.object_count;
+        for one in stores {
+            let stats = one.store.stats().await.map_err(RewriteError::of)?;
+            pass.total += stats.object_count;
         }
-        for one in &self.stores {
+        for one in stores {
             let mut start = None;
             loop {
-                let at = self.revision(one, &mut pass).await?;
+                let at = pass.revision(one).await?;
                 let page = one.store.rewrite_page(at, start.clone(), origin).await;
                 let mut page = match page {
                     Ok(page) => page,
-                    Err(error) if is_expired(&error) => {
-                        // History was compacted meanwhile: the rest is looked at as it is now.
+                    Err(error) if is_compacted(&error) => {
+                        // History was compacted meanwhile. The rest is read at a newer revision.
                         pass.revisions.remove(&one.back_end);
                         continue;
                     }
-                    Err(error) => return Err(Failure::of(error)),
+                    Err(error) => return Err(RewriteError::of(error)),
                 };
                 pass.add(&mut page);
                 *rewritten += page.written;
-                let step = Step::Looking {
+                let report = RewriteProgress::Looking {
                     pass: pass.number,
                     resource: one.resource.clone(),
                     seen: pass.seen,
@@ -77,7 +77,8 @@ impl Rewriter {
                     rewritten: *rewritten,
                 };
                 if page.seen > 0 {
-                    steps.send(step).await.map_err(|_| Failure::unheard())?;
+                    let sent = progress.send(report).await;
+                    sent.map_err(|_| RewriteError::unheard())?;
                 }
                 start = page.next;
                 if start.is_none() {
@@ -88,17 +89,18 @@ impl Rewriter {
         Ok(pass)
     }
 
-    /// The revision at which a store is looked at in this pass: one for all of a back end.
-    async fn revision(&self, one: &RewrittenStore, pass: &mut Pass) -> Result<Revision, Failure> {
-        if let Some(revision) = pass.revisions.get(&one.back_end) {
+    /// The revision at which this pass reads a store. All stores of a back end have the same.
+    async fn revision(&mut self, one: &RewrittenStore) -> Result<Revision, RewriteError> {
+        if let Some(revision) = self.revisions.get(&one.back_end) {
             return Ok(*revision);
         }
-        let revision = one.store.current_revision().await.map_err(Failure::of)?;
-        pass.revisions.insert(one.back_end.clone(), revision);
+        let revision = one.store.current_revision().await;
+        let revision = revision.map_err(RewriteError::of)?;
+        self.revisions.insert(one.back_end.clone(), revision);
         Ok(revision)
     }
 }
 
-fn is_expired(error: &StorageError) -> bool {
+fn is_compacted(error: &StorageError) -> bool {
     matches!(error.kind, StorageErrorKind::Expired { .. })
 }

@@ -12,12 +12,20 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use actors::engine::Origin;
+use tokio::sync::mpsc::Receiver;
+
 use super::*;
 use crate::api::samples::configmaps;
 use crate::storage::codec::Codec;
+use crate::storage::encryption::Encryption;
 use crate::storage::keys::Keys;
 use crate::storage::transformer::TransformerSource;
 use crate::storage::underlying::StoredDecoder;
+use crate::storage::underlying::Underlying;
 use crate::storage::{Storage, StorageError, StorageErrorKind};
 
 /// More than two pages.
@@ -140,7 +148,7 @@ impl Stage {
     }
 }
 
-async fn last(mut steps: Receiver<Step>) -> Step {
+async fn last(mut steps: Receiver<RewriteProgress>) -> RewriteProgress {
     let mut last = None;
     let listening = async {
         while let Some(step) = steps.recv().await {
@@ -153,8 +161,8 @@ async fn last(mut steps: Receiver<Step>) -> Step {
 }
 
 /// It has looked at everything, and written so many values anew.
-fn assert_done(told: Step, rewritten: u64) {
-    let Step::Done {
+fn assert_done(told: RewriteProgress, rewritten: u64) {
+    let RewriteProgress::Done {
         seen,
         rewritten: told_rewritten,
         covered,
@@ -206,7 +214,10 @@ async fn others_may_compact_and_write_meanwhile() {
     });
     let told = last(stage.rewriter().start(Origin::default())).await;
     meddling.abort();
-    assert!(matches!(told, Step::Done { seen: VALUES, .. }), "{told:?}");
+    assert!(
+        matches!(told, RewriteProgress::Done { seen: VALUES, .. }),
+        "{told:?}"
+    );
     assert_done(last(stage.rewriter().start(Origin::default())).await, 0);
 }
 
@@ -216,7 +227,8 @@ async fn what_can_not_be_read_keeps_the_old_keys_and_all_else_is_rewritten() {
     let lost = Bytes::from_static(b"k8s:enc:secretbox:v1:lost:payload");
     stage.put_value("/registry/configmaps/ns/lost", lost).await;
     std::fs::write(&stage.path, file(&[2, 1])).unwrap();
-    let Step::Failed { reason, unreadable } = last(stage.rewriter().start(Origin::default())).await
+    let RewriteProgress::Failed { reason, unreadable } =
+        last(stage.rewriter().start(Origin::default())).await
     else {
         panic!("it is not done");
     };
@@ -248,7 +260,7 @@ async fn wrong_keys_of_aescbc_lose_certify_and_delete_nothing_en_7_st_46() {
     ] {
         std::fs::write(&stage.path, wrong).unwrap();
         let told = last(stage.rewriter().start(Origin::default())).await;
-        let Step::Failed { reason, .. } = told else {
+        let RewriteProgress::Failed { reason, .. } = told else {
             panic!("it is not done: {told:?}");
         };
         let expected = format!("{VALUES} values can't be read by any key");
@@ -289,7 +301,7 @@ async fn what_no_served_resource_has_keeps_its_keys() {
             .await;
     }
     let told = last(stage.rewriter().start(Origin::default())).await;
-    let Step::Failed { reason, unreadable } = told else {
+    let RewriteProgress::Failed { reason, unreadable } = told else {
         panic!("it is not done: {told:?}");
     };
     let expected = "2 encrypted values belong to no resource that is served, such as /registry/a: ";
@@ -312,7 +324,7 @@ async fn what_an_old_key_encrypted_and_is_still_on_its_way_is_waited_for_st_56()
     drop(hold);
     let told = last(steps).await;
     assert!(
-        matches!(told, Step::Done { rewritten, .. } if rewritten == VALUES + 1),
+        matches!(told, RewriteProgress::Done { rewritten, .. } if rewritten == VALUES + 1),
         "{told:?}"
     );
 }
@@ -348,7 +360,9 @@ async fn who_goes_away_stops_it_and_who_comes_back_goes_on() {
     let mut steps = stage.rewriter().start(Origin::default());
     steps.recv().await.unwrap();
     drop(steps);
-    let Step::Done { rewritten, .. } = last(stage.rewriter().start(Origin::default())).await else {
+    let RewriteProgress::Done { rewritten, .. } =
+        last(stage.rewriter().start(Origin::default())).await
+    else {
         panic!("it is done");
     };
     assert!(rewritten < VALUES, "{rewritten}");

@@ -1,4 +1,4 @@
-//! Stored bytes to cached objects, for whoever reads them: the store, feeds, history and watches.
+//! Decodes stored bytes into cached objects, for the store, feeds, history and watches.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::storage::codec::{Codec, Undecoded};
 use crate::storage::metrics::Metrics;
 use crate::storage::transformer::Transformer;
 
-/// Stored bytes to cached objects: transformer, then codec.
+/// Decodes stored bytes: first the transformer, then the codec.
 pub struct StoredDecoder {
     /// The codec of the resource.
     pub codec: Codec,
@@ -20,14 +20,14 @@ pub struct StoredDecoder {
 }
 
 impl StoredDecoder {
-    /// The decoder of a resource, which is measured under its own name.
+    /// The decoder of a resource. Its metrics bear the resource's own name.
     pub fn new(codec: Codec, transformer: Arc<dyn Transformer>) -> StoredDecoder {
         let definition = codec.definition().clone();
         let measured_as = (definition.group.as_str(), definition.plural.as_str());
         StoredDecoder::measured_as(measured_as, codec, transformer)
     }
 
-    /// The same, measured under this group and plural (SF-42).
+    /// The same, with metrics under this group and plural (SF-42).
     pub fn measured_as(
         (group, resource): (&str, &str),
         codec: Codec,
@@ -56,7 +56,7 @@ impl StoredDecoder {
             })
     }
 
-    /// The object of a value's plain bytes; whoever asks, what fails is counted.
+    /// The object of a value's plain bytes. Counts failures.
     pub(super) fn decode_plain(
         &self,
         key: &Key,

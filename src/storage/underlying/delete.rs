@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actors::engine::{At, Change, Expect, Key, Mutation, Origin, Outcome};
 use actors::object::CachedObject;
 
-use super::{State, Underlying};
+use super::{ObjectState, Underlying};
 use crate::storage::preconditions;
 use crate::storage::{DeleteRequest, StorageError, StorageErrorKind, ValidateDeletion};
 
@@ -42,7 +42,7 @@ impl Underlying {
         }
     }
 
-    /// Deletes what can't be decoded, as long as it stays the same (ST-46, RG-15).
+    /// Deletes a value that cannot be decoded, as long as it does not change (ST-46, RG-15).
     pub(super) async fn delete_unread(
         &self,
         key: &str,
@@ -92,14 +92,14 @@ impl Underlying {
             .map_err(|status| self.fault(&key.to_text(), StorageErrorKind::Refused(status)))
     }
 
-    /// A refusal is final for a current state; a suggestion is read anew, and the refusal stands
-    /// when it turns out to have been current all along (ST-41, ST-45).
+    /// Handles a refusal. It is final for a current state. After a suggestion the state is read,
+    /// and the refusal stands if the suggestion was current (ST-41, ST-45).
     async fn recheck(
         &self,
         key: &Key,
-        state: State,
+        state: ObjectState,
         refused: StorageError,
-    ) -> Result<State, StorageError> {
+    ) -> Result<ObjectState, StorageError> {
         if state.current {
             return Err(refused);
         }

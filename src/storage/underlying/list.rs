@@ -12,14 +12,14 @@ use crate::storage::{
     Asked, Expired, ListRequest, ObjectList, StorageError, StorageErrorKind, VersionMatch,
 };
 
-/// A page of a range never asks for more keys than this because of selectors (LI-12).
+/// The most keys that a range is asked for because of selectors (LI-12).
 const PAGE_KEYS_MAX: usize = 10_000;
 
-/// A list request with its token and version understood.
+/// A list request, with its token and version parsed.
 pub(in crate::storage) struct Plan {
     /// The state to read.
     pub at: At,
-    /// The store must have reached this revision, else it is "too large".
+    /// The store must have reached this revision. Otherwise the request is "too large".
     pub not_older_than: Option<Revision>,
     /// Only keys from here on.
     pub start: Option<Vec<u8>>,
@@ -27,7 +27,7 @@ pub(in crate::storage) struct Plan {
     pub token: Option<Continuation>,
 }
 
-/// What a list request means (the table of storage.md 2.2); `prefix` is what it lists.
+/// Interprets a list request (the table of storage.md 2.2). `prefix` is what it lists.
 pub(in crate::storage) fn plan(
     request: &ListRequest,
     prefix: &Prefix,
@@ -42,7 +42,7 @@ pub(in crate::storage) fn plan(
             (Asked::At(revision), Some(VersionMatch::Exact)) => {
                 (At::Revision(revision), Some(revision))
             }
-            // A limit without a match means exact, since before there was a match (PF-9).
+            // A limit without a match means an exact version, as before matches existed (PF-9).
             (Asked::At(revision), None) if request.limit > 0 && request.recursive => {
                 (At::Revision(revision), Some(revision))
             }
@@ -63,7 +63,7 @@ pub(in crate::storage) fn plan(
     }
     let at = match u64::try_from(continuation.revision) {
         Ok(revision) => At::Revision(Revision(revision)),
-        // A negative version goes on at the newest state (LI-43).
+        // A negative version continues at the newest state (LI-43).
         Err(_) => At::Latest,
     };
     let mut start = prefix.as_bytes().to_vec();
@@ -76,8 +76,8 @@ pub(in crate::storage) fn plan(
     })
 }
 
-/// The token that goes on after a key (LI-41): its place relative to the list's prefix, and a
-/// NUL byte, so that the next page begins with the first key after it.
+/// The token that continues after a key (LI-41): the key relative to the list's prefix, and a NUL
+/// byte, so that the next page begins with the next key.
 pub(in crate::storage) fn token_after(prefix: &Prefix, key: &[u8], revision: Revision) -> String {
     let relative = key.get(prefix.as_bytes().len()..).unwrap_or_default();
     Continuation {
@@ -87,12 +87,12 @@ pub(in crate::storage) fn token_after(prefix: &Prefix, key: &[u8], revision: Rev
     .encode()
 }
 
-/// A page while it fills.
+/// A page that is being filled.
 #[derive(Default)]
 struct Page {
     items: Vec<Arc<CachedObject>>,
     fetched: usize,
-    /// The last key looked at, and the keys behind it.
+    /// The last key read, and the number of keys after it.
     last: Vec<u8>,
     remaining: u64,
     revision: Revision,
@@ -110,7 +110,7 @@ impl Underlying {
         let plan = plan(&request, &prefix).map_err(|kind| self.fault(&request.key, kind))?;
         let mut page = Page::default();
         let filled = self.fill(&mut page, &request, &prefix, &plan).await;
-        // One that failed is counted, too (ME-14).
+        // Failed lists are counted too (ME-14).
         self.metrics.store_list(page.fetched, page.items.len());
         filled?;
         let more = page.remaining > 0;
@@ -124,8 +124,8 @@ impl Underlying {
         })
     }
 
-    /// Reads pages, each at the first one's revision (LI-13), until the limit is filled or no
-    /// keys remain; with selectors pages double in size (LI-12).
+    /// Reads pages, all at the first one's revision (LI-13), until the limit is reached or no keys
+    /// remain. With selectors each page is twice as large as the one before (LI-12).
     async fn fill(
         &self,
         page: &mut Page,
@@ -196,7 +196,7 @@ impl Underlying {
         self.metrics.request("list", started, answer.is_ok());
         answer.map_err(|error| match (&error, &plan.token) {
             (EngineError::Compacted { .. }, Some(token)) => {
-                // The same place at the newest state, at the price of consistency (LI-51).
+                // Continues at the newest state, without consistency (LI-51).
                 let fresh = Continuation {
                     revision: -1,
                     start: token.start.clone(),
@@ -210,7 +210,7 @@ impl Underlying {
         })
     }
 
-    /// A list of the one object at a key (RG-2); tokens mean nothing here (LI-31).
+    /// A list of the one object at a key (RG-2). Tokens mean nothing here (LI-31).
     async fn list_one(&self, request: ListRequest) -> Result<ObjectList, StorageError> {
         let key = self.keys.object(&request.key)?;
         let found = self.find(&request, &key).await;
@@ -230,7 +230,7 @@ impl Underlying {
         list
     }
 
-    /// The object at a key, and the revision that the state asked for has.
+    /// The object at a key, and the revision of the state read.
     async fn find(
         &self,
         request: &ListRequest,

@@ -1,7 +1,9 @@
-//! Codec and transformer over an engine: the store without a cache (UnderlyingStorage).
+//! The store of one resource without a cache: codec and transformer over an engine.
 //!
-//! Every read goes to the engine. `Cached` sits on top of it for watches and lists, and hands
-//! every write down to here with a suggestion of the current state.
+//! Owns how objects become values of the engine, with optimistic concurrency, leases and retries.
+//! Requests for objects enter; reads and mutations of bytes go to the engine. It must not know
+//! caches or HTTP. Every read goes to the engine. [`Cached`](super::cached) sits on top of it, and
+//! passes every write down with a suggestion of the current state.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,41 +50,41 @@ pub struct Underlying {
     pub(super) decoder: Arc<StoredDecoder>,
     pub(super) metrics: Metrics,
     lessor: LessorHandle,
-    /// Turns for retries of hot keys; without it callers race (tests of the store alone).
+    /// Gives turns to retries of hot keys. Without it callers race, as in tests of the store alone.
     writers: Option<WriterHandle>,
-    /// The epoch of the store in which the Writers have seen what they remember.
+    /// The epoch of the engine in which the Writers learnt what they remember.
     epoch: Arc<AtomicU64>,
 }
 
-/// So many leases are taken for one put, each after the one before turned out to be gone.
+/// How many leases one put tries, each after the previous one turned out to be gone.
 const LEASES_MAX: usize = 3;
 
-/// What is to be stored at a key.
-struct Wish {
-    /// What must hold of the key.
+/// A put that is prepared for the engine.
+struct PutRequest {
+    /// The precondition on the key.
     expect: Expect,
-    /// The value, not transformed yet.
+    /// The value, before it is transformed.
     plain: Vec<u8>,
-    /// Seconds to live; none and 0 are for ever.
+    /// Seconds to live. `None` and 0 mean for ever.
     ttl: Option<u64>,
 }
 
-/// A state of a key that a write starts from (ST-51).
-struct State {
+/// The state of a key that a write starts from (ST-51).
+struct ObjectState {
     /// The object, `None` when the key is absent.
     object: Option<Arc<CachedObject>>,
     /// Its plain stored bytes; empty when absent.
     plain: Bytes,
-    /// The transformer wants it written anew (ST-56).
+    /// The value is stale and should be rewritten (ST-56).
     stale: bool,
-    /// Read from the engine, not suggested by a cache.
+    /// Whether it was read from the engine and not suggested by a cache.
     current: bool,
-    /// The store's revision when the key was in this state: what a key that is absent now was
-    /// before is older than this.
+    /// The store's revision when the key was in this state. For an absent key, any earlier value is
+    /// older than this.
     seen: Revision,
 }
 
-impl State {
+impl ObjectState {
     fn revision(&self) -> Revision {
         self.object
             .as_ref()
@@ -117,7 +119,7 @@ impl Underlying {
         }
     }
 
-    /// What Writers remember of a store that has lost it is worse than nothing.
+    /// Clears what Writers remember when the engine has begun a new epoch.
     async fn forget_other_epochs(&self) {
         let now = self.engine.epoch();
         if self.epoch.swap(now, Ordering::Relaxed) != now
@@ -127,8 +129,8 @@ impl Underlying {
         }
     }
 
-    /// How far the store is. Where it has to be asked that counts as a read (ST-70, ME-70); an
-    /// engine in this process knows by itself.
+    /// The current position of the store. Asking etcd for it counts as a read (ST-70, ME-70). An
+    /// engine in this process knows it.
     pub(super) async fn position(&self, prefix: &Prefix) -> Result<Position, StorageError> {
         let started = Instant::now();
         let answer = self.engine.current(prefix).await;
@@ -145,7 +147,7 @@ impl Underlying {
         }
     }
 
-    /// Maps what an engine answers; `key` is the physical key or prefix it is about.
+    /// Maps an engine's error. `key` is the physical key or prefix of the request.
     pub(super) fn engine_fault(&self, key: &str, error: EngineError) -> StorageError {
         let kind = match error {
             EngineError::Compacted { .. } => StorageErrorKind::Expired {
@@ -168,8 +170,8 @@ impl Underlying {
         self.fault(key, kind)
     }
 
-    /// An object from the plain bytes of its value. Only what the codec recognises as no object
-    /// is unreadable: that may be deleted by its name.
+    /// Decodes an object. Only what the codec does not recognise as an object is unreadable, and
+    /// may be deleted by name.
     fn decode(
         &self,
         key: &Key,
@@ -187,11 +189,11 @@ impl Underlying {
         })
     }
 
-    /// A stored value as an object with its plain bytes, as it was when the store was at `seen`.
-    fn state_of(&self, item: &KeyValue, seen: Revision) -> Result<State, StorageError> {
+    /// The state of a stored value, as it was when the store was at `seen`.
+    fn state_of(&self, item: &KeyValue, seen: Revision) -> Result<ObjectState, StorageError> {
         let (plain, stale) = self.plain_of(item)?;
         let object = self.decode(&item.key, item.revision, &plain)?;
-        Ok(State {
+        Ok(ObjectState {
             object: Some(object),
             plain,
             stale,
@@ -205,7 +207,7 @@ impl Underlying {
         self.decode(&item.key, item.revision, &plain)
     }
 
-    /// The plain bytes of a stored value, and whether they should be written anew.
+    /// The plain bytes of a stored value, and whether the value is stale.
     fn plain_of(&self, item: &KeyValue) -> Result<(Bytes, bool), StorageError> {
         let transformer = &self.decoder.transformer;
         let plain = transformer.transform_from_storage(&item.key, &item.value);
@@ -215,10 +217,10 @@ impl Underlying {
         })
     }
 
-    /// A state that a cache suggests, as if it were stored in today's form.
-    fn suggested(&self, object: Arc<CachedObject>) -> State {
+    /// The state that a cache suggests, as if it were stored in the canonical form.
+    fn suggested(&self, object: Arc<CachedObject>) -> ObjectState {
         let plain = Bytes::from(self.decoder.codec.stored_form(&object));
-        State {
+        ObjectState {
             seen: object.revision,
             object: Some(object),
             plain,
@@ -227,7 +229,7 @@ impl Underlying {
         }
     }
 
-    /// What the engine has at a key (ME-1, ME-2).
+    /// Reads a key from the engine (ME-1, ME-2).
     async fn fetch(&self, key: &Key, at: At) -> Result<GetResponse, StorageError> {
         let started = Instant::now();
         let answer = self.engine.get(key.clone(), at).await;
@@ -235,8 +237,8 @@ impl Underlying {
         answer.map_err(|error| self.engine_fault(&key.to_text(), error))
     }
 
-    /// The newest state of a key; absent is a state too.
-    async fn read(&self, key: &Key) -> Result<State, StorageError> {
+    /// The current state of a key, which may be absent.
+    async fn read(&self, key: &Key) -> Result<ObjectState, StorageError> {
         let answer = self.fetch(key, At::Latest).await?;
         match answer.item {
             Some(item) => self.state_of(&item, answer.revision),
@@ -244,12 +246,12 @@ impl Underlying {
         }
     }
 
-    /// Commits, and turns a refusal into the state that stood in the way.
+    /// Commits. A refusal becomes the state that the key has instead.
     async fn commit(
         &self,
         operation: &'static str,
         mutation: Mutation,
-    ) -> Result<Result<Event, State>, StorageError> {
+    ) -> Result<Result<Event, ObjectState>, StorageError> {
         let outcome = self.outcome(operation, mutation).await?;
         self.in_the_way(outcome)
     }
@@ -273,13 +275,13 @@ impl Underlying {
         let answer = self.engine.commit(mutation).await;
         self.metrics.request(operation, started, answer.is_ok());
         if let (Err(EngineError::OutcomeUnknown(_)), Some(writers)) = (&answer, &self.writers) {
-            // What was told of hot keys before may be overtaken: the next ones read.
+            // What Writers remember of hot keys may be outdated. The next attempts read.
             writers.forget_all().await;
         }
         answer
     }
 
-    fn in_the_way(&self, outcome: Outcome) -> Result<Result<Event, State>, StorageError> {
+    fn in_the_way(&self, outcome: Outcome) -> Result<Result<Event, ObjectState>, StorageError> {
         match outcome {
             Outcome::Committed(event) => Ok(Ok(event)),
             Outcome::Refused {
@@ -297,10 +299,10 @@ impl Underlying {
         &self,
         operation: &'static str,
         key: &Key,
-        wish: Wish,
+        put: PutRequest,
         origin: &Origin,
     ) -> Result<Outcome, StorageError> {
-        let Wish { expect, plain, ttl } = wish;
+        let PutRequest { expect, plain, ttl } = put;
         let transformer = &self.decoder.transformer;
         let hold = transformer.hold();
         let value = transformer
@@ -328,7 +330,7 @@ impl Underlying {
             let answer = self.submit(operation, mutation).await;
             outstanding.answered(&answer);
             match answer {
-                // It ran out while it was on its way, or a failure took it.
+                // The lease expired meanwhile, or a failure removed it.
                 Err(EngineError::LeaseNotFound(_)) if leases_left > 1 => {
                     leases_left -= 1;
                     self.lessor.forget(lease);
@@ -340,7 +342,7 @@ impl Underlying {
         }
     }
 
-    /// The lease of an object that is to live for so many seconds (ST-57); none and 0 are for ever.
+    /// The lease of an object that lives for this many seconds (ST-57). `None` and 0 mean for ever.
     async fn lease(&self, key: &Key, ttl: Option<u64>) -> Result<LeaseId, StorageError> {
         let Some(ttl) = ttl.filter(|seconds| *seconds > 0) else {
             return Ok(LeaseId::default());
@@ -349,7 +351,7 @@ impl Underlying {
         lease.map_err(|error| self.engine_fault(&key.to_text(), error))
     }
 
-    /// The object that plain bytes became at a revision (ST-30: not read back).
+    /// The object that was stored at a revision, without reading it back (ST-30).
     fn written(
         &self,
         key: &Key,
@@ -379,14 +381,14 @@ impl Underlying {
             return Err(self.fault(&key.to_text(), StorageErrorKind::VersionOnCreate));
         }
         let plain = Bytes::from(self.decoder.codec.encode(&object));
-        let wish = Wish {
+        let put = PutRequest {
             expect: Expect::Absent,
             plain: plain.to_vec(),
             ttl,
         };
-        match self.put("create", &key, wish, &origin).await? {
+        match self.put("create", &key, put, &origin).await? {
             Outcome::Committed(event) => self.written(&key, event.revision, plain),
-            // Whatever it is that is there, readable or not.
+            // Any value counts as existing, readable or not.
             Outcome::Refused { .. } => Err(self.fault(&key.to_text(), StorageErrorKind::KeyExists)),
         }
     }
@@ -403,7 +405,7 @@ impl Underlying {
         answer.item.map(|item| self.object_of(&item)).transpose()
     }
 
-    /// ST-13: a version that the store has not reached yet.
+    /// Refuses a version that the store has not reached yet (ST-13).
     pub(super) fn check_reached(
         &self,
         key: &str,
@@ -447,9 +449,9 @@ impl Underlying {
     }
 }
 
-/// A key that was not there when the store was at `seen`.
-fn absent(seen: Revision) -> State {
-    State {
+/// The state of a key that was absent when the store was at `seen`.
+fn absent(seen: Revision) -> ObjectState {
+    ObjectState {
         object: None,
         plain: Bytes::new(),
         stale: false,

@@ -1,4 +1,4 @@
-//! Writes that may still take place.
+//! Writes whose outcome may still be unknown.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use tokio::runtime::Handle;
 
 use crate::storage::Hold;
 
-/// So long after its outcome stayed unknown, or nobody waited for it any more, a write may still
-/// take place: much longer than servers work on a request that nobody waits for.
+/// How long a write may still take effect after its outcome stayed unknown or its caller went
+/// away. Servers give up an abandoned request much sooner.
 const UNKNOWN_FOR: Duration = Duration::from_secs(30);
 
-/// A write that holds something until it is certain what became of it.
+/// A write that keeps a [`Hold`] until its outcome is certain.
 pub(super) struct Outstanding(Option<Hold>);
 
 impl Outstanding {
-    /// A write that is about to be made, and what it holds.
+    /// A write that is about to be sent.
     pub(super) fn new(hold: Option<Hold>) -> Outstanding {
         Outstanding(hold)
     }
 
-    /// Lets go, if the answer is certain.
+    /// Drops the hold if the answer is certain.
     pub(super) fn answered(mut self, answer: &Result<Outcome, EngineError>) {
         if !matches!(answer, Err(EngineError::OutcomeUnknown(_))) {
             self.0 = None;

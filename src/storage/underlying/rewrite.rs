@@ -1,5 +1,6 @@
-//! Writing anew what another key or provider than today's wrote: the empty update of ST-56,
-//! for many values. Only the encryption changes, so that objects need not be understood.
+//! Rewrites the values that another key or provider than today's first one has written: the
+//! empty update of ST-56, for many values. Only the encryption changes. The objects are not
+//! decoded.
 
 use std::time::Instant;
 
@@ -16,64 +17,64 @@ use crate::storage::{StorageError, StorageErrorKind};
 /// Values of one page.
 const PAGE: usize = 500;
 
-/// Values that are written at the same time: their commits share disk syncs.
+/// Values that are written at the same time. Their commits share disk syncs.
 const CONCURRENT: usize = 16;
 
-/// How often others may get ahead at a key. Each of them has written by today's key, so that
-/// nobody should need a second time.
+/// How many attempts a key gets while others write it. Each of them writes with today's key, so
+/// one attempt should be enough.
 const ATTEMPTS: usize = 100;
 
 /// What became of a page of values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RewrittenPage {
-    /// Values looked at.
+    /// Values read.
     pub seen: u64,
-    /// Those of them that another than today's key had written. None is any more, but for those
-    /// that are dying.
+    /// Values of them that another key than today's first one had written. Only the expired ones
+    /// are left now.
     pub stale: u64,
-    /// Those of the stale ones that have outlived their lease and are not deleted yet.
-    pub dying: u64,
-    /// Those of them that were written anew here, and not by somebody else meanwhile.
+    /// Stale values whose lease has expired and which are not deleted yet.
+    pub expired: u64,
+    /// Stale values that this call has rewritten. Others may have been rewritten by somebody else.
     pub written: u64,
-    /// Those that can't be read by any key, each in a line for the operator.
+    /// Values that no key can read, one line for the operator each.
     pub unreadable: Vec<String>,
     /// Where the next page starts, if there is one.
     pub next: Option<Vec<u8>>,
 }
 
 /// What became of a value.
-enum Looked {
+enum ValueOutcome {
     Fresh,
     Stale {
         written: bool,
     },
-    /// Stale, and nothing can be done about it but wait until it is deleted.
-    Dying,
+    /// Stale, and its lease has expired. It can only be waited for.
+    Expired,
     Unreadable(TransformError),
 }
 
 /// What became of a commit.
-enum Committed {
+enum CommitOutcome {
     Yes,
     /// The key is absent now.
     Gone,
-    /// This has taken the value's place.
-    Beaten(KeyValue),
-    /// Its lease has run out, and it will be deleted.
-    Dying,
+    /// This value has replaced it.
+    Replaced(KeyValue),
+    /// Its lease has expired. It will be deleted.
+    Expired,
 }
 
-impl From<Option<KeyValue>> for Committed {
-    fn from(current: Option<KeyValue>) -> Committed {
-        current.map_or(Committed::Gone, Committed::Beaten)
+impl From<Option<KeyValue>> for CommitOutcome {
+    fn from(current: Option<KeyValue>) -> CommitOutcome {
+        current.map_or(CommitOutcome::Gone, CommitOutcome::Replaced)
     }
 }
 
 impl Underlying {
-    /// Looks at a page of the state at a revision, and writes anew what is stale.
+    /// Reads a page of the state at a revision and rewrites the stale values.
     ///
     /// # Errors
-    /// [`StorageErrorKind::Expired`] for a state that is gone; when the engine fails.
+    /// [`StorageErrorKind::Expired`] for a compacted state. Errors of the engine.
     pub async fn rewrite_page(
         &self,
         at: Revision,
@@ -103,21 +104,21 @@ impl Underlying {
             next,
             ..RewrittenPage::default()
         };
-        let mut looks = stream::iter(answer.items)
+        let mut outcomes = stream::iter(answer.items)
             .map(|item| self.rewrite_value(item, origin))
             .buffer_unordered(CONCURRENT);
-        while let Some(looked) = looks.try_next().await? {
-            match looked {
-                Looked::Fresh => {}
-                Looked::Stale { written } => {
+        while let Some(outcome) = outcomes.try_next().await? {
+            match outcome {
+                ValueOutcome::Fresh => {}
+                ValueOutcome::Stale { written } => {
                     page.stale += 1;
                     page.written += u64::from(written);
                 }
-                Looked::Dying => {
+                ValueOutcome::Expired => {
                     page.stale += 1;
-                    page.dying += 1;
+                    page.expired += 1;
                 }
-                Looked::Unreadable(error) => page.unreadable.push(error.to_string()),
+                ValueOutcome::Unreadable(error) => page.unreadable.push(error.to_string()),
             }
         }
         Ok(page)
@@ -127,19 +128,19 @@ impl Underlying {
         &self,
         mut item: KeyValue,
         origin: &Origin,
-    ) -> Result<Looked, StorageError> {
-        // However little there is to do, others have their turn.
+    ) -> Result<ValueOutcome, StorageError> {
+        // Lets other tasks run even when there is little to do.
         tokio::task::yield_now().await;
-        let mut looked = Looked::Fresh;
+        let mut outcome = ValueOutcome::Fresh;
         for _ in 0..ATTEMPTS {
             let transformer = &self.decoder.transformer;
             let hold = transformer.hold();
             let plain = match transformer.transform_from_storage(&item.key, &item.value) {
-                Ok((_, false)) => return Ok(looked),
+                Ok((_, false)) => return Ok(outcome),
                 Ok((plain, true)) => plain,
-                Err(error) => return Ok(Looked::Unreadable(error)),
+                Err(error) => return Ok(ValueOutcome::Unreadable(error)),
             };
-            looked = Looked::Stale { written: false };
+            outcome = ValueOutcome::Stale { written: false };
             let value = transformer.transform_to_storage(&item.key, plain.to_vec());
             let value = value.map_err(|error| {
                 self.fault(
@@ -147,7 +148,7 @@ impl Underlying {
                     StorageErrorKind::Internal(error.to_string()),
                 )
             })?;
-            // The lease stays: nothing is refreshed, and nothing made to last.
+            // The lease stays as it is: not renewed, not removed.
             let change = Change::Put {
                 value,
                 lease: item.lease,
@@ -157,24 +158,24 @@ impl Underlying {
                 .commit_value(&item, change, origin, outstanding)
                 .await?
             {
-                Committed::Yes => return Ok(Looked::Stale { written: true }),
-                Committed::Gone => return Ok(looked),
-                Committed::Beaten(newer) => item = newer,
-                Committed::Dying => return Ok(Looked::Dying),
+                CommitOutcome::Yes => return Ok(ValueOutcome::Stale { written: true }),
+                CommitOutcome::Gone => return Ok(outcome),
+                CommitOutcome::Replaced(newer) => item = newer,
+                CommitOutcome::Expired => return Ok(ValueOutcome::Expired),
             }
         }
         let text = "others write this key too fast for it to be rewritten".to_owned();
         Err(self.fault(&item.key.to_text(), StorageErrorKind::Unavailable(text, 1)))
     }
 
-    /// Commits if the value is the same still.
+    /// Commits if the value is still the same.
     async fn commit_value(
         &self,
         item: &KeyValue,
         change: Change,
         origin: &Origin,
         outstanding: Outstanding,
-    ) -> Result<Committed, StorageError> {
+    ) -> Result<CommitOutcome, StorageError> {
         let started = Instant::now();
         let answer = self
             .engine
@@ -188,14 +189,14 @@ impl Underlying {
         self.metrics.request("update", started, answer.is_ok());
         outstanding.answered(&answer);
         match answer {
-            Ok(Outcome::Committed(_)) => Ok(Committed::Yes),
+            Ok(Outcome::Committed(_)) => Ok(CommitOutcome::Yes),
             Ok(Outcome::Refused { current, .. }) => Ok(current.into()),
-            // It is about to expire, or has just done so.
+            // The value is about to be deleted, or has just been deleted.
             Err(EngineError::LeaseNotFound(_)) => {
                 let found = self.engine.get(item.key.clone(), At::Latest).await;
                 let found = found.map_err(|error| self.engine_fault(&item.key.to_text(), error))?;
                 Ok(match found.item {
-                    Some(same) if same.revision == item.revision => Committed::Dying,
+                    Some(same) if same.revision == item.revision => CommitOutcome::Expired,
                     other => other.into(),
                 })
             }
@@ -290,7 +291,7 @@ mod tests {
         let engine = MemoryEngine::new();
         let lease = engine.grant(Duration::from_secs(3600)).await.unwrap().id;
         let none = LeaseId::default();
-        // What is no object at all goes through like any other.
+        // A value that is no object is rewritten like any other.
         put(&engine, "a/a", "old:garbage", none).await;
         put(&engine, "a/b", "old:leased", lease).await;
         put(&engine, "a/c", "new:fresh", none).await;
@@ -317,7 +318,7 @@ mod tests {
         let expected = expected.map(|(text, lease)| (text.to_owned(), lease));
         assert_eq!(values(&engine).await, expected);
 
-        // The same old state once more: somebody else has written it anew.
+        // The same old state once more: the values are rewritten already.
         let page = store
             .rewrite_page(Revision(4), None, &origin)
             .await
@@ -340,11 +341,11 @@ mod tests {
         let origin = Origin::default();
         let page = store.rewrite_page(Revision(2), None, &origin).await;
         let page = page.unwrap();
-        assert_eq!((page.stale, page.dying, page.written), (2, 1, 1));
+        assert_eq!((page.stale, page.expired, page.written), (2, 1, 1));
         assert_eq!(engine.expire().await.unwrap().expired, 1);
         let page = store.rewrite_page(Revision(4), None, &origin).await;
         let page = page.unwrap();
-        assert_eq!((page.seen, page.stale, page.dying), (1, 0, 0));
+        assert_eq!((page.seen, page.stale, page.expired), (1, 0, 0));
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! GuaranteedUpdate, step by step as storage.md 1.6 has it.
+//! GuaranteedUpdate, in the steps of storage.md 1.6.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,23 +10,24 @@ use bytes::Bytes;
 use futures_util::future::FutureExt;
 use tokio::time::Instant;
 
-use super::{State, Underlying, Wish};
+use super::{ObjectState, PutRequest, Underlying};
 use crate::storage::preconditions;
 use crate::storage::{
-    Current, Finishing, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, Updated,
+    Current, RunToCompletion, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest,
+    Updated,
 };
 
-/// How long a retry waits for its turn at a hot key before it tries without one.
+/// How long a retry waits for its turn at a hot key before it continues without one.
 const TURN_WAIT: Duration = Duration::from_secs(30);
 
-/// What one attempt came to.
+/// The result of one attempt.
 enum Attempt {
-    /// The update is done, or needed nothing.
+    /// The update is done, or changed nothing.
     Done(Arc<CachedObject>),
-    /// Go on from this state.
-    Again(State),
-    /// Somebody else was faster: go on from this state, in turn.
-    Beaten(State),
+    /// Retry from this state.
+    Again(ObjectState),
+    /// Another write was faster. Retry from this state, in turn.
+    Beaten(ObjectState),
 }
 
 impl Underlying {
@@ -75,13 +76,13 @@ impl Underlying {
         key: &Key,
         request: &UpdateRequest,
         update: &mut dyn UpdateFunction,
-        state: State,
+        state: ObjectState,
         turn: &mut Option<Turn>,
     ) -> Result<Attempt, StorageError> {
         if let Some(object) = &state.object
             && let Err(kind) = preconditions::check(&request.preconditions, object)
         {
-            // A suggestion may be old: only a fresh state may refuse (PF-19).
+            // A suggestion may be outdated. Only a current state may refuse (PF-19).
             return match state.current {
                 true => Err(self.fault(&key.to_text(), kind)),
                 false => Ok(Attempt::Again(self.read(key).await?)),
@@ -102,12 +103,12 @@ impl Underlying {
         self.store(key, request, state, updated, turn).await
     }
 
-    /// The update function said no: final for a state known to be current, otherwise only if the
-    /// state turns out to have been current (ST-53).
+    /// Handles a refusal of the update function. It is final for a current state, and for a
+    /// suggestion that turns out to be current (ST-53).
     async fn refused(
         &self,
         key: &Key,
-        state: State,
+        state: ObjectState,
         refused: StorageError,
     ) -> Result<Attempt, StorageError> {
         if state.current {
@@ -120,12 +121,12 @@ impl Underlying {
         }
     }
 
-    /// Encodes, sees whether anything changed, and commits.
+    /// Encodes the new object, and commits it if it differs.
     async fn store(
         &self,
         key: &Key,
         request: &UpdateRequest,
-        mut state: State,
+        mut state: ObjectState,
         updated: Updated,
         turn: &mut Option<Turn>,
     ) -> Result<Attempt, StorageError> {
@@ -141,22 +142,22 @@ impl Underlying {
                 return Ok(Attempt::Done(object.clone()));
             }
         }
-        let wish = Wish {
+        let put = PutRequest {
             expect: state.expectation(),
             plain: plain.to_vec(),
             ttl: updated.ttl,
         };
         let answer = match updated.hold {
-            None => self.put("update", key, wish, &request.origin).await?,
+            None => self.put("update", key, put, &request.origin).await?,
             Some(hold) => {
                 let (store, key) = (self.clone(), key.clone());
                 let origin = request.origin.clone();
                 let put = async move {
-                    let answer = store.put("update", &key, wish, &origin).await;
+                    let answer = store.put("update", &key, put, &origin).await;
                     drop(hold);
                     answer
                 };
-                Finishing::new(put.boxed()).await?
+                RunToCompletion::new(put.boxed()).await?
             }
         };
         match self.in_the_way(answer)? {
@@ -171,10 +172,15 @@ impl Underlying {
         }
     }
 
-    /// Waits for the key's turn (once more, for who had it and was beaten all the same), and
-    /// starts from what the one before left, where that is newer. Without a Writer, or when it
-    /// does not answer in time, the caller goes on unserialized: only speed depends on turns.
-    async fn in_turn(&self, key: &Key, held: Option<Turn>, state: State) -> (Option<Turn>, State) {
+    /// Waits for the key's turn, and starts from the state that the previous turn left, if that is
+    /// newer. A turn that was beaten waits once more. Without a Writer, or when it does not answer
+    /// in time, the caller continues without a turn. Turns affect only speed.
+    async fn in_turn(
+        &self,
+        key: &Key,
+        held: Option<Turn>,
+        state: ObjectState,
+    ) -> (Option<Turn>, ObjectState) {
         let granted = match (held, &self.writers) {
             (Some(turn), _) => turn.again().await,
             (None, Some(writers)) => writers.turn(key, Instant::now() + TURN_WAIT).await,
@@ -183,13 +189,13 @@ impl Underlying {
         let Ok(turn) = granted else {
             return (None, state);
         };
-        // Compared with what the store had seen, not with the object: of a key that was deleted
-        // since, an outcome from before would be tried and refused again and again.
+        // Compared with the store's revision, not with the object's. For a key that was deleted
+        // since, an older outcome would be tried and refused for ever.
         let newest = turn
             .last_outcome()
             .filter(|item| item.revision > state.seen);
         let state = match newest.map(|item| self.state_of(item, item.revision)) {
-            Some(Ok(newest)) => State {
+            Some(Ok(newest)) => ObjectState {
                 current: false,
                 ..newest
             },
@@ -199,10 +205,10 @@ impl Underlying {
     }
 }
 
-/// The revision a state's object has, for tests and logs.
-impl std::fmt::Debug for State {
+/// The revision of the state's object, for tests and logs.
+impl std::fmt::Debug for ObjectState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let revision: Revision = self.revision();
-        write!(f, "State({revision}, current: {})", self.current)
+        write!(f, "ObjectState({revision}, current: {})", self.current)
     }
 }

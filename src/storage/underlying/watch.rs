@@ -1,7 +1,7 @@
 //! Watches served by the engine itself: for resources without a watch cache.
 //!
-//! A feed of the engine rings the bell; what happened is then read from the engine's history,
-//! which has the previous values that selector transitions need (WA-20, WA-21).
+//! A feed of the engine tells that something happened. The events are then read from the engine's
+//! history, which has the previous values that selectors need (WA-20, WA-21).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::storage::{
     WatchStream,
 };
 
-/// Bytes of values that one read of history takes from the engine.
+/// The bytes of values of one read of history.
 const HISTORY_BYTES: usize = 256 * 1024;
 
-/// Seconds after which a client may ask again for a version of the future (WA-17: 1 to 3).
+/// The seconds after which a client may retry a future version (WA-17: 1 to 3).
 const TOO_LARGE_RETRY: u32 = 1;
 
 /// A watch over the engine.
@@ -44,7 +44,7 @@ struct Follower {
     store: Underlying,
     prefix: Prefix,
     interest: WatchInterest,
-    /// Everything up to here was looked at.
+    /// Everything up to this revision was read.
     after: Revision,
     first: bool,
     ready: VecDeque<Bytes>,
@@ -77,7 +77,7 @@ impl Underlying {
             .await
             .map_err(|error| self.too_old(&prefix, after, error))?;
         if self.engine.epoch() != epoch {
-            // What was read is of a store that is gone.
+            // The events belong to a store that was lost.
             let gone = EngineError::Compacted {
                 requested: after,
                 compacted: self.engine.known(&prefix).revision,
@@ -109,7 +109,7 @@ impl Underlying {
         }))
     }
 
-    /// Which keys a watch is about.
+    /// The keys of a watch.
     pub(in crate::storage) fn scope(
         &self,
         request: &WatchRequest,
@@ -126,7 +126,7 @@ impl Underlying {
         Ok((prefix, scope))
     }
 
-    /// The state as ADDED and the bookmark that ends it (WA-18, WA-19).
+    /// The state as ADDED events, and the bookmark after it (WA-18, WA-19).
     async fn initial_events(
         &self,
         request: &WatchRequest,
@@ -192,8 +192,8 @@ impl Underlying {
 }
 
 impl Follower {
-    /// The next frame. An engine that can't go on ends the stream, and the client resumes; an
-    /// event that can't be read ends it with an ERROR.
+    /// The next frame. If the engine fails, the stream ends and the client resumes. An unreadable
+    /// event ends it with an ERROR.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(frame) = self.ready.pop_front() {
@@ -217,7 +217,7 @@ impl Follower {
         }
     }
 
-    /// Makes frames of events, up to one that can't be read.
+    /// Renders events, up to one that cannot be read.
     fn take<'e>(&mut self, events: impl Iterator<Item = &'e Event>) {
         for event in events {
             if event.revision <= self.after || !self.prefix.covers(&event.key) {
@@ -226,7 +226,7 @@ impl Follower {
             match self.frame(event) {
                 Ok(frame) => self.ready.extend(frame),
                 Err(reason) => {
-                    // Nothing may be delivered past an event that can't be read (WA-33).
+                    // No event after an unreadable one may be delivered (WA-33).
                     self.ready
                         .push_back(self.interest.projection.error(&reason));
                     self.feed = None;
@@ -246,7 +246,7 @@ impl Follower {
         let chunk = match self.store.engine.history(request).await {
             Ok(chunk) => chunk,
             Err(error @ EngineError::Compacted { .. }) => {
-                // The values before are gone (WA-32).
+                // The previous values are compacted (WA-32).
                 let frame = self.interest.projection.error(&error.to_string());
                 self.ready.push_back(frame);
                 self.feed = None;
@@ -257,11 +257,11 @@ impl Follower {
         self.take(chunk.events.iter());
         let before = self.after;
         self.after = chunk.reached.max(before);
-        // A store that does not get on has been set back: the client finds out when it resumes.
+        // A store that makes no progress was rolled back. The client learns this when it resumes.
         (self.after > before || self.feed.is_none()).then_some(())
     }
 
-    /// An event's frame, if it is one for this watcher.
+    /// The frame of an event, if this watcher wants it.
     fn frame(&mut self, event: &Event) -> Result<Option<Bytes>, String> {
         let decode = |revision: Revision, value: &Bytes| -> Result<Arc<CachedObject>, String> {
             let decoded = self.store.decoder.decode(&event.key, revision, value);
@@ -273,7 +273,7 @@ impl Follower {
         };
         let selects_all = self.interest.predicate.identity().is_empty();
         if selects_all && let Some(object) = &current {
-            // What it was before does not matter, only whether it was (WA-21).
+            // Only whether it matched before counts (WA-21).
             let kind = match event.prev_revision {
                 Revision::ZERO => WatchEventKind::Added,
                 _ => WatchEventKind::Modified,
@@ -285,7 +285,8 @@ impl Follower {
             (Some(value), revision) => Some(decode(revision, value)?),
             (None, Revision::ZERO) => None,
             (None, _) => {
-                // Without the old value ADDED and MODIFIED can't be told apart (WA-32, PF-29).
+                // Without the previous value, ADDED and MODIFIED cannot be distinguished (WA-32,
+                // PF-29).
                 return Err(format!(
                     "the value of {} before revision {} is gone",
                     event.key, event.revision
@@ -308,7 +309,7 @@ impl Follower {
     }
 }
 
-/// Whether the value before an event came along with it, if there was one.
+/// Whether an event has its previous value, if there was one.
 fn knows_what_was_before(event: &Event) -> bool {
     event.previous.is_some() || event.prev_revision == Revision::ZERO
 }

@@ -102,7 +102,7 @@ fn verdict(bug: Bug) -> Result<(), String> {
         }
         assert!(told.calls.len() > 100, "hardly anything was done");
         for store in &stores {
-            store.house.stop().await;
+            store.actor_system.stop().await;
         }
         check(&told, &truth)
     })
@@ -111,7 +111,7 @@ fn verdict(bug: Bug) -> Result<(), String> {
 /// A store of ConfigMaps with its actors.
 struct Store {
     storage: Arc<dyn Storage>,
-    house: Rc<ActorSystem>,
+    actor_system: Rc<ActorSystem>,
 }
 
 impl Store {
@@ -134,14 +134,14 @@ impl Store {
             },
             leases: LeaseReuse::default(),
         };
-        let house =
+        let actor_system =
             ActorSystem::start(ActorSystemConfig::new(vec![spec]), vec![plan.cacher_spec()])
                 .unwrap();
-        house.all_ready().await;
-        let storage = plan.build(&house).storage;
+        actor_system.all_ready().await;
+        let storage = plan.build(&actor_system).storage;
         Store {
             storage,
-            house: Rc::new(house),
+            actor_system: Rc::new(actor_system),
         }
     }
 }

@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::cli::running::{self, Unreached};
 use crate::config::Config;
 use crate::server::auth::read_kubeconfig;
-use crate::storage::rewrite::Step;
+use crate::storage::rewrite::RewriteProgress;
 
 mod report;
 use report::report;
@@ -65,7 +65,9 @@ fn rewrite(config: &Config) -> Result<String, String> {
     let answered = runtime.block_on(running::post(&access, PATH, &mut hear));
     view.clear();
     match (answered, last) {
-        (Ok(()), Some(step @ (Step::Done { .. } | Step::Failed { .. }))) => report(step),
+        (Ok(()), Some(step @ (RewriteProgress::Done { .. } | RewriteProgress::Failed { .. }))) => {
+            report(step)
+        }
         (Err(error @ Unreached::NobodyThere(_)), _) => Err(format!(
             "{error}; start the daemon first, rewriting is done online"
         )),
@@ -123,11 +125,11 @@ impl View {
         View::Bar(bar)
     }
 
-    fn show(&mut self, step: &Step) {
+    fn show(&mut self, step: &RewriteProgress) {
         match (self, step) {
             (
                 View::Bar(bar),
-                Step::Looking {
+                RewriteProgress::Looking {
                     pass,
                     resource,
                     seen,
@@ -139,7 +141,7 @@ impl View {
                 bar.set_position(*seen);
                 bar.set_message(format!("pass {pass}: {resource}"));
             }
-            (View::Bar(bar), Step::Purging { revision }) => {
+            (View::Bar(bar), RewriteProgress::Purging { revision }) => {
                 bar.set_message(format!("purging up to {revision}"));
             }
             (View::Lines { told, resource }, step) => {
@@ -150,7 +152,7 @@ impl View {
                     *told = Some(Instant::now());
                 }
             }
-            (View::Bar(_), Step::Done { .. } | Step::Failed { .. }) => {}
+            (View::Bar(_), RewriteProgress::Done { .. } | RewriteProgress::Failed { .. }) => {}
         }
     }
 
@@ -162,8 +164,8 @@ impl View {
 }
 
 /// Whether a step is worth a line: the first of a resource, and one now and then.
-fn is_news(step: &Step, before: &mut String, told: Option<Instant>) -> bool {
-    let Step::Looking { resource, pass, .. } = step else {
+fn is_news(step: &RewriteProgress, before: &mut String, told: Option<Instant>) -> bool {
+    let RewriteProgress::Looking { resource, pass, .. } = step else {
         return true;
     };
     let about = format!("{pass} {resource}");
@@ -173,9 +175,9 @@ fn is_news(step: &Step, before: &mut String, told: Option<Instant>) -> bool {
     is_news
 }
 
-fn line_of(step: &Step) -> Option<String> {
+fn line_of(step: &RewriteProgress) -> Option<String> {
     match step {
-        Step::Looking {
+        RewriteProgress::Looking {
             pass,
             resource,
             seen,
@@ -184,8 +186,10 @@ fn line_of(step: &Step) -> Option<String> {
         } => Some(format!(
             "pass {pass}: {resource}: {seen} of {total} values looked at, {rewritten} rewritten"
         )),
-        Step::Purging { revision } => Some(format!("purging history up to revision {revision}")),
-        Step::Done { .. } | Step::Failed { .. } => None,
+        RewriteProgress::Purging { revision } => {
+            Some(format!("purging history up to revision {revision}"))
+        }
+        RewriteProgress::Done { .. } | RewriteProgress::Failed { .. } => None,
     }
 }
 
@@ -193,8 +197,8 @@ fn line_of(step: &Step) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn looking(pass: u32, resource: &str) -> Step {
-        Step::Looking {
+    fn looking(pass: u32, resource: &str) -> RewriteProgress {
+        RewriteProgress::Looking {
             pass,
             resource: resource.to_owned(),
             seen: 500,
@@ -234,16 +238,23 @@ mod tests {
             line,
             "pass 2: pods: 500 of 1000 values looked at, 3 rewritten"
         );
-        assert!(is_news(&Step::Purging { revision: 7 }, &mut before, now));
+        assert!(is_news(
+            &RewriteProgress::Purging { revision: 7 },
+            &mut before,
+            now
+        ));
     }
 
     #[test]
     fn steps_are_read_as_they_are_written() {
-        for step in [looking(1, "pods"), Step::Purging { revision: 7 }] {
+        for step in [looking(1, "pods"), RewriteProgress::Purging { revision: 7 }] {
             let line = serde_json::to_string(&step).unwrap();
-            assert_eq!(serde_json::from_str::<Step>(&line).unwrap(), step);
+            assert_eq!(
+                serde_json::from_str::<RewriteProgress>(&line).unwrap(),
+                step
+            );
         }
-        let line = serde_json::to_string(&Step::Purging { revision: 7 }).unwrap();
+        let line = serde_json::to_string(&RewriteProgress::Purging { revision: 7 }).unwrap();
         assert_eq!(line, r#"{"step":"purging","revision":7}"#);
     }
 

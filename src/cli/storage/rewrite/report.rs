@@ -1,12 +1,12 @@
 //! What is told at the end of a rewriting: only what was looked at.
 
 use super::GOES_ON;
-use crate::storage::rewrite::{Covered, Step};
+use crate::storage::rewrite::{Covered, RewriteProgress};
 
 /// What is told at the end.
-pub(super) fn report(last: Step) -> Result<String, String> {
+pub(super) fn report(last: RewriteProgress) -> Result<String, String> {
     match last {
-        Step::Done {
+        RewriteProgress::Done {
             seen,
             rewritten,
             covered,
@@ -23,7 +23,7 @@ pub(super) fn report(last: Step) -> Result<String, String> {
             }
             Ok(text + &verdict(&covered))
         }
-        Step::Failed { reason, unreadable } => {
+        RewriteProgress::Failed { reason, unreadable } => {
             let values: String = unreadable
                 .iter()
                 .map(|text| format!("\n  {text}"))
@@ -71,8 +71,8 @@ mod tests {
         }
     }
 
-    fn done(covered: Vec<Covered>) -> Step {
-        Step::Done {
+    fn done(covered: Vec<Covered>) -> RewriteProgress {
+        RewriteProgress::Done {
             seen: 10,
             rewritten: 4,
             covered,
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_was_not_done_is_told_with_what_stands_in_the_way() {
-        let failed = Step::Failed {
+        let failed = RewriteProgress::Failed {
             reason: "2 values can't be read".to_owned(),
             unreadable: vec!["one".to_owned(), "two".to_owned()],
         };
@@ -118,6 +118,6 @@ mod tests {
             report(failed).unwrap_err(),
             "2 values can't be read\n  one\n  two"
         );
-        assert!(report(Step::Purging { revision: 7 }).is_err());
+        assert!(report(RewriteProgress::Purging { revision: 7 }).is_err());
     }
 }

@@ -19,11 +19,11 @@ use super::House;
 
 /// Connects and shakes hands, offering `protocols`.
 pub(super) async fn tls(
-    house: &House,
+    server: &House,
     protocols: &[&str],
 ) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(house.trust_pem.as_bytes()) {
+    for certificate in CertificateDer::pem_slice_iter(server.trust_pem.as_bytes()) {
         roots.add(certificate.unwrap()).unwrap();
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -33,7 +33,7 @@ pub(super) async fn tls(
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|p| p.as_bytes().to_vec()).collect();
-    let stream = TcpStream::connect(house.address).await?;
+    let stream = TcpStream::connect(server.address).await?;
     stream.set_nodelay(true)?;
     let name = ServerName::try_from("localhost").unwrap();
     TlsConnector::from(Arc::new(config))
@@ -49,16 +49,16 @@ pub(super) struct Http2 {
 }
 
 impl Http2 {
-    pub(super) async fn connect(house: &House) -> Http2 {
+    pub(super) async fn connect(server: &House) -> Http2 {
         Http2::with(
-            house,
+            server,
             Builder::new().initial_connection_window_size(1 << 30),
         )
         .await
     }
 
-    pub(super) async fn with(house: &House, builder: &Builder) -> Http2 {
-        let stream = tls(house, &["h2"]).await.unwrap();
+    pub(super) async fn with(server: &House, builder: &Builder) -> Http2 {
+        let stream = tls(server, &["h2"]).await.unwrap();
         let (requests, connection) = builder.handshake(stream).await.unwrap();
         let ended = Arc::new(parking_lot::Mutex::new(None));
         let end = Arc::clone(&ended);
@@ -152,8 +152,8 @@ pub(super) async fn read(body: &mut RecvStream, count: usize) -> Vec<u8> {
 pub(super) struct Http1(pub(super) TlsStream<TcpStream>);
 
 impl Http1 {
-    pub(super) async fn connect(house: &House) -> Http1 {
-        Http1(tls(house, &["http/1.1"]).await.unwrap())
+    pub(super) async fn connect(server: &House) -> Http1 {
+        Http1(tls(server, &["http/1.1"]).await.unwrap())
     }
 
     pub(super) async fn write(&mut self, text: &str) {

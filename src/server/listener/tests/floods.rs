@@ -6,25 +6,25 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::client::{Http1, Http2, request, tls};
-use super::{until, with_house};
+use super::{until, with_server};
 use crate::server::limits::Limits;
 
 fn unlimited(_: &mut Limits) {}
 
 #[test]
 fn connections_over_the_limit_are_closed_and_room_is_made_again() {
-    with_house(
+    with_server(
         |limits| limits.connections = 2,
-        async |house| {
-            let first = Http2::connect(&house).await;
-            let second = Http1::connect(&house).await;
+        async |server| {
+            let first = Http2::connect(&server).await;
+            let second = Http1::connect(&server).await;
             assert_eq!(first.get("/hello").await.unwrap().0, StatusCode::OK);
-            let mut third = TcpStream::connect(house.address).await.unwrap();
+            let mut third = TcpStream::connect(server.address).await.unwrap();
             let closed = third.read(&mut [0; 1]).await;
             assert!(matches!(closed, Ok(0) | Err(_)), "{closed:?}");
             drop(second);
             loop {
-                match tls(&house, &["http/1.1"]).await {
+                match tls(&server, &["http/1.1"]).await {
                     Ok(stream) => {
                         let mut later = Http1(stream);
                         assert!(later.head_of("/hello").await.starts_with("HTTP/1.1 200"));
@@ -39,9 +39,9 @@ fn connections_over_the_limit_are_closed_and_room_is_made_again() {
 
 #[test]
 fn a_flood_of_resets_hurts_nobody_else() {
-    with_house(unlimited, async |house| {
-        let victim = Http2::connect(&house).await;
-        let attacker = Http2::connect(&house).await;
+    with_server(unlimited, async |server| {
+        let victim = Http2::connect(&server).await;
+        let attacker = Http2::connect(&server).await;
         for _ in 0..20_000 {
             // The server may end this connection whenever it likes.
             let Ok((_, mut stream)) = attacker.send(request("GET", "/sleep/10000"), true).await
@@ -52,18 +52,18 @@ fn a_flood_of_resets_hurts_nobody_else() {
         }
         assert_eq!(victim.get("/hello").await.unwrap().0, StatusCode::OK);
         // Given up with its stream: none of the requests goes on.
-        until(|| attacker.is_over() || house.watches.feed("sleepers").opened() < 20_000).await;
+        until(|| attacker.is_over() || server.watches.feed("sleepers").opened() < 20_000).await;
         assert_eq!(victim.get("/hello").await.unwrap().0, StatusCode::OK);
     });
 }
 
 #[test]
 fn more_streams_than_allowed_are_refused() {
-    with_house(
+    with_server(
         |limits| limits.streams = 10,
-        async |house| {
+        async |server| {
             // By hand: a client library would wait for its turn.
-            let mut stream = tls(&house, &["h2"]).await.unwrap();
+            let mut stream = tls(&server, &["h2"]).await.unwrap();
             let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
             bytes.extend([0, 0, 0, 4, 0, 0, 0, 0, 0]);
             let mut block = vec![0x82, 0x87, 0x41, 9];
@@ -76,9 +76,9 @@ fn more_streams_than_allowed_are_refused() {
                 bytes.extend(&block);
             }
             stream.write_all(&bytes).await.unwrap();
-            let feed = house.watches.feed("a");
+            let feed = server.watches.feed("a");
             until(|| feed.opened() >= 10).await;
-            let http2 = Http2::connect(&house).await;
+            let http2 = Http2::connect(&server).await;
             assert_eq!(http2.get("/hello").await.unwrap().0, StatusCode::OK);
             assert_eq!(http2.requests.current_max_send_streams(), 10);
             assert_eq!(feed.opened(), 10);
@@ -88,8 +88,8 @@ fn more_streams_than_allowed_are_refused() {
 
 #[test]
 fn a_header_that_is_too_large_is_refused() {
-    with_house(unlimited, async |house| {
-        let http2 = Http2::connect(&house).await;
+    with_server(unlimited, async |server| {
+        let http2 = Http2::connect(&server).await;
         let large = Request::get("https://localhost/hello")
             .header("x-large", "x".repeat(100_000))
             .body(())
@@ -102,7 +102,7 @@ fn a_header_that_is_too_large_is_refused() {
             assert_eq!(status, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
         }
 
-        let mut http1 = Http1::connect(&house).await;
+        let mut http1 = Http1::connect(&server).await;
         let line = "x".repeat(100_000);
         http1
             .write(&format!(
@@ -112,15 +112,15 @@ fn a_header_that_is_too_large_is_refused() {
         let head = http1.read_until("\r\n\r\n").await;
         assert!(head.starts_with("HTTP/1.1 431"), "{head}");
 
-        let other = Http2::connect(&house).await;
+        let other = Http2::connect(&server).await;
         assert_eq!(other.get("/hello").await.unwrap().0, StatusCode::OK);
     });
 }
 
 #[test]
 fn a_flood_of_header_continuations_ends_the_connection_only() {
-    with_house(unlimited, async |house| {
-        let mut attacker = tls(&house, &["h2"]).await.unwrap();
+    with_server(unlimited, async |server| {
+        let mut attacker = tls(&server, &["h2"]).await.unwrap();
         let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
         bytes.extend([0, 0, 0, 4, 0, 0, 0, 0, 0]);
         // HEADERS without END_HEADERS, then CONTINUATION without end.
@@ -136,25 +136,25 @@ fn a_flood_of_header_continuations_ends_the_connection_only() {
             written += continuation.len();
             assert!(written < 256 << 20, "the server takes headers for ever");
         }
-        let other = Http2::connect(&house).await;
+        let other = Http2::connect(&server).await;
         assert_eq!(other.get("/hello").await.unwrap().0, StatusCode::OK);
     });
 }
 
 #[test]
 fn nonsense_ends_the_connection_only() {
-    with_house(unlimited, async |house| {
+    with_server(unlimited, async |server| {
         for protocol in ["h2", "http/1.1"] {
-            let mut stream = tls(&house, &[protocol]).await.unwrap();
+            let mut stream = tls(&server, &[protocol]).await.unwrap();
             let _ = stream.write_all(&[0xff; 1000]).await;
             let mut rest = Vec::new();
             let _ = stream.read_to_end(&mut rest).await;
         }
-        let mut plain = TcpStream::connect(house.address).await.unwrap();
+        let mut plain = TcpStream::connect(server.address).await.unwrap();
         plain.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
         let mut rest = Vec::new();
         let _ = plain.read_to_end(&mut rest).await;
-        let http2 = Http2::connect(&house).await;
+        let http2 = Http2::connect(&server).await;
         let (status, body) = http2.get("/hello").await.unwrap();
         assert_eq!(
             (status, body),

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::client::{Http1, Http2, next, read, tls};
 use super::service::{CHUNK, chunk};
-use super::{until, with_house};
+use super::{until, with_server};
 use crate::server::limits::Limits;
 
 /// The window of a stream where a test says nothing else.
@@ -17,13 +17,13 @@ fn unlimited(_: &mut Limits) {}
 
 #[test]
 fn a_stalled_stream_holds_up_no_other_and_takes_no_more_than_its_window() {
-    with_house(unlimited, async |house| {
-        let http2 = Http2::connect(&house).await;
-        let stalled = house.watches.feed("stalled");
+    with_server(unlimited, async |server| {
+        let http2 = Http2::connect(&server).await;
+        let stalled = server.watches.feed("stalled");
         stalled.never_ends(vec![1; 1000]);
         let _unread = http2.open("/watch/stalled").await.unwrap();
         let mut lively = http2.open("/watch/lively").await.unwrap();
-        let feed = house.watches.feed("lively");
+        let feed = server.watches.feed("lively");
         for event in 0..100 {
             feed.push(format!("{event:04}"));
             assert_eq!(
@@ -38,11 +38,11 @@ fn a_stalled_stream_holds_up_no_other_and_takes_no_more_than_its_window() {
 
 #[test]
 fn a_stream_without_any_window_takes_nothing() {
-    with_house(unlimited, async |house| {
+    with_server(unlimited, async |server| {
         let mut builder = Builder::new();
         builder.initial_window_size(0);
-        let http2 = Http2::with(&house, &builder).await;
-        let feed = house.watches.feed("a");
+        let http2 = Http2::with(&server, &builder).await;
+        let feed = server.watches.feed("a");
         feed.never_ends("event\n");
         let response = http2.open("/watch/a").await.unwrap();
         assert_eq!(http2.open("/method").await.unwrap().status(), 200);
@@ -54,12 +54,12 @@ fn a_stream_without_any_window_takes_nothing() {
 
 #[test]
 fn a_frame_larger_than_the_window_goes_out_in_parts() {
-    with_house(unlimited, async |house| {
+    with_server(unlimited, async |server| {
         let mut builder = Builder::new();
         builder.initial_window_size(1000);
-        let http2 = Http2::with(&house, &builder).await;
+        let http2 = Http2::with(&server, &builder).await;
         let frame: Vec<u8> = (0..50_000).map(|n| (n % 251) as u8).collect();
-        let feed = house.watches.feed("a");
+        let feed = server.watches.feed("a");
         feed.push(frame.clone());
         feed.push("after");
         let mut response = http2.open("/watch/a").await.unwrap();
@@ -70,10 +70,10 @@ fn a_frame_larger_than_the_window_goes_out_in_parts() {
 
 #[test]
 fn frames_of_a_watch_that_are_there_together_go_out_together() {
-    with_house(unlimited, async |house| {
-        let http2 = Http2::connect(&house).await;
+    with_server(unlimited, async |server| {
+        let http2 = Http2::connect(&server).await;
         for (path, length, pieces_max) in [("short", 100, 1), ("long", 1_000, 6)] {
-            let feed = house.watches.feed(path);
+            let feed = server.watches.feed(path);
             let frames: Vec<Vec<u8>> = (0..40).map(|number| vec![number; length]).collect();
             for frame in &frames {
                 feed.push(frame.clone());
@@ -92,12 +92,12 @@ fn frames_of_a_watch_that_are_there_together_go_out_together() {
 
 #[test]
 fn the_window_of_the_connection_is_shared_by_its_streams() {
-    with_house(unlimited, async |house| {
+    with_server(unlimited, async |server| {
         // No more for the connection than for one stream.
-        let http2 = Http2::with(&house, &Builder::new()).await;
+        let http2 = Http2::with(&server, &Builder::new()).await;
         let mut streams = Vec::new();
         for number in 0..8 {
-            house
+            server
                 .watches
                 .feed(&number.to_string())
                 .push(vec![number; 40_000]);
@@ -116,11 +116,11 @@ fn the_window_of_the_connection_is_shared_by_its_streams() {
 
 #[test]
 fn what_watches_keep_of_the_window_is_given_back_when_it_runs_short() {
-    with_house(unlimited, async |house| {
-        let http2 = Http2::with(&house, &Builder::new()).await;
+    with_server(unlimited, async |server| {
+        let http2 = Http2::with(&server, &Builder::new()).await;
         let mut streams = Vec::new();
         for number in 0..20 {
-            let feed = house.watches.feed(&number.to_string());
+            let feed = server.watches.feed(&number.to_string());
             let response = http2.open(&format!("/watch/{number}")).await.unwrap();
             streams.push((feed, response));
         }
@@ -139,7 +139,7 @@ fn what_watches_keep_of_the_window_is_given_back_when_it_runs_short() {
 
 /// Watches that each have been sent so many frames at once, and are quiet from now on.
 async fn quiet_watches(
-    house: &super::House,
+    server: &super::House,
     http2: &Http2,
     watches: usize,
     frames: usize,
@@ -147,7 +147,7 @@ async fn quiet_watches(
     let mut streams = Vec::new();
     for number in 0..watches {
         let name = format!("{frames}-{number}");
-        let feed = house.watches.feed(&name);
+        let feed = server.watches.feed(&name);
         (0..frames).for_each(|_| feed.push(vec![1; 100]));
         let mut response = http2.open(&format!("/watch/{name}")).await.unwrap();
         assert_eq!(
@@ -162,9 +162,9 @@ async fn quiet_watches(
 #[test]
 fn what_quiet_watches_keep_of_the_window_reaches_other_responses() {
     for path in ["/full/40000", "/full/100000", "/chunks/2"] {
-        with_house(unlimited, async |house| {
-            let http2 = Http2::with(&house, &Builder::new()).await;
-            let _quiet = quiet_watches(&house, &http2, 3, 1).await;
+        with_server(unlimited, async |server| {
+            let http2 = Http2::with(&server, &Builder::new()).await;
+            let _quiet = quiet_watches(&server, &http2, 3, 1).await;
             assert_eq!(http2.get(path).await.unwrap().0, 200, "{path}");
         });
     }
@@ -172,10 +172,10 @@ fn what_quiet_watches_keep_of_the_window_reaches_other_responses() {
 
 #[test]
 fn watches_that_were_sent_several_frames_at_once_keep_no_window_when_it_is_short() {
-    with_house(unlimited, async |house| {
-        let http2 = Http2::with(&house, &Builder::new()).await;
-        let _short = quiet_watches(&house, &http2, 8, 1).await;
-        let _quiet = quiet_watches(&house, &http2, 8, 2).await;
+    with_server(unlimited, async |server| {
+        let http2 = Http2::with(&server, &Builder::new()).await;
+        let _short = quiet_watches(&server, &http2, 8, 1).await;
+        let _quiet = quiet_watches(&server, &http2, 8, 2).await;
         for _ in 0..4 {
             assert_eq!(http2.get("/full/20000").await.unwrap().0, 200);
         }
@@ -185,8 +185,8 @@ fn watches_that_were_sent_several_frames_at_once_keep_no_window_when_it_is_short
 
 #[test]
 fn a_client_that_opens_its_window_again_goes_on_where_it_was() {
-    with_house(unlimited, async |house| {
-        let http2 = Http2::connect(&house).await;
+    with_server(unlimited, async |server| {
+        let http2 = Http2::connect(&server).await;
         let mut response = http2.open("/chunks/40").await.unwrap();
         let mut all = Vec::new();
         // Without giving window back the body stands still.
@@ -209,16 +209,16 @@ fn a_client_that_opens_its_window_again_goes_on_where_it_was() {
 /// The socket itself is full: a client that reads nothing at all.
 #[test]
 fn a_client_that_reads_nothing_is_sent_no_more_than_its_socket_holds() {
-    with_house(unlimited, async |house| {
-        let mut http1 = Http1::connect(&house).await;
-        let feed = house.watches.feed("a");
+    with_server(unlimited, async |server| {
+        let mut http1 = Http1::connect(&server).await;
+        let feed = server.watches.feed("a");
         feed.never_ends(vec![1; 10_000]);
         http1
             .write("GET /watch/a HTTP/1.1\r\nhost: localhost\r\n\r\n")
             .await;
         // With windows as large as Go's clients open them, only the socket holds back.
-        let mut stream = tls(&house, &["h2"]).await.unwrap();
-        let many = house.watches.feed("b");
+        let mut stream = tls(&server, &["h2"]).await.unwrap();
+        let many = server.watches.feed("b");
         many.never_ends(vec![1; 10_000]);
         stream.write_all(&opening("/watch/b")).await.unwrap();
         until(|| feed.taken() > 0 && many.taken() > 0).await;
@@ -232,7 +232,7 @@ fn a_client_that_reads_nothing_is_sent_no_more_than_its_socket_holds() {
         for taken in [before.0, before.1] {
             assert!(taken * 10_000 < 32 << 20, "{taken} frames");
         }
-        let other = Http2::connect(&house).await;
+        let other = Http2::connect(&server).await;
         assert_eq!(other.get("/hello").await.unwrap().0, 200);
     });
 }
@@ -263,9 +263,9 @@ fn a_response_nobody_takes_is_given_up_but_a_watch_waits() {
         limits.inspection_interval = Duration::from_millis(20);
         limits.stalled_after = Duration::from_millis(60);
     };
-    with_house(patience, async |house| {
-        let http2 = Http2::connect(&house).await;
-        let feed = house.watches.feed("a");
+    with_server(patience, async |server| {
+        let http2 = Http2::connect(&server).await;
+        let feed = server.watches.feed("a");
         feed.never_ends(vec![1; 1000]);
         let watch = http2.open("/watch/a").await.unwrap();
         let mut list = http2.open("/chunks/40").await.unwrap();
@@ -296,12 +296,12 @@ fn over_http1_too_a_response_nobody_takes_is_given_up_and_a_watch_later() {
         limits.stalled_after = Duration::from_millis(100);
         limits.dead_after = Duration::from_secs(4);
     };
-    with_house(patience, async |house| {
-        let (feed, chunks) = (house.watches.feed("a"), house.watches.feed("chunks"));
+    with_server(patience, async |server| {
+        let (feed, chunks) = (server.watches.feed("a"), server.watches.feed("chunks"));
         feed.never_ends(vec![1; 10_000]);
-        let mut watch = Http1::connect(&house).await;
+        let mut watch = Http1::connect(&server).await;
         watch.head_of("/watch/a").await;
-        let mut list = Http1::connect(&house).await;
+        let mut list = Http1::connect(&server).await;
         list.head_of(&format!("/chunks/{MANY}")).await;
         until(|| chunks.dropped() == 1).await;
         assert_eq!(feed.dropped(), 0);
@@ -313,8 +313,8 @@ fn over_http1_too_a_response_nobody_takes_is_given_up_and_a_watch_later() {
 #[test]
 fn a_client_that_reads_slowly_gets_everything_over_http1() {
     let idle = |limits: &mut Limits| limits.idle_timeout = Duration::from_secs(3);
-    with_house(idle, async |house| {
-        let mut list = Http1::connect(&house).await;
+    with_server(idle, async |server| {
+        let mut list = Http1::connect(&server).await;
         list.head_of("/full/100000000").await;
         let mut piece = vec![0; 10_000_000];
         for _ in 0..10 {

@@ -64,7 +64,7 @@ impl House {
 }
 
 /// Runs a test against a server with one thread.
-fn with_house<F: Future<Output = ()>>(
+fn with_server<F: Future<Output = ()>>(
     change: impl FnOnce(&mut Limits),
     test: impl FnOnce(House) -> F,
 ) {
@@ -77,8 +77,8 @@ fn with_threads<F: Future<Output = ()>>(
     test: impl FnOnce(House) -> F,
 ) {
     actix_rt::System::new().block_on(async {
-        let house = House::start(threads, change);
-        within(test(house)).await;
+        let server = House::start(threads, change);
+        within(test(server)).await;
     });
 }
 

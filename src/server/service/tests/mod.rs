@@ -37,7 +37,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
         registry: stored.registry,
         authenticator: Arc::new(Authenticators::new(vec![Arc::new(tokens)], revocations)),
         health: Arc::new(health),
-        house: stored.house,
+        actor_system: stored.actor_system,
         rewriter: Rewriter::default(),
         metrics: None,
         metrics_lines: None,

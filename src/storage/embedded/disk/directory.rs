@@ -1,4 +1,4 @@
-//! A directory of the real file system.
+//! The data directory on the real file system.
 
 use std::fs::File;
 use std::io;
@@ -18,13 +18,13 @@ use super::{DataFile, Disk, FileId};
 use crate::files::own;
 use crate::storage::embedded::error::OpenError;
 
-/// Longer than the name of a store, and short enough to be read.
+/// Longer than a store's ID, and short enough to read at once.
 const IDENTITY_BYTES_MAX: u64 = 4096;
 
-/// The unit of `st_blocks`, whatever the file system's own block is.
+/// The unit of `st_blocks`, whatever the block size of the file system is.
 const STAT_BLOCK: u64 = 512;
 
-/// A directory with its lock; only one of them exists per directory at any time.
+/// A directory and its lock. At most one exists for each directory.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
@@ -32,13 +32,13 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Creates the directory when absent, keeps others out of it (0700), sees that nothing was put
-    /// in the place of a file of its, and takes its lock.
+    /// Creates the directory if it is absent, closes it to others (0700), checks that no file's
+    /// place is taken by something else, and takes the lock.
     ///
     /// # Errors
-    /// [`OpenError::Held`] when another engine has it, [`OpenError::Shared`] when it is open to
-    /// others and holds things of theirs, [`OpenError::Directory`] when it can't be made or
-    /// locked or belongs to somebody else, [`OpenError::Io`] for what is in a file's place.
+    /// [`OpenError::Held`] when another engine has it. [`OpenError::Shared`] when it is open to
+    /// others and holds their files. [`OpenError::Directory`] when it cannot be created or locked,
+    /// or belongs to another user. [`OpenError::Io`] when something else is in a file's place.
     pub fn open(path: &Path) -> Result<Directory, OpenError> {
         let failed = |source| OpenError::Directory {
             path: path.to_owned(),
@@ -63,14 +63,14 @@ impl Directory {
     }
 }
 
-/// Whoever opens a store reads all live objects at once, in the order of their keys, which is not
-/// the order of the file: page by page from a disk that takes several times as long as this.
+/// Opening a store reads all live objects in key order, which is not the order of the file. Page by
+/// page from a disk that takes several times as long as reading ahead.
 const READ_AHEAD_BYTES_MAX: u64 = 256 << 20;
-/// Asked for at a time.
+/// The bytes of one request to the kernel.
 const READ_AHEAD_PIECE: u64 = 4 << 20;
 
-/// Lets the kernel read the file into its memory, from the beginning on, while it is opened. The
-/// bound keeps a long history from being read for nothing.
+/// Asks the kernel to read the file ahead, from its beginning, while the store opens. The bound
+/// keeps it from reading a long history for nothing.
 fn read_ahead(file: &File) -> io::Result<()> {
     let end = file.metadata()?.len().min(READ_AHEAD_BYTES_MAX);
     if end == 0 {
@@ -79,7 +79,7 @@ fn read_ahead(file: &File) -> io::Result<()> {
     let file = file.try_clone()?;
     let ask = move || {
         for from in (0..end).step_by(READ_AHEAD_PIECE as usize) {
-            // Advice: who reads finds the same without it, later.
+            // It is only advice. Without it reads are slower and otherwise the same.
             let length = NonZeroU64::new(READ_AHEAD_PIECE);
             if rustix::fs::fadvise(&file, from, length, Advice::WillNeed).is_err() {
                 break;
@@ -87,7 +87,7 @@ fn read_ahead(file: &File) -> io::Result<()> {
         }
     };
     let thread = Builder::new().name("storage-ahead".to_owned()).spawn(ask)?;
-    // It ends by itself.
+    // The thread ends by itself.
     drop(thread);
     Ok(())
 }
@@ -95,8 +95,8 @@ fn read_ahead(file: &File) -> io::Result<()> {
 impl Disk for Directory {
     fn open(&self, file: DataFile) -> io::Result<Box<dyn StorageBackend>> {
         let opened = own::open(&self.at(file))?;
-        // After a failed sync the kernel may keep pages as clean that never reached the disk.
-        // Sync what is still dirty, then drop the rest: what is read now is what would be left.
+        // After a failed sync the kernel may keep pages as clean that never reached the disk. So
+        // sync what is dirty and drop the rest. Reads then return what is on the disk.
         opened.sync_all()?;
         rustix::fs::fadvise(&opened, 0, None, Advice::DontNeed)?;
         read_ahead(&opened)?;
@@ -119,13 +119,13 @@ impl Disk for Directory {
         File::open(&self.path)?.sync_all()
     }
 
-    fn identity(&self) -> io::Result<Option<Vec<u8>>> {
-        let bytes = own::read(&self.at(DataFile::Identity), IDENTITY_BYTES_MAX)?;
+    fn store_id(&self) -> io::Result<Option<Vec<u8>>> {
+        let bytes = own::read(&self.at(DataFile::StoreId), IDENTITY_BYTES_MAX)?;
         Ok(bytes.map(|bytes| bytes.to_vec()))
     }
 
-    fn set_identity(&self, bytes: &[u8]) -> io::Result<()> {
-        own::write(&self.at(DataFile::Identity), bytes)
+    fn set_store_id(&self, bytes: &[u8]) -> io::Result<()> {
+        own::write(&self.at(DataFile::StoreId), bytes)
     }
 
     fn remove(&self, file: DataFile) -> io::Result<()> {
@@ -133,7 +133,7 @@ impl Disk for Directory {
     }
 
     fn promote(&self) -> io::Result<()> {
-        own::rename(&self.at(DataFile::Rebuilt), &self.at(DataFile::Log))
+        own::rename(&self.at(DataFile::DefragCopy), &self.at(DataFile::Log))
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
@@ -183,7 +183,7 @@ mod tests {
         let directory = Directory::open(&path).unwrap();
         directory.open(DataFile::Log).unwrap();
         directory.set_ballast(1 << 20).unwrap();
-        directory.set_identity(b"mine").unwrap();
+        directory.set_store_id(b"mine").unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&path), 0o700);
         for name in ["lock", "events.redb", "ballast", "store"] {

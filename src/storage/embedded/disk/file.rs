@@ -1,4 +1,4 @@
-//! A file as redb wants to see it.
+//! A file behind the interface that redb expects.
 
 use std::fs::File;
 use std::io;
@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use redb::StorageBackend;
 
-/// A plain file; two daemons are kept apart by the directory's lock, not by this file's.
+/// A plain file. The directory's lock keeps other daemons away, not a lock of this file.
 #[derive(Debug)]
 pub struct LogFile {
     file: File,

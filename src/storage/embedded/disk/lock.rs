@@ -1,4 +1,4 @@
-//! The lock file: one engine per directory, and a word about who it is.
+//! The lock file: one engine for each directory, and a text about its holder.
 
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -8,17 +8,17 @@ use std::path::Path;
 use crate::clock;
 use crate::files::own;
 
-/// Longer than any holder's lines.
+/// Longer than the text of any holder.
 const TEXT_BYTES_MAX: u64 = 4096;
 
 /// Who holds a directory, as written into its lock file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holder {
-    /// Its process.
+    /// The process ID.
     pub pid: u32,
-    /// The machine it runs on.
+    /// The host it runs on.
     pub host: String,
-    /// Since when, RFC 3339.
+    /// Since when it holds the directory, RFC 3339.
     pub since: String,
 }
 
@@ -39,7 +39,7 @@ impl Holder {
         )
     }
 
-    /// Reads what [`Holder::to_text`] wrote; whatever is missing stays empty.
+    /// Parses the text of [`Holder::to_text`]. Missing parts stay empty.
     fn parse(text: &str) -> Holder {
         let mut holder = Holder::default();
         for line in text.lines() {
@@ -67,14 +67,14 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Why a lock was not got.
+/// Why the lock could not be taken.
 #[derive(Debug)]
 pub(super) enum LockError {
     Held(Holder),
     Io(io::Error),
 }
 
-/// A held lock; the operating system gives it up when the process dies.
+/// A held lock. The operating system releases it when the process dies.
 #[derive(Debug)]
 pub(super) struct Lock {
     _file: File,
@@ -87,7 +87,7 @@ impl Lock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
-                // Who it is matters less than that there is somebody.
+                // That there is a holder matters more than who it is.
                 let _ = file.take(TEXT_BYTES_MAX).read_to_string(&mut text);
                 return Err(LockError::Held(Holder::parse(&text)));
             }
@@ -102,7 +102,7 @@ fn write_holder(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
     match file.write_all(Holder::this_process().to_text().as_bytes()) {
-        // The lock counts, not its text: a full disk must not keep a store from opening.
+        // Only the lock counts, not its text. A full disk must not keep a store from opening.
         Err(error) if error.kind() == io::ErrorKind::StorageFull => Ok(()),
         other => other,
     }

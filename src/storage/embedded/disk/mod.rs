@@ -1,7 +1,9 @@
-//! The engine's view of its directory: a few files and the room around them.
+//! All access of the engine to the file system: the files of its directory, and the space around
+//! them.
 //!
-//! [`Directory`] is the real one. The crash simulator puts another in its place, which is why
-//! nothing else of the engine touches the file system.
+//! Owns the lock of the directory and the names of its files. Bytes enter and leave. It must not
+//! know what the files hold. [`Directory`] is the real implementation. The crash simulator in
+//! `tests/crash` is another one, which is why nothing else of the engine touches the file system.
 
 mod directory;
 mod file;
@@ -16,17 +18,17 @@ pub use file::LogFile;
 pub use lock::Holder;
 use redb::StorageBackend;
 
-/// The files an engine keeps beside its lock.
+/// The files that an engine keeps beside its lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DataFile {
-    /// The store itself.
+    /// The log: the redb database with all tables.
     Log,
-    /// A smaller copy of it that is being written to take its place.
-    Rebuilt,
-    /// Nothing but room, given up when the disk is full so that deletes go on.
+    /// A smaller copy of the log, which is written to take its place.
+    DefragCopy,
+    /// Only takes up space. It is removed when the disk is full, so that deletes work.
     Ballast,
-    /// The name of the store that the directory holds.
-    Identity,
+    /// The ID of the store that the directory holds.
+    StoreId,
 }
 
 impl DataFile {
@@ -34,22 +36,21 @@ impl DataFile {
     pub fn name(self) -> &'static str {
         match self {
             DataFile::Log => "events.redb",
-            DataFile::Rebuilt => "events.redb.rebuilt",
+            DataFile::DefragCopy => "events.redb.rebuilt",
             DataFile::Ballast => "ballast",
-            DataFile::Identity => "store",
+            DataFile::StoreId => "store",
         }
     }
 }
 
-/// Which file it is, whatever its name: its device and its inode.
+/// The identity of a file, whatever its name: device and inode.
 pub type FileId = (u64, u64);
 
 /// A directory held by one engine.
 pub trait Disk: Send + Sync + fmt::Debug + 'static {
-    /// Opens a file, creating it when absent. What is read through it from now on is durable:
-    /// anything an earlier handle wrote has been synced, and pages that a failed sync left in
-    /// memory only have been dropped. That the file is the one of this name is not; see
-    /// [`Disk::sync_names`].
+    /// Opens a file, and creates it if it is absent. Everything read through it is durable: what an
+    /// earlier handle wrote was synced, and pages that a failed sync left in memory were dropped.
+    /// That the name stands for this file may not be durable; see [`Disk::sync_names`].
     ///
     /// # Errors
     /// Any failure of the file system.
@@ -61,41 +62,41 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// Any failure of the file system.
     fn length(&self, file: DataFile) -> io::Result<Option<u64>>;
 
-    /// Which file has this name; `None` when none has.
+    /// The file of this name; `None` when it is absent.
     ///
     /// # Errors
     /// Any failure of the file system.
     fn which(&self, file: DataFile) -> io::Result<Option<FileId>>;
 
-    /// Makes durable which file each name stands for, as no file's own sync does. Whoever opens
-    /// a file to promise something on it does this first: an earlier change of names may have
-    /// taken place and its sync failed.
+    /// Makes durable which file each name stands for. A sync of a file does not do this. Call it
+    /// before anything in a file is acknowledged, because an earlier rename may have taken effect
+    /// while its sync failed.
     ///
     /// # Errors
     /// Any failure of the file system.
     fn sync_names(&self) -> io::Result<()>;
 
-    /// What [`DataFile::Identity`] holds; `None` when it is absent.
+    /// What [`DataFile::StoreId`] holds; `None` when it is absent.
     ///
     /// # Errors
     /// Any failure of the file system.
-    fn identity(&self) -> io::Result<Option<Vec<u8>>>;
+    fn store_id(&self) -> io::Result<Option<Vec<u8>>>;
 
-    /// Makes [`DataFile::Identity`] hold this, durably and at once: it is never there in part.
+    /// Replaces the content of [`DataFile::StoreId`], durably and atomically.
     ///
     /// # Errors
     /// Any failure of the file system.
-    fn set_identity(&self, bytes: &[u8]) -> io::Result<()>;
+    fn set_store_id(&self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Removes a file; none is no error.
+    /// Removes a file. An absent file is no error.
     ///
     /// # Errors
     /// Any failure of the file system.
     fn remove(&self, file: DataFile) -> io::Result<()>;
 
-    /// Puts the rebuilt file in the log's place, durably and at once. After an error either of
-    /// the two may stand there, and until [`Disk::sync_names`] succeeds a power cut may bring
-    /// the other one back.
+    /// Renames the defragmented copy to the log, durably and atomically. After an error the name
+    /// may stand for either file. Until [`Disk::sync_names`] succeeds, a power loss may bring the
+    /// other one back.
     ///
     /// # Errors
     /// Any failure of the file system.
@@ -107,22 +108,22 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// Any failure of the file system.
     fn free_bytes(&self) -> io::Result<u64>;
 
-    /// Bytes of the blocks a file occupies, which a sparse file's length does not tell; 0 when
-    /// it is absent.
+    /// The bytes of the blocks that a file occupies, which a sparse file's length does not tell; 0
+    /// when it is absent.
     ///
     /// # Errors
     /// Any failure of the file system.
     fn allocated_bytes(&self, file: DataFile) -> io::Result<u64>;
 
-    /// Makes the ballast file this large; 0 removes it.
+    /// Sets the size of the ballast file; 0 removes it.
     ///
     /// # Errors
-    /// Any failure of the file system; the ballast is gone then.
+    /// Any failure of the file system. The ballast is gone then.
     fn set_ballast(&self, bytes: u64) -> io::Result<()>;
 
-    /// Lets go of the directory, for others to open it.
+    /// Releases the lock of the directory.
     fn release(&self);
 
-    /// What to call a file in messages: its path.
+    /// The path of a file, for messages.
     fn path(&self, file: DataFile) -> String;
 }

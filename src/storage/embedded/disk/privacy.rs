@@ -1,4 +1,4 @@
-//! Keeping others out of the data directory, and leaving a folder alone that is theirs too.
+//! Keeps others out of the data directory, and refuses a directory that holds files of others.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::files::PrivateDirectory;
 use crate::files::own;
 use crate::storage::embedded::error::OpenError;
 
-/// The files that a daemon makes in its directory.
+/// The files that a daemon creates in its directory.
 const FILES: [&str; 7] = [
     "admin.kubeconfig",
     "admin.token",
@@ -17,12 +17,13 @@ const FILES: [&str; 7] = [
     "lock",
     "store",
 ];
-/// What else it makes there, and what `mkfs` leaves in the root of a volume.
+/// Directories that a daemon creates there, and what `mkfs` leaves in the root of a volume.
 const FOLDERS: [&str; 2] = ["lost+found", "pki"];
 
-/// Makes a directory for its owner alone, who must be the daemon's user. One that others may enter
-/// is closed to them if it holds nothing that may be theirs. What was put in the place of a file is
-/// refused now, not when that file is wanted.
+/// Creates a directory that only its owner may enter. The owner must be the daemon's user. An
+/// existing directory that others may enter is closed to them, unless it holds files that may be
+/// theirs. Something else in the place of one of the daemon's files is refused now, not when that
+/// file is needed.
 pub(super) fn make_private(path: &Path) -> Result<(), OpenError> {
     let failed = |source| OpenError::Directory {
         path: path.to_owned(),
@@ -50,7 +51,7 @@ pub(super) fn make_private(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// The name of something that no daemon made.
+/// The name of an entry that no daemon created.
 fn foreign_entry(path: &Path) -> io::Result<Option<String>> {
     for entry in std::fs::read_dir(path)? {
         let name = entry?.file_name().to_string_lossy().into_owned();

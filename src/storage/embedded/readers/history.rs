@@ -1,4 +1,4 @@
-//! The log itself: events of a prefix in order, and how much of it retention forgets.
+//! Reads the log: events of a prefix in order, and the revision that retention has reached.
 
 use std::time::SystemTime;
 
@@ -6,44 +6,40 @@ use actors::engine::local;
 use actors::engine::{HistoryChunk, HistoryRequest, Retention, Revision};
 use bytes::Bytes;
 
-use super::ReadError;
-use super::state::Snapshot;
-use crate::storage::embedded::error::Failure;
-use crate::storage::embedded::ledger::{decode, missing};
+use super::read_txn::ReadTxn;
+use crate::storage::embedded::error::{Failure, ReadError};
 use crate::storage::embedded::schema::{TIMELINE, mark};
+use crate::storage::embedded::schema::{decode_event, missing_event};
 use crate::storage::embedded::store::Store;
 
-/// Bytes of records looked at in one read, whether they match or not: a transaction held longer
-/// pins pages.
+/// The bytes of records that one read scans, whether they match or not. A longer transaction would
+/// pin pages.
 const SCAN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// A chunk of history; with the values before, if they are asked for.
+/// A chunk of history, with previous values if they are wanted.
 ///
 /// # Errors
-/// [`actors::engine::EngineError::Compacted`]; damage.
+/// [`actors::engine::EngineError::Compacted`], or damage.
 pub fn read_history(
     store: &Store,
     request: &HistoryRequest,
     with_previous: bool,
 ) -> Result<HistoryChunk, ReadError> {
-    let snapshot = Snapshot::open(store)?;
-    snapshot.check_after(request.after)?;
-    let until = request
-        .until
-        .min(snapshot.totals.revision)
-        .max(request.after);
+    let txn = ReadTxn::open(store)?;
+    txn.check_after(request.after)?;
+    let until = request.until.min(txn.totals.revision).max(request.after);
     let mut chunk = HistoryChunk {
         events: Vec::new(),
         reached: request.after,
     };
     let (mut taken, mut scanned) = (0, 0);
-    for row in snapshot.events().range(request.after.0 + 1..=until.0)? {
+    for row in txn.events().range(request.after.0 + 1..=until.0)? {
         let (revision, bytes) = row?;
-        // The log has no holes after what was compacted: a watch must not skip one.
+        // The log has no holes after the compacted revision. A watch must not skip a missing event.
         if revision.value() != chunk.reached.next().0 {
-            return Err(missing(chunk.reached.next()).into());
+            return Err(missing_event(chunk.reached.next()).into());
         }
-        let record = decode(Revision(revision.value()), bytes.value())?;
+        let record = decode_event(Revision(revision.value()), bytes.value())?;
         let matches = record.key().starts_with(request.prefix.as_bytes());
         let full = taken >= request.bytes_max && !chunk.events.is_empty();
         if scanned >= SCAN_BYTES_MAX || (matches && full) {
@@ -53,7 +49,7 @@ pub fn read_history(
         if matches {
             let mut event = record.to_event();
             if with_previous && event.prev_revision != Revision::ZERO {
-                event.previous = Some(previous(&snapshot, event.prev_revision)?);
+                event.previous = Some(previous(&txn, event.prev_revision)?);
             }
             taken += event.value.len() + event.previous.as_ref().map_or(0, Bytes::len);
             chunk.events.push(event);
@@ -61,35 +57,35 @@ pub fn read_history(
         chunk.reached = Revision(revision.value());
     }
     if chunk.reached < until {
-        return Err(missing(chunk.reached.next()).into());
+        return Err(missing_event(chunk.reached.next()).into());
     }
     Ok(chunk)
 }
 
-fn previous(snapshot: &Snapshot, revision: Revision) -> Result<Bytes, Failure> {
-    let found = snapshot
+fn previous(txn: &ReadTxn, revision: Revision) -> Result<Bytes, Failure> {
+    let found = txn
         .events()
         .get(revision.0)?
-        .ok_or_else(|| missing(revision))?;
+        .ok_or_else(|| missing_event(revision))?;
     Ok(Bytes::copy_from_slice(
-        decode(revision, found.value())?.value(),
+        decode_event(revision, found.value())?.value(),
     ))
 }
 
-/// The newest revision that retention forgets at this time.
+/// The newest revision that retention no longer keeps at this time.
 ///
 /// # Errors
-/// When the timeline can't be read.
+/// Failures to read the timeline.
 pub fn horizon(
     store: &Store,
     retention: Retention,
     now: SystemTime,
 ) -> Result<Revision, ReadError> {
-    let snapshot = Snapshot::open(store)?;
-    let timeline = snapshot.transaction().open_table(TIMELINE)?;
+    let txn = ReadTxn::open(store)?;
+    let timeline = txn.transaction().open_table(TIMELINE)?;
     let mut broken = None;
     let rows = timeline
-        .range(snapshot.compacted.0 + 1..)?
+        .range(txn.compacted.0 + 1..)?
         .map_while(|row| match row {
             Ok((revision, row)) => Some(mark(revision.value(), row.value())),
             Err(error) => {
@@ -97,12 +93,12 @@ pub fn horizon(
                 None
             }
         });
-    // The newest commits may not be marked yet; the counts say how far they are.
-    let marks = rows.chain([snapshot.totals.mark()]);
-    let superseded_bytes = snapshot.totals.superseded_bytes;
+    // The newest commits may have no row yet. The totals stand for them.
+    let marks = rows.chain([txn.totals.mark()]);
+    let superseded_bytes = txn.totals.superseded_bytes;
     let found = local::horizon(marks, retention, now, superseded_bytes);
     match broken {
         Some(failure) => Err(failure.into()),
-        None => Ok(found.max(snapshot.compacted)),
+        None => Ok(found.max(txn.compacted)),
     }
 }

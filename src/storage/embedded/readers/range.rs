@@ -1,4 +1,4 @@
-//! The keys of a prefix at a revision, a chunk at a time.
+//! Reads the keys of a prefix at a revision, a page at a time.
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -6,26 +6,24 @@ use std::ops::Bound;
 use actors::engine::{KeyValue, RangeRequest, RangeResponse, Revision};
 use parking_lot::Mutex;
 
-use super::ReadError;
-use super::state::Snapshot;
-use crate::storage::embedded::error::Failure;
+use super::read_txn::ReadTxn;
+use crate::storage::embedded::error::{Failure, ReadError};
 use crate::storage::embedded::schema::Live;
-use crate::storage::embedded::shared::Shared;
 use crate::storage::embedded::store::Store;
 
-/// Continued reads whose count is remembered.
+/// How many continued ranges are remembered.
 const COUNTS_MAX: usize = 64;
 
-/// What is left of ranges that were read in part.
+/// The number of keys left in ranges of which a page was read.
 ///
-/// The first page of a range counts its keys; the pages after it, at the same revision, need
-/// not: a state at a revision never changes, so what is left is the count minus the page.
+/// The first page of a range counts its keys. Later pages at the same revision need not: the state
+/// at a revision never changes, so the rest is the count minus the page.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct RemainingCounts {
     known: Mutex<VecDeque<(Continued, u64)>>,
 }
 
-/// Where a read goes on.
+/// Where the next page starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Continued {
     prefix: Vec<u8>,
@@ -33,7 +31,7 @@ struct Continued {
     at: Revision,
 }
 
-impl Counts {
+impl RemainingCounts {
     fn take(&self, place: &Continued) -> Option<u64> {
         let mut known = self.known.lock();
         let at = known.iter().position(|(other, _)| other == place)?;
@@ -49,18 +47,18 @@ impl Counts {
     }
 }
 
-/// A chunk of a range.
+/// A page of a range.
 ///
 /// # Errors
-/// Revisions compacted or in the future; damage.
+/// A compacted or future revision, or damage.
 pub fn read_range(
-    shared: &Shared,
     store: &Store,
-    counts: &Counts,
+    counts: &RemainingCounts,
     request: &RangeRequest,
+    bytes_max: usize,
 ) -> Result<RangeResponse, ReadError> {
-    let snapshot = Snapshot::open(store)?;
-    let at = snapshot.resolve(request.at)?;
+    let txn = ReadTxn::open(store)?;
+    let at = txn.resolve(request.at)?;
     let prefix = request.prefix.as_bytes();
     let start = request.start.as_deref().unwrap_or(prefix).max(prefix);
     let end = request.prefix.end();
@@ -69,25 +67,25 @@ pub fn read_range(
         start: start.to_vec(),
         at,
     };
-    let mut puts = Puts::new(&snapshot, at, start, end.as_deref())?;
+    let mut puts = Puts::new(&txn, at, start, end.as_deref())?;
     let chosen = if request.count_only {
         Vec::new()
     } else {
-        choose(&mut puts, request.limit, shared.options.range_bytes_max)?
+        choose(&mut puts, request.limit, bytes_max)?
     };
     let count = match counts.take(&place) {
         Some(count) => count,
         None => chosen.len() as u64 + puts.count_rest()?,
     };
     let more = !request.count_only && count > chosen.len() as u64;
-    let items = fetch(&snapshot, chosen)?;
+    let items = fetch(&txn, chosen)?;
     if more && let Some(last) = items.last() {
         let mut start = last.key.as_bytes().to_vec();
         start.push(0);
         counts.remember(Continued { start, ..place }, count - items.len() as u64);
     }
     Ok(RangeResponse {
-        revision: snapshot.totals.revision,
+        revision: txn.totals.revision,
         items,
         more,
         count,
@@ -98,11 +96,11 @@ pub fn read_range(
 struct Put {
     key: Vec<u8>,
     revision: Revision,
-    /// Bytes of its record, where they are known without looking at it.
+    /// The bytes of its record, where known without reading it.
     record_bytes: usize,
 }
 
-/// The first puts, as many as fit.
+/// As many puts as fit into a page.
 fn choose(puts: &mut Puts<'_>, limit: usize, bytes_max: usize) -> Result<Vec<Put>, Failure> {
     let (mut chosen, mut bytes) = (Vec::new(), 0);
     while (limit == 0 || chosen.len() < limit) && (bytes < bytes_max || chosen.is_empty()) {
@@ -113,11 +111,11 @@ fn choose(puts: &mut Puts<'_>, limit: usize, bytes_max: usize) -> Result<Vec<Put
     Ok(chosen)
 }
 
-/// The values, read in the order they lie in the file and put back in the order of their keys.
-fn fetch(snapshot: &Snapshot, mut chosen: Vec<Put>) -> Result<Vec<KeyValue>, Failure> {
+/// Reads the values in the order of the file and sorts them by key.
+fn fetch(txn: &ReadTxn, mut chosen: Vec<Put>) -> Result<Vec<KeyValue>, Failure> {
     chosen.sort_unstable_by_key(|put| put.revision);
     let mut items = Vec::with_capacity(chosen.len());
-    let mut values = snapshot.rising();
+    let mut values = txn.rising();
     for put in &chosen {
         items.push(values.value(&put.key, put.revision)?);
     }
@@ -125,24 +123,24 @@ fn fetch(snapshot: &Snapshot, mut chosen: Vec<Put>) -> Result<Vec<KeyValue>, Fai
     Ok(items)
 }
 
-/// What a record weighs whose size is not at hand.
+/// The assumed size of a record whose size is unknown.
 const RECORD_BYTES_GUESS: usize = 1024;
 
-/// The puts of a range at a revision, in the order of their keys: [`LIVE`](super::super::schema)
-/// rows, and for a revision in the past also the keys that have been replaced or deleted since.
+/// The puts of a range at a revision, in key order: rows of [`LIVE`](super::super::schema), and for
+/// a past revision also the keys that were replaced or deleted since.
 struct Puts<'s> {
-    snapshot: &'s Snapshot,
+    txn: &'s ReadTxn,
     at: Revision,
     end: Bound<&'s [u8]>,
     live: redb::Range<'s, &'static [u8], (u64, u64, u64, u32)>,
     next_live: Option<(Vec<u8>, Live)>,
-    /// The next key with superseded records; none when the state now is asked for.
+    /// The next key with superseded records. `None` when the current state is read.
     next_superseded: Option<Vec<u8>>,
 }
 
 impl<'s> Puts<'s> {
     fn new(
-        snapshot: &'s Snapshot,
+        txn: &'s ReadTxn,
         at: Revision,
         start: &'s [u8],
         end: Option<&'s [u8]>,
@@ -158,15 +156,15 @@ impl<'s> Puts<'s> {
             },
         );
         let mut puts = Puts {
-            snapshot,
+            txn,
             at,
             end,
-            live: snapshot.live.range::<&[u8]>(bounds)?,
+            live: txn.live.range::<&[u8]>(bounds)?,
             next_live: None,
             next_superseded: None,
         };
         puts.step_live()?;
-        if in_order && at < snapshot.totals.revision {
+        if in_order && at < txn.totals.revision {
             puts.seek_superseded(start, 0)?;
         }
         Ok(puts)
@@ -190,7 +188,7 @@ impl<'s> Puts<'s> {
             if self.next_superseded.as_ref() == Some(&key) {
                 self.seek_superseded(&key, u64::MAX)?;
             }
-            let Some(revision) = self.snapshot.put_at(&key, live, self.at)? else {
+            let Some(revision) = self.txn.put_at(&key, live, self.at)? else {
                 continue;
             };
             let now = live.filter(|live| live.revision == revision);
@@ -202,10 +200,10 @@ impl<'s> Puts<'s> {
         }
     }
 
-    /// How many are left.
+    /// Counts the rest.
     fn count_rest(&mut self) -> Result<u64, Failure> {
         let mut count = 0;
-        if self.next_superseded.is_none() && self.at == self.snapshot.totals.revision {
+        if self.next_superseded.is_none() && self.at == self.txn.totals.revision {
             count += u64::from(self.next_live.take().is_some());
             for row in self.live.by_ref() {
                 row?;
@@ -230,11 +228,12 @@ impl<'s> Puts<'s> {
         Ok(())
     }
 
-    /// Moves to the first key at or after this place; one seek, however long its history.
+    /// Moves to the first key at or after this place. One seek is enough, however long the key's
+    /// history is.
     fn seek_superseded(&mut self, key: &[u8], revision: u64) -> Result<(), Failure> {
         let from = Bound::Excluded((key, revision));
         let mut rows = self
-            .snapshot
+            .txn
             .superseded
             .range::<(&[u8], u64)>((from, Bound::Unbounded))?;
         self.next_superseded = match rows.next() {

@@ -1,9 +1,9 @@
-//! The store's file as it is after the newest durable commit, read past redb's cache: every page
-//! is named by its parent together with its checksum, up to the header.
+//! The store's file as of the newest durable commit, read past redb's cache. Each page is named by
+//! its parent together with its checksum, up to the header.
 //!
-//! Nobody is kept from committing meanwhile. A page that the header leads to is not written over
-//! before another header is durable; so a page that is not what it should be is damage only if the
-//! header is still the one that the way to it began with.
+//! Commits continue meanwhile. redb overwrites a page that the header leads to only after another
+//! header is durable. So a wrong page is damage only if the header has not changed since the walk
+//! began.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -16,21 +16,22 @@ use super::page::{
 };
 
 const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
-/// What the byte of flags says of a file that is in use, beside which commit is the newest one:
-/// that it was not closed, and that commits take two phases.
+/// The flags of a file in use, except the bit that names the newest commit: the file was not
+/// closed, and commits have two phases.
 const FLAGS: u8 = 0b110;
 /// The version of redb's file format.
 const FORMAT: u8 = 3;
 const HEADER_BYTES: usize = 320;
 const SLOT_BYTES: usize = 128;
-/// A header that is being written looks damaged: so often it is read again before it is.
+/// How often the header is read before it counts as damaged. A header that is being written looks
+/// damaged.
 const HEADER_READS: u32 = 3;
 const HEADER_PAUSE: Duration = Duration::from_millis(2);
 
 /// How redb orders the keys of a table.
 pub type Compare = fn(&[u8], &[u8]) -> Ordering;
 
-/// A tree of pages: a table, or the list of the tables.
+/// A tree of pages: a table, or a list of tables.
 #[derive(Clone, Debug)]
 pub struct Tree {
     /// The table's name.
@@ -39,11 +40,11 @@ pub struct Tree {
     widths: Widths,
 }
 
-/// What a walk comes to.
+/// What a walk finds.
 pub enum Found<'p> {
-    /// An entry of a page that is whole.
+    /// An entry of a whole page.
     Entry(Entry<'p>),
-    /// A page that is not what it should be.
+    /// A damaged page.
     Damage(Damage<'p>),
 }
 
@@ -51,11 +52,11 @@ pub enum Found<'p> {
 pub struct Damage<'p> {
     /// What is wrong with it.
     pub what: String,
-    /// The page, if it can be read.
+    /// The page, if it could be read.
     pub page: Option<Page>,
-    /// Its keys are greater than this one; none where it is the first page.
+    /// Its keys are greater than this one. `None` for the first page.
     pub after: Option<&'p [u8]>,
-    /// And not greater than this one; none where it is the last page.
+    /// Its keys are not greater than this one. `None` for the last page.
     pub up_to: Option<&'p [u8]>,
 }
 
@@ -63,12 +64,12 @@ pub struct Damage<'p> {
 pub struct Image<'f> {
     file: &'f dyn StorageBackend,
     header: [u8; HEADER_BYTES],
-    /// The sizes of the file's regions; they never change.
+    /// The sizes of the file's regions. They never change.
     pub region: Region,
 }
 
 impl<'f> Image<'f> {
-    /// Begins at the header; what is wrong with it otherwise.
+    /// Reads the header. Fails with what is wrong with it.
     pub fn open(file: &'f dyn StorageBackend) -> Result<Image<'f>, String> {
         let mut image = Image::read(file);
         for _ in 1..HEADER_READS {
@@ -103,7 +104,7 @@ impl<'f> Image<'f> {
         if u128_at(slot, 112) != slot.get(..112).map(checksum) {
             return Err("its newest commit has not the checksum that it should have".to_owned());
         }
-        // Also of the commit before, which is of no account otherwise.
+        // The format of the older commit is checked too. Nothing else of that commit is.
         let formats = [64, 64 + SLOT_BYTES].map(|at| header[at]);
         if header[9] & !1 != FLAGS || formats != [FORMAT; 2] {
             return Err(format!(
@@ -114,19 +115,19 @@ impl<'f> Image<'f> {
         Ok(image)
     }
 
-    /// The newest durable commit: one of two, as a bit of the header says.
+    /// The slot of the newest durable commit. A bit of the header names one of two.
     fn slot(&self) -> &[u8] {
         let second = usize::from(self.header[9] & 1);
         &self.header[64 + second * SLOT_BYTES..][..SLOT_BYTES]
     }
 
-    /// Whether the newest durable commit is still this one. A file that is out of reach, as the
-    /// database is being opened again, has another one soon.
+    /// Whether the newest durable commit is still the same. If the file cannot be read, the
+    /// database is being reopened and will have another one.
     fn is_current(&self) -> bool {
         Image::read(self.file).is_ok_and(|now| now.slot() == self.slot())
     }
 
-    /// The lists of tables: redb's own and ours.
+    /// The lists of tables: redb's own, and the engine's.
     pub fn lists(&self) -> [Tree; 2] {
         let slot = self.slot();
         let list = |name: &str, is_there: usize, root: usize| Tree {
@@ -142,8 +143,8 @@ impl<'f> Image<'f> {
         ]
     }
 
-    /// Goes over a tree from what lies after a key, page by page, for so many bytes and a page
-    /// at least; says how far it came.
+    /// Walks over a tree, page by page, from the first key after `after`. Reads at least one page
+    /// and about `bytes_max`. Answers how far it came.
     pub fn walk(
         &self,
         tree: &Tree,
@@ -171,7 +172,7 @@ impl<'f> Image<'f> {
         walk.walked
     }
 
-    /// A page that is whole, or what is wrong with it.
+    /// Reads a page and checks it. Fails with what is wrong with it.
     fn page(&self, link: Link, widths: Widths) -> Result<Page, (String, Option<Page>)> {
         let place = link.place(self.region);
         let place: Range<u64> = place.ok_or(("it has no place in the file".to_owned(), None))?;
@@ -197,7 +198,7 @@ impl<'f> Image<'f> {
 pub struct Walked {
     /// Bytes of pages read.
     pub bytes: u64,
-    /// Everything up to this key has been seen.
+    /// Everything up to this key was read.
     pub after: Option<Vec<u8>>,
     /// Why it ended.
     pub end: End,
@@ -206,11 +207,11 @@ pub struct Walked {
 /// Why a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The tree did.
+    /// The tree ended.
     Finished,
     /// The bytes are used up.
     Paused,
-    /// Another commit came between: from here on nothing can be said.
+    /// Another commit was made meanwhile. Nothing read after that proves anything.
     Moved,
 }
 
@@ -225,7 +226,7 @@ struct Walk<'w, 'f> {
 }
 
 impl Walk<'_, '_> {
-    /// A page and what is below it: keys after the first one and up to the second.
+    /// Walks over a page and its children: keys after the first one and up to the second.
     fn page(&mut self, link: Link, after: Option<&[u8]>, up_to: Option<&[u8]>) -> End {
         if self.has_seen_leaf && self.walked.bytes >= self.bytes_max {
             return End::Paused;
@@ -271,7 +272,7 @@ impl Walk<'_, '_> {
         End::Finished
     }
 
-    /// Whether everything up to a key has been seen.
+    /// Whether everything up to this key was read.
     fn has_passed(&self, key: Option<&[u8]>) -> bool {
         match (&self.walked.after, key) {
             (Some(after), Some(key)) => (self.compare)(key, after) != Ordering::Greater,
@@ -280,7 +281,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Reads a table's entry in the list of tables.
+/// Parses a table's entry in a list of tables.
 pub fn parse_table((name, definition): Entry<'_>) -> Option<Tree> {
     let width = |at: usize| match definition.get(at)? {
         0 => Some(None),
@@ -290,7 +291,7 @@ pub fn parse_table((name, definition): Entry<'_>) -> Option<Tree> {
         0 => None,
         _ => Some(Link::parse(definition.get(10..)?)?),
     };
-    // The number of entries stands before the root.
+    // The number of entries comes before the root.
     u64_at(definition, 1)?;
     Some(Tree {
         name: String::from_utf8_lossy(name).into_owned(),

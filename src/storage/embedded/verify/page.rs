@@ -1,6 +1,6 @@
-//! One page of redb's file format 3: where its parts lie, and what its checksum is taken over.
+//! One page of redb's file format 3: the places of its parts, and the range of its checksum.
 //!
-//! Whatever the bytes are, nothing here panics: a part that can't be is `None`.
+//! Nothing here panics, whatever the bytes are. A part that cannot exist is `None`.
 
 use std::ops::Range;
 
@@ -8,13 +8,13 @@ use twox_hash::XxHash3_128;
 
 /// The smallest page.
 pub const PAGE_BYTES: u64 = 4096;
-/// The largest page that is read: records are far smaller.
+/// The largest page that is read. Records are far smaller.
 const ORDER_MAX: u32 = 14;
 
 const LEAF: u8 = 1;
 const BRANCH: u8 = 2;
 
-/// What redb takes of bytes to see whether they have changed.
+/// The checksum that redb uses.
 pub fn checksum(bytes: &[u8]) -> u128 {
     XxHash3_128::oneshot(bytes)
 }
@@ -27,7 +27,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Reads the number and then the checksum.
+    /// Parses the page number and then the checksum.
     pub fn parse(bytes: &[u8]) -> Option<Link> {
         Some(Link {
             number: u64_at(bytes, 0)?,
@@ -35,7 +35,7 @@ impl Link {
         })
     }
 
-    /// Where the page lies in a file with regions of these sizes.
+    /// The place of the page in a file with regions of these sizes.
     pub fn place(self, region: Region) -> Option<Range<u64>> {
         let order = (self.number >> 59) as u32;
         if order > ORDER_MAX {
@@ -54,7 +54,7 @@ impl Link {
     }
 }
 
-/// The sizes of a region, in pages; all but the last have them.
+/// The sizes of a region, in pages. Only the last region is smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// Pages before the data.
@@ -63,7 +63,7 @@ pub struct Region {
     pub data_pages: u32,
 }
 
-/// How wide the keys and values of a tree are, where all have one width.
+/// The widths of the keys and values of a tree, where all have one width.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Widths {
     /// Of keys.
@@ -78,20 +78,20 @@ pub struct Page {
     widths: Widths,
 }
 
-/// A child of a branch and the greatest key that may be below it; the last one's is the branch's
-/// own.
+/// A child of a branch, and the greatest key below it. The last child has the branch's own greatest
+/// key.
 pub type Child<'p> = (Link, Option<&'p [u8]>);
 
 /// An entry's key and value.
 pub type Entry<'p> = (&'p [u8], &'p [u8]);
 
 impl Page {
-    /// Bytes read from the place of a page.
+    /// A page from the bytes at its place.
     pub fn new(bytes: Vec<u8>, widths: Widths) -> Page {
         Page { bytes, widths }
     }
 
-    /// Whether these are the bytes that the page's parent knows.
+    /// Whether the bytes have the checksum that the parent names.
     pub fn is_whole(&self, link: Link) -> bool {
         let end = match self.bytes.first() {
             Some(&LEAF) => self
@@ -106,7 +106,7 @@ impl Page {
         covered.is_some_and(|covered| checksum(covered) == link.checksum)
     }
 
-    /// Bytes read.
+    /// The bytes of the page.
     pub fn len(&self) -> u64 {
         self.bytes.len() as u64
     }
@@ -129,7 +129,7 @@ impl Page {
         (0..=self.count()).map(child).collect()
     }
 
-    /// The entries of a leaf, as far as there are such.
+    /// The entries of a leaf, as far as they can be parsed.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         let is_leaf = self.bytes.first() == Some(&LEAF);
         let ends = self.leaf_ends().filter(|_| is_leaf);
@@ -143,13 +143,13 @@ impl Page {
         })
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     fn count(&self) -> usize {
         let count = self.bytes.get(2..4).and_then(|bytes| bytes.try_into().ok());
         usize::from(u16::from_le_bytes(count.unwrap_or_default()))
     }
 
-    /// Where the keys of a leaf begin, and where each key and then each value ends.
+    /// The start of a leaf's keys, and the end of each key and then of each value.
     fn leaf_ends(&self) -> Option<(usize, Vec<usize>)> {
         let n = self.count();
         let table = |width: Option<usize>| if width.is_none() { 4 * n } else { 0 };
@@ -160,7 +160,7 @@ impl Page {
         Some((start, ends))
     }
 
-    /// Where the keys of a branch begin, and where each ends.
+    /// The start of a branch's keys, and the end of each.
     fn branch_ends(&self) -> Option<(usize, Vec<usize>)> {
         let n = self.count();
         let table = 8 + 24 * (n + 1);
@@ -168,7 +168,8 @@ impl Page {
         Some((start, self.ends(self.widths.key, table, start)?))
     }
 
-    /// The ends of as many parts as there are keys: of one width each, or as the table says.
+    /// The ends of as many parts as there are keys. Either all parts have one width or the table of
+    /// ends has them.
     fn ends(&self, width: Option<usize>, table: usize, start: usize) -> Option<Vec<usize>> {
         let end = |n: usize| match width {
             Some(width) => Some(start + width * (n + 1)),
@@ -181,7 +182,7 @@ impl Page {
     }
 }
 
-/// The part of this number, of parts that lie one behind the other.
+/// The part with this index among consecutive parts.
 fn range_of(start: usize, ends: &[usize], n: usize) -> Option<Range<usize>> {
     let end = *ends.get(n)?;
     Some(n.checked_sub(1).map_or(start, |before| ends[before])..end)

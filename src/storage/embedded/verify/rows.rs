@@ -1,6 +1,5 @@
-//! Whether the tables agree with each other, in one short transaction of the database at a time:
-//! what a page's checksum can't tell, as a row that was damaged in memory, or in a page that was
-//! written anew since.
+//! Checks that the tables agree with each other, in short transactions. This finds what page
+//! checksums cannot: a row that was damaged in memory, or in a page that was rewritten since.
 
 use std::ops::Bound;
 use std::time::{Duration, Instant};
@@ -8,48 +7,50 @@ use std::time::{Duration, Instant};
 use actors::engine::{EventKind, Revision};
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTableMetadata};
 
-use super::quoted;
 use crate::storage::embedded::error::Failure;
-use crate::storage::embedded::ledger::{decode, missing};
 use crate::storage::embedded::record::Record;
 use crate::storage::embedded::schema::read_totals;
 use crate::storage::embedded::schema::{EVENTS, LIVE, Live, META, SUPERSEDED, Superseded};
+use crate::storage::embedded::schema::{decode_event, missing_event};
 use crate::storage::embedded::store::Store;
 
-/// How long one transaction may be open: it pins pages.
+/// Characters of a key that are shown.
+const KEY_CHARACTERS: usize = 200;
+/// How long one transaction may be open. It pins pages.
 const BUDGET: Duration = Duration::from_millis(2);
-/// What looking a record up costs beside its bytes, in bytes: small ones would cost too much.
+/// The bytes that reading a record counts beside its own. Otherwise small records would cost too
+/// much.
 const LOOK_BYTES: u64 = 1024;
 
-/// How far the rows have been looked at.
+/// The progress of the comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Rows {
-    /// Not at all.
+    /// Nothing is compared yet.
     #[default]
     Begin,
-    /// In `live` up to this key.
+    /// `live` is compared up to this key.
     Live(Vec<u8>),
-    /// In `superseded` up to this place.
+    /// `superseded` is compared up to this place.
     Superseded(Vec<u8>, u64),
-    /// All of them; their number is next.
+    /// All rows are compared. Their numbers are next.
     Counts,
     /// Nothing is left.
     End,
 }
 
-/// What a step has come to.
+/// The outcome of a step.
 #[derive(Debug)]
 pub struct Stepped {
-    /// Where the next one begins.
+    /// Where the next step begins.
     pub rows: Rows,
-    /// Bytes of records read, and of looking them up.
+    /// The bytes of the records read, and of finding them.
     pub bytes: u64,
 }
 
-/// Looks at rows for a few milliseconds or so many bytes, and at one at least.
+/// Compares rows for a few milliseconds or up to this many bytes, and at least one.
 ///
 /// # Errors
-/// When the database can't be read on.
+/// When the database cannot be read.
 pub fn step(
     store: &Store,
     from: Rows,
@@ -89,7 +90,7 @@ pub fn step(
                     && bytes as u64 == u64::from(row.record_bytes)
             };
             let place = || format!("table live, key {}", quoted(key.value()));
-            stepped.bytes += look(&events, key.value(), row.revision, place, fits, found)?;
+            stepped.bytes += check_record(&events, key.value(), row.revision, place, fits, found)?;
             stepped.rows = Rows::Live(key.value().to_vec());
             if is_over(stepped.bytes) {
                 return Ok(stepped);
@@ -110,7 +111,7 @@ pub fn step(
             EventKind::Delete => tag == Superseded::Absence.tag(),
         };
         let place = || format!("table superseded, key {}, record {revision}", quoted(key));
-        stepped.bytes += look(&events, key, Revision(revision), place, fits, found)?;
+        stepped.bytes += check_record(&events, key, Revision(revision), place, fits, found)?;
         stepped.rows = Rows::Superseded(key.to_vec(), revision);
         if is_over(stepped.bytes) {
             return Ok(stepped);
@@ -120,8 +121,8 @@ pub fn step(
     Ok(stepped)
 }
 
-/// Each retained record is its key's present value or has been superseded: as each row of both
-/// tables has a record of its own, the numbers say that none has got lost.
+/// Compares the numbers of rows. Each retained record is its key's present value or superseded, and
+/// each row of these two tables has a record of its own. So equal numbers prove that none is lost.
 fn counts(transaction: &ReadTransaction, found: &mut dyn FnMut(String)) -> Result<(), Failure> {
     let records = transaction.open_table(EVENTS)?.len()?;
     let live = transaction.open_table(LIVE)?.len()?;
@@ -141,8 +142,8 @@ fn counts(transaction: &ReadTransaction, found: &mut dyn FnMut(String)) -> Resul
     Ok(())
 }
 
-/// Looks up the record that a row is about; says what that cost.
-fn look(
+/// Reads the record of a row and checks that both fit. Answers the bytes that this counts.
+fn check_record(
     events: &ReadOnlyTable<u64, &'static [u8]>,
     key: &[u8],
     revision: Revision,
@@ -151,11 +152,11 @@ fn look(
     found: &mut dyn FnMut(String),
 ) -> Result<u64, Failure> {
     let Some(bytes) = events.get(revision.0)? else {
-        found(format!("{}: {}", place(), missing(revision)));
+        found(format!("{}: {}", place(), missing_event(revision)));
         return Ok(LOOK_BYTES);
     };
     let bytes = bytes.value();
-    match decode(revision, bytes) {
+    match decode_event(revision, bytes) {
         Ok(record) if record.key() != key || !fits(&record, bytes.len()) => found(format!(
             "{}: it does not fit table events, record {revision}",
             place()
@@ -164,4 +165,13 @@ fn look(
         Err(failure) => found(failure.to_string()),
     }
     Ok(LOOK_BYTES + bytes.len() as u64)
+}
+
+/// A key, as messages show it.
+pub(super) fn quoted(key: &[u8]) -> String {
+    let text: String = String::from_utf8_lossy(key)
+        .chars()
+        .take(KEY_CHARACTERS)
+        .collect();
+    format!("{text:?}")
 }

@@ -1,4 +1,4 @@
-//! Group commit: whoever waits shares one sync.
+//! Group commit: mutations that wait share one transaction and its sync.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -6,126 +6,132 @@ use std::time::Instant;
 
 use actors::engine::{Change, EngineError, Event, Mutation, Outcome};
 
-use super::{CommitOrder, Desk, Order, weight};
+use super::request::{CommitRequest, WriterRequest, weight};
+use super::thread::WriterThread;
 use crate::storage::embedded::error::Failure;
-use crate::storage::embedded::ledger::{Decision, Ledger};
 use crate::storage::embedded::metrics;
-use crate::storage::embedded::readers::panic_text;
 use crate::storage::embedded::schema::Totals;
+use crate::storage::embedded::write_txn::{Decision, WriteTxn};
 
-/// What a batch has come to, kept outside the attempt so that a panic leaves it.
+/// The result of a batch so far. It is kept outside the attempt, so that it survives a panic.
 #[derive(Default)]
 pub(super) struct Attempt {
-    /// By order.
+    /// In the order of the requests.
     decisions: Vec<Decision>,
     pub(super) events: Vec<Event>,
-    /// Whether the transaction may have reached the disk: from here on a failure is no proof
-    /// that nothing was done.
+    /// Whether the transaction may have reached the disk. From here on a failure does not prove
+    /// that nothing was written.
     pub(super) committing: bool,
 }
 
 /// A batch whose outcome is not known yet.
 pub(super) struct Unresolved {
-    pub(super) orders: Vec<CommitOrder>,
+    pub(super) requests: Vec<CommitRequest>,
     pub(super) attempt: Attempt,
 }
 
-impl Desk {
-    /// Commits this mutation and what waits behind it.
-    pub(super) fn commit(&mut self, first: CommitOrder) {
-        let orders = self.gather(first);
+impl WriterThread {
+    /// Commits this mutation and those that wait behind it.
+    pub(super) fn commit(&mut self, first: CommitRequest) {
+        let requests = self.gather(first);
         let started = Instant::now();
         let mut attempt = Attempt::default();
-        let result = catch_unwind(AssertUnwindSafe(|| self.attempt(&orders, &mut attempt)));
-        let result = result.unwrap_or_else(|panic| Err(Failure::Panic(panic_text(&*panic))));
+        let result = catch_unwind(AssertUnwindSafe(|| self.attempt(&requests, &mut attempt)));
+        let result = result.unwrap_or_else(|panic| Err(Failure::from_panic(&*panic)));
         match result {
             Ok(totals) => {
-                metrics::committed(attempt.events.len(), orders.len(), started.elapsed());
-                self.answer(orders, attempt, totals);
+                metrics::committed(attempt.events.len(), requests.len(), started.elapsed());
+                self.answer(requests, attempt, totals);
             }
             Err(failure) if attempt.committing => {
-                self.recover(&failure, Some(Unresolved { orders, attempt }));
+                self.recover(&failure, Some(Unresolved { requests, attempt }));
             }
             Err(failure) => {
-                let file = self.shared.file();
+                let file = self.state.file();
                 let error = match &failure {
-                    // Trying again would meet the same damage.
+                    // Another attempt would meet the same damage.
                     Failure::Corrupt(_) => failure.to_engine_error(&file),
                     _ => failure.to_undone_error(&file),
                 };
-                for order in orders {
-                    order.answer(Err(error.clone()));
+                for request in requests {
+                    request.answer(Err(error.clone()));
                 }
                 self.recover(&failure, None);
             }
         }
     }
 
-    /// What waits already, up to the bounds of a batch; nobody is waited for.
-    fn gather(&mut self, first: CommitOrder) -> Vec<CommitOrder> {
-        let options = &self.shared.options;
+    /// Takes the mutations that wait already, up to the bounds of a batch. Never waits for more.
+    fn gather(&mut self, first: CommitRequest) -> Vec<CommitRequest> {
+        let options = &self.state.options;
         let mut bytes = weight(&first.mutation);
-        let mut orders = vec![first];
-        while orders.len() < options.batch_count_max && bytes < options.batch_bytes_max {
-            match self.orders.try_recv().map(|order| *order) {
-                Ok(Order::Commit(order)) => {
-                    bytes += weight(&order.mutation);
-                    orders.push(order);
+        let mut requests = vec![first];
+        while requests.len() < options.batch_count_max && bytes < options.batch_bytes_max {
+            match self.requests.try_recv().map(|request| *request) {
+                Ok(WriterRequest::Commit(request)) => {
+                    bytes += weight(&request.mutation);
+                    requests.push(request);
                 }
                 Ok(other) => {
-                    self.carried = Some(other);
+                    self.next_request_taken = Some(other);
                     break;
                 }
                 Err(_) => break,
             }
         }
-        orders
+        requests
     }
 
     fn attempt(
         &mut self,
-        orders: &[CommitOrder],
+        requests: &[CommitRequest],
         attempt: &mut Attempt,
     ) -> Result<Totals, Failure> {
         let store = self.store()?;
-        let shortage = self.watch_space(Instant::now());
+        let shortage = self.check_disk_space(Instant::now());
         let moment = self.moment();
         let now = moment.time;
         let transaction = store.write()?;
-        let mut ledger = Ledger::open(&transaction)?;
-        for order in orders {
+        let mut txn = WriteTxn::open(&transaction)?;
+        for request in requests {
             let decision = match &shortage {
-                Some(why) if takes_room(&order.mutation) => {
+                Some(why) if takes_room(&request.mutation) => {
                     Decision::Rejected(EngineError::OutOfSpace(why.clone()))
                 }
-                _ => ledger.apply(&order.mutation, moment, &mut attempt.events)?,
+                _ => txn.apply(&request.mutation, moment, &mut attempt.events)?,
             };
             attempt.decisions.push(decision);
         }
         if attempt.events.is_empty() {
-            // What was looked at is durable, as every commit before this one is.
-            drop(ledger);
+            // Nothing was written. What the decisions show is durable, because every earlier commit
+            // is.
+            drop(txn);
             transaction.abort()?;
-            return Ok(self.shared.totals());
+            return Ok(self.state.totals());
         }
         if !self.leases.is_empty() {
-            ledger.set_lease_totals(self.leases.totals(moment.lease_time))?;
+            txn.set_lease_totals(self.leases.totals(moment.lease_time))?;
         }
-        let before = ledger.totals().retained_bytes;
+        let before = txn.totals().retained_bytes;
         let mut last_mark = self.last_mark;
-        ledger.mark(now, &mut last_mark)?;
-        let totals = ledger.finish()?;
+        txn.mark(now, &mut last_mark)?;
+        let totals = txn.finish()?;
         attempt.committing = true;
         store.commit(transaction)?;
         self.last_mark = last_mark;
-        self.unsettled = false;
-        self.space
+        self.has_unsynced = false;
+        self.disk_space
             .wrote(totals.retained_bytes.saturating_sub(before));
         Ok(totals)
     }
 
-    /// Publishes a durable batch and answers in its order.
-    pub(super) fn answer(&mut self, orders: Vec<CommitOrder>, attempt: Attempt, totals: Totals) {
+    /// Publishes a durable batch and answers its requests in order.
+    pub(super) fn answer(
+        &mut self,
+        requests: Vec<CommitRequest>,
+        attempt: Attempt,
+        totals: Totals,
+    ) {
         let Attempt {
             decisions, events, ..
         } = attempt;
@@ -133,17 +139,17 @@ impl Desk {
         if !events.is_empty() {
             self.publish(&events, totals);
         }
-        self.answer_all(orders, decisions, &events);
+        self.answer_all(requests, decisions, &events);
     }
 
     /// Answers a batch whose events have been published already.
-    pub(super) fn answer_published(&self, orders: Vec<CommitOrder>, attempt: Attempt) {
-        self.answer_all(orders, attempt.decisions, &attempt.events);
+    pub(super) fn answer_published(&self, requests: Vec<CommitRequest>, attempt: Attempt) {
+        self.answer_all(requests, attempt.decisions, &attempt.events);
     }
 
-    fn answer_all(&self, orders: Vec<CommitOrder>, decisions: Vec<Decision>, events: &[Event]) {
-        for (order, decision) in orders.into_iter().zip(decisions) {
-            order.answer(match decision {
+    fn answer_all(&self, requests: Vec<CommitRequest>, decisions: Vec<Decision>, events: &[Event]) {
+        for (request, decision) in requests.into_iter().zip(decisions) {
+            request.answer(match decision {
                 Decision::Committed(at) => match events.get(at) {
                     Some(event) => Ok(Outcome::Committed(event.clone())),
                     None => Err(EngineError::OutcomeUnknown(
@@ -154,7 +160,7 @@ impl Desk {
                     Ok(Outcome::Refused { current, revision })
                 }
                 Decision::Rejected(error) => Err(error),
-                Decision::Unreadable(failure) => Err(failure.to_engine_error(&self.shared.file())),
+                Decision::Unreadable(failure) => Err(failure.to_engine_error(&self.state.file())),
             });
         }
     }

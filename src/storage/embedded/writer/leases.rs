@@ -1,83 +1,46 @@
-//! Leases at the writer: granted, revoked, and what has outlived one deleted, a few keys at a time.
+//! What the writer knows of leases.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
+use actors::engine::LeaseId;
 use actors::engine::local::{LeaseQueue, LeaseTime};
-use actors::engine::{EngineError, Expiry, Lease, LeaseId};
 
-use super::{Desk, Reply};
-use crate::storage::embedded::error::Failure;
-use crate::storage::embedded::lease_clock::{Jump, LeaseClock};
-use crate::storage::embedded::ledger::{Ledger, Moment};
-use crate::storage::embedded::metrics;
-use crate::storage::embedded::record::{LeaseRecord, nanos_of};
+use crate::storage::embedded::lease_clock::LeaseClock;
+use crate::storage::embedded::options::EmbeddedOptions;
+use crate::storage::embedded::record::nanos_of;
 use crate::storage::embedded::schema::LeaseTotals;
-use crate::storage::embedded::shared::Shared;
 use crate::storage::embedded::store::{LeaseRows, Opened};
 
-/// Keys deleted in one step at most, however fast that goes: what watchers get in one go.
-const STEP_KEYS: usize = 128;
-
-/// How long a lease that can't be ended, as something about it is damaged, lets others go before
-/// it.
-const ASIDE: Duration = Duration::from_secs(3600);
-
-/// What the writer may be asked to do about leases.
-pub(in crate::storage::embedded) enum LeaseOrder {
-    /// Grant one that lives so long.
-    Grant(Duration, Reply<Lease>),
-    /// Revoke one and delete some of its keys; the answer is whether there are more.
-    Revoke(LeaseId, Reply<bool>),
-    /// Delete more keys of one that was revoked.
-    GoOnRevoking(LeaseId, Reply<bool>),
-    /// Delete some of the keys that have outlived theirs.
-    Expire(Reply<Expiry>),
-}
-
-impl LeaseOrder {
-    /// Answers an order that can't be carried out.
-    pub(super) fn refuse(self, error: &EngineError) {
-        match self {
-            LeaseOrder::Grant(_, reply) => reply.send(Err(error.clone())),
-            LeaseOrder::Revoke(_, reply) | LeaseOrder::GoOnRevoking(_, reply) => {
-                reply.send(Err(error.clone()));
-            }
-            LeaseOrder::Expire(reply) => reply.send(Err(error.clone())),
-        }
-    }
-}
-
 /// What the writer knows of leases.
-pub(super) struct LeaseDesk {
-    leases: LeaseQueue,
-    clock: LeaseClock,
-    /// The newest number given to a lease, be it of one that a failure took back.
-    last: LeaseId,
+pub(super) struct WriterLeases {
+    pub(super) leases: LeaseQueue,
+    pub(super) clock: LeaseClock,
+    /// The newest lease ID, even of a grant that failed.
+    pub(super) last: LeaseId,
 }
 
-impl LeaseDesk {
-    pub(super) fn new(shared: &Shared, opened: &Opened) -> LeaseDesk {
-        let options = &shared.options;
+impl WriterLeases {
+    pub(super) fn new(options: &EmbeddedOptions, opened: &Opened) -> WriterLeases {
         let seen = Duration::from_nanos(opened.meta.leases.time_nanos);
         let uptime = (options.uptime)();
-        let mut desk = LeaseDesk {
+        let mut writer_leases = WriterLeases {
             leases: LeaseQueue::default(),
             clock: LeaseClock::new((options.clock)(), uptime, seen),
             last: opened.meta.leases.last,
         };
-        desk.set(&opened.leases, uptime);
-        desk.tell(uptime, LeaseTime(seen));
-        desk
+        writer_leases.set(&opened.leases, uptime);
+        writer_leases.log_state(uptime, LeaseTime(seen));
+        writer_leases
     }
 
-    /// Says what an operator may wonder about when objects vanish at a start, or don't.
-    fn tell(&self, uptime: Duration, seen: LeaseTime) {
+    /// Logs what explains why objects vanish at a start, or do not.
+    fn log_state(&self, uptime: Duration, seen: LeaseTime) {
         let now = self.clock.now(uptime);
         if let Some(lag) = self.clock.lag() {
             tracing::warn!(
                 seconds = lag.as_secs(),
-                "the clock is behind the store's: what has expired stays so, and until the clock \
-                 has caught up leases live only as long as the daemon runs"
+                "the clock is behind the time in the store: expired leases stay expired, and until \
+                 the clock has caught up, leases expire only while the daemon runs"
             );
         }
         let due = self.leases.count_due(now);
@@ -86,20 +49,20 @@ impl LeaseDesk {
             tracing::info!(
                 leases = due,
                 seconds = since,
-                "leases ran out since the store was last written, or the clock was set forward; \
-                 their objects will be deleted little by little"
+                "leases have expired since the store was last written, or the clock was set \
+                 forward; their objects will be deleted step by step"
             );
         }
     }
 
-    /// Takes up what a store that was opened anew holds.
+    /// Loads the leases after the store was reopened.
     pub(super) fn reload(&mut self, opened: &Opened, uptime: Duration) {
         self.set(&opened.leases, uptime);
         self.last = self.last.max(opened.meta.leases.last);
     }
 
-    /// Takes up the leases of a file. Those that are known live on as granted, whatever the wall
-    /// clock has been set to since.
+    /// Loads the leases of a file. Known leases keep their deadlines, whatever the wall clock was
+    /// set to since.
     pub(super) fn set(&mut self, rows: &LeaseRows, uptime: Duration) {
         let known = std::mem::take(&mut self.leases);
         for (lease, record) in rows {
@@ -128,281 +91,5 @@ impl LeaseDesk {
             last: self.last,
             time_nanos: nanos_of(now.0),
         }
-    }
-}
-
-impl Desk {
-    pub(super) fn see_to_lease(&mut self, order: LeaseOrder) {
-        match order {
-            LeaseOrder::Grant(ttl, reply) => reply.send(self.grant(ttl)),
-            LeaseOrder::Revoke(lease, reply) => reply.send(self.revoke(lease)),
-            LeaseOrder::GoOnRevoking(lease, reply) => reply.send(self.go_on_revoking(lease)),
-            LeaseOrder::Expire(reply) => reply.send(self.expire()),
-        }
-    }
-
-    fn lease_time(&self) -> LeaseTime {
-        self.leases.clock.now((self.shared.options.uptime)())
-    }
-
-    /// What the wall clock shows, and how long the process has been up.
-    fn times(&self) -> (SystemTime, Duration) {
-        let options = &self.shared.options;
-        ((options.clock)(), (options.uptime)())
-    }
-
-    /// Now, for who decides mutations.
-    pub(super) fn moment(&self) -> Moment<'_> {
-        Moment {
-            time: (self.shared.options.clock)(),
-            leases: &self.leases.leases,
-            lease_time: self.lease_time(),
-        }
-    }
-
-    /// Says when the clock was set. It matters to who reads the times of events; leases go by
-    /// how long the daemon has been up.
-    pub(super) fn watch_clock(&mut self) {
-        let (wall, uptime) = self.times();
-        match self.leases.clock.look(wall, uptime) {
-            None => {}
-            Some(jump @ Jump::Forward(_)) => tracing::warn!(
-                %jump,
-                "the clock was set, or the machine slept: leases live on as granted, and run out \
-                 by the new time after a restart"
-            ),
-            Some(jump @ Jump::Back(_)) => {
-                tracing::warn!(
-                    %jump,
-                    "the clock was set: leases run out as granted, and nothing is revived"
-                );
-                if let Err(error) = self.bring_deadlines_back() {
-                    tracing::warn!(
-                        %error,
-                        "leases granted while the clock was ahead may live again after a restart"
-                    );
-                }
-            }
-        }
-    }
-
-    /// What was granted while the clock was ahead lies on disk with a deadline as far ahead, which
-    /// would revive it at the next start.
-    fn bring_deadlines_back(&mut self) -> Result<(), EngineError> {
-        if self.leases.is_empty() {
-            return Ok(());
-        }
-        let (wall, uptime) = self.times();
-        self.guarded(|desk| {
-            let clock = &desk.leases.clock;
-            let now = clock.now(uptime);
-            let store = desk.store()?;
-            let rows = store.leases()?;
-            let transaction = store.write()?;
-            let mut ledger = Ledger::open(&transaction)?;
-            for (lease, record) in rows.into_iter().filter(|(_, record)| !record.revoked) {
-                let Some(deadline) = desk.leases.leases.deadline(lease) else {
-                    continue;
-                };
-                let deadline = clock.stored_deadline(wall, uptime, deadline.since(now));
-                if deadline < record.deadline {
-                    ledger.put_lease(lease, &LeaseRecord { deadline, ..record })?;
-                }
-            }
-            ledger.finish()?;
-            store.commit_lazily(transaction)?;
-            desk.unsettled = true;
-            Ok(())
-        })
-    }
-
-    /// Grants a lease. No sync: whatever is attached to it later brings one along, and a lease
-    /// that a power cut takes before that has kept nothing alive.
-    fn grant(&mut self, ttl: Duration) -> Result<Lease, EngineError> {
-        if let Some(why) = self.watch_space(Instant::now()) {
-            return Err(EngineError::OutOfSpace(why));
-        }
-        let (wall, uptime) = self.times();
-        let clock = &self.leases.clock;
-        let now = clock.now(uptime);
-        let record = LeaseRecord {
-            revoked: false,
-            ttl,
-            deadline: clock.stored_deadline(wall, uptime, ttl),
-        };
-        // Also of a grant that fails: nobody knows what became of it.
-        let id = LeaseId(self.leases.last.0.saturating_add(1));
-        self.leases.last = id;
-        self.guarded(|desk| {
-            let store = desk.store()?;
-            let transaction = store.write()?;
-            let mut ledger = Ledger::open(&transaction)?;
-            ledger.put_lease(id, &record)?;
-            ledger.set_lease_totals(desk.leases.totals(now))?;
-            ledger.finish()?;
-            store.commit_lazily(transaction)?;
-            desk.unsettled = true;
-            desk.leases.leases.insert(id, now.after(ttl));
-            Ok(Lease { id, ttl })
-        })
-    }
-
-    /// Revokes a lease, durably, and deletes its keys as far as one step goes; says whether there
-    /// are more.
-    fn revoke(&mut self, lease: LeaseId) -> Result<bool, EngineError> {
-        if !self.leases.leases.can_be_revoked(lease) {
-            return Err(EngineError::LeaseNotFound(lease));
-        }
-        let (wall, uptime) = self.times();
-        let clock = &self.leases.clock;
-        let revoked = LeaseRecord {
-            revoked: true,
-            ttl: Duration::ZERO,
-            deadline: clock.stored_deadline(wall, uptime, Duration::ZERO),
-        };
-        let own = |leases: &LeaseQueue| leases.contains(lease).then_some(lease);
-        self.end(Some((lease, revoked)), own).0?;
-        self.leases.leases.revoke(lease);
-        Ok(self.leases.leases.contains(lease))
-    }
-
-    /// Deletes more keys of a lease that was revoked.
-    fn go_on_revoking(&mut self, lease: LeaseId) -> Result<bool, EngineError> {
-        // Expiry may have been faster.
-        if self.leases.leases.contains(lease) {
-            let own = |leases: &LeaseQueue| leases.contains(lease).then_some(lease);
-            self.end(None, own).0?;
-        }
-        Ok(self.leases.leases.contains(lease))
-    }
-
-    /// Deletes some of the keys that have outlived their lease.
-    fn expire(&mut self) -> Result<Expiry, EngineError> {
-        self.watch_clock();
-        let now = self.lease_time();
-        let expired = match self.leases.leases.due(now) {
-            Some(_) => match self.end(None, |leases| leases.due(now)) {
-                // The others are in turn now.
-                (Err(_), Some(_)) => 0,
-                (ended, _) => ended?,
-            },
-            None => 0,
-        };
-        let now = self.lease_time();
-        Ok(Expiry {
-            expired,
-            more: self.leases.leases.due(now).is_some(),
-            next: self.leases.leases.until_next(now),
-        })
-    }
-
-    /// One step: ends the leases that `next` names one after the other, for as long as a step may
-    /// take; says how many keys it deleted, and which lease has stepped aside as it can't be
-    /// ended. Works on a full disk, as deletes do.
-    fn end(
-        &mut self,
-        revoked: Option<(LeaseId, LeaseRecord)>,
-        next: impl Fn(&LeaseQueue) -> Option<LeaseId>,
-    ) -> (Result<u64, EngineError>, Option<LeaseId>) {
-        let (mut gone, mut ending) = (Vec::new(), None);
-        let ended = self.guarded(|desk| desk.end_some(revoked, next, &mut gone, &mut ending));
-        let Err(error) = &ended else {
-            return (ended, None);
-        };
-        // They are still there, unless the database says otherwise when it is opened again.
-        for (lease, deadline) in gone {
-            self.leases.leases.insert(lease, deadline);
-        }
-        let damaged = ending.filter(|_| matches!(error, EngineError::Corrupt(_)));
-        if let Some(lease) = damaged {
-            let until = self.lease_time().after(ASIDE);
-            if self.leases.leases.postpone(lease, until) {
-                tracing::error!(
-                    lease = lease.0,
-                    %error,
-                    "a lease can't be ended, and its keys outlive it: it is tried again now and \
-                     then, after others"
-                );
-            }
-        }
-        (ended, damaged)
-    }
-
-    fn end_some(
-        &mut self,
-        revoked: Option<(LeaseId, LeaseRecord)>,
-        next: impl Fn(&LeaseQueue) -> Option<LeaseId>,
-        gone: &mut Vec<(LeaseId, LeaseTime)>,
-        ending: &mut Option<LeaseId>,
-    ) -> Result<u64, Failure> {
-        let started = Instant::now();
-        let budget = self.shared.options.expiry_budget;
-        let time = (self.shared.options.clock)();
-        let lease_time = self.lease_time();
-        let store = self.store()?;
-        let transaction = store.write()?;
-        let mut ledger = Ledger::open(&transaction)?;
-        if let Some((lease, record)) = &revoked {
-            ledger.put_lease(*lease, record)?;
-        }
-        let mut events = Vec::new();
-        let mut looked_at = 0;
-        while let Some(lease) = next(&self.leases.leases) {
-            *ending = Some(lease);
-            let through = ledger.end_lease(lease, time, &mut events, |events| {
-                looked_at += 1;
-                looked_at == 1 || (events.len() < STEP_KEYS && started.elapsed() < budget)
-            })?;
-            *ending = None;
-            if !through {
-                break;
-            }
-            let deadline = self.leases.leases.remove(lease);
-            gone.push((lease, deadline.unwrap_or_default()));
-            if started.elapsed() >= budget {
-                break;
-            }
-        }
-        ledger.set_lease_totals(self.leases.totals(lease_time))?;
-        let mut last_mark = self.last_mark;
-        if !events.is_empty() {
-            ledger.mark(time, &mut last_mark)?;
-        }
-        let totals = ledger.finish()?;
-        if events.is_empty() && revoked.is_none() {
-            // Nothing was attached to them: no loss if they are ended once more.
-            store.commit_lazily(transaction)?;
-            self.unsettled = true;
-            return Ok(0);
-        }
-        store.commit(transaction)?;
-        self.unsettled = false;
-        self.last_mark = last_mark;
-        let count = events.len();
-        metrics::committed(count, count, started.elapsed());
-        if count > 0 {
-            self.publish(&events.into(), totals);
-        }
-        Ok(count as u64)
-    }
-
-    /// Leaves behind how late it is, so that a clock set back while no daemon runs revives
-    /// nothing.
-    pub(super) fn note_lease_time(&mut self) {
-        if self.leases.is_empty() || self.store.is_none() {
-            return;
-        }
-        let totals = self.leases.totals(self.lease_time());
-        // Best effort, as the daemon ends; what matters has been written with what expired.
-        let _ = self.guarded(|desk| {
-            let store = desk.store()?;
-            let transaction = store.write()?;
-            let mut ledger = Ledger::open(&transaction)?;
-            ledger.set_lease_totals(totals)?;
-            ledger.finish()?;
-            store.commit_lazily(transaction)?;
-            desk.unsettled = true;
-            Ok(())
-        });
     }
 }

@@ -1,5 +1,5 @@
-//! Forgetting: compaction moves the horizon, scrubbing removes what lies behind it, and a
-//! rebuilt file takes the log's place.
+//! Compaction moves the compacted revision. Scrubbing removes the records that became invisible.
+//! Promotion puts a defragmented file in the log's place.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -8,28 +8,28 @@ use std::time::Instant;
 use actors::engine::local::check_future;
 use actors::engine::{EngineError, Maintenance, Revision};
 
-use super::{Desk, Promotion};
+use super::request::Promotion;
+use super::thread::WriterThread;
+use crate::storage::embedded::defrag::{Defrag, Seal};
 use crate::storage::embedded::error::Failure;
-use crate::storage::embedded::ledger::Ledger;
 use crate::storage::embedded::metrics;
-use crate::storage::embedded::readers::panic_text;
-use crate::storage::embedded::rebuild::{Rebuild, Seal};
+use crate::storage::embedded::write_txn::WriteTxn;
 
 /// Rows of the timeline removed in one step.
 const MARKS_MAX: usize = 64;
 
-impl Desk {
-    /// Does something with the database that is no commit; after a failure it is opened anew,
-    /// once whoever asked has been answered.
-    pub(super) fn guarded<T>(
+impl WriterThread {
+    /// Runs work other than a commit. After a failure the database is reopened, once the caller has
+    /// its answer.
+    pub(super) fn run_guarded<T>(
         &mut self,
-        work: impl FnOnce(&mut Desk) -> Result<T, Failure>,
+        work: impl FnOnce(&mut WriterThread) -> Result<T, Failure>,
     ) -> Result<T, EngineError> {
         let result = catch_unwind(AssertUnwindSafe(|| work(self)));
-        let result = result.unwrap_or_else(|panic| Err(Failure::Panic(panic_text(&*panic))));
+        let result = result.unwrap_or_else(|panic| Err(Failure::from_panic(&*panic)));
         result.map_err(|failure| {
-            let error = failure.to_engine_error(&self.shared.file());
-            // A damaged record stays damaged: opening anew would only interrupt everybody.
+            let error = failure.to_engine_error(&self.state.file());
+            // A damaged record stays damaged. Reopening would only interrupt everybody.
             if failure.needs_reopening() {
                 self.failed = Some(failure);
             }
@@ -37,55 +37,55 @@ impl Desk {
         })
     }
 
-    /// Moves the horizon, durably, and only then says so.
+    /// Moves the compacted revision durably, and only then publishes it.
     pub(super) fn compact(&mut self, up_to: Revision) -> Result<(), EngineError> {
-        check_future(up_to, self.shared.positions.revision())?;
-        if up_to <= self.shared.compacted() {
+        check_future(up_to, self.state.positions.revision())?;
+        if up_to <= self.state.compacted() {
             return Ok(());
         }
-        self.guarded(|desk| {
-            let store = desk.store()?;
+        self.run_guarded(|writer| {
+            let store = writer.store()?;
             let transaction = store.write()?;
-            let mut ledger = Ledger::open(&transaction)?;
-            ledger.set_compacted(up_to)?;
-            ledger.finish()?;
+            let mut txn = WriteTxn::open(&transaction)?;
+            txn.set_compacted(up_to)?;
+            txn.finish()?;
             store.commit(transaction)?;
-            desk.unsettled = false;
-            desk.shared.set_compacted(up_to);
+            writer.has_unsynced = false;
+            writer.state.set_compacted(up_to);
             metrics::compacted(up_to);
             Ok(())
         })
     }
 
-    /// Removes compacted records for as long as a step may take.
+    /// Removes compacted records within the time of a step.
     pub(super) fn scrub(&mut self) -> Result<Maintenance, EngineError> {
         let started = Instant::now();
-        let maintenance = self.guarded(|desk| desk.scrub_step(started))?;
+        let maintenance = self.run_guarded(|writer| writer.scrub_step(started))?;
         metrics::scrubbed(maintenance.removed, started.elapsed());
         Ok(maintenance)
     }
 
     fn scrub_step(&mut self, started: Instant) -> Result<Maintenance, Failure> {
-        let compacted = self.shared.compacted();
+        let compacted = self.state.compacted();
         if self.scrubbed >= compacted {
             return Ok(Maintenance::default());
         }
         let store = self.store()?;
         let transaction = store.write()?;
-        let mut ledger = Ledger::open(&transaction)?;
+        let mut txn = WriteTxn::open(&transaction)?;
         let (mut scrubbed, mut removed) = (self.scrubbed, 0);
-        while scrubbed < compacted && started.elapsed() < self.shared.options.scrub_budget {
+        while scrubbed < compacted && started.elapsed() < self.state.options.scrub_budget {
             scrubbed = scrubbed.next();
-            removed += ledger.scrub(scrubbed)?;
+            removed += txn.scrub(scrubbed)?;
         }
-        ledger.set_scrubbed(scrubbed)?;
-        ledger.forget_marks(scrubbed, MARKS_MAX)?;
-        let totals = ledger.finish()?;
-        // Nothing of this is worth a sync: after a power cut it is done again.
+        txn.set_scrubbed(scrubbed)?;
+        txn.forget_marks(scrubbed, MARKS_MAX)?;
+        let totals = txn.finish()?;
+        // No sync is needed. After a power loss the removal is repeated.
         store.commit_lazily(transaction)?;
         self.scrubbed = scrubbed;
-        self.unsettled = true;
-        self.shared.set_totals(totals);
+        self.has_unsynced = true;
+        self.state.set_totals(totals);
         Ok(Maintenance {
             removed,
             reclaimed_bytes: 0,
@@ -93,54 +93,57 @@ impl Desk {
         })
     }
 
-    /// Makes lazy removals durable, which is what frees their pages.
-    pub(super) fn settle(&mut self) {
-        if !self.unsettled || self.store.is_none() {
+    /// Makes unsynced removals durable, which frees their pages.
+    pub(super) fn sync_pending(&mut self) {
+        if !self.has_unsynced || self.store.is_none() {
             return;
         }
-        // A failure is dealt with inside; there is nobody to tell.
-        let _ = self.guarded(|desk| {
-            let store = desk.store()?;
+        // `run_guarded` handles the failure, and no caller waits.
+        let _ = self.run_guarded(|writer| {
+            let store = writer.store()?;
             store.commit(store.write()?)?;
-            desk.unsettled = false;
+            writer.has_unsynced = false;
             Ok(())
         });
     }
 
-    /// Lets a rebuilt file take the log's place, once it holds everything.
-    pub(super) fn promote(&mut self, mut rebuild: Box<Rebuild>) -> Result<Promotion, EngineError> {
-        // All of it is time that writers wait.
+    /// Puts a defragmented file in the log's place, once it holds everything.
+    pub(super) fn promote(&mut self, mut defrag: Box<Defrag>) -> Result<Promotion, EngineError> {
+        // Writers wait all this time.
         let started = Instant::now();
-        self.settle();
+        self.sync_pending();
         if let Some(failure) = &self.failed {
-            return Err(failure.to_engine_error(&self.shared.file()));
+            return Err(failure.to_engine_error(&self.state.file()));
         }
-        let outcome = self.guarded(|desk| {
-            let store = desk.store()?;
-            let leases = match rebuild.seal(&store) {
-                Ok(Seal::Behind) => return Ok(Promotion::Later(rebuild)),
+        let outcome = self.run_guarded(|writer| {
+            let store = writer.store()?;
+            let leases = match defrag.seal(&store) {
+                Ok(Seal::Behind) => return Ok(Promotion::Later(defrag)),
                 Ok(Seal::Whole(leases)) => leases,
-                // The copy's own trouble is none of the log's.
+                // A failure of the copy does not concern the log.
                 Ok(Seal::Different) => return Ok(Promotion::Useless),
                 Err(failure) => {
-                    tracing::warn!(%failure, "the rebuilt log is of no use");
+                    tracing::warn!(
+                        %failure,
+                        "defragmentation failed: its copy cannot be used, and the log stays"
+                    );
                     return Ok(Promotion::Useless);
                 }
             };
-            // From here on every failure must be one that opens the store anew: the old file may
-            // have no name any more. All that was to be read of the new one has been read.
-            // Who then finds another file at the path must know why.
+            // From here on every failure must lead to reopening, because the old file may have lost
+            // its name. Everything needed from the new file has been read. A verifier that finds
+            // another file at the path must see why, so the old database is fenced first.
             store.fence().supersede();
-            desk.shared.disk.promote()?;
-            let fresh = rebuild
-                .into_store(desk.shared.file())
+            writer.state.disk.promote()?;
+            let fresh = defrag
+                .into_store(writer.state.file())
                 .ok_or(Failure::Closed)?;
             let fresh = Arc::new(fresh);
-            let uptime = (desk.shared.options.uptime)();
-            desk.leases.set(&leases, uptime);
-            desk.store = Some(Arc::clone(&fresh));
+            let uptime = (writer.state.options.uptime)();
+            writer.leases.set(&leases, uptime);
+            writer.store = Some(Arc::clone(&fresh));
             drop(store);
-            Ok(Promotion::Done(desk.shared.set_store(Some(fresh))))
+            Ok(Promotion::Done(writer.state.set_store(Some(fresh))))
         });
         metrics::promoted(started.elapsed());
         outcome

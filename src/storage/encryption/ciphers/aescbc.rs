@@ -1,7 +1,7 @@
 //! aescbc: a random IV of 16 bytes, then blocks with PKCS#7 padding (EN-7).
 //!
-//! Nothing is authenticated: a wrong key mostly shows in the padding. Of 256 wrong keys one finds
-//! a padding that is right, and decrypts to a text that is no object.
+//! Values are not authenticated. A wrong key mostly shows in the padding. One wrong key in 256
+//! yields a valid padding, and then a text that is no object.
 
 use aws_lc_rs::cipher::{
     AES_128, AES_192, AES_256, DecryptionContext, PaddedBlockDecryptingKey,
@@ -11,17 +11,17 @@ use aws_lc_rs::iv::FixedLength;
 
 use super::{Cipher, CipherError};
 
-/// Bytes of a block, and of the IV.
+/// The bytes of a block and of the IV.
 const BLOCK: usize = 16;
 
-/// An AES-CBC key in its two directions. The library wipes both when they are dropped.
+/// An AES-CBC key for both directions. The library wipes both when they are dropped.
 pub(super) struct AesCbc {
     encrypting: PaddedBlockEncryptingKey,
     decrypting: PaddedBlockDecryptingKey,
 }
 
 impl AesCbc {
-    /// `None` for a key that has not 16, 24 or 32 bytes.
+    /// `None` for a key that does not have 16, 24 or 32 bytes.
     pub(super) fn new(key: &[u8]) -> Option<AesCbc> {
         let algorithm = match key.len() {
             16 => &AES_128,

@@ -1,8 +1,8 @@
 //! aesgcm: a random nonce of 12 bytes, the ciphertext, a tag of 16 bytes; the physical key is
 //! authenticated with it (EN-1, EN-7).
 //!
-//! Nonces are random, so a key should not write more than some hundred thousand values
-//! (Kubernetes says 200,000) before it is replaced.
+//! Nonces are random, so a key should be replaced after some hundred thousand values (Kubernetes
+//! says 200,000).
 
 use aws_lc_rs::aead::{self, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::rand;
@@ -13,7 +13,7 @@ use super::{Cipher, CipherError};
 pub(super) struct AesGcm(LessSafeKey);
 
 impl AesGcm {
-    /// `None` for a key that has not 16, 24 or 32 bytes.
+    /// `None` for a key that does not have 16, 24 or 32 bytes.
     pub(super) fn new(key: &[u8]) -> Option<AesGcm> {
         let algorithm = match key.len() {
             16 => &aead::AES_128_GCM,

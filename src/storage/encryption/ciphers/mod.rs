@@ -1,8 +1,9 @@
-//! The ciphers that values can be encrypted with (EN-7): one file each, around an implementation
-//! of somebody whose trade it is.
+//! The ciphers that values can be encrypted with (EN-7). Each has a file of its own around a
+//! library.
 //!
-//! A cipher holds one key. What it writes is the payload behind the prefixes of EN-2; what is
-//! bound to the physical key is bound by it (EN-1).
+//! A cipher owns one key. Plain bytes and the physical key enter; the payload behind the prefixes
+//! of EN-2 leaves. It must not know prefixes or names of keys. Some ciphers bind the payload to the
+//! physical key (EN-1).
 
 mod aescbc;
 mod aesgcm;
@@ -13,8 +14,7 @@ mod tests;
 
 use std::sync::Arc;
 
-/// One key, ready for use. Implementations wipe it from memory when they are dropped, and none of
-/// them can be printed.
+/// One key, ready for use. Implementations wipe it from memory when dropped and cannot be printed.
 pub(super) trait Cipher: Send + Sync {
     /// Appends the encrypted form of `plain` to `out`. `authenticated` is the physical key.
     ///
@@ -27,31 +27,31 @@ pub(super) trait Cipher: Send + Sync {
         out: &mut Vec<u8>,
     ) -> Result<(), CipherError>;
 
-    /// What [`Cipher::encrypt`] was given.
+    /// Decrypts what [`Cipher::encrypt`] has written.
     ///
     /// # Errors
-    /// [`CipherError`] when the payload was not written with this key, or not for this place, or
-    /// was damaged.
+    /// [`CipherError`] when another key wrote the payload, or it was written for another physical
+    /// key, or it is damaged.
     fn decrypt(&self, authenticated: &[u8], payload: &[u8]) -> Result<Vec<u8>, CipherError>;
 
-    /// Whether [`Cipher::decrypt`] proves that this key wrote what it returns. Where it does not,
-    /// that may be anything: whoever reads must see from it whether it is what was stored.
+    /// Whether [`Cipher::decrypt`] proves that this key wrote the value. Otherwise the caller must
+    /// check that the result looks like a stored object.
     fn authenticates(&self) -> bool;
 }
 
-/// Why a payload can't be read or written.
+/// Why a payload cannot be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CipherError {
-    /// It lacks bytes that every payload has.
+    /// It is shorter than any payload.
     #[error("the value is too short to have been encrypted")]
     TooShort,
-    /// It is no whole number of blocks.
+    /// It is not a whole number of blocks.
     #[error("the value is not a whole number of blocks")]
     NotInBlocks,
-    /// Key, place or content are not what they were.
+    /// The key, the physical key or the content differs.
     #[error("the key is not the one it was encrypted with, or the value was {0}")]
     Unauthentic(&'static str),
-    /// Nothing that the value has to do with.
+    /// A failure that has nothing to do with the value.
     #[error("the cipher failed; is the system out of random bytes?")]
     Failed,
 }
@@ -59,16 +59,16 @@ pub(super) enum CipherError {
 /// The ciphers by their names in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Algorithm {
-    /// AES in Galois/counter mode: authenticated, bound to the place.
+    /// AES in Galois/counter mode: authenticated, bound to the physical key.
     AesGcm,
     /// AES in cipher block chaining mode with PKCS#7: not authenticated.
     AesCbc,
-    /// XSalsa20 and Poly1305: authenticated, not bound to the place.
+    /// XSalsa20 and Poly1305: authenticated, not bound to the physical key.
     Secretbox,
 }
 
 impl Algorithm {
-    /// All of them, in the order that messages list them in.
+    /// All ciphers, in the order in which messages list them.
     pub(super) const ALL: [Algorithm; 3] =
         [Algorithm::AesGcm, Algorithm::AesCbc, Algorithm::Secretbox];
 
@@ -81,7 +81,7 @@ impl Algorithm {
         }
     }
 
-    /// What values of every key of it begin with (EN-2).
+    /// The prefix of the values of all its keys (EN-2).
     pub(super) fn prefix(self) -> &'static str {
         match self {
             Algorithm::AesGcm => "k8s:enc:aesgcm:v1:",
@@ -90,7 +90,7 @@ impl Algorithm {
         }
     }
 
-    /// How many bytes a key may have.
+    /// The valid lengths of a key, in bytes.
     pub(super) fn key_lengths(self) -> &'static [usize] {
         match self {
             Algorithm::AesGcm | Algorithm::AesCbc => &[16, 24, 32],
@@ -98,7 +98,7 @@ impl Algorithm {
         }
     }
 
-    /// The cipher with a key; `None` when that has a wrong length.
+    /// The cipher with a key. `None` for a key of wrong length.
     pub(super) fn with_key(self, key: &[u8]) -> Option<Arc<dyn Cipher>> {
         Some(match self {
             Algorithm::AesGcm => Arc::new(aesgcm::AesGcm::new(key)?),

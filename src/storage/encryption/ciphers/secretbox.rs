@@ -1,5 +1,5 @@
-//! secretbox: a random nonce of 24 bytes, then NaCl's box of XSalsa20 and Poly1305, whose tag of
-//! 16 bytes stands in front (EN-7). The place is not bound.
+//! secretbox: a random nonce of 24 bytes, then NaCl's box of XSalsa20 and Poly1305, which begins
+//! with its tag of 16 bytes (EN-7). The physical key is not authenticated.
 
 use aws_lc_rs::rand;
 use crypto_secretbox::aead::{AeadInPlace, KeyInit};
@@ -16,7 +16,7 @@ const TAG: usize = 16;
 pub(super) struct Secretbox(XSalsa20Poly1305);
 
 impl Secretbox {
-    /// `None` for a key that has not 32 bytes.
+    /// `None` for a key that does not have 32 bytes.
     pub(super) fn new(key: &[u8]) -> Option<Secretbox> {
         XSalsa20Poly1305::new_from_slice(key).ok().map(Secretbox)
     }

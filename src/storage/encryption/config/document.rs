@@ -1,33 +1,33 @@
-//! Taking a tree apart, strictly: unknown members and wrong types are faults with a place.
+//! Takes a parsed tree apart, strictly. Unknown members and wrong types are faults with a path.
 
 use serde_json::{Map, Value};
 
 use crate::api::field_error::{FieldError, FieldErrorKind};
 
-/// Words of at most so many letters are shown whatever their case: fewer than any encoded key has.
+/// Words of at most this many letters are shown in any case. Every encoded key is longer.
 const WORD_SHOWN_MAX: usize = 23;
 
 /// Names of resources and versions, without capital letters, may be longer.
 const NAME_SHOWN_MAX: usize = 100;
 
-/// Collects what is wrong while a tree is taken apart.
+/// Collects the faults while a tree is taken apart.
 #[derive(Default)]
 pub(super) struct Document {
     problems: Vec<FieldError>,
 }
 
 impl Document {
-    /// What was found wrong so far.
+    /// The faults so far.
     pub(super) fn problems(&self) -> &[FieldError] {
         &self.problems
     }
 
-    /// Notes a fault.
+    /// Adds a fault.
     pub(super) fn refuse(&mut self, problem: FieldError) {
         self.problems.push(problem);
     }
 
-    /// Notes a value of the wrong type, which is not shown.
+    /// Adds a fault about a value of the wrong type. The value is not shown.
     fn wrong_type(&mut self, path: &str, value: &Value, expected: &str) {
         let found = match value {
             Value::Null => "nothing",
@@ -47,7 +47,7 @@ impl Document {
         });
     }
 
-    /// The members of these names, `None` where one is absent or null. Others are faults.
+    /// The members of these names. `None` where one is absent or null. Other members are faults.
     pub(super) fn members<const COUNT: usize>(
         &mut self,
         path: &str,
@@ -88,7 +88,7 @@ impl Document {
         }
     }
 
-    /// A text, empty when there is none; `None` for anything else.
+    /// A text, empty when it is absent. `None` for another type.
     pub(super) fn text(&mut self, path: &str, value: Option<Value>) -> Option<String> {
         match value {
             Some(Value::String(text)) => Some(text),
@@ -109,7 +109,7 @@ pub(super) fn joined(path: &str, member: &str) -> String {
     }
 }
 
-/// A name as messages may show it: a secret may stand, by mistake, where a name is expected.
+/// A name as messages may show it. A secret may be in the place of a name by mistake.
 pub(super) fn shown_name(name: &str) -> &str {
     let is_of_name = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'*' | b'/' | b'-');
     let is_word = name.len() <= WORD_SHOWN_MAX && name.bytes().all(|b| b.is_ascii_alphabetic());

@@ -1,7 +1,7 @@
 //! The file of `--encryption-provider-config`: Kubernetes' EncryptionConfiguration (EN-13).
 //!
-//! Pure: text in, rules or everything that is wrong with it out. Decoding is strict, and no
-//! message shows a secret (EN-16).
+//! Pure. Text enters; rules or a list of faults leave. Parsing is strict, and no message shows a
+//! secret (EN-16).
 
 mod document;
 mod providers;
@@ -21,7 +21,7 @@ use document::{Document, shown_name};
 
 pub(super) use resources::{ALL, ResourceName};
 
-/// What is encrypted how, as the file has it.
+/// The configuration, as the file has it.
 #[derive(Debug)]
 pub(super) struct Configuration {
     /// The elements of `resources`, at least one.
@@ -31,31 +31,31 @@ pub(super) struct Configuration {
 /// An element of `resources`.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// What it is about, at least one.
+    /// The resources, at least one.
     pub(super) resources: Vec<ResourceName>,
-    /// Who reads, and the first of them writes; at least one.
+    /// The providers, at least one. All of them read, the first one writes.
     pub(super) providers: Vec<ProviderConfig>,
 }
 
 /// An element of `providers`.
 #[derive(Debug)]
 pub(super) enum ProviderConfig {
-    /// Values as they are.
+    /// Values are stored as they are.
     Identity,
-    /// A cipher with its keys, the first of which writes; at least one.
+    /// A cipher with at least one key. The first key writes.
     Cipher(Algorithm, Vec<NamedSecret>),
 }
 
-/// A key by name.
+/// A named key.
 #[derive(Debug)]
 pub(super) struct NamedSecret {
-    /// Part of what every value written with it begins with.
+    /// The key's name. It is part of the prefix of every value written with it.
     pub(super) name: String,
-    /// The key itself, of a length that its cipher takes.
+    /// The key, of a length that its cipher accepts.
     pub(super) secret: Secret,
 }
 
-/// The bytes of a key: wiped when dropped, never printed.
+/// The bytes of a key. They are wiped when dropped and never printed.
 pub(super) struct Secret(pub(super) Zeroizing<Vec<u8>>);
 
 impl fmt::Debug for Secret {
@@ -64,20 +64,20 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What stands for a secret in messages (EN-16).
+/// The replacement of a secret in messages (EN-16).
 const REDACTED: &str = "REDACTED";
 
-/// The kinds and versions that the file may be of (EN-13).
+/// The accepted kinds and versions of the file (EN-13).
 const KINDS: [(&str, &str); 2] = [
     ("EncryptionConfiguration", "apiserver.config.k8s.io/v1"),
     ("EncryptionConfig", "v1"),
 ];
 
 impl Configuration {
-    /// Reads the file's text, which is YAML or JSON.
+    /// Parses the file's text, which is YAML or JSON.
     ///
     /// # Errors
-    /// Everything that is wrong, each with its place.
+    /// All faults, each with its path.
     pub(super) fn parse(text: &str) -> Result<Configuration, Vec<String>> {
         let value = parse_yaml(text).map_err(|problem| vec![problem])?;
         let mut document = Document::default();
@@ -89,8 +89,8 @@ impl Configuration {
     }
 }
 
-/// The text as a tree. What the parser says of a fault may quote the text, so that only the place
-/// is told.
+/// Parses the text into a tree. The parser's message may quote the text, so only the position is
+/// reported.
 fn parse_yaml(text: &str) -> Result<Value, String> {
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,

@@ -10,7 +10,7 @@ use super::{NamedSecret, ProviderConfig, REDACTED, Secret};
 use crate::api::field_error::FieldError;
 use crate::storage::encryption::ciphers::Algorithm;
 
-/// The members of a provider, of which it has one.
+/// The members of a provider. Exactly one must be set.
 const MEMBERS: [&str; 5] = ["aesgcm", "aescbc", "secretbox", "identity", "kms"];
 
 pub(super) fn read(
@@ -105,7 +105,7 @@ fn read_secret(
         document.refuse(FieldError::required(path, detail));
         return None;
     }
-    // Line breaks mean nothing, as for whoever wrote the file with `base64`.
+    // Line breaks are ignored, because `base64` writes them.
     let encoded: Zeroizing<Vec<u8>> = Zeroizing::new(
         encoded
             .bytes()

@@ -1,4 +1,4 @@
-//! The names of resources in the file, and which of them may stand together (EN-14, EN-15).
+//! The names of resources in the file, and which of them may be combined (EN-14, EN-15).
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::document::{Document, shown_name};
 use crate::api::field_error::FieldError;
 
-/// A resource, or all of a group, or all there are (EN-14).
+/// A resource, all resources of a group, or all resources (EN-14).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::storage::encryption) struct ResourceName {
     /// The plural, or `*`.
@@ -16,7 +16,7 @@ pub(in crate::storage::encryption) struct ResourceName {
     pub(in crate::storage::encryption) group: String,
 }
 
-/// Stands for all.
+/// The wildcard.
 pub(in crate::storage::encryption) const ALL: &str = "*";
 
 impl ResourceName {
@@ -37,13 +37,13 @@ impl ResourceName {
         }
     }
 
-    /// Whether every resource that `other` is about is one that this is about.
+    /// Whether this name covers every resource that `other` covers.
     pub(in crate::storage::encryption) fn covers(&self, other: &ResourceName) -> bool {
         self == other || (self.resource == ALL && (self.group == ALL || self.group == other.group))
     }
 }
 
-/// As the file has it.
+/// The name as written in the file.
 impl fmt::Display for ResourceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.resource.as_str(), self.group.as_str()) {
@@ -73,7 +73,7 @@ pub(super) fn read(document: &mut Document, path: &str, names: Vec<Value>) -> Ve
     read
 }
 
-/// What is wrong with a name alone.
+/// Checks a single name.
 fn fault_of(text: &str, name: &ResourceName) -> Option<String> {
     let fault = match (name.resource.as_str(), name.group.as_str()) {
         _ if text.bytes().any(|byte| byte.is_ascii_uppercase()) => {
@@ -97,7 +97,7 @@ fn fault_of(text: &str, name: &ResourceName) -> Option<String> {
     Some(fault.to_owned())
 }
 
-/// What is wrong with a name beside those before it in the same list.
+/// Checks a name against the earlier ones of the same list.
 fn clash_with(before: &[ResourceName], name: &ResourceName) -> Option<String> {
     before.iter().find_map(|other| {
         if other == name {

@@ -1,4 +1,4 @@
-//! Work that is finished even when nobody waits for it any more.
+//! Work that runs to its end even when its caller goes away.
 
 use std::any::Any;
 use std::future::Future;
@@ -9,32 +9,32 @@ use std::task::{Context, Poll};
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 
-/// Something that is to last as long as a write may still take place.
+/// A guard that lasts as long as a write may still take effect.
 pub type Hold = Arc<dyn Any + Send + Sync>;
 
-/// A future that goes on in a task of its own when it is dropped half done: who waited for a
-/// write has gone, but the write is on its way and somebody must know when it has arrived.
-pub struct Finishing<T: Send + 'static> {
+/// A future that continues in a task of its own when it is dropped after it began. The caller of a
+/// write may go away while the write is under way, and its outcome must still be handled.
+pub struct RunToCompletion<T: Send + 'static> {
     work: Option<BoxFuture<'static, T>>,
     has_begun: bool,
 }
 
-impl<T: Send + 'static> Finishing<T> {
-    /// Work to be finished once it has begun.
-    pub fn new(work: BoxFuture<'static, T>) -> Finishing<T> {
-        Finishing {
+impl<T: Send + 'static> RunToCompletion<T> {
+    /// Wraps work. It runs to its end once it has been polled.
+    pub fn new(work: BoxFuture<'static, T>) -> RunToCompletion<T> {
+        RunToCompletion {
             work: Some(work),
             has_begun: false,
         }
     }
 }
 
-impl<T: Send + 'static> Future for Finishing<T> {
+impl<T: Send + 'static> Future for RunToCompletion<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         self.has_begun = true;
-        // Out of its place meanwhile: work that panics is not gone on with.
+        // Taken out while it is polled, so that work that panics is not polled again.
         let Some(mut work) = self.work.take() else {
             return Poll::Pending;
         };
@@ -46,11 +46,11 @@ impl<T: Send + 'static> Future for Finishing<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Finishing<T> {
+impl<T: Send + 'static> Drop for RunToCompletion<T> {
     fn drop(&mut self) {
         if self.has_begun
             && let Some(work) = self.work.take()
-            // Without a runtime the process ends, and with it whoever would want to know.
+            // Without a runtime the process is ending.
             && let Ok(runtime) = Handle::try_current()
         {
             runtime.spawn(work);
@@ -71,11 +71,11 @@ mod tests {
             let (go, going) = oneshot::channel::<()>();
             let (tell, told) = oneshot::channel();
             let work = async move { going.await.is_ok() && tell.send(()).is_ok() };
-            let mut finishing = Finishing::new(work.boxed());
+            let mut running = RunToCompletion::new(work.boxed());
             if begins {
-                assert_eq!((&mut finishing).now_or_never(), None);
+                assert_eq!((&mut running).now_or_never(), None);
             }
-            drop(finishing);
+            drop(running);
             assert_eq!(go.send(()).is_ok(), begins);
             assert_eq!(told.await.is_ok(), begins);
         }

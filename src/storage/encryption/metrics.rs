@@ -1,5 +1,5 @@
-//! What transforming measures (ME-40, ME-41, ME-71). The series of every resource with a rule;
-//! values of the others go through untouched and uncounted.
+//! The metrics of transformers (ME-40, ME-41, ME-71). Each resource with a rule has its series.
+//! Values of other resources are not counted.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ const OPERATIONS: &str = "apiserver_storage_transformation_operations_total";
 const READING: &str = "from_storage";
 const WRITING: &str = "to_storage";
 
-/// The status of what failed without a gRPC code, which nothing here has.
+/// The status of a failure without a gRPC code. No failure here has one.
 const FAILED: &str = "unknown-non-grpc";
 
 /// Gives every metric of encryption its unit and help text.
@@ -43,16 +43,16 @@ pub fn describe() {
     );
 }
 
-/// The series of one choice among prefixes.
-pub(super) struct Measures {
+/// The series of one prefix transformer.
+pub(super) struct TransformerMetrics {
     resource: String,
-    /// Of each way.
+    /// By index of the transformer.
     read: Vec<Series>,
-    /// Of the first way.
+    /// The series of the first transformer, which writes.
     written: Option<Series>,
 }
 
-/// A success is counted often: its series are looked up once.
+/// The series of successes, looked up once because they are used often.
 struct Series {
     operations: Counter,
     seconds: Histogram,
@@ -74,12 +74,12 @@ impl Series {
     }
 }
 
-impl Measures {
-    /// The series of a resource, for ways with these prefixes.
+impl TransformerMetrics {
+    /// The series of a resource, for transformers with these prefixes.
     pub(super) fn new<'p>(
         resource: &str,
         prefixes: impl Iterator<Item = &'p [u8]> + Clone,
-    ) -> Measures {
+    ) -> TransformerMetrics {
         let series = |transformation, prefix: &[u8]| {
             Series::new(resource, transformation, &String::from_utf8_lossy(prefix))
         };
@@ -87,7 +87,7 @@ impl Measures {
             b"" => series(READING, b"identity"),
             prefix => series(READING, prefix),
         });
-        Measures {
+        TransformerMetrics {
             resource: resource.to_owned(),
             read: read.collect(),
             written: prefixes
@@ -97,26 +97,26 @@ impl Measures {
         }
     }
 
-    /// The way with this index has read a value.
-    pub(super) fn has_read(&self, way: usize, started: Instant) {
-        if let Some(series) = self.read.get(way) {
+    /// Counts a value that the transformer with this index has read.
+    pub(super) fn has_read(&self, index: usize, started: Instant) {
+        if let Some(series) = self.read.get(index) {
             series.count(started);
         }
     }
 
-    /// The way with this prefix could not, or there was none.
+    /// Counts a value that could not be read. `None` when no prefix matched.
     pub(super) fn failed_to_read(&self, prefix: Option<&[u8]>) {
         self.failed(READING, prefix.unwrap_or(b"unknown"));
     }
 
-    /// The first way has written a value.
+    /// Counts a value that was written.
     pub(super) fn has_written(&self, started: Instant) {
         if let Some(series) = &self.written {
             series.count(started);
         }
     }
 
-    /// It could not.
+    /// Counts a value that could not be written.
     pub(super) fn failed_to_write(&self, prefix: &[u8]) {
         self.failed(WRITING, prefix);
     }

@@ -1,14 +1,14 @@
-//! Whether a copy gets near enough to the writers to take the log's place, and when it never
-//! will. Pure.
+//! Decides when a copy is close enough to the writers to take the log's place, and when it never
+//! will be. Pure.
 
-/// Steps without coming nearer to the writers after which a copy is given up: they write as fast
-/// as it is copied.
+/// After so many steps without progress a copy is given up, because the writers write as fast as it
+/// copies.
 const STEPS_IN_VAIN_MAX: u32 = 200;
-/// As often a copy that had caught up may be found too far behind when it is its turn. While it
-/// is tried nothing is removed from the log.
+/// How often a copy that had caught up may be too far behind when the writer seals it. Nothing is
+/// removed from the log meanwhile.
 pub(super) const REFUSALS_MAX: u32 = 8;
 
-/// Of events, and of the bytes of their records.
+/// A number of events, and the bytes of their records.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Amount {
     pub(super) events: u64,
@@ -16,7 +16,7 @@ pub(super) struct Amount {
 }
 
 impl Amount {
-    /// Whether it is no more than this. A single event is never too large.
+    /// Whether it is within these limits. A single event always is.
     fn is_within(self, events: u64, bytes: u64) -> bool {
         self.events <= 1 || (self.events <= events && self.bytes <= bytes)
     }
@@ -27,15 +27,15 @@ impl Amount {
 pub enum Progress {
     /// There is more to copy.
     Copying,
-    /// It is near enough to be sealed, if the writers add no more than a batch.
+    /// It is close enough to be sealed if the writers add no more than a batch.
     CaughtUp,
     /// The writers are too fast for it.
     Hopeless,
 }
 
-/// How the copy has fared so far.
+/// The progress of a copy so far.
 #[derive(Debug)]
-pub(super) struct Pursuit {
+pub(super) struct CatchUp {
     /// The fewest bytes that were left to copy after a step.
     fewest_left: u64,
     /// Steps since then.
@@ -44,9 +44,9 @@ pub(super) struct Pursuit {
     refusals: u32,
 }
 
-impl Default for Pursuit {
-    fn default() -> Pursuit {
-        Pursuit {
+impl Default for CatchUp {
+    fn default() -> CatchUp {
+        CatchUp {
             fewest_left: u64::MAX,
             steps_in_vain: 0,
             refusals: 0,
@@ -54,9 +54,9 @@ impl Default for Pursuit {
     }
 }
 
-impl Pursuit {
-    /// Notes what a step has left to copy. Half a batch is near enough, as the writers go on
-    /// until it is their turn to wait.
+impl CatchUp {
+    /// Records what a step has left to copy. Half a batch is close enough, because writers continue
+    /// until they have to wait.
     pub(super) fn step(&mut self, left: Amount, batch: Amount) -> Progress {
         if left.bytes < self.fewest_left {
             self.fewest_left = left.bytes;
@@ -73,9 +73,8 @@ impl Pursuit {
         }
     }
 
-    /// Whether what is left may be copied while writers wait: what a step leaves, and a batch on
-    /// top. However large the values, they don't wait longer than it takes to write and sync
-    /// this.
+    /// Whether the rest may be copied while writers wait: what a step leaves, and a batch on top.
+    /// This bounds the wait, however large the values are.
     pub(super) fn may_seal(&mut self, left: Amount, batch: Amount) -> bool {
         let may = left.is_within(batch.events / 2 * 3, batch.bytes / 2 * 3);
         self.refusals += u32::from(!may);
@@ -98,27 +97,27 @@ mod tests {
 
     #[test]
     fn a_copy_that_comes_no_nearer_is_given_up_and_one_that_does_is_not() {
-        let mut pursuit = Pursuit::default();
+        let mut catch_up = CatchUp::default();
         for step in 0..10 * u64::from(STEPS_IN_VAIN_MAX) {
-            let progress = pursuit.step(left(500, 100_000 - step), BATCH);
+            let progress = catch_up.step(left(500, 100_000 - step), BATCH);
             assert_eq!(progress, Progress::Copying);
         }
         let mut steps = 0;
-        while pursuit.step(left(500, 200_000), BATCH) == Progress::Copying {
+        while catch_up.step(left(500, 200_000), BATCH) == Progress::Copying {
             steps += 1;
         }
         assert_eq!(steps, STEPS_IN_VAIN_MAX - 1);
         // The writers are gone in the meantime.
-        assert_eq!(pursuit.step(left(0, 0), BATCH), Progress::CaughtUp);
+        assert_eq!(catch_up.step(left(0, 0), BATCH), Progress::CaughtUp);
     }
 
     #[test]
     fn what_a_step_leaves_and_a_batch_may_be_sealed() {
-        let mut pursuit = Pursuit::default();
-        assert_eq!(pursuit.step(left(50, 500), BATCH), Progress::CaughtUp);
-        assert!(pursuit.may_seal(left(150, 1500), BATCH));
-        assert!(!pursuit.may_seal(left(151, 1500), BATCH));
-        assert!(!pursuit.may_seal(left(150, 1501), BATCH));
-        assert!(pursuit.may_seal(left(1, 100_000), BATCH), "a single one");
+        let mut catch_up = CatchUp::default();
+        assert_eq!(catch_up.step(left(50, 500), BATCH), Progress::CaughtUp);
+        assert!(catch_up.may_seal(left(150, 1500), BATCH));
+        assert!(!catch_up.may_seal(left(151, 1500), BATCH));
+        assert!(!catch_up.may_seal(left(150, 1501), BATCH));
+        assert!(catch_up.may_seal(left(1, 100_000), BATCH), "a single one");
     }
 }

@@ -1,10 +1,10 @@
-//! Which store a directory holds: a small file beside the log that says its name, so that a log
-//! that has gone or was emptied is never taken for a store that is yet to be made.
+//! The ID of the store that a directory holds, in a small file beside the log. A missing or emptied
+//! log is therefore never taken for a new store.
 //!
-//! The order makes every crash harmless. The file is written after the log with all its tables is
-//! durable, and before anything is served: as long as it is absent nobody has been promised
-//! anything, and whatever the making of a log left behind may be made again. Once it is there,
-//! the log must be there too, and must be that store's.
+//! The order of writing makes every crash harmless. The file is written after the log with all its
+//! tables is durable, and before anything is served. Without the file nobody was promised anything,
+//! and what an interrupted creation left may be created again. With the file the log must exist and
+//! must be that store's.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -14,20 +14,20 @@ use redb::StorageBackend;
 use super::disk::{DataFile, Disk};
 use super::error::{Failure, OpenError};
 
-/// A store's name, drawn when it was made.
-pub type StoreName = [u8; 16];
+/// A store's ID, drawn at random when the store is created.
+pub type StoreId = [u8; 16];
 
-/// The word before the name.
+/// The word before the ID.
 const WORD: &str = "store ";
-/// How the file of redb begins; see [`is_unfinished`].
+/// The length of redb's magic number; see [`is_unfinished`].
 const MAGIC_BYTES: usize = 9;
-/// What the making of a database writes before its first transaction: one page.
+/// What creating a database writes before its first transaction: one page.
 const HEADER_BYTES: u64 = 4096;
-/// Bytes looked at in one read.
+/// The bytes of one read.
 const CHUNK_BYTES: u64 = 64 * 1024;
 
-/// The name as people read it.
-pub fn to_hex(name: &StoreName) -> String {
+/// The ID as hexadecimal digits.
+pub fn to_hex(name: &StoreId) -> String {
     name.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string can't fail.
         let _ = write!(text, "{byte:02x}");
@@ -35,7 +35,7 @@ pub fn to_hex(name: &StoreName) -> String {
     })
 }
 
-fn parse(bytes: &[u8]) -> Option<StoreName> {
+fn parse(bytes: &[u8]) -> Option<StoreId> {
     let text = std::str::from_utf8(bytes).ok()?;
     let digits = text.strip_prefix(WORD)?.strip_suffix('\n')?;
     if digits.len() != 32 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
@@ -44,20 +44,20 @@ fn parse(bytes: &[u8]) -> Option<StoreName> {
     Some(u128::from_str_radix(digits, 16).ok()?.to_be_bytes())
 }
 
-/// The store that a directory holds; `None` when none has ever been served from it.
+/// The ID of the store that a directory holds. `None` when no store was ever served from it.
 ///
 /// # Errors
-/// When the file can't be read or is not one of ours.
-pub fn read(disk: &dyn Disk) -> Result<Option<StoreName>, OpenError> {
-    let file = disk.path(DataFile::Identity);
-    let bytes = match disk.identity() {
+/// When the file cannot be read or is damaged.
+pub fn read(disk: &dyn Disk) -> Result<Option<StoreId>, OpenError> {
+    let file = disk.path(DataFile::StoreId);
+    let bytes = match disk.store_id() {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return Ok(None),
         Err(source) => return Err(OpenError::Io { file, source }),
     };
     match parse(&bytes) {
         Some(name) => Ok(Some(name)),
-        None => Err(OpenError::Identity {
+        None => Err(OpenError::StoreId {
             file,
             log: disk.path(DataFile::Log),
             what: format!(
@@ -68,29 +68,33 @@ pub fn read(disk: &dyn Disk) -> Result<Option<StoreName>, OpenError> {
     }
 }
 
-/// Says durably which store the directory holds.
+/// Stores durably which store the directory holds.
 ///
 /// # Errors
-/// When the file can't be written. A full disk is no error: what is there already must open, and
-/// the file is written when the store is opened next.
-pub fn write(disk: &dyn Disk, name: &StoreName) -> Result<(), OpenError> {
+/// When the file cannot be written. A full disk is no error: the existing store must open, and the
+/// file is written at the next opening.
+pub fn write(disk: &dyn Disk, name: &StoreId) -> Result<(), OpenError> {
     let text = format!("{WORD}{}\n", to_hex(name));
-    match disk.set_identity(text.as_bytes()).map_err(Failure::from) {
+    match disk.set_store_id(text.as_bytes()).map_err(Failure::from) {
         Ok(()) => Ok(()),
         Err(Failure::NoSpace(why)) => {
-            let file = disk.path(DataFile::Identity);
-            tracing::warn!(%file, %why, "the disk is full: the directory's mark is left for later");
+            let file = disk.path(DataFile::StoreId);
+            tracing::warn!(
+                %file,
+                %why,
+                "disk full: the file with the store's ID is written at the next start"
+            );
             Ok(())
         }
-        Err(failure) => Err(failure.into_open_error(disk.path(DataFile::Identity))),
+        Err(failure) => Err(failure.into_open_error(disk.path(DataFile::StoreId))),
     }
 }
 
-/// Sees that the log of a store that has been served is there, before anything is changed.
+/// Checks that the log of a served store exists, before anything is changed.
 ///
 /// # Errors
-/// [`Failure::Corrupt`] when it is not.
-pub fn check_log(disk: &dyn Disk, file: DataFile, name: &StoreName) -> Result<(), Failure> {
+/// [`Failure::Corrupt`] when it does not.
+pub fn check_log(disk: &dyn Disk, file: DataFile, name: &StoreId) -> Result<(), Failure> {
     let what = match disk.length(file)? {
         None => "it is missing",
         Some(0) => "it is empty",
@@ -99,8 +103,8 @@ pub fn check_log(disk: &dyn Disk, file: DataFile, name: &StoreName) -> Result<()
     Err(gone(what, name))
 }
 
-/// Sees that a directory without a name holds a store all the same, before anything is made: its
-/// name may not have been written yet.
+/// Checks that a directory without an ID holds a store, before anything is created. The ID may not
+/// have been written yet.
 ///
 /// # Errors
 /// [`OpenError::NoStore`] when it holds none.
@@ -118,25 +122,25 @@ pub fn check_existing(disk: &dyn Disk, directory: &Path) -> Result<(), OpenError
     }
 }
 
-/// A log that is there and holds nothing of its store.
-pub fn gone(what: &str, name: &StoreName) -> Failure {
+/// The failure of a log that does not hold its store.
+pub fn gone(what: &str, name: &StoreId) -> Failure {
     Failure::Corrupt(format!(
         "{what}, and the file {:?} beside it says that this directory holds store {}",
-        DataFile::Identity.name(),
+        DataFile::StoreId.name(),
         to_hex(name)
     ))
 }
 
-/// Whether a file of a directory without a store is what the making of a database leaves when it
-/// is cut off: redb sets the length, writes the header's page without its magic number, syncs,
-/// and then writes the number. Beyond that page nothing has been written.
+/// Whether a file is what an interrupted creation of a database leaves. redb sets the length,
+/// writes the header's page without its magic number, syncs, and then writes the number. Beyond
+/// that page it has written nothing.
 ///
 /// # Errors
 /// When the file can't be read.
 pub fn is_unfinished(backend: &dyn StorageBackend) -> Result<bool, Failure> {
     let length = backend.len()?;
     let mut chunk = vec![0; CHUNK_BYTES as usize];
-    // The magic number, and then everything behind the header.
+    // The magic number, and everything behind the header's page.
     let mut places = vec![(0, length.min(MAGIC_BYTES as u64))];
     let mut offset = HEADER_BYTES;
     while offset < length {
@@ -161,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_name_reads_as_it_was_written_and_nothing_else_reads() {
-        let mut name = StoreName::default();
+        let mut name = StoreId::default();
         name[0] = 1;
         name[15] = 0xab;
         assert_eq!(to_hex(&name), "010000000000000000000000000000ab");

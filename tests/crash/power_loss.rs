@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 use crate::disk::{Dice, Image, SimulatedDisk};
 use crate::faults::serving;
 use crate::leases::{self, Clock, Leases};
-use crate::life::{Life, Promises, log, open, open_at, same_state, state};
+use crate::workload::{Promises, Workload, log, open, open_at, same_state, state};
 
-/// Images taken in one life of a store.
-const IMAGES_PER_LIFE: usize = 150;
+/// Images taken during one workload.
+const IMAGES_PER_WORKLOAD: usize = 150;
 
 /// What was left at some moment, and what had been promised by then.
 struct Moment {
@@ -30,15 +30,15 @@ struct Moment {
 }
 
 /// Takes images at random moments while the disk works.
-fn photograph(life: &Life, seed: u64, one_in: u64) -> Arc<Mutex<Vec<Moment>>> {
+fn photograph(workload: &Workload, seed: u64, one_in: u64) -> Arc<Mutex<Vec<Moment>>> {
     let moments: Arc<Mutex<Vec<Moment>>> = Arc::default();
-    let (album, promises) = (Arc::clone(&moments), Arc::clone(&life.promises));
-    let (clock, leases) = (life.clock.clone(), Arc::clone(&life.leases));
+    let (album, promises) = (Arc::clone(&moments), Arc::clone(&workload.promises));
+    let (clock, leases) = (workload.clock.clone(), Arc::clone(&workload.leases));
     let mut dice = Dice::new(seed);
-    let engine = Arc::downgrade(&life.engine);
-    life.disk.observe(Box::new(move |world| {
+    let engine = Arc::downgrade(&workload.engine);
+    workload.disk.observe(Box::new(move |world| {
         let mut album = album.lock();
-        if dice.roll(one_in) > 0 || album.len() >= IMAGES_PER_LIFE {
+        if dice.roll(one_in) > 0 || album.len() >= IMAGES_PER_WORKLOAD {
             return;
         }
         let Some(engine) = engine.upgrade() else {
@@ -171,17 +171,17 @@ fn newcomer() -> Mutation {
     }
 }
 
-async fn live_and_examine(seed: u64, wanted: usize) -> usize {
-    let mut life = Life::begin(SimulatedDisk::new(seed), seed);
-    let moments = photograph(&life, seed, 14);
-    while moments.lock().len() < wanted.min(IMAGES_PER_LIFE) {
-        life.step().await;
+async fn run_and_examine(seed: u64, wanted: usize) -> usize {
+    let mut workload = Workload::begin(SimulatedDisk::new(seed), seed);
+    let moments = photograph(&workload, seed, 14);
+    while moments.lock().len() < wanted.min(IMAGES_PER_WORKLOAD) {
+        workload.step().await;
     }
-    life.disk.stop_observing();
-    life.note_deletions().await;
+    workload.disk.stop_observing();
+    workload.note_deletions().await;
     // Whatever an image may hold has been acknowledged by now.
-    let written = life.promises.lock().clone();
-    life.engine.close().await;
+    let written = workload.promises.lock().clone();
+    workload.engine.close().await;
     let mut album = std::mem::take(&mut *moments.lock());
     let mut examined = 0;
     while let Some(moment) = album.pop() {
@@ -213,12 +213,12 @@ async fn every_image_of_a_power_cut_opens_and_keeps_every_promise() {
     let seed = crate::seed();
     let wanted = crate::images(2500);
     let mut examined = 0;
-    let mut life = 0;
+    let mut workload = 0;
     while examined < wanted {
-        examined += live_and_examine(seed.wrapping_add(life), wanted - examined).await;
-        life += 1;
+        examined += run_and_examine(seed.wrapping_add(workload), wanted - examined).await;
+        workload += 1;
     }
-    println!("{examined} images of {life} lives");
+    println!("{examined} images of {workload} workloads");
     assert!(examined >= wanted);
 }
 
@@ -262,19 +262,22 @@ async fn a_first_start_that_is_cut_off_is_begun_again() {
 /// must be there whichever file a power cut leaves under the name.
 #[tokio::test]
 async fn a_change_of_files_whose_sync_failed_loses_nothing_that_comes_after_it() {
-    let mut life = Life::begin(SimulatedDisk::new(1), 1);
+    let mut workload = Workload::begin(SimulatedDisk::new(1), 1);
     for _ in 0..10 {
-        life.single().await.unwrap();
+        workload.single().await.unwrap();
     }
-    life.disk.world().faults.unsynced_promotion = true;
-    life.reclaim().await;
-    assert!(!life.disk.world().faults.unsynced_promotion, "not promoted");
-    serving(&life).await;
-    while !matches!(life.single().await, Ok(Outcome::Committed(_))) {}
-    let newest = life.promises.lock().newest();
-    life.disk.cut_power();
+    workload.disk.world().faults.unsynced_promotion = true;
+    workload.reclaim().await;
+    assert!(
+        !workload.disk.world().faults.unsynced_promotion,
+        "not promoted"
+    );
+    serving(&workload).await;
+    while !matches!(workload.single().await, Ok(Outcome::Committed(_))) {}
+    let newest = workload.promises.lock().newest();
+    workload.disk.cut_power();
     for fate in 0..2 {
-        let image = life.disk.world().power_cut(fate);
+        let image = workload.disk.world().power_cut(fate);
         let engine = open(&SimulatedDisk::from_image(&image, fate)).unwrap();
         let found = engine.known(&Prefix::new("/registry/")).revision;
         assert_eq!(found, newest, "fate {fate}");

@@ -1,40 +1,40 @@
-//! What verification has found, for health, metrics and the log.
+//! The damage that verification has found, for health, metrics and the log.
 
 use std::collections::BTreeSet;
 
 use parking_lot::Mutex;
 
-use crate::storage::embedded::metrics;
+use super::metrics;
 
-/// As many are told apart; a store that has more is lost anyhow.
+/// How many damaged places are kept. A store with more is lost anyway.
 const RECORDS_MAX: usize = 1000;
-/// As many have a line each in the log.
+/// How many damaged places are logged.
 const LOGGED_MAX: usize = 20;
 
-/// Of a file that was removed, moved or replaced behind the daemon.
+/// The damage of a file that was removed, moved or replaced while the daemon runs.
 pub const MISPLACED: &str = "it is not at its path any more, or another file is";
 
-/// The damage that is known; what a complete pass does not find again is forgotten.
+/// The known damage. Damage that a complete pass does not find again is dropped.
 #[derive(Debug, Default)]
 pub struct Damage(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Found by the last complete pass, or by the one that is under way.
+    /// Found by the last complete pass or by the current one.
     all: BTreeSet<String>,
-    /// Found by the pass that is under way.
+    /// Found by the current pass.
     pass: BTreeSet<String>,
-    /// Complete ones.
+    /// The number of complete passes.
     passes: u64,
 }
 
 impl Damage {
-    /// A pass begins.
+    /// Begins a pass.
     pub fn begin_pass(&self) {
         self.0.lock().pass.clear();
     }
 
-    /// The pass has found a record of this file damaged.
+    /// Adds damage that the current pass has found.
     pub fn note(&self, file: &str, what: String) {
         let mut known = self.0.lock();
         if known.pass.len() < RECORDS_MAX {
@@ -45,19 +45,22 @@ impl Damage {
         }
         match known.all.len() {
             ..LOGGED_MAX => tracing::error!(file, "the store is damaged: {what}"),
-            LOGGED_MAX => tracing::error!(file, "more of the store is damaged than is logged"),
+            LOGGED_MAX => tracing::error!(
+                file,
+                "more records of the store are damaged; they are not logged"
+            ),
             _ => {}
         }
         known.all.insert(what);
         metrics::damaged(known.all.len());
     }
 
-    /// The pass has seen everything.
+    /// Ends a pass that has read everything.
     pub fn complete_pass(&self, file: &str) {
         let mut known = self.0.lock();
         let found = std::mem::take(&mut known.pass);
         if found.is_empty() && !known.all.is_empty() {
-            tracing::info!(file, "the store was verified again and is whole");
+            tracing::info!(file, "the store was verified again: no damage is left");
         }
         known.all = found;
         known.passes += 1;
@@ -65,17 +68,17 @@ impl Damage {
         metrics::damaged(known.all.len());
     }
 
-    /// How many passes have seen everything.
+    /// The number of complete passes.
     pub fn passes(&self) -> u64 {
         self.0.lock().passes
     }
 
-    /// Whether the pass that is under way has found something.
+    /// Whether the current pass has found damage.
     pub fn is_in_pass(&self) -> bool {
         !self.0.lock().pass.is_empty()
     }
 
-    /// What to say of it, with what to do.
+    /// The damage and advice, as one text.
     pub fn summary(&self, file: &str) -> Option<String> {
         let known = self.0.lock();
         let (first, advice) = match known.all.get(MISPLACED) {

@@ -1,5 +1,7 @@
-//! The log and its projections inside one write transaction: every change goes through here, so
-//! that the tables can't disagree.
+//! One write transaction of the embedded store. It owns the tables while they are open for writing.
+//! Mutations, log entries and maintenance enter; decisions and events leave. Every change of the
+//! tables goes through here, which keeps them consistent. It must not know threads, requests or
+//! files.
 
 mod leases;
 
@@ -13,79 +15,76 @@ use bytes::Bytes;
 use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::error::Failure;
-use super::record::{self, Record};
+use super::record;
 use super::schema::{
-    self, EVENTS, LIVE, Live, META, Meta, MetaTable, SUPERSEDED, Superseded, TIMELINE, Totals,
+    self, EVENTS, LIVE, LastMark, Live, META, Meta, MetaTable, SUPERSEDED, Superseded, TIMELINE,
+    Totals, decode_event, missing_event,
 };
-use leases::LeaseTables;
 
-/// Time between two rows of the timeline while there are commits.
+/// The time between two rows of the timeline while there are commits.
 const MARK_NANOS: u64 = 1_000_000_000;
-/// Bytes of records between two rows of the timeline.
+/// The bytes of records between two rows of the timeline.
 const MARK_BYTES: u64 = 1024 * 1024;
 
-/// How far the timeline reaches, to know when its next row is due.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LastMark {
-    /// The time of its last row.
-    pub time_nanos: u64,
-    /// The bytes ever written when that row was.
-    pub written_bytes: u64,
-}
-
-/// What became of a mutation, once its transaction is durable.
+/// The decision about a mutation. It counts once the transaction is durable.
 #[derive(Debug)]
 pub enum Decision {
-    /// The event at this place of the batch.
+    /// Committed: the event at this index of the batch.
     Committed(usize),
-    /// The precondition did not hold.
+    /// Refused: the precondition did not hold.
     Refused {
         /// The key's value then.
         current: Option<KeyValue>,
         /// The store's revision then.
         revision: Revision,
     },
-    /// It was not even looked at.
+    /// Rejected before the precondition was checked.
     Rejected(EngineError),
-    /// What must be shown of it is damaged.
+    /// The value to show is damaged.
     Unreadable(Failure),
 }
 
-/// When mutations are decided.
+/// The time and the leases that mutations are decided by.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'m> {
-    /// The time that events bear.
+    /// The time that events get.
     pub time: SystemTime,
-    /// The leases there are.
+    /// The existing leases.
     pub leases: &'m LeaseQueue,
     /// The time that leases are judged by.
     pub lease_time: LeaseTime,
 }
 
+/// The tables of leases, open for writing.
+struct LeaseTables<'t> {
+    leases: Table<'t, u64, &'static [u8]>,
+    attached: Table<'t, (u64, u64), ()>,
+}
+
 /// The tables, open for writing.
-pub struct Ledger<'t> {
+pub struct WriteTxn<'t> {
     transaction: &'t WriteTransaction,
     events: Table<'t, u64, &'static [u8]>,
     live: Table<'t, &'static [u8], (u64, u64, u64, u32)>,
     superseded: Table<'t, (&'static [u8], u64), u8>,
     timeline: Table<'t, u64, (u64, u64)>,
     meta: MetaTable<'t>,
-    /// Opened when they are needed: most transactions have nothing to do with leases.
+    /// Opened on demand, because most transactions have nothing to do with leases.
     leases: Option<LeaseTables<'t>>,
     totals: Totals,
     /// Bytes written by this transaction.
     written_bytes: u64,
 }
 
-impl<'t> Ledger<'t> {
+impl<'t> WriteTxn<'t> {
     /// Opens the tables.
     ///
     /// # Errors
     /// When the database fails or the totals are damaged.
-    pub fn open(transaction: &'t WriteTransaction) -> Result<Ledger<'t>, Failure> {
+    pub fn open(transaction: &'t WriteTransaction) -> Result<WriteTxn<'t>, Failure> {
         let meta = transaction.open_table(META)?;
         let totals = schema::read_totals(&meta)?;
-        Ok(Ledger {
+        Ok(WriteTxn {
             transaction,
             leases: None,
             events: transaction.open_table(EVENTS)?,
@@ -98,12 +97,13 @@ impl<'t> Ledger<'t> {
         })
     }
 
-    /// The counts as this transaction sees them.
+    /// The totals as this transaction sees them.
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// Decides a mutation and, if it holds, appends its event to `events` and to the tables.
+    /// Decides a mutation. If its precondition holds, appends its event to `events` and to the
+    /// tables.
     ///
     /// # Errors
     /// When the database fails, or a record it must show is damaged.
@@ -119,7 +119,7 @@ impl<'t> Ledger<'t> {
             Expect::Absent => before.is_none(),
             Expect::Unchanged(revision) => before.is_some_and(|live| live.revision == revision),
         };
-        // There is nothing to delete under an absent key, whatever was expected.
+        // An absent key cannot be deleted, whatever was expected.
         let vain = before.is_none() && mutation.change == Change::Delete;
         if !holds || vain {
             return Ok(
@@ -128,7 +128,7 @@ impl<'t> Ledger<'t> {
                         current,
                         revision: self.totals.revision,
                     },
-                    // One damaged record is no reason to fail the others.
+                    // One damaged record must not fail the other mutations.
                     Err(failure @ Failure::Corrupt(_)) => Decision::Unreadable(failure),
                     Err(failure) => return Err(failure),
                 },
@@ -161,7 +161,7 @@ impl<'t> Ledger<'t> {
         })
     }
 
-    /// Appends a record and folds it into the projections.
+    /// Appends a record and updates the other tables.
     ///
     /// # Errors
     /// When the database fails.
@@ -204,7 +204,7 @@ impl<'t> Ledger<'t> {
         Ok(())
     }
 
-    /// Takes over a row of the timeline.
+    /// Copies a row of the timeline from another store.
     ///
     /// # Errors
     /// When the database fails.
@@ -213,7 +213,7 @@ impl<'t> Ledger<'t> {
         Ok(())
     }
 
-    /// Takes over what replaying a log does not tell.
+    /// Copies what the log alone does not tell.
     ///
     /// # Errors
     /// When the database fails.
@@ -222,13 +222,13 @@ impl<'t> Ledger<'t> {
         self.totals.time_nanos = original.totals.time_nanos;
         self.totals.revision = original.totals.revision;
         if schema::has_leases(original.format) {
-            // It may have become what it is while it was replayed.
+            // The original may have been upgraded while its log was copied.
             schema::upgrade(self.transaction, &mut self.meta)?;
         }
         original.write_names(&mut self.meta)
     }
 
-    /// Moves time forward to this, and marks it in the timeline if the last mark is long ago.
+    /// Advances the time. Adds a row to the timeline if the last one is old enough.
     ///
     /// # Errors
     /// When the database fails.
@@ -251,7 +251,7 @@ impl<'t> Ledger<'t> {
         Ok(())
     }
 
-    /// Writes down what was compacted.
+    /// Writes the compacted revision.
     ///
     /// # Errors
     /// When the database fails.
@@ -259,7 +259,7 @@ impl<'t> Ledger<'t> {
         schema::write_compacted(&mut self.meta, compacted)
     }
 
-    /// Writes down what was scrubbed.
+    /// Writes up to which revision compacted records are removed.
     ///
     /// # Errors
     /// When the database fails.
@@ -267,18 +267,18 @@ impl<'t> Ledger<'t> {
         schema::write_scrubbed(&mut self.meta, scrubbed)
     }
 
-    /// Removes what the event of this revision superseded, and the event itself if it is a
-    /// delete; says how many records that were. Nothing reads them any more: the revision is
-    /// compacted.
+    /// Removes the record that the event of this revision superseded, and the event itself if it is
+    /// a delete. Answers how many records that were. The revision is compacted, so nothing reads
+    /// them any more.
     ///
     /// # Errors
     /// When the database fails or the event is damaged.
     pub fn scrub(&mut self, revision: Revision) -> Result<u64, Failure> {
         let (key, kind, previous) = {
             let found = self.events.get(revision.0)?;
-            // Nothing removes an event before this has looked at it.
-            let bytes = found.ok_or_else(|| missing(revision))?;
-            let record = decode(revision, bytes.value())?;
+            // Only this function removes events, and in order. So the event must exist.
+            let bytes = found.ok_or_else(|| missing_event(revision))?;
+            let record = decode_event(revision, bytes.value())?;
             (record.key().to_vec(), record.kind(), record.prev_revision())
         };
         let mut removed = 0;
@@ -294,7 +294,7 @@ impl<'t> Ledger<'t> {
     fn forget(&mut self, key: &[u8], revision: Revision) -> Result<u64, Failure> {
         let bytes = {
             let removed = self.events.remove(revision.0)?;
-            let removed = removed.ok_or_else(|| missing(revision))?;
+            let removed = removed.ok_or_else(|| missing_event(revision))?;
             removed.value().len() as u64
         };
         if self.superseded.remove((key, revision.0))?.is_none() {
@@ -307,8 +307,8 @@ impl<'t> Ledger<'t> {
         Ok(1)
     }
 
-    /// Removes the timeline up to and including a revision, at most so many rows; says whether
-    /// that was all.
+    /// Removes rows of the timeline up to and including a revision, at most this many. Answers
+    /// whether all are removed.
     ///
     /// # Errors
     /// When the database fails.
@@ -323,7 +323,7 @@ impl<'t> Ledger<'t> {
         Ok(false)
     }
 
-    /// Writes the counts; the tables are whole after this.
+    /// Writes the totals. After this the tables are consistent.
     ///
     /// # Errors
     /// When the database fails.
@@ -336,12 +336,12 @@ impl<'t> Ledger<'t> {
         let found = self
             .events
             .get(revision.0)?
-            .ok_or_else(|| missing(revision))?;
-        Ok(decode(revision, found.value())?.to_key_value())
+            .ok_or_else(|| missing_event(revision))?;
+        Ok(decode_event(revision, found.value())?.to_key_value())
     }
 }
 
-/// A record on its way into the tables.
+/// A record to append.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
     /// The event's revision.
@@ -350,26 +350,12 @@ pub struct Entry<'a> {
     pub key: &'a [u8],
     /// Put or delete.
     pub kind: EventKind,
-    /// What brought the key into being.
+    /// The revision that created the key.
     pub create_revision: Revision,
-    /// Puts since then.
+    /// The number of puts since then.
     pub version: u64,
     /// The encoded record.
     pub record: &'a [u8],
-}
-
-/// Reads a record of table `events`, naming it if it is damaged.
-///
-/// # Errors
-/// [`Failure::Corrupt`].
-pub fn decode(revision: Revision, bytes: &[u8]) -> Result<Record<'_>, Failure> {
-    Record::decode(revision, bytes)
-        .map_err(|error| Failure::Corrupt(format!("table events, record {revision}: {error}")))
-}
-
-/// A record that must be there and is not.
-pub fn missing(revision: Revision) -> Failure {
-    Failure::Corrupt(format!("table events, record {revision}: it is missing"))
 }
 
 fn next_event(

@@ -6,19 +6,19 @@ use actors::engine::local::{LeaseQueue, LeaseTime};
 use actors::engine::{Change, Expect, Key, LeaseId, Mutation, Origin};
 use bytes::Bytes;
 
-use super::pursuit::REFUSALS_MAX;
+use super::catch_up::REFUSALS_MAX;
 use super::*;
 use crate::storage::embedded::disk::Directory;
-use crate::storage::embedded::ledger::Moment;
+use crate::storage::embedded::write_txn::Moment;
 
 const BATCH: u64 = 100;
 
 fn write(log: &Store, events: u64) {
     let transaction = log.write().unwrap();
-    let mut ledger = Ledger::open(&transaction).unwrap();
+    let mut txn = WriteTxn::open(&transaction).unwrap();
     for _ in 0..events {
         let put = Mutation {
-            key: Key::new(format!("/registry/{}", ledger.totals().revision)),
+            key: Key::new(format!("/registry/{}", txn.totals().revision)),
             expect: Expect::Absent,
             change: Change::Put {
                 value: Bytes::from_static(b"value"),
@@ -31,25 +31,25 @@ fn write(log: &Store, events: u64) {
             leases: &LeaseQueue::default(),
             lease_time: LeaseTime::ZERO,
         };
-        ledger.apply(&put, moment, &mut Vec::new()).unwrap();
+        txn.apply(&put, moment, &mut Vec::new()).unwrap();
     }
-    ledger.finish().unwrap();
+    txn.finish().unwrap();
     log.commit(transaction).unwrap();
 }
 
-fn begin(directory: &std::path::Path) -> (Store, Rebuild) {
+fn begin(directory: &std::path::Path) -> (Store, Defrag) {
     let disk = Arc::new(Directory::open(directory).unwrap());
     let mut options = EmbeddedOptions::new(directory);
     options.batch_count_max = BATCH as usize;
     let (log, _) = Store::open(&*disk, DataFile::Log, 1 << 20, None).unwrap();
     write(&log, 3 * BATCH);
-    let rebuild = Rebuild::start(disk, &options, &log).unwrap();
-    (log, rebuild)
+    let defrag = Defrag::start(disk, &options, &log).unwrap();
+    (log, defrag)
 }
 
-fn catch_up(rebuild: &mut Rebuild, log: &Store) -> Progress {
+fn catch_up(defrag: &mut Defrag, log: &Store) -> Progress {
     loop {
-        match rebuild.step(log).unwrap() {
+        match defrag.step(log).unwrap() {
             Progress::Copying => {}
             other => return other,
         }
@@ -59,20 +59,20 @@ fn catch_up(rebuild: &mut Rebuild, log: &Store) -> Progress {
 #[test]
 fn a_full_batch_on_top_of_a_step_does_not_keep_a_copy_from_being_sealed() {
     let directory = tempfile::tempdir().unwrap();
-    let (log, mut rebuild) = begin(directory.path());
-    assert_eq!(catch_up(&mut rebuild, &log), Progress::CaughtUp);
+    let (log, mut defrag) = begin(directory.path());
+    assert_eq!(catch_up(&mut defrag, &log), Progress::CaughtUp);
     write(&log, BATCH);
-    assert_eq!(rebuild.seal(&log), Ok(Seal::Whole(LeaseRows::new())));
+    assert_eq!(defrag.seal(&log), Ok(Seal::Whole(LeaseRows::new())));
 }
 
 #[test]
 fn a_copy_that_is_always_too_late_is_given_up() {
     let directory = tempfile::tempdir().unwrap();
-    let (log, mut rebuild) = begin(directory.path());
+    let (log, mut defrag) = begin(directory.path());
     let mut refusals = 0;
-    while catch_up(&mut rebuild, &log) == Progress::CaughtUp {
+    while catch_up(&mut defrag, &log) == Progress::CaughtUp {
         write(&log, 2 * BATCH);
-        assert_eq!(rebuild.seal(&log), Ok(Seal::Behind));
+        assert_eq!(defrag.seal(&log), Ok(Seal::Behind));
         refusals += 1;
     }
     assert_eq!(refusals, REFUSALS_MAX);
@@ -81,14 +81,14 @@ fn a_copy_that_is_always_too_late_is_given_up() {
 #[test]
 fn a_copy_whose_leases_can_not_be_read_does_not_take_the_logs_place() {
     let directory = tempfile::tempdir().unwrap();
-    let (log, mut rebuild) = begin(directory.path());
-    assert_eq!(catch_up(&mut rebuild, &log), Progress::CaughtUp);
+    let (log, mut defrag) = begin(directory.path());
+    assert_eq!(catch_up(&mut defrag, &log), Progress::CaughtUp);
     let transaction = log.write().unwrap();
-    let mut ledger = Ledger::open(&transaction).unwrap();
-    ledger.put_lease_bytes(LeaseId(7), b"rotten").unwrap();
-    ledger.finish().unwrap();
+    let mut txn = WriteTxn::open(&transaction).unwrap();
+    txn.put_lease_bytes(LeaseId(7), b"rotten").unwrap();
+    txn.finish().unwrap();
     log.commit(transaction).unwrap();
-    let refused = rebuild.seal(&log);
+    let refused = defrag.seal(&log);
     let expected = "table leases, lease 7";
     assert!(
         matches!(&refused, Err(Failure::Corrupt(what)) if what.starts_with(expected)),

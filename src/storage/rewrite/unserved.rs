@@ -1,11 +1,11 @@
-//! Encrypted values that lie beside those of all resources that are served: of a resource that
-//! another server has, or that has another place by now.
+//! Encrypted values that belong to no served resource: another server serves their resource, or
+//! the resource has another key prefix by now.
 
 use std::collections::BTreeMap;
 
 use actors::engine::{At, Key, Prefix, RangeRequest};
 
-use super::RewrittenStore;
+use super::rewritten_store::RewrittenStore;
 use crate::storage::StorageError;
 use crate::storage::transformer::ENCRYPTED;
 use crate::storage::underlying::Underlying;
@@ -13,31 +13,36 @@ use crate::storage::underlying::Underlying;
 /// Keys of one page.
 const PAGE: usize = 500;
 
-/// Encrypted values of nobody here.
+/// Encrypted values that belong to no served resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Strangers {
+pub(super) struct UnservedValues {
     /// How many there are.
     pub(super) count: u64,
     /// The key of one of them.
     pub(super) example: String,
 }
 
-/// Those in the back ends of these stores, if there are any.
-pub(super) async fn of(stores: &[RewrittenStore]) -> Result<Option<Strangers>, StorageError> {
+/// Finds them in the back ends of these stores.
+pub(super) async fn find(
+    stores: &[RewrittenStore],
+) -> Result<Option<UnservedValues>, StorageError> {
     let mut back_ends: BTreeMap<&str, Vec<&Underlying>> = BTreeMap::new();
     for one in stores {
         let kept = back_ends.entry(&one.back_end).or_default();
         kept.push(&one.store);
     }
-    let mut strangers = None;
+    let mut unserved = None;
     for kept in back_ends.values() {
-        look(kept, &mut strangers).await?;
+        scan(kept, &mut unserved).await?;
     }
-    Ok(strangers)
+    Ok(unserved)
 }
 
-/// Looks through what one back end holds, but for what these stores have.
-async fn look(kept: &[&Underlying], strangers: &mut Option<Strangers>) -> Result<(), StorageError> {
+/// Reads all keys of one back end except those of these stores.
+async fn scan(
+    kept: &[&Underlying],
+    unserved: &mut Option<UnservedValues>,
+) -> Result<(), StorageError> {
     let Some(any) = kept.first() else {
         return Ok(());
     };
@@ -56,7 +61,7 @@ async fn look(kept: &[&Underlying], strangers: &mut Option<Strangers>) -> Result
         let answer = answer.map_err(|error| any.engine_fault(&root.to_string(), error))?;
         for item in &answer.items {
             if item.value.starts_with(ENCRYPTED) && served.of(&item.key).is_none() {
-                let found = strangers.get_or_insert_with(|| Strangers {
+                let found = unserved.get_or_insert_with(|| UnservedValues {
                     count: 0,
                     example: item.key.to_string(),
                 });
@@ -71,7 +76,7 @@ async fn look(kept: &[&Underlying], strangers: &mut Option<Strangers>) -> Result
     Ok(())
 }
 
-/// The places of the resources that are served, in order.
+/// The key prefixes of the served resources, sorted.
 struct Served(Vec<Prefix>);
 
 impl Served {
@@ -81,12 +86,12 @@ impl Served {
         Served(prefixes)
     }
 
-    /// The place that a key is in.
+    /// The prefix that covers a key.
     fn of(&self, key: &Key) -> Option<&Prefix> {
         self.0.iter().find(|prefix| prefix.covers(key))
     }
 
-    /// Where to go on behind a key: whole places are left out.
+    /// Where to continue after a key. Whole prefixes are skipped.
     fn after(&self, key: &Key) -> Option<Vec<u8>> {
         match self.of(key) {
             Some(place) => place.end(),

@@ -1,4 +1,4 @@
-//! What is written into a golden store, and what must be found in it.
+//! The scripts of the golden stores, and the histories that they make.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use actors::engine::{
 use bytes::Bytes;
 use taffrail::storage::embedded::EmbeddedOptions;
 
-/// One thing that happens to a store.
+/// One step of a script.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum ScriptStep {
     Put {
         key: &'static [u8],
         value: Bytes,
@@ -22,9 +22,9 @@ pub enum Step {
         user: &'static str,
     },
     Delete(&'static [u8]),
-    /// A lease of so many seconds; they are numbered from 1.
+    /// Grants a lease of this many seconds. Leases are numbered from 1.
     Grant(u64),
-    /// The lease is revoked or has run out; this is its only key.
+    /// Revokes a lease. This is its only key.
     Revoke(u64, &'static [u8]),
     Expire(u64, &'static [u8]),
     Compact(u64),
@@ -32,14 +32,14 @@ pub enum Step {
     Scrub,
 }
 
-/// A key of Kubernetes' shape, one that repeats, and one of arbitrary bytes.
+/// Keys of Kubernetes' shape, and one of arbitrary bytes.
 pub const A: &[u8] = b"/registry/configmaps/default/a";
 pub const B: &[u8] = b"/registry/leases/default/b";
 pub const C: &[u8] = b"/registry/secrets/default/c";
 pub const D: &[u8] = b"/registry/\x00\xff\xfe";
 
-fn put(key: &'static [u8], value: impl Into<Bytes>) -> Step {
-    Step::Put {
+fn put(key: &'static [u8], value: impl Into<Bytes>) -> ScriptStep {
+    ScriptStep::Put {
         key,
         value: value.into(),
         lease: 0,
@@ -47,45 +47,45 @@ fn put(key: &'static [u8], value: impl Into<Bytes>) -> Step {
     }
 }
 
-/// The story of the golden stores of format 1, whose leases nobody granted. Never change it: write
+/// The script of the golden stores of format 1, whose leases nobody granted. Never change it. Write
 /// another one.
-pub fn first() -> Vec<Step> {
+pub fn first() -> Vec<ScriptStep> {
     let text = |count: usize| Bytes::from("taffrail ".repeat(count));
     vec![
         put(A, "one"),
-        Step::Put {
+        ScriptStep::Put {
             key: B,
             value: Bytes::from_static(b"held"),
             lease: 7,
             user: "system:node:ship",
         },
         put(A, "two"),
-        Step::Delete(B),
+        ScriptStep::Delete(B),
         // Larger than a page.
         put(C, text(1000)),
-        Step::Compact(4),
-        Step::Scrub,
+        ScriptStep::Compact(4),
+        ScriptStep::Scrub,
         put(A, text(3)),
         // A key that was deleted begins anew.
         put(B, Bytes::new()),
-        Step::Put {
+        ScriptStep::Put {
             key: B,
             value: Bytes::from_static(&[0, 1, 0xff]),
             lease: u64::MAX,
             user: "admin",
         },
-        Step::Delete(C),
+        ScriptStep::Delete(C),
         put(A, "four"),
         put(D, "bytes"),
         // Compacted and not removed yet.
-        Step::Compact(7),
+        ScriptStep::Compact(7),
     ]
 }
 
-/// The story of the golden stores of format 2.
-pub fn second() -> Vec<Step> {
+/// The script of the golden stores of format 2.
+pub fn second() -> Vec<ScriptStep> {
     let text = |count: usize| Bytes::from("taffrail ".repeat(count));
-    let leased = |key, value: &'static [u8], lease| Step::Put {
+    let leased = |key, value: &'static [u8], lease| ScriptStep::Put {
         key,
         value: Bytes::from_static(value),
         lease,
@@ -93,50 +93,50 @@ pub fn second() -> Vec<Step> {
     };
     vec![
         put(A, "one"),
-        Step::Grant(3600),
-        Step::Grant(4),
+        ScriptStep::Grant(3600),
+        ScriptStep::Grant(4),
         leased(B, b"held", 1),
         leased(A, b"two", 2),
-        Step::Delete(B),
+        ScriptStep::Delete(B),
         // Larger than a page.
         put(C, text(1000)),
-        Step::Compact(4),
-        Step::Scrub,
+        ScriptStep::Compact(4),
+        ScriptStep::Scrub,
         put(A, text(3)),
         // A key that was deleted begins anew.
         put(B, Bytes::new()),
-        Step::Grant(2),
+        ScriptStep::Grant(2),
         leased(B, &[0, 1, 0xff], 3),
-        Step::Expire(3, B),
+        ScriptStep::Expire(3, B),
         put(A, "four"),
         leased(D, b"bytes", 1),
-        Step::Grant(3600),
+        ScriptStep::Grant(3600),
         leased(B, b"again", 4),
-        Step::Revoke(4, B),
+        ScriptStep::Revoke(4, B),
         // Compacted and not removed yet.
-        Step::Compact(7),
+        ScriptStep::Compact(7),
     ]
 }
 
-/// Something that may happen next.
-pub fn any(dice: &mut Dice, told: &Told) -> Step {
+/// A random next step.
+pub fn any(dice: &mut Dice, history: &ExpectedHistory) -> ScriptStep {
     let key = [A, B, C, D][dice.roll(4) as usize];
-    let exists = told
-        .state_at(told.revision())
+    let exists = history
+        .state_at(history.revision())
         .iter()
         .any(|item| item.key == Key::new(key));
     match dice.roll(10) {
         0 => {
-            let more = told.revision().0 - told.compacted.0;
-            Step::Compact(told.compacted.0 + dice.roll(more + 1))
+            let more = history.revision().0 - history.compacted.0;
+            ScriptStep::Compact(history.compacted.0 + dice.roll(more + 1))
         }
-        1 => Step::Scrub,
-        2..=4 if exists => Step::Delete(key),
+        1 => ScriptStep::Scrub,
+        2..=4 if exists => ScriptStep::Delete(key),
         _ => put(key, format!("{}", dice.roll(1 << 40))),
     }
 }
 
-/// Seconds since 1970 at which the first event takes place; each further one is a second and a
+/// The time of the first event, in seconds since 1970. Each further event is a second and a
 /// nanosecond later.
 const BEGIN: u64 = 1_700_000_000;
 
@@ -145,15 +145,15 @@ fn time_of(revision: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + since
 }
 
-/// What a story leaves.
-pub struct Told {
-    /// Every event that ever was, by revision.
+/// The history that a script makes.
+pub struct ExpectedHistory {
+    /// All events, by revision.
     pub events: BTreeMap<Revision, Event>,
     pub compacted: Revision,
     pub scrubbed: Revision,
 }
 
-impl Told {
+impl ExpectedHistory {
     pub fn revision(&self) -> Revision {
         let last = self.events.last_key_value();
         last.map_or(Revision::ZERO, |(revision, _)| *revision)
@@ -171,7 +171,7 @@ impl Told {
         state.into_values().collect()
     }
 
-    /// Revisions whose records must still be there.
+    /// The revisions whose records must still exist.
     pub fn retained(&self) -> Vec<Revision> {
         let gone = |revision: Revision| {
             let superseded_by = self
@@ -188,38 +188,38 @@ impl Told {
     }
 }
 
-/// Folds a story, without any engine.
-pub fn fold(steps: &[Step]) -> Told {
-    let mut told = Told {
+/// The history that a script makes, computed without an engine.
+pub fn expected_history(steps: &[ScriptStep]) -> ExpectedHistory {
+    let mut history = ExpectedHistory {
         events: BTreeMap::new(),
         compacted: Revision::ZERO,
         scrubbed: Revision::ZERO,
     };
     for step in steps {
         let (key, kind, value, lease, user) = match step.clone() {
-            Step::Compact(up_to) => {
-                told.compacted = Revision(up_to);
+            ScriptStep::Compact(up_to) => {
+                history.compacted = Revision(up_to);
                 continue;
             }
-            Step::Scrub => {
-                told.scrubbed = told.compacted;
+            ScriptStep::Scrub => {
+                history.scrubbed = history.compacted;
                 continue;
             }
-            Step::Grant(_) => continue,
-            Step::Put {
+            ScriptStep::Grant(_) => continue,
+            ScriptStep::Put {
                 key,
                 value,
                 lease,
                 user,
             } => (key, EventKind::Put, value, lease, user),
-            Step::Delete(key) => (key, EventKind::Delete, Bytes::new(), 0, ""),
-            Step::Revoke(lease, key) | Step::Expire(lease, key) => {
+            ScriptStep::Delete(key) => (key, EventKind::Delete, Bytes::new(), 0, ""),
+            ScriptStep::Revoke(lease, key) | ScriptStep::Expire(lease, key) => {
                 (key, EventKind::Delete, Bytes::new(), lease, LEASES)
             }
         };
-        let revision = told.revision().next();
+        let revision = history.revision().next();
         let key = Key::new(key);
-        let mut current = told.state_at(revision);
+        let mut current = history.state_at(revision);
         current.retain(|item| item.key == key);
         let before = current.pop();
         let version = before.as_ref().map_or(0, |item| item.version) + 1;
@@ -238,12 +238,12 @@ pub fn fold(steps: &[Step]) -> Told {
             previous: before.map(|item| item.value),
             key,
         };
-        told.events.insert(revision, event);
+        history.events.insert(revision, event);
     }
-    told
+    history
 }
 
-/// Who deletes what has outlived its lease.
+/// The user that deletes expired keys.
 const LEASES: &str = "system:taffrail:leases";
 
 fn origin(user: &str) -> Origin {
@@ -260,7 +260,7 @@ fn origin(user: &str) -> Origin {
     }
 }
 
-/// A clock that the teller moves.
+/// A clock that the script moves.
 #[derive(Clone, Default)]
 pub struct Clock(Arc<AtomicU64>);
 
@@ -269,7 +269,7 @@ impl Clock {
         time_of(self.0.load(Ordering::SeqCst))
     }
 
-    /// Options of an engine that goes by this clock.
+    /// Options of an engine that uses this clock.
     pub fn options(&self, directory: &std::path::Path) -> EmbeddedOptions {
         let clock = self.clone();
         let mut options = EmbeddedOptions::new(directory);
@@ -282,28 +282,39 @@ impl Clock {
     }
 }
 
-/// Lets a story happen to an engine that goes by this clock.
-pub async fn tell(engine: &dyn Engine, clock: &Clock, steps: &[Step]) {
-    tell_on(engine, clock, steps, 0).await;
+/// Runs a script on an engine that uses this clock.
+pub async fn run_script(engine: &dyn Engine, clock: &Clock, steps: &[ScriptStep]) {
+    run_script_from(engine, clock, steps, 0).await;
 }
 
-/// Goes on with a story of which so many steps have happened already.
-pub async fn tell_on(engine: &dyn Engine, clock: &Clock, steps: &[Step], from: usize) {
-    let (told, before) = (fold(steps), fold(&steps[..from]).revision());
-    let mut events = told.events.range(before.next()..).map(|(_, event)| event);
+/// Continues a script after the first `from` steps.
+pub async fn run_script_from(
+    engine: &dyn Engine,
+    clock: &Clock,
+    steps: &[ScriptStep],
+    from: usize,
+) {
+    let (history, before) = (
+        expected_history(steps),
+        expected_history(&steps[..from]).revision(),
+    );
+    let mut events = history
+        .events
+        .range(before.next()..)
+        .map(|(_, event)| event);
     for step in &steps[from..] {
         match step {
-            Step::Compact(up_to) => engine.compact(Revision(*up_to)).await.unwrap(),
-            Step::Scrub => while engine.maintain(false).await.unwrap().more {},
-            Step::Grant(seconds) => {
+            ScriptStep::Compact(up_to) => engine.compact(Revision(*up_to)).await.unwrap(),
+            ScriptStep::Scrub => while engine.maintain(false).await.unwrap().more {},
+            ScriptStep::Grant(seconds) => {
                 engine.grant(Duration::from_secs(*seconds)).await.unwrap();
             }
             event => {
                 let expected = events.next().unwrap();
                 clock.0.store(expected.revision.0, Ordering::SeqCst);
                 match event {
-                    Step::Revoke(lease, _) => engine.revoke(LeaseId(*lease)).await.unwrap(),
-                    Step::Expire(..) => while engine.expire().await.unwrap().more {},
+                    ScriptStep::Revoke(lease, _) => engine.revoke(LeaseId(*lease)).await.unwrap(),
+                    ScriptStep::Expire(..) => while engine.expire().await.unwrap().more {},
                     _ => commit(engine, expected).await,
                 }
                 let newest = engine.known(&Prefix::new(b"")).revision;
@@ -336,7 +347,7 @@ async fn commit(engine: &dyn Engine, event: &Event) {
     assert_eq!(written.revision, event.revision);
 }
 
-/// Small numbers that look random and come again with the same seed.
+/// Pseudorandom small numbers, repeatable by their seed.
 pub struct Dice(u64);
 
 impl Dice {

@@ -1,4 +1,4 @@
-//! One life of a store: a random load, and a record of what it promised.
+//! A random workload on a store, and a record of what the store promised.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ pub fn same_state(
 }
 
 /// A store under load.
-pub struct Life {
+pub struct Workload {
     pub engine: Arc<EmbeddedEngine>,
     pub disk: SimulatedDisk,
     pub promises: Arc<Mutex<Promises>>,
@@ -128,10 +128,10 @@ pub struct Life {
     noted: Revision,
 }
 
-impl Life {
-    pub fn begin(disk: SimulatedDisk, seed: u64) -> Life {
+impl Workload {
+    pub fn begin(disk: SimulatedDisk, seed: u64) -> Workload {
         let clock = Clock::at(1_700_000_000);
-        Life {
+        Workload {
             engine: open_at(&disk, &clock, 0).unwrap(),
             disk,
             promises: Arc::default(),

@@ -1,31 +1,25 @@
-//! Leases in the tables: granted, attached to, ended.
+//! Leases in the tables: how they are granted, attached to keys, and ended.
 //!
-//! A put that names a lease leaves a row with its revision. Nothing takes that row away when the
-//! key gets another value, is moved to another lease or deleted: whether it still means something
-//! is seen when the lease ends, by whether the key's present value is the one of that revision.
+//! A put that names a lease leaves a row with its revision. The row stays when the key gets another
+//! value, moves to another lease or is deleted. When the lease ends, the row counts only if the
+//! key's present value is the one of that revision.
 
 use std::time::SystemTime;
 
 use actors::engine::{Event, EventKind, Key, LeaseId, Origin, Revision};
 use bytes::Bytes;
-use redb::{ReadableTable, Table};
+use redb::ReadableTable;
 
-use super::{Ledger, decode};
+use super::{LeaseTables, WriteTxn};
 use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::record::LeaseRecord;
-use crate::storage::embedded::schema::{self, ATTACHED, LEASES, LeaseTotals, Live};
+use crate::storage::embedded::schema::{self, ATTACHED, LEASES, LeaseTotals, Live, decode_event};
 
-/// Who deletes what has outlived its lease, as the log has it.
+/// The user in the log for keys that a lease deletes.
 const USER: &str = "system:taffrail:leases";
 
-/// The tables of leases, open for writing.
-pub(super) struct LeaseTables<'t> {
-    leases: Table<'t, u64, &'static [u8]>,
-    attached: Table<'t, (u64, u64), ()>,
-}
-
-impl<'t> Ledger<'t> {
-    /// The tables of leases. A store of format 1 gets them now, and is one of this format then.
+impl<'t> WriteTxn<'t> {
+    /// Opens the tables of leases. A store of format 1 is upgraded.
     fn lease_tables(&mut self) -> Result<&mut LeaseTables<'t>, Failure> {
         let opened = match self.leases.take() {
             Some(opened) => opened,
@@ -51,7 +45,7 @@ impl<'t> Ledger<'t> {
         self.put_lease_bytes(lease, &bytes)
     }
 
-    /// Takes over a lease's row.
+    /// Copies a lease's row from another store.
     ///
     /// # Errors
     /// When the database fails.
@@ -60,7 +54,7 @@ impl<'t> Ledger<'t> {
         Ok(())
     }
 
-    /// Writes down what concerns leases as a whole.
+    /// Writes the row about all leases.
     ///
     /// # Errors
     /// When the database fails.
@@ -78,9 +72,9 @@ impl<'t> Ledger<'t> {
         Ok(())
     }
 
-    /// Deletes the keys that are still attached to a lease, and then the lease, as long as the
-    /// caller says to go on, which is asked with the events of this transaction so far before
-    /// each key; says whether the lease is gone.
+    /// Deletes the keys that are attached to a lease, then the lease. Before each key it asks the
+    /// caller whether to continue, with the events of this transaction so far. Answers whether the
+    /// lease is gone.
     ///
     /// # Errors
     /// When the database fails.
@@ -89,10 +83,10 @@ impl<'t> Ledger<'t> {
         lease: LeaseId,
         now: SystemTime,
         events: &mut Vec<Event>,
-        mut go_on: impl FnMut(&[Event]) -> bool,
+        mut may_continue: impl FnMut(&[Event]) -> bool,
     ) -> Result<bool, Failure> {
         while let Some(revision) = self.first_attached(lease)? {
-            if !go_on(events) {
+            if !may_continue(events) {
                 return Ok(false);
             }
             match self.held_by(lease, revision) {
@@ -104,7 +98,11 @@ impl<'t> Ledger<'t> {
                 Ok(None) => {}
                 // One damaged record must not keep all other keys alive.
                 Err(failure @ Failure::Corrupt(_)) => {
-                    tracing::error!(%failure, "a key outlives its lease: its record is damaged");
+                    tracing::error!(
+                        %failure,
+                        "the record of a leased key is damaged: the key is not deleted with its \
+                         lease"
+                    );
                 }
                 Err(failure) => return Err(failure),
             }
@@ -123,14 +121,14 @@ impl<'t> Ledger<'t> {
             .map(|(place, _)| Revision(place.value().1)))
     }
 
-    /// The key whose present value the put of this revision wrote, if it has not been replaced or
+    /// The key whose present value is the put of this revision. `None` if the value was replaced or
     /// deleted since.
     fn held_by(&self, lease: LeaseId, revision: Revision) -> Result<Option<(Key, Live)>, Failure> {
-        // Removed after a compaction, as it had been replaced.
+        // The value was replaced, and removed after a compaction.
         let Some(bytes) = self.events.get(revision.0)? else {
             return Ok(None);
         };
-        let record = decode(revision, bytes.value())?;
+        let record = decode_event(revision, bytes.value())?;
         if record.lease() != lease {
             return Err(Failure::Corrupt(format!(
                 "table attached, lease {}, record {revision}: it is attached to lease {}",

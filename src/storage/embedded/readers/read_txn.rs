@@ -1,4 +1,4 @@
-//! The state of keys at a revision, in one read transaction.
+//! One read transaction: the state of keys at a revision.
 
 use std::cmp::Ordering;
 
@@ -6,14 +6,13 @@ use actors::engine::local;
 use actors::engine::{At, EngineError, GetResponse, Key, KeyValue, Revision};
 use redb::{ReadOnlyTable, ReadTransaction};
 
-use super::ReadError;
-use crate::storage::embedded::error::Failure;
-use crate::storage::embedded::ledger::{decode, missing};
+use crate::storage::embedded::error::{Failure, ReadError};
 use crate::storage::embedded::schema::{EVENTS, LIVE, Live, Meta, SUPERSEDED, Superseded, Totals};
+use crate::storage::embedded::schema::{decode_event, missing_event};
 use crate::storage::embedded::store::Store;
 
-/// The tables that make up a state, as of one moment.
-pub(super) struct Snapshot {
+/// The tables that hold the state, as of one moment.
+pub(super) struct ReadTxn {
     events: ReadOnlyTable<u64, &'static [u8]>,
     pub(super) live: ReadOnlyTable<&'static [u8], (u64, u64, u64, u32)>,
     pub(super) superseded: ReadOnlyTable<(&'static [u8], u64), u8>,
@@ -22,12 +21,12 @@ pub(super) struct Snapshot {
     transaction: ReadTransaction,
 }
 
-impl Snapshot {
-    pub(super) fn open(store: &Store) -> Result<Snapshot, Failure> {
+impl ReadTxn {
+    pub(super) fn open(store: &Store) -> Result<ReadTxn, Failure> {
         let transaction = store.read()?;
         let meta = Meta::read(&transaction)?
             .ok_or_else(|| Failure::Corrupt("table meta: it is missing".to_owned()))?;
-        Ok(Snapshot {
+        Ok(ReadTxn {
             events: transaction.open_table(EVENTS)?,
             live: transaction.open_table(LIVE)?,
             superseded: transaction.open_table(SUPERSEDED)?,
@@ -41,7 +40,7 @@ impl Snapshot {
         &self.transaction
     }
 
-    /// The revision that a read at `at` looks at.
+    /// The revision that a read sees.
     pub(super) fn resolve(&self, at: At) -> Result<Revision, EngineError> {
         local::resolve(at, self.totals.revision, self.compacted)
     }
@@ -51,7 +50,7 @@ impl Snapshot {
         local::check_after(after, self.compacted)
     }
 
-    /// The put that gave a key its value at a revision, knowing its row in [`LIVE`].
+    /// The put that a key has its value from at a revision, given its row in [`LIVE`].
     pub(super) fn put_at(
         &self,
         key: &[u8],
@@ -68,7 +67,7 @@ impl Snapshot {
         }
     }
 
-    /// The superseded put that gave a key its value at a revision before its present one.
+    /// The superseded put that a key had its value from at a past revision.
     fn superseded_put_at(&self, key: &[u8], at: Revision) -> Result<Option<Revision>, Failure> {
         let Some(row) = self.superseded.range((key, 0)..=(key, at.0))?.next_back() else {
             return Ok(None);
@@ -81,8 +80,8 @@ impl Snapshot {
         })
     }
 
-    /// Whether the event after this moment replaced what was found: a row that has got lost would
-    /// otherwise show an older value, or none.
+    /// Checks that the next event replaced what was found. A lost row would otherwise show an older
+    /// value, or none.
     fn check_successor(
         &self,
         key: &[u8],
@@ -99,10 +98,13 @@ impl Snapshot {
         };
         let replaced = match next {
             Some(next) => {
-                let bytes = self.events.get(next.0)?.ok_or_else(|| missing(next))?;
-                decode(next, bytes.value())?.prev_revision()
+                let bytes = self
+                    .events
+                    .get(next.0)?
+                    .ok_or_else(|| missing_event(next))?;
+                decode_event(next, bytes.value())?.prev_revision()
             }
-            // A key that is gone now was not there before either.
+            // A key that is absent now and has no later event was absent then too.
             None => Revision::ZERO,
         };
         if replaced == found.unwrap_or(Revision::ZERO) {
@@ -120,11 +122,11 @@ impl Snapshot {
         let found = self
             .events
             .get(revision.0)?
-            .ok_or_else(|| missing(revision))?;
+            .ok_or_else(|| missing_event(revision))?;
         key_value(key, revision, found.value())
     }
 
-    /// A way through the values of puts whose revisions rise.
+    /// Reads values at rising revisions.
     pub(super) fn rising(&self) -> Rising<'_> {
         Rising {
             events: &self.events,
@@ -133,25 +135,25 @@ impl Snapshot {
         }
     }
 
-    /// The bytes of a put's value, of an event whose predecessor it is.
+    /// The table of events.
     pub(super) fn events(&self) -> &ReadOnlyTable<u64, &'static [u8]> {
         &self.events
     }
 }
 
-/// Values that are read in the order they lie in.
+/// Reads values in the order of the file.
 pub(super) struct Rising<'s> {
     events: &'s ReadOnlyTable<u64, &'static [u8]>,
     rows: Option<redb::Range<'s, u64, &'static [u8]>>,
-    /// Where the next row may lie.
+    /// The least revision that the next row may have.
     next: u64,
 }
 
-/// So many rows are passed over before a search from the root of the table is cheaper.
+/// Skipping up to this many rows is cheaper than a search from the root of the table.
 const STEPS_MAX: u64 = 8;
 
 impl Rising<'_> {
-    /// The value that a put of this key stored; no revision may be below the one before.
+    /// The value that a put of this key stored. Revisions must not fall from call to call.
     pub(super) fn value(&mut self, key: &[u8], revision: Revision) -> Result<KeyValue, Failure> {
         if self.rows.is_none() || revision.0 - self.next.min(revision.0) > STEPS_MAX {
             self.rows = Some(self.events.range(revision.0..)?);
@@ -165,13 +167,13 @@ impl Rising<'_> {
                 Ordering::Greater => break,
             }
         }
-        Err(missing(revision))
+        Err(missing_event(revision))
     }
 }
 
-/// A record as the value of the key that the other tables say it is about.
+/// Decodes the record of a key. The record must be about that key.
 fn key_value(key: &[u8], revision: Revision, bytes: &[u8]) -> Result<KeyValue, Failure> {
-    let record = decode(revision, bytes)?;
+    let record = decode_event(revision, bytes)?;
     if record.key() != key {
         return Err(Failure::Corrupt(format!(
             "table events, record {revision}: it is about key {:?}, the tables expect {:?}",
@@ -182,20 +184,18 @@ fn key_value(key: &[u8], revision: Revision, bytes: &[u8]) -> Result<KeyValue, F
     Ok(record.to_key_value())
 }
 
-/// One key.
+/// Reads one key.
 ///
 /// # Errors
-/// Revisions compacted or in the future; damage.
+/// A compacted or future revision, or damage.
 pub fn read_key(store: &Store, key: &Key, at: At) -> Result<GetResponse, ReadError> {
-    let snapshot = Snapshot::open(store)?;
-    let at = snapshot.resolve(at)?;
+    let txn = ReadTxn::open(store)?;
+    let at = txn.resolve(at)?;
     let bytes = key.as_bytes();
-    let live = snapshot.live.get(bytes)?.map(|row| Live::from(row.value()));
-    let put = snapshot.put_at(bytes, live, at)?;
+    let live = txn.live.get(bytes)?.map(|row| Live::from(row.value()));
+    let put = txn.put_at(bytes, live, at)?;
     Ok(GetResponse {
-        revision: snapshot.totals.revision,
-        item: put
-            .map(|revision| snapshot.value(bytes, revision))
-            .transpose()?,
+        revision: txn.totals.revision,
+        item: put.map(|revision| txn.value(bytes, revision)).transpose()?,
     })
 }

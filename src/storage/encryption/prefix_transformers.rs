@@ -1,7 +1,7 @@
-//! Which provider, and which of its keys, reads a value, and which writes it (EN-4 to EN-6).
+//! Chooses which provider and which of its keys reads a value, and which writes it (EN-4 to EN-6).
 //!
-//! The two levels are alike: a choice among ways to transform, each behind a prefix. Providers
-//! stand behind `k8s:enc:aesgcm:v1:` and the like, keys behind their names.
+//! Kubernetes calls this a prefix transformer. It is used on two levels: providers have prefixes
+//! such as `k8s:enc:aesgcm:v1:`, and the keys of a provider have their names as prefixes.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,72 +11,72 @@ use bytes::Bytes;
 
 use super::ciphers::{Algorithm, Cipher, CipherError};
 use super::config::NamedSecret;
-use super::measures::Measures;
+use super::metrics::TransformerMetrics;
 use crate::storage::codec::is_stored_form;
 use crate::storage::transformer::ENCRYPTED;
 
-/// A way to transform values, without the prefix it stands behind.
-pub(super) trait Way: Send + Sync {
-    /// The plain form of a payload, and whether it should be written anew.
+/// Transforms values that have one prefix. The prefix itself is handled by the caller.
+pub(super) trait ValueTransformer: Send + Sync {
+    /// The plain form of a payload, and whether the value is stale and should be rewritten.
     fn read(&self, key: &Key, payload: &Bytes) -> Result<(Bytes, bool), Fault>;
 
     /// Appends the stored form of `plain`.
     fn write(&self, key: &Key, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Fault>;
 }
 
-/// Why a value can't be transformed, for the operator. Each choice puts the prefix it is about in
-/// front.
+/// Why a value cannot be transformed, for the operator. Each level adds its prefix in front.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault(pub(super) String);
 
-/// Tries every way whose prefix a value has, in order; writes by the first (EN-4, EN-5).
-pub(super) struct Chooser {
-    ways: Vec<(Vec<u8>, Box<dyn Way>)>,
-    /// What is told of a value that has none of the prefixes.
+/// Reads a value by each transformer whose prefix it has, in order. Writes by the first one (EN-4,
+/// EN-5).
+pub(super) struct PrefixTransformers {
+    transformers: Vec<(Vec<u8>, Box<dyn ValueTransformer>)>,
+    /// Describes a value that has none of the prefixes.
     unmatched: fn(&[u8]) -> String,
-    measures: Measures,
+    metrics: TransformerMetrics,
 }
 
-impl Chooser {
-    /// A choice among ways behind their prefixes, at least one.
+impl PrefixTransformers {
+    /// Chooses among at least one transformer.
     pub(super) fn new(
         resource: &str,
-        ways: Vec<(Vec<u8>, Box<dyn Way>)>,
+        transformers: Vec<(Vec<u8>, Box<dyn ValueTransformer>)>,
         unmatched: fn(&[u8]) -> String,
-    ) -> Chooser {
-        let prefixes = ways.iter().map(|(prefix, _)| prefix.as_slice());
-        Chooser {
-            measures: Measures::new(resource, prefixes),
-            ways,
+    ) -> PrefixTransformers {
+        let prefixes = transformers.iter().map(|(prefix, _)| prefix.as_slice());
+        PrefixTransformers {
+            metrics: TransformerMetrics::new(resource, prefixes),
+            transformers,
             unmatched,
         }
     }
 }
 
-impl Way for Chooser {
+impl ValueTransformer for PrefixTransformers {
     fn read(&self, key: &Key, stored: &Bytes) -> Result<(Bytes, bool), Fault> {
         let started = Instant::now();
         let mut faults = Vec::new();
-        for (index, (prefix, way)) in self.ways.iter().enumerate() {
+        for (index, (prefix, transformer)) in self.transformers.iter().enumerate() {
             if !stored.starts_with(prefix) {
                 continue;
             }
-            match way.read(key, &stored.slice(prefix.len()..)) {
+            match transformer.read(key, &stored.slice(prefix.len()..)) {
                 Ok((plain, is_stale)) => {
-                    self.measures.has_read(index, started);
+                    self.metrics.has_read(index, started);
                     return Ok((plain, is_stale || index > 0));
                 }
-                // Identity has no prefix, so that every value looks like one of its own.
+                // Identity has an empty prefix, so every value seems to be its own.
                 Err(_) if prefix.is_empty() => {}
                 Err(Fault(fault)) => {
-                    self.measures.failed_to_read(Some(prefix));
+                    self.metrics.failed_to_read(Some(prefix));
                     let prefix = String::from_utf8_lossy(prefix);
                     faults.push(format!("{prefix}{fault}"));
                 }
             }
         }
         if faults.is_empty() {
-            self.measures.failed_to_read(None);
+            self.metrics.failed_to_read(None);
             return Err(Fault((self.unmatched)(stored)));
         }
         Err(Fault(faults.join("; ")))
@@ -84,14 +84,14 @@ impl Way for Chooser {
 
     fn write(&self, key: &Key, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
         let started = Instant::now();
-        let Some((prefix, way)) = self.ways.first() else {
+        let Some((prefix, transformer)) = self.transformers.first() else {
             return Err(Fault("no provider is configured".to_owned()));
         };
         out.extend_from_slice(prefix);
-        let written = way.write(key, plain, out);
+        let written = transformer.write(key, plain, out);
         match &written {
-            Ok(()) => self.measures.has_written(started),
-            Err(_) => self.measures.failed_to_write(prefix),
+            Ok(()) => self.metrics.has_written(started),
+            Err(_) => self.metrics.failed_to_write(prefix),
         }
         written.map_err(|Fault(fault)| {
             let prefix = String::from_utf8_lossy(prefix);
@@ -103,12 +103,12 @@ impl Way for Chooser {
 /// A cipher with one key.
 struct Ciphered(Arc<dyn Cipher>);
 
-impl Way for Ciphered {
+impl ValueTransformer for Ciphered {
     fn read(&self, key: &Key, payload: &Bytes) -> Result<(Bytes, bool), Fault> {
         let plain = self.0.decrypt(key.as_bytes(), payload);
         let plain = plain.and_then(|plain| {
-            // What a wrong key makes of a value must not be taken for a damaged object: that may
-            // be deleted, and written anew under another key it could never be read again.
+            // The text that a wrong key yields must not pass for a damaged object. A damaged object
+            // may be deleted, and a rewrite under another key would destroy the value.
             match self.0.authenticates() || is_stored_form(&plain) {
                 true => Ok(plain),
                 false => Err(CipherError::Unauthentic("changed")),
@@ -127,7 +127,7 @@ impl Way for Ciphered {
 /// Values as they are (EN-3).
 pub(super) struct Plain;
 
-impl Way for Plain {
+impl ValueTransformer for Plain {
     fn read(&self, _: &Key, payload: &Bytes) -> Result<(Bytes, bool), Fault> {
         match payload.starts_with(ENCRYPTED) {
             true => Err(Fault(unread_provider(payload))),
@@ -141,7 +141,7 @@ impl Way for Plain {
     }
 }
 
-/// A key as it was read from the file, made ready once for all resources.
+/// A key from the file, prepared once for all resources.
 #[derive(Clone)]
 pub(super) struct ReadyKey {
     prefix: Vec<u8>,
@@ -149,8 +149,8 @@ pub(super) struct ReadyKey {
 }
 
 impl ReadyKey {
-    /// `None` when the cipher does not take a key of this length, which reading the file has
-    /// ruled out.
+    /// `None` when the cipher does not accept a key of this length. Parsing the file has excluded
+    /// that.
     pub(super) fn new(algorithm: Algorithm, key: &NamedSecret) -> Option<ReadyKey> {
         Some(ReadyKey {
             prefix: format!("{}:", key.name).into_bytes(),
@@ -159,7 +159,7 @@ impl ReadyKey {
     }
 }
 
-/// A provider, made ready once for all resources.
+/// A provider, prepared once for all resources.
 #[derive(Clone)]
 pub(super) enum ReadyProvider {
     /// Values as they are.
@@ -176,30 +176,35 @@ impl ReadyProvider {
         }
     }
 
-    fn way(&self, resource: &str) -> Box<dyn Way> {
+    fn transformer(&self, resource: &str) -> Box<dyn ValueTransformer> {
         match self {
             ReadyProvider::Identity => Box::new(Plain),
             ReadyProvider::Cipher(_, keys) => {
-                let ways = keys.iter().map(|key| {
-                    let way: Box<dyn Way> = Box::new(Ciphered(key.cipher.clone()));
-                    (key.prefix.clone(), way)
+                let transformers = keys.iter().map(|key| {
+                    let transformer: Box<dyn ValueTransformer> =
+                        Box::new(Ciphered(key.cipher.clone()));
+                    (key.prefix.clone(), transformer)
                 });
-                Box::new(Chooser::new(resource, ways.collect(), unread_key))
+                Box::new(PrefixTransformers::new(
+                    resource,
+                    transformers.collect(),
+                    unread_key,
+                ))
             }
         }
     }
 }
 
-/// The choice among the providers of a resource.
-pub(super) fn among(resource: &str, providers: &[ReadyProvider]) -> Chooser {
-    let ways = providers.iter().map(|provider| {
+/// The providers of a resource.
+pub(super) fn for_providers(resource: &str, providers: &[ReadyProvider]) -> PrefixTransformers {
+    let transformers = providers.iter().map(|provider| {
         let prefix = provider.prefix().as_bytes().to_vec();
-        (prefix, provider.way(resource))
+        (prefix, provider.transformer(resource))
     });
-    Chooser::new(resource, ways.collect(), unread_provider)
+    PrefixTransformers::new(resource, transformers.collect(), unread_provider)
 }
 
-/// What is told of a value that no provider reads.
+/// Describes a value that no provider reads.
 fn unread_provider(stored: &[u8]) -> String {
     match written_by(stored) {
         Some(prefix) => format!(
@@ -212,19 +217,19 @@ fn unread_provider(stored: &[u8]) -> String {
     }
 }
 
-/// What is told, behind the provider's prefix, of a value that no key of it has written.
+/// Describes a value that no key of its provider has written. Follows the provider's prefix.
 fn unread_key(payload: &[u8]) -> String {
     let name = up_to_colon(payload, 1).unwrap_or_default();
     format!("{name} this key is not among those configured; put it back to read the value")
 }
 
-/// Provider and key of an encrypted value, `k8s:enc:aesgcm:v1:key1:`.
+/// The provider and the key of an encrypted value, `k8s:enc:aesgcm:v1:key1:`.
 fn written_by(stored: &[u8]) -> Option<&str> {
     stored.starts_with(ENCRYPTED).then_some(())?;
     up_to_colon(stored, 5).or(Some("an unknown provider"))
 }
 
-/// The beginning of a value up to its so many-th colon, if it is plain text of bounded length.
+/// The beginning of a value up to its n-th colon, if it is printable and short.
 fn up_to_colon(bytes: &[u8], colons: usize) -> Option<&str> {
     const SHOWN_MAX: usize = 300;
     let mut ends = bytes.iter().take(SHOWN_MAX).enumerate();

@@ -1,12 +1,14 @@
-//! Giving space back: the log is copied, event by event, into a new file without holes, which
-//! then takes its place.
+//! Defragmentation: gives space back to the file system. It copies the log, event by event, into a
+//! new file without holes. The writer then puts that file in the log's place.
 //!
-//! A database reuses the pages of removed records but its file shrinks only where its end falls
-//! free. Copying runs beside the writers in small steps; only the last few events and the change
-//! of names are done while they wait. As the state is a fold of the log, replaying is all there
-//! is to copying, and the counts at the end prove that nothing was lost.
+//! Owns the file of the copy. A log ([`Store`]) enters; a complete copy leaves as a `Store`. It
+//! must not know the writer or who asked for the space. A database reuses the pages of removed
+//! records, but its file shrinks only at its end. The copy runs beside the writers in small steps.
+//! Writers wait only for the last few events and the rename. The state follows from the log, so
+//! appending every event to the copy copies everything. The totals at the end prove that nothing
+//! was lost.
 
-mod pursuit;
+mod catch_up;
 #[cfg(test)]
 mod tests;
 
@@ -19,50 +21,49 @@ use redb::{ReadTransaction, ReadableTable};
 
 use super::disk::{DataFile, Disk};
 use super::error::Failure;
-use super::ledger::{Entry, Ledger, decode};
 use super::options::EmbeddedOptions;
 use super::record::LeaseRecord;
-use super::schema::{EVENTS, LIVE, Live, Meta, TIMELINE};
-use super::shared::Shared;
+use super::schema::{EVENTS, LIVE, Live, Meta, TIMELINE, Totals, decode_event};
 use super::store::{LeaseRows, Store, open_leases};
-pub use pursuit::Progress;
-use pursuit::{Amount, Pursuit};
+use super::write_txn::{Entry, WriteTxn};
+pub use catch_up::Progress;
+use catch_up::{Amount, CatchUp};
 
 /// How long one step copies.
 const STEP: Duration = Duration::from_millis(5);
-/// Bytes copied between two syncs: more at once would delay the writers' own.
+/// The bytes copied between two syncs. Longer syncs would delay those of the writer.
 const SYNC_BYTES: u64 = 2 * 1024 * 1024;
 
-/// A copy in the making; its file goes with it unless it took the log's place.
-pub struct Rebuild {
+/// A copy under way. Dropping it removes its file, unless it took the log's place.
+pub struct Defrag {
     disk: Arc<dyn Disk>,
     store: Option<Store>,
-    /// Events up to here are copied.
+    /// Events up to this revision are copied.
     copied: Revision,
-    /// Bytes of their records.
+    /// The bytes of the copied records.
     copied_bytes: u64,
     unsynced_bytes: u64,
     /// Leases that copied keys are attached to.
     leases: BTreeSet<LeaseId>,
-    /// What one batch of the writers may add.
+    /// What one batch of the writer may add.
     batch: Amount,
-    pursuit: Pursuit,
+    catch_up: CatchUp,
 }
 
 /// Whether a copy can take the log's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seal {
-    /// It holds everything, and can be read: these are its leases. Those that ended while it was
-    /// made may be among them once more.
+    /// It is complete and readable, and has these leases. Leases that ended while it was made may
+    /// be among them.
     Whole(LeaseRows),
     /// Too much is missing to copy it while writers wait.
     Behind,
-    /// It disagrees with the log, which has been reopened or cleaned meanwhile.
+    /// It differs from the log, which was reopened or scrubbed meanwhile.
     Different,
 }
 
-impl Rebuild {
-    /// Begins with an empty file, for a copy of this log.
+impl Defrag {
+    /// Creates the empty file of the copy.
     ///
     /// # Errors
     /// When the file can't be made.
@@ -70,9 +71,9 @@ impl Rebuild {
         disk: Arc<dyn Disk>,
         options: &EmbeddedOptions,
         log: &Store,
-    ) -> Result<Rebuild, Failure> {
-        disk.remove(DataFile::Rebuilt)?;
-        let mut rebuild = Rebuild {
+    ) -> Result<Defrag, Failure> {
+        disk.remove(DataFile::DefragCopy)?;
+        let mut defrag = Defrag {
             disk,
             store: None,
             copied: Revision::ZERO,
@@ -83,20 +84,20 @@ impl Rebuild {
                 events: options.batch_count_max as u64,
                 bytes: options.batch_bytes_max as u64,
             },
-            pursuit: Pursuit::default(),
+            catch_up: CatchUp::default(),
         };
         let cache_bytes = options.cache_bytes;
         let original = read_meta(&log.read()?)?;
-        let store = Store::make(&*rebuild.disk, DataFile::Rebuilt, cache_bytes, &original)?;
-        rebuild.store = Some(store);
-        Ok(rebuild)
+        let store = Store::make(&*defrag.disk, DataFile::DefragCopy, cache_bytes, &original)?;
+        defrag.store = Some(store);
+        Ok(defrag)
     }
 
     fn store(&self) -> Result<&Store, Failure> {
         self.store.as_ref().ok_or(Failure::Closed)
     }
 
-    /// Copies for a few milliseconds; says whether it has caught up with the writers.
+    /// Copies for a few milliseconds. Answers whether the copy has caught up with the writers.
     ///
     /// # Errors
     /// When either database fails.
@@ -105,7 +106,7 @@ impl Rebuild {
         let source = log.read()?;
         let meta = read_meta(&source)?;
         self.copy(&source, &meta, |_| started.elapsed() < STEP)?;
-        Ok(self.pursuit.step(self.left(&meta), self.batch))
+        Ok(self.catch_up.step(self.left(&meta), self.batch))
     }
 
     fn left(&self, meta: &Meta) -> Amount {
@@ -122,18 +123,22 @@ impl Rebuild {
     pub fn seal(&mut self, log: &Store) -> Result<Seal, Failure> {
         let source = log.read()?;
         let meta = read_meta(&source)?;
-        if !self.pursuit.may_seal(self.left(&meta), self.batch) {
+        if !self.catch_up.may_seal(self.left(&meta), self.batch) {
             return Ok(Seal::Behind);
         }
         self.copy(&source, &meta, |_| true)?;
         let store = self.store()?;
         let transaction = store.write()?;
-        let mut ledger = Ledger::open(&transaction)?;
-        ledger.adopt(&meta)?;
-        self.copy_leases(&source, &mut ledger)?;
-        let totals = ledger.finish()?;
+        let mut txn = WriteTxn::open(&transaction)?;
+        txn.adopt(&meta)?;
+        self.copy_leases(&source, &mut txn)?;
+        let totals = txn.finish()?;
         if totals != meta.totals {
-            tracing::warn!(log = ?meta.totals, copy = ?totals, "the rebuilt log differs");
+            tracing::warn!(
+                log = ?meta.totals,
+                copy = ?totals,
+                "defragmentation failed: the copy differs from the log, which stays"
+            );
             transaction.abort()?;
             return Ok(Seal::Different);
         }
@@ -141,19 +146,15 @@ impl Rebuild {
         Ok(Seal::Whole(store.leases()?))
     }
 
-    /// Copies the leases. One that has ended since a key was copied with it is one that was
-    /// revoked: what is left of it goes as with any other.
-    fn copy_leases(
-        &self,
-        source: &ReadTransaction,
-        ledger: &mut Ledger<'_>,
-    ) -> Result<(), Failure> {
+    /// Copies the leases. A lease that ended after a key was copied with it becomes a revoked lease
+    /// in the copy, and is ended once more.
+    fn copy_leases(&self, source: &ReadTransaction, txn: &mut WriteTxn<'_>) -> Result<(), Failure> {
         let mut ended = self.leases.clone();
         if let Some(table) = open_leases(source)? {
             for row in table.iter()? {
                 let (lease, record) = row?;
                 let lease = LeaseId(lease.value());
-                ledger.put_lease_bytes(lease, record.value())?;
+                txn.put_lease_bytes(lease, record.value())?;
                 ended.remove(&lease);
             }
         }
@@ -163,12 +164,12 @@ impl Rebuild {
             deadline: Duration::ZERO,
         };
         for lease in ended {
-            ledger.put_lease(lease, &revoked)?;
+            txn.put_lease(lease, &revoked)?;
         }
         Ok(())
     }
 
-    /// The copy as a database of its own, under the name that it has now.
+    /// Turns the copy into a store under its new path.
     pub fn into_store(mut self, file: String) -> Option<Store> {
         let store = self.store.take()?;
         store.rename(file);
@@ -179,23 +180,23 @@ impl Rebuild {
         &mut self,
         source: &ReadTransaction,
         meta: &Meta,
-        mut go_on: impl FnMut(u64) -> bool,
+        mut may_continue: impl FnMut(u64) -> bool,
     ) -> Result<(), Failure> {
         let from = self.copied;
         let store = self.store()?;
         let transaction = store.write()?;
-        let mut ledger = Ledger::open(&transaction)?;
+        let mut txn = WriteTxn::open(&transaction)?;
         let (mut bytes_copied, mut copied) = (0, from);
         let (leases, live) = (open_leases(source)?, source.open_table(LIVE)?);
         let mut held = BTreeSet::new();
         for row in source.open_table(EVENTS)?.range(from.0 + 1..)? {
             let (revision, bytes) = row?;
-            if !go_on(bytes_copied) {
+            if !may_continue(bytes_copied) {
                 break;
             }
             let (revision, bytes) = (Revision(revision.value()), bytes.value());
-            let record = decode(revision, bytes)?;
-            ledger.append(&Entry {
+            let record = decode_event(revision, bytes)?;
+            txn.append(&Entry {
                 revision,
                 key: record.key(),
                 kind: record.kind(),
@@ -207,7 +208,7 @@ impl Rebuild {
                 && leases.get(record.lease().0)?.is_some()
                 && is_present(&live.get(record.key())?, revision)
             {
-                ledger.attach(record.lease(), revision)?;
+                txn.attach(record.lease(), revision)?;
                 held.insert(record.lease());
             }
             bytes_copied += bytes.len() as u64;
@@ -215,16 +216,16 @@ impl Rebuild {
         }
         for row in source.open_table(TIMELINE)?.range(from.0 + 1..=copied.0)? {
             let (revision, row) = row?;
-            ledger.append_mark(revision.value(), row.value())?;
+            txn.append_mark(revision.value(), row.value())?;
         }
-        // The newest records may be deletes that have been removed: there is nothing to copy.
+        // If only removed deletes are left, there is nothing more to copy.
         let last = source
             .open_table(EVENTS)?
             .range(copied.0 + 1..)?
             .next()
             .is_none();
         let copied = if last { meta.totals.revision } else { copied };
-        let totals = ledger.finish()?;
+        let totals = txn.finish()?;
         let unsynced_bytes = self.unsynced_bytes + bytes_copied;
         if unsynced_bytes >= SYNC_BYTES {
             store.commit(transaction)?;
@@ -240,15 +241,15 @@ impl Rebuild {
     }
 }
 
-impl Drop for Rebuild {
+impl Drop for Defrag {
     fn drop(&mut self) {
         if let Some(store) = self.store.take() {
             store.fence().retire();
             drop(store);
         }
-        // Without effect once the file has the log's name. What can't be removed now is removed
-        // when the store is next opened.
-        let _ = self.disk.remove(DataFile::Rebuilt);
+        // Has no effect after the promotion. If the removal fails, the next opening of the store
+        // removes the file.
+        let _ = self.disk.remove(DataFile::DefragCopy);
     }
 }
 
@@ -265,26 +266,24 @@ fn read_meta(source: &ReadTransaction) -> Result<Meta, Failure> {
     Meta::read(source)?.ok_or_else(|| Failure::Corrupt("table meta: it is missing".to_owned()))
 }
 
-/// Bytes that the log would need without holes, at most: pages are filled to three quarters when
+/// Bytes that the log would need without holes, at most. Pages are three quarters full when
 /// records come in order.
-fn bytes_needed(shared: &Shared) -> u64 {
-    let totals = shared.totals();
+fn bytes_needed(totals: Totals) -> u64 {
     let index_bytes = totals.live_keys.saturating_mul(256);
     totals.retained_bytes / 3 * 4 + index_bytes + (1 << 20)
 }
 
-/// Whether a copy would give back enough to be worth it, and fits beside the log.
-pub fn is_worthwhile(shared: &Shared, rebuilt_bytes: u64) -> bool {
-    let needed = bytes_needed(shared);
-    let allocated = shared.measure_file();
-    let threshold = (needed / 4 * 5 + (2 << 20)).max(rebuilt_bytes / 4 * 5);
-    allocated > threshold && has_room(shared)
+/// Whether a copy would give enough space back. `log_bytes` is the log's size now,
+/// `defragged_bytes` its size after the last defragmentation.
+pub fn is_worthwhile(totals: Totals, log_bytes: u64, defragged_bytes: u64) -> bool {
+    let threshold = bytes_needed(totals) / 4 * 5 + (2 << 20);
+    log_bytes > threshold.max(defragged_bytes / 4 * 5)
 }
 
 /// Whether a copy fits beside the log.
-pub fn has_room(shared: &Shared) -> bool {
-    let room = shared.disk.free_bytes().unwrap_or(0);
-    // Part of the reserve may be used: this is how room comes back.
-    let kept = shared.options.reserve_bytes / 4;
-    room > bytes_needed(shared).saturating_add(kept)
+pub fn has_room(totals: Totals, disk: &dyn Disk, reserve_bytes: u64) -> bool {
+    let room = disk.free_bytes().unwrap_or(0);
+    // A part of the reserve may be used, because this is how space is given back.
+    let kept = reserve_bytes / 4;
+    room > bytes_needed(totals).saturating_add(kept)
 }

@@ -1,9 +1,9 @@
-//! Snapshots whose lists go on: the next page is read from the same one (docs/design.md 5, LI-27,
-//! LI-30). Pure, but for its lock.
+//! Snapshots that are kept for the next page of a list (docs/design.md 5, LI-27, LI-30). Pure,
+//! except for its lock.
 //!
-//! What a snapshot has that the newest one has not are the objects that were replaced since, and
-//! those the ring holds anyway, as what its events replaced. So one is kept only while the ring
-//! reaches back to it, and costs little more than its tree.
+//! A kept snapshot differs from the newest one in the objects that were replaced since. The ring
+//! holds these anyway. So a snapshot is kept only while the ring reaches back to it, and costs
+//! little more than its tree.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,26 +14,26 @@ use actors::snapshot::Snapshot;
 use metrics::{Gauge, gauge};
 use parking_lot::Mutex;
 
-/// Snapshots kept of one resource: lists that are being paged through at a time. Older ones go on
-/// from the store.
+/// The most snapshots of one resource, for lists that are read in pages at the same time. The store
+/// serves older ones.
 const SNAPSHOTS_MAX: usize = 16;
 
-/// As long as a client may take between two pages before the store has to serve it: about what
-/// kube-apiserver gives a token.
+/// How long a client may take between two pages before the store must serve it: about the lifetime
+/// of a token of kube-apiserver.
 const KEPT_FOR: Duration = Duration::from_secs(300);
 
-/// See the module's documentation.
-pub(super) struct Kept {
+/// The kept snapshots of one resource.
+pub(super) struct KeptSnapshots {
     snapshots: Mutex<VecDeque<Entry>>,
     count: Gauge,
 }
 
-/// What makes kept snapshots void.
+/// The conditions under which kept snapshots are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
-    /// How far back the ring reaches.
+    /// The oldest revision in the ring.
     pub(super) floor: Revision,
-    /// Of the store: a revision of another epoch is another state.
+    /// The epoch of the store. The same revision in another epoch is another state.
     pub(super) epoch: u64,
 }
 
@@ -44,16 +44,16 @@ struct Entry {
     since: Instant,
 }
 
-impl Kept {
-    /// Nothing yet, of this resource.
-    pub(super) fn new(resource: &str) -> Kept {
-        Kept {
+impl KeptSnapshots {
+    /// No snapshot yet.
+    pub(super) fn new(resource: &str) -> KeptSnapshots {
+        KeptSnapshots {
             snapshots: Mutex::default(),
             count: gauge!("taffrail_kept_snapshots", "resource" => resource.to_owned()),
         }
     }
 
-    /// Keeps the snapshot that a list at this version was read from, for its next page.
+    /// Keeps the snapshot of a list at this version, for its next page.
     pub(super) fn keep(&self, revision: Revision, snapshot: &Arc<Snapshot>, bounds: Bounds) {
         let now = Instant::now();
         let mut snapshots = self.snapshots.lock();
@@ -76,7 +76,7 @@ impl Kept {
         self.count.set(snapshots.len() as f64);
     }
 
-    /// The state at a version, if it has been kept.
+    /// The snapshot at a version, if it is kept.
     pub(super) fn find(&self, revision: Revision, bounds: Bounds) -> Option<Arc<Snapshot>> {
         let mut snapshots = self.snapshots.lock();
         prune(&mut snapshots, bounds, Instant::now());
@@ -111,8 +111,8 @@ mod tests {
         }
     }
 
-    fn kept(revisions: impl IntoIterator<Item = u64>) -> Kept {
-        let kept = Kept::new("things");
+    fn kept(revisions: impl IntoIterator<Item = u64>) -> KeptSnapshots {
+        let kept = KeptSnapshots::new("things");
         for revision in revisions {
             kept.keep(Revision(revision), &snapshot(revision), bounds(0));
         }

@@ -1,4 +1,4 @@
-//! What the engine's threads and its handles have in common.
+//! The state that the engine's threads share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,27 +8,27 @@ use actors::engine::{EngineError, EngineStats, Health, Revision};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
+use super::damage::Damage;
 use super::disk::{DataFile, Disk};
 use super::error::Failure;
-use super::identity::StoreName;
 use super::options::EmbeddedOptions;
 use super::schema::{Meta, Totals};
 use super::store::Store;
-use super::verify::Damage;
+use super::store_id::StoreId;
 
-/// State that is published by the writer and read by everybody.
-pub struct Shared {
+/// The writer publishes this state. Everybody reads it.
+pub struct EngineState {
     /// The settings.
     pub options: EmbeddedOptions,
     /// The directory.
     pub disk: Arc<dyn Disk>,
-    /// The store's name: no other is opened in its place.
-    pub name: StoreName,
-    /// How far store and prefixes are.
+    /// The store's ID. No other store is opened in its place.
+    pub name: StoreId,
+    /// The newest revision of the store and of each prefix.
     pub positions: Positions,
     /// The feeds.
     pub tail: Arc<Tail>,
-    /// What has been found damaged.
+    /// The known damage.
     pub damage: Damage,
     store: RwLock<Option<Arc<Store>>>,
     health: Mutex<Health>,
@@ -39,17 +39,17 @@ pub struct Shared {
     finished: watch::Sender<bool>,
 }
 
-impl Shared {
-    /// The state of a store just opened.
+impl EngineState {
+    /// The state of a store that was just opened.
     pub fn new(
         options: EmbeddedOptions,
         disk: Arc<dyn Disk>,
         store: Arc<Store>,
         meta: &Meta,
-    ) -> Shared {
+    ) -> EngineState {
         let totals = meta.totals;
         let tail = Tail::new(totals.revision, options.tail_bytes_max);
-        Shared {
+        EngineState {
             options,
             disk,
             name: meta.store,
@@ -74,7 +74,7 @@ impl Shared {
     /// The database, to read from.
     ///
     /// # Errors
-    /// While it is being reopened and after the engine was closed.
+    /// While the database is reopened, and after the engine was closed.
     pub fn store(&self) -> Result<Arc<Store>, EngineError> {
         if let Some(store) = self.store.read().as_ref() {
             return Ok(Arc::clone(store));
@@ -82,12 +82,12 @@ impl Shared {
         Err(self.unavailable())
     }
 
-    /// Puts another database in place; `None` while there is none.
+    /// Replaces the database. `None` while there is none. Returns the previous one.
     pub fn set_store(&self, store: Option<Arc<Store>>) -> Option<Arc<Store>> {
         std::mem::replace(&mut *self.store.write(), store)
     }
 
-    /// Why nothing works at the moment.
+    /// The error of a request while the database is unavailable.
     pub fn unavailable(&self) -> EngineError {
         if self.is_closed() {
             return EngineError::Closed;
@@ -103,32 +103,32 @@ impl Shared {
         self.health.lock().clone()
     }
 
-    /// Says whether the engine serves.
+    /// Sets whether the engine serves.
     pub fn set_health(&self, health: Health) {
         *self.health.lock() = health;
     }
 
-    /// The counts as of the newest published commit.
+    /// The totals as of the newest published commit.
     pub fn totals(&self) -> Totals {
         *self.totals.lock()
     }
 
-    /// Publishes counts.
+    /// Publishes totals.
     pub fn set_totals(&self, totals: Totals) {
         *self.totals.lock() = totals;
     }
 
-    /// The newest revision compacted.
+    /// The compacted revision.
     pub fn compacted(&self) -> Revision {
         Revision(self.compacted.load(Ordering::Acquire))
     }
 
-    /// Publishes what was compacted, once that is durable.
+    /// Publishes the compacted revision, once it is durable.
     pub fn set_compacted(&self, compacted: Revision) {
         self.compacted.store(compacted.0, Ordering::Release);
     }
 
-    /// Looks up how much room the log takes.
+    /// Measures the bytes that the log takes on disk.
     pub fn measure_file(&self) -> u64 {
         if let Ok(bytes) = self.disk.allocated_bytes(DataFile::Log) {
             self.file_bytes.store(bytes, Ordering::Relaxed);
@@ -136,7 +136,7 @@ impl Shared {
         self.file_bytes.load(Ordering::Relaxed)
     }
 
-    /// Sizes, without I/O.
+    /// The sizes, without I/O.
     pub fn stats(&self) -> EngineStats {
         let totals = self.totals();
         EngineStats {
@@ -153,19 +153,19 @@ impl Shared {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Notes that the engine is closed; says whether it was before.
+    /// Marks the engine as closed. Answers whether it was closed before.
     pub fn set_closed(&self) -> bool {
         self.closed.swap(true, Ordering::AcqRel)
     }
 
-    /// Notes that the writer has let go of everything.
+    /// Marks the writer's thread as ended.
     pub fn set_finished(&self) {
         self.finished.send_replace(true);
     }
 
-    /// Waits until the writer has let go of everything.
+    /// Waits until the writer's thread has ended.
     pub async fn finished(&self) {
-        // The sender lives as long as this does.
+        // The sender lives as long as `self`, so waiting cannot fail.
         let _ = self
             .finished
             .subscribe()

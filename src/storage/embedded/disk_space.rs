@@ -1,19 +1,19 @@
-//! Room on the disk: a reserve that creates and updates may not touch, and a ballast file that
-//! is given up when the disk is full all the same.
+//! Disk space: a reserve that creates and updates may not use, and a ballast file that is removed
+//! when the disk is full all the same.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::disk::Disk;
 
-/// How long an answer of the file system counts.
+/// How long an answer of the file system is used.
 const CHECK_EVERY: Duration = Duration::from_millis(10);
-/// Bytes written after which it is asked again, however soon.
+/// After so many written bytes the file system is asked again, however soon.
 const CHECK_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Watches the room; owned by the writer.
+/// Tracks the free space. The writer owns it.
 #[derive(Debug)]
-pub struct Space {
+pub struct DiskSpace {
     disk: Arc<dyn Disk>,
     reserve_bytes: u64,
     ballast_bytes: u64,
@@ -23,10 +23,10 @@ pub struct Space {
     ballast: bool,
 }
 
-impl Space {
-    /// Knows nothing yet.
-    pub fn new(disk: Arc<dyn Disk>, reserve_bytes: u64, ballast_bytes: u64) -> Space {
-        Space {
+impl DiskSpace {
+    /// Has not asked the file system yet.
+    pub fn new(disk: Arc<dyn Disk>, reserve_bytes: u64, ballast_bytes: u64) -> DiskSpace {
+        DiskSpace {
             disk,
             reserve_bytes,
             ballast_bytes,
@@ -37,8 +37,8 @@ impl Space {
         }
     }
 
-    /// Why creates and updates must be refused for want of room, if they must. Cheap: the file
-    /// system is asked every few milliseconds only.
+    /// Why creates and updates must be refused, if they must. Cheap: the file system is asked every
+    /// few milliseconds only.
     pub fn shortage(&mut self, now: Instant) -> Option<String> {
         let stale = self
             .asked
@@ -46,7 +46,7 @@ impl Space {
         if stale || self.written_bytes >= CHECK_BYTES {
             self.asked = Some(now);
             self.written_bytes = 0;
-            // A file system that can't tell is written to until it refuses.
+            // If the file system cannot tell, the store writes until it refuses.
             self.free_bytes = self.disk.free_bytes().unwrap_or(u64::MAX);
         }
         (self.free_bytes < self.reserve_bytes).then(|| {
@@ -59,24 +59,29 @@ impl Space {
         })
     }
 
-    /// Takes note of bytes written.
+    /// Counts written bytes.
     pub fn wrote(&mut self, bytes: u64) {
         self.written_bytes += bytes;
     }
 
-    /// The disk is full: gives the ballast up.
+    /// Removes the ballast file, because the disk is full.
     pub fn give_up_ballast(&mut self) {
         match self.disk.set_ballast(0) {
             Ok(()) => {
-                tracing::warn!("disk full: gave up the ballast file so that deletes work");
+                tracing::warn!("disk full: removed the ballast file so that deletes work");
             }
-            Err(error) => tracing::error!(%error, "disk full, and its ballast can't be removed"),
+            Err(error) => {
+                tracing::error!(
+                    %error,
+                    "disk full, and the ballast file cannot be removed: deletes may fail"
+                )
+            }
         }
         self.ballast = false;
         self.asked = None;
     }
 
-    /// Makes the ballast if there is none and there is ample room.
+    /// Creates the ballast file if it is missing and there is ample space.
     pub fn keep_ballast(&mut self, now: Instant) {
         if self.ballast || self.ballast_bytes == 0 || self.shortage(now).is_some() {
             return;
@@ -87,8 +92,11 @@ impl Space {
         match self.disk.set_ballast(self.ballast_bytes) {
             Ok(()) => self.ballast = true,
             Err(error) => {
-                tracing::warn!(%error, "the ballast file can't be made");
-                // Not tried again before the disk has been full: some file systems never can.
+                tracing::warn!(
+                    %error,
+                    "the ballast file cannot be created: deletes may fail on a full disk"
+                );
+                // Tried again only after the disk was full, because some file systems never can.
                 self.ballast = true;
             }
         }

@@ -1,0 +1,126 @@
+//! What the writer may be asked to do, and how it answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::engine::{
+    Change, EngineError, Expiry, Lease, LeaseId, Maintenance, Mutation, Outcome, Revision,
+};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use crate::storage::embedded::defrag::Defrag;
+use crate::storage::embedded::error::Failure;
+use crate::storage::embedded::maintenance_state::HeldMaintenance;
+use crate::storage::embedded::readers::ReaderPool;
+use crate::storage::embedded::store::Store;
+
+/// Bytes that a request counts in the queue, beside its value.
+pub(super) const REQUEST_BYTES: usize = 1024;
+
+/// What the writer may be asked to do.
+pub enum WriterRequest {
+    /// Decide and store a mutation.
+    Commit(CommitRequest),
+    /// Compact up to a revision.
+    Compact(Revision, Reply<()>),
+    /// Remove some compacted records.
+    Scrub(Reply<Maintenance>),
+    /// A request about leases.
+    Lease(LeaseRequest),
+    /// Put a defragmented file in the log's place. It comes back if that cannot be done yet.
+    Promote(
+        Box<Defrag>,
+        HeldMaintenance,
+        Reply<(Promotion, HeldMaintenance)>,
+    ),
+    /// A reader found this database broken.
+    Alarm(Arc<Store>, Failure),
+    /// Close. The readers are stopped first.
+    Close(Arc<ReaderPool>),
+}
+
+/// A mutation and its caller.
+pub struct CommitRequest {
+    pub(super) mutation: Mutation,
+    pub(super) answer: oneshot::Sender<Result<Outcome, EngineError>>,
+    pub(super) _permit: OwnedSemaphorePermit,
+}
+
+impl CommitRequest {
+    pub(super) fn answer(self, outcome: Result<Outcome, EngineError>) {
+        // The caller may have gone away. The mutation counts all the same.
+        let _ = self.answer.send(outcome);
+    }
+}
+
+/// The way to answer a caller. It also holds the request's place in the queue.
+pub struct Reply<T> {
+    pub(super) answer: oneshot::Sender<Result<T, EngineError>>,
+    pub(super) _permit: OwnedSemaphorePermit,
+}
+
+impl<T> Reply<T> {
+    pub(super) fn send(self, result: Result<T, EngineError>) {
+        // The caller may have gone away.
+        let _ = self.answer.send(result);
+    }
+}
+
+/// The result of putting a defragmented file in the log's place.
+pub enum Promotion {
+    /// The new file is the log now. The caller drops the old database, because that may take time.
+    Done(Option<Arc<Store>>),
+    /// Writers were faster. Copy more and ask again.
+    Later(Box<Defrag>),
+    /// The copy differs from the log and is useless.
+    Useless,
+}
+
+/// What the writer may be asked to do about leases.
+pub enum LeaseRequest {
+    /// Grant a lease with this time to live.
+    Grant(Duration, Reply<Lease>),
+    /// Revoke a lease and delete some of its keys. Answers whether keys are left.
+    Revoke(LeaseId, Reply<bool>),
+    /// Delete more keys of a revoked lease.
+    ContinueRevoking(LeaseId, Reply<bool>),
+    /// Delete some of the keys whose lease has expired.
+    Expire(Reply<Expiry>),
+}
+
+impl LeaseRequest {
+    /// Answers a request that cannot be carried out.
+    pub(super) fn refuse(self, error: &EngineError) {
+        match self {
+            LeaseRequest::Grant(_, reply) => reply.send(Err(error.clone())),
+            LeaseRequest::Revoke(_, reply) | LeaseRequest::ContinueRevoking(_, reply) => {
+                reply.send(Err(error.clone()));
+            }
+            LeaseRequest::Expire(reply) => reply.send(Err(error.clone())),
+        }
+    }
+}
+
+/// Bytes that a mutation counts in the queue.
+pub(super) fn weight(mutation: &Mutation) -> usize {
+    let value = match &mutation.change {
+        Change::Put { value, .. } => value.len(),
+        Change::Delete => 0,
+    };
+    REQUEST_BYTES + value
+}
+
+/// Answers a request that cannot be carried out.
+pub(super) fn refuse(request: WriterRequest, error: &EngineError) {
+    match request {
+        WriterRequest::Commit(request) => request.answer(Err(error.clone())),
+        WriterRequest::Compact(_, reply) => reply.send(Err(error.clone())),
+        WriterRequest::Scrub(reply) => reply.send(Err(error.clone())),
+        WriterRequest::Lease(request) => request.refuse(error),
+        WriterRequest::Promote(defrag, _, reply) => {
+            drop(defrag);
+            reply.send(Err(error.clone()));
+        }
+        WriterRequest::Alarm(..) | WriterRequest::Close(_) => {}
+    }
+}

@@ -1,0 +1,206 @@
+//! The writer's thread: takes one request after another, and does what is due while none comes.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actors::engine::{EngineError, Event, Health, Revision};
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+
+use super::leases::WriterLeases;
+use super::request::{WriterRequest, refuse};
+use crate::storage::embedded::disk_space::DiskSpace;
+use crate::storage::embedded::engine_state::EngineState;
+use crate::storage::embedded::error::Failure;
+use crate::storage::embedded::metrics;
+use crate::storage::embedded::readers::ReaderPool;
+use crate::storage::embedded::schema::{LastMark, Totals};
+use crate::storage::embedded::store::{Opened, Store};
+
+/// How soon unsynced removals are made durable while no request comes.
+const SYNC_PENDING_AFTER: Duration = Duration::from_millis(100);
+/// How often the disk space is checked while no request comes.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+
+/// The state that only this thread touches.
+pub(super) struct WriterThread {
+    pub(super) state: Arc<EngineState>,
+    /// Boxed, because the channel allocates all its slots at the start.
+    pub(super) requests: Receiver<Box<WriterRequest>>,
+    /// A request taken from the queue that did not fit the batch before it.
+    pub(super) next_request_taken: Option<WriterRequest>,
+    pub(super) store: Option<Arc<Store>>,
+    pub(super) last_mark: LastMark,
+    /// Removal of compacted records has reached this revision.
+    pub(super) scrubbed: Revision,
+    /// Whether changes wait for the next sync.
+    pub(super) has_unsynced: bool,
+    pub(super) disk_space: DiskSpace,
+    pub(super) leases: WriterLeases,
+    /// The failure to recover from before the next request.
+    pub(super) failed: Option<Failure>,
+    pub(super) closing: Option<Arc<ReaderPool>>,
+}
+
+impl WriterThread {
+    pub(super) fn new(
+        state: Arc<EngineState>,
+        store: Arc<Store>,
+        opened: Opened,
+        requests: Receiver<Box<WriterRequest>>,
+    ) -> WriterThread {
+        let options = &state.options;
+        let disk_space = DiskSpace::new(
+            Arc::clone(&state.disk),
+            options.reserve_bytes,
+            options.ballast_bytes,
+        );
+        WriterThread {
+            requests,
+            next_request_taken: None,
+            store: Some(store),
+            last_mark: opened.last_mark,
+            scrubbed: opened.meta.scrubbed,
+            has_unsynced: false,
+            disk_space,
+            leases: WriterLeases::new(&state.options, &opened),
+            failed: None,
+            closing: None,
+            state,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        self.run_catching_panics(WriterThread::idle);
+        while self.closing.is_none() {
+            match self.next_request() {
+                Ok(request) => self.run_catching_panics(|writer| writer.carry_out(request)),
+                Err(RecvTimeoutError::Timeout) => self.run_catching_panics(WriterThread::idle),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if let Some(failure) = self.failed.take() {
+                self.recover(&failure, None);
+            }
+        }
+        self.finish();
+    }
+
+    pub(super) fn next_request(&mut self) -> Result<WriterRequest, RecvTimeoutError> {
+        if let Some(request) = self.next_request_taken.take() {
+            return Ok(request);
+        }
+        self.requests
+            .recv_timeout(if self.has_unsynced {
+                SYNC_PENDING_AFTER
+            } else {
+                CHECK_EVERY
+            })
+            .map(|request| *request)
+    }
+
+    /// Catches a panic, so that the thread survives. The caller of this request learns that the
+    /// outcome is unknown, and the database is reopened.
+    pub(super) fn run_catching_panics(&mut self, work: impl FnOnce(&mut WriterThread)) {
+        let done = catch_unwind(AssertUnwindSafe(|| work(self)));
+        if let Err(panic) = done {
+            self.failed = Some(Failure::from_panic(&*panic));
+        }
+    }
+
+    pub(super) fn carry_out(&mut self, request: WriterRequest) {
+        match request {
+            WriterRequest::Commit(first) => self.commit(first),
+            WriterRequest::Compact(up_to, reply) => {
+                let result = self.compact(up_to);
+                reply.send(result);
+            }
+            WriterRequest::Scrub(reply) => {
+                let result = self.scrub();
+                reply.send(result);
+            }
+            WriterRequest::Lease(request) => self.carry_out_lease(request),
+            WriterRequest::Promote(defrag, maintenance, reply) => {
+                let result = self.promote(defrag);
+                reply.send(result.map(|promotion| (promotion, maintenance)));
+            }
+            WriterRequest::Alarm(store, failure) => {
+                let current = self
+                    .store
+                    .as_ref()
+                    .is_some_and(|own| Arc::ptr_eq(own, &store));
+                drop(store);
+                if current {
+                    self.recover(&failure, None);
+                }
+            }
+            WriterRequest::Close(readers) => self.closing = Some(readers),
+        }
+    }
+
+    /// No request waits: syncs removals, keeps the ballast file, checks disk and clock, and
+    /// publishes metrics.
+    pub(super) fn idle(&mut self) {
+        if self.has_unsynced {
+            self.sync_pending();
+        }
+        let now = Instant::now();
+        self.disk_space.keep_ballast(now);
+        self.check_disk_space(now);
+        self.check_clock();
+        metrics::sizes(
+            self.state.totals(),
+            self.state.compacted(),
+            self.state.measure_file(),
+        );
+        metrics::leases(self.leases.len());
+    }
+
+    /// Checks the disk space and updates the health. Answers why creates and updates are refused.
+    pub(super) fn check_disk_space(&mut self, now: Instant) -> Option<String> {
+        let shortage = self.disk_space.shortage(now);
+        let health = match &shortage {
+            Some(why) => Health::ReadOnly(why.clone()),
+            None => Health::Serving,
+        };
+        if self.state.health() != health && self.store.is_some() {
+            match &health {
+                Health::ReadOnly(why) => {
+                    tracing::warn!(%why, "storage refuses creates and updates")
+                }
+                _ => tracing::info!("storage takes writes again"),
+            }
+            self.state.set_health(health);
+        }
+        shortage
+    }
+
+    /// The database, or an error while there is none.
+    pub(super) fn store(&self) -> Result<Arc<Store>, Failure> {
+        self.store.clone().ok_or(Failure::Closed)
+    }
+
+    /// Publishes durable events, first to positions, then to feeds. Answers come later.
+    pub(super) fn publish(&mut self, events: &Arc<[Event]>, totals: Totals) {
+        self.state.positions.publish(events);
+        self.state.set_totals(totals);
+        self.state.tail.publish(events);
+    }
+
+    /// Stops the readers, refuses what waits, and closes the file.
+    pub(super) fn finish(mut self) {
+        self.state.set_closed();
+        self.state.tail.close();
+        if let Some(readers) = self.closing.take() {
+            readers.stop();
+        }
+        for request in self.requests.try_iter() {
+            refuse(*request, &EngineError::Closed);
+        }
+        self.store_lease_time();
+        self.sync_pending();
+        self.state.set_store(None);
+        // The database closes its file here, unless a reader outlives its thread.
+        drop(self.store.take());
+        self.state.disk.release();
+    }
+}

@@ -1,0 +1,225 @@
+//! The whole rewrite: passes until one is clean, then compaction and purge.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::compactor::CompactorHandle;
+use actors::engine::Origin;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+use super::pass::Pass;
+use super::progress::{Covered, RewriteError, RewriteProgress};
+use super::rewritten_store::RewrittenStore;
+use super::unserved::{self, UnservedValues};
+use crate::storage::encryption::Encryption;
+
+/// Progress reports that may wait for the receiver.
+const REPORTS_MAX: usize = 16;
+
+/// After so many passes another daemon must be writing with an old key.
+const PASSES_MAX: u32 = 20;
+
+/// How long the rewrite waits for writes that an earlier configuration has encrypted. No write
+/// takes longer.
+const SETTLE_MAX: Duration = Duration::from_secs(120);
+
+/// The pause before the next pass while values remain whose lease has expired: the first one and
+/// the longest one. Each is twice as long as the one before.
+const EXPIRY_PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(15)];
+
+/// How many unreadable values are named.
+const NAMED_MAX: usize = 20;
+
+/// Rewrites the values of all stores.
+#[derive(Default)]
+pub struct Rewriter {
+    encryption: Encryption,
+    stores: Vec<RewrittenStore>,
+    /// By back end, where the daemon keeps the history itself.
+    compactors: BTreeMap<String, CompactorHandle>,
+}
+
+impl Rewriter {
+    /// A rewriter of these stores. `compactors` are those of the back ends whose history the
+    /// daemon keeps itself.
+    pub fn new(
+        encryption: Encryption,
+        stores: Vec<RewrittenStore>,
+        compactors: BTreeMap<String, CompactorHandle>,
+    ) -> Rewriter {
+        Rewriter {
+            encryption,
+            stores,
+            compactors,
+        }
+    }
+
+    /// Starts the rewrite in a task of its own and reports its progress. The rewrite ends early
+    /// when the receiver is dropped. Two rewrites at a time are harmless.
+    pub fn start(self: Arc<Self>, origin: Origin) -> Receiver<RewriteProgress> {
+        let (progress, reports) = mpsc::channel(REPORTS_MAX);
+        tokio::spawn(async move {
+            let last = match self.run(&origin, &progress).await {
+                Ok(done) => {
+                    tracing::info!(?done, "storage rewrite is done");
+                    done
+                }
+                Err(RewriteError { reason, unreadable }) => {
+                    tracing::warn!(reason, ?unreadable, "storage rewrite failed");
+                    RewriteProgress::Failed { reason, unreadable }
+                }
+            };
+            // Without a receiver the log still says how it ended.
+            let _ = progress.send(last).await;
+        });
+        reports
+    }
+
+    async fn run(
+        &self,
+        origin: &Origin,
+        progress: &Sender<RewriteProgress>,
+    ) -> Result<RewriteProgress, RewriteError> {
+        self.reload().await?;
+        let (mut rewritten, mut expired) = (0, 0);
+        let [mut pause, pause_max] = EXPIRY_PAUSES;
+        for number in 1..=PASSES_MAX {
+            let generation = self.settled().await?;
+            let pass = Pass::run(&self.stores, number, &mut rewritten, origin, progress).await?;
+            expired = pass.expired;
+            if expired > 0 {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(pause_max);
+            }
+            if !pass.is_clean() || self.encryption.generation() != generation {
+                continue;
+            }
+            self.check_rest(&pass).await?;
+            let done = self.purge(pass, rewritten, progress).await?;
+            if self.encryption.generation() == generation {
+                return Ok(done);
+            }
+        }
+        Err(match expired {
+            0 => RewriteError::of(
+                "values are still being written with old keys: every daemon on these servers must \
+                 have today's encryption configuration first",
+            ),
+            _ => RewriteError::of(format!(
+                "{expired} values have outlived their lease and are yet to be deleted, and \
+                 need the keys that wrote them until then: run this again later"
+            )),
+        })
+    }
+
+    /// Waits until no write is under way that an earlier configuration has encrypted. Answers with
+    /// the generation of the current configuration.
+    async fn settled(&self) -> Result<u64, RewriteError> {
+        let settled = tokio::time::timeout(SETTLE_MAX, self.encryption.settled()).await;
+        settled.map_err(|_| {
+            RewriteError::of(
+                "writes that began under an earlier encryption configuration do not end",
+            )
+        })
+    }
+
+    /// Fails when values remain that a pass cannot rewrite: values that cannot be read, and
+    /// encrypted values that belong to no served resource.
+    async fn check_rest(&self, pass: &Pass) -> Result<(), RewriteError> {
+        let unserved = unserved::find(&self.stores)
+            .await
+            .map_err(RewriteError::of)?;
+        let unreadable = unreadable(&pass.unreadable);
+        let reasons: Vec<String> = unreadable
+            .into_iter()
+            .chain(unserved.map(describe))
+            .collect();
+        if reasons.is_empty() {
+            return Ok(());
+        }
+        let named = pass.unreadable.iter().take(NAMED_MAX);
+        Err(RewriteError {
+            reason: format!(
+                "{}; everything else is under today's keys",
+                reasons.join("; ")
+            ),
+            unreadable: named.cloned().collect(),
+        })
+    }
+
+    /// Reloads the configuration, because its file decides. An operator who changed the file and
+    /// forgot the reload would otherwise be told to remove a key that still writes.
+    async fn reload(&self) -> Result<(), RewriteError> {
+        let encryption = self.encryption.clone();
+        let reload = tokio::task::spawn_blocking(move || encryption.reload()).await;
+        let reload = reload
+            .map_err(RewriteError::of)?
+            .map_err(RewriteError::of)?;
+        tracing::info!("before the storage rewrite: {reload}");
+        Ok(())
+    }
+
+    async fn purge(
+        &self,
+        pass: Pass,
+        rewritten: u64,
+        progress: &Sender<RewriteProgress>,
+    ) -> Result<RewriteProgress, RewriteError> {
+        let (mut compacted, mut reclaimed_bytes) = (None, 0);
+        let mut covered = Vec::new();
+        for (back_end, revision) in pass.revisions {
+            let compactor = self.compactors.get(&back_end);
+            let kept = self.stores.iter().filter(|one| one.back_end == back_end);
+            covered.push(Covered {
+                resources: kept.count() as u64,
+                revision: revision.0,
+                is_shared: compactor.is_none(),
+                back_end,
+            });
+            let Some(compactor) = compactor else {
+                continue;
+            };
+            let report = RewriteProgress::Purging {
+                revision: revision.0,
+            };
+            progress
+                .send(report)
+                .await
+                .map_err(|_| RewriteError::unheard())?;
+            let report = compactor.purge(revision).await.map_err(|error| {
+                RewriteError::of(format!(
+                    "everything is under today's keys, but history holds older values still, as \
+                     it can't be purged: {error}"
+                ))
+            })?;
+            compacted = compacted.or(Some(report.compacted.0));
+            reclaimed_bytes += report.reclaimed_bytes;
+        }
+        Ok(RewriteProgress::Done {
+            seen: pass.seen,
+            rewritten,
+            covered,
+            compacted_revision: compacted,
+            reclaimed_bytes,
+        })
+    }
+}
+
+fn unreadable(values: &[String]) -> Option<String> {
+    let count = values.len();
+    (count > 0).then(|| {
+        format!(
+            "{count} values can't be read by any key: put the keys back that wrote them, or \
+             restore or delete them, and run this again"
+        )
+    })
+}
+
+fn describe(UnservedValues { count, example }: UnservedValues) -> String {
+    format!(
+        "{count} encrypted values belong to no resource that is served, such as {example}: they \
+         still need the keys that wrote them, until whoever serves them has written them anew or \
+         they are deleted"
+    )
+}
