@@ -179,21 +179,16 @@ impl Daemon {
         let controllers = Controllers::start(registry.clone(), namespaces, sharing);
 
         describe_metrics();
-        let engines_measured = stores.measured;
+        let measured = stores.measured;
         let start = Start {
             at: started,
             patience: config.storage_initialization_timeout.0,
         };
-        let completing = complete_start(
-            actor_system.clone(),
-            registry.clone(),
-            health.clone(),
-            start,
-        );
+        let (actors, checks) = (actor_system.clone(), health.clone());
         let mut background = vec![
             actix_rt::spawn(telemetry::upkeep(series.clone())),
             actix_rt::spawn(object_counter(&config, &registry).run()),
-            actix_rt::spawn(completing),
+            actix_rt::spawn(complete_start(actors, registry.clone(), checks, start)),
         ];
         background.extend(encryption::follow(&config, &encryption));
         let rewriter = encryption::rewriter(&encryption, &plans, &actor_system, &factory);
@@ -206,35 +201,29 @@ impl Daemon {
             series: series.clone(),
             changing: tokio::sync::Mutex::default(),
         });
-        let shared = Arc::new(ApiServer::new(ApiServerConfig {
+        let api_server = Arc::new(ApiServer::new(ApiServerConfig {
             registry,
             authenticator: credentials.authenticator(),
             health: health.clone(),
             actor_system: actor_system.clone(),
             rewriter,
             metrics: Some(Box::new(move || series.render())),
-            metrics_lines: Some(Box::new(move || {
-                storage_size::metric_lines(&engines_measured)
-            })),
+            metrics_lines: Some(Box::new(move || storage_size::metric_lines(&measured))),
             address: address.to_string(),
             large_requests: LargeRequests::start().map_err(StartError::Threads)?,
-            limits: InFlightLimits {
-                read_only: config.max_requests_inflight,
-                mutating: config.max_mutating_requests_inflight,
-            },
+            limits: in_flight_limits(&config),
         }));
-        let metrics_address = metrics_listener
-            .as_ref()
-            .map(MetricsListener::local_address);
-        if let Some(listener) = metrics_listener {
-            let shared = shared.clone();
-            background.push(listener.serve(move || shared.metrics_page()));
-        }
+        let metrics_address = metrics_listener.as_ref();
+        let metrics_address = metrics_address.map(MetricsListener::local_address);
+        background.extend(metrics_listener.map(|listener| {
+            let api_server = Arc::clone(&api_server);
+            listener.serve(move || api_server.metrics_page())
+        }));
         let dispatching = DispatcherConfig::default();
         let running = server
             .serve(tls.server_config(), move |thread| {
                 let dispatcher = LocalDispatcher::start(dispatching.clone(), thread);
-                Service::new(shared.clone(), dispatcher)
+                Service::new(Arc::clone(&api_server), dispatcher)
             })
             .map_err(StartError::HttpThreads)?;
         Ok(Daemon {
@@ -405,6 +394,13 @@ fn object_counter(config: &Config, registry: &Registry) -> ObjectCounter {
     ObjectCounter {
         stores: Box::new(stores),
         period: config.etcd_count_metric_poll_period.0,
+    }
+}
+
+fn in_flight_limits(config: &Config) -> InFlightLimits {
+    InFlightLimits {
+        read_only: config.max_requests_inflight,
+        mutating: config.max_mutating_requests_inflight,
     }
 }
 

@@ -31,8 +31,8 @@ pub struct Measures {
 pub type Lines = Box<dyn Fn() -> String + Send + Sync>;
 
 impl Measures {
-    /// Measures of this daemon. Without a page nothing is shown; without a actor_system, none of its
-    /// parts.
+    /// Measures of this daemon. Without a page nothing is shown; without actors, none of
+    /// theirs.
     pub fn new(
         page: Option<Lines>,
         in_flight: Arc<InFlight>,
