@@ -11,7 +11,7 @@ use super::keys::Keys;
 use super::{
     Asked, Current, DeleteRequest, GetRequest, ListRequest, ObjectList, RunningWatch, Stats,
     Storage, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion,
-    WatchRequest, preconditions,
+    WatchRequest, WriteDecision, WriteOutcome, preconditions,
 };
 use crate::api::object::Object;
 
@@ -92,17 +92,20 @@ impl Storage for DryRun {
         &'s self,
         request: DeleteRequest,
         validate: &'s mut dyn ValidateDeletion,
-    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+    ) -> BoxFuture<'s, Result<WriteOutcome, StorageError>> {
         async move {
             let Some(object) = self.found(&request.key).await? else {
                 return Err(self.fault(&request.key, StorageErrorKind::KeyNotFound));
             };
             preconditions::check(&request.preconditions, &object)
                 .map_err(|kind| self.fault(&object.key.to_text(), kind))?;
-            validate.call(&object).await.map_err(|status| {
+            let decided = validate.call(&object).await.map_err(|status| {
                 self.fault(&object.key.to_text(), StorageErrorKind::Refused(status))
             })?;
-            Ok(object)
+            Ok(match decided {
+                WriteDecision::Write(()) => WriteOutcome::Done(object),
+                WriteDecision::Leave => WriteOutcome::Left,
+            })
         }
         .boxed()
     }
@@ -143,7 +146,7 @@ impl Storage for DryRun {
         &'s self,
         request: UpdateRequest,
         update: &'s mut dyn UpdateFunction,
-    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+    ) -> BoxFuture<'s, Result<WriteOutcome, StorageError>> {
         async move {
             let object = self.found(&request.key).await?;
             let key = request.key.as_str();
@@ -157,11 +160,17 @@ impl Storage for DryRun {
             let revision = object
                 .as_ref()
                 .map_or(Revision::ZERO, |object| object.revision);
-            let updated = update
+            let decided = update
                 .call(Current { object })
                 .await
                 .map_err(|status| self.fault(key, StorageErrorKind::Refused(status)))?;
-            self.shown(key, &updated.object, revision)
+            match decided {
+                WriteDecision::Write(updated) => {
+                    let shown = self.shown(key, &updated.object, revision)?;
+                    Ok(WriteOutcome::Done(shown))
+                }
+                WriteDecision::Leave => Ok(WriteOutcome::Left),
+            }
         }
         .boxed()
     }

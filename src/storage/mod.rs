@@ -122,6 +122,24 @@ pub struct Updated {
     pub hold: Option<Hold>,
 }
 
+/// What an update function or the check of a deletion decides about a state of the object.
+#[derive(Clone, Debug)]
+pub enum WriteDecision<T> {
+    /// The write takes place.
+    Write(T),
+    /// The object stays as it is, and the caller goes on in another way.
+    Leave,
+}
+
+/// What became of a write that was not refused.
+#[derive(Clone, Debug)]
+pub enum WriteOutcome {
+    /// It took place, or changed nothing: the object as stored, or as it was when it was deleted.
+    Done(Arc<CachedObject>),
+    /// The last state was [`WriteDecision::Leave`], and it was current.
+    Left,
+}
+
 /// The function of a GuaranteedUpdate. It is called once per attempt, each time with another state.
 /// It must keep nothing between calls that an abandoned attempt would spoil (ST-64).
 pub trait UpdateFunction: Send {
@@ -129,7 +147,10 @@ pub trait UpdateFunction: Send {
     ///
     /// # Errors
     /// A Status ends the update. If the state was a suggestion, the current state is tried first.
-    fn call(&mut self, current: Current) -> BoxFuture<'_, Result<Updated, Box<Status>>>;
+    fn call(
+        &mut self,
+        current: Current,
+    ) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>>;
 }
 
 /// The check of a deletion, called like an [`UpdateFunction`] (ST-45).
@@ -138,7 +159,10 @@ pub trait ValidateDeletion: Send {
     ///
     /// # Errors
     /// A Status refuses.
-    fn call(&mut self, current: &Arc<CachedObject>) -> BoxFuture<'_, Result<(), Box<Status>>>;
+    fn call(
+        &mut self,
+        current: &Arc<CachedObject>,
+    ) -> BoxFuture<'_, Result<WriteDecision<()>, Box<Status>>>;
 }
 
 /// A deletion.
@@ -239,7 +263,7 @@ pub trait Storage: Send + Sync + 'static {
         &'s self,
         request: DeleteRequest,
         validate: &'s mut dyn ValidateDeletion,
-    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>>;
+    ) -> BoxFuture<'s, Result<WriteOutcome, StorageError>>;
 
     /// Deletes a value that cannot be decoded. Its content is not checked (ST-46). Answers `false`,
     /// and does nothing, when the value can be decoded or is absent. [`Storage::delete`] says more
@@ -287,7 +311,7 @@ pub trait Storage: Send + Sync + 'static {
         &'s self,
         request: UpdateRequest,
         update: &'s mut dyn UpdateFunction,
-    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>>;
+    ) -> BoxFuture<'s, Result<WriteOutcome, StorageError>>;
 
     /// Object count and sizes.
     ///

@@ -6,7 +6,7 @@ use actors::engine::Revision;
 use taffrail::storage::codec::object_of;
 use taffrail::storage::{
     Asked, DeleteRequest, GetRequest, Preconditions, StorageErrorKind, UpdateRequest,
-    ValidateDeletion,
+    ValidateDeletion, WriteDecision,
 };
 
 use crate::harness::*;
@@ -17,8 +17,11 @@ impl ValidateDeletion for Fine {
     fn call(
         &mut self,
         _: &std::sync::Arc<actors::object::CachedObject>,
-    ) -> futures_util::future::BoxFuture<'_, Result<(), Box<taffrail::api::status::Status>>> {
-        Box::pin(std::future::ready(Ok(())))
+    ) -> futures_util::future::BoxFuture<
+        '_,
+        Result<WriteDecision<()>, Box<taffrail::api::status::Status>>,
+    > {
+        Box::pin(std::future::ready(Ok(WriteDecision::Write(()))))
     }
 }
 
@@ -54,7 +57,7 @@ pub async fn st_81_delete(h: Rc<Harness>) {
         .delete(request(uid("uid-a"), "a"), &mut Fine)
         .await
         .unwrap();
-    assert_eq!(answer, created, "as read, at its own version");
+    assert_eq!(done(answer), created, "as read, at its own version");
     let wrong = h.dry.delete(request(uid("x"), "a"), &mut Fine).await;
     assert!(matches!(kind(wrong), StorageErrorKind::InvalidObject(_)));
     let missing = h
@@ -79,6 +82,7 @@ pub async fn st_82_update(h: Rc<Harness>) {
         .dry
         .guaranteed_update(update_of("/pods/ns/a"), &mut update)
         .await
+        .map(done)
         .unwrap();
     assert_eq!(answer.revision, created.revision, "the old version");
     assert_eq!(

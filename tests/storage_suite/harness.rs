@@ -31,7 +31,7 @@ use taffrail::storage::underlying::{StoredDecoder, Underlying};
 use taffrail::storage::{
     Asked, Current, DeleteRequest, GetRequest, ListRequest, ObjectList, Preconditions,
     RunningWatch, Storage, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, Updated,
-    ValidateDeletion, VersionMatch, WatchRequest,
+    ValidateDeletion, VersionMatch, WatchRequest, WriteDecision, WriteOutcome,
 };
 
 use crate::servers::etcd;
@@ -297,7 +297,8 @@ impl Harness {
             suggestion,
             origin: origin(),
         };
-        self.storage.delete(request, &mut Validate(validate)).await
+        let outcome = self.storage.delete(request, &mut Validate(validate)).await;
+        outcome.map(done)
     }
 
     /// Updates with a function of the current tree (`None` when absent).
@@ -317,6 +318,7 @@ impl Harness {
         self.storage
             .guaranteed_update(request, &mut Update(update))
             .await
+            .map(done)
     }
 
     /// Sets `spec.nodeName`.
@@ -362,22 +364,38 @@ struct Validate<F>(F);
 impl<F: FnMut(&Arc<CachedObject>) -> Result<(), Box<Status>> + Send> ValidateDeletion
     for Validate<F>
 {
-    fn call(&mut self, current: &Arc<CachedObject>) -> BoxFuture<'_, Result<(), Box<Status>>> {
-        std::future::ready((self.0)(current)).boxed()
+    fn call(
+        &mut self,
+        current: &Arc<CachedObject>,
+    ) -> BoxFuture<'_, Result<WriteDecision<()>, Box<Status>>> {
+        std::future::ready((self.0)(current).map(WriteDecision::Write)).boxed()
     }
 }
 
 pub struct Update<F>(pub F);
 
 impl<F: FnMut(Option<Object>) -> Result<Object, Box<Status>> + Send> UpdateFunction for Update<F> {
-    fn call(&mut self, current: Current) -> BoxFuture<'_, Result<Updated, Box<Status>>> {
+    fn call(
+        &mut self,
+        current: Current,
+    ) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>> {
         let current = current.object.map(|object| object_of(&object).unwrap());
-        let updated = (self.0)(current).map(|object| Updated {
-            object,
-            ttl: None,
-            hold: None,
+        let updated = (self.0)(current).map(|object| {
+            WriteDecision::Write(Updated {
+                object,
+                ttl: None,
+                hold: None,
+            })
         });
         std::future::ready(updated).boxed()
+    }
+}
+
+/// The object of a write that took place.
+pub fn done(outcome: WriteOutcome) -> Arc<CachedObject> {
+    match outcome {
+        WriteOutcome::Done(object) => object,
+        WriteOutcome::Left => panic!("the object was left as it is"),
     }
 }
 

@@ -9,7 +9,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use taffrail::api::object::Object;
 use taffrail::api::status::Status;
 use taffrail::storage::codec::object_of;
-use taffrail::storage::{Asked, Current, UpdateFunction, Updated};
+use taffrail::storage::{Asked, Current, UpdateFunction, Updated, WriteDecision};
 
 use crate::harness::*;
 
@@ -19,14 +19,17 @@ const A: &str = "/pods/ns/a";
 struct ForSeconds<F>(Option<u64>, F);
 
 impl<F: FnMut(Option<Object>) -> Object + Send> UpdateFunction for ForSeconds<F> {
-    fn call(&mut self, current: Current) -> BoxFuture<'_, Result<Updated, Box<Status>>> {
+    fn call(
+        &mut self,
+        current: Current,
+    ) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>> {
         let current = current.object.map(|object| object_of(&object).unwrap());
         let updated = Updated {
             object: (self.1)(current),
             ttl: self.0,
             hold: None,
         };
-        async move { Ok(updated) }.boxed()
+        async move { Ok(WriteDecision::Write(updated)) }.boxed()
     }
 }
 
@@ -45,10 +48,8 @@ async fn update(
     let mut request = update_of(&format!("/pods/ns/{name}"));
     request.ignore_not_found = true;
     let mut function = ForSeconds(ttl, change);
-    h.storage
-        .guaranteed_update(request, &mut function)
-        .await
-        .unwrap()
+    let outcome = h.storage.guaranteed_update(request, &mut function).await;
+    done(outcome.unwrap())
 }
 
 async fn lease(h: &Harness, name: &str) -> LeaseId {

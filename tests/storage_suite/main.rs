@@ -76,6 +76,7 @@ on_every_layer! {
         ts_26_update_compares_stored_bytes,
         ts_27_the_loser_of_a_race_is_called_twice,
         ts_28_errors_on_stale_suggestions_are_hidden,
+        st_53_an_object_is_left_only_in_its_current_state,
         ts_29_transformation_failures,
         st_52_a_precondition_that_fails_on_a_suggestion_is_checked_on_the_state,
         ts_30_stats_follow_creates_and_deletes,

@@ -1,13 +1,19 @@
 //! Create, get, delete, update.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use actors::engine::{At, Change, Expect, Key, LeaseId, Mutation, Outcome, Revision};
+use actors::object::CachedObject;
+use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::json;
 use taffrail::api::status::{Status, StatusReason};
 use taffrail::storage::codec::object_of;
-use taffrail::storage::{Asked, Preconditions, StorageErrorKind, UpdateRequest};
+use taffrail::storage::{
+    Asked, Current, DeleteRequest, Preconditions, StorageErrorKind, UpdateFunction, UpdateRequest,
+    Updated, ValidateDeletion, WriteDecision, WriteOutcome,
+};
 
 use crate::harness::*;
 
@@ -651,4 +657,57 @@ pub async fn st_51_an_update_of_a_hot_key_that_is_deleted_finds_nothing(h: Rc<Ha
         .await;
     assert!(matches!(kind(answer), StorageErrorKind::KeyNotFound));
     assert!(calls <= 2, "called {calls} times");
+}
+
+/// Leaves whatever it is shown, and remembers its versions.
+#[derive(Default)]
+struct Leave(Vec<Revision>);
+
+impl UpdateFunction for Leave {
+    fn call(
+        &mut self,
+        current: Current,
+    ) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>> {
+        self.0.push(current.object.unwrap().revision);
+        std::future::ready(Ok(WriteDecision::Leave)).boxed()
+    }
+}
+
+impl ValidateDeletion for Leave {
+    fn call(
+        &mut self,
+        current: &Arc<CachedObject>,
+    ) -> BoxFuture<'_, Result<WriteDecision<()>, Box<Status>>> {
+        self.0.push(current.revision);
+        std::future::ready(Ok(WriteDecision::Leave)).boxed()
+    }
+}
+
+pub async fn st_53_an_object_is_left_only_in_its_current_state(h: Rc<Harness>) {
+    let old = h.create(&pod("ns", "a")).await;
+    let new = h.set_node(A, "n").await;
+    for (suggestion, shown) in [
+        (&old, vec![old.revision, new.revision]),
+        (&new, vec![new.revision]),
+    ] {
+        let mut leave = Leave::default();
+        let update = UpdateRequest {
+            suggestion: Some(suggestion.clone()),
+            ..update_of(A)
+        };
+        let outcome = h.storage.guaranteed_update(update, &mut leave).await;
+        assert!(matches!(outcome, Ok(WriteOutcome::Left)), "{outcome:?}");
+        assert_eq!(leave.0, shown);
+        let mut leave = Leave::default();
+        let deletion = DeleteRequest {
+            key: A.to_owned(),
+            preconditions: Preconditions::default(),
+            suggestion: Some(suggestion.clone()),
+            origin: origin(),
+        };
+        let outcome = h.storage.delete(deletion, &mut leave).await;
+        assert!(matches!(outcome, Ok(WriteOutcome::Left)), "{outcome:?}");
+        assert_eq!(leave.0, shown);
+    }
+    assert_eq!(h.get(A, Asked::Unset).await.unwrap(), Some(new));
 }

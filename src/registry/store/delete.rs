@@ -18,7 +18,7 @@ use crate::registry::errors::Verb;
 use crate::registry::rest::NamespacedName;
 use crate::storage::{
     Current, DeleteRequest, Preconditions, StorageError, StorageErrorKind, UpdateFunction,
-    UpdateRequest, Updated, ValidateDeletion,
+    UpdateRequest, Updated, ValidateDeletion, WriteDecision, WriteOutcome,
 };
 
 /// The answer to a deletion (API-109, RG-10).
@@ -111,13 +111,10 @@ struct Deleting<'d> {
 impl Deleting<'_> {
     /// Removes the object if that is the verdict on it.
     async fn try_remove(&self) -> Result<DeletionStep, Box<Status>> {
-        let mut check = Check {
-            deleting: self,
-            held: false,
-        };
+        let mut check = Check { deleting: self };
         match self.remove(Preconditions::default(), &mut check).await {
-            Ok(object) => Ok(DeletionStep::Done(self.removed(object)?)),
-            Err(_) if check.held => Ok(DeletionStep::Other),
+            Ok(WriteOutcome::Done(object)) => Ok(DeletionStep::Done(self.removed(object)?)),
+            Ok(WriteOutcome::Left) => Ok(DeletionStep::Other),
             Err(error) if matches!(error.kind, StorageErrorKind::Unreadable(_)) => {
                 Ok(DeletionStep::Unreadable(error))
             }
@@ -176,7 +173,7 @@ impl Deleting<'_> {
     async fn try_mark(&self) -> Result<DeletionStep, Box<Status>> {
         let mut mark = Mark {
             deleting: self,
-            ended: None,
+            kept: None,
             then_remove: false,
         };
         let update = UpdateRequest {
@@ -189,13 +186,12 @@ impl Deleting<'_> {
         };
         let target = self.store.target(self.options.dry_run);
         let outcome = target.guaranteed_update(update, &mut mark).await;
-        let marked = match (outcome, mark.ended) {
-            (Ok(marked), _) => marked,
-            (Err(_), Some(Ended::Kept(kept))) => return Ok(DeletionStep::Done(self.kept(kept))),
-            (Err(_), Some(Ended::Free)) => return Ok(DeletionStep::Other),
-            (Err(error), None) => {
-                return Err(self.store.fault(error, Verb::Update, self.name));
-            }
+        let outcome = outcome.map_err(|error| self.store.fault(error, Verb::Update, self.name))?;
+        let marked = match (outcome, mark.kept) {
+            (WriteOutcome::Done(marked), _) => marked,
+            (WriteOutcome::Left, Some(kept)) => return Ok(DeletionStep::Done(self.kept(kept))),
+            // Nothing holds it any more.
+            (WriteOutcome::Left, None) => return Ok(DeletionStep::Other),
         };
         match (mark.then_remove, self.options.dry_run) {
             (false, _) => Ok(DeletionStep::Done(self.kept(marked))),
@@ -216,7 +212,8 @@ impl Deleting<'_> {
         };
         let mut check = super::update::Unconditional;
         match self.remove(preconditions, &mut check).await {
-            Ok(object) => self.removed(object),
+            Ok(WriteOutcome::Done(object)) => self.removed(object),
+            Ok(WriteOutcome::Left) => self.removed(marked),
             Err(error) if matches!(error.kind, StorageErrorKind::KeyNotFound) => {
                 self.removed(marked)
             }
@@ -228,7 +225,7 @@ impl Deleting<'_> {
         &self,
         preconditions: Preconditions,
         check: &mut dyn ValidateDeletion,
-    ) -> Result<Arc<CachedObject>, StorageError> {
+    ) -> Result<WriteOutcome, StorageError> {
         let request = DeleteRequest {
             key: self.key.to_owned(),
             preconditions,
@@ -299,46 +296,39 @@ impl Deleting<'_> {
 /// Lets an object go only if nothing holds it.
 struct Check<'c> {
     deleting: &'c Deleting<'c>,
-    /// The last call refused because something does.
-    held: bool,
 }
 
 impl ValidateDeletion for Check<'_> {
-    fn call(&mut self, current: &Arc<CachedObject>) -> BoxFuture<'_, Result<(), Box<Status>>> {
+    fn call(
+        &mut self,
+        current: &Arc<CachedObject>,
+    ) -> BoxFuture<'_, Result<WriteDecision<()>, Box<Status>>> {
         let current = current.clone();
         async move {
-            self.held = false;
-            match self.deleting.verdict(&tree(&current)?).await? {
-                DeletionVerdict::Remove => Ok(()),
-                DeletionVerdict::Mark { .. } | DeletionVerdict::Keep => {
-                    self.held = true;
-                    Err(unseen())
-                }
-            }
+            Ok(match self.deleting.verdict(&tree(&current)?).await? {
+                DeletionVerdict::Remove => WriteDecision::Write(()),
+                DeletionVerdict::Mark { .. } | DeletionVerdict::Keep => WriteDecision::Leave,
+            })
         }
         .boxed()
     }
 }
 
-/// Why a marking ended without one.
-enum Ended {
-    /// The object stays as it is.
-    Kept(Arc<CachedObject>),
-    /// Nothing holds it any more.
-    Free,
-}
-
 /// The update function that marks an object.
 struct Mark<'m> {
     deleting: &'m Deleting<'m>,
-    ended: Option<Ended>,
+    /// Set when the last call left the object because it stays as it is.
+    kept: Option<Arc<CachedObject>>,
     then_remove: bool,
 }
 
 impl UpdateFunction for Mark<'_> {
-    fn call(&mut self, current: Current) -> BoxFuture<'_, Result<Updated, Box<Status>>> {
+    fn call(
+        &mut self,
+        current: Current,
+    ) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>> {
         async move {
-            self.ended = None;
+            self.kept = None;
             let Some(cached) = current.object else {
                 let (definition, name) = (self.deleting.store.definition(), self.deleting.name);
                 return Err(Box::new(Status::not_found(definition, name)));
@@ -349,27 +339,19 @@ impl UpdateFunction for Mark<'_> {
                     then_remove,
                 } => {
                     self.then_remove = then_remove;
-                    Ok(Updated {
+                    Ok(WriteDecision::Write(Updated {
                         object,
                         ttl: None,
                         hold: None,
-                    })
+                    }))
                 }
                 DeletionVerdict::Keep => {
-                    self.ended = Some(Ended::Kept(cached));
-                    Err(unseen())
+                    self.kept = Some(cached);
+                    Ok(WriteDecision::Leave)
                 }
-                DeletionVerdict::Remove => {
-                    self.ended = Some(Ended::Free);
-                    Err(unseen())
-                }
+                DeletionVerdict::Remove => Ok(WriteDecision::Leave),
             }
         }
         .boxed()
     }
-}
-
-/// Ends a storage call whose caller knows why and goes on in another way.
-fn unseen() -> Box<Status> {
-    Box::new(Status::internal("the deletion goes on in another way"))
 }

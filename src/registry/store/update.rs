@@ -20,7 +20,7 @@ use crate::registry::pending_creates::PendingCreate;
 use crate::registry::rest::NamespacedName;
 use crate::storage::{
     Asked, Current, DeleteRequest, Hold, Preconditions, StorageErrorKind, UpdateFunction,
-    UpdateRequest, Updated, ValidateDeletion,
+    UpdateRequest, Updated, ValidateDeletion, WriteDecision, WriteOutcome,
 };
 
 impl RegistryStore {
@@ -80,28 +80,16 @@ impl RegistryStore {
         let Updating {
             creation, released, ..
         } = updating;
-        match (outcome, released) {
-            (Ok(object), _) => Ok(Written {
-                object,
-                created: creation.is_some(),
-            }),
-            (Err(_), Some(released)) => {
-                let removing = self.remove_released(&request, options, name, &key, released);
-                let object = removing.await?;
-                Ok(Written {
-                    object,
-                    created: false,
-                })
+        let created = creation.is_some();
+        let verb = if created { Verb::Create } else { Verb::Update };
+        let object = match outcome.map_err(|error| self.fault(error, verb, name))? {
+            WriteOutcome::Done(object) => object,
+            WriteOutcome::Left => {
+                let removing = self.remove_released(&request, options, &key, released);
+                removing.await?
             }
-            (Err(error), None) => {
-                let verb = if creation.is_some() {
-                    Verb::Create
-                } else {
-                    Verb::Update
-                };
-                Err(self.fault(error, verb, name))
-            }
-        }
+        };
+        Ok(Written { object, created })
     }
 
     /// The body is of the object that the URL names (API-92, API-99, API-154).
@@ -125,11 +113,12 @@ impl RegistryStore {
         &self,
         request: &Request<'_>,
         options: &WriteOptions,
-        name: &str,
         key: &str,
-        released: Released,
+        released: Option<Released>,
     ) -> Result<Arc<CachedObject>, Box<Status>> {
-        let Released { object, stored } = released;
+        let Some(Released { object, stored }) = released else {
+            return Err(Box::new(Status::internal("an update has left its object")));
+        };
         let deletion = DeleteRequest {
             key: key.to_owned(),
             preconditions: Preconditions {
@@ -151,7 +140,7 @@ impl RegistryStore {
                     .map(Arc::new)
                     .map_err(|error| Box::new(Status::internal(error)))
             }
-            Err((_, error)) => Err(self.fault(error, Verb::Delete, name)),
+            Err((_, error)) => Err(self.fault(error, Verb::Delete, object.name())),
         }
     }
 }
@@ -168,8 +157,11 @@ struct Released {
 pub(super) struct Unconditional;
 
 impl ValidateDeletion for Unconditional {
-    fn call(&mut self, _: &Arc<CachedObject>) -> BoxFuture<'_, Result<(), Box<Status>>> {
-        std::future::ready(Ok(())).boxed()
+    fn call(
+        &mut self,
+        _: &Arc<CachedObject>,
+    ) -> BoxFuture<'_, Result<WriteDecision<()>, Box<Status>>> {
+        std::future::ready(Ok(WriteDecision::Write(()))).boxed()
     }
 }
 
@@ -188,20 +180,32 @@ struct Updating<'u> {
 }
 
 impl UpdateFunction for Updating<'_> {
-    fn call(&mut self, current: Current) -> BoxFuture<'_, Result<Updated, Box<Status>>> {
+    fn call(
+        &mut self,
+        current: Current,
+    ) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>> {
         async move {
             self.creation = None;
             self.released = None;
             let object = match current.object {
                 None => self.create().await?,
-                Some(stored) => self.change(stored).await?,
+                Some(cached) => {
+                    let stored = tree(&cached)?;
+                    let object = self.change(&cached, &stored).await?;
+                    if is_released(&self.store.strategy, &object, &stored) {
+                        let stored = cached;
+                        self.released = Some(Released { object, stored });
+                        return Ok(WriteDecision::Leave);
+                    }
+                    object
+                }
             };
             let hold = self.creation.clone().map(|creation| creation as Hold);
-            Ok(Updated {
+            Ok(WriteDecision::Write(Updated {
                 object,
                 ttl: self.store.time_to_live(),
                 hold,
-            })
+            }))
         }
         .boxed()
     }
@@ -241,30 +245,21 @@ impl Updating<'_> {
         Ok(object)
     }
 
-    async fn change(&mut self, cached: Arc<CachedObject>) -> Result<Object, Box<Status>> {
+    async fn change(&self, cached: &CachedObject, stored: &Object) -> Result<Object, Box<Status>> {
         let store = self.store;
-        let stored = tree(&cached)?;
-        let mut object = self.wanted(&stored)?;
+        let mut object = self.wanted(stored)?;
         store.clean(&mut object, self.request.context);
         store
-            .admit(&self.request, self.options, &mut object, Some(&stored))
+            .admit(&self.request, self.options, &mut object, Some(stored))
             .await?;
         store.clean(&mut object, self.request.context);
-        self.check_version(&object, &cached)?;
+        self.check_version(&object, cached)?;
         store
             .strategy
-            .prepare_update(&mut object, &stored, self.request.subresource)?;
+            .prepare_update(&mut object, stored, self.request.subresource)?;
         store
-            .validate_admitted(&self.request, self.options, &object, Some(&stored))
+            .validate_admitted(&self.request, self.options, &object, Some(stored))
             .await?;
-        if is_released(&store.strategy, &object, &stored) {
-            self.released = Some(Released {
-                object,
-                stored: cached,
-            });
-            // Nobody sees this: the store goes on with a deletion.
-            return Err(Box::new(Status::internal("the update ends in a deletion")));
-        }
         Ok(object)
     }
 

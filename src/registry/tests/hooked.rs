@@ -9,7 +9,7 @@ use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 use crate::api::object::Object;
 use crate::storage::{
     DeleteRequest, GetRequest, ListRequest, ObjectList, RunningWatch, Stats, Storage, StorageError,
-    UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest,
+    UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest, WriteOutcome,
 };
 
 type Hook<T> = Box<dyn Fn(&str) -> BoxFuture<'static, T> + Send + Sync>;
@@ -51,7 +51,7 @@ impl Storage for Hooked {
         &'s self,
         request: DeleteRequest,
         validate: &'s mut dyn ValidateDeletion,
-    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+    ) -> BoxFuture<'s, Result<WriteOutcome, StorageError>> {
         self.inner.delete(request, validate)
     }
 
@@ -89,7 +89,7 @@ impl Storage for Hooked {
         &'s self,
         request: UpdateRequest,
         update: &'s mut dyn UpdateFunction,
-    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+    ) -> BoxFuture<'s, Result<WriteOutcome, StorageError>> {
         self.inner.guaranteed_update(request, update)
     }
 

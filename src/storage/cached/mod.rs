@@ -24,6 +24,7 @@ use super::underlying::Underlying;
 use super::{
     Asked, DeleteRequest, GetRequest, ListRequest, ObjectList, RunningWatch, Stats, Storage,
     StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest,
+    WriteOutcome,
 };
 use crate::api::object::Object;
 use kept_snapshots::{Bounds, KeptSnapshots};
@@ -379,7 +380,7 @@ impl Storage for Cached {
         &'s self,
         mut request: DeleteRequest,
         validate: &'s mut dyn ValidateDeletion,
-    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+    ) -> BoxFuture<'s, Result<WriteOutcome, StorageError>> {
         request.suggestion = self.suggestion(&request.key);
         self.store.delete(request, validate)
     }
@@ -414,7 +415,7 @@ impl Storage for Cached {
         &'s self,
         mut request: UpdateRequest,
         update: &'s mut dyn UpdateFunction,
-    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+    ) -> BoxFuture<'s, Result<WriteOutcome, StorageError>> {
         request.suggestion = self.suggestion(&request.key);
         self.store.guaranteed_update(request, update)
     }

@@ -7,14 +7,16 @@ use actors::object::CachedObject;
 
 use super::{ObjectState, Underlying};
 use crate::storage::preconditions;
-use crate::storage::{DeleteRequest, StorageError, StorageErrorKind, ValidateDeletion};
+use crate::storage::{
+    DeleteRequest, StorageError, StorageErrorKind, ValidateDeletion, WriteDecision, WriteOutcome,
+};
 
 impl Underlying {
     pub(super) async fn delete_object(
         &self,
         request: DeleteRequest,
         validate: &mut dyn ValidateDeletion,
-    ) -> Result<Arc<CachedObject>, StorageError> {
+    ) -> Result<WriteOutcome, StorageError> {
         let key = self.keys.object(&request.key)?;
         let mut state = match &request.suggestion {
             Some(object) => self.suggested(object.clone()),
@@ -24,8 +26,16 @@ impl Underlying {
             let Some(object) = state.object.clone() else {
                 return Err(self.fault(&key.to_text(), StorageErrorKind::KeyNotFound));
             };
-            if let Err(refused) = self.may_delete(&key, &request, &object, validate).await {
-                state = self.recheck(&key, state, refused).await?;
+            let end = match self.decision(&key, &request, &object, validate).await {
+                Ok(WriteDecision::Write(())) => None,
+                Ok(WriteDecision::Leave) => Some(Ok(WriteOutcome::Left)),
+                Err(refused) => Some(Err(refused)),
+            };
+            if let Some(end) = end {
+                match self.newer(&key, &state).await? {
+                    None => return end,
+                    Some(newer) => state = newer,
+                }
                 continue;
             }
             let mutation = Mutation {
@@ -36,7 +46,10 @@ impl Underlying {
             };
             match self.commit("delete", mutation).await? {
                 // The last content at the deletion's own revision (ST-42, PF-1).
-                Ok(event) => return Ok(Arc::new(object.at(event.revision))),
+                Ok(event) => {
+                    let deleted = Arc::new(object.at(event.revision));
+                    return Ok(WriteOutcome::Done(deleted));
+                }
                 Err(current) => state = current,
             }
         }
@@ -77,13 +90,13 @@ impl Underlying {
         }
     }
 
-    async fn may_delete(
+    async fn decision(
         &self,
         key: &Key,
         request: &DeleteRequest,
         object: &Arc<CachedObject>,
         validate: &mut dyn ValidateDeletion,
-    ) -> Result<(), StorageError> {
+    ) -> Result<WriteDecision<()>, StorageError> {
         preconditions::check(&request.preconditions, object)
             .map_err(|kind| self.fault(&key.to_text(), kind))?;
         validate
@@ -92,21 +105,17 @@ impl Underlying {
             .map_err(|status| self.fault(&key.to_text(), StorageErrorKind::Refused(status)))
     }
 
-    /// Handles a refusal. It is final for a current state. After a suggestion the state is read,
-    /// and the refusal stands if the suggestion was current (ST-41, ST-45).
-    async fn recheck(
+    /// The current state, where it is another one than a suggestion: only a current state ends a
+    /// deletion (ST-41, ST-45).
+    async fn newer(
         &self,
         key: &Key,
-        state: ObjectState,
-        refused: StorageError,
-    ) -> Result<ObjectState, StorageError> {
+        state: &ObjectState,
+    ) -> Result<Option<ObjectState>, StorageError> {
         if state.current {
-            return Err(refused);
+            return Ok(None);
         }
         let fresh = self.read(key).await?;
-        match fresh.revision() == state.revision() {
-            true => Err(refused),
-            false => Ok(fresh),
-        }
+        Ok((fresh.revision() != state.revision()).then_some(fresh))
     }
 }

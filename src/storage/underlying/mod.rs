@@ -26,7 +26,7 @@ use super::metrics::Metrics;
 use super::{
     Asked, DeleteRequest, Expired, GetRequest, ListRequest, ObjectList, RunningWatch, Stats,
     Storage, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion,
-    WatchRequest,
+    WatchRequest, WriteOutcome,
 };
 use crate::api::object::Object;
 
@@ -475,7 +475,7 @@ impl Storage for Underlying {
         &'s self,
         request: DeleteRequest,
         validate: &'s mut dyn ValidateDeletion,
-    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+    ) -> BoxFuture<'s, Result<WriteOutcome, StorageError>> {
         self.delete_object(request, validate).boxed()
     }
 
@@ -509,7 +509,7 @@ impl Storage for Underlying {
         &'s self,
         request: UpdateRequest,
         update: &'s mut dyn UpdateFunction,
-    ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+    ) -> BoxFuture<'s, Result<WriteOutcome, StorageError>> {
         self.update_object(request, update).boxed()
     }
 

@@ -14,7 +14,7 @@ use super::{ObjectState, PutRequest, Underlying};
 use crate::storage::preconditions;
 use crate::storage::{
     Current, RunToCompletion, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest,
-    Updated,
+    Updated, WriteDecision, WriteOutcome,
 };
 
 /// How long a retry waits for its turn at a hot key before it continues without one.
@@ -24,6 +24,8 @@ const TURN_WAIT: Duration = Duration::from_secs(30);
 enum Attempt {
     /// The update is done, or changed nothing.
     Done(Arc<CachedObject>),
+    /// The object stays as it is.
+    Left,
     /// Retry from this state.
     Again(ObjectState),
     /// Another write was faster. Retry from this state, in turn.
@@ -35,7 +37,7 @@ impl Underlying {
         &self,
         request: UpdateRequest,
         update: &mut dyn UpdateFunction,
-    ) -> Result<Arc<CachedObject>, StorageError> {
+    ) -> Result<WriteOutcome, StorageError> {
         let key = self.keys.object(&request.key)?;
         self.forget_other_epochs().await;
         let mut state = match &request.suggestion {
@@ -61,7 +63,8 @@ impl Underlying {
                 .attempt(&key, &request, update, state, &mut turn)
                 .await?
             {
-                Attempt::Done(object) => return Ok(object),
+                Attempt::Done(object) => return Ok(WriteOutcome::Done(object)),
+                Attempt::Left => return Ok(WriteOutcome::Left),
                 Attempt::Again(next) => state = next,
                 Attempt::Beaten(next) => {
                     (turn, state) = self.in_turn(&key, turn.take(), next).await
@@ -88,35 +91,35 @@ impl Underlying {
                 false => Ok(Attempt::Again(self.read(key).await?)),
             };
         }
-        let updated = match update
-            .call(Current {
-                object: state.object.clone(),
-            })
-            .await
-        {
-            Ok(updated) => updated,
+        let current = Current {
+            object: state.object.clone(),
+        };
+        match update.call(current).await {
+            Ok(WriteDecision::Write(updated)) => {
+                self.store(key, request, state, updated, turn).await
+            }
+            Ok(WriteDecision::Leave) => self.ended(key, state, Ok(Attempt::Left)).await,
             Err(status) => {
                 let refused = self.fault(&key.to_text(), StorageErrorKind::Refused(status));
-                return self.refused(key, state, refused).await;
+                self.ended(key, state, Err(refused)).await
             }
-        };
-        self.store(key, request, state, updated, turn).await
+        }
     }
 
-    /// Handles a refusal of the update function. It is final for a current state, and for a
+    /// The update function wants nothing stored. That is final for a current state, and for a
     /// suggestion that turns out to be current (ST-53).
-    async fn refused(
+    async fn ended(
         &self,
         key: &Key,
         state: ObjectState,
-        refused: StorageError,
+        end: Result<Attempt, StorageError>,
     ) -> Result<Attempt, StorageError> {
         if state.current {
-            return Err(refused);
+            return end;
         }
         let fresh = self.read(key).await?;
         match fresh.revision() == state.revision() {
-            true => Err(refused),
+            true => end,
             false => Ok(Attempt::Again(fresh)),
         }
     }

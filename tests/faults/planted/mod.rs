@@ -24,7 +24,7 @@ use taffrail::storage::factory::{Engines, StorageFactory, StorageOptions};
 use taffrail::storage::transformer::Identity;
 use taffrail::storage::{
     Asked, Current, GetRequest, ListRequest, Preconditions, Storage, StorageErrorKind,
-    UpdateFunction, UpdateRequest, Updated,
+    UpdateFunction, UpdateRequest, Updated, WriteDecision, WriteOutcome,
 };
 
 use self::engine::{Bug, Planted};
@@ -183,13 +183,13 @@ fn value(object: &actors::object::CachedObject) -> String {
 struct Set(Object);
 
 impl UpdateFunction for Set {
-    fn call(&mut self, _: Current) -> BoxFuture<'_, Result<Updated, Box<Status>>> {
+    fn call(&mut self, _: Current) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>> {
         let updated = Updated {
             object: self.0.clone(),
             ttl: None,
             hold: None,
         };
-        std::future::ready(Ok(updated)).boxed()
+        std::future::ready(Ok(WriteDecision::Write(updated))).boxed()
     }
 }
 
@@ -281,11 +281,12 @@ impl Client {
         let mut update = Set(object(&register, &new));
         let begun = Instant::now();
         let did = match self.storage.guaranteed_update(request, &mut update).await {
-            Ok(object) => Did::Set {
+            Ok(WriteOutcome::Done(object)) => Did::Set {
                 over,
                 value: new,
                 version: object.revision.0,
             },
+            Ok(WriteOutcome::Left) => panic!("nothing is to be left"),
             Err(error) => match error.kind {
                 StorageErrorKind::InvalidObject(_) => Did::Beaten { over, value: new },
                 StorageErrorKind::OutcomeUnknown(_) => Did::Perhaps { over, value: new },
