@@ -95,7 +95,10 @@ impl LeaderElector {
     async fn begin_or_end(&mut self, leads: bool) {
         match (leads, self.term.take()) {
             (true, None) => {
-                tracing::info!(identity = self.identity, "this daemon does the upkeep now");
+                tracing::info!(
+                    identity = self.identity,
+                    "this daemon runs the controllers now"
+                );
                 let (stop, stopped) = watch::channel(false);
                 let working = (self.work)(stopped);
                 self.term = Some(Term { stop, working });
@@ -103,7 +106,7 @@ impl LeaderElector {
             (false, Some(term)) => {
                 tracing::info!(
                     identity = self.identity,
-                    "another daemon may do the upkeep now"
+                    "another daemon may run the controllers now"
                 );
                 term.stop.send_replace(true);
                 // It ends at its next step, and well or badly makes no difference here.

@@ -77,7 +77,7 @@ impl Controllers {
     pub async fn stop(self) {
         self.stop.send_replace(true);
         if let Err(error) = self.supervisor.await {
-            tracing::warn!(%error, "upkeep ended badly");
+            tracing::warn!(%error, "the controllers ended with an error");
         }
     }
 }
@@ -102,7 +102,7 @@ async fn supervise(
             Err(failure) => failure,
         };
         let wait = backoff.failed(random_unit());
-        tracing::error!(%failure, ?wait, "upkeep failed and starts again");
+        tracing::error!(%failure, ?wait, "the namespace controller failed and is started again");
         if tokio::time::timeout(wait, stopped.wait_for(|stopped| *stopped))
             .await
             .is_ok()

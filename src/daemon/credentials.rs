@@ -62,7 +62,7 @@ impl Credentials {
         let credentials = self.clone();
         let reading = actix_rt::task::spawn_blocking(move || credentials.read_again());
         if let Err(error) = reading.await {
-            tracing::error!(%error, "SIGHUP: the tokens were not read to the end");
+            tracing::error!(%error, "SIGHUP: reading the tokens was not finished");
         }
     }
 
@@ -79,14 +79,14 @@ impl Credentials {
             Err(_) => "kept",
         };
         if let Err(error) = admin {
-            tracing::error!(%error, "SIGHUP: the admin's token of before stays in force");
+            tracing::error!(%error, "SIGHUP: keeping the previous admin token");
         }
         let written = write_kubeconfig(&self.data_dir, self.address, &self.trust_pem, &token);
         if let Err(error) = written {
             tracing::error!(%error, "SIGHUP: the admin's kubeconfig could not be written");
         }
         let users = users.unwrap_or_else(|error| {
-            tracing::error!(%error, "SIGHUP: the users of before stay in force");
+            tracing::error!(%error, "SIGHUP: keeping the previous users");
             None
         });
         tracing::info!(

@@ -438,7 +438,7 @@ async fn complete_start(
         }
     }
     if let Err(status) = ensure_system_namespaces(&registry).await {
-        tracing::warn!(%status, "the system's namespaces are not all there; upkeep goes on trying");
+        tracing::warn!(%status, "system namespaces are missing; the namespace controller keeps trying");
     }
     health.complete_start();
     // What expired while no daemon ran is not in the way of the caches.

@@ -157,7 +157,7 @@ async fn a_token_file_of_the_admin_that_is_gone_or_damaged_changes_nothing_but_t
             assert!(complaints[0].contains(words), "{log}");
         }
         assert!(
-            complaints[0].contains("the admin's token of before stays in force"),
+            complaints[0].contains("keeping the previous admin token"),
             "{log}"
         );
         assert!(!log.contains("two words"), "{log}");
@@ -282,7 +282,7 @@ async fn a_file_of_users_that_is_emptied_locks_nobody_out() {
         let complaints = log.lines().filter(|line| line.contains("ERROR"));
         let complaints: Vec<&str> = complaints.collect();
         assert_eq!(complaints.len(), 1, "{log}");
-        for words in ["tokens.csv: ", "the users of before stay in force"] {
+        for words in ["tokens.csv: ", "keeping the previous users"] {
             assert!(complaints[0].contains(words), "{log}");
         }
         let is_empty = text.trim().is_empty();

@@ -16,6 +16,7 @@ mod servers;
 
 mod compaction;
 mod fleet;
+mod leader_election;
 mod lineage;
 mod matrix;
 mod overrides;
@@ -24,7 +25,6 @@ mod registers;
 mod space;
 mod story;
 mod tls;
-mod upkeep;
 mod witness;
 
 /// Tests that start several servers each take turns: the machine is shared.

@@ -3,9 +3,9 @@
 //!
 //! What the cache holds of an object is its JSON in the version that is stored and served. A
 //! [`Shape`] says what of it is shown: all of it, its metadata, or a row of a Table ([`shape`]). A
-//! [`MediaType`] says in which bytes: JSON or YAML ([`media_type`]). Each of them is one file and
-//! one line where they are listed. Documents that are no objects (a Status, discovery) come as
-//! compact JSON and go through the same media types.
+//! [`MediaType`](media_type::MediaType) says in which bytes: JSON or YAML ([`media_type`]). Each of
+//! them is one file and one line where they are listed. Documents that are no objects (a Status,
+//! discovery) come as compact JSON and go through the same media types.
 //!
 //! The common path, an object as it is in compact JSON, copies slices and nothing else. Nothing
 //! here knows HTTP, users or storage; it may not do I/O.

@@ -70,7 +70,7 @@ impl Acceptor {
         let listener = match tokio::net::TcpListener::from_std(listener) {
             Ok(listener) => listener,
             Err(error) => {
-                tracing::error!(%error, "the secure port can't be accepted from");
+                tracing::error!(%error, "can't accept connections on the secure port");
                 return;
             }
         };

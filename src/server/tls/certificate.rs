@@ -55,7 +55,7 @@ pub(super) fn load_or_create(
                     key_pem,
                 });
             }
-            Some(reason) => tracing::info!(reason, "the server's certificate is made anew"),
+            Some(reason) => tracing::info!(reason, "making a new server certificate"),
         }
     }
     create(path, key_path, authority, names)

@@ -15,11 +15,11 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::House;
+use super::TestServer;
 
 /// Connects and shakes hands, offering `protocols`.
 pub(super) async fn tls(
-    server: &House,
+    server: &TestServer,
     protocols: &[&str],
 ) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
@@ -49,7 +49,7 @@ pub(super) struct Http2 {
 }
 
 impl Http2 {
-    pub(super) async fn connect(server: &House) -> Http2 {
+    pub(super) async fn connect(server: &TestServer) -> Http2 {
         Http2::with(
             server,
             Builder::new().initial_connection_window_size(1 << 30),
@@ -57,7 +57,7 @@ impl Http2 {
         .await
     }
 
-    pub(super) async fn with(server: &House, builder: &Builder) -> Http2 {
+    pub(super) async fn with(server: &TestServer, builder: &Builder) -> Http2 {
         let stream = tls(server, &["h2"]).await.unwrap();
         let (requests, connection) = builder.handshake(stream).await.unwrap();
         let ended = Arc::new(parking_lot::Mutex::new(None));
@@ -152,7 +152,7 @@ pub(super) async fn read(body: &mut RecvStream, count: usize) -> Vec<u8> {
 pub(super) struct Http1(pub(super) TlsStream<TcpStream>);
 
 impl Http1 {
-    pub(super) async fn connect(server: &House) -> Http1 {
+    pub(super) async fn connect(server: &TestServer) -> Http1 {
         Http1(tls(server, &["http/1.1"]).await.unwrap())
     }
 

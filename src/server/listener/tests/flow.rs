@@ -139,7 +139,7 @@ fn what_watches_keep_of_the_window_is_given_back_when_it_runs_short() {
 
 /// Watches that each have been sent so many frames at once, and are quiet from now on.
 async fn quiet_watches(
-    server: &super::House,
+    server: &super::TestServer,
     http2: &Http2,
     watches: usize,
     frames: usize,

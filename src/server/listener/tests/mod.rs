@@ -23,7 +23,7 @@ use service::{TestService, Watches};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running server and what a test needs to talk to it.
-struct House {
+struct TestServer {
     address: SocketAddr,
     trust_pem: String,
     watches: Watches,
@@ -31,8 +31,8 @@ struct House {
     _data: tempfile::TempDir,
 }
 
-impl House {
-    fn start(threads: usize, change: impl FnOnce(&mut Limits)) -> House {
+impl TestServer {
+    fn start(threads: usize, change: impl FnOnce(&mut Limits)) -> TestServer {
         let data = tempfile::tempdir().unwrap();
         let config = Config {
             data_dir: FilePath::from(data.path()),
@@ -49,7 +49,7 @@ impl House {
                 TestService::new(number, for_threads.clone())
             })
             .unwrap();
-        House {
+        TestServer {
             address: running.local_address(),
             trust_pem: tls.trust_pem().to_owned(),
             watches,
@@ -66,7 +66,7 @@ impl House {
 /// Runs a test against a server with one thread.
 fn with_server<F: Future<Output = ()>>(
     change: impl FnOnce(&mut Limits),
-    test: impl FnOnce(House) -> F,
+    test: impl FnOnce(TestServer) -> F,
 ) {
     with_threads(1, change, test);
 }
@@ -74,10 +74,10 @@ fn with_server<F: Future<Output = ()>>(
 fn with_threads<F: Future<Output = ()>>(
     threads: usize,
     change: impl FnOnce(&mut Limits),
-    test: impl FnOnce(House) -> F,
+    test: impl FnOnce(TestServer) -> F,
 ) {
     actix_rt::System::new().block_on(async {
-        let server = House::start(threads, change);
+        let server = TestServer::start(threads, change);
         within(test(server)).await;
     });
 }
