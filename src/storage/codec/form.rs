@@ -1,12 +1,11 @@
 //! The stored form of objects when it is not the canonical JSON of the served version: YAML,
-//! another version, or changed by a decorator.
+//! another version.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Decorator, MediaType, NEVER_STORED, type_members, write_object, yaml};
+use super::{MediaType, NEVER_STORED, type_members, write_object, yaml};
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 
@@ -47,22 +46,13 @@ pub struct StoredForm {
     /// The other types that the same objects may have been stored as: all versions, in all groups
     /// that share the key prefix (SF-45).
     pub read: Vec<TypeName>,
-    /// A hook that runs before encoding and after decoding.
-    pub decorator: Option<Arc<dyn Decorator>>,
 }
 
 impl StoredForm {
     /// Whether this equals the canonical form.
     pub(super) fn is_canonical(&self, served: &TypeName) -> bool {
         let is_own = |name: &TypeName| name == served;
-        self.media_type == MediaType::Json
-            && is_own(&self.stored)
-            && self.read.iter().all(is_own)
-            && self.decorator.is_none()
-    }
-
-    pub(super) fn is_decorated(&self) -> bool {
-        self.decorator.is_some()
+        self.media_type == MediaType::Json && is_own(&self.stored) && self.read.iter().all(is_own)
     }
 
     /// Whether a value of this type is an object of the resource.
@@ -72,8 +62,6 @@ impl StoredForm {
 
     /// The bytes to store.
     pub(super) fn encode(&self, object: &Object) -> Vec<u8> {
-        let decorated = self.before_encode(object);
-        let object = decorated.as_ref().unwrap_or(object);
         let TypeName { kind, api_version } = &self.stored;
         match self.media_type {
             MediaType::Json => {
@@ -90,29 +78,6 @@ impl StoredForm {
                 }
                 yaml::encode(object.0)
             }
-        }
-    }
-
-    fn before_encode(&self, object: &Object) -> Option<Object> {
-        let decorator = self.decorator.as_ref()?;
-        Some(decorator.before_encode(object.clone()))
-    }
-
-    /// The decoded object as it is served.
-    pub(super) fn after_decode(&self, object: Object) -> Result<Object, String> {
-        let mut object = match &self.decorator {
-            Some(decorator) => decorator.after_decode(object)?,
-            None => object,
-        };
-        object.set_type(&self.served.kind, &self.served.api_version);
-        Ok(object)
-    }
-
-    /// The object as it would be read back after it was stored.
-    pub(super) fn read_back(&self, object: &Object) -> Result<Object, String> {
-        match self.before_encode(object) {
-            Some(stored) => self.after_decode(stored),
-            None => Ok(object.clone()),
         }
     }
 }

@@ -23,39 +23,18 @@ use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use fields::FieldCollector;
 
-mod decorator;
 mod fields;
 mod form;
 mod media_type;
 mod recognise;
 mod yaml;
 
-pub use decorator::Decorator;
 pub use form::{StoredForm, TypeName};
 pub use media_type::MediaType;
 pub(in crate::storage) use recognise::is_stored_form;
 
 /// Members of `metadata` that are never stored.
 const NEVER_STORED: [&str; 2] = ["resourceVersion", "selfLink"];
-
-/// Why stored bytes yield no object that can be served.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Undecoded {
-    /// They are not an object of the resource, and never will be.
-    #[error(transparent)]
-    Unreadable(DecodeError),
-    /// They are an object that could not be converted into what is served.
-    #[error(transparent)]
-    Unserved(DecodeError),
-}
-
-impl From<Undecoded> for DecodeError {
-    fn from(undecoded: Undecoded) -> DecodeError {
-        match undecoded {
-            Undecoded::Unreadable(error) | Undecoded::Unserved(error) => error,
-        }
-    }
-}
 
 /// Encodes and decodes the objects of one resource.
 #[derive(Clone, Debug)]
@@ -137,9 +116,8 @@ impl Codec {
         match &self.form {
             None => self.decode(key, revision, &Bytes::from(self.encode(object))),
             // As it would be read back from any stored form.
-            Some(form) => form
-                .read_back(object)
-                .and_then(|object| self.served(key, revision, &object))
+            Some(_) => self
+                .served(key, revision, object)
                 .map_err(|reason| fault(key, revision, reason)),
         }
     }
@@ -158,25 +136,21 @@ impl Codec {
     /// Decodes stored bytes of any form into what is served.
     ///
     /// # Errors
-    /// [`Undecoded`]
+    /// [`DecodeError`] when they are not an object of the resource.
     pub fn decode_stored(
         &self,
         key: &Key,
         revision: Revision,
         value: &[u8],
-    ) -> Result<CachedObject, Undecoded> {
-        let is_decorated = self.form.as_ref().is_some_and(|form| form.is_decorated());
-        if !is_decorated && let Some(object) = self.canonical(key, revision, value) {
+    ) -> Result<CachedObject, DecodeError> {
+        if let Some(object) = self.canonical(key, revision, value) {
             return Ok(object);
         }
-        let unreadable = |reason| Undecoded::Unreadable(fault(key, revision, reason));
-        let object = self.recognise(value).map_err(unreadable)?;
-        let object = match self.form.as_deref() {
-            None => object,
-            Some(form) => form
-                .after_decode(object)
-                .map_err(|reason| Undecoded::Unserved(fault(key, revision, reason)))?,
-        };
+        let unreadable = |reason| fault(key, revision, reason);
+        let mut object = self.recognise(value).map_err(unreadable)?;
+        if let Some(form) = &self.form {
+            object.set_type(&form.served.kind, &form.served.api_version);
+        }
         self.served(key, revision, &object).map_err(unreadable)
     }
 
@@ -255,7 +229,7 @@ impl Decode for Codec {
         revision: Revision,
         value: &Bytes,
     ) -> Result<CachedObject, DecodeError> {
-        Ok(self.decode_stored(key, revision, value)?)
+        self.decode_stored(key, revision, value)
     }
 }
 

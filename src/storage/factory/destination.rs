@@ -2,7 +2,6 @@
 //! one row for each resource leaves.
 
 use std::ptr;
-use std::sync::Arc;
 
 use super::back_ends::{BASE, BackEnd, back_ends, name_of};
 use super::decision::Decision;
@@ -10,7 +9,7 @@ use super::error::FactoryError;
 use super::options::{ALL_OF_GROUP, GroupResource, GroupVersion, ResourceOverride};
 use super::versions;
 use crate::api::resource::ResourceDefinition;
-use crate::storage::codec::{Decorator, MediaType, TypeName};
+use crate::storage::codec::{MediaType, TypeName};
 use crate::storage::keys::Keys;
 
 /// Resources that are stored under another group's name. Flags, metrics and encryption use that
@@ -34,8 +33,6 @@ pub struct Destination {
     pub memory_version: GroupVersion,
     /// The form it is stored in.
     pub media_type: MediaType,
-    /// The hook around its codec.
-    pub decorator: Option<Arc<dyn Decorator>>,
     /// Whether it has a watch cache.
     pub is_cached: bool,
 }
@@ -85,7 +82,6 @@ impl Decision<'_> {
         let servers = kept_by.and_then(|one| one.servers.as_deref());
         let prefix = own.iter().rev().find_map(|one| one.prefix.as_deref());
         let media_type = own.iter().rev().find_map(|one| one.media_type);
-        let decorator = own.iter().rev().find_map(|one| one.decorator.clone());
         let default_prefix = &self.row(&chosen).unwrap_or(definition).key_prefix;
         let memory_version = GroupVersion {
             group: definition.group.clone(),
@@ -100,7 +96,6 @@ impl Decision<'_> {
             storage_version: versions::of(self, &chosen).unwrap_or_else(|| memory_version.clone()),
             memory_version,
             media_type: media_type.unwrap_or(self.options.media_type),
-            decorator,
             is_cached: self.is_cached(&requested),
             requested,
             chosen,

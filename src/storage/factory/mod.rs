@@ -55,7 +55,6 @@ impl Decision<'_> {
             stored: self.stored_type(&destination, definition),
             served: TypeName::of(definition),
             read: self.read_types(&destination.chosen, definition),
-            decorator: destination.decorator.clone(),
         };
         let GroupResource { group, resource } = &destination.requested;
         let codec = Codec::new(definition.clone()).stored_as(form);

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 use crate::storage::Root;
-use crate::storage::codec::{Decorator, MediaType, TypeName};
+use crate::storage::codec::{MediaType, TypeName};
 
 /// The default root of all keys (KV-1, SF-3).
 pub const DEFAULT_ROOT: &str = "/registry";
@@ -72,8 +71,6 @@ pub struct ResourceOverride {
     pub prefix: Option<String>,
     /// The form it is stored in.
     pub media_type: Option<MediaType>,
-    /// The hook around its codec.
-    pub decorator: Option<Arc<dyn Decorator>>,
 }
 
 impl ResourceOverride {
@@ -84,7 +81,6 @@ impl ResourceOverride {
             servers: None,
             prefix: None,
             media_type: None,
-            decorator: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use actors::engine::{Key, Revision};
 use actors::object::{CachedObject, Decode, DecodeError};
 use bytes::Bytes;
 
-use crate::storage::codec::{Codec, Undecoded};
+use crate::storage::codec::Codec;
 use crate::storage::metrics::Metrics;
 use crate::storage::transformer::Transformer;
 
@@ -62,7 +62,7 @@ impl StoredDecoder {
         key: &Key,
         revision: Revision,
         plain: &[u8],
-    ) -> Result<CachedObject, Undecoded> {
+    ) -> Result<CachedObject, DecodeError> {
         let decoded = self.codec.decode_stored(key, revision, plain);
         decoded.inspect_err(|_| self.metrics.decode_error())
     }
@@ -76,7 +76,7 @@ impl Decode for StoredDecoder {
         value: &Bytes,
     ) -> Result<CachedObject, DecodeError> {
         let plain = self.transformed(key, revision, value)?;
-        Ok(self.decode_plain(key, revision, &plain)?)
+        self.decode_plain(key, revision, &plain)
     }
 
     fn decode_again(
@@ -86,6 +86,6 @@ impl Decode for StoredDecoder {
         value: &Bytes,
     ) -> Result<CachedObject, DecodeError> {
         let plain = self.transformed(key, revision, value)?;
-        Ok(self.codec.decode_stored(key, revision, &plain)?)
+        self.codec.decode_stored(key, revision, &plain)
     }
 }

@@ -20,7 +20,6 @@ use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
 use self::outstanding::Outstanding;
-use super::codec::Undecoded;
 use super::keys::Keys;
 use super::metrics::Metrics;
 use super::{
@@ -179,12 +178,8 @@ impl Underlying {
         plain: &Bytes,
     ) -> Result<Arc<CachedObject>, StorageError> {
         let decoded = self.decoder.decode_plain(key, revision, plain);
-        decoded.map(Arc::new).map_err(|undecoded| {
-            let text = undecoded.to_string();
-            let kind = match undecoded {
-                Undecoded::Unreadable(_) => StorageErrorKind::Unreadable(text),
-                Undecoded::Unserved(_) => StorageErrorKind::Internal(text),
-            };
+        decoded.map(Arc::new).map_err(|error| {
+            let kind = StorageErrorKind::Unreadable(error.to_string());
             self.fault(&key.to_text(), kind)
         })
     }
