@@ -33,7 +33,7 @@ pub(super) async fn reload(encryption: &Encryption) {
         Ok(Ok(reload)) => tracing::info!("SIGHUP: {reload}"),
         Ok(Err(error)) => tracing::error!(
             %error,
-            "SIGHUP: keeping the previous encryption configuration"
+            "SIGHUP: the encryption configuration was not reloaded; keeping the previous one"
         ),
         Err(error) => tracing::error!(%error, "SIGHUP: the reload was not finished"),
     }

@@ -20,7 +20,6 @@ fn stored_as(media_type: MediaType) -> Codec {
         stored: TypeName::of(&pods()),
         served: TypeName::of(&pods()),
         read: vec![TypeName::of(&pods())],
-        decorator: None,
     })
 }
 
@@ -142,7 +141,6 @@ fn every_resource_is_read_as_kube_apiserver_stores_it_kv_22_kv_23() {
                 stored: TypeName::of(&definition),
                 served: TypeName::of(&definition),
                 read: Vec::new(),
-                decorator: None,
             });
             for recording in [JSON, YAML] {
                 let (key, value) = recorded(recording, &resource);
