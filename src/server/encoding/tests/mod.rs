@@ -1,3 +1,5 @@
+//! Tests of encoding: shapes, media types and events of the same objects.
+
 mod documents;
 mod events;
 mod shape;
