@@ -2,11 +2,11 @@
 //! holds for it.
 //!
 //! The daemon holds the headers of unanswered requests, and responses that the client has not
-//! taken. A connection at its limit of response bytes gets no further response computed. When
-//! requests and responses together reach twice that limit, its requests are refused. The limit is
-//! far lower for unauthenticated connections, and for all connections while they hold too much
-//! together. When all of them hold twice too much, requests are refused. Watches do not count: a
-//! watch holds at most one frame for a client that does not read.
+//! taken. While the responses of a connection are at its limit, no further response is computed for
+//! it. When requests and responses together reach twice the limit, its requests are refused. The
+//! limit is far lower for unauthenticated connections. The lower limit also applies to all
+//! connections while they hold too much together. When they hold twice that much, requests are
+//! refused. Watches do not count: a watch holds at most one frame for a client that does not read.
 
 use std::cell::Cell;
 use std::future::poll_fn;

@@ -10,8 +10,8 @@ use crate::config::Config;
 pub struct Limits {
     /// The most connections over all threads.
     pub connections: usize,
-    /// The most unauthenticated connections, half of them from one address. It is never more than
-    /// half of all connections.
+    /// The most unauthenticated connections that have started TLS, three quarters of them from one
+    /// address. It is never more than half of all connections.
     pub unauthenticated_connections: usize,
     /// The time for TLS, and for the preface of HTTP/2.
     pub handshake_timeout: Duration,

@@ -5,9 +5,9 @@
 //!
 //! The cache holds the JSON of each object, in the version that is stored and served. A [`Shape`]
 //! defines what part of it is shown: all of it, its metadata, or a row of a Table ([`shape`]). A
-//! [`MediaType`] defines the bytes: JSON or YAML ([`media_type`]). Each of them is one file and one
-//! line in a list. Documents that are not objects (a Status, discovery) enter as compact JSON and
-//! pass through the same media types.
+//! [`MediaType`](media_type::MediaType) defines the bytes: JSON or YAML ([`media_type`]). Each of
+//! them is one file and one line in a list. Documents that are not objects (a Status, discovery)
+//! enter as compact JSON and pass through the same media types.
 //!
 //! The common case is an unconverted object in compact JSON. It only copies slices.
 

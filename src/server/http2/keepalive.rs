@@ -19,7 +19,7 @@ pub(super) struct Observation {
 /// What to do with the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeepaliveAction {
-    /// Nothing.
+    /// Do nothing.
     Well,
     /// Ask the peer to show that it is alive.
     Ping,

@@ -24,10 +24,10 @@ const CONNECTIONS_MAX: usize = 32;
 /// The limit for the headers of a request. A scraper sends a few hundred bytes.
 const HEADER_BYTES: u32 = 16 << 10;
 
-/// How long accepting rests after an error.
+/// The pause in accepting after an error.
 const REST: Duration = Duration::from_millis(100);
 
-/// Prometheus' text format.
+/// The text format of Prometheus.
 const CONTENT_TYPE_METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The metrics port, listening but not serving.
@@ -100,7 +100,7 @@ async fn run(listener: TcpListener, render: Rc<dyn Fn() -> String>) {
     }
 }
 
-/// An open connection. The oldest come first.
+/// An open connection. The list of them is in order of age, the oldest first.
 struct Open {
     task: JoinHandle<()>,
     /// Whether a complete request has arrived.
@@ -124,7 +124,7 @@ struct Metrics {
 }
 
 impl HttpService for Metrics {
-    /// This port has no credentials.
+    /// This port checks no credentials, so all clients are equal.
     fn recognises(&self, _: &HeaderMap) -> bool {
         false
     }

@@ -2,9 +2,9 @@
 //!
 //! A connection is unauthenticated until a request with good credentials arrives on it.
 //! Unauthenticated connections are limited in total and per peer address. When no slot is free, one
-//! of them is closed. The listener closes connections that have sent no byte before others,
-//! connections of the address that has the most before others, and the oldest first. A new
-//! connection therefore always finds a slot, however many idle connections another client opens.
+//! of them is closed. It is one of the address that has the most. Connections that have sent no
+//! byte are closed before others, and older ones before newer ones. A new connection therefore
+//! always finds a slot, however many idle connections another client opens.
 //!
 //! A TLS handshake costs CPU time, so connections that have started one have a limit of their own.
 //! Other connections wait until one of these is authenticated or closed, or has taken so long that
@@ -39,7 +39,7 @@ const UNAUTHENTICATED_MIN: usize = 4;
 /// How many connections may wait for each one that may start TLS.
 const WAITING_FOR_EACH: usize = 16;
 
-/// How long an unauthenticated connection is safe from being closed for one that waits.
+/// How long a TLS handshake may take before it can be closed for a connection that waits.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The maximum number of connections of each kind.

@@ -31,7 +31,7 @@ pub struct Measures {
     further: Option<Lines>,
 }
 
-/// Lines of the page, made anew for every scrape.
+/// Lines of the page, rendered again for every scrape.
 pub type Lines = Box<dyn Fn() -> String + Send + Sync>;
 
 impl Measures {

@@ -70,7 +70,7 @@ pub(super) trait Shape: Send + Sync + 'static {
         None
     }
 
-    /// Whether an empty list has `null` items instead of an empty array.
+    /// Whether an empty list has `null` as its `items` instead of an empty array.
     fn is_null_when_empty(&self) -> bool {
         false
     }

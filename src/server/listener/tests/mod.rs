@@ -1,4 +1,7 @@
-//! Tests of the transport over real sockets: a server with a test service, and clients.
+//! Tests of the transport over real sockets.
+//!
+//! This folder owns a server with a test service, and the clients that talk to it. Bytes enter over
+//! sockets, and the tests compare the responses that leave. It must not know resources or stores.
 
 mod client;
 mod draining;

@@ -1,5 +1,8 @@
-//! Tests of the whole service: requests go through filters, routes and handlers over a store in
-//! memory.
+//! Tests of the whole service over a store in memory.
+//!
+//! This folder owns the expected responses of filters, routes and handlers together. Parsed
+//! requests enter, and the tests compare the responses that leave. It must not know sockets or HTTP
+//! versions.
 
 mod other_storages;
 
