@@ -1,8 +1,8 @@
-//! What passes between the transport and the handlers: bodies, and the service both ends meet at.
+//! The types between the transport and the handlers: bodies, and the service trait.
 //!
-//! A request comes with its body unread; a handler reads it with a limit and a time-out (API-21,
-//! API-88) or leaves it. A response body says how it is to be written: at once, in chunks that
-//! honour back-pressure, or as a watch that lives as long as its connection lets it.
+//! The body of a request arrives unread. A handler reads it with a limit and a timeout (API-21,
+//! API-88), or leaves it. The body of a response says how to write it: at once, in chunks that
+//! respect back-pressure, or as a watch that lives as long as its connection allows.
 
 use std::fmt;
 use std::future::Future;
@@ -20,28 +20,29 @@ use super::metrics::MeteredWatch;
 pub use super::http1::Http1Body;
 pub use super::http2::Http2Body;
 
-/// Answers requests. One value per HTTP thread, cheap to clone; it never leaves its thread.
+/// Answers requests. Each HTTP thread has one value, which is cheap to clone and never leaves the
+/// thread.
 pub trait HttpService: Clone + Unpin + 'static {
-    /// Answers one request. The future is dropped when the client gives the request up.
+    /// Answers one request. The future is dropped when the client cancels the request.
     fn call(
         &self,
         request: http::Request<RequestBody>,
     ) -> impl Future<Output = http::Response<ResponseBody>>;
 
-    /// Whether a request's headers carry good credentials. Asked of a connection's requests until
-    /// one does.
+    /// Whether the headers of a request carry good credentials. Called for the requests of a
+    /// connection until one does.
     fn recognises(&self, headers: &http::HeaderMap) -> bool;
 
-    /// The daemon stops: end this thread's watches politely. Requests may still arrive.
+    /// The daemon stops: end the watches of this thread gracefully. Requests may still arrive.
     fn drain(&self) {}
 
-    /// Changes whenever users have lost their access: watches of theirs end then.
+    /// Changes whenever users have lost their access. Their watches then end.
     fn revocations(&self) -> watch::Receiver<u64> {
         watch::channel(0).1
     }
 }
 
-/// Facts about the connection a request came by; found in the request's extensions.
+/// Facts about the connection of a request, stored in the extensions of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionFacts {
     /// The client's address.
@@ -50,17 +51,17 @@ pub struct ConnectionFacts {
     pub http2: bool,
 }
 
-/// The body of a request, not read yet.
+/// The unread body of a request.
 #[derive(Default)]
 pub enum RequestBody {
-    /// The request has none.
+    /// The request has no body.
     #[default]
     Empty,
-    /// It comes over HTTP/1.1.
+    /// The body arrives over HTTP/1.1.
     Http1(Http1Body),
-    /// It comes over HTTP/2.
+    /// The body arrives over HTTP/2.
     Http2(Http2Body),
-    /// It is there already.
+    /// The body is complete.
     Bytes(Bytes),
 }
 
@@ -78,35 +79,35 @@ impl fmt::Debug for RequestBody {
 /// Why a request's body could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
-    /// It is longer than the limit (413). The rest is not read.
+    /// The body is longer than the limit (413). The rest is not read.
     #[error("the request body is longer than {limit} bytes")]
     TooLarge {
         /// The limit.
         limit: usize,
     },
-    /// It did not come in time.
+    /// The body did not arrive in time.
     #[error("the request body did not arrive within {within:?}")]
     TimedOut {
         /// The time allowed.
         within: Duration,
     },
-    /// The connection or stream broke, or its framing is wrong.
+    /// The connection or stream broke, or the framing is wrong.
     #[error("the request body broke off: {0}")]
     Broken(String),
 }
 
 impl RequestBody {
-    /// Whether all of it is here.
+    /// Whether the body is complete.
     pub fn is_here(&self) -> bool {
         matches!(self, RequestBody::Empty | RequestBody::Bytes(_))
     }
 
-    /// Reads the whole body: at most `limit` bytes, in at most `within` altogether.
+    /// Reads the whole body: at most `limit` bytes, within `within` in total.
     ///
-    /// A body in one piece is handed out without a copy.
+    /// A body in one piece is returned without a copy.
     ///
     /// # Errors
-    /// [`BodyError`]; what was read is thrown away.
+    /// [`BodyError`]. The bytes read so far are discarded.
     pub async fn collect(self, limit: usize, within: Duration) -> Result<Bytes, BodyError> {
         match self {
             RequestBody::Empty => Ok(Bytes::new()),
@@ -148,7 +149,7 @@ async fn collect_http2(mut body: Http2Body, limit: usize) -> Result<Bytes, BodyE
     Ok(collected.finish())
 }
 
-/// Pieces of a body, joined only when there is more than one.
+/// The pieces of a body, joined only when there is more than one.
 struct Collected {
     limit: usize,
     first: Bytes,
@@ -192,15 +193,15 @@ impl Collected {
 /// The body of a response.
 #[derive(Default)]
 pub enum ResponseBody {
-    /// None.
+    /// No body.
     #[default]
     Empty,
-    /// All of it.
+    /// The complete body.
     Full(Bytes),
-    /// Piece by piece; the next piece is asked for only when the client has room for it.
+    /// Chunks. The next one is requested only when the client has room for it.
     Chunks(LocalBoxStream<'static, Bytes>),
-    /// A watch: frames as they come, the headers at once (WA-1). A frame is asked for only when
-    /// the client has room for it.
+    /// A watch. The headers are sent at once, and frames as they arrive (WA-1). A frame is
+    /// requested only when the client has room for it.
     Watch(MeteredWatch),
 }
 
@@ -215,8 +216,8 @@ impl fmt::Debug for ResponseBody {
     }
 }
 
-/// What is said to a client whose credentials are good, when there are connections enough: its
-/// connection is closed then.
+/// The response to an authenticated client when there are too many connections. Its connection is
+/// closed afterwards.
 pub(super) fn no_room() -> http::Response<ResponseBody> {
     let mut response = again_later("Too many connections are open, please try again later.\n");
     let close = HeaderValue::from_static("close");
@@ -224,7 +225,7 @@ pub(super) fn no_room() -> http::Response<ResponseBody> {
     response
 }
 
-/// What is said to a client while too many answers wait for theirs.
+/// The response to a client that has left too many responses unread.
 pub(super) fn too_much_held() -> http::Response<ResponseBody> {
     again_later("Too many answers wait for their clients, please try again later.\n")
 }

@@ -1,8 +1,9 @@
-//! How many bytes of request bodies may be on their way at a time, over all connections.
+//! Limits how many bytes of request bodies are in transit at a time, over all connections.
 //!
-//! A body is kept until its last byte is here, and its client decides when that is. So room for all
-//! of it is set aside before its first byte is read; who finds none is asked to come again. Short
-//! bodies have room of their own, so that a few long ones don't keep everybody else from writing.
+//! A body is kept until its last byte arrives, and the client decides when that is. Memory for the
+//! whole body is therefore reserved before its first byte is read. A client whose body does not fit
+//! is told to retry. Short bodies have a budget of their own, so that a few long ones do not block
+//! all other writes.
 
 use std::sync::Arc;
 
@@ -12,24 +13,24 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::large_requests::LARGE_REQUEST_BYTES;
 use crate::api::status::Status;
 
-/// Room is counted in units of so many bytes.
+/// The unit of the budget in bytes.
 const UNIT_BYTES: usize = 1024;
 /// For bodies up to [`LARGE_REQUEST_BYTES`].
 const SHORT_BYTES_IN_ALL: usize = 32 << 20;
-/// For longer ones.
+/// For longer bodies.
 const LONG_BYTES_IN_ALL: usize = 64 << 20;
 
-/// Seconds after which a client that found no room may come again.
+/// The number of seconds after which a refused client may retry.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
-/// The room that is left.
+/// The remaining budget.
 pub struct BodyBudget {
     short: Arc<Semaphore>,
     long: Arc<Semaphore>,
     refused: Counter,
 }
 
-/// Room set aside until this is dropped.
+/// A reservation. Dropping it returns the bytes.
 #[derive(Debug)]
 pub struct Reserved(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 
@@ -48,10 +49,10 @@ impl Default for BodyBudget {
 }
 
 impl BodyBudget {
-    /// Sets room aside for a body that may have so many bytes.
+    /// Reserves room for a body of up to `bytes`.
     ///
     /// # Errors
-    /// 429 when there is none.
+    /// 429 when there is no room.
     pub fn reserve(&self, bytes: usize) -> Result<Reserved, Box<Status>> {
         let room = if bytes <= LARGE_REQUEST_BYTES {
             &self.short

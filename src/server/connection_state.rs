@@ -1,12 +1,12 @@
-//! What the server thinks of a connection: whether good credentials have come by it, and how many
-//! bytes it makes the daemon hold.
+//! The server's view of one connection: whether it is authenticated, and how many bytes the daemon
+//! holds for it.
 //!
-//! A connection holds the heads of requests that are not answered yet, and answers that its client
-//! has not taken. While it holds as many bytes of answers as it may, no further one is found for
-//! it; with twice as many of both, its requests are refused. An unauthenticated connection may hold
-//! far less, and so may every other one while all of them together hold too much; with twice too
-//! much, requests are refused. Watches don't count: they hold a
-//! frame at most for a client that does not read.
+//! The daemon holds the headers of unanswered requests, and responses that the client has not
+//! taken. While the responses of a connection are at its limit, no further response is computed for
+//! it. When requests and responses together reach twice the limit, its requests are refused. The
+//! limit is far lower for unauthenticated connections. The lower limit also applies to all
+//! connections while they hold too much together. When they hold twice that much, requests are
+//! refused. Watches do not count: a watch holds at most one frame for a client that does not read.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -22,10 +22,10 @@ use metrics::Gauge;
 use super::limits::Limits;
 use super::listener::slots::Slot;
 
-/// A connection that has to wait with TLS looks so often whether it may begin.
+/// How often a connection that waits for TLS checks whether it may start.
 const BEGIN_AGAIN: Duration = Duration::from_millis(50);
 
-/// What all authenticated connections make the daemon hold.
+/// The bytes that the daemon holds for all authenticated connections.
 pub(in crate::server) struct TotalHeldBytes {
     bytes: AtomicUsize,
     gauge: Gauge,
@@ -63,7 +63,7 @@ impl TotalHeldBytes {
 
 /// The state of one connection.
 pub(in crate::server) struct ConnectionState {
-    /// None on a listener where everybody is alike.
+    /// `None` on a listener that does not limit connections.
     slot: Option<Slot>,
     limits: Arc<Limits>,
     in_all: Arc<TotalHeldBytes>,
@@ -72,8 +72,8 @@ pub(in crate::server) struct ConnectionState {
 }
 
 impl ConnectionState {
-    /// Of a connection that has a slot, or of one on a listener without slots. It holds nothing
-    /// yet.
+    /// Creates the state of a connection, which holds no bytes yet. `slot` is `None` on a listener
+    /// without slots.
     pub(in crate::server) fn new(
         slot: Option<Slot>,
         limits: Arc<Limits>,
@@ -88,13 +88,13 @@ impl ConnectionState {
         })
     }
 
-    /// Whether good credentials have come by the connection.
+    /// Whether good credentials have arrived on the connection.
     pub(in crate::server) fn is_authenticated(&self) -> bool {
         self.slot.as_ref().is_some_and(Slot::is_authenticated)
     }
 
-    /// Good credentials have come by the connection; false when there are authenticated
-    /// connections enough, and this one must go.
+    /// Records good credentials. Returns false when there are too many authenticated connections
+    /// and this one must close.
     pub(in crate::server) fn authenticate(&self) -> bool {
         if self.is_authenticated() {
             return true;
@@ -106,12 +106,12 @@ impl ConnectionState {
         authenticated
     }
 
-    /// Takes note of a request that waits.
+    /// Counts the bytes of a request that waits.
     pub(in crate::server) fn hold_request(self: &Rc<Self>, bytes: usize) -> Held {
         self.hold(Part::Request, bytes)
     }
 
-    /// Takes note of an answer that can't be sent at once.
+    /// Counts the bytes of a response that cannot be sent at once.
     pub(in crate::server) fn hold_answer(self: &Rc<Self>, bytes: usize) -> Held {
         self.hold(Part::Answer, bytes)
     }
@@ -130,14 +130,15 @@ impl ConnectionState {
         self.requests.get() + self.answers.get()
     }
 
-    /// A first byte has come by the connection, and TLS is to begin: waits until it may.
+    /// Records the first byte and waits until TLS may start.
     pub(in crate::server) async fn begin(&self) {
         while self.slot.as_ref().is_some_and(|slot| !slot.begin()) {
             tokio::time::sleep(BEGIN_AGAIN).await;
         }
     }
 
-    /// Carries out the work of the connection; `None` when it had to go for another meanwhile.
+    /// Runs the work of the connection. Returns `None` when the connection had to close to make
+    /// room.
     pub(in crate::server) async fn keep<T>(
         &self,
         mut work: Pin<&mut impl Future<Output = T>>,
@@ -157,12 +158,12 @@ impl ConnectionState {
         }
     }
 
-    /// Whether another answer may be found.
+    /// Whether another response may be computed.
     pub(in crate::server) fn may_answer(&self) -> bool {
         self.answers.get() < self.allowed()
     }
 
-    /// Whether a request of so many bytes may come in, beside `streams` that are open.
+    /// Whether a request of `bytes` may come in, in addition to the open `streams`.
     pub(in crate::server) fn may_ask(&self, bytes: usize, streams: usize) -> bool {
         let few = match self.is_authenticated() {
             true => self.in_all.get() < 2 * self.limits.held_bytes_in_all,
@@ -178,7 +179,7 @@ enum Part {
     Answer,
 }
 
-/// Bytes held for a connection until this is dropped.
+/// Bytes that count as held for a connection until this is dropped.
 pub(in crate::server) struct Held {
     state: Rc<ConnectionState>,
     part: Part,
@@ -186,7 +187,7 @@ pub(in crate::server) struct Held {
 }
 
 impl Held {
-    /// There are so many now.
+    /// Sets the number of bytes held.
     pub(in crate::server) fn set(&mut self, bytes: usize) {
         let state = &self.state;
         let held = match self.part {

@@ -1,25 +1,25 @@
-//! Frames of a watch that are there together leave as one piece: to the transport and to the
-//! client each piece costs more than the copy.
+//! Joins available watch frames into one piece. For the transport and the client each piece costs
+//! more than the copy.
 
 use std::task::Poll;
 
 use actors::dispatcher::WatchFrame;
 use bytes::{Bytes, BytesMut};
 
-/// Room made for a piece at once; a longer one grows.
+/// The initial capacity of a piece. A longer piece grows.
 const RESERVED_BYTES: usize = 16 << 10;
 
 /// A piece to be sent.
 pub(super) struct FrameBatch {
     pub(super) bytes: Bytes,
-    /// Frames in it.
+    /// The number of frames in it.
     pub(super) frames: u64,
     /// Whether the watch has nothing more and will wake its stream.
     pub(super) rests: bool,
 }
 
-/// A frame with those that are there behind it, until there are `most` bytes. One alone is not
-/// copied. When a second one is there, `room` says once how long the piece may become at most.
+/// Collects a frame and the available frames after it, up to `most` bytes. A single frame is not
+/// copied. Once there is a second frame, `room` is called once for the maximum length of the piece.
 pub(super) fn batch(
     first: WatchFrame,
     mut most: usize,
@@ -47,8 +47,9 @@ pub(super) fn batch(
                 frames += 1;
                 rests = frame.rests;
             }
-            // An end is told again when it is asked for again; and who has nothing now, but does
-            // not say that he rests, may wake his stream from another thread, before it listens.
+            // The end is reported again on the next poll. A watch that has nothing now, but does
+            // not say that it rests, may wake its stream from another thread before the stream
+            // listens.
             Poll::Ready(None) | Poll::Pending => break,
         }
     }

@@ -1,4 +1,4 @@
-//! What the server derives from one generation of the catalog: its paths' documents.
+//! The documents that the server derives from one generation of the catalog.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::discovery::Discovery;
 use super::openapi::OpenApi;
 use crate::registry::{Catalog, Registry};
 
-/// One generation, as requests see it from their route to their answer.
+/// One generation, as a request sees it from its route to its response.
 pub struct Generation {
     /// The stores.
     pub catalog: Arc<Catalog>,
@@ -28,7 +28,7 @@ impl Generation {
     }
 }
 
-/// The generation that a request is answered from.
+/// Provides the generation that answers a request.
 pub struct Generations {
     registry: Registry,
     /// Where clients reach the server, as `host:port` (API-22).
@@ -37,7 +37,7 @@ pub struct Generations {
 }
 
 impl Generations {
-    /// The generations of a registry.
+    /// Creates the generations of a registry.
     pub fn new(registry: Registry, address: String) -> Generations {
         let first = Generation::of(registry.current(), &address);
         Generations {
@@ -47,7 +47,7 @@ impl Generations {
         }
     }
 
-    /// The current one; the first request after a change derives it.
+    /// The current generation. The first request after a change derives it.
     pub fn current(&self) -> Arc<Generation> {
         let catalog = self.registry.current();
         let derived = Arc::clone(&self.derived.read());

@@ -11,16 +11,16 @@ use crate::api::options::Query;
 /// The three roots of health paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Root {
-    /// Everything.
+    /// All checks.
     Healthz,
-    /// Whether the process should be left alone.
+    /// Whether the process may keep running.
     Livez,
-    /// Whether requests should be sent here.
+    /// Whether clients may send requests.
     Readyz,
 }
 
 impl Root {
-    /// The root that a path begins with, and the check that follows (API-50).
+    /// The root that a path begins with, and the check after it (API-50).
     pub fn of_path(path: &str) -> Option<(Root, &str)> {
         let path = path.trim_matches('/');
         let (root, check) = path.split_once('/').unwrap_or((path, ""));
@@ -42,21 +42,21 @@ impl Root {
     }
 }
 
-/// Finds out whether a part of the daemon works; cheap, and never waits.
+/// Reports whether a part of the daemon works. It is cheap and never blocks.
 pub type Probe = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// A check by name.
+/// A named check.
 pub struct Check {
     name: Cow<'static, str>,
-    /// What excludes it beside its name (OP-23).
+    /// The group name that also excludes the check (OP-23).
     group: &'static str,
-    /// The roots it counts for.
+    /// The roots that include the check.
     roots: &'static [Root],
     probe: Probe,
 }
 
 impl Check {
-    /// A check that counts for all three roots.
+    /// A check for all three roots.
     pub fn new(
         name: impl Into<Cow<'static, str>>,
         probe: impl Fn() -> Result<(), String> + Send + Sync + 'static,
@@ -69,8 +69,8 @@ impl Check {
         }
     }
 
-    /// A check that counts for `/readyz` alone: what mends itself, or can't be mended by killing
-    /// the process.
+    /// A check for `/readyz` only. It covers faults that heal by themselves, or that killing the
+    /// process cannot heal.
     pub fn of_readiness(
         name: impl Into<Cow<'static, str>>,
         probe: impl Fn() -> Result<(), String> + Send + Sync + 'static,
@@ -81,7 +81,8 @@ impl Check {
         }
     }
 
-    /// A check that counts for `/readyz` and `/healthz`: what no new start of the process mends.
+    /// A check for `/readyz` and `/healthz`. It covers faults that a restart of the process cannot
+    /// heal.
     pub fn not_of_liveness(
         name: impl Into<Cow<'static, str>>,
         probe: impl Fn() -> Result<(), String> + Send + Sync + 'static,
@@ -92,7 +93,7 @@ impl Check {
         }
     }
 
-    /// A check that is excluded together with others, by the name of their group (OP-23).
+    /// Adds the check to a group that is excluded by one name (OP-23).
     pub fn in_group(self, group: &'static str) -> Check {
         Check { group, ..self }
     }
@@ -102,11 +103,11 @@ const PING: &str = "ping";
 const SHUTDOWN: &str = "shutdown";
 const START: &str = "informer-sync";
 
-/// Names what is not at work, without a consequence for health: each cache answers for itself, and
-/// what died is being started again.
+/// Names parts that do not work. This does not affect health: each cache answers for itself, and a
+/// failed part is being restarted.
 pub type Tell = Box<dyn Fn() -> Vec<String> + Send + Sync>;
 
-/// All checks, and whether the daemon is going down.
+/// All checks, and whether the daemon is shutting down.
 #[derive(Default)]
 pub struct Health {
     checks: Vec<Check>,
@@ -115,7 +116,7 @@ pub struct Health {
     is_shutting_down: AtomicBool,
 }
 
-/// What a check found.
+/// The result of a check.
 struct Finding {
     name: Cow<'static, str>,
     group: &'static str,
@@ -129,9 +130,9 @@ enum Outcome {
 }
 
 impl Health {
-    /// These checks beside those that always are there: `ping`, which says that requests are
-    /// answered, and for readiness `informer-sync`, which fails until the start is complete, and
-    /// `shutdown`, which fails once the daemon is going down (API-51).
+    /// Adds these checks to the built-in ones. `ping` shows that requests are answered. For
+    /// readiness, `informer-sync` fails until the start is complete, and `shutdown` fails once the
+    /// daemon is shutting down (API-51).
     pub fn new(checks: Vec<Check>) -> Health {
         Health {
             checks,
@@ -139,7 +140,7 @@ impl Health {
         }
     }
 
-    /// With lines about parts that are not at work in `/readyz?verbose`.
+    /// Adds lines about parts that do not work to `/readyz?verbose`.
     pub fn telling(self, tell: impl Fn() -> Vec<String> + Send + Sync + 'static) -> Health {
         Health {
             tell: Some(Box::new(tell)),
@@ -147,17 +148,18 @@ impl Health {
         }
     }
 
-    /// The caches have been filled once. Later one that is filled anew answers for itself.
+    /// Records that all caches have been filled once. A cache that is filled again later answers
+    /// for itself.
     pub fn complete_start(&self) {
         self.has_started.store(true, Ordering::Relaxed);
     }
 
-    /// From now on `/readyz` fails, while `/livez` stays as it is (API-51).
+    /// From now on `/readyz` fails, while `/livez` does not change (API-51).
     pub fn begin_shutdown(&self) {
         self.is_shutting_down.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the daemon is going down.
+    /// Whether the daemon is shutting down.
     pub fn is_shutting_down(&self) -> bool {
         self.is_shutting_down.load(Ordering::Relaxed)
     }
@@ -279,7 +281,7 @@ impl Finding {
         }
     }
 
-    /// Whether a name to exclude is that of the check, or of its group.
+    /// Whether `name` is the name of the check or of its group.
     fn is_called(&self, name: &str) -> bool {
         self.name == name || (!self.group.is_empty() && self.group == name)
     }
@@ -288,7 +290,7 @@ impl Finding {
         matches!(self.outcome, Outcome::Failed(_))
     }
 
-    /// Why it failed stays out of the listing, which anybody may read (API-48).
+    /// The listing leaves out why the check failed, because anybody may read it (API-48).
     fn line(&self) -> String {
         match self.outcome {
             Outcome::Passed => format!("[+]{} ok\n", self.name),
@@ -298,7 +300,7 @@ impl Finding {
     }
 }
 
-/// A line about names to exclude that no check has (API-49).
+/// A line about excluded names that match no check (API-49).
 fn unmatched(excluded: &[&str], findings: &[Finding]) -> String {
     let unknown: Vec<String> = excluded
         .iter()

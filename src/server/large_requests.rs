@@ -1,10 +1,10 @@
-//! Work that would hold up an HTTP thread: bodies and objects that take longer to read, change and
-//! check than the watches of the same thread may wait.
+//! Runs work that would block an HTTP thread: bodies and objects that take longer to read, change
+//! and check than the watches of the same thread may wait.
 //!
-//! A request of that kind is carried out as a whole on threads that serve nothing else, one for
-//! each core. So nothing between the body and the commit has to know how large an object is: not
-//! the decoder, not patches, not validation. How many there may be at a time is bounded, as each
-//! holds its body and its object; who finds no place is asked to come again.
+//! The whole request runs on threads for large requests only, one per core. The decoder, patches
+//! and validation therefore need not know how large an object is. The number of such requests is
+//! limited, because each holds its body and its object. A client that finds no place is told to
+//! retry.
 
 use std::sync::Arc;
 
@@ -15,19 +15,19 @@ use tokio::task::JoinHandle;
 
 use crate::api::status::Status;
 
-/// Bodies and objects over this are large. To read as much takes about half a millisecond.
+/// Bodies and objects above this size are large. Reading this much takes about half a millisecond.
 pub const LARGE_REQUEST_BYTES: usize = 64 * 1024;
 
-/// Large requests at a time. The longest take some 20 ms on a core, so that one more would wait
-/// about as long as it is told to stay away.
+/// The number of large requests at a time. The longest take some 20 ms of a core, so the next
+/// request would wait about as long as its retry delay.
 const PLACES: usize = 64;
 
-/// Seconds after which a client that found no place may come again.
+/// The number of seconds after which a refused client may retry.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// The threads for large requests.
 pub struct LargeRequests {
-    /// There until the end.
+    /// `Some` until the drop.
     runtime: Option<Runtime>,
     places: Arc<Semaphore>,
     refused: Counter,
@@ -37,7 +37,7 @@ impl LargeRequests {
     /// Starts the threads.
     ///
     /// # Errors
-    /// When the system has no threads to give.
+    /// The system cannot start the threads.
     pub fn start() -> std::io::Result<LargeRequests> {
         LargeRequests::with_places(PLACES)
     }
@@ -52,7 +52,7 @@ impl LargeRequests {
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("large-requests")
-            // Stores may have connections of their own here.
+            // Stores may use connections of their own here.
             .enable_all()
             .build()?;
         Ok(LargeRequests {
@@ -62,10 +62,10 @@ impl LargeRequests {
         })
     }
 
-    /// Carries work out on these threads. It is given up when the caller gives up waiting.
+    /// Runs the work on these threads. It is cancelled when the caller stops waiting.
     ///
     /// # Errors
-    /// What the work ends with; 429 when there is no place for it.
+    /// The error of the work, or 429 when there is no place for it.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Box<Status>>> + Send + 'static,
@@ -86,7 +86,7 @@ impl LargeRequests {
         }));
         match (&mut task.0).await {
             Ok(done) => done,
-            // To be met where panics of handlers are.
+            // Pass the panic on to where panics of handlers are handled.
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
                 Err(_) => Err(Box::new(Status::unavailable(
@@ -101,13 +101,13 @@ impl LargeRequests {
 impl Drop for LargeRequests {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // To wait for its threads is not allowed on a thread that others wait for.
+            // A thread of another runtime must not block on these threads.
             runtime.shutdown_background();
         }
     }
 }
 
-/// A task that ends with whoever waits for it.
+/// A task that is cancelled when the caller stops waiting.
 struct Task<T>(JoinHandle<T>);
 
 impl<T> Drop for Task<T> {

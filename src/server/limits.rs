@@ -1,52 +1,53 @@
-//! What strangers on the network may take: connections, streams, bytes of headers, time.
+//! Limits on what clients may use: connections, streams, bytes of headers, time.
 
 use std::time::Duration;
 
 use crate::config::Config;
 
-/// Bounds of the transport. Those an operator may set are settings; the others have reasons that
-/// don't change from one installation to the next.
+/// The limits of the transport. Some are settings for operators. The others are fixed, because
+/// their reasons are the same in every installation.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections at a time, over all threads.
+    /// The most connections over all threads.
     pub connections: usize,
-    /// Connections at a time by which no request with good credentials came yet; half of them from
-    /// one address. Never more than half of all connections.
+    /// The most unauthenticated connections that have started TLS, three quarters of them from one
+    /// address. It is never more than half of all connections.
     pub unauthenticated_connections: usize,
-    /// For TLS, and for the preface of HTTP/2.
+    /// The time for TLS, and for the preface of HTTP/2.
     pub handshake_timeout: Duration,
-    /// For the header of an HTTP/1.1 request, from its first byte.
+    /// The time for the headers of an HTTP/1.1 request, from the first byte.
     pub header_timeout: Duration,
-    /// For a connection without a request.
+    /// The time that a connection may stay without a request.
     pub idle_timeout: Duration,
-    /// Streams at a time on one HTTP/2 connection.
+    /// The most concurrent streams of one HTTP/2 connection.
     pub streams: u32,
-    /// The same while the connection is unauthenticated.
+    /// The same limit for an unauthenticated connection.
     pub unauthenticated_streams: usize,
-    /// Bytes that an authenticated connection may make the daemon hold: requests that wait, and
-    /// answers that the client has not taken. No further answer is found while there are as many;
-    /// with twice as many, requests are refused.
+    /// The bytes that the daemon may hold for an authenticated connection: waiting requests, and
+    /// responses that the client has not taken. At the limit no further response is computed. At
+    /// twice the limit, requests are refused.
     pub held_bytes: usize,
-    /// The same of an unauthenticated connection.
+    /// The same limit for an unauthenticated connection.
     pub unauthenticated_held_bytes: usize,
-    /// Bytes that all authenticated connections may make the daemon hold before each of them may
-    /// hold no more than an unauthenticated one.
+    /// The bytes that the daemon may hold for all authenticated connections. Above it, the limit of
+    /// an unauthenticated connection applies to each of them.
     pub held_bytes_in_all: usize,
-    /// Bytes of a request's header. Selectors in a query may be long; tokens are a few KiB.
+    /// The most bytes of the headers of a request. Selectors in a query may be long, and tokens
+    /// take a few KiB.
     pub header_bytes: u32,
-    /// How often an HTTP/2 connection looks at itself: idle, dead, stalled.
+    /// How often an HTTP/2 connection checks whether it is idle, dead or stalled.
     pub inspection_interval: Duration,
-    /// After so long without a byte from the peer of an HTTP/2 connection it is sent a ping. TCP's
-    /// own keep-alive finds a dead host on a quiet connection within a minute; the ping is for
-    /// peers behind a proxy that answers in their place.
+    /// How long the peer of an HTTP/2 connection may be silent before it is sent a ping. TCP
+    /// keep-alive finds a dead host on a quiet connection within a minute. The ping is for peers
+    /// behind a proxy that answers in their place.
     pub ping_after: Duration,
-    /// After so long without a byte the peer counts as dead; over HTTP/1.1, where nobody can be
-    /// asked for a sign of life, after so long without taking a byte of a watch. A client that was
-    /// merely stopped for some minutes finds its watches as it left them.
+    /// How long a peer may be silent before it counts as dead. HTTP/1.1 has no ping, so there it is
+    /// how long the client may take no byte of a watch. A client that was stopped for a few minutes
+    /// keeps its watches.
     pub dead_after: Duration,
-    /// After so long without room for a byte of it, a response that is no watch is given up; with
-    /// HTTP/1.1 its connection. A watch that stalls costs nothing and waits until the peer counts
-    /// as dead.
+    /// How long a response other than a watch may wait for the client to take a byte. After that
+    /// the response is dropped, and over HTTP/1.1 its connection. A stalled watch costs nothing and
+    /// waits until the peer counts as dead.
     pub stalled_after: Duration,
 }
 
@@ -74,7 +75,7 @@ impl Limits {
 }
 
 impl Limits {
-    /// How many inspections in a row a response may be found stalled.
+    /// In how many inspections in a row a response may be stalled.
     pub(super) fn stalled_inspections(&self) -> u32 {
         let interval = self.inspection_interval.as_millis().max(1);
         u32::try_from(self.stalled_after.as_millis().div_ceil(interval)).unwrap_or(u32::MAX)

@@ -1,9 +1,13 @@
-//! HTTP: from a request on a connection to bytes on it.
+//! HTTP, from the requests on a connection to the responses.
 //!
-//! A connection hands each request to its thread's [`service::Service`], which runs the
+//! This folder owns the transport, authentication, routing and the handlers of all verbs.
+//! Connections and a registry enter, and HTTP responses leave. It must not know how objects are
+//! stored or what their fields mean.
+//!
+//! A connection passes each request to the [`service::Service`] of its thread. The service runs the
 //! [`filters`] in order, finds the route in [`routes`] and calls the handler of the verb.
-//! [`handlers`] decode, ask the registry, and answer; [`encoding`] turns what it gives into bytes,
-//! and [`respond`] makes them an answer.
+//! [`handlers`] decode the body, call the registry and answer. [`encoding`] turns objects into
+//! bytes, and [`respond`] builds the response.
 
 pub mod auth;
 pub mod body;

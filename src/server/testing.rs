@@ -18,14 +18,14 @@ pub(super) struct Stored {
     pub registry: Registry,
 }
 
-/// All resources; with `cached`, behind caches that are filled.
+/// All resources. With `cached` they are behind filled caches.
 pub(super) async fn stored(cached: bool) -> Stored {
     let stored = assembled(cached, None);
     stored.actor_system.all_ready().await;
     stored
 }
 
-/// All resources behind caches, of which that of one resource can't be filled.
+/// All resources behind caches. The cache of `resource` cannot be filled.
 pub(super) async fn stored_without_cache_of(resource: &str) -> Stored {
     let closed: Arc<dyn Engine> = MemoryEngine::new();
     closed.close().await;
@@ -68,7 +68,7 @@ fn assembled(cached: bool, unfilled: Option<(&str, Arc<dyn Engine>)>) -> Stored 
     }
 }
 
-/// Runs a test on a system of actix, as a thread of the daemon would.
+/// Runs a test in an actix system, as a thread of the daemon does.
 pub(super) fn run(test: impl Future<Output = ()>) {
     actix_rt::System::new().block_on(test);
 }

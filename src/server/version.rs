@@ -1,13 +1,13 @@
-//! `/version` (API-38): what kubectl compares its own version with, and which build this is. The
-//! latter comes from the build script.
+//! `/version` (API-38): the version that kubectl compares with its own, and the build. The build
+//! script provides the latter.
 
 use serde_json::json;
 
-/// The Kubernetes minor version whose API this is.
+/// The minor version of Kubernetes whose API is served.
 const MINOR: &str = "36";
 
-/// The document. Kubernetes' clients read `gitVersion` as a semantic version: ours stands behind
-/// the plus, where it plays no part in comparisons.
+/// The document. Kubernetes clients read `gitVersion` as a semantic version. The version of
+/// Taffrail follows the plus sign, where comparisons ignore it.
 pub fn document() -> Vec<u8> {
     let ours = env!("CARGO_PKG_VERSION");
     let document = json!({
@@ -24,7 +24,7 @@ pub fn document() -> Vec<u8> {
     document.to_string().into_bytes()
 }
 
-/// Operating system and architecture in Go's words.
+/// Operating system and architecture as Go names them.
 fn platform() -> String {
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -39,7 +39,7 @@ fn platform() -> String {
     format!("{system}/{architecture}")
 }
 
-/// The build script, to be tested like anything else.
+/// Includes the build script for testing.
 #[cfg(test)]
 #[path = "../../build.rs"]
 #[allow(dead_code)]

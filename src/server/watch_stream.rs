@@ -1,4 +1,4 @@
-//! Streams that don't come from a Dispatcher.
+//! Watch streams that do not come from a Dispatcher.
 
 use std::task::Poll;
 

@@ -1,13 +1,13 @@
-//! Whether what a credential has begun may go on: a watch lives long after the request that it
-//! came with was let in.
+//! Tracks whether the access behind a long-running request is still valid. A watch lives long after
+//! the request that opened it was authorized.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::watch;
 
-/// The access that a credential gives, shared by all that it has begun. Once revoked it stays so:
-/// a token that comes back gives another one.
+/// The access that a credential gives, shared by everything started with it. A revoked access stays
+/// revoked. A token that is added again gives a new access.
 #[derive(Clone, Debug, Default)]
 pub struct Access(Arc<AccessState>);
 
@@ -18,12 +18,12 @@ struct AccessState {
 }
 
 impl Access {
-    /// Whether it is gone.
+    /// Whether the access is revoked.
     pub fn is_revoked(&self) -> bool {
         self.0.is_revoked.load(Ordering::Acquire)
     }
 
-    /// Takes it away; how many watches end by that.
+    /// Revokes the access. Returns how many watches end.
     fn revoke(&self) -> usize {
         self.0.is_revoked.store(true, Ordering::Release);
         self.0.watches.load(Ordering::Relaxed)
@@ -34,30 +34,30 @@ impl Access {
     }
 }
 
-/// Where everybody who gives access tells that some was taken away. Clones tell the same ones.
+/// Announces that some access was revoked. Clones share the same announcement.
 #[derive(Clone, Debug, Default)]
 pub struct Revocations(watch::Sender<u64>);
 
 impl Revocations {
-    /// Takes an access away; how many watches end by that.
+    /// Revokes an access. Returns how many watches end.
     pub(super) fn revoke(&self, access: &Access) -> usize {
         let watches = access.revoke();
         self.0.send_modify(|count| *count += 1);
         watches
     }
 
-    /// Changes whenever an access was revoked.
+    /// Changes whenever an access is revoked.
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
         self.0.subscribe()
     }
 }
 
-/// The access of an open watch, which counts until this is dropped.
+/// The access of an open watch. The watch counts until this is dropped.
 #[derive(Debug)]
 pub struct WatchAccess(Access);
 
 impl WatchAccess {
-    /// A watch is opened with this access.
+    /// Opens a watch with this access.
     pub fn new(access: Access) -> WatchAccess {
         access.0.watches.fetch_add(1, Ordering::Relaxed);
         WatchAccess(access)

@@ -1,6 +1,6 @@
-//! The admin's credentials: a token made on the first start, and a kubeconfig that holds it.
+//! The admin's credentials: a token created on the first start, and a kubeconfig that contains it.
 //!
-//! Must run only while the data directory is locked, or a second daemon would overwrite the
+//! Run this only while the data directory is locked. Otherwise a second daemon would overwrite the
 //! kubeconfig of the first.
 
 use std::fmt::Write;
@@ -20,16 +20,16 @@ const TOKEN_BYTES: usize = 32;
 
 /// More than a header may carry.
 const TOKEN_FILE_BYTES_MAX: u64 = 64 * 1024;
-/// It holds the authorities of `--tls-cert-file`, too.
+/// The kubeconfig also contains the authorities of `--tls-cert-file`.
 const KUBECONFIG_BYTES_MAX: u64 = 8 << 20;
 
-/// The admin's credentials can't be had.
+/// The admin's credentials cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", .path.display())]
 pub struct AdminError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it, and what to do.
+    /// What is wrong with it, and what the operator can do.
     pub problem: String,
 }
 
@@ -42,11 +42,10 @@ impl AdminError {
     }
 }
 
-/// Reads the token from `<data-dir>/admin.token`, or makes it. An operator may put another one
-/// there.
+/// Reads the token from `<data-dir>/admin.token`, or creates it. An operator may replace the token.
 ///
 /// # Errors
-/// [`AdminError`] names the file, never what is in it.
+/// [`AdminError`] names the file but never its content.
 pub fn load_or_create_token(data_dir: &Path) -> Result<Token, AdminError> {
     if let Some(token) = read_token(data_dir)? {
         return Ok(token);
@@ -58,10 +57,10 @@ pub fn load_or_create_token(data_dir: &Path) -> Result<Token, AdminError> {
     Token::new(&secret).ok_or_else(|| AdminError::new(&path, "no token could be made"))
 }
 
-/// Reads the token that is there while a daemon runs.
+/// Reads the existing token while a daemon runs.
 ///
 /// # Errors
-/// [`AdminError`], also when the file is gone: a new token is made only at a start.
+/// [`AdminError`], also when the file is missing, because only a start creates a new token.
 pub(super) fn reread_token(data_dir: &Path) -> Result<Token, AdminError> {
     read_token(data_dir)?.ok_or_else(|| {
         AdminError::new(
@@ -71,11 +70,11 @@ pub(super) fn reread_token(data_dir: &Path) -> Result<Token, AdminError> {
     })
 }
 
-/// Reads the token that is there; `None` when there is none. It must be a regular file that nobody
-/// but the owner of the data directory and root can have written, and hold one word.
+/// Reads the existing token. Returns `None` when there is none. The file must be a regular file
+/// with one word in it. Only root and the owner of the data directory may be able to write it.
 ///
 /// # Errors
-/// [`AdminError`] names the file, never what is in it.
+/// [`AdminError`] names the file but never its content.
 pub fn read_token(data_dir: &Path) -> Result<Option<Token>, AdminError> {
     let path = data_dir.join(TOKEN);
     let text = own::read_text(&path, TOKEN_FILE_BYTES_MAX);
@@ -100,8 +99,7 @@ fn random_secret() -> std::io::Result<String> {
     Ok(URL_SAFE_NO_PAD.encode(secret))
 }
 
-/// Writes `<data-dir>/admin.kubeconfig` if it does not say the same already; returns its absolute
-/// path.
+/// Writes `<data-dir>/admin.kubeconfig` unless it is up to date. Returns its absolute path.
 ///
 /// # Errors
 /// [`AdminError`] names the file.
@@ -125,7 +123,7 @@ fn kubeconfig(address: SocketAddr, trust_pem: &str, token: &Token) -> String {
     let server = reachable(address);
     let authority = STANDARD.encode(trust_pem);
     let mut text = String::new();
-    // Writing to a string can't fail.
+    // Writing to a string cannot fail.
     let _ = write!(
         text,
         "apiVersion: v1
@@ -152,7 +150,7 @@ preferences: {{}}
     text
 }
 
-/// Where a client on this machine finds what listens on `address`.
+/// The address at which a client on this machine reaches a listener on `address`.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let host = match address.ip() {
         IpAddr::V4(host) if host.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -162,17 +160,18 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(host, address.port())
 }
 
-/// What a command of ours needs of the kubeconfig to reach the daemon.
+/// What a Taffrail command needs from the kubeconfig to reach the daemon.
 pub struct AdminAccess {
-    /// Where the daemon listens.
+    /// The address the daemon listens on.
     pub address: SocketAddr,
-    /// What to trust, in PEM.
+    /// The certificates to trust, in PEM.
     pub trust_pem: String,
     /// The admin's token.
     pub token: Token,
 }
 
-/// Reads the kubeconfig that a daemon has left in its data directory; `None` when there is none.
+/// Reads the kubeconfig that a daemon left in its data directory. Returns `None` when there is
+/// none.
 ///
 /// # Errors
 /// [`AdminError`] names the file.

@@ -1,4 +1,4 @@
-//! From what a request shows to the user that it speaks for (API-276 to API-280).
+//! Finds the user that a request speaks for (API-276 to API-280).
 
 use std::sync::Arc;
 
@@ -9,36 +9,36 @@ use tokio::sync::watch;
 use super::access::{Access, Revocations};
 use crate::api::user_info::UserInfo;
 
-/// Credentials were presented and are wrong (API-279); nothing is said of what they are.
+/// The presented credentials are wrong (API-279). The response does not say why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unauthorized {
-    /// A bearer token of nobody.
+    /// A bearer token that belongs to no user.
     #[error("the bearer token is unknown")]
     UnknownToken,
-    /// What can't be a token at all.
+    /// A value that cannot be a token.
     #[error("the bearer token is malformed")]
     MalformedToken,
 }
 
-/// Who asks, and the access that was gained by it; cheap to clone.
+/// The user and the access gained by the credentials. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct Authenticated {
     /// The user.
     pub user: Arc<UserInfo>,
-    /// For what goes on after the request.
+    /// The access for work that continues after the request.
     pub access: Access,
 }
 
-/// What a request shows of who sent it.
+/// The credentials in a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Credentials<'r> {
-    /// The token of `Authorization: Bearer`. A header of another scheme (`Basic`, …) is no
-    /// credential of ours and counts as none.
+    /// The token of `Authorization: Bearer`. A header of another scheme (`Basic`, …) counts as no
+    /// credential.
     pub bearer: Option<&'r [u8]>,
 }
 
 impl Credentials<'_> {
-    /// Those of a request with these headers.
+    /// The credentials in these headers.
     pub fn of(headers: &HeaderMap) -> Credentials<'_> {
         let header = headers.get(AUTHORIZATION);
         Credentials {
@@ -47,20 +47,19 @@ impl Credentials<'_> {
     }
 }
 
-/// Knows the users of one kind of credentials. It can't say who may do what: that is an
-/// Authorizer's.
+/// Knows the users of one kind of credentials. An Authorizer decides what they may do.
 pub trait Authenticator: Send + Sync {
-    /// The user of these credentials; `None` where it knows nothing of them.
+    /// The user of these credentials, or `None` if this authenticator does not know them.
     ///
     /// # Errors
-    /// They are of its kind and no good.
+    /// The credentials are of this kind and invalid.
     fn authenticate(
         &self,
         credentials: &Credentials<'_>,
     ) -> Result<Option<Authenticated>, Unauthorized>;
 }
 
-/// All of them, asked in order until one knows the user.
+/// All authenticators, asked in order until one knows the user.
 pub struct Authenticators {
     members: Vec<Arc<dyn Authenticator>>,
     revocations: Revocations,
@@ -68,7 +67,7 @@ pub struct Authenticators {
 }
 
 impl Authenticators {
-    /// These, who tell of the accesses that they revoke by `revocations`.
+    /// Combines authenticators that announce revoked accesses through `revocations`.
     pub fn new(members: Vec<Arc<dyn Authenticator>>, revocations: Revocations) -> Authenticators {
         Authenticators {
             members,
@@ -80,11 +79,10 @@ impl Authenticators {
         }
     }
 
-    /// The user a request's headers speak for.
+    /// The user that the headers of a request speak for.
     ///
     /// # Errors
-    /// Credentials that are wrong, or that nobody knows: 401 even though anonymous requests are
-    /// let in (API-279).
+    /// The credentials are wrong or unknown: 401, even if anonymous requests are allowed (API-279).
     pub fn authenticate(&self, headers: &HeaderMap) -> Result<Authenticated, Unauthorized> {
         let credentials = Credentials::of(headers);
         match (self.known(&credentials)?, credentials.bearer) {
@@ -97,12 +95,12 @@ impl Authenticators {
         }
     }
 
-    /// Whether a request's headers carry credentials, and they are good.
+    /// Whether the headers of a request carry good credentials.
     pub fn recognises(&self, headers: &HeaderMap) -> bool {
         matches!(self.known(&Credentials::of(headers)), Ok(Some(_)))
     }
 
-    /// The first refusal counts only where nobody knows the user.
+    /// Asks all authenticators. The first refusal counts only if none of them knows the user.
     fn known(&self, credentials: &Credentials<'_>) -> Result<Option<Authenticated>, Unauthorized> {
         let mut answer = Ok(None);
         for member in &self.members {
@@ -115,22 +113,22 @@ impl Authenticators {
         answer
     }
 
-    /// Changes whenever an access was revoked.
+    /// Changes whenever an access is revoked.
     pub fn revocations(&self) -> watch::Receiver<u64> {
         self.revocations.subscribe()
     }
 
-    /// Comes back once this access is revoked.
+    /// Completes once this access is revoked.
     pub fn revoked(&self, access: Access) -> impl Future<Output = ()> + use<> {
         let mut revocations = self.revocations();
         async move {
-            // Without an authenticator nobody has access.
+            // Without an authenticator there is no access to wait for.
             let _ = revocations.wait_for(|_| access.is_revoked()).await;
         }
     }
 }
 
-/// The token of `Bearer <token>`; the scheme's case does not matter. An empty token is none.
+/// The token of `Bearer <token>`. The scheme is case-insensitive. An empty token counts as none.
 fn bearer(header: &[u8]) -> Option<&[u8]> {
     let header = header.trim_ascii();
     let scheme_end = header.iter().position(|byte| *byte == b' ')?;
@@ -145,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// Knows one token, and refuses those that begin like it.
+    /// Knows one token and refuses tokens that start like it.
     struct Known(&'static str);
 
     impl Authenticator for Known {

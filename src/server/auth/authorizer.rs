@@ -1,4 +1,4 @@
-//! Whether a user may do what a request asks for (API-286).
+//! Decides whether a user may do what a request asks for (API-286).
 
 use std::borrow::Cow;
 
@@ -6,18 +6,19 @@ use crate::api::options::Query;
 use crate::api::user_info::UserInfo;
 use crate::server::request_info::RequestInfo;
 
-/// A request as authorizers see it. What a request has none of is empty.
+/// A request as authorizers see it. Attributes that the request does not have are empty.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'r> {
-    /// Who asks.
+    /// The user who asks.
     pub user: &'r UserInfo,
-    /// `get`, `list`, `create`, …; the method in lower case for what is no resource.
+    /// `get`, `list`, `create`, … For requests that are not about a resource, the method in lower
+    /// case.
     pub verb: &'r str,
-    /// Whether it is about a resource.
+    /// Whether the request is about a resource.
     pub is_resource_request: bool,
     /// The path of the URL.
     pub path: &'r str,
-    /// The API group; empty for the core group, too.
+    /// The API group, empty for the core group.
     pub api_group: &'r str,
     /// The API version.
     pub api_version: &'r str,
@@ -29,9 +30,9 @@ pub struct Attributes<'r> {
     pub namespace: &'r str,
     /// The object's name.
     pub name: &'r str,
-    /// The field selector as it was sent, of lists, watches and deletions of collections (API-9).
+    /// The field selector as it was sent, for lists, watches and deletions of collections (API-9).
     pub field_selector: &'r str,
-    /// The label selector, likewise.
+    /// The label selector, in the same cases.
     pub label_selector: &'r str,
 }
 
@@ -60,28 +61,28 @@ impl<'r> Attributes<'r> {
     }
 }
 
-/// What an authorizer says to a request.
+/// The answer of an authorizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It may be carried out, whatever others say.
+    /// The request may be carried out, whatever other authorizers say.
     Allow,
-    /// It may not, whatever others say.
+    /// The request may not be carried out, whatever other authorizers say.
     Deny,
-    /// Others decide; it may not be carried out if nobody allows it.
+    /// Other authorizers decide. If none allows the request, it is refused.
     NoOpinion,
 }
 
 /// Decides whether requests may be carried out.
 pub trait Authorizer: Send + Sync {
-    /// The decision, and the reason for it, which may be empty. A reason is told to whoever asks.
+    /// The decision and its reason, which may be empty. The client sees the reason.
     fn authorize(&self, attributes: &Attributes<'_>) -> (Decision, Cow<'static, str>);
 }
 
-/// All of them, asked in order until one has an opinion.
+/// All authorizers, asked in order until one has an opinion.
 pub struct Authorizers(Vec<Box<dyn Authorizer>>);
 
 impl Authorizers {
-    /// These, in this order.
+    /// Combines authorizers in this order.
     pub fn new(members: Vec<Box<dyn Authorizer>>) -> Authorizers {
         Authorizers(members)
     }
@@ -107,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    /// Says the same to all.
+    /// Gives the same answer to all requests.
     struct Fixed(Decision, &'static str);
 
     impl Authorizer for Fixed {

@@ -1,5 +1,5 @@
-//! What Kubernetes allows by itself, before anybody grants anything (9.5): everything to
-//! `system:masters`, discovery, version and health to others.
+//! The default permissions of Kubernetes, before anything is granted (9.5): `system:masters` may do
+//! everything, others may read discovery, version and health.
 
 use std::borrow::Cow;
 
@@ -18,11 +18,11 @@ impl Authorizer for PrivilegedGroup {
     }
 }
 
-/// The paths of `system:public-info-viewer`, which is bound to everybody (API-38, API-47).
+/// The paths of `system:public-info-viewer`, which is bound to all users (API-38, API-47).
 const PUBLIC_INFO: &[&str] = &["/healthz", "/livez", "/readyz", "/version", "/version/"];
 
-/// The paths that `system:discovery` has beside them, which is bound to `system:authenticated`
-/// (API-27). A star at the end stands for whatever follows.
+/// The additional paths of `system:discovery`, which is bound to `system:authenticated` (API-27). A
+/// star at the end matches any suffix.
 const DISCOVERY: &[&str] = &[
     "/api",
     "/api/*",
@@ -32,8 +32,8 @@ const DISCOVERY: &[&str] = &[
     "/openapi/*",
 ];
 
-/// Lets everybody read what the bootstrap roles `system:discovery` and
-/// `system:public-info-viewer` name.
+/// Lets users read what the bootstrap roles `system:discovery` and `system:public-info-viewer`
+/// name.
 pub struct DiscoveryPolicy;
 
 impl Authorizer for DiscoveryPolicy {
@@ -53,7 +53,7 @@ impl Authorizer for DiscoveryPolicy {
     }
 }
 
-/// Whether it is a path that everybody may read.
+/// Whether everybody may read the path.
 pub fn is_public(path: &str) -> bool {
     PUBLIC_INFO.contains(&path)
 }

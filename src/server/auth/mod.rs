@@ -1,7 +1,14 @@
-//! Who is asking, and whether that user may: a chain of Authenticators makes the user of a
-//! request, a chain of Authorizers decides what the user may do. Today one generated token makes
-//! the admin, tokens of a file make its users, and no credentials make `system:anonymous`;
-//! members of `system:masters` may do everything, all others read discovery and health.
+//! Authentication and authorization of requests.
+//!
+//! This folder owns the credentials, the users that they stand for, and the rules on what users may
+//! do. The headers of a request enter, and a user with an access leaves. The attributes of a
+//! request enter, and a decision leaves. It must not know what handlers do or how a refusal is
+//! sent.
+//!
+//! A chain of Authenticators finds the user of a request. A chain of Authorizers decides what the
+//! user may do. Today one generated token belongs to the admin, the tokens of a file belong to the
+//! users listed there, and a request without credentials belongs to `system:anonymous`. Members of
+//! `system:masters` may do everything. All others may read discovery and health.
 
 mod access;
 mod admin;

@@ -1,5 +1,5 @@
-//! The trace that refused logins leave in the log. Strangers choose how many there are, so that the
-//! log takes a few of them in a row, and then one at a time.
+//! Logs refused logins. Clients decide how many there are, so the log takes a few in a row and then
+//! one per interval.
 
 use std::time::{Duration, Instant};
 
@@ -11,26 +11,26 @@ use parking_lot::Mutex;
 use super::authenticator::Unauthorized;
 use crate::server::body::ConnectionFacts;
 
-/// How often there is a line when there is no end of refusals.
+/// The interval between lines while refusals continue.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Lines in a row after a time of rest.
+/// The number of lines in a row after a quiet time.
 const BURST: u32 = 5;
 
-/// Bytes of a user agent that are shown, before they are escaped.
+/// The most bytes of a user agent that are shown, before escaping.
 const AGENT_BYTES_MAX: usize = 100;
 
-/// Refused logins of the process.
+/// The refused logins of the process.
 #[derive(Debug, Default)]
 pub struct RefusedLogins {
-    timeouts: Mutex<ConnectionTimeouts>,
+    rate: Mutex<LineRate>,
 }
 
 impl RefusedLogins {
-    /// Tells the operator of a refused login, if it is time for a line: who came, and why it was
-    /// refused, never with what.
+    /// Logs a refused login if a line is due. The line names the client and the reason, never the
+    /// credentials.
     pub fn tell(&self, parts: &Parts, reason: &Unauthorized) {
-        let Some((untold, within)) = self.timeouts.lock().turn(Instant::now()) else {
+        let Some((untold, within)) = self.rate.lock().turn(Instant::now()) else {
             return;
         };
         let facts = parts.extensions.get::<ConnectionFacts>();
@@ -41,7 +41,7 @@ impl RefusedLogins {
     }
 }
 
-/// A client's program, without anything that a terminal or a log reader could trip over.
+/// The name of the client program, escaped so that it cannot harm a terminal or a log reader.
 fn shown_agent(headers: &HeaderMap) -> String {
     let agent = headers.get(USER_AGENT);
     let agent = agent.map(|agent| agent.as_bytes()).unwrap_or_default();
@@ -51,18 +51,18 @@ fn shown_agent(headers: &HeaderMap) -> String {
     }
 }
 
-/// When there is a line.
+/// Decides when a line is due.
 #[derive(Debug, Default)]
-struct ConnectionTimeouts {
-    /// When all lines so far are paid for.
+struct LineRate {
+    /// The time from which the full burst is available again.
     paid_at: Option<Instant>,
     told_at: Option<Instant>,
     untold: u64,
 }
 
-impl ConnectionTimeouts {
-    /// Whether a line may be written now, how many were left out since the last one, and how long
-    /// ago that was.
+impl LineRate {
+    /// Whether a line may be written now. If so, returns how many were left out since the last one,
+    /// and how long ago that was.
     fn turn(&mut self, now: Instant) -> Option<(u64, Duration)> {
         let paid_at = self.paid_at.map_or(now, |paid_at| paid_at.max(now));
         if paid_at.duration_since(now) > EVERY * (BURST - 1) {
@@ -84,19 +84,19 @@ mod tests {
 
     #[test]
     fn a_few_lines_in_a_row_and_then_one_now_and_then_that_says_what_was_left_out() {
-        let mut timeouts = ConnectionTimeouts::default();
+        let mut rate = LineRate::default();
         let start = Instant::now();
-        let told = |timeouts: &mut ConnectionTimeouts, at: Duration| {
-            let turns = (0..1000).filter_map(|_| timeouts.turn(start + at));
+        let told = |rate: &mut LineRate, at: Duration| {
+            let turns = (0..1000).filter_map(|_| rate.turn(start + at));
             turns.collect::<Vec<_>>()
         };
         let none = (0, Duration::ZERO);
-        assert_eq!(told(&mut timeouts, Duration::ZERO), [none; BURST as usize]);
-        assert_eq!(told(&mut timeouts, EVERY), [(995, EVERY)]);
-        assert!(told(&mut timeouts, EVERY + EVERY / 2).is_empty());
-        assert_eq!(told(&mut timeouts, EVERY * 2), [(1999, EVERY)]);
-        // What was left out long ago is not taken for what happens now.
-        let rested = told(&mut timeouts, EVERY * 100);
+        assert_eq!(told(&mut rate, Duration::ZERO), [none; BURST as usize]);
+        assert_eq!(told(&mut rate, EVERY), [(995, EVERY)]);
+        assert!(told(&mut rate, EVERY + EVERY / 2).is_empty());
+        assert_eq!(told(&mut rate, EVERY * 2), [(1999, EVERY)]);
+        // Refusals left out long ago are not reported as current.
+        let rested = told(&mut rate, EVERY * 100);
         assert_eq!(rested, [(999, EVERY * 98), none, none, none, none]);
     }
 

@@ -1,4 +1,4 @@
-//! Tokens that are written down: the admin's, and those of a file (API-278).
+//! Tokens from files: the admin's token, and those of the token file (API-278).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,19 +15,19 @@ use super::authenticator::{Authenticated, Authenticator, Credentials, Unauthoriz
 use super::token_file::{self, TokenFileError};
 use crate::api::user_info::{MASTERS, UserInfo};
 
-/// The secret that makes its bearer a user. It has no `Display` and hides in `Debug`, so that it
-/// can't slip into a log.
+/// A secret bearer token. It has no `Display` and hides in `Debug`, so that it cannot end up in a
+/// log.
 #[derive(Clone)]
 pub struct Token(String);
 
 impl Token {
-    /// Takes a token as it is; `None` when it is empty or could not be sent in a header.
+    /// Wraps a token unchanged. Returns `None` when it is empty or cannot be sent in a header.
     pub fn new(secret: &str) -> Option<Token> {
         let sendable = !secret.is_empty() && secret.bytes().all(|byte| byte.is_ascii_graphic());
         sendable.then(|| Token(secret.to_owned()))
     }
 
-    /// The secret itself, for the files that hold it.
+    /// The secret, for writing it into files.
     pub fn secret(&self) -> &str {
         &self.0
     }
@@ -39,19 +39,21 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What tokens are known by: looking one up tells nothing of the others, however long it takes.
+/// The key that tokens are looked up by. Because it is a digest, the duration of a lookup reveals
+/// nothing about other tokens.
 type Digest = [u8; 32];
 
 fn digest(token: &[u8]) -> Digest {
     Sha256::digest(token).into()
 }
 
-/// The bearer of the admin's token.
+/// The user that the admin's token stands for.
 fn admin_user() -> UserInfo {
     UserInfo::authenticated("admin", vec![MASTERS.to_owned()])
 }
 
-/// Whether what one user has begun may go on as the other: the same one, who may do no less.
+/// Whether work started by one user may continue as the other: the same user, who may do at least
+/// as much.
 fn may_go_on(known: &UserInfo, user: &UserInfo) -> bool {
     known.name == user.name && user.is_in(MASTERS) >= known.is_in(MASTERS)
 }
@@ -65,32 +67,32 @@ pub struct StaticTokens {
     revocations: Revocations,
 }
 
-/// What the users are made of: what was last read of each file.
+/// The sources of the users: what was last read from each file.
 struct Sources {
     admin: Token,
-    /// Where the admin's token lies, when there is such a place.
+    /// The data directory that holds the admin's token, if there is one.
     data_dir: Option<PathBuf>,
-    /// The file of further users, when there is one.
+    /// The file of further users, if there is one.
     file: Option<PathBuf>,
     of_file: HashMap<Digest, Arc<UserInfo>>,
 }
 
-/// What reading the files again has come to; of a file that can't be used what was read before
-/// stays in force.
+/// The result of reading the files again. When a file cannot be used, its previous users stay
+/// valid.
 #[derive(Debug)]
 pub struct Reload {
-    /// Whether the admin has another token now.
+    /// Whether the admin's token has changed.
     pub admin: Result<bool, AdminError>,
-    /// The admin's token that is in force.
+    /// The admin's token that is valid now.
     pub token: Token,
-    /// How many users the file of users has, if there is one.
+    /// How many users the token file has, if there is one.
     pub users: Result<Option<usize>, TokenFileError>,
-    /// How many watches end because their users have lost their access.
+    /// How many watches end because their users lost their access.
     pub watches: usize,
 }
 
 impl StaticTokens {
-    /// The admin's token alone.
+    /// Knows only the admin's token.
     pub fn new(admin: Token, revocations: Revocations) -> StaticTokens {
         let tokens = StaticTokens {
             sources: Mutex::new(Sources {
@@ -106,14 +108,14 @@ impl StaticTokens {
         tokens
     }
 
-    /// The same, following the admin's token in this data directory.
+    /// Also follows changes of the admin's token in this data directory.
     #[must_use]
     pub fn following(self, data_dir: &Path) -> StaticTokens {
         self.sources.lock().data_dir = Some(data_dir.to_owned());
         self
     }
 
-    /// The same, and the users of a file of `--token-auth-file`.
+    /// Adds the users of the file of `--token-auth-file`.
     ///
     /// # Errors
     /// [`TokenFileError`]
@@ -126,8 +128,8 @@ impl StaticTokens {
         Ok(self)
     }
 
-    /// Reads the files again. Who is not in them any more, or may do less, loses the access that
-    /// was gained before.
+    /// Reads the files again. A user who is no longer listed, or may do less than before, loses the
+    /// earlier access.
     pub fn reload(&self) -> Reload {
         let mut sources = self.sources.lock();
         let admin = sources.read_admin();
@@ -141,7 +143,7 @@ impl StaticTokens {
         }
     }
 
-    /// Makes the users those of the sources; how many watches end by that.
+    /// Takes the users from the sources. Returns how many watches end.
     fn take_over(&self, sources: &Sources) -> usize {
         let before = self.users.load_full();
         let mut after = Users::new();
@@ -154,7 +156,7 @@ impl StaticTokens {
             after.insert(digest, Authenticated { user, access });
         }
         let after = Arc::new(after);
-        // In this order: nobody gains an access that is revoked already.
+        // The order matters: nobody may gain an access that is already revoked.
         self.users.store(Arc::clone(&after));
         let mut watches = 0;
         for (digest, known) in &*before {
@@ -181,7 +183,7 @@ impl Authenticator for StaticTokens {
 }
 
 impl Sources {
-    /// Whether the admin has another token now.
+    /// Reads the admin's token. Returns whether it has changed.
     fn read_admin(&mut self) -> Result<bool, AdminError> {
         let Some(data_dir) = &self.data_dir else {
             return Ok(false);
@@ -190,7 +192,7 @@ impl Sources {
         Ok(before.0 != self.admin.0)
     }
 
-    /// How many users the file has, if there is one.
+    /// Reads the token file. Returns how many users it has, if there is one.
     fn read_users(&mut self) -> Result<Option<usize>, TokenFileError> {
         let Some(path) = &self.file else {
             return Ok(None);
@@ -199,7 +201,7 @@ impl Sources {
         let read = token_file::read(path)?;
         let count = read.len();
         if count == 0 && !self.of_file.is_empty() {
-            // Whoever writes it anew empties it first.
+            // An editor that rewrites the file empties it first.
             return Err(TokenFileError {
                 path: path.clone(),
                 problem: "it holds no user any more; replace it by renaming a complete file over \
@@ -291,7 +293,7 @@ mod tests {
         assert_eq!(asked("secret-token"), of("admin", "", true));
         assert_eq!(asked("t3"), None);
 
-        // Taken away and given, by a reload; a file that can't be used changes nothing.
+        // A reload removes and adds users. A file that cannot be used changes nothing.
         std::fs::write(file.path(), "t3,eve,u3\n").unwrap();
         assert_eq!(tokens.reload().users.unwrap(), Some(1));
         assert_eq!((asked("t1"), asked("t3")), (None, of("eve", "u3", false)));
@@ -302,7 +304,7 @@ mod tests {
             assert_eq!(asked("t3"), of("eve", "u3", false));
         }
 
-        // Where there was no user, none is missing.
+        // An empty file is valid if there were no users before.
         std::fs::write(file.path(), "").unwrap();
         let tokens = self::tokens("secret-token").with_file(file.path()).unwrap();
         assert_eq!(tokens.reload().users.unwrap(), Some(0));
@@ -323,7 +325,7 @@ mod tests {
         assert_eq!(tokens.reload().watches, 0);
         assert!(!changed.has_changed().unwrap());
 
-        // Further groups and rights end nothing; another name does, and less rights do.
+        // Added groups and rights end nothing. A new name or fewer rights do.
         write(
             "t1,ada,1,\"system:masters,crew\"\nt2,bob,2,crew\nt3,zoe,3,system:masters\nt4,joe,4,system:masters\n",
         );
@@ -333,7 +335,7 @@ mod tests {
         assert_eq!(revoked, [false, true, true, false]);
         assert!(gained().iter().all(|access| !access.is_revoked()));
 
-        // What was gained before a change that took nothing away can still be revoked.
+        // An access from before a change that removed nothing can still be revoked.
         write("t2,bob,2,crew\n");
         assert_eq!(tokens.reload().watches, 2);
         assert!(before.iter().all(Access::is_revoked));

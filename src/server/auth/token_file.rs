@@ -1,5 +1,5 @@
-//! The file of `--token-auth-file`: a line for each token, `token,user,uid,"group1,group2"`, as
-//! kube-apiserver reads it. Several daemons that share it know the same users.
+//! The file of `--token-auth-file`, with the format of kube-apiserver: one line per token,
+//! `token,user,uid,"group1,group2"`. Several daemons that share it know the same users.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use super::static_tokens::Token;
 use crate::api::user_info::UserInfo;
 use crate::files::given;
 
-/// A file of tokens holds some lines; anything else was given by mistake.
+/// The largest token file. A larger file was probably given by mistake.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// The file can't be used; it names a line and never what is in it.
+/// The file cannot be used. The error names a line but never its content.
 #[derive(Debug, thiserror::Error)]
 #[error("--token-auth-file={}: {problem}", .path.display())]
 pub struct TokenFileError {
@@ -20,10 +20,10 @@ pub struct TokenFileError {
     pub problem: String,
 }
 
-/// Reads the users of a file, each with the token that makes them.
+/// Reads the users of a file, each with its token.
 ///
 /// # Errors
-/// [`TokenFileError`] for a file that can't be read and a line that is no user's.
+/// [`TokenFileError`] for a file that cannot be read and for a line that describes no user.
 pub(super) fn read(path: &Path) -> Result<Vec<(Token, UserInfo)>, TokenFileError> {
     let refuse = |problem: String| TokenFileError {
         path: path.to_owned(),
@@ -31,7 +31,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<(Token, UserInfo)>, TokenFileError
     };
     let unusable = |error: std::io::Error| refuse(error.to_string());
     let file = given::read(path, FILE_BYTES_MAX).map_err(unusable)?;
-    // Who writes it makes himself anybody.
+    // Whoever can write the file can become any user.
     file.check_writers().map_err(unusable)?;
     if let Some(remedy) = file.close_to_readers() {
         let path = path.display();
@@ -61,7 +61,7 @@ fn users(text: &str) -> Result<Vec<(Token, UserInfo)>, String> {
             return Err(format!("line {number} names no user"));
         }
         let groups = line.get(3).map(String::as_str).unwrap_or_default();
-        // They are written into logs and onto terminals.
+        // Names appear in logs and on terminals.
         if [name, uid, groups].concat().contains(char::is_control) {
             return Err(format!(
                 "line {number} has a control character in the name or uid of its user or in a group"
@@ -79,9 +79,9 @@ fn users(text: &str) -> Result<Vec<(Token, UserInfo)>, String> {
     Ok(users)
 }
 
-/// The columns of a line, by the strict rules of Go's `encoding/csv`: a column is quoted as a
-/// whole or not at all, and two quotes inside are one. None goes on in the next line, or a quote
-/// that is missing would make one user of two.
+/// The columns of a line, by the strict rules of Go's `encoding/csv`. A column is quoted as a whole
+/// or not at all, and two quotes inside a quoted column stand for one. A column cannot continue on
+/// the next line, because a missing quote would then merge two users into one.
 fn columns(line: &str) -> Result<Vec<String>, &'static str> {
     let mut columns = Vec::new();
     let mut rest = line;
@@ -109,7 +109,7 @@ fn columns(line: &str) -> Result<Vec<String>, &'static str> {
     }
 }
 
-/// What stands before the quote that ends a column, and what comes behind it.
+/// The text before the quote that ends a column, and the text after that quote.
 fn unquoted(quoted: &str) -> Result<(String, &str), &'static str> {
     let mut column = String::new();
     let mut rest = quoted;
@@ -213,7 +213,8 @@ mod tests {
                 "secret,ada,u1,\"crew,a\u{7}\"\n",
                 "line 1 has a control character",
             ),
-            // A missing quote must not make one user of two, nor a rights-less one of an admin.
+            // A missing quote must not merge two users, and must not turn an admin into a user
+            // without rights.
             (
                 "secret,ada,\"u1\nt2,bob,\"u2\",system:masters\n",
                 "line 1 has a quote without another one",

@@ -1,6 +1,9 @@
-//! Discovery: what there is, plain (API-22 to API-30) and aggregated (API-31 to API-37).
+//! Discovery documents, plain (API-22 to API-30) and aggregated (API-31 to API-37).
 //!
-//! Everything is built once from the catalog; requests are answered with the same bytes.
+//! This folder owns the documents under `/api` and `/apis`. The groups of the catalog enter, and
+//! finished responses leave. It must not know objects, users or connections.
+//!
+//! Everything is built once from the catalog. All requests get the same bytes.
 
 use std::collections::HashMap;
 
@@ -19,10 +22,10 @@ use crate::api::resource::{ResourceDefinition, Verb};
 use crate::registry::RestStorage;
 use crate::registry::catalog::{Group, GroupVersion, ServedResource};
 
-/// The media type of an aggregated answer, which clients compare in parts (API-32).
+/// The media type of an aggregated response. Clients compare its parts (API-32).
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// A document with a name for its content.
+/// A document with a hash of its content.
 pub struct Tagged {
     /// The document, as compact JSON or another form.
     pub body: Bytes,
@@ -33,13 +36,13 @@ pub struct Tagged {
 }
 
 impl Tagged {
-    /// Tags a document by its SHA-512 (API-33, API-39).
+    /// Tags a document with its SHA-512 (API-33, API-39).
     pub fn new(body: Vec<u8>) -> Tagged {
         let hash = Sha512::digest(&body)
             .iter()
             .map(|byte| format!("{byte:02X}"))
             .collect::<String>();
-        // Hexadecimal digits and quotes always make a header.
+        // Hexadecimal digits and quotes are always valid in a header.
         let tag = HeaderValue::from_str(&format!("\"{hash}\""))
             .unwrap_or_else(|_| HeaderValue::from_static("\"\""));
         Tagged {
@@ -49,12 +52,12 @@ impl Tagged {
         }
     }
 
-    /// Whether the client has it already.
+    /// Whether the client already has the document.
     pub fn is_known(&self, headers: &HeaderMap) -> bool {
         headers.get(IF_NONE_MATCH) == Some(&self.tag)
     }
 
-    /// 304 without a body.
+    /// A 304 response without a body.
     pub fn not_modified(&self) -> Answer {
         let mut answer = Response::new(ResponseBody::Empty);
         *answer.status_mut() = StatusCode::NOT_MODIFIED;
@@ -68,14 +71,14 @@ pub struct Discovery {
     legacy_versions: Vec<u8>,
     groups: Vec<u8>,
     by_group: HashMap<String, Vec<u8>>,
-    /// By `apps/v1`, or `v1` of the core group.
+    /// Keyed by `apps/v1`, or `v1` for the core group.
     by_group_version: HashMap<String, Vec<u8>>,
     aggregated_legacy: Tagged,
     aggregated_groups: Tagged,
 }
 
 impl Discovery {
-    /// The documents of these groups; `address` is where clients reach the server, as
+    /// Builds the documents of these groups. `address` is where clients reach the server, as
     /// `host:port` (API-22).
     pub fn new(groups: &[Group], address: &str) -> Discovery {
         let named = || groups.iter().filter(|group| !group.name.is_empty());
@@ -132,19 +135,19 @@ impl Discovery {
         self.plain_or_aggregated(form, headers, &self.groups, &self.aggregated_groups)
     }
 
-    /// `/apis/{group}`; `None` when there is no such group.
+    /// `/apis/{group}`, or `None` when there is no such group.
     pub fn group(&self, name: &str, form: &Form) -> Option<Answer> {
         let document = self.by_group.get(name)?;
         Some(respond::document(StatusCode::OK, form, document.clone()))
     }
 
-    /// `/api/{version}` and `/apis/{group}/{version}`; `None` when there is no such version.
+    /// `/api/{version}` and `/apis/{group}/{version}`, or `None` when there is no such version.
     pub fn resources(&self, group: &str, version: &str, form: &Form) -> Option<Answer> {
         let document = self.by_group_version.get(&group_version(group, version))?;
         Some(respond::document(StatusCode::OK, form, document.clone()))
     }
 
-    /// Whether there is such a group.
+    /// Whether the group exists.
     pub fn has_group(&self, name: &str) -> bool {
         name.is_empty() || self.by_group.contains_key(name)
     }
@@ -193,7 +196,7 @@ fn group_version(group: &str, version: &str) -> String {
     }
 }
 
-/// A group without kind and apiVersion, as it stands in the list of groups (API-23).
+/// A group without kind and apiVersion, as the list of groups contains it (API-23).
 fn group_entry(group: &Group) -> Value {
     let versions: Vec<Value> = group
         .versions
@@ -219,7 +222,7 @@ fn group_document(group: &Group) -> Vec<u8> {
     bytes(&document)
 }
 
-/// The resources of a version, subresources among them, sorted by name (API-25).
+/// The resources and subresources of a version, sorted by name (API-25).
 fn resource_list(group: &str, version: &GroupVersion) -> Vec<u8> {
     let mut resources: Vec<Value> = version
         .resources
@@ -263,8 +266,8 @@ fn subresource_entry(storage: &dyn RestStorage) -> Value {
     entry(storage, &name, "")
 }
 
-/// What a resource and a subresource have in common. A kind of another version is named with it
-/// (API-25).
+/// The fields that resources and subresources share. A kind of another version is listed with that
+/// version (API-25).
 fn entry(storage: &dyn RestStorage, name: &str, singular: &str) -> Value {
     let (resource, kind) = (storage.resource(), storage.response_kind());
     let mut entry = json!({
@@ -290,7 +293,7 @@ fn add_names(entry: &mut Value, definition: &ResourceDefinition) {
     }
 }
 
-/// Everything about these groups in one document (API-34, API-35).
+/// All these groups in one document (API-34, API-35).
 fn aggregated<'g>(groups: impl Iterator<Item = &'g Group>) -> Tagged {
     let items: Vec<Value> = groups
         .map(|group| {
@@ -321,7 +324,7 @@ fn aggregated<'g>(groups: impl Iterator<Item = &'g Group>) -> Tagged {
     })))
 }
 
-/// The kind of answers; empty group and version stand for those of the list (API-35).
+/// The kind of responses. An empty group and version mean those of the list (API-35).
 fn response_kind(storage: &dyn RestStorage) -> Value {
     let (resource, kind) = (storage.resource(), storage.response_kind());
     let own = (&kind.group, &kind.version) == (&resource.group, &resource.version);

@@ -1,7 +1,7 @@
-//! Events of watches in JSON (API-129, API-135).
+//! Watch events in JSON (API-129, API-135).
 //!
-//! A frame is made once for all watchers of a group: an object in its shape between a prefix and a
-//! suffix, in one allocation of exact size where that is known.
+//! Each frame is built once for all watchers of a group. It is an object in its shape between a
+//! prefix and a suffix, in one allocation of exact size if that size is known.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const END: &[u8] = b"}\n";
 const BOOKMARK: &[u8] = br#"{"type":"BOOKMARK","object":"#;
 const ERROR: &[u8] = br#"{"type":"ERROR","object":"#;
 
-/// What stands before the object of an event.
+/// The text before the object of an event.
 fn beginning(kind: WatchEventKind) -> &'static [u8] {
     match kind {
         WatchEventKind::Added => br#"{"type":"ADDED","object":"#,
@@ -27,7 +27,7 @@ fn beginning(kind: WatchEventKind) -> &'static [u8] {
     }
 }
 
-/// The frame that ends a stream with a refusal (API-131, WA-6).
+/// The frame that ends a stream with an error (API-131, WA-6).
 pub fn error_frame(status: &Status) -> Bytes {
     Bytes::from([ERROR, &status.to_json(), END].concat())
 }
@@ -38,14 +38,14 @@ pub fn ends_initial_events(frame: &[u8]) -> bool {
     frame.starts_with(BOOKMARK) && frame.windows(MARK.len()).any(|window| window == MARK)
 }
 
-/// Events of objects of a kind in a shape.
+/// Events with objects of one kind in one shape.
 pub(super) struct JsonEvents {
     shape: Box<dyn Shape>,
     kind: Arc<ResourceDefinition>,
 }
 
 impl JsonEvents {
-    /// Events in this shape.
+    /// Creates events in this shape.
     pub fn new(shape: Box<dyn Shape>, kind: Arc<ResourceDefinition>) -> JsonEvents {
         JsonEvents { shape, kind }
     }
@@ -85,14 +85,14 @@ impl Projection for JsonEvents {
         revision: Revision,
         first: bool,
     ) -> Bytes {
-        // A deletion shows the last content at its own version.
+        // A deletion shows the last content with the version of the deletion.
         let at = match kind {
             WatchEventKind::Deleted => revision,
             WatchEventKind::Added | WatchEventKind::Modified => object.revision,
         };
         frame_of(&*self.shape, kind, object, at, first)
             .or_else(|| {
-                // What can't be converted goes out as it is (API-74).
+                // An object that cannot be converted is sent unchanged (API-74).
                 let whole = ObjectShape::new(self.kind.clone());
                 frame_of(&whole, kind, object, at, first)
             })

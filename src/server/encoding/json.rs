@@ -10,7 +10,7 @@ use super::shape::Shape;
 use crate::api::indentation::is_out_of_proportion;
 use crate::api::resource::ResourceDefinition;
 
-/// JSON, which is what objects are kept as.
+/// JSON, the format in which objects are kept.
 pub(super) struct Json;
 
 impl MediaType for Json {
@@ -22,8 +22,8 @@ impl MediaType for Json {
         Some("application/json;stream=watch")
     }
 
-    /// A newline at the end of compact JSON; indented only where that does not make the document
-    /// many times as long.
+    /// Ends compact JSON with a newline. Indents only if that does not multiply the length of the
+    /// document.
     fn document(&self, mut json: Vec<u8>, pretty: bool) -> Vec<u8> {
         if pretty && !is_out_of_proportion(&json) {
             return indented(&json);
@@ -45,7 +45,8 @@ impl MediaType for Json {
     }
 }
 
-/// Two spaces a level, no newline at the end. Works on the text, so that members keep their order.
+/// Indents by two spaces per level, without a newline at the end. It works on the text, so that
+/// members keep their order.
 fn indented(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() + json.len() / 2);
     let mut depth = 0_usize;

@@ -1,5 +1,5 @@
-//! The media types that answers are written in. A new one is a file with its [`MediaType`] and a
-//! line in [`MEDIA_TYPES`]; negotiation, 406 and answers follow.
+//! The media types of responses. To add one, add a file with its [`MediaType`] and a line in
+//! [`MEDIA_TYPES`]. Negotiation, 406 and responses follow from these.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub const JSON: &str = "application/json";
 /// `application/yaml`.
 pub const YAML: &str = "application/yaml";
 
-/// What answers can be written in, in the order in which 406 names them; the first is the default.
+/// The media types of responses, in the order in which 406 names them. The first is the default.
 pub(super) static MEDIA_TYPES: [&dyn MediaType; 2] = [&Json, &Yaml];
 
 /// A media type.
@@ -24,20 +24,20 @@ pub(super) trait MediaType: Sync {
     /// Its name, without parameters (API-57).
     fn name(&self) -> &'static str;
 
-    /// The name of its streams of events, where it has any.
+    /// The name of its event streams, if it has any.
     fn stream_name(&self) -> Option<&'static str> {
         None
     }
 
-    /// A document that is given as compact JSON (API-60).
+    /// Converts a document from compact JSON (API-60).
     fn document(&self, json: Vec<u8>, pretty: bool) -> Vec<u8>;
 
-    /// Whether a list is compact JSON, which goes out in pieces while it is being written.
+    /// Whether a list is compact JSON, which is sent in pieces while it is being written.
     fn is_compact_json(&self, _pretty: bool) -> bool {
         false
     }
 
-    /// Events of objects of a kind in this shape, where it has streams.
+    /// Events of objects of a kind in this shape, if the media type has streams.
     fn events(
         &self,
         _shape: Box<dyn Shape>,
@@ -52,7 +52,7 @@ pub(super) trait MediaType: Sync {
 pub struct MediaTypeRef(&'static dyn MediaType);
 
 impl MediaTypeRef {
-    /// The one of that name, in lower case.
+    /// The media type with this name, in lower case.
     pub fn named(name: &str) -> Option<MediaTypeRef> {
         let mut all = MEDIA_TYPES.iter();
         all.find(|known| known.name() == name)
@@ -64,7 +64,7 @@ impl MediaTypeRef {
         self.0.name()
     }
 
-    /// Whether there are streams of events in it.
+    /// Whether it has event streams.
     pub fn has_streams(self) -> bool {
         self.0.stream_name().is_some()
     }
@@ -73,12 +73,12 @@ impl MediaTypeRef {
         self.0
     }
 
-    /// The names of all.
+    /// The names of all media types.
     pub fn names() -> impl Iterator<Item = &'static str> {
         MEDIA_TYPES.iter().map(|known| known.name())
     }
 
-    /// The names of all streams.
+    /// The names of all event streams.
     pub fn streams() -> impl Iterator<Item = &'static str> {
         MEDIA_TYPES.iter().filter_map(|known| known.stream_name())
     }

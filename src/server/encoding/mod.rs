@@ -1,14 +1,15 @@
-//! Objects as bytes: the one place where an object, a list or an event is turned into what a client
-//! reads.
+//! Turns objects, lists and events into the bytes that a client reads. No other folder does this.
 //!
-//! What the cache holds of an object is its JSON in the version that is stored and served. A
-//! [`Shape`] says what of it is shown: all of it, its metadata, or a row of a Table ([`shape`]). A
-//! [`MediaType`](media_type::MediaType) says in which bytes: JSON or YAML ([`media_type`]). Each of
-//! them is one file and one line where they are listed. Documents that are no objects (a Status,
-//! discovery) come as compact JSON and go through the same media types.
+//! Cached objects and an [`Encoding`] enter, and bytes leave. This folder must not know HTTP, users
+//! or storage, and does no I/O.
 //!
-//! The common path, an object as it is in compact JSON, copies slices and nothing else. Nothing
-//! here knows HTTP, users or storage; it may not do I/O.
+//! The cache holds the JSON of each object, in the version that is stored and served. A [`Shape`]
+//! defines what part of it is shown: all of it, its metadata, or a row of a Table ([`shape`]). A
+//! [`MediaType`](media_type::MediaType) defines the bytes: JSON or YAML ([`media_type`]). Each of
+//! them is one file and one line in a list. Documents that are not objects (a Status, discovery)
+//! enter as compact JSON and pass through the same media types.
+//!
+//! The common case is an unconverted object in compact JSON. It only copies slices.
 
 mod events;
 mod json;
@@ -31,7 +32,7 @@ use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use shape::{MetadataShape, ObjectShape, Shape, TableShape};
 
-/// What an object or list is converted to (API-66).
+/// The conversion of an object or list (API-66).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Conversion {
     /// `as=Table`.
@@ -44,36 +45,36 @@ pub enum Conversion {
     AggregatedDiscovery,
 }
 
-/// How an answer is written, as agreed on with the client.
+/// The format of a response, as negotiated with the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Encoding {
     /// The media type.
     pub media_type: MediaTypeRef,
     /// Two-space indentation and no newline at the end (API-60).
     pub pretty: bool,
-    /// Conversion.
+    /// The conversion, if any.
     pub conversion: Option<Conversion>,
-    /// What rows of Tables carry (API-69).
+    /// What the rows of Tables contain (API-69).
     pub include: IncludeObject,
 }
 
 impl Encoding {
-    /// A document that is given as compact JSON (API-57, API-60).
+    /// Writes a document that is given as compact JSON (API-57, API-60).
     pub fn document(&self, json: Vec<u8>) -> Vec<u8> {
         self.media_type.get().document(json, self.pretty)
     }
 
-    /// One object of this kind (API-68, API-71).
+    /// Writes one object of this kind (API-68, API-71).
     ///
     /// # Errors
-    /// 406 for a conversion that only lists have, 500 for an object that can't be shown.
+    /// 406 for a conversion that only lists have, 500 for an object that cannot be shown.
     pub fn object(
         &self,
         kind: &Arc<ResourceDefinition>,
         object: &CachedObject,
     ) -> Result<Vec<u8>, Box<Status>> {
         let shape = self.shape(kind, Content::Object)?;
-        // With room for the newline at the end.
+        // One byte more for the newline at the end.
         let mut json = Vec::with_capacity(shape.object_length(object) + 1);
         if !shape.write_object(object, &mut json) {
             let text = "a stored object can't be shown in the form that is asked for";
@@ -134,7 +135,7 @@ impl Encoding {
     }
 }
 
-/// What is to be written.
+/// The content to write.
 #[derive(Clone, Copy)]
 enum Content {
     Object,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::media_type::{MediaType, YAML};
 use crate::api::indentation::is_out_of_proportion;
 
-/// Documents as YAML, members sorted by name. It has no streams.
+/// Documents as YAML with members sorted by name. It has no streams.
 pub(super) struct Yaml;
 
 impl MediaType for Yaml {
@@ -13,8 +13,8 @@ impl MediaType for Yaml {
         YAML
     }
 
-    /// The document stays compact JSON, which is YAML too, where indentation would make it many
-    /// times as long.
+    /// The document stays compact JSON, which is also YAML, if indentation would multiply its
+    /// length.
     fn document(&self, mut json: Vec<u8>, _pretty: bool) -> Vec<u8> {
         if is_out_of_proportion(&json) {
             json.push(b'\n');
@@ -23,7 +23,7 @@ impl MediaType for Yaml {
         let value: Value = serde_json::from_slice(&json).unwrap_or_default();
         serde_saphyr::to_string(&value)
             .map(String::into_bytes)
-            // JSON is YAML, should the writer ever fail.
+            // If the writer fails, the JSON is sent, which is also YAML.
             .unwrap_or(json)
     }
 }

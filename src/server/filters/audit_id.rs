@@ -1,14 +1,14 @@
-//! The number of a request, for logs on both sides (API-143).
+//! The audit ID of a request, for the logs of client and server (API-143).
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// `Audit-ID`.
 pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-/// A longer one is not taken over: it would be repeated in every event of the log.
+/// A longer ID from a client is replaced, because every log event of the request repeats it.
 const BYTES_MAX: usize = 128;
 
-/// The client's own number, or a new one.
+/// The ID that the client sent, or a new one.
 pub fn of(headers: &HeaderMap) -> String {
     headers
         .get(AUDIT_ID)
@@ -17,7 +17,7 @@ pub fn of(headers: &HeaderMap) -> String {
         .map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned)
 }
 
-/// Says it in an answer.
+/// Adds the ID to a response.
 pub fn set(headers: &mut HeaderMap, audit_id: &str) {
     if let Ok(value) = HeaderValue::from_str(audit_id) {
         headers.insert(AUDIT_ID, value);

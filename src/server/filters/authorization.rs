@@ -1,13 +1,12 @@
-//! Whether a request may be carried out: the one place where the answer of the Authorizers
-//! becomes a refusal.
+//! Turns the answer of the Authorizers into a refusal. No other place does this.
 
 use crate::api::status::{Denied, Status};
 use crate::server::auth::{Attributes, Authorizer, Decision};
 
-/// Lets a request pass or not.
+/// Checks that the request is allowed.
 ///
 /// # Errors
-/// 403 in the words of API-290, where nobody allows it.
+/// 403 in the words of API-290, if nobody allows the request.
 pub fn authorize(
     authorizer: &dyn Authorizer,
     attributes: &Attributes<'_>,
@@ -18,7 +17,7 @@ pub fn authorize(
     }
 }
 
-/// The refusal of a request, with a reason if there is one.
+/// The refusal of a request, with its reason if there is one.
 pub fn forbidden(attributes: &Attributes<'_>, reason: &str) -> Box<Status> {
     Box::new(Status::forbidden_request(&Denied {
         user: &attributes.user.name,

@@ -1,4 +1,4 @@
-//! How long a request may take (API-15, API-17).
+//! Limits how long a request may take (API-15, API-17).
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use crate::api::options::{self, Query};
 use crate::api::status::Status;
 use crate::server::request_info::RequestInfo;
 
-/// No request takes longer but a watch, a compaction and the rewriting of what is stored.
+/// The limit for all requests except watches, compaction and rewriting of stored data.
 pub const REQUEST: Duration = Duration::from_secs(60);
-/// Nor does one that writes one object.
+/// The limit for requests that write one object.
 pub const WRITE: Duration = Duration::from_secs(34);
 
-/// The time a request has, and what is said when it is over.
+/// The time that a request has, and the text of the response when it is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowed {
     /// The time.
@@ -20,7 +20,7 @@ pub struct Allowed {
 }
 
 impl Allowed {
-    /// The time of a request; `None` for those that may run for as long as they like (API-16).
+    /// The time of a request, or `None` for requests that may run without a limit (API-16).
     ///
     /// # Errors
     /// 400 for a `timeout` that is no duration.
@@ -38,7 +38,7 @@ impl Allowed {
         }))
     }
 
-    /// The answer when the time is over (API-17).
+    /// The response when the time is over (API-17).
     pub fn exceeded(&self) -> Status {
         if self.is_write_limit {
             Status::write_timeout()

@@ -1,8 +1,8 @@
-//! Requests that are to be carried out as somebody else (API-284, API-285).
+//! Requests that are carried out as another user (API-284, API-285).
 //!
-//! What the headers ask for is checked part by part: first by the verbs of constrained
-//! impersonation, which also look at what is to be done as the other user, then by the old verb
-//! `impersonate`. Nothing below this filter looks at the headers.
+//! Each part that the headers ask for is checked. The verbs of constrained impersonation come
+//! first. They also check what is done as the other user. The older verb `impersonate` comes
+//! second. Nothing after this filter reads the headers.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use crate::api::user_info::{
 };
 use crate::server::auth::{Attributes, Authorizer};
 
-/// What all headers of impersonation begin with.
+/// The prefix of all impersonation headers.
 const PREFIX: &str = "impersonate-";
 const USER: &str = "impersonate-user";
 const UID: &str = "impersonate-uid";
@@ -28,11 +28,11 @@ const EXTRA: &str = "impersonate-extra-";
 
 const AUTHENTICATION_GROUP: &str = "authentication.k8s.io";
 
-/// The user that a request is to be carried out as; `None` for the one who asks.
-/// `attributes` are those of the request with the user who asks.
+/// The user that a request is carried out as, or `None` for the user who asks. `attributes` are
+/// those of the request with the user who asks.
 ///
 /// # Errors
-/// 400 for headers that name no user, 403 for a user that the one who asks may not impersonate.
+/// 400 for headers that name no user. 403 for a user that the requesting user may not impersonate.
 pub fn impersonated(
     headers: &HeaderMap,
     attributes: &Attributes<'_>,
@@ -46,14 +46,14 @@ pub fn impersonated(
         None => legacy(),
         Some(mode) => {
             let constrained = constrained(mode, wanted.clone(), attributes, authorizer);
-            // Of two refusals the first is told, as kube-apiserver does.
+            // Like kube-apiserver, report the first of two refusals.
             constrained.or_else(|refusal| legacy().map_err(|_| refusal))
         }
     };
     user.map(Some)
 }
 
-/// What the headers ask for, as they say it.
+/// The user that the headers ask for, unchecked.
 fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, Box<Status>> {
     let mut names = headers.keys();
     if !names.any(|name| name.as_str().starts_with(PREFIX)) {
@@ -98,19 +98,19 @@ fn all(headers: &HeaderMap, name: &str) -> Result<Vec<String>, Box<Status>> {
     texts.collect()
 }
 
-/// The text of a header.
+/// The value of a header as text.
 fn text(value: &HeaderValue) -> Result<&str, Box<Status>> {
     let text = std::str::from_utf8(value.as_bytes()).ok();
     text.filter(|text| is_plain(text)).ok_or_else(not_plain)
 }
 
-/// A key of extra, percent-decoded where it is encoded.
+/// The key of an extra, percent-decoded if it is encoded.
 fn extra_key(encoded: &str) -> Result<String, Box<Status>> {
     let key = percent::decoded(encoded).map_or_else(|| encoded.to_owned(), Cow::into_owned);
     Some(key).filter(|key| is_plain(key)).ok_or_else(not_plain)
 }
 
-/// What becomes part of a user is written into logs and onto terminals.
+/// Whether the text is free of control characters. Parts of a user appear in logs and on terminals.
 fn is_plain(text: &str) -> bool {
     !text.contains(char::is_control)
 }
@@ -120,8 +120,8 @@ fn not_plain() -> Box<Status> {
     Box::new(Status::bad_request(message))
 }
 
-/// The mode of constrained impersonation that this user is impersonated by. Nodes and service
-/// accounts have groups that are known; nothing else may be said of them.
+/// The mode of constrained impersonation that applies to this user. Nodes and service accounts have
+/// fixed groups, so no other groups may be given for them.
 fn constrained_mode(wanted: &UserInfo) -> Option<&'static str> {
     let is_named_alone =
         wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
@@ -133,7 +133,7 @@ fn constrained_mode(wanted: &UserInfo) -> Option<&'static str> {
     }
 }
 
-/// Checks that the one who asks may do this as another user, and may be this one.
+/// Checks that the requesting user may do this as another user, and may impersonate this user.
 fn constrained(
     mode: &str,
     wanted: UserInfo,
@@ -150,16 +150,16 @@ fn constrained(
     Check::constrained(attributes.user, authorizer, &verb).user(wanted)
 }
 
-/// Asks whether the parts of a user may be impersonated.
+/// Checks whether the parts of a user may be impersonated.
 struct Check<'c> {
     authorizer: &'c dyn Authorizer,
-    /// Those of every question, but for what it is about.
+    /// The attributes that all questions share.
     attributes: Attributes<'c>,
     is_constrained: bool,
 }
 
 impl<'c> Check<'c> {
-    /// By `impersonate`, with users and groups in the core group.
+    /// Checks by the verb `impersonate`, with users and groups in the core group.
     fn legacy(user: &'c UserInfo, authorizer: &'c dyn Authorizer) -> Check<'c> {
         Check {
             authorizer,
@@ -181,7 +181,7 @@ impl<'c> Check<'c> {
         }
     }
 
-    /// By the verb of a mode.
+    /// Checks by the verb of a mode.
     fn constrained(user: &'c UserInfo, authorizer: &'c dyn Authorizer, verb: &'c str) -> Check<'c> {
         let mut check = Check::legacy(user, authorizer);
         check.attributes.verb = verb;
@@ -190,7 +190,7 @@ impl<'c> Check<'c> {
         check
     }
 
-    /// The user that comes of what is wanted.
+    /// The complete user for what the headers ask for.
     fn user(&self, mut wanted: UserInfo) -> Result<UserInfo, Box<Status>> {
         let known_groups = self.name(&wanted.name)?;
         self.uid(&wanted.uid)?;
@@ -208,7 +208,7 @@ impl<'c> Check<'c> {
         })
     }
 
-    /// The groups that a user of this name has, where they are known.
+    /// The groups of a user with this name, if they are fixed.
     fn name(&self, user: &str) -> Result<Vec<String>, Box<Status>> {
         let node = node(user).filter(|_| self.is_constrained);
         let (resource, namespace, name, groups) = match (node, service_account(user)) {
@@ -284,7 +284,7 @@ impl<'c> Check<'c> {
     }
 }
 
-/// Whether a key of extra is a domain and a path, in lower case.
+/// Whether the key of an extra is a domain and a path in lower case.
 fn is_prefixed_path(key: &str) -> bool {
     let is_of_path =
         |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
@@ -305,7 +305,7 @@ mod tests {
     use crate::server::auth::Decision;
     use crate::server::request_info::RequestInfo;
 
-    /// Allows what it lists: verb, group and resource, namespace and name.
+    /// Allows the requests in the list: verb, group and resource, namespace and name.
     struct Grants(&'static [&'static str]);
 
     impl Authorizer for Grants {
@@ -340,7 +340,7 @@ mod tests {
         headers.collect()
     }
 
-    /// Bob gets a pod as somebody else.
+    /// Bob gets a pod as another user.
     fn asked(headers: &HeaderMap, grants: &Grants) -> Result<Option<UserInfo>, (u16, String)> {
         let bob = UserInfo::authenticated("bob", Vec::new());
         let path = "/api/v1/namespaces/d/pods/p";

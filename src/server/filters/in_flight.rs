@@ -1,4 +1,4 @@
-//! How many requests may be answered at the same time (API-18, API-19).
+//! Limits how many requests are answered at the same time (API-18, API-19).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,13 +24,13 @@ impl Default for InFlightLimits {
     }
 }
 
-/// Whether it asks what probes ask. A probe that is told to come again is taken for a daemon that
-/// is to be killed.
+/// Whether the request is one that probes send. A kubelet would kill the daemon if its probe were
+/// told to come back later.
 pub fn is_probe(info: &RequestInfo) -> bool {
     !info.is_resource && info.verb == "get" && is_public(&info.path)
 }
 
-/// The requests that are being answered, over all threads.
+/// The number of requests being answered, over all threads.
 #[derive(Debug, Default)]
 pub struct InFlight {
     limits: InFlightLimits,
@@ -38,7 +38,7 @@ pub struct InFlight {
     exempt: Counts,
 }
 
-/// Requests by whether they read or write.
+/// The numbers of reading and writing requests.
 #[derive(Debug, Default)]
 struct Counts {
     read_only: Arc<AtomicUsize>,
@@ -55,7 +55,7 @@ impl Counts {
     }
 }
 
-/// A request that counts until this is dropped.
+/// A counted request. Dropping it ends the count.
 #[derive(Debug)]
 pub struct Counted(Arc<AtomicUsize>);
 
@@ -66,7 +66,7 @@ impl Drop for Counted {
 }
 
 impl InFlight {
-    /// No requests yet, under these limits.
+    /// Creates the counters with these limits.
     pub fn new(limits: InFlightLimits) -> InFlight {
         InFlight {
             limits,
@@ -74,8 +74,8 @@ impl InFlight {
         }
     }
 
-    /// Counts a request; `None` when there are too many. Who is exempt is counted apart: never
-    /// refused, and nobody's reason to be.
+    /// Counts a request. Returns `None` when there are too many. Exempt requests are counted
+    /// separately: they are never refused and never cause a refusal.
     pub fn enter(&self, reads_only: bool, exempt: bool) -> Option<Counted> {
         let (counts, limit) = match (exempt, reads_only) {
             (true, _) => (&self.exempt, usize::MAX),
@@ -88,7 +88,7 @@ impl InFlight {
         (before < limit).then_some(counted)
     }
 
-    /// Requests now, the exempt ones included: those that read, those that write.
+    /// The current numbers of reading and writing requests, including exempt ones.
     pub fn now(&self) -> (usize, usize) {
         let now = |reads_only| {
             let of = |counts: &Counts| counts.of(reads_only).load(Ordering::Relaxed);

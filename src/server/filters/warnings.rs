@@ -4,7 +4,7 @@ use http::header::{HeaderMap, HeaderValue, WARNING};
 
 use crate::api::warnings::{SHORT_WARNING_CHARACTERS, WARNING_CHARACTERS};
 
-/// Adds a header for each warning, as long as there is room.
+/// Adds one header per warning, up to the size limit.
 pub fn add(headers: &mut HeaderMap, warnings: Vec<String>) {
     let total: usize = warnings.iter().map(|text| text.chars().count()).sum();
     let each = if total > WARNING_CHARACTERS {
@@ -25,7 +25,8 @@ pub fn add(headers: &mut HeaderMap, warnings: Vec<String>) {
     }
 }
 
-/// A quoted string of a header: what would break it is escaped or replaced.
+/// The text as a quoted string for a header. Characters that would break the header are escaped or
+/// replaced.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

@@ -1,4 +1,7 @@
-//! Compression of answers (API-65): gzip, level 1, only where it pays.
+//! Compression of responses (API-65): gzip, level 1, only for long bodies.
+//!
+//! This folder owns the gzip format. Bytes of a body enter, and compressed bytes leave. It must not
+//! know what the bytes mean or how they are sent.
 
 pub mod segments;
 
@@ -9,13 +12,14 @@ use flate2::write::GzEncoder;
 use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
 
-/// Answers up to this length go out as they are.
+/// Responses up to this length are not compressed.
 pub const THRESHOLD_BYTES: usize = 128 * 1024;
 
-/// The fastest: more costs more time than the bytes saved are worth between machines of one site.
+/// The fastest level. Between machines of one site, a higher level costs more time than the saved
+/// bytes are worth.
 const LEVEL: u32 = 1;
 
-/// Whether the client takes gzip: the exact token, as Go's servers read the header.
+/// Whether the client accepts gzip. The token must match exactly, as in Go's servers.
 pub fn is_accepted(headers: &HeaderMap) -> bool {
     headers
         .get_all(ACCEPT_ENCODING)
@@ -35,20 +39,20 @@ impl Default for Gzip {
 }
 
 impl Gzip {
-    /// Takes a piece of the body in; gives out what is compressed so far, possibly nothing.
+    /// Compresses a piece of the body. Returns the output available so far, which may be empty.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
-        // Writing into memory can't fail.
+        // Writing into memory cannot fail.
         let _ = self.0.write_all(piece);
         std::mem::take(self.0.get_mut())
     }
 
-    /// The end of the body.
+    /// Returns the end of the body.
     pub fn finish(self) -> Vec<u8> {
         self.0.finish().unwrap_or_default()
     }
 }
 
-/// A whole body at once.
+/// Compresses a whole body at once.
 pub fn compressed(body: &[u8]) -> Vec<u8> {
     let mut gzip = Gzip::default();
     let mut out = gzip.push(body);

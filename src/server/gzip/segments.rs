@@ -1,7 +1,8 @@
-//! Parts of a gzip body that stand for themselves, so that they can be kept and used again.
+//! Independent parts of a gzip body, which can be kept and used again.
 //!
-//! Each segment is compressed on its own and ends at a whole byte; segments in a row are one
-//! deflate stream. Its checksum follows from theirs, without the text being seen again.
+//! Each segment is compressed on its own and ends at a whole byte. Consecutive segments form one
+//! deflate stream. The checksum of the stream follows from those of the segments, without reading
+//! the text again.
 
 use crc32fast::Hasher;
 use flate2::{Compress, Compression, FlushCompress};
@@ -11,13 +12,13 @@ use super::LEVEL;
 /// Magic, deflate, no flags, no time, fastest, unknown system.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
 
-/// A last block with nothing in it.
+/// An empty last block.
 const LAST_BLOCK: [u8; 2] = [3, 0];
 
-/// Room for the marks that end a segment.
+/// Room for the markers that end a segment.
 const FLUSH_BYTES: usize = 16;
 
-/// A piece of text, compressed.
+/// A compressed piece of text.
 #[derive(Clone, Debug)]
 pub struct Segment {
     deflated: Box<[u8]>,
@@ -34,7 +35,8 @@ impl Segment {
         loop {
             let taken = compress.total_in() as usize;
             let rest = text.get(taken..).unwrap_or_default();
-            // Into memory it can't fail; it stops when the room is full, and when all is out.
+            // Compression into memory cannot fail. It stops when the buffer is full, and when all
+            // output is written.
             let status = compress.compress_vec(rest, &mut deflated, FlushCompress::Full);
             let is_full = deflated.len() == deflated.capacity();
             let is_taken = compress.total_in() as usize == text.len();
@@ -49,18 +51,18 @@ impl Segment {
         }
     }
 
-    /// Bytes that keeping it takes.
+    /// The number of bytes that it takes to keep the segment.
     pub fn size(&self) -> usize {
         self.deflated.len() + size_of::<Segment>()
     }
 
-    /// What goes out of it.
+    /// The compressed bytes.
     pub fn deflated(&self) -> &[u8] {
         &self.deflated
     }
 }
 
-/// A gzip body made of segments: its header, theirs, its trailer.
+/// Builds a gzip body from segments: header, segments, trailer.
 #[derive(Debug, Default)]
 pub struct Assembly {
     checksum: Hasher,
@@ -69,14 +71,14 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    /// Writes the next segment of `length` bytes of text.
+    /// Writes the next segment, which holds `length` bytes of text.
     pub fn push(&mut self, segment: &Segment, length: usize, out: &mut Vec<u8>) {
         if !std::mem::replace(&mut self.has_begun, true) {
             out.extend_from_slice(&HEADER);
         }
         out.extend_from_slice(segment.deflated());
         self.checksum.combine(&segment.checksum);
-        // Modulo 2^32, as the format says.
+        // Modulo 2^32, as the format requires.
         self.length = self.length.wrapping_add(length as u32);
     }
 

@@ -1,4 +1,4 @@
-//! `POST /taffrail/v1/compact`: retention now, for operators.
+//! `POST /taffrail/v1/compact` lets operators run compaction now.
 
 use actors::compactor::CompactError;
 use http::StatusCode;
@@ -8,10 +8,10 @@ use super::{Answered, RequestScope};
 use crate::api::status::Status;
 use crate::server::respond;
 
-/// Forgets what retention no longer wants and gives the space back, unless `reclaim=false`.
+/// Drops the history that retention no longer needs, and returns the space unless `reclaim=false`.
 ///
 /// # Errors
-/// 503 when the store can't do it now, 500 when it failed.
+/// 503 when the store cannot do it now, 500 when it failed.
 pub async fn compact(scope: &RequestScope<'_>) -> Answered {
     let form = scope.plain_form()?;
     let asked = scope.query.first("reclaim").is_some();
@@ -20,7 +20,7 @@ pub async fn compact(scope: &RequestScope<'_>) -> Answered {
     for (_, compactor) in scope.server.actor_system.compactors() {
         let report = compactor.compact_now(reclaim).await;
         let report = report.map_err(|error| Box::new(refusal(&error)))?;
-        // The revision is that of the first store, which keeps most.
+        // Report the revision of the first store, which keeps most resources.
         compacted = compacted.or(Some(report.compacted.0));
         removed += report.removed;
         reclaimed += report.reclaimed_bytes;

@@ -1,4 +1,4 @@
-//! Any method on a path that carries no objects: logs, streams, proxies.
+//! Any method on a path that holds no objects: logs, streams, proxies.
 
 use http::header::{CONTENT_TYPE, HeaderValue};
 
@@ -7,7 +7,7 @@ use crate::registry::rest::Connected;
 use crate::server::body::ResponseBody;
 use crate::server::routes::Target;
 
-/// Answers with what is at the other end, as it comes.
+/// Passes on the response of the connected storage unchanged.
 pub(super) async fn connect(scope: &RequestScope<'_>, target: &Target) -> Answered {
     let connecter = capability(target.storage.connecter())?;
     let (context, object) = (&scope.context, target.object());

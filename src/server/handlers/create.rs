@@ -1,4 +1,4 @@
-//! POST on a collection (http.md 3.2), and on an object that something is to be made for.
+//! POST on a collection (http.md 3.2), and on an object for which something is created.
 
 use http::StatusCode;
 

@@ -13,7 +13,7 @@ use crate::server::negotiation::Offer;
 use crate::server::respond;
 use crate::server::routes::Target;
 
-/// Removes an object, or marks it.
+/// Deletes an object, or marks it for deletion.
 pub(super) async fn delete(
     scope: &RequestScope<'_>,
     target: &Target,
@@ -40,7 +40,7 @@ pub(super) async fn delete(
     }
 }
 
-/// The options of a deletion: a body wins over the query entirely (API-83).
+/// The options of a deletion. A body replaces the query entirely (API-83).
 pub(super) async fn options(
     scope: &RequestScope<'_>,
     body: RequestBody,

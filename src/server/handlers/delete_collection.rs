@@ -1,4 +1,4 @@
-//! DELETE of a collection (http.md 3.5): a list, and a deletion for each of its items.
+//! DELETE of a collection (http.md 3.5): it lists the objects and deletes each of them.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::server::respond;
 use crate::server::routes::Target;
 use crate::storage::ObjectList;
 
-/// Objects that are listed at a time, unless the request says otherwise (API-118).
+/// How many objects are listed at a time, unless the request says otherwise (API-118).
 const PAGE: usize = 10_000;
 
-/// Deletes what the selectors select, and answers with it as it was listed. Not atomic: an error
-/// leaves deleted what was deleted before it (API-118).
+/// Deletes the selected objects and answers with them as they were listed. This is not atomic:
+/// after an error the earlier objects stay deleted (API-118).
 pub(super) async fn delete_collection(
     scope: &RequestScope<'_>,
     target: &Target,
@@ -56,7 +56,7 @@ pub(super) async fn delete_collection(
             });
             match done.await {
                 Ok(_) => deleted.push(Arc::clone(item)),
-                // Somebody else was faster.
+                // Another client deleted the object first.
                 Err(status) if status.reason == StatusReason::NOT_FOUND => {
                     deleted.push(Arc::clone(item))
                 }

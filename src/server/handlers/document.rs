@@ -1,5 +1,5 @@
-//! A body on its way to an object: what form it is in, how large it is, and what the client wants
-//! to hear of members that it gave more than once, or that nobody knows.
+//! Turns a request body into an object. It knows the format and size of the body, and how the
+//! client wants duplicate and unknown fields reported.
 
 use bytes::Bytes;
 
@@ -13,24 +13,24 @@ use crate::api::warnings::Warnings;
 use crate::server::large_requests::LARGE_REQUEST_BYTES;
 use crate::server::negotiation::BodyForm;
 
-/// A body that was read, not decoded yet.
+/// A body that was read but not decoded.
 pub(super) struct Document {
     /// Its bytes.
     pub body: Bytes,
-    /// What they are.
+    /// The format of the bytes.
     pub form: BodyForm,
 }
 
 impl Document {
-    /// Whether it is to be decoded where it holds up nobody. YAML always is: its parser waits for a
-    /// thread of its own, and a few bytes of aliases may stand for megabytes.
+    /// Whether to decode the body away from the HTTP thread. YAML always counts as large: its
+    /// parser waits for a thread of its own, and a few bytes of aliases may expand to megabytes.
     pub(super) fn is_large(&self) -> bool {
         matches!(self.form, BodyForm::Text(BodyFormat::Yaml))
             || self.body.len() > LARGE_REQUEST_BYTES
     }
 
-    /// Decodes an object, and says of duplicate and unknown members what the client wants to hear
-    /// of them (API-88 to API-90).
+    /// Decodes an object, and reports duplicate and unknown fields as the client asked (API-88 to
+    /// API-90).
     pub(super) fn decode(
         self,
         definition: &ResourceDefinition,
@@ -49,7 +49,7 @@ impl Document {
         Ok(decoded.object)
     }
 
-    /// The body as text; protobuf becomes JSON, of this version and kind unless it names others.
+    /// The body as text. Protobuf becomes JSON, with this version and kind unless it names others.
     pub(super) fn into_text(
         self,
         version: &str,
@@ -73,8 +73,8 @@ impl Document {
     }
 }
 
-/// Warns of members that are unknown or were given more than once, or refuses them, as the client
-/// wishes (API-90, API-156).
+/// Warns about unknown and duplicate fields, or refuses them, as the client asked (API-90,
+/// API-156).
 pub(super) fn judge(
     faults: Vec<String>,
     validation: FieldValidation,

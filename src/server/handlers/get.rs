@@ -8,8 +8,8 @@ use crate::server::negotiation::Offer;
 use crate::server::respond;
 use crate::server::routes::Target;
 
-/// One object, not older than the version asked for (API-121). A subresource shows the whole
-/// object as well.
+/// One object that is at least as new as the requested version (API-121). A subresource returns the
+/// whole object too.
 pub(super) async fn get(scope: &RequestScope<'_>, target: &Target) -> Answered {
     let form = scope.object_form(Offer::Objects)?;
     refuse_export(scope)?;
@@ -20,7 +20,7 @@ pub(super) async fn get(scope: &RequestScope<'_>, target: &Target) -> Answered {
     respond::object(StatusCode::OK, &form, kind, &object)
 }
 
-/// A parameter of old that was taken away (API-79).
+/// Refuses an old parameter that Kubernetes has removed (API-79).
 pub(super) fn refuse_export(scope: &RequestScope<'_>) -> Result<(), Box<Status>> {
     if scope.query.flag("export") {
         return Err(Box::new(Status::bad_request(

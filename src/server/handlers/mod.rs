@@ -1,8 +1,12 @@
-//! What is done about a request once its route is known: a file for each verb.
+//! The handlers of resource requests and of the server's own paths, one file per verb.
+//!
+//! This folder owns the steps of each verb. A routed request with an unread body enters, and a
+//! response or a Status leaves. It must not know connections, filters or how the registry stores
+//! objects.
 //!
 //! A handler asks the [`RestStorage`](crate::registry::RestStorage) behind the path for the
-//! capability it needs, and knows nothing else of the registry. The order of steps within a verb is that of http.md 3.2 to 3.7, as it decides which of two
-//! errors a client sees.
+//! capability it needs, and knows nothing else about the registry. The order of steps within a verb
+//! is that of http.md 3.2 to 3.7, because it decides which of two errors a client sees.
 
 mod compact;
 mod connect;
@@ -45,35 +49,35 @@ pub use compact::compact;
 pub use rewrite::rewrite;
 pub use service_paths::{index, metrics, version};
 
-/// No body is longer (API-21).
+/// The longest request body (API-21).
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// A request in the hands of its handler, but for its body.
+/// A request as its handler sees it, without its body.
 pub struct RequestScope<'r> {
-    /// What all threads share.
+    /// The state that all threads share.
     pub server: &'r Arc<ApiServer>,
-    /// What is served while this request is answered.
+    /// The generation that answers this request.
     pub generation: &'r Generation,
-    /// The thread's Dispatcher.
+    /// The Dispatcher of the thread.
     pub dispatcher: &'r LocalDispatcher,
-    /// Where the thread's watches count.
+    /// Counts the watches of the thread.
     pub watches: &'r Arc<WatchMeters>,
     /// Headers.
     pub headers: &'r HeaderMap,
     /// Query parameters.
     pub query: Query,
-    /// Who asks, and until when.
+    /// The user who asks, and the deadline.
     pub context: RequestContext,
-    /// For what goes on after the request.
+    /// The access for work that continues after the request.
     pub access: Access,
 }
 
 type Answered = Result<Answer, Box<Status>>;
 
-/// Does what the target says.
+/// Carries out the verb of the target.
 ///
 /// # Errors
-/// The refusal that the client gets.
+/// The refusal for the client.
 pub async fn resource(scope: &RequestScope<'_>, target: Target, body: RequestBody) -> Answered {
     match target.verb {
         Verb::Connect => connect::connect(scope, &target).await,
@@ -88,7 +92,7 @@ pub async fn resource(scope: &RequestScope<'_>, target: Target, body: RequestBod
     }
 }
 
-/// The form of an answer that has no conversions; `None` for `pretty` when it is not asked.
+/// The form of a response without conversions. `pretty` is `None` when the query does not set it.
 ///
 /// # Errors
 /// 406 (API-55).
@@ -129,7 +133,7 @@ impl RequestScope<'_> {
         self.form(Offer::Discovery)
     }
 
-    /// The form of objects and lists; `includeObject` counts where a Table is asked for (API-69).
+    /// The form of objects and lists. `includeObject` matters only for a Table (API-69).
     fn object_form(&self, offer: Offer) -> Result<Form, Box<Status>> {
         let mut form = self.form(offer)?;
         if let Some(Conversion::Table(_)) = form.encoding.conversion {
@@ -139,7 +143,7 @@ impl RequestScope<'_> {
         Ok(form)
     }
 
-    /// What a body that holds an object or options is written in.
+    /// The format of a body that holds an object or options.
     fn body_form(&self) -> Result<BodyForm, Box<Status>> {
         negotiation::body_form(self.headers)
             .ok_or_else(|| Box::new(Status::unsupported_media_type(&BODIES)))
@@ -165,7 +169,7 @@ impl RequestScope<'_> {
         })
     }
 
-    /// How long the body may be: as long as it says, or as long as any may be.
+    /// The upper bound for the body: the announced length, or the general limit.
     fn announced_bytes(&self) -> usize {
         let announced = self.headers.get(CONTENT_LENGTH);
         let announced = announced.and_then(|length| length.to_str().ok()?.parse().ok());
@@ -179,10 +183,10 @@ impl RequestScope<'_> {
         Ok(Document { body, form })
     }
 
-    /// Does work here, or, if it is large, where it holds up no other request.
+    /// Does the work here, or on other threads if it is large, so that it delays no other request.
     ///
     /// # Errors
-    /// What the work ends with; 429 when too much large work is being done.
+    /// The error of the work, or 429 when too much large work is in progress.
     async fn carry_out<T: Send + 'static>(
         &self,
         is_large: bool,
@@ -196,12 +200,12 @@ impl RequestScope<'_> {
     }
 }
 
-/// A capability of what stands behind a path, which routes have found to be there.
+/// A capability of the storage behind the path. Routing has already checked that it exists.
 fn capability<T: ?Sized>(found: Option<&T>) -> Result<&T, Box<Status>> {
     found.ok_or_else(|| Box::new(Status::method_not_allowed_route()))
 }
 
-/// The code of a write.
+/// The status code of a write.
 fn written(created: bool) -> StatusCode {
     if created {
         StatusCode::CREATED

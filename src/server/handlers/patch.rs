@@ -14,17 +14,17 @@ use crate::server::negotiation::{self, JSON_PATCH, MERGE_PATCH, Offer, STRATEGIC
 use crate::server::respond;
 use crate::server::routes::Target;
 
-/// JSON patches over this are large_requests: it holds about a hundred operations.
+/// JSON patches above this size count as large. It is enough for about a hundred operations.
 const LARGE_OPERATIONS_BYTES: usize = 4 * 1024;
 
-/// Changes an object by a patch, whatever the object is by then (API-151).
+/// Patches the current state of an object (API-151).
 pub(super) async fn patch(
     scope: &RequestScope<'_>,
     target: &Target,
     body: RequestBody,
 ) -> Answered {
     let kind = target.storage.response_kind();
-    // The type of the patch comes before everything else.
+    // Check the patch type before anything else.
     let given = given(scope)?;
     let form = scope.object_form(Offer::Objects)?;
     let body = scope.read(body).await?;
@@ -49,17 +49,17 @@ pub(super) async fn patch(
     respond::object(code, &form, kind, &written_object.object)
 }
 
-/// A patch of a type that is served, not read yet.
+/// A patch of a supported type, not parsed yet.
 enum Given {
     Plain(PatchKind),
     Strategic,
 }
 
 impl Given {
-    /// Whether a patch is to be carried out where it holds up nobody.
+    /// Whether to carry out the patch away from the HTTP thread.
     fn is_large(&self, body: &[u8]) -> bool {
         match self {
-            // Each of its operations may touch all of an object.
+            // Each operation may touch all of an object.
             Given::Plain(PatchKind::Json) => body.len() > LARGE_OPERATIONS_BYTES,
             Given::Plain(PatchKind::Merge) | Given::Strategic => body.len() > LARGE_REQUEST_BYTES,
         }
@@ -78,8 +78,8 @@ fn given(scope: &RequestScope<'_>) -> Result<Given, Box<Status>> {
     }
 }
 
-/// Lists and directives are what sets a strategic merge patch apart; without any it is a merge
-/// patch, and is taken as one. Others wait for the merge keys of their lists to be known.
+/// Parses a patch. A strategic merge patch without lists and directives is equivalent to a merge
+/// patch and treated as one. Others stay unsupported until the merge keys of their lists are known.
 fn read(given: &Given, body: &[u8]) -> Result<Patch, Box<Status>> {
     match given {
         Given::Plain(kind) => Patch::parse(*kind, body),

@@ -1,4 +1,5 @@
-//! `POST /taffrail/v1/storage/rewrite`: what old keys wrote is written anew, for operators.
+//! `POST /taffrail/v1/storage/rewrite` lets operators rewrite data that was encrypted with old
+//! keys.
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -7,8 +8,8 @@ use super::RequestScope;
 use crate::server::respond::{self, Answer};
 use crate::storage::rewrite::RewriteProgress;
 
-/// Begins, and answers a line of JSON for each step. Who goes away stops it, as does who loses the
-/// access to ask for it.
+/// Starts the rewriting and sends one line of JSON per step. It stops when the client leaves or
+/// loses its access.
 pub fn rewrite(scope: &RequestScope<'_>) -> Answer {
     let origin = scope.context.origin();
     let told = scope.server.rewriter.clone().start(origin);
@@ -21,7 +22,7 @@ pub fn rewrite(scope: &RequestScope<'_>) -> Answer {
 }
 
 fn line(step: &RewriteProgress) -> Bytes {
-    // Writing names and numbers into memory has no way to fail.
+    // Writing names and numbers into memory cannot fail.
     let mut line = serde_json::to_vec(step).unwrap_or_default();
     line.push(b'\n');
     Bytes::from(line)

@@ -7,7 +7,7 @@ use super::{Answered, RequestScope};
 use crate::server::respond::{self, Answer};
 use crate::server::version;
 
-/// Prometheus' text format.
+/// The text format of Prometheus.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The list of paths (API-13).
@@ -53,7 +53,7 @@ pub fn index(scope: &RequestScope<'_>) -> Answered {
     ))
 }
 
-/// `/version`: always indented (API-38).
+/// `/version`, which is always indented (API-38).
 ///
 /// # Errors
 /// 406
@@ -67,7 +67,7 @@ pub fn version(scope: &RequestScope<'_>) -> Answered {
     ))
 }
 
-/// What is measured (API-52).
+/// The metrics page (API-52).
 pub fn metrics(scope: &RequestScope<'_>) -> Answer {
     let page = scope.server.metrics_page();
     respond::answer(StatusCode::OK, METRICS_TYPE, page.into())

@@ -18,7 +18,8 @@ use crate::server::routes::Target;
 use crate::server::watch_stream::OneFrame;
 use crate::storage::RunningWatch;
 
-/// A watch without a time-out of its own lasts this long, or up to twice as long (WA-2).
+/// The shortest duration of a watch that sets no timeout. Its actual duration is up to twice as
+/// long (WA-2).
 const TIMEOUT_SECONDS_MIN: u64 = 1800;
 
 /// Opens a stream of events.
@@ -31,7 +32,8 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
         options.default_watch();
         options.validate_watch()?;
     } else {
-        // An old watch path: kube-apiserver asks the rules for lists, before anything is filled in.
+        // On an old watch path kube-apiserver applies the rules for lists before it fills in
+        // defaults.
         options.validate_list()?;
         options.default_watch();
     }
@@ -50,13 +52,13 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
     let stream = match opened.await {
         Ok(stream) => stream,
         Err(WatchRefusal::Http(status)) => return Err(status),
-        // The stream has begun as far as the client can tell (WA-6).
+        // For the client the stream has already begun (WA-6).
         Err(WatchRefusal::InStream(status)) => {
             RunningWatch::other(OneFrame::new(error_frame(&status)))
         }
     };
     let access = scope.access.clone();
-    // What is revoked while the watch is opened ends nothing that is open.
+    // A revocation during the opening of this watch would end no open watch.
     if access.is_revoked() {
         return Err(Box::new(Status::unauthorized()));
     }
@@ -70,7 +72,7 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
     Ok(respond::watch(metered))
 }
 
-/// The selectors; a name in an old watch path is one more (API-139, WA-4).
+/// The selectors. A name in an old watch path adds one more (API-139, WA-4).
 fn selection(options: &ListOptions, target: &Target) -> Result<Selection, Box<Status>> {
     let definition = target.storage.resource();
     let selection = Selection::parse(&options.labels, &options.fields, definition)?;
@@ -80,14 +82,14 @@ fn selection(options: &ListOptions, target: &Target) -> Result<Selection, Box<St
     selection.with_name(&target.name)
 }
 
-/// When the stream ends by itself. Watches that don't say end at random times, so that clients
-/// don't come back all at once (WA-2).
+/// When the stream ends by itself. Watches without a timeout end at random times, so that their
+/// clients do not all return at once (WA-2).
 fn deadline(timeout_seconds: Option<u64>) -> Instant {
     let seconds = timeout_seconds.unwrap_or_else(|| {
         let random = uuid::Uuid::new_v4().as_u128() % u128::from(TIMEOUT_SECONDS_MIN);
         TIMEOUT_SECONDS_MIN + random as u64
     });
-    // Ten years are as good as any longer time, and can be added to any clock.
+    // Ten years are long enough, and can be added to any clock.
     let seconds = seconds.min(10 * 366 * 86_400);
     Instant::now() + Duration::from_secs(seconds)
 }

@@ -1,50 +1,50 @@
-//! Lines of HTTP/1.1 end with CRLF: those that end with a bare LF are made unreadable.
+//! Makes HTTP/1.1 lines that end with a bare LF unreadable, because lines must end with CRLF.
 //!
-//! The parser below takes a bare LF for the end of a line, as many do, and some proxies in front of
-//! it don't: the two then see different requests in the same bytes. So the bytes are followed as
-//! they come, through heads, bodies and the lines between chunks. In a head a bare LF is replaced
-//! by a byte that the parser refuses with 400; the parser refuses it between chunks itself; and in
-//! a trailer the connection breaks off.
+//! The parser below accepts a bare LF as the end of a line, as many parsers do. Some proxies in
+//! front of it do not, so the two would see different requests in the same bytes. This module
+//! follows the bytes as they arrive through headers, bodies and the lines between chunks. In
+//! headers it replaces a bare LF with a byte that the parser refuses with 400. Between chunks the
+//! parser refuses a bare LF itself. In a trailer the connection breaks off.
 //!
-//! What a body's length is, is read here as the parser reads it: `Transfer-Encoding` before
-//! `Content-Length`. A line that says so and is longer than it ever needs to be counts as one with
-//! a bare LF. Where a head is wrong otherwise the parser refuses it, and what follows does not
-//! matter.
+//! This module determines the length of a body as the parser does: `Transfer-Encoding` comes before
+//! `Content-Length`. A line that gives a length and is longer than it needs to be is treated like
+//! one with a bare LF. The parser refuses all other malformed headers, so what follows those does
+//! not matter.
 
 use std::io;
 
-/// In place of a bare LF: no line may hold it.
+/// Replaces a bare LF. No line may contain it.
 const UNREADABLE: u8 = 0;
 
-/// Of a line no more is kept than is needed to know it. One that says how long a body or a chunk is
-/// may not be longer.
+/// The number of bytes kept of a line, enough to recognise it. A line that gives the length of a
+/// body or a chunk must not be longer.
 const LINE_KEPT: usize = 64;
 
-/// Headers that say how long a body is.
+/// The headers that give the length of a body.
 const LENGTH_HEADERS: [&[u8]; 2] = [b"content-length", b"transfer-encoding"];
 
-/// Where in the stream of requests the next byte stands.
+/// The position of the next byte within the stream of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// In the lines of a head.
+    /// In the lines of the headers.
     Head,
-    /// In a body, with so many bytes to go.
+    /// In a body. The number is how many bytes are left.
     Body(u64),
     /// In the line before a chunk.
     ChunkSize,
-    /// In a chunk, with so many bytes to go, its own CRLF included.
+    /// In a chunk. The number is how many bytes are left, including the CRLF after it.
     Chunk(u64),
-    /// In the lines behind the last chunk.
+    /// In the lines after the last chunk.
     Trailers,
 }
 
-/// Follows the bytes of one connection.
+/// The parser state for the bytes of one connection.
 #[derive(Debug)]
 pub(super) struct Lines {
     place: Place,
     /// The start of the current line, in lower case.
     line: Vec<u8>,
-    /// Bytes of the current line.
+    /// The number of bytes in the current line.
     length: u64,
     is_after_cr: bool,
     content_length: u64,
@@ -65,10 +65,10 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// Takes in bytes as they come; makes bare LFs of heads unreadable.
+    /// Reads bytes as they arrive and makes bare LFs in headers unreadable.
     ///
     /// # Errors
-    /// A line of a trailer that does not end with CRLF.
+    /// A line of a trailer does not end with CRLF.
     pub(super) fn read(&mut self, mut bytes: &mut [u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let passed = match self.place {
@@ -89,7 +89,7 @@ impl Lines {
         Ok(())
     }
 
-    /// So much of a body or chunk is to come.
+    /// The next state when `left` bytes of a body or chunk are to come.
     fn pass(&mut self, left: u64) {
         self.place = match (self.place, left) {
             (Place::Body(_), 0) => Place::Head,
@@ -113,7 +113,7 @@ impl Lines {
         let line = line.trim_ascii_end();
         let is_cut = self.length > LINE_KEPT as u64 && self.says_length(line);
         match self.place {
-            // The parser itself refuses a bare LF there.
+            // The parser itself refuses a bare LF here.
             Place::ChunkSize if !self.is_after_cr => {}
             Place::Trailers if !self.is_after_cr => {
                 let what = "a line of a trailer does not end with CRLF";
@@ -134,7 +134,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Whether the line decides how long a body or a chunk is.
+    /// Whether the line gives the length of a body or a chunk.
     fn says_length(&self, line: &[u8]) -> bool {
         match self.place {
             Place::Head => LENGTH_HEADERS.iter().any(|name| line.starts_with(name)),
@@ -170,7 +170,7 @@ impl Lines {
     }
 }
 
-/// What follows the line before a chunk.
+/// The state after the line before a chunk.
 fn chunk(line: &[u8]) -> Place {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit());
     let text: String = digits.map(|byte| char::from(*byte)).collect();
@@ -184,7 +184,7 @@ fn chunk(line: &[u8]) -> Place {
 mod tests {
     use super::*;
 
-    /// The places of bare LFs in heads, and whether what is behind a head breaks off.
+    /// The places of bare LFs in headers, and whether the connection breaks off after the headers.
     fn refused(bytes: &[u8]) -> (Vec<usize>, bool) {
         let mut whole = bytes.to_vec();
         let breaks_off = Lines::default().read(&mut whole).is_err();
@@ -229,7 +229,7 @@ mod tests {
         }
         let trailer = "P / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx: y\n\r\n";
         assert_eq!(refused(trailer.as_bytes()), (vec![], true));
-        // The parser must see these as they are.
+        // The parser must see these unchanged.
         for line in ["1\n", "1;a\nXX\r\n"] {
             let bad = format!("P / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{line}");
             assert_eq!(refused(bad.as_bytes()), (vec![], false), "{bad:?}");

@@ -1,7 +1,11 @@
-//! HTTP/1.1: hyper, with the same service behind it and small buffers.
+//! HTTP/1.1 on top of hyper, with small buffers and the same service as HTTP/2.
 //!
-//! A request that is answered before its body has come (too large, unauthorized) ends its
-//! connection, unless the rest of the body is short and here: `request` says which.
+//! This folder owns the HTTP/1.1 parsing rules, the timeouts and the request bodies of one
+//! connection. It takes an accepted byte stream and an [`HttpService`], and returns when the
+//! connection has ended. It must not know what a path, a resource or a user is.
+//!
+//! A request that is answered before its body has arrived (too large, unauthorized) ends its
+//! connection, unless the rest of the body is short and available. `request` decides which.
 
 mod lines;
 mod request;
@@ -56,12 +60,12 @@ where
     T: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let mut membership = thread.join();
-    // What the last watch was opened with.
+    // The access that the last watch was opened with.
     let watched = RefCell::default();
     let timeouts = ConnectionTimeouts::new(&thread);
     let mut builder = Builder::new();
-    // We watch the time ourselves: hyper's one time-out is for idling and for headers alike, and
-    // its date stays in the future after the clock is set back.
+    // The server keeps the time itself. hyper has one timeout for both idling and headers, and its
+    // date stays in the future after the clock is set back.
     builder
         .auto_date_header(false)
         .header_read_timeout(None)
@@ -85,7 +89,7 @@ where
             leaving = true;
             connection.as_mut().graceful_shutdown();
         }
-        // hyper writes the date whether it is sent or not, and panics where there is none.
+        // hyper formats the date even when it is not sent, and panics if the clock is out of range.
         if let Err(error) = clock::check(SystemTime::now()) {
             tracing::debug!(%error, "a connection was given up");
             return Poll::Ready(Ok(Ended::OutOfTime));
@@ -94,7 +98,7 @@ where
         if let Poll::Ready(ended) = connection.as_mut().poll(context) {
             return Poll::Ready(ended.map(|()| Ended::InOrder));
         }
-        // Of a body that waits for its client hyper does not ask the end.
+        // hyper does not ask a body for its end while the body waits for its client.
         let access = watched.borrow();
         let is_revoked = access.as_ref().is_some_and(Access::is_revoked);
         if has_revocations && is_revoked && timeouts.is_watched() {
@@ -113,14 +117,14 @@ where
         Poll::Pending
     })
     .await?;
-    // Who was too slow has no last words to hear.
+    // A client that was too slow gets no last message.
     if ended == Ended::InOrder {
         lingering_close(lingering).await;
     }
     Ok(())
 }
 
-/// What the requests of one connection share.
+/// The state shared by the requests of one connection.
 struct ConnectionContext<'c> {
     facts: ConnectionFacts,
     state: &'c Rc<ConnectionState>,
@@ -153,8 +157,8 @@ async fn answer<S: HttpService>(
     request.extensions_mut().insert(facts);
     let is_admitted =
         state.is_authenticated() || !service.recognises(request.headers()) || state.authenticate();
-    // In a box: hyper keeps the room of this future for as long as the connection lives, and a
-    // watch lives for hours.
+    // Boxed, because hyper keeps the memory of this future while the connection lives, and a watch
+    // lives for hours.
     let may_ask = state.may_ask(0, 0);
     let mut response = match refused(&request, is_admitted, may_ask) {
         Some(refusal) => refusal,
@@ -182,7 +186,7 @@ async fn answer<S: HttpService>(
     }))
 }
 
-/// The answer to a request that the service does not get to see.
+/// The response to a request that is refused before it reaches the service.
 fn refused<B>(
     request: &Request<B>,
     is_admitted: bool,
@@ -198,7 +202,7 @@ fn refused<B>(
     }
 }
 
-/// A refusal of HTTP itself, in the words of Go's server; the connection ends with it.
+/// A refusal by HTTP itself, worded as Go's server words it. It ends the connection.
 fn bad_request(reason: &str) -> Response<ResponseBody> {
     let text = format!("400 Bad Request: {reason}");
     let mut response = Response::new(ResponseBody::Full(Bytes::from(text)));
@@ -210,14 +214,14 @@ fn bad_request(reason: &str) -> Response<ResponseBody> {
     response
 }
 
-/// How a connection came to its end.
+/// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
     InOrder,
     OutOfTime,
 }
 
-/// A response body as hyper takes it.
+/// A response body in the form that hyper takes.
 struct Outgoing {
     body: ResponseBody,
     thread: HttpThread,
@@ -280,8 +284,8 @@ struct Gathered {
     bytes: Poll<Option<Bytes>>,
 }
 
-/// All frames that are there, in one piece of at most [`COALESCED_BYTES`] and a frame. One alone is
-/// not copied.
+/// Collects all available frames into one piece of at most [`COALESCED_BYTES`] plus one frame. A
+/// single frame is not copied.
 fn gather_frames(mut next: impl FnMut() -> Poll<Option<WatchFrame>>) -> Gathered {
     let nothing = |bytes| Gathered { frames: 0, bytes };
     let first = match next() {
@@ -289,7 +293,7 @@ fn gather_frames(mut next: impl FnMut() -> Poll<Option<WatchFrame>>) -> Gathered
         Poll::Ready(None) => return nothing(Poll::Ready(None)),
         Poll::Pending => return nothing(Poll::Pending),
     };
-    // The copy holds the first frame too; it counts once more for itself.
+    // The copy contains the first frame too, so that frame counts once more.
     let left = COALESCED_BYTES.saturating_sub(first.bytes.len());
     let joined = batch(first, COALESCED_BYTES, || left, next);
     Gathered {

@@ -1,8 +1,8 @@
-//! The body of a request, and what becomes of a body that nobody has read to its end.
+//! The body of a request, and the handling of a body that was not read to its end.
 //!
-//! The next request stands behind it on the connection. So the rest is read if it is short and
-//! about to be here; otherwise the client is told that the connection closes, as it must not send
-//! another request on it.
+//! The next request follows the body on the connection. The server therefore reads the rest if it
+//! is short and about to arrive. Otherwise it tells the client that the connection closes, because
+//! the client must not send another request on it.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -15,34 +15,33 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
-/// The rest of a body is read up to so much.
+/// The most bytes of the rest of a body that are read.
 const REST_BYTES_MAX: u64 = 64 * 1024;
 
-/// The answer waits so long for the rest, which most clients send together with the header.
+/// How long the response waits for the rest. Most clients send the body together with the headers.
 const REST_WITHIN: Duration = Duration::from_millis(20);
 
-/// The body of a request that comes over HTTP/1.1. What is left of it when it is dropped is kept
-/// for its connection.
+/// The body of an HTTP/1.1 request. When it is dropped, its connection keeps the unread rest.
 pub struct Http1Body {
     incoming: Option<Incoming>,
     rest: Rc<Cell<Option<Incoming>>>,
 }
 
 impl Http1Body {
-    /// The least that is to come.
+    /// The lower bound of the bytes to come.
     pub(in crate::server) fn announced(&self) -> u64 {
         self.incoming
             .as_ref()
             .map_or(0, |incoming| incoming.size_hint().lower())
     }
 
-    /// The next piece; `None` at the end.
+    /// The next piece, or `None` at the end.
     pub(in crate::server) async fn data(&mut self) -> Option<Result<Bytes, hyper::Error>> {
         loop {
             let frame = self.incoming.as_mut()?.frame().await;
             match frame.map(|frame| frame.map(hyper::body::Frame::into_data)) {
                 Some(Ok(Ok(data))) => return Some(Ok(data)),
-                // Trailers mean nothing here.
+                // Trailers have no meaning here.
                 Some(Ok(Err(_))) => {}
                 Some(Err(error)) => {
                     self.incoming = None;
@@ -60,10 +59,10 @@ impl Drop for Http1Body {
     }
 }
 
-/// What a request leaves of its body.
+/// The part of its body that a request leaves unread.
 pub(super) struct Unread {
     rest: Rc<Cell<Option<Incoming>>>,
-    /// The client sends nothing before it is told to, and reading would tell it.
+    /// Whether the client waits for `100 Continue` before it sends. Reading would trigger that.
     waits: bool,
 }
 
@@ -75,7 +74,7 @@ impl Unread {
         }
     }
 
-    /// The body as the handler gets it.
+    /// Wraps the body for the handler.
     pub(super) fn watch(&self, incoming: Incoming) -> Http1Body {
         Http1Body {
             incoming: Some(incoming),
@@ -83,7 +82,7 @@ impl Unread {
         }
     }
 
-    /// Whether the body has been read to its end, by the handler or now.
+    /// Whether the body has been read to its end, by the handler or by this call.
     pub(super) async fn is_drained(&self) -> bool {
         let Some(mut rest) = self.rest.take() else {
             return true;

@@ -1,5 +1,5 @@
-//! The time that a connection takes: for headers, for idling, for taking what it is sent; none for
-//! finding an answer.
+//! The timeouts of a connection: for headers, for idling, and for a client that takes no data.
+//! Computing a response has no timeout here.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -18,24 +18,24 @@ use crate::server::listener::thread::HttpThread;
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Phase {
-    /// Reading the header of a request, its first byte having come at the time given.
+    /// Reading the headers of a request. The time is when the first byte arrived.
     Header(Instant),
-    /// Answering.
+    /// Answering a request.
     Busy,
-    /// Sending a watch, whose client may stand still for longer.
+    /// Sending a watch, whose client may stall for longer.
     Watched,
-    /// Waiting for the next request since then.
+    /// Waiting for the next request since this time.
     Idle(Instant),
 }
 
-/// Keeps the time of a connection: a deadline for headers, another for idling, and whatever it
-/// does one for a client that takes nothing of what is written to it.
+/// The timers of a connection: a deadline for headers, one for idling, and in every phase one for a
+/// client that takes nothing of what is sent.
 #[derive(Clone)]
 pub(super) struct ConnectionTimeouts {
     phase: Rc<Cell<Phase>>,
-    /// Since when writing waits for the client.
+    /// Since when writing has been waiting for the client.
     stuck: Rc<Cell<Option<Instant>>>,
-    /// The answer that is on its way, until all of it has left.
+    /// The response being sent, until all of it has left.
     unsent: Rc<Cell<Option<Held>>>,
     header_timeout: Duration,
     idle_timeout: Duration,
@@ -44,7 +44,7 @@ pub(super) struct ConnectionTimeouts {
 }
 
 impl ConnectionTimeouts {
-    /// A new connection owes its first header.
+    /// A new connection has to send its first headers.
     pub(super) fn new(thread: &HttpThread) -> ConnectionTimeouts {
         let limits = thread.limits();
         ConnectionTimeouts {
@@ -58,7 +58,7 @@ impl ConnectionTimeouts {
         }
     }
 
-    /// The connection does something else now.
+    /// Changes the phase of the connection.
     pub(super) fn enter(&self, phase: Phase) {
         self.phase.set(phase);
     }
@@ -68,19 +68,20 @@ impl ConnectionTimeouts {
         matches!(self.phase.get(), Phase::Watched)
     }
 
-    /// An answer begins to be sent.
+    /// Begins to send a response.
     pub(super) fn send(&self, answer: Held) {
         self.unsent.set(Some(answer));
     }
 
-    /// A byte came in.
+    /// Records that a byte arrived.
     fn hear(&self) {
         if matches!(self.phase.get(), Phase::Idle(_)) {
             self.enter(Phase::Header(Instant::now()));
         }
     }
 
-    /// The client takes nothing: hyper asks a body for no more then, so that nobody else notices.
+    /// Records that the client takes nothing. hyper then asks the body for no more data, so nothing
+    /// else notices.
     fn stand_still(&self) {
         if self.stuck.get().is_none() {
             self.stuck.set(Some(Instant::now()));
@@ -91,7 +92,7 @@ impl ConnectionTimeouts {
         self.stuck.get().is_some()
     }
 
-    /// The client took something.
+    /// Records that the client took data.
     fn go_on(&self) {
         self.stuck.set(None);
         // The end of a body may still be on its way.
@@ -111,21 +112,21 @@ impl ConnectionTimeouts {
         of_phase.into_iter().chain(of_stuck).min()
     }
 
-    /// When to look at the time again; while busy only now and then, so that a request does not
+    /// When to check the time again. A busy connection checks rarely, so that a request does not
     /// set and clear a timer.
     pub(super) fn next_look(&self) -> Instant {
         self.deadline()
             .unwrap_or_else(|| Instant::now() + self.idle_timeout)
     }
 
-    /// Whether the time for what it does is over.
+    /// Whether the time for the current phase is over.
     pub(super) fn is_over(&self) -> bool {
         self.deadline()
             .is_some_and(|deadline| deadline <= Instant::now())
     }
 }
 
-/// The connection's socket, telling when bytes come and holding them to lines that end with CRLF.
+/// The socket of the connection. It reports arriving bytes and requires lines to end with CRLF.
 /// Clones share it.
 pub(super) struct TimedIo<T> {
     io: Rc<RefCell<T>>,
@@ -134,7 +135,7 @@ pub(super) struct TimedIo<T> {
 }
 
 impl<T> TimedIo<T> {
-    /// A socket whose bytes are heard by a timeouts.
+    /// Wraps a socket whose bytes are reported to `timeouts`.
     pub(super) fn new(io: T, timeouts: ConnectionTimeouts) -> TimedIo<T> {
         TimedIo {
             io: Rc::new(RefCell::new(io)),
@@ -173,8 +174,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for TimedIo<T> {
 }
 
 impl<T> TimedIo<T> {
-    /// What writing came to, noted. TLS below takes some bytes more than the client does, and no
-    /// more once it is full.
+    /// Records the outcome of a write. TLS below takes slightly more bytes than the client does,
+    /// and none once it is full.
     fn wrote(&self, polled: &Poll<io::Result<usize>>) {
         match polled {
             Poll::Pending => self.timeouts.stand_still(),
@@ -182,7 +183,7 @@ impl<T> TimedIo<T> {
         }
     }
 
-    /// What bringing everything out came to, noted. That nothing was left to bring out is no news.
+    /// Records the outcome of a flush. A flush with nothing to write is no progress.
     fn flushed(&self, polled: &Poll<io::Result<()>>) {
         match polled {
             Poll::Pending => return self.timeouts.stand_still(),

@@ -29,31 +29,31 @@ use crate::server::body::{ConnectionFacts, HttpService, RequestBody};
 use crate::server::connection_state::{ConnectionState, Held};
 use crate::server::listener::thread::{HttpThread, Membership};
 
-/// Requests taken in before those already there go on.
+/// How many requests are accepted before earlier requests continue.
 const ACCEPTED_PER_ROUND: usize = 64;
 
-/// Rounds in one poll before the thread's other connections have their turn.
+/// How many rounds one poll runs before the other connections of the thread have their turn.
 const ROUNDS_PER_POLL: usize = 4;
 
-/// What an authenticated connection may have sent us unread, however many uploads it is: bodies
-/// are bounded and read as they come.
+/// How many bytes an authenticated connection may have sent that are unread, over all uploads. The
+/// window can be large because bodies are bounded and read as they arrive.
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
 /// Bytes read in one round.
 const READ_BYTES: usize = 256 << 10;
-/// The same of an unauthenticated connection.
+/// Bytes read in one round from an unauthenticated connection.
 const UNAUTHENTICATED_READ_BYTES: usize = 256;
 
-/// Requests refused before an unauthenticated connection is closed. To refuse one costs far less
-/// than the handshake of the next connection.
+/// How many requests are refused before an unauthenticated connection is closed. Refusing one costs
+/// far less than the handshake of a new connection.
 const REFUSED_MAX: u32 = 1_000;
 
-/// Requests on their way through the service.
+/// Requests that the service is answering.
 type Answering = FuturesUnordered<LocalBoxFuture<'static, Option<Reply>>>;
 
 type H2<T> = h2::server::Connection<Http2Socket<T>, Bytes>;
 
-/// Speaks the preface. What h2 wants to say must be let out by us.
+/// Exchanges the connection preface. The caller must write out what h2 sends.
 pub(super) async fn handshake<T>(
     builder: Builder,
     socket: Http2Socket<T>,
@@ -85,32 +85,32 @@ pub(super) struct Connection<S, T> {
     h2_waker: Waker,
     request_waker: Waker,
     answering: Answering,
-    /// Requests with bodies, which are answered however much the connection holds: others wait for
-    /// the room that is set aside for their bodies.
+    /// Requests with bodies. They are answered however much the connection holds, because other
+    /// requests wait for the memory reserved for their bodies.
     taking_in: Answering,
-    /// Answers that wait for the socket.
+    /// Responses that wait for the socket.
     replies: VecDeque<(Reply, Held)>,
     unread: Unread,
     streams: Streams,
     accepted: u64,
     refused: u32,
     leaving: bool,
-    /// Whether it was told that it asks too much, and is about to close.
+    /// Whether the client was told that it asks for too much, so that the connection closes soon.
     abrupt: bool,
     inspection: Pin<Box<Sleep>>,
     stalled_inspections: u32,
-    /// How many inspections in a row nothing left, though something was to.
+    /// How many inspections in a row nothing was sent, though data was waiting.
     stalled: u32,
     written: u64,
     keepalive: Keepalive,
     pings: Option<PingPong>,
 }
 
-/// What a round came to.
+/// The outcome of a round.
 enum PollRound {
     /// There may be more to do.
     Again,
-    /// Nothing more until something is woken.
+    /// There is nothing to do until a waker fires.
     Rested,
     /// The connection is over.
     Over,
@@ -166,8 +166,8 @@ where
         }
     }
 
-    /// Requests that are being answered go on; what is answered starts to be sent, if the socket
-    /// is clear. Answers whether there is more to do as soon as others had their turn.
+    /// Continues requests in progress and starts to send finished responses if the socket is clear.
+    /// Returns whether there is more to do once other connections have had their turn.
     fn answer_requests(&mut self, is_clear: bool) -> bool {
         let mut sent = 0;
         while is_clear
@@ -191,7 +191,7 @@ where
         true
     }
 
-    /// The next answer that is found; `None` for a request that its client gave up.
+    /// The next finished response. `None` stands for a request that its client cancelled.
     fn poll_answering(&mut self) -> Poll<Option<Reply>> {
         let mut context = Context::from_waker(&self.request_waker);
         if let Poll::Ready(Some(reply)) = Pin::new(&mut self.taking_in).poll_next(&mut context) {
@@ -206,7 +206,7 @@ where
         }
     }
 
-    /// Starts an answer; how many bytes of it are with h2 now.
+    /// Starts a response. Returns how many of its bytes h2 now holds.
     fn start(&mut self, reply: Reply) -> usize {
         let date = self.membership.thread().date();
         let started = match reply.start(date, &self.state) {
@@ -228,7 +228,7 @@ where
         started.sent
     }
 
-    /// Takes a request in.
+    /// Accepts a request.
     fn accept(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
         self.accepted += 1;
         if !self.state.is_authenticated() && self.service.recognises(request.headers()) {
@@ -265,8 +265,8 @@ where
         )));
     }
 
-    /// A request for which there is no room was not looked at: its client may send it again. One
-    /// that goes on like this before it is authenticated loses its connection.
+    /// Refuses a request for which there is no room. It was not processed, so the client may send
+    /// it again. An unauthenticated connection that keeps doing this is closed.
     fn refuse(&mut self, respond: &mut SendResponse<Bytes>) {
         respond.send_reset(Reason::REFUSED_STREAM);
         self.membership.thread().counters().refused_request();
@@ -276,17 +276,17 @@ where
         }
     }
 
-    /// Closes the connection of a client that asks too much.
+    /// Closes the connection of a client that asks for too much.
     fn shut_down_abruptly(&mut self) {
         if !self.abrupt {
             self.abrupt = true;
             self.h2.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
-            // The word is let out by another round.
+            // Another round writes the message out.
             self.h2_waker.wake_by_ref();
         }
     }
 
-    /// Reads, takes requests in, and lets h2 frame what is to be sent.
+    /// Reads, accepts requests, and lets h2 frame outgoing data.
     fn poll_h2(&mut self) -> Poll<Result<(), h2::Error>> {
         for _ in 0..ACCEPTED_PER_ROUND {
             let mut context = Context::from_waker(&self.h2_waker);
@@ -299,15 +299,15 @@ where
                 Poll::Pending => return Poll::Pending,
             }
         }
-        // More may wait: look again after the next round.
+        // More requests may be waiting: look again after the next round.
         self.h2_waker.wake_by_ref();
         Poll::Pending
     }
 
     fn round(&mut self) -> Result<PollRound, Http2Error> {
         self.signals.work_served();
-        // A socket that is full means a client that is slower than we are: pulling more from its
-        // streams would only pile it up here.
+        // A full socket means that the client is slower than the server. Pulling more from its
+        // streams would only buffer it here.
         let was_clear = self.socket.is_clear();
         let mut more = self.answer_requests(was_clear);
         let could_answer = self.state.may_answer();
@@ -345,7 +345,7 @@ where
         }
         more |= accepted != self.accepted
             || (clear && (self.streams.has_turns() || !was_clear))
-            // What was sent made room for further answers.
+            // What was sent has made room for further responses.
             || (!could_answer && self.state.may_answer());
         Ok(if more || !self.signals.rest() {
             PollRound::Again
@@ -363,7 +363,7 @@ where
         }
     }
 
-    /// Looks after what only time brings.
+    /// Does the work that depends on time alone.
     fn inspect(&mut self, context: &mut Context<'_>) -> Result<(), Http2Error> {
         while self.inspection.as_mut().poll(context).is_ready() {
             let interval = self.membership.thread().limits().inspection_interval;
@@ -380,7 +380,7 @@ where
             match verdict {
                 KeepaliveAction::Well => {}
                 KeepaliveAction::Ping => self.ping(context),
-                // It was asked to go an inspection ago and does not even answer.
+                // The client was asked to leave one inspection ago and does not respond.
                 KeepaliveAction::Idle if self.leaving => return Err(Http2Error::Dead),
                 KeepaliveAction::Idle => self.leave(),
                 KeepaliveAction::Dead => return Err(Http2Error::Dead),
@@ -395,8 +395,8 @@ where
         Ok(())
     }
 
-    /// A socket that takes nothing, with answers behind it that are no watches, is given up like a
-    /// body that is not taken.
+    /// Gives up a socket that takes nothing while responses other than watches wait, like a body
+    /// that its client does not take.
     fn inspect_socket(&mut self) -> Result<(), Http2Error> {
         let written = std::mem::replace(&mut self.written, self.socket.bytes_out());
         if self.socket.is_clear() || written != self.written || self.replies.is_empty() {
@@ -416,7 +416,7 @@ where
 
     fn ping(&mut self, context: &mut Context<'_>) {
         if let Some(pings) = &mut self.pings {
-            // The answer to an earlier ping is taken first, or h2 refuses another.
+            // Take the answer to the earlier ping first, or h2 refuses another ping.
             let _ = pings.poll_pong(context);
             if let Err(error) = pings.send_ping(Ping::opaque()) {
                 tracing::debug!(%error, "the last ping is not answered yet");
@@ -446,7 +446,7 @@ where
             match this.round()? {
                 PollRound::Again => {}
                 PollRound::Rested => return Poll::Pending,
-                // Of who asks too much nothing more is read.
+                // Nothing more is read from a client that asks for too much.
                 PollRound::Over if this.abrupt => {
                     return Poll::Ready(Err(Http2Error::AskedTooMuch));
                 }

@@ -1,13 +1,14 @@
-//! What frames come in, counted: nobody needs thousands of those that carry nothing.
+//! Counts incoming frames, because no client needs thousands of frames that carry nothing.
 //!
-//! h2 answers PING and SETTINGS, and takes PRIORITY and WINDOW_UPDATE in, however many there are.
-//! Each costs next to nothing, a flood of them a core. So they are counted as their bytes pass by:
-//! a client may send some at once, some a second, and window updates in proportion to what it was
-//! sent. h2 itself bounds frames that open, reset or continue streams.
+//! h2 answers any number of PING and SETTINGS frames, and accepts any number of PRIORITY and
+//! WINDOW_UPDATE frames. One frame costs very little, but a flood takes a whole CPU core. The
+//! server therefore counts frames as their bytes pass by. A client may send a burst of them and
+//! some per second, and window updates in proportion to what it was sent. h2 itself limits frames
+//! that open, reset or continue streams.
 
 use std::time::{Duration, Instant};
 
-/// What every client sends first.
+/// The length of the preface that every client sends first.
 const PREFACE_BYTES: usize = 24;
 const HEAD_BYTES: usize = 9;
 
@@ -17,18 +18,18 @@ const RST_STREAM: u8 = 3;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 
-/// Frames that ask or settle something: so many at once, so many a second.
+/// Control frames: how many in a burst, and how many per second.
 const CONTROL_BURST: u64 = 1_000;
 const CONTROL_PER_SECOND: u64 = 100;
 
-/// Frames that go with data.
+/// Frames that accompany data.
 const FLOW_BURST: u64 = 20_000;
 const FLOW_PER_SECOND: u64 = 2_000;
-/// One more for so many bytes that the client was sent: two go with each frame of a watch, and
-/// none is shorter than twice this.
+/// The number of sent bytes that earns one more frame. Each frame of a watch needs two, and no
+/// frame is shorter than twice this number.
 const BYTES_PER_FLOW: u64 = 32;
 
-/// How many more may come.
+/// How many more frames may arrive.
 #[derive(Debug)]
 struct Allowance {
     left: u64,
@@ -45,7 +46,7 @@ impl Allowance {
         }
     }
 
-    /// Takes one; false when there is none left.
+    /// Takes one frame. Returns false when none is left.
     fn take(&mut self) -> bool {
         let left = self.left.checked_sub(1);
         self.left = left.unwrap_or_default();
@@ -53,7 +54,7 @@ impl Allowance {
     }
 
     fn refill(&mut self, elapsed: Duration, more: u64) {
-        // Sums of this kind stay far below what a u64 holds.
+        // These sums stay far below the range of a u64.
         let earned = elapsed.as_millis() as u64 * self.per_second / 1000;
         self.left = (self.left + earned + more).min(self.burst.max(more));
     }
@@ -62,20 +63,20 @@ impl Allowance {
 /// The frames of one connection.
 #[derive(Debug)]
 pub(in crate::server) struct InboundFrames {
-    /// Bytes to pass over before the next head.
+    /// Bytes to skip before the next frame header.
     skip: usize,
     head: [u8; HEAD_BYTES],
     filled: usize,
     control: Allowance,
     flow: Allowance,
     refilled: Instant,
-    /// Bytes sent until then.
+    /// Bytes sent up to that time.
     sent: u64,
     is_flood: bool,
 }
 
 impl InboundFrames {
-    /// Of a connection that begins, preface and all.
+    /// Starts counting for a new connection, including its preface.
     pub(in crate::server) fn new() -> InboundFrames {
         InboundFrames {
             skip: PREFACE_BYTES,
@@ -89,12 +90,12 @@ impl InboundFrames {
         }
     }
 
-    /// Whether more came than anybody needs.
+    /// Whether more frames arrived than any client needs.
     pub(in crate::server) fn is_flood(&self) -> bool {
         self.is_flood
     }
 
-    /// Bytes as they come; `sent` bytes have left so far.
+    /// Counts the frames in these bytes. `sent` is the number of bytes sent so far.
     pub(in crate::server) fn read(&mut self, mut bytes: &[u8], sent: u64) {
         while !bytes.is_empty() {
             let skipped = self.skip.min(bytes.len());
@@ -125,7 +126,7 @@ impl InboundFrames {
         if carries_something || self.allowance(kind).take() {
             return;
         }
-        // The clock is asked only when it matters.
+        // Read the clock only when it matters.
         let now = Instant::now();
         let elapsed = now.duration_since(self.refilled);
         self.refill(elapsed, sent);

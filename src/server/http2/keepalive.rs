@@ -1,14 +1,14 @@
-//! Is a connection idle, is its peer dead? Decided at every inspection, without a clock of its
-//! own.
+//! Decides at each inspection whether a connection is idle or its peer is dead. It has no clock of
+//! its own.
 
 use std::time::Duration;
 
 use crate::server::limits::Limits;
 
-/// What an inspection saw.
+/// The facts seen by one inspection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Observation {
-    /// Bytes that came in so far.
+    /// Bytes received so far.
     pub(super) bytes_read: u64,
     /// Requests accepted so far.
     pub(super) requests: u64,
@@ -16,20 +16,20 @@ pub(super) struct Observation {
     pub(super) busy: bool,
 }
 
-/// What is to be done.
+/// What to do with the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeepaliveAction {
-    /// Nothing.
+    /// Do nothing.
     Well,
-    /// Ask the peer for a sign of life.
+    /// Ask the peer to show that it is alive.
     Ping,
-    /// Nobody needs the connection: close it politely.
+    /// The connection is unused: close it gracefully.
     Idle,
-    /// Nobody is there.
+    /// The peer is gone.
     Dead,
 }
 
-/// Remembers what earlier inspections saw.
+/// The state kept between inspections.
 #[derive(Debug)]
 pub(super) struct Keepalive {
     interval: Duration,

@@ -1,8 +1,12 @@
-//! HTTP/2: the h2 crate driven directly, one task to a connection.
+//! HTTP/2 on top of the h2 crate, with one task per connection.
 //!
-//! Everything of a connection happens in one poll of its task: the requests being answered go
-//! on, all streams that are ready send what they have, h2 puts it into frames, and the frames
-//! leave in one write ([`socket`]).
+//! This folder owns the task, the response streams and the buffering of one connection. It takes an
+//! accepted byte stream and an [`HttpService`], and returns when the
+//! connection has ended. It must not know what a path, a resource or a user is.
+//!
+//! One poll of the task does all work of a connection. Requests in progress continue, every ready
+//! stream sends what it has, h2 turns it into frames, and the frames leave in one write
+//! ([`socket`]).
 
 mod connection;
 mod inbound;
@@ -30,25 +34,25 @@ use socket::Http2Socket;
 pub(super) use socket::{BufferPool, COALESCED_BYTES};
 pub use unread::Http2Body;
 
-/// Why an HTTP/2 connection ended otherwise than in good order.
+/// Why an HTTP/2 connection ended with an error.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Http2Error {
     /// The client did not send the preface in time.
     #[error("the HTTP/2 preface did not come in time")]
     HandshakeTimeout,
-    /// The protocol was broken, or the connection.
+    /// The client broke the protocol, or the connection failed.
     #[error(transparent)]
     Protocol(#[from] h2::Error),
     /// Writing failed.
     #[error(transparent)]
     Socket(#[from] io::Error),
-    /// Nothing was heard of the peer for too long.
+    /// The peer was silent for too long.
     #[error("the peer is silent, pings included")]
     Dead,
     /// The client asked for more than it may, or sent a flood of frames that carry nothing.
     #[error("the client asks too much")]
     AskedTooMuch,
-    /// For too long the peer took nothing of what it was sent.
+    /// The peer took no data for too long.
     #[error("the peer takes nothing")]
     Stalled,
 }
@@ -71,7 +75,7 @@ where
     let h2 = tokio::time::timeout(limits.handshake_timeout, handshake)
         .await
         .map_err(|_| Http2Error::HandshakeTimeout)??;
-    // The thread must not count as empty before the last words are through.
+    // The thread must not count as empty before the last messages are sent.
     let _lingering = thread.join();
     let state = Rc::clone(state);
     connection::Connection::new(h2, socket.clone(), facts, state, service, thread).await?;
@@ -85,12 +89,12 @@ fn builder(limits: &Limits) -> Builder {
     builder
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(limits.header_bytes)
-        // The connection's own window is the least there is until it is authenticated.
+        // Until the connection is authenticated, its own window is the smaller limit.
         .initial_window_size(256 * 1024)
-        // What waits in h2 for its turn to be framed; streams are asked for more only when the
-        // socket has taken the last.
+        // What h2 may hold until it is framed. Streams are asked for more only when the socket has
+        // taken what came before.
         .max_send_buffer_size(128 * 1024)
-        // Floods of streams opened and reset, by them or for their errors, end the connection.
+        // A flood of opened and reset streams ends the connection, whoever resets them.
         .max_concurrent_reset_streams(50)
         .max_pending_accept_reset_streams(50)
         // Counted over the whole life of a connection, which may last for months.

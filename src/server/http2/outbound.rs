@@ -1,9 +1,9 @@
-//! One response body on its way out of an HTTP/2 stream.
+//! One response body on its way out through an HTTP/2 stream.
 //!
-//! Nothing is asked of its source before the client has room for a byte of it, so that a stalled
-//! stream pins nothing. To know that cheaply each stream keeps one byte of window reserved, its
-//! foot in the door; a watch whose client leaves window enough keeps some deliveries' worth, so
-//! that most of them ask h2 nothing.
+//! The body is not asked for data before the client has window for at least one byte, so a stalled
+//! stream holds no memory. Each stream keeps one byte of window reserved, which makes this check
+//! cheap. A watch whose client grants enough window reserves enough for several deliveries, so most
+//! deliveries need no call to h2.
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -22,31 +22,31 @@ use crate::server::connection_state::{ConnectionState, Held};
 use crate::server::frame_batch::batch;
 use crate::server::metrics::MeteredWatch;
 
-/// Of a frame that did not fit the window, the rest is copied when it is no longer than this:
-/// better than to hold on to the chunk of history that it is a slice of.
+/// The rest of a frame that did not fit the window is copied when it is no longer than this. A copy
+/// is better than keeping the whole chunk of history alive that the frame is a slice of.
 const REST_COPIED_BYTES: usize = 4096;
 
-/// Frames of watches are joined up to so many bytes: what clients take as one DATA frame.
+/// Watch frames are joined up to this many bytes, the size that clients accept as one DATA frame.
 const JOINED_BYTES: usize = 16 << 10;
 
-/// Window that a watch keeps reserved beyond what it sends, unless window is short.
+/// The window that a watch keeps reserved in addition to what it sends, unless window is scarce.
 const HELD_BYTES: usize = 32 << 10;
 
-/// Where a body comes from.
+/// The source of a body.
 pub(super) enum Source {
     /// A watch.
     Watch(MeteredWatch),
-    /// Pieces, and what they are made of.
+    /// Pieces, and the data they are made from.
     Chunks {
         pieces: LocalBoxStream<'static, Bytes>,
         _held: Held,
     },
-    /// What is pending is all.
+    /// Nothing follows the pending bytes.
     Nothing(Held),
 }
 
 impl Source {
-    /// The next piece, and whether nothing is there behind it.
+    /// The next piece, and whether nothing is available after it.
     fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
         match self {
             Source::Watch(watch) => watch.poll_next(caller),
@@ -64,28 +64,29 @@ pub(super) struct StreamContext {
     pub(super) signals: Arc<Signals>,
     /// The watches that have something to fetch.
     pub(super) ready: Rc<ReadyList>,
-    /// Whether a stream once got less window than it asked for, be it a watch or not. From then on
-    /// nobody keeps more than a byte: what one holds another may need, as a connection's streams
-    /// share a window, and a client gives nothing back of what it was never sent.
+    /// Whether any stream, a watch or not, once got less window than it asked for. From then on
+    /// every stream keeps only one byte. The streams of a connection share one window, so a
+    /// reserved byte may be needed elsewhere, and a client returns no window for data it was never
+    /// sent.
     pub(super) is_window_short: Cell<bool>,
-    /// What the connection may hold.
+    /// The limits on what the connection may hold.
     pub(super) state: Rc<ConnectionState>,
     /// Watches that wait until the connection holds less.
     pub(super) withheld: RefCell<Vec<u32>>,
 }
 
-/// What became of a stream's turn.
+/// The outcome of a stream's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// It waits to be woken.
+    /// The stream waits to be woken.
     Waits,
-    /// It used up what it may send in one turn.
+    /// The stream sent all it may send in one turn.
     HasMore,
-    /// The body is out, or nobody wants it any more.
+    /// The body is complete, or the client no longer wants it.
     Ended,
 }
 
-/// What was sent.
+/// The amounts sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sent {
     /// Frames taken from watches.
@@ -94,22 +95,22 @@ pub(super) struct Sent {
     pub(super) bytes: usize,
 }
 
-/// A body and the stream it goes out of.
+/// A body and the stream that sends it.
 pub(super) struct Outbound {
     stream: SendStream<Bytes>,
     source: Source,
     pending: Bytes,
     index: u32,
     stalled: u32,
-    /// Window that h2 has given to the stream and that is not used yet.
+    /// Window that h2 has granted to the stream and that is unused.
     room: usize,
     moved: bool,
-    /// Whether h2 holds the waker for the news that the client has reset the stream. It forgets
-    /// it whenever it gives window.
+    /// Whether h2 holds the waker that reports a reset by the client. h2 drops it whenever it
+    /// grants window.
     awaits_reset: bool,
-    /// The rest of a watch's frame; in a box, as few ever have one.
+    /// The rest of a watch frame. It is boxed because few streams ever have one.
     held: Option<Box<Held>>,
-    /// Whether it waits until the connection holds less.
+    /// Whether the stream waits until the connection holds less.
     withheld: bool,
     signal: Arc<StreamSignal>,
     waker: Waker,
@@ -141,28 +142,28 @@ impl Outbound {
         }
     }
 
-    /// Its waker was called.
+    /// Handles a wake of the stream.
     pub(super) fn hear(&mut self) {
         self.signal.listen();
         self.awaits_reset = false;
     }
 
-    /// Gives back what window it keeps beyond its foot in the door.
+    /// Returns the reserved window except for one byte.
     pub(super) fn give_back(&mut self) {
         if self.room > 1 {
-            // Asking for less makes h2 wake others, not this stream: wakes go on being heard.
+            // Asking for less makes h2 wake other streams, not this one, so wakes are not muted.
             self.stream.reserve_capacity(self.pending.len() + 1);
             self.room = self.stream.capacity();
         }
     }
 
-    /// Whether it may wait for the client for ever.
+    /// Whether the body may wait for the client without a limit.
     pub(super) fn is_watch(&self) -> bool {
         matches!(self.source, Source::Watch(_))
     }
 
-    /// In how many inspections in a row, this one included, it was found waiting for the client
-    /// without having moved.
+    /// Returns in how many inspections in a row, including this one, the stream waited for the
+    /// client without progress.
     pub(super) fn inspect(&mut self) -> u32 {
         let waits_for_client = self.room == 0 || !self.pending.is_empty();
         if std::mem::take(&mut self.moved) || !waits_for_client {
@@ -173,15 +174,15 @@ impl Outbound {
         self.stalled
     }
 
-    /// Ends a watch whose access is revoked, and answers whether it is one. Its end needs no
-    /// window, unless it has to come behind a frame that does.
+    /// Ends a watch whose access is revoked, and returns whether it is one. The end needs no window
+    /// unless a pending frame comes first.
     pub(super) fn end_if_revoked(&mut self) -> bool {
         let is_revoked = match &self.source {
             Source::Watch(watch) => watch.access().is_revoked(),
             Source::Chunks { .. } | Source::Nothing(_) => false,
         };
         if is_revoked && self.pending.is_empty() {
-            // The client may have gone in this very moment.
+            // The client may have left at this moment.
             let _ = self.stream.send_data(Bytes::new(), true);
         } else if is_revoked {
             self.reset();
@@ -189,12 +190,12 @@ impl Outbound {
         is_revoked
     }
 
-    /// Ends the stream before its body is out.
+    /// Resets the stream before its body is complete.
     pub(super) fn reset(&mut self) {
         self.stream.send_reset(Reason::CANCEL);
     }
 
-    /// Sends what is there and fits, up to `most` bytes and a frame.
+    /// Sends what is available and fits, up to `most` bytes and one frame.
     pub(super) fn turn(&mut self, most: usize, shared: &StreamContext) -> (Turn, Sent) {
         let mut sent = Sent::default();
         // Whether the source has nothing more and will wake the stream.
@@ -223,7 +224,7 @@ impl Outbound {
                 }
                 Poll::Ready(Some(piece)) => self.pending = piece.bytes,
                 Poll::Ready(None) => {
-                    // The client may have gone in this very moment; then there is none to tell.
+                    // The client may have left at this moment. Then there is nobody to tell.
                     let _ = self.stream.send_data(Bytes::new(), true);
                     break Turn::Ended;
                 }
@@ -237,18 +238,18 @@ impl Outbound {
         (turn, sent)
     }
 
-    /// Makes a frame pending, with those that are there behind it as long as they fit one DATA
-    /// frame. Answers whether there is nothing more.
+    /// Makes a frame pending, together with the frames after it that fit into one DATA frame.
+    /// Returns whether nothing more is available.
     fn join(&mut self, first: WatchFrame, shared: &StreamContext, sent: &mut Sent) -> bool {
         let Outbound { stream, source, .. } = self;
-        // What the client has no room for would be held here, a copy for each client that does
-        // not read.
+        // Frames that the client has no window for would be held here, one copy for each client
+        // that does not read.
         let (signal, room, awaits_reset) = (&self.signal, &mut self.room, &mut self.awaits_reset);
         let make_room = || {
             if *room < JOINED_BYTES {
                 *room = reserve(stream, signal, JOINED_BYTES);
                 if *room < JOINED_BYTES {
-                    // What comes later is for those who need it.
+                    // Later window is left to streams that need it.
                     *room = reserve(stream, signal, *room);
                 }
                 *awaits_reset = false;
@@ -267,7 +268,7 @@ impl Outbound {
         self.awaits_reset = false;
     }
 
-    /// Sees to it that a byte can be sent, or waits for window.
+    /// Ensures that a byte can be sent, or waits for window.
     fn make_room(&mut self, shared: &StreamContext, sent: Sent) -> Result<(), Turn> {
         while self.room == 0 {
             self.reserve(self.pending.len() + 1);
@@ -278,7 +279,7 @@ impl Outbound {
             match self.stream.poll_capacity(&mut context) {
                 Poll::Ready(Some(Ok(_))) => {}
                 Poll::Ready(_) => return Err(Turn::Ended),
-                // What was sent may only have to be framed first.
+                // The data already sent may only have to be framed first.
                 Poll::Pending if sent.bytes > 0 => return Err(Turn::HasMore),
                 Poll::Pending => {
                     shared.is_window_short.set(true);
@@ -289,7 +290,7 @@ impl Outbound {
         Ok(())
     }
 
-    /// Sends what is pending, as much as there is window for.
+    /// Sends pending bytes as far as the window allows.
     fn send_pending(&mut self, shared: &StreamContext, sent: &mut Sent) -> Result<(), Turn> {
         if self.pending.is_empty() {
             return Ok(());
@@ -325,8 +326,8 @@ impl Outbound {
         }
     }
 
-    /// Whether a watch has to wait until its connection holds less: what its client has no room
-    /// for would be held, too.
+    /// Whether a watch has to wait until its connection holds less. Frames that the client has no
+    /// room for would be held too.
     fn is_withheld(&mut self, shared: &StreamContext) -> bool {
         if !self.is_watch() || shared.state.may_answer() {
             return false;
@@ -342,12 +343,12 @@ impl Outbound {
         true
     }
 
-    /// The connection holds less now.
+    /// Continues after the connection holds less.
     pub(super) fn go_on(&mut self) {
         self.withheld = false;
     }
 
-    /// Takes note of what is left of a watch's frame.
+    /// Counts what is left of a watch frame as held.
     fn hold_rest(&mut self, shared: &StreamContext) {
         let rest = self.pending.len();
         match &mut self.held {
@@ -358,7 +359,8 @@ impl Outbound {
         }
     }
 
-    /// Asks for so much window, and for a watch of ordinary frames for what the next few need.
+    /// Asks for the needed window. A watch with frames of ordinary size also asks for what its next
+    /// few frames need.
     fn widen(&mut self, needed: usize, shared: &StreamContext) {
         if !self.is_watch() || needed > HELD_BYTES || shared.is_window_short.get() {
             return self.reserve(needed);
@@ -385,8 +387,8 @@ impl Outbound {
     }
 }
 
-/// Asks h2 for window and answers how much there is. h2 wakes a stream whenever it gives it
-/// window, even the very window that it was just asked for; of that nobody needs to hear.
+/// Asks h2 for window and returns how much there is. h2 wakes a stream whenever it grants window,
+/// even for this very request. Such wakes are ignored.
 fn reserve(stream: &mut SendStream<Bytes>, signal: &StreamSignal, bytes: usize) -> usize {
     signal.mute();
     stream.reserve_capacity(bytes);

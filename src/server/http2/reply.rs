@@ -1,4 +1,4 @@
-//! A request on its way through the service, and how its response starts.
+//! Runs a request through the service and starts its response.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -15,21 +15,22 @@ use crate::server::body::{self, ConnectionFacts, HttpService, RequestBody, Respo
 use crate::server::connection_state::{ConnectionState, Held};
 use crate::server::listener::http_date::HttpDate;
 
-/// Bodies up to this size are handed to h2 whole and forgotten, where the client has room for them.
+/// Bodies up to this size are handed to h2 whole when the client has room for them. Nothing is
+/// tracked for them afterwards.
 const FORGOTTEN_BYTES_MAX: usize = 64 * 1024;
 
-/// What a body that is made piece by piece may hold: a piece that did not fit, and what the next
-/// ones are made of.
+/// What a body that is made piece by piece may hold: a piece that did not fit, and the data for the
+/// next pieces.
 const CHUNKS_HELD_BYTES: usize = 64 * 1024;
 
-/// An answer and where it goes.
+/// A response and the stream it belongs to.
 pub(super) struct Reply {
     respond: SendResponse<Bytes>,
     response: Response<ResponseBody>,
     bodiless: bool,
 }
 
-/// Lets the service answer; `None` when the client gave the request up.
+/// Runs the service. Returns `None` when the client cancels the request.
 pub(super) async fn answer<S: HttpService>(
     service: S,
     facts: ConnectionFacts,
@@ -55,7 +56,7 @@ pub(super) async fn answer<S: HttpService>(
     })
 }
 
-/// What is said to a client that is one too many, before its connection is closed.
+/// The response to a client above the limit, sent before its connection is closed.
 pub(super) fn no_room(respond: SendResponse<Bytes>) -> Reply {
     Reply {
         respond,
@@ -64,7 +65,7 @@ pub(super) fn no_room(respond: SendResponse<Bytes>) -> Reply {
     }
 }
 
-/// Bytes that a request holds until it is answered, but for its body.
+/// The bytes that a request holds until it is answered, without its body.
 pub(super) fn request_bytes<B>(request: &Request<B>) -> usize {
     let path = request.uri().path_and_query();
     let path = path.map_or(0, |path| path.as_str().len());
@@ -77,7 +78,7 @@ pub(super) fn request_bytes<B>(request: &Request<B>) -> usize {
 pub(super) struct Started {
     /// What remains to be sent.
     pub(super) body: Option<(h2::SendStream<Bytes>, Source, Bytes)>,
-    /// Bytes that were handed to h2.
+    /// Bytes handed to h2.
     pub(super) sent: usize,
     /// Whether the service wants the connection closed after this (API-282).
     pub(super) close: bool,
@@ -85,23 +86,23 @@ pub(super) struct Started {
     pub(super) is_window_short: bool,
 }
 
-/// About what a request takes that has nothing in it, and each of its headers beside its text.
+/// The approximate size of an empty request, and of each header in addition to its text.
 const REQUEST_BYTES: usize = 1024;
 const HEADER_BYTES: usize = 96;
 
-/// About what a response's headers take.
+/// The approximate size of the headers of a response.
 const HEAD_BYTES: usize = 256;
 
 impl Reply {
-    /// Bytes that it holds until it is sent.
+    /// The bytes that the response holds until it is sent.
     pub(super) fn held_bytes(&self) -> usize {
         HEAD_BYTES + held_bytes(self.response.body())
     }
 
-    /// Sends the head, and a short body with it if the client has room for it.
+    /// Sends the headers, together with a short body if the client has room for it.
     ///
     /// # Errors
-    /// The client has gone.
+    /// The client has left.
     pub(super) fn start(
         mut self,
         date: &HttpDate,
@@ -109,7 +110,7 @@ impl Reply {
     ) -> Result<Started, h2::Error> {
         let (mut parts, body) = self.response.into_parts();
         let close = says_close(parts.headers.get(CONNECTION));
-        // HTTP/2 knows no such headers; h2 would refuse the response.
+        // HTTP/2 does not allow these headers, and h2 would refuse the response.
         for name in [CONNECTION, TRANSFER_ENCODING, UPGRADE] {
             parts.headers.remove(name);
         }
@@ -168,7 +169,7 @@ impl Reply {
     }
 }
 
-/// Bytes that a body holds for as long as its client does not take it.
+/// The bytes that a body holds while its client does not take it.
 fn held_bytes(body: &ResponseBody) -> usize {
     match body {
         ResponseBody::Full(bytes) => bytes.len(),

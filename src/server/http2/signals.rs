@@ -1,8 +1,8 @@
-//! Who in a connection wants to be polled: many wakers, one wake of the task.
+//! Tracks which parts of a connection need a poll: many wakers cause one wake of the task.
 //!
-//! Every stream has a waker of its own that puts the stream's index on the connection's list and
-//! wakes the task, once for however many streams. What is woken while the task polls anyway is
-//! seen before it rests and wakes nobody.
+//! Every stream has its own waker. The waker puts the index of the stream on the list of the
+//! connection and wakes the task once, however many streams are ready. A wake during a poll causes
+//! no further wake, because the task sees it before it rests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -11,14 +11,14 @@ use std::task::{Context, Wake, Waker};
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 
-/// The task is being polled; it will look again before it rests.
+/// The task is being polled. It checks again before it rests.
 const POLLING: u8 = 1;
 /// h2 has something to read, to write or to settle.
 const CONNECTION: u8 = 2;
-/// A request or a stream can go on.
+/// A request or a stream can continue.
 const WORK: u8 = 4;
 
-/// The list of one connection.
+/// The wake list of one connection.
 #[derive(Default)]
 pub(super) struct Signals {
     woken: AtomicU8,
@@ -33,30 +33,31 @@ impl Signals {
         }
     }
 
-    /// A poll of the task begins.
+    /// Begins a poll of the task.
     pub(super) fn begin(&self, context: &Context<'_>) {
         self.task.register(context.waker());
         self.woken.store(POLLING, Ordering::Release);
     }
 
-    /// h2 is about to be polled: what it asked for so far is being done.
+    /// Records that h2 is about to be polled, which clears its requests for a poll.
     pub(super) fn connection_served(&self) {
         self.woken.fetch_and(!CONNECTION, Ordering::AcqRel);
     }
 
-    /// Requests and streams are about to be polled.
+    /// Records that requests and streams are about to be polled.
     pub(super) fn work_served(&self) {
         self.woken.fetch_and(!WORK, Ordering::AcqRel);
     }
 
-    /// Ends the poll; false when something was woken meanwhile and must be looked at first.
+    /// Ends the poll. Returns false when something was woken in the meantime and must be handled
+    /// first.
     pub(super) fn rest(&self) -> bool {
         self.woken
             .compare_exchange(POLLING, 0, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
     }
 
-    /// Ends the poll although there is more to do; the task must have been woken for it.
+    /// Ends the poll although there is more to do. The caller must have woken the task.
     pub(super) fn leave(&self) {
         self.woken.store(0, Ordering::Release);
     }
@@ -105,7 +106,8 @@ pub(super) struct StreamSignal {
 }
 
 impl StreamSignal {
-    /// The signal of the stream at `index`; it counts as listed until [`StreamSignal::listen`].
+    /// The signal of the stream at `index`. It counts as listed until [`StreamSignal::listen`] is
+    /// called.
     pub(super) fn new(signals: &Arc<Signals>, index: u32) -> Arc<StreamSignal> {
         Arc::new(StreamSignal {
             signals: Arc::clone(signals),
@@ -119,8 +121,8 @@ impl StreamSignal {
         self.listed.store(false, Ordering::Release);
     }
 
-    /// From now on wakes go unheard: the stream is being looked after, and h2 wakes it whenever
-    /// it gives it the very window that it was just asked for.
+    /// From now on wakes are ignored. The stream is being handled, and h2 wakes it whenever it
+    /// grants the window that was just requested.
     pub(super) fn mute(&self) {
         self.listed.store(true, Ordering::Release);
     }

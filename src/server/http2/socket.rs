@@ -1,10 +1,10 @@
 //! The socket of an HTTP/2 connection: frames of many streams leave in one write.
 //!
-//! h2 asks for a flush after every frame. Passed on, each would become a TLS record and a system
-//! call of its own, and fan-out would cost six times as much. Therefore a flush by h2 only says
-//! yes: the bytes wait until the connection's poll is over and [`Http2Socket::poll_out`] is called,
-//! or until [`COALESCED_BYTES`] wait. They wait in a buffer lent by the thread: an idle connection
-//! holds none.
+//! h2 requests a flush after every frame. A real flush each time would cost one TLS record and one
+//! system call per frame, and make fan-out six times as expensive. A flush by h2 therefore only
+//! reports success. The bytes wait until the poll of the connection is over and
+//! [`Http2Socket::poll_out`] is called, or until [`COALESCED_BYTES`] are waiting. They wait in a
+//! buffer lent by the thread, so an idle connection holds none.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -17,18 +17,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::inbound::InboundFrames;
 use crate::coalescing_writer::{Buffers, CoalescingWriter};
 
-/// Most bytes that wait before they are written: four TLS records. More gains nothing (measured).
+/// The most bytes that wait before they are written: four TLS records. Measurements show no gain
+/// from more.
 pub const COALESCED_BYTES: usize = 64 * 1024;
 
-/// Where fewer bytes may be read than this, not one more is.
+/// When fewer bytes than this may be read, the limit is exact.
 const SMALL_READ_BYTES: usize = 4096;
 
-/// Buffers a thread keeps for later. One serves all connections that are written at once; more
-/// are needed only while sockets are full.
+/// Buffers that a thread keeps for reuse. One serves all connections, because they are written one
+/// after another. More are needed only while sockets are full.
 const SPARE_BUFFERS_MAX: usize = 4;
 
-/// What a full socket may leave waiting in a lent buffer; less is copied, so that the buffer goes
-/// back to the thread.
+/// The least that a full socket may leave in a lent buffer. Less is copied, so that the buffer
+/// returns to the thread.
 const LEFTOVER_KEPT_BYTES: usize = COALESCED_BYTES / 4;
 
 /// The buffers of one thread.
@@ -59,8 +60,8 @@ impl Buffers for BufferPool {
     }
 }
 
-/// The socket. Clones share it: one is given to h2, one stays with the task that decides when
-/// bytes leave.
+/// The socket. Clones share it: h2 owns one, and the task that decides when bytes leave owns
+/// another.
 pub struct Http2Socket<T> {
     io: Rc<RefCell<Io<T>>>,
 }
@@ -82,7 +83,7 @@ struct Io<T> {
 }
 
 impl<T> Http2Socket<T> {
-    /// Coalesces what is written to `io`.
+    /// Coalesces the writes to `io`.
     pub fn new(io: T, pool: BufferPool) -> Http2Socket<T> {
         Http2Socket {
             io: Rc::new(RefCell::new(Io {
@@ -94,20 +95,20 @@ impl<T> Http2Socket<T> {
         }
     }
 
-    /// Whether everything written has left for the operating system. While it has not, the client
-    /// is slower than we are, and pulling more from its streams would only pile it up.
+    /// Whether the operating system has taken all written bytes. If it has not, the client is
+    /// slower than the server, and pulling more from its streams would only buffer it here.
     pub fn is_clear(&self) -> bool {
         self.io.borrow().writer.is_clear()
     }
 
-    /// Allows so many bytes to be read, or somewhat more if they are many. h2 takes in all that it
-    /// can read, and keeps the requests in it before anybody looks at the first: so it gets little
-    /// at a time.
+    /// Allows this many bytes to be read, or slightly more if the number is large. h2 reads all it
+    /// can, and stores the requests in it before the first is handled. It therefore gets little at
+    /// a time.
     pub fn allow_read(&self, bytes: usize) {
         self.io.borrow_mut().readable = bytes;
     }
 
-    /// Bytes that have left for the operating system so far.
+    /// Bytes that the operating system has taken so far.
     pub fn bytes_out(&self) -> u64 {
         self.io.borrow().writer.bytes_out()
     }
@@ -117,17 +118,17 @@ impl<T> Http2Socket<T> {
         self.io.borrow().inbound.is_flood()
     }
 
-    /// Bytes that came in so far: a peer that sends is alive.
+    /// Bytes received so far. A peer that sends is alive.
     pub fn bytes_read(&self) -> u64 {
         self.io.borrow().bytes_read
     }
 }
 
 impl<T: AsyncWrite + Unpin> Http2Socket<T> {
-    /// Lets out what waits.
+    /// Writes out the waiting bytes.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// The errors of the socket.
     pub fn poll_out(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.io.borrow_mut().writer.poll_out(context)
     }
@@ -141,7 +142,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Http2Socket<T> {
     ) -> Poll<io::Result<()>> {
         let mut io = self.io.borrow_mut();
         if io.readable == 0 {
-            // The rest has its turn after what was read already.
+            // The rest is read after what was read already.
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -194,7 +195,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Http2Socket<T> {
         true
     }
 
-    /// Says yes and keeps the bytes: see the head of this file.
+    /// Reports success and keeps the bytes, as the module documentation explains.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -271,7 +272,7 @@ mod tests {
         let socket = Http2Socket::new(ours, pool.clone());
         let mut writer = socket.clone();
         writer.write_all(&[1; 150]).await.unwrap();
-        // The pipe takes 100; the other 50 move out of the lent buffer.
+        // The pipe takes 100 bytes. The other 50 move out of the lent buffer.
         assert!(
             poll_fn(|context| socket.poll_out(context))
                 .now_or_never()

@@ -1,4 +1,4 @@
-//! The response bodies of one connection, and whose turn it is.
+//! Schedules the response bodies of one connection.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,25 +13,25 @@ use super::outbound::{Outbound, Sent, Source, StreamContext, Turn};
 use super::signals::Signals;
 use crate::server::connection_state::ConnectionState;
 
-/// Most bytes a stream may send before the others have their turn.
+/// The most bytes that a stream may send before the others have their turn.
 const STREAM_TURN_BYTES: usize = 64 * 1024;
 
-/// Most bytes sent before h2 and the socket are polled, and after so many the thread's other
-/// connections.
+/// The most bytes sent before h2 and the socket are polled. After as many, the other connections of
+/// the thread have their turn.
 pub(super) const ROUND_BYTES: usize = 256 * 1024;
 
-/// Bodies by index; indexes are used again.
+/// Bodies by index. Indexes are reused.
 pub(super) struct Streams {
     shared: StreamContext,
     slots: Vec<Option<Outbound>>,
     free: Vec<u32>,
     turns: VecDeque<u32>,
-    /// Whether the streams have given back what window they kept.
+    /// Whether the streams have returned the window they had reserved.
     gave_back: bool,
 }
 
 impl Streams {
-    /// No bodies yet.
+    /// Creates an empty schedule.
     pub(super) fn new(signals: &Arc<Signals>, state: &Rc<ConnectionState>) -> Streams {
         Streams {
             shared: StreamContext {
@@ -48,26 +48,26 @@ impl Streams {
         }
     }
 
-    /// How many bodies are on their way.
+    /// The number of bodies being sent.
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether none is.
+    /// Whether no body is being sent.
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether somebody waits for a turn.
+    /// Whether a body waits for a turn.
     pub(super) fn has_turns(&self) -> bool {
         !self.turns.is_empty()
     }
 
-    /// Takes a body in; its first turn comes with the next round.
+    /// Adds a body. Its first turn comes with the next round.
     pub(super) fn add(&mut self, stream: SendStream<Bytes>, source: Source, pending: Bytes) {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
-            // Bounded by the streams of a connection.
+            // The number of streams of a connection is limited.
             (self.slots.len() - 1) as u32
         });
         if let Some(slot) = self.slots.get_mut(index as usize) {
@@ -77,13 +77,13 @@ impl Streams {
         }
     }
 
-    /// A response that is none of these bodies got less window than it needs.
+    /// Records that a response outside this schedule got less window than it needs.
     pub(super) fn window_is_short(&self) {
         self.shared.is_window_short.set(true);
     }
 
-    /// One round: those woken since the last one and those that were not done then each have a
-    /// turn, as long as the round's bytes last.
+    /// Runs one round. Every stream woken since the last round, and every one that was not done
+    /// then, has a turn until the bytes of the round are used up.
     pub(super) fn round(&mut self) -> Sent {
         self.take_woken();
         let mut total = Sent::default();
@@ -93,7 +93,7 @@ impl Streams {
             && let Some(index) = self.turns.pop_front()
         {
             left -= 1;
-            // A wake may come for a stream that has ended since.
+            // A wake may arrive for a stream that has ended in the meantime.
             let Some(slot) = self.slots.get_mut(index as usize) else {
                 continue;
             };
@@ -116,7 +116,7 @@ impl Streams {
         total
     }
 
-    /// Those woken since the last round are to have a turn.
+    /// Schedules the streams woken since the last round.
     fn take_woken(&mut self) {
         let known = self.turns.len();
         self.shared.signals.take_ready(&mut self.turns);
@@ -149,7 +149,7 @@ impl Streams {
         }
     }
 
-    /// Ends the watches whose access is revoked, those that wait for their client, too.
+    /// Ends the watches whose access is revoked, including those that wait for their client.
     pub(super) fn end_revoked(&mut self) {
         for index in 0..self.slots.len() {
             if let Some(Some(outbound)) = self.slots.get_mut(index)
@@ -160,7 +160,8 @@ impl Streams {
         }
     }
 
-    /// Gives up bodies that are no watches and were found stalled so many times in a row; how many.
+    /// Resets bodies other than watches that were stalled in this many inspections in a row.
+    /// Returns how many.
     pub(super) fn reset_stalled(&mut self, inspections_max: u32) -> usize {
         let mut stalled = Vec::new();
         for (index, slot) in self.slots.iter_mut().enumerate() {

@@ -1,9 +1,9 @@
-//! Request bodies that nobody read: taken in and thrown away.
+//! Reads and discards request bodies that no handler read.
 //!
-//! A request may be answered before its body is here: refused by its headers, or because too
-//! many are being answered. To reset the stream then is allowed, but the rest of the body is on
-//! its way; h2 counts what comes late as errors of the client, and after a thousand in the life of
-//! a connection it ends it with all its watches. So what is short is let in.
+//! The server may answer a request before its body arrives, for example when it refuses it by its
+//! headers or because of too many requests. It could reset the stream, but the rest of the body is
+//! on its way. h2 counts late data as errors of the client, and after a thousand errors it ends the
+//! connection with all its watches. Short bodies are therefore read.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,22 +12,23 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use h2::RecvStream;
 
-/// Of one body no more than this is taken in; what is longer is reset.
+/// The most bytes that are read of one body. A longer body is reset.
 const BYTES_MAX: usize = 256 * 1024;
 
-/// A body that is not through after so many inspections is reset.
+/// A body that is incomplete after this many inspections is reset.
 const INSPECTIONS_MAX: u8 = 2;
 
 type Dropped = Rc<RefCell<Vec<RecvStream>>>;
 
-/// The body of an HTTP/2 request. Dropped before its end it goes to its connection's [`Unread`].
+/// The body of an HTTP/2 request. A body dropped before its end moves to the [`Unread`] of its
+/// connection.
 pub struct Http2Body {
     stream: Option<RecvStream>,
     dropped: Dropped,
 }
 
 impl Http2Body {
-    /// The next piece; its window is given back.
+    /// The next piece. Its window is returned to the client.
     pub(in crate::server) fn poll_data(
         &mut self,
         context: &mut Context<'_>,
@@ -74,7 +75,7 @@ struct Rest {
 }
 
 impl Rest {
-    /// Whether more is to come.
+    /// Reads what is available. Returns whether more is to come.
     fn take_in(&mut self, context: &mut Context<'_>) -> bool {
         loop {
             match poll_data(&mut self.stream, context) {
@@ -92,7 +93,7 @@ impl Rest {
 }
 
 impl Unread {
-    /// A body for the service.
+    /// Wraps a body for the service.
     pub(super) fn body(&self, stream: RecvStream) -> Http2Body {
         Http2Body {
             stream: Some(stream),
@@ -100,12 +101,12 @@ impl Unread {
         }
     }
 
-    /// How many there are.
+    /// The number of unread bodies.
     pub(super) fn len(&self) -> usize {
         self.bodies.len() + self.dropped.borrow().len()
     }
 
-    /// Takes in what is there.
+    /// Reads what is available.
     pub(super) fn take_in(&mut self, context: &mut Context<'_>) {
         let dropped = self.dropped.borrow_mut().drain(..).collect::<Vec<_>>();
         self.bodies.extend(dropped.into_iter().map(|stream| Rest {
@@ -116,13 +117,13 @@ impl Unread {
         self.bodies.retain_mut(|body| body.take_in(context));
     }
 
-    /// Gives up all of them: the connection is about to close.
+    /// Drops all unread bodies because the connection is about to close.
     pub(super) fn give_up(&mut self) {
         self.dropped.borrow_mut().clear();
         self.bodies.clear();
     }
 
-    /// Gives up those that take too long.
+    /// Resets bodies that take too long.
     pub(super) fn inspect(&mut self) {
         self.bodies.retain_mut(|body| {
             body.inspections += 1;

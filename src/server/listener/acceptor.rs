@@ -1,4 +1,4 @@
-//! The one task that accepts, and the choice of the thread.
+//! The task that accepts all connections and chooses their threads.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,10 +12,10 @@ use super::slots::{Slot, Slots};
 use super::thread::Load;
 use crate::server::limits::Limits;
 
-/// How long accepting rests after an error of the whole process, such as no file being left.
+/// The pause after an error of the whole process, such as a lack of file descriptors.
 const REST: Duration = Duration::from_millis(100);
 
-/// Complaints of one kind are logged at most this often.
+/// The minimum interval between log lines about the same problem.
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A connection on its way to its thread.
@@ -26,13 +26,13 @@ pub(super) struct Arrival {
     pub(super) slot: Slot,
 }
 
-/// A thread as the acceptor knows it.
+/// A thread as the acceptor sees it.
 pub(super) struct Seat {
     pub(super) arrivals: mpsc::Sender<Arrival>,
     pub(super) load: Arc<Load>,
 }
 
-/// Counts a connection of a thread for as long as it lasts.
+/// Counts a connection of a thread until it is dropped.
 pub(super) struct Seated(Arc<Load>);
 
 impl Drop for Seated {
@@ -41,7 +41,7 @@ impl Drop for Seated {
     }
 }
 
-/// Accepts connections and gives each to the thread that has least to do.
+/// Accepts connections and gives each to the least loaded thread.
 pub(super) struct Acceptor {
     connections_max: usize,
     seats: Vec<Seat>,
@@ -86,7 +86,7 @@ impl Acceptor {
     }
 
     async fn rest_after(&mut self, error: io::Error) {
-        // A client that hung up before it was accepted is no trouble of ours.
+        // A client that closed the connection before it was accepted is no error of the server.
         let harmless = [
             io::ErrorKind::ConnectionAborted,
             io::ErrorKind::ConnectionReset,
@@ -98,9 +98,9 @@ impl Acceptor {
         }
     }
 
-    /// Finds a slot and a thread for a connection. Without a slot it is closed at once: a client
-    /// that hears no sooner fails no later. Where the threads are busy it waits, and those behind
-    /// it wait in the backlog.
+    /// Finds a slot and a thread for a connection. Without a slot the connection is closed at once,
+    /// so that the client fails early. While the threads are busy it waits, and later connections
+    /// wait in the backlog.
     async fn seat(&mut self, stream: TcpStream, peer: SocketAddr) {
         let Some(slot) = self.slots.admit(peer.ip()) else {
             self.refused.increment(1);
@@ -120,7 +120,7 @@ impl Acceptor {
             seat: Seated(Arc::clone(&seat.load)),
             slot,
         };
-        // It fails only when the thread is gone, with the daemon.
+        // Sending fails only after the thread has ended together with the daemon.
         let _ = seat.arrivals.send(arrival).await;
     }
 

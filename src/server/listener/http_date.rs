@@ -8,14 +8,14 @@ use jiff::fmt::rfc2822::DateTimePrinter;
 
 use crate::clock;
 
-/// The date of one thread.
+/// The date header of one thread.
 #[derive(Debug, Default)]
 pub(in crate::server) struct HttpDate {
     last: RefCell<Option<(i64, HeaderValue)>>,
 }
 
 impl HttpDate {
-    /// The date now.
+    /// The current date.
     pub(in crate::server) fn now(&self) -> HeaderValue {
         self.at(clock::now())
     }
@@ -34,7 +34,7 @@ impl HttpDate {
     }
 }
 
-/// A time outside the calendar that HTTP knows has no date; an empty header is harmless.
+/// Formats a time. A time outside the range of HTTP dates gives an empty header, which is harmless.
 fn format(time: &Timestamp) -> HeaderValue {
     DateTimePrinter::new()
         .timestamp_to_rfc9110_string(time)

@@ -1,4 +1,4 @@
-//! Plain HTTP for scrapers: `/metrics` and nothing else.
+//! Plain HTTP for scrapers, which serves only `/metrics`.
 
 use std::cell::Cell;
 use std::net::{SocketAddr, TcpListener};
@@ -17,20 +17,20 @@ use crate::server::body::{ConnectionFacts, HttpService, RequestBody, ResponseBod
 use crate::server::http1;
 use crate::server::limits::Limits;
 
-/// Connections at a time. Whoever comes is served, in the place of another if need be: there are a
-/// few scrapers at most, and they come again.
+/// The most open connections. A new connection is always served, if necessary in place of another,
+/// because there are few scrapers and they retry.
 const CONNECTIONS_MAX: usize = 32;
 
-/// Bytes of a request's header; that of a scraper takes some hundred.
+/// The limit for the headers of a request. A scraper sends a few hundred bytes.
 const HEADER_BYTES: u32 = 16 << 10;
 
-/// How long accepting rests after an error.
+/// The pause in accepting after an error.
 const REST: Duration = Duration::from_millis(100);
 
-/// Prometheus' text format.
+/// The text format of Prometheus.
 const CONTENT_TYPE_METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The metrics port, open but not served yet.
+/// The metrics port, listening but not serving.
 #[derive(Debug)]
 pub struct MetricsListener {
     listener: TcpListener,
@@ -41,19 +41,19 @@ impl MetricsListener {
     /// Opens the port.
     ///
     /// # Errors
-    /// [`BindError`], a line for the operator.
+    /// [`BindError`], one line for the operator.
     pub fn bind(address: SocketAddr) -> Result<MetricsListener, BindError> {
         let listener = socket::listen("metrics-bind-address", address)?;
         let address = listener.local_addr().unwrap_or(address);
         Ok(MetricsListener { listener, address })
     }
 
-    /// The address with the port that was chosen.
+    /// The address, including the chosen port.
     pub fn local_address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves what `render` makes, on the calling thread, until the task is aborted.
+    /// Serves the page that `render` returns, on the calling thread, until the task is aborted.
     pub fn serve(self, render: impl Fn() -> String + 'static) -> JoinHandle<()> {
         actix_rt::spawn(run(self.listener, Rc::new(render)))
     }
@@ -100,15 +100,15 @@ async fn run(listener: TcpListener, render: Rc<dyn Fn() -> String>) {
     }
 }
 
-/// A connection, the oldest first among others.
+/// An open connection. The list of them is in order of age, the oldest first.
 struct Open {
     task: JoinHandle<()>,
-    /// Whether a whole request has come by it.
+    /// Whether a complete request has arrived.
     has_asked: Rc<Cell<bool>>,
 }
 
-/// Closes a connection if there is no room for another: the oldest that has not asked for anything
-/// yet, or the oldest.
+/// Closes a connection if there is no room for another. It prefers the oldest that has sent no
+/// request, and then the oldest.
 fn make_room(open: &mut Vec<Open>) {
     open.retain(|one| !one.task.is_finished());
     if open.len() >= CONNECTIONS_MAX {
@@ -124,7 +124,7 @@ struct Metrics {
 }
 
 impl HttpService for Metrics {
-    /// Everybody is alike.
+    /// This port checks no credentials, so all clients are equal.
     fn recognises(&self, _: &HeaderMap) -> bool {
         false
     }

@@ -1,10 +1,14 @@
-//! Connections: accepted in one place, served on one thread each for all their life.
+//! Listening sockets, and the threads that serve their connections.
 //!
-//! One task accepts and gives each connection to the HTTP thread that has least to do. The
-//! kernel could spread them (SO_REUSEPORT, or every thread on one shared socket), but it spreads
-//! by hash or by who wakes first: ten connections with a thousand watches each may then all sit
-//! on one core. Accepting is cheap, a hand-over costs microseconds, and an even spread is worth
-//! both.
+//! This folder owns ports, connection slots, HTTP threads and draining. A configuration and a
+//! service per thread enter. Served connections leave: the protocol folders `http1` and `http2`
+//! read requests from them. It must not know paths, resources or users.
+//!
+//! One task accepts connections and gives each to the least loaded HTTP thread, where it stays. The
+//! kernel could distribute connections (SO_REUSEPORT, or all threads on one shared socket), but it
+//! does so by hash or by which thread wakes first. Ten connections with a thousand watches each
+//! could then end up on one core. Accepting is cheap and a hand-over costs microseconds, so the
+//! even distribution is worth it.
 
 mod acceptor;
 pub(in crate::server) mod http_date;
@@ -39,7 +43,7 @@ pub use socket::BindError;
 use acceptor::Acceptor;
 use worker::Worker;
 
-/// The secure port, open but not served yet.
+/// The secure port, listening but not serving.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -49,11 +53,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the port, so that a conflict shows before anything else is done, and raises the
-    /// limit of open files. Connections queue up until [`Server::serve`].
+    /// Opens the port and raises the limit of open files. This happens first, so that a port
+    /// conflict shows before anything else is done. Connections wait in the backlog until
+    /// [`Server::serve`].
     ///
     /// # Errors
-    /// [`BindError`], a line for the operator.
+    /// [`BindError`], one line for the operator.
     pub fn bind(config: &Config) -> Result<Server, BindError> {
         let mut limits = Limits::of(config);
         limits.connections = fitted(config.max_connections, raise_open_file_limit());
@@ -72,29 +77,30 @@ impl Server {
         })
     }
 
-    /// The address with the port that was chosen.
+    /// The address, including the chosen port.
     pub fn local_address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many HTTP threads there will be.
+    /// The number of HTTP threads.
     pub fn threads(&self) -> usize {
         self.threads
     }
 
-    /// Overrides bounds that are no settings.
+    /// Overrides limits that operators cannot set.
     #[cfg(test)]
     pub(in crate::server) fn with_limits(mut self, change: impl FnOnce(&mut Limits)) -> Server {
         change(&mut self.limits);
         self
     }
 
-    /// Serves. `make_service` is called once on each HTTP thread, with the thread's number.
+    /// Serves connections. `make_service` is called once on each HTTP thread, with the number of
+    /// the thread.
     ///
-    /// Must be called within an actix system; the calling thread accepts.
+    /// Must be called within an actix system. The calling thread accepts.
     ///
     /// # Errors
-    /// When the system has no threads to give.
+    /// The system cannot start the threads.
     pub fn serve<S, M>(self, tls: Arc<rustls::ServerConfig>, make_service: M) -> io::Result<Running>
     where
         S: HttpService,
@@ -123,8 +129,8 @@ impl Server {
     }
 }
 
-/// The connections that are served where open files leave room for so many. Only an operator who
-/// named a number is told that it does not fit.
+/// The number of connections to serve when open files leave room for `room`. Only an operator who
+/// set a number is warned that it does not fit.
 fn fitted(wanted: ConnectionLimit, room: usize) -> usize {
     let connections = wanted.most().min(room);
     if connections < wanted.most() && matches!(wanted, ConnectionLimit::Exactly(_)) {
@@ -139,7 +145,7 @@ fn fitted(wanted: ConnectionLimit, room: usize) -> usize {
     connections
 }
 
-/// The secure port, being served.
+/// The secure port while it serves.
 pub struct Running {
     address: SocketAddr,
     accepting: JoinHandle<()>,
@@ -148,18 +154,18 @@ pub struct Running {
 }
 
 impl Running {
-    /// The address with the port that was chosen.
+    /// The address, including the chosen port.
     pub fn local_address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Stops politely: no connections are accepted any more, HTTP/2 gets a GOAWAY, requests are
-    /// answered, watches end, all within `deadline`; then the threads stop. Returns how many
-    /// connections had to be cut.
+    /// Stops gracefully within `deadline`. No more connections are accepted, HTTP/2 clients get a
+    /// GOAWAY, requests are answered, watches end, and then the threads stop. Returns how many
+    /// connections were cut.
     pub async fn drain(self, deadline: Duration) -> usize {
         let deadline = tokio::time::Instant::now() + deadline;
         self.accepting.abort();
-        // The listening socket is closed once the task is gone.
+        // The listening socket is closed once the task has ended.
         let _ = self.accepting.await;
         let mut cut = 0;
         for drained in self.workers {

@@ -1,11 +1,11 @@
-//! The limit of open files: every connection is one.
+//! The limit of open files, which also limits connections.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files kept for everything that is no connection: the store, epoll, the log.
+/// Files reserved for everything that is not a connection: the store, epoll, the log.
 const KEPT_FOR_OTHERS: u64 = 256;
 
-/// Raises the soft limit to the hard one, logs it, and says how many connections it leaves room
+/// Raises the soft limit to the hard limit and logs it. Returns how many connections it leaves room
 /// for.
 pub fn raise_open_file_limit() -> usize {
     let before = getrlimit(Resource::Nofile);

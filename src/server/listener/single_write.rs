@@ -1,8 +1,8 @@
-//! The socket below TLS: a record alone leaves by `send`, not by `writev`.
+//! The socket below TLS. It sends a single record with `send` instead of `writev`.
 //!
-//! TLS hands everything over as a list of buffers, although with one watch to a connection each
-//! delivery is one record. For a list the kernel goes through the file's layer, which takes about
-//! a twentieth of such a delivery.
+//! TLS always passes a list of buffers, although with one watch per connection each delivery is one
+//! record. For a list the kernel takes the path through the file layer, which costs about a
+//! twentieth of such a delivery.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

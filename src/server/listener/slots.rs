@@ -1,18 +1,17 @@
-//! Who may be connected: how many in all, and how many of those who have not shown yet who they
-//! are.
+//! Limits how many clients may be connected, and how many of them may be unauthenticated.
 //!
-//! A connection is unauthenticated until a request with good credentials comes by it. Such
-//! connections are limited in all and by peer address, and when there is no slot left they are the
-//! first to go: those that have not sent a byte before the others, the oldest first, and first
-//! those of the address that has most of them. So a newcomer always finds a slot, however many
-//! connections somebody else opens and leaves alone.
+//! A connection is unauthenticated until a request with good credentials arrives on it.
+//! Unauthenticated connections are limited in total and per peer address. When no slot is free, one
+//! of them is closed. It is one of the address that has the most. Connections that have sent no
+//! byte are closed before others, and older ones before newer ones. A new connection therefore
+//! always finds a slot, however many idle connections another client opens.
 //!
-//! TLS makes a connection cost something. So those that have begun with it have a bound of their
-//! own. Others wait for their turn until one of these is authenticated or gone, or has been at it
-//! for so long that it has to make room.
+//! A TLS handshake costs CPU time, so connections that have started one have a limit of their own.
+//! Other connections wait until one of these is authenticated or closed, or has taken so long that
+//! it has to make room.
 //!
-//! Authenticated connections are limited by nothing but the number of slots, of which a few stay
-//! free for probes and for whoever comes next.
+//! Only the number of slots limits authenticated connections. A few slots stay free for probes and
+//! new connections.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -29,27 +28,28 @@ use tokio::sync::oneshot;
 
 use crate::server::limits::Limits;
 
-/// One slot in so many stays free of authenticated connections, up to [`RESERVED_MAX`].
+/// The share of slots, up to [`RESERVED_MAX`], that authenticated connections may not take: one in
+/// this many.
 const RESERVED_SHARE: usize = 16;
 const RESERVED_MAX: usize = 64;
 
-/// Unauthenticated connections there may be however few slots there are.
+/// The number of unauthenticated connections that is allowed however few slots there are.
 const UNAUTHENTICATED_MIN: usize = 4;
 
-/// For each that may have begun with TLS so many may wait.
+/// How many connections may wait for each one that may start TLS.
 const WAITING_FOR_EACH: usize = 16;
 
-/// An unauthenticated connection has so long before it has to make room for one that waits.
+/// How long a TLS handshake may take before it can be closed for a connection that waits.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How many connections there may be of each kind.
+/// The maximum number of connections of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bounds {
     connections: usize,
     authenticated: usize,
-    /// Three quarters of them of one peer.
+    /// One peer may have three quarters of them.
     unauthenticated: usize,
-    /// Those of them that have begun with TLS; three quarters of them of one peer.
+    /// Unauthenticated connections that have started TLS. One peer may have three quarters of them.
     begun: usize,
 }
 
@@ -68,7 +68,7 @@ impl Bounds {
     }
 }
 
-/// What one peer may have of so many.
+/// The part of `count` that one peer may have.
 fn share(count: usize) -> usize {
     (count / 4 * 3).max(UNAUTHENTICATED_MIN).min(count)
 }
@@ -77,31 +77,31 @@ fn share(count: usize) -> usize {
 #[derive(Debug)]
 struct Unauthenticated {
     peer: IpAddr,
-    /// Whether a byte has come of it.
+    /// Whether a byte has arrived.
     heard: bool,
-    /// When it began with TLS.
+    /// When it started TLS.
     begun: Option<Instant>,
-    /// Closes it when dropped.
+    /// Dropping it closes the connection.
     _close: oneshot::Sender<()>,
 }
 
-/// What became of a connection that has arrived.
+/// The outcome of admitting a connection.
 #[derive(Debug)]
 enum Admitted {
-    /// It has a slot by this number, until the receiver hears that it has not.
+    /// The connection has a slot with this number. The receiver reports when it loses the slot.
     In(u64, oneshot::Receiver<()>),
-    /// All slots are taken by authenticated connections.
+    /// Authenticated connections hold all slots.
     Full,
 }
 
-/// The unauthenticated connections of one peer.
+/// The number of unauthenticated connections of one peer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     all: usize,
     begun: usize,
 }
 
-/// The decisions. Numbers of connections rise, so that the lowest is the oldest.
+/// The admission decisions. Connection numbers rise, so the lowest is the oldest.
 #[derive(Debug)]
 struct Admission {
     bounds: Bounds,
@@ -110,7 +110,7 @@ struct Admission {
     unauthenticated: BTreeMap<u64, Unauthenticated>,
     begun: usize,
     by_peer: HashMap<IpAddr, Count>,
-    /// Unauthenticated connections that had to go for others.
+    /// The number of unauthenticated connections closed to make room for others.
     closed: u64,
 }
 
@@ -131,7 +131,7 @@ impl Admission {
         self.authenticated + self.unauthenticated.len()
     }
 
-    /// Takes a connection in, if need be in place of another.
+    /// Admits a connection, in place of another if necessary.
     fn admit(&mut self, peer: IpAddr) -> Admitted {
         let peer = network(peer);
         if self.count(peer).all >= share(self.bounds.unauthenticated) {
@@ -170,7 +170,7 @@ impl Admission {
         found.map(|(peer, _)| *peer).collect()
     }
 
-    /// Closes the connection that has the least claim to stay, of these peers.
+    /// Closes the connection of these peers that is first in line to be closed.
     fn close_one(&mut self, of: impl Fn(IpAddr) -> bool) {
         let these = self.unauthenticated.iter();
         let these = these.filter(|(_, connection)| of(connection.peer));
@@ -203,10 +203,11 @@ impl Admission {
         true
     }
 
-    /// A first byte has come, and TLS is to begin; false while the connection has to wait.
+    /// Records the first byte, after which TLS starts. Returns false while the connection has to
+    /// wait.
     fn begin(&mut self, number: u64, now: Instant) -> bool {
         let Some(connection) = self.unauthenticated.get_mut(&number) else {
-            // It has been closed; that it will hear.
+            // The connection is closed already and will notice.
             return false;
         };
         connection.heard = true;
@@ -226,7 +227,8 @@ impl Admission {
         is_room
     }
 
-    /// Closes the connection that is longest at it, of this peer or of all, if it had its time.
+    /// Closes the connection with the longest-running handshake, of this peer or of all, if its
+    /// grace period is over.
     fn close_overdue(&mut self, now: Instant, peer: Option<IpAddr>) {
         let these = self.unauthenticated.iter();
         let these = these.filter(|(_, connection)| peer.is_none_or(|peer| connection.peer == peer));
@@ -238,7 +240,7 @@ impl Admission {
         }
     }
 
-    /// Good credentials have come; false when there are authenticated connections enough.
+    /// Records good credentials. Returns false when there are too many authenticated connections.
     fn authenticate(&mut self, number: u64) -> bool {
         let is_room = self.authenticated < self.bounds.authenticated;
         let authenticated = is_room && self.forget(number);
@@ -255,7 +257,7 @@ impl Admission {
     }
 }
 
-/// The addresses that count as one: whoever has an IPv6 address has 2^64 of them.
+/// The addresses that count as one peer. One IPv6 client usually owns 2^64 addresses.
 fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
@@ -272,7 +274,7 @@ pub(in crate::server) struct Slots {
 }
 
 impl Slots {
-    /// None taken yet.
+    /// Creates the slots, all of them free.
     pub(in crate::server) fn new(limits: &Limits) -> Arc<Slots> {
         metrics::describe_gauge!(
             "taffrail_connections",
@@ -294,7 +296,8 @@ impl Slots {
         })
     }
 
-    /// A slot for a connection that has arrived; `None` when authenticated connections have all.
+    /// Takes a slot for a new connection. Returns `None` when authenticated connections hold all
+    /// slots.
     pub(in crate::server) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Slot> {
         match self.change(|admission| admission.admit(peer)) {
             Admitted::In(number, closed) => Some(Slot {
@@ -322,7 +325,7 @@ impl Slots {
     }
 }
 
-/// A connection's slot, given back on drop.
+/// The slot of a connection. Dropping it frees the slot.
 pub(in crate::server) struct Slot {
     slots: Arc<Slots>,
     number: u64,
@@ -331,19 +334,19 @@ pub(in crate::server) struct Slot {
 }
 
 impl Slot {
-    /// Whether good credentials have come by the connection.
+    /// Whether good credentials have arrived on the connection.
     pub(in crate::server) fn is_authenticated(&self) -> bool {
         self.authenticated.get()
     }
 
-    /// A first byte has come by the connection, and TLS is to begin; false while it has to wait.
+    /// Records the first byte, after which TLS starts. Returns false while the connection has to
+    /// wait.
     pub(in crate::server) fn begin(&self) -> bool {
         self.slots
             .change(|admission| admission.begin(self.number, Instant::now()))
     }
 
-    /// Good credentials have come by the connection; false when there are authenticated
-    /// connections enough.
+    /// Records good credentials. Returns false when there are too many authenticated connections.
     pub(in crate::server) fn authenticate(&self) -> bool {
         if !self.authenticated.get() {
             let authenticated = self
@@ -357,7 +360,7 @@ impl Slot {
         self.authenticated.get()
     }
 
-    /// Ready when the connection has to go for another.
+    /// Ready when the connection has to close to make room for another.
     pub(in crate::server) fn poll_closed(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut closed = self.closed.borrow_mut();
         match closed.as_mut() {
@@ -392,7 +395,7 @@ mod tests {
         IpAddr::from([192, 0, 2, last])
     }
 
-    /// A connection that is let in.
+    /// Admits a connection that must find a slot.
     fn enter(admission: &mut Admission, last: u8) -> (u64, oneshot::Receiver<()>) {
         match admission.admit(peer(last)) {
             Admitted::In(number, closed) => (number, closed),
@@ -507,7 +510,7 @@ mod tests {
         assert!((0..30).all(|_| enter_as_user().1));
         let (last, is_user) = enter_as_user();
         assert!(!is_user, "the reserve is for newcomers");
-        // It has been told so, and goes; others come to ask whether the daemon is well.
+        // The client is told and leaves. Others connect to probe the health of the daemon.
         admission.leave(last, false);
         let mut first = enter(&mut admission, 2);
         let _second = enter(&mut admission, 3);
@@ -538,7 +541,7 @@ mod tests {
             admission.leave(number, authenticated);
             let (number, _open) = enter(&mut admission, 2);
             admission.leave(number, false);
-            // Who had to go leaves once more.
+            // The closed connection also leaves by itself later.
             admission.leave(number, false);
         }
         assert_eq!(admission.connections(), 0);

@@ -8,23 +8,23 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-/// Connections that wait to be accepted: a fleet that reconnects comes all at once.
+/// The backlog of connections. It is large because a whole fleet of clients may reconnect at once.
 const BACKLOG: i32 = 4096;
 
-/// TCP's own keep-alive: a quiet connection to a host that is gone ends within a minute.
+/// The TCP keep-alive time. A quiet connection to a dead host ends within a minute.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// An address can't be listened on.
+/// The server cannot listen on an address.
 #[derive(Debug, thiserror::Error)]
 #[error("--{flag}: can't listen on {address}: {source}{}", hint(.source))]
 pub struct BindError {
-    /// The setting the address comes from.
+    /// The setting that the address comes from.
     pub flag: &'static str,
     /// The address.
     pub address: SocketAddr,
-    /// Why.
+    /// The cause.
     pub source: io::Error,
 }
 
@@ -39,7 +39,8 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// A socket that listens. Connections inherit its options: no delay for small writes, keep-alive.
+/// Opens a listening socket. Connections inherit its options: no delay for small writes, and
+/// keep-alive.
 pub(super) fn listen(flag: &'static str, address: SocketAddr) -> Result<TcpListener, BindError> {
     open(address).map_err(|errno| BindError {
         flag,
@@ -55,7 +56,7 @@ fn open(address: SocketAddr) -> Result<TcpListener, Errno> {
     };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket: OwnedFd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-    // A daemon that restarts finds connections of its last life in TIME_WAIT.
+    // After a restart, connections of the previous process may still be in TIME_WAIT.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     sockopt::set_tcp_nodelay(&socket, true)?;
     sockopt::set_socket_keepalive(&socket, true)?;

@@ -1,4 +1,4 @@
-//! What the connections of one HTTP thread share.
+//! The state that the connections of one HTTP thread share.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::server::connection_state::{ConnectionState, TotalHeldBytes};
 use crate::server::http2::BufferPool;
 use crate::server::limits::Limits;
 
-/// How much one thread has to do, as the acceptor sees it: connections and the watches on them.
+/// The load of one thread as the acceptor sees it: connections and their watches.
 #[derive(Debug, Default)]
 pub(in crate::server) struct Load {
     connections: AtomicUsize,
@@ -23,7 +23,7 @@ pub(in crate::server) struct Load {
 }
 
 impl Load {
-    /// Both together: a watch is about as much work as a connection.
+    /// The sum of both. A watch is about as much work as a connection.
     pub(super) fn get(&self) -> usize {
         self.connections() + self.watches.load(Ordering::Relaxed)
     }
@@ -41,7 +41,7 @@ impl Load {
     }
 }
 
-/// Counters that are looked up once a thread, not once a delivery.
+/// Counters that are looked up once per thread instead of once per delivery.
 pub(in crate::server) struct Counters {
     watch_frames: Counter,
     refused_requests: Counter,
@@ -70,12 +70,12 @@ impl Counters {
         }
     }
 
-    /// Counts a request for which its connection had no room.
+    /// Counts a request that was refused because its connection had no room.
     pub(in crate::server) fn refused_request(&self) {
         self.refused_requests.increment(1);
     }
 
-    /// Counts a connection that was closed for a flood.
+    /// Counts a connection that was closed because of a flood.
     pub(in crate::server) fn flooded(&self) {
         self.floods.increment(1);
     }
@@ -88,7 +88,7 @@ impl Counters {
     }
 }
 
-/// The thread. Clones share it; it never leaves it.
+/// An HTTP thread. Clones share it and stay on the thread.
 #[derive(Clone)]
 pub(in crate::server) struct HttpThread {
     shared: Rc<ThreadContext>,
@@ -102,13 +102,13 @@ struct ThreadContext {
     date: HttpDate,
     counters: Counters,
     draining: Cell<bool>,
-    /// How often accesses were revoked.
+    /// The number of revocations so far.
     revocations: Cell<u32>,
     members: RefCell<Members>,
     empty: Notify,
 }
 
-/// Connections that want to hear of a drain.
+/// The connections to notify of a drain.
 #[derive(Default)]
 struct Members {
     wakers: Vec<Option<Waker>>,
@@ -147,7 +147,7 @@ impl HttpThread {
         &self.shared.limits
     }
 
-    /// What is thought of a connection as it begins.
+    /// Creates the state of a new connection.
     pub(in crate::server) fn state(&self, slot: Option<Slot>) -> Rc<ConnectionState> {
         let shared = &self.shared;
         ConnectionState::new(slot, Arc::clone(&shared.limits), Arc::clone(&shared.held))
@@ -165,7 +165,7 @@ impl HttpThread {
         &self.shared.counters
     }
 
-    /// A connection begins.
+    /// Registers a new connection.
     pub(in crate::server) fn join(&self) -> Membership {
         let mut members = self.shared.members.borrow_mut();
         let index = members.free.pop().unwrap_or_else(|| {
@@ -180,7 +180,7 @@ impl HttpThread {
         }
     }
 
-    /// Tells every connection to finish what it does and close.
+    /// Tells every connection to finish its work and close.
     pub(super) fn drain(&self) {
         self.shared.draining.set(true);
         let mut members = self.shared.members.borrow_mut();
@@ -197,12 +197,12 @@ impl HttpThread {
         members.wakers.iter().flatten().for_each(Waker::wake_by_ref);
     }
 
-    /// Connections there are.
+    /// The number of connections.
     pub(super) fn connections(&self) -> usize {
         self.shared.members.borrow().len()
     }
 
-    /// Waits until the last connection has gone.
+    /// Waits until the last connection has closed.
     pub(super) async fn emptied(&self) {
         while self.connections() > 0 {
             self.shared.empty.notified().await;
@@ -210,7 +210,7 @@ impl HttpThread {
     }
 }
 
-/// A connection's place on its thread, given back on drop.
+/// The registration of a connection with its thread. Dropping it ends the registration.
 pub(in crate::server) struct Membership {
     thread: HttpThread,
     index: usize,
@@ -224,7 +224,7 @@ impl Membership {
         &self.thread
     }
 
-    /// Whether the thread drains; wakes the task when it begins to.
+    /// Whether the thread drains. The task is woken when a drain begins.
     pub(in crate::server) fn is_draining(&self, context: &Context<'_>) -> bool {
         let shared = &self.thread.shared;
         if !shared.draining.get()
@@ -238,14 +238,14 @@ impl Membership {
         shared.draining.get()
     }
 
-    /// Whether accesses were revoked since this was asked last. The thread wakes the task for it,
-    /// as for a drain.
+    /// Whether accesses were revoked since the last call. The thread wakes the task for it, as for
+    /// a drain.
     pub(in crate::server) fn has_revocations(&mut self) -> bool {
         let revocations = self.thread.shared.revocations.get();
         std::mem::replace(&mut self.revocations, revocations) != revocations
     }
 
-    /// Tells the acceptor how many watches the connection carries.
+    /// Reports to the acceptor how many watches the connection carries.
     pub(in crate::server) fn carries(&mut self, watches: usize) {
         if watches > self.watches {
             self.thread

@@ -1,4 +1,4 @@
-//! One HTTP thread: takes the connections it is given, and sees them off when the daemon stops.
+//! One HTTP thread. It serves the connections it is given, and ends them when the daemon stops.
 
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -24,14 +24,14 @@ use crate::server::connection_state::{ConnectionState, TotalHeldBytes};
 use crate::server::limits::Limits;
 use crate::server::{http1, http2, tls};
 
-/// Connections on their way to a thread; more wait in the backlog of the port.
+/// Connections on their way to a thread. More of them wait in the backlog of the port.
 const ARRIVALS_MAX: usize = 64;
 
-/// Connections that a thread takes over before its others have their turn. So handshakes under way
-/// are done before many more are begun, however many clients come at once.
+/// How many new connections a thread takes before its others have their turn. Handshakes in
+/// progress therefore finish before many more begin, however many clients arrive at once.
 const ARRIVALS_PER_TURN: usize = 16;
 
-/// A thread to be.
+/// An HTTP thread that has not started.
 pub(super) struct Worker {
     arrivals: mpsc::Receiver<Arrival>,
     load: Arc<Load>,
@@ -40,14 +40,14 @@ pub(super) struct Worker {
     tls: Arc<ServerConfig>,
 }
 
-/// Hears when a thread has seen its connections off.
+/// Reports when a thread has ended its connections.
 pub(super) struct Drained {
     emptied: oneshot::Receiver<()>,
     load: Arc<Load>,
 }
 
 impl Drained {
-    /// Waits until then or until `deadline`; how many connections were left.
+    /// Waits until then or until `deadline`. Returns how many connections were left.
     pub(super) async fn wait_until(self, deadline: Instant) -> usize {
         match tokio::time::timeout_at(deadline, self.emptied).await {
             Ok(_) => 0,
@@ -78,7 +78,7 @@ impl Worker {
         (worker, seat)
     }
 
-    /// Starts on the arbiter's thread.
+    /// Starts the worker on the thread of the arbiter.
     pub(super) fn start<S, M>(self, arbiter: &Arbiter, number: usize, make_service: M) -> Drained
     where
         S: HttpService,
@@ -126,8 +126,8 @@ impl Worker {
                 tokio::task::yield_now().await;
             }
         }
-        // The acceptor is gone: the daemon stops. Requests that are already here are answered
-        // while the watches say goodbye.
+        // The acceptor has ended, so the daemon is stopping. Requests already received are answered
+        // while watches end.
         service.drain();
         thread.drain();
         thread.emptied().await;
@@ -150,7 +150,7 @@ impl Connection {
         } = arrival;
         let _seat: Seated = seat;
         let state = self.thread.state(Some(slot));
-        // Where it stands: moved, it would take its room twice for as long as the connection lives.
+        // Pinned in place. A moved future would take its memory twice while the connection lives.
         let served = pin!(self.serve_stream(stream, peer, &state, service));
         if state.keep(served).await.is_none() {
             tracing::debug!(%peer, "an unauthenticated connection was closed to make room");
@@ -191,12 +191,12 @@ impl Connection {
         stream: std::net::TcpStream,
         state: &ConnectionState,
     ) -> Result<TlsStream<SingleWrite<TcpStream>>, String> {
-        // rustls panics at a time that it can't count.
+        // rustls panics at a time outside the range it can represent.
         clock::check(SystemTime::now()).map_err(|error| error.to_string())?;
         let stream = TcpStream::from_std(stream).map_err(|error| error.to_string())?;
         let limit = self.thread.limits().handshake_timeout;
         let shaking = async {
-            // Nothing is set up for a client that says nothing.
+            // Set up nothing for a client that sends nothing.
             stream.readable().await?;
             state.begin().await;
             self.tls.accept(SingleWrite(stream)).await

@@ -1,8 +1,12 @@
-//! What requests and watches measure (API-52, API-53, ME-61), and the page that shows it.
+//! Measurements of requests and watches (API-52, API-53, ME-61), and the page that shows them.
+//!
+//! This folder owns the counters, their labels and the text of the page. Events from handlers and
+//! streams enter, and the metrics page leaves. It must not know objects, connections or how a
+//! request is answered.
 //!
 //! Requests record into handles that each thread keeps ([`requests`]). Watches count in plain
-//! memory of their thread ([`watches`]) and are added up when somebody looks: an event that goes
-//! to thousands of watchers must not cost thousands of entries into a histogram.
+//! memory of their thread ([`watches`]), and the counts are added up when the page is rendered. An
+//! event that goes to thousands of watchers must not cost thousands of histogram entries.
 
 mod requests;
 mod watches;
@@ -18,7 +22,7 @@ pub use watches::{MeteredWatch, WatchMeters};
 
 use super::filters::in_flight::InFlight;
 
-/// Everything that is looked at when the page is asked for.
+/// All measurements that the page shows.
 pub struct Measures {
     page: Option<Lines>,
     in_flight: Arc<InFlight>,
@@ -27,12 +31,12 @@ pub struct Measures {
     further: Option<Lines>,
 }
 
-/// Lines of the page, made anew whenever it is asked for.
+/// Lines of the page, rendered again for every scrape.
 pub type Lines = Box<dyn Fn() -> String + Send + Sync>;
 
 impl Measures {
-    /// Measures of this daemon. Without a page nothing is shown; without actors, none of
-    /// theirs.
+    /// The measurements of this daemon. Without a page nothing is shown. Without actors their
+    /// metrics are missing.
     pub fn new(
         page: Option<Lines>,
         in_flight: Arc<InFlight>,
@@ -48,20 +52,20 @@ impl Measures {
         }
     }
 
-    /// The same with further lines.
+    /// Adds further lines.
     pub fn with_lines(self, further: Option<Lines>) -> Measures {
         Measures { further, ..self }
     }
 
-    /// The watches of one more thread.
+    /// Adds the watches of another thread.
     pub fn thread(&self) -> Arc<WatchMeters> {
         let meters = Arc::new(WatchMeters::default());
         self.threads.lock().push(Arc::clone(&meters));
         meters
     }
 
-    /// The page in Prometheus' text format. What watches of resources counted that are served no
-    /// more is forgotten.
+    /// Renders the page in the text format of Prometheus. Watch counts of resources that are no
+    /// longer served are dropped.
     pub fn render(&self, is_served: impl Fn(&str, &str, &str) -> bool) -> String {
         self.collect();
         let sizes = watches::collect(&self.threads.lock(), is_served);
@@ -70,7 +74,7 @@ impl Measures {
         page.unwrap_or_default() + &sizes + &further.unwrap_or_default()
     }
 
-    /// Brings everything that is counted elsewhere up to date.
+    /// Updates the metrics that are counted elsewhere.
     fn collect(&self) {
         let (read_only, mutating) = self.in_flight.now();
         gauge!("apiserver_current_inflight_requests", "request_kind" => "readOnly")

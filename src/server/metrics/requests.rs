@@ -1,4 +1,4 @@
-//! Requests: how many, how long, how large, by verb and resource.
+//! Measurements of requests by verb and resource: number, duration and size.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,22 +13,22 @@ use smol_str::SmolStr;
 use crate::api::resource::ResourceDefinition;
 use crate::server::request_info::RequestInfo;
 
-/// What a request is counted under. Every value comes from our own tables or is one of a few
-/// words, so that strangers can't make series.
+/// The labels of a request. Every value comes from the server's own tables or from a fixed set of
+/// words, so that clients cannot create series.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct RequestLabels {
     verb: &'static str,
     group: SmolStr,
     version: SmolStr,
     resource: SmolStr,
-    /// The subresource, or the path of what is no resource.
+    /// The subresource, or the path of a request that is not about a resource.
     subresource: SmolStr,
     scope: &'static str,
     dry_run: bool,
 }
 
 impl RequestLabels {
-    /// Those of a request before it is known where it goes.
+    /// The labels of a request before it is routed.
     pub fn of(info: &RequestInfo, method: &http::Method) -> RequestLabels {
         RequestLabels {
             verb: verb(info, method),
@@ -37,7 +37,7 @@ impl RequestLabels {
         }
     }
 
-    /// The same about a resource.
+    /// The same labels for a resource.
     #[must_use]
     pub fn about(
         self,
@@ -55,7 +55,7 @@ impl RequestLabels {
         }
     }
 
-    /// The same about a path of ours that is no resource.
+    /// The same labels for one of the server's own paths.
     #[must_use]
     pub fn at(self, path: &'static str) -> RequestLabels {
         RequestLabels {
@@ -117,7 +117,7 @@ fn scope(info: &RequestInfo) -> &'static str {
     }
 }
 
-/// The handles of one thread, each looked up in the recorder once.
+/// The handles of one thread. Each is looked up in the recorder once.
 #[derive(Default)]
 pub struct RequestMeters {
     attempts: RefCell<HashMap<&'static str, Counter>>,
@@ -134,7 +134,7 @@ struct Measured {
 }
 
 impl RequestMeters {
-    /// Forgets what was measured of resources that this is not true of.
+    /// Drops the measurements of resources that are no longer served.
     pub fn retain(&self, is_served: impl Fn(&str, &str, &str) -> bool) {
         let is_kept = |labels: &RequestLabels| {
             let RequestLabels {
@@ -153,7 +153,7 @@ impl RequestMeters {
             .retain(|labels, _| is_kept(labels));
     }
 
-    /// A request's credentials were looked at; `user` is who they speak for.
+    /// Records the outcome of authentication. `user` is the authenticated user.
     pub fn authenticated(&self, user: Option<&str>) {
         let result = if user.is_some() { "success" } else { "failure" };
         let mut attempts = self.attempts.borrow_mut();
@@ -171,7 +171,7 @@ impl RequestMeters {
             .increment(1);
     }
 
-    /// A request begins; it counts as given up by its client unless it is finished.
+    /// Starts a request. Unless it is finished, it counts as cancelled by its client.
     pub fn start(&self, labels: RequestLabels) -> Running<'_> {
         Running {
             meters: self,
@@ -181,7 +181,7 @@ impl RequestMeters {
         }
     }
 
-    /// Where the sizes of a request's answers are recorded.
+    /// The histogram for the sizes of responses.
     pub fn sizes(&self, labels: &RequestLabels) -> Histogram {
         self.measured(labels).bytes
     }
@@ -218,14 +218,15 @@ impl RequestMeters {
 /// A request that is being answered.
 pub struct Running<'m> {
     meters: &'m RequestMeters,
-    /// May be made more precise on the way.
+    /// May be made more precise while the request runs.
     pub labels: RequestLabels,
     started: Instant,
     is_finished: bool,
 }
 
 impl Running<'_> {
-    /// It was answered with this code. A watch has just begun: its length says nothing.
+    /// Records the status code. A watch has only begun at this time, so its duration is not
+    /// recorded.
     pub fn finish(mut self, code: u16) {
         self.is_finished = true;
         self.meters.count(&self.labels, code);
@@ -267,8 +268,8 @@ pub(super) fn describe() {
     );
 }
 
-/// A user's name as a label: those that everybody has, and one for all others, so that users make
-/// no series of their own.
+/// The label for a user name. It distinguishes well-known users and combines all others, so that
+/// users create no series.
 fn compressed(user: &str) -> &'static str {
     match user {
         "admin" => "admin",

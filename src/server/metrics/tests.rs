@@ -11,7 +11,7 @@ use crate::server::auth::Access;
 use crate::server::request_info::RequestInfo;
 use crate::storage::{RunningWatch, WatchStream};
 
-/// Runs with a recorder of its own and gives its page.
+/// Runs the work with a recorder of its own and returns the page.
 fn page(work: impl FnOnce(&Measures)) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
     let handle = recorder.handle();

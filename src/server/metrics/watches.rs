@@ -1,4 +1,4 @@
-//! Watches: how many, and what they were sent (ME-61).
+//! Measurements of watches: their number, and what they were sent (ME-61).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::server::auth::{Access, WatchAccess};
 use crate::server::encoding::ends_initial_events;
 use crate::storage::RunningWatch;
 
-/// Upper bounds of sizes: 1 KiB and seven doublings; one more bucket holds the rest.
+/// The upper bounds of sizes: 1 KiB and seven doublings. One more bucket holds larger ones.
 const SMALLEST_BYTES: usize = 1024;
 const BUCKETS: usize = 9;
 
@@ -25,8 +25,8 @@ pub struct WatchMeters {
     by_resource: Mutex<HashMap<Resource, Arc<WatchMeter>>>,
 }
 
-/// The watches of one thread on one resource. Only that thread counts, so that its cache lines
-/// stay where they are.
+/// The watches of one thread on one resource. Only that thread counts, so that the cache lines stay
+/// with its core.
 #[derive(Default)]
 pub struct WatchMeter {
     open: AtomicU64,
@@ -35,7 +35,7 @@ pub struct WatchMeter {
 }
 
 impl WatchMeters {
-    /// Where watches on a resource count.
+    /// The counter of watches on a resource.
     pub fn of(&self, definition: &ResourceDefinition) -> Arc<WatchMeter> {
         let mut known = self.by_resource.lock();
         Arc::clone(known.entry(Resource::of(definition)).or_default())
@@ -50,7 +50,7 @@ impl WatchMeter {
             .trailing_zeros();
         let bucket = (doublings as usize).min(BUCKETS - 1);
         if let (Some(events), Some(sum)) = (self.events.get(bucket), self.bytes.get(bucket)) {
-            // Nobody else writes here.
+            // Only this thread writes here.
             events.store(events.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             sum.store(
                 sum.load(Ordering::Relaxed) + bytes as u64,
@@ -60,7 +60,7 @@ impl WatchMeter {
     }
 }
 
-/// A resource in the labels of these metrics.
+/// A resource as a set of labels.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Resource {
     group: String,
@@ -78,7 +78,7 @@ impl Resource {
     }
 }
 
-/// What all threads have counted for one resource.
+/// The sums over all threads for one resource.
 #[derive(Clone, Copy, Default)]
 struct Totals {
     open: u64,
@@ -108,9 +108,9 @@ fn totals(
     all
 }
 
-/// Brings counters and gauges up to date with what the threads have counted of resources that are
-/// served, forgets the others, and writes the histogram of sizes. The recorder's own histograms
-/// keep every sample until they are folded, which is no place for millions of deliveries.
+/// Updates counters and gauges from the counts of all threads for served resources, drops the
+/// others, and writes the histogram of sizes. The histograms of the recorder keep every sample
+/// until they are folded, which is too much for millions of deliveries.
 pub(super) fn collect(
     threads: &[Arc<WatchMeters>],
     is_served: impl Fn(&str, &str, &str) -> bool,
@@ -160,24 +160,25 @@ fn write_sizes(page: &mut String, labels: &str, totals: &Totals) {
     page.push_str(&format!("{SIZES}_count{{{labels}}} {below}\n"));
 }
 
-/// A watch that counts what it sends. It lies in the state of its stream, not behind a pointer of
-/// its own: with thousands of watches each pointer to follow is a miss of the processor's cache.
+/// A watch that counts what it sends. It is stored inside the state of its stream. With thousands
+/// of watches, each further pointer would cost a cache miss.
 pub struct MeteredWatch {
     stream: RunningWatch,
     meter: Arc<WatchMeter>,
     access: WatchAccess,
-    /// There until the bookmark that ends the initial events has been seen.
+    /// Present until the bookmark that ends the initial events was sent.
     initial: Option<Box<Initial>>,
 }
 
-/// Initial events that are being timed.
+/// Initial events whose duration is measured.
 struct Initial {
     since: Instant,
     definition: Arc<ResourceDefinition>,
 }
 
 impl MeteredWatch {
-    /// Counts a stream that was opened with this access, and times its initial events if wanted.
+    /// Counts a stream that was opened with this access, and measures its initial events if
+    /// requested.
     pub fn new(
         stream: RunningWatch,
         meters: &WatchMeters,
@@ -196,7 +197,7 @@ impl MeteredWatch {
         }
     }
 
-    /// The access that it was opened with. Who sends it ends it once that is revoked.
+    /// The access that the watch was opened with. The sender ends the watch once it is revoked.
     pub fn access(&self) -> &Access {
         self.access.access()
     }
@@ -219,7 +220,7 @@ impl MeteredWatch {
         }
     }
 
-    /// The next frame; `None` is the end.
+    /// The next frame, or `None` at the end.
     pub fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
         let polled = self.stream.poll_next(caller);
         if let Poll::Ready(Some(frame)) = &polled {

@@ -1,4 +1,8 @@
-//! Media types: what an answer may look like, and what a body is (http.md 2.1, 2.4).
+//! Media type negotiation: the format of a response, and the format of a body (http.md 2.1, 2.4).
+//!
+//! This folder owns the meaning of `Accept`, `User-Agent`, `Content-Type` and `pretty`. Headers
+//! enter, and an [`Encoding`] or a [`BodyForm`] leaves. It must not know how either is written or
+//! read.
 
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
@@ -14,34 +18,34 @@ pub const JSON_PATCH: &str = "application/json-patch+json";
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
 /// `application/strategic-merge-patch+json`.
 pub const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
-/// What bodies may be.
+/// The media types of request bodies.
 pub const BODIES: [&str; 2] = [JSON, YAML];
 
-/// What an endpoint offers beside its own form.
+/// The formats and conversions that an endpoint offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// JSON and YAML as they are: errors, discovery documents, Status answers.
+    /// Plain JSON and YAML: errors, discovery documents, Status responses.
     Plain,
-    /// Objects and lists, which also come as Tables and as metadata.
+    /// Objects and lists, which can also be Tables or metadata.
     Objects,
-    /// Streams of events: JSON only, with the conversions of objects.
+    /// Event streams: only JSON, with the conversions of objects.
     Watch,
-    /// `/api` and `/apis`, which also come aggregated.
+    /// `/api` and `/apis`, which can also be aggregated.
     Discovery,
 }
 
-/// Nothing that the client accepts is offered (API-55).
+/// The client accepts nothing that is offered (API-55).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAcceptable {
-    /// What is offered.
+    /// The media types on offer.
     pub offered: Vec<&'static str>,
 }
 
-/// Chooses the form of an answer by the headers `Accept` and `User-Agent` and the query parameter
+/// Chooses the form of a response by the headers `Accept` and `User-Agent` and the query parameter
 /// `pretty` (API-54, API-60).
 ///
 /// # Errors
-/// When no clause of `Accept` can be served.
+/// No clause of `Accept` can be served.
 pub fn accept(
     headers: &HeaderMap,
     pretty: Option<bool>,
@@ -68,7 +72,7 @@ fn accepted_clause(headers: &HeaderMap, offer: Offer) -> Result<Encoding, NotAcc
         .flat_map(|text| text.split(','))
         .filter_map(Clause::parse)
         .collect();
-    // A stable sort: equal qualities keep the client's order.
+    // The stable sort keeps the client's order for equal qualities.
     clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
     clauses
         .iter()
@@ -81,7 +85,8 @@ fn accepted_clause(headers: &HeaderMap, offer: Offer) -> Result<Encoding, NotAcc
         })
 }
 
-/// Tools of people at a terminal or browser get indented JSON (API-60).
+/// Whether a person reads the response in a terminal or browser, and so gets indented JSON
+/// (API-60).
 fn is_read_by_people(headers: &HeaderMap) -> bool {
     headers
         .get(USER_AGENT)
@@ -132,7 +137,7 @@ impl<'h> Clause<'h> {
             .map(|(_, value)| *value)
     }
 
-    /// What is agreed on when this clause can be served.
+    /// The encoding for this clause, if it can be served.
     fn matched(&self, offer: Offer) -> Option<Encoding> {
         let media_type = match self.media_type.to_ascii_lowercase().as_str() {
             "*/*" => MediaTypeRef::default(),
@@ -187,7 +192,8 @@ impl<'h> Clause<'h> {
     }
 }
 
-/// The media type of a body in lower case, without parameters; empty when there is none (API-56).
+/// The media type of a body in lower case and without parameters. It is empty when there is none
+/// (API-56).
 pub fn content_type(headers: &HeaderMap) -> String {
     headers
         .get(CONTENT_TYPE)
@@ -198,16 +204,17 @@ pub fn content_type(headers: &HeaderMap) -> String {
         .to_ascii_lowercase()
 }
 
-/// What a body that holds an object or options is written in.
+/// The format of a body that holds an object or options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyForm {
     /// JSON or YAML.
     Text(BodyFormat),
-    /// Protobuf, which is read of some kinds and never written (API-58).
+    /// Protobuf, which is accepted for some kinds and never written (API-58).
     Protobuf,
 }
 
-/// The form of a body that holds an object or options: none named is JSON (API-56).
+/// The format of a body that holds an object or options. Without a content type it is JSON
+/// (API-56).
 pub fn body_form(headers: &HeaderMap) -> Option<BodyForm> {
     match content_type(headers).as_str() {
         "" | JSON => Some(BodyForm::Text(BodyFormat::Json)),

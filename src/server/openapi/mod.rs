@@ -1,9 +1,12 @@
-//! OpenAPI documents, small but valid (API-39 to API-46): as long as no schemas are enforced they
-//! say which members objects have, and which parameters operations take, and leave the rest open.
+//! OpenAPI documents, small but valid (API-39 to API-46). No schemas are enforced yet, so they list
+//! the members of objects and the parameters of operations, and leave the rest open.
 //!
-//! [`schemas`] and [`operations`] describe the API once; `v2` and `v3` write it in the two
-//! formats, and `protobuf` packs the first for clients that ask for it so. All documents are made
-//! when the first is asked for: a daemon that no kubectl talks to does without them.
+//! This folder owns the documents under `/openapi`. Resource definitions enter, and finished
+//! responses leave. It must not know objects, users or connections.
+//!
+//! [`schemas`] and [`operations`] describe the API once. `v2` and `v3` write it in the two formats,
+//! and `protobuf` packs the first for clients that ask for protobuf. All documents are made at the
+//! first request, so a daemon without kubectl clients never makes them.
 
 mod operations;
 mod protobuf;
@@ -33,10 +36,10 @@ use crate::clock;
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-/// How clients up to 1.23 name it; answered under the new name.
+/// The name that clients up to 1.23 use. The response has the new name.
 const PROTOBUF_OLD: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
-/// Longer documents are compressed for who takes it (API-65).
+/// Longer documents are compressed if the client accepts it (API-65).
 const GZIP_BYTES: usize = 1400;
 
 /// The documents of an API.
@@ -48,12 +51,12 @@ pub struct OpenApi {
 struct Documents {
     v2: Tagged,
     v2_protobuf: Tagged,
-    /// By key, which is the path of a group version: `api/v1`, `apis/apps/v1`.
+    /// Keyed by the path of a group version: `api/v1`, `apis/apps/v1`.
     v3: BTreeMap<String, Tagged>,
 }
 
 impl OpenApi {
-    /// The documents about these resources.
+    /// Prepares the documents of these resources.
     pub fn new(definitions: Vec<Arc<ResourceDefinition>>) -> OpenApi {
         OpenApi {
             definitions,
@@ -80,7 +83,7 @@ impl OpenApi {
         Ok(tagged(document, media_type, headers))
     }
 
-    /// `/openapi/v3`: where the documents are (API-40).
+    /// `/openapi/v3`: the list of documents (API-40).
     pub fn v3_index(&self, form: &Form) -> Answer {
         let paths = self.documents().v3.iter().map(|(key, document)| {
             let url = json!({"serverRelativeURL": url(key, &document.hash)});
@@ -91,7 +94,7 @@ impl OpenApi {
         respond::document(StatusCode::OK, form, index)
     }
 
-    /// `/openapi/v3/{key}` (API-41); `None` when there is no such document.
+    /// `/openapi/v3/{key}` (API-41), or `None` when there is no such document.
     pub fn v3(&self, key: &str, query: &Query, headers: &HeaderMap) -> Option<Answer> {
         let document = self.documents().v3.get(key)?;
         let mut answer = match query.first("hash").filter(|hash| !hash.is_empty()) {
@@ -152,7 +155,7 @@ fn url(key: &str, hash: &str) -> String {
     format!("/openapi/v3/{key}?hash={hash}")
 }
 
-/// The document, or word that the client has it.
+/// The document, or 304 if the client already has it.
 fn tagged(document: &Tagged, media_type: &'static str, headers: &HeaderMap) -> Answer {
     let mut answer = if document.is_known(headers) {
         document.not_modified()
@@ -169,7 +172,7 @@ fn tagged(document: &Tagged, media_type: &'static str, headers: &HeaderMap) -> A
     answer
 }
 
-/// The form of the v2 document that is asked for first among those there are (API-39).
+/// The first requested form of the v2 document that exists (API-39).
 fn preferred(headers: &HeaderMap) -> Option<&'static str> {
     let accepted: Vec<&str> = headers
         .get_all(ACCEPT)
@@ -190,7 +193,7 @@ fn preferred(headers: &HeaderMap) -> Option<&'static str> {
     })
 }
 
-/// A date one year ahead in the form of HTTP headers.
+/// A date one year ahead, in the format of HTTP headers.
 fn in_a_year() -> HeaderValue {
     let now = clock::now();
     let year = jiff::SignedDuration::from_hours(365 * 24);

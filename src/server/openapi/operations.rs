@@ -1,4 +1,4 @@
-//! Paths and what can be done at them, apart from how documents write it (API-42, API-45, API-46).
+//! Paths and their operations, independent of the document format (API-42, API-45, API-46).
 
 use serde_json::{Map, Value};
 
@@ -9,31 +9,31 @@ use crate::server::negotiation::{JSON_PATCH, MERGE_PATCH};
 
 /// A path with its operations.
 pub(super) struct Path<'d> {
-    /// `/api/v1/namespaces/{namespace}/configmaps/{name}`.
+    /// For example `/api/v1/namespaces/{namespace}/configmaps/{name}`.
     pub template: String,
     /// Parameters of the path itself.
     pub parameters: Vec<Parameter>,
-    /// What can be done there.
+    /// The operations at the path.
     pub operations: Vec<Operation<'d>>,
 }
 
-/// Something that can be done at a path.
+/// An operation at a path.
 pub(super) struct Operation<'d> {
     /// The method in lower case.
     pub method: &'static str,
-    /// `patchCoreV1NamespacedConfigMap`.
+    /// For example `patchCoreV1NamespacedConfigMap`.
     pub id: String,
     /// `x-kubernetes-action`.
     pub action: &'static str,
-    /// For people.
+    /// A description for people.
     pub description: String,
     /// Query parameters.
     pub parameters: Vec<Parameter>,
-    /// Media types and schema of the body; none when it has no body.
+    /// Media types and schema of the body, or `None` without a body.
     pub body: Option<(&'static [&'static str], Option<String>)>,
-    /// Code and schema of the answer.
+    /// Status code and schema of the response.
     pub answers: (u16, String),
-    /// The kind that it is about.
+    /// The resource of the operation.
     pub definition: &'d ResourceDefinition,
 }
 
@@ -131,7 +131,8 @@ const LIST: [Parameter; 11] = [
 const BODIES: &[&str] = &[JSON, YAML];
 const PATCHES: &[&str] = &[JSON_PATCH, MERGE_PATCH];
 
-/// The paths of all these resources, as a version of the document writes parameters and operations.
+/// The paths of all these resources. Two functions write parameters and operations in the format of
+/// the document.
 pub(super) fn paths(
     definitions: &[&ResourceDefinition],
     parameter: fn(&Parameter) -> Value,

@@ -1,5 +1,5 @@
 //! The v2 document as the protobuf message `openapi.v2.Document` of gnostic, which older clients
-//! ask for first (API-39). Only what [`super::v2`] writes is packed.
+//! prefer (API-39). It packs only what [`super::v2`] writes.
 
 use prost::encoding::{self, WireType, encode_key, encode_varint};
 use serde_json::{Map, Value};
@@ -37,7 +37,7 @@ impl Message {
         }
     }
 
-    /// Each member as a message with its name and what `pack` makes of its value.
+    /// Writes each member as a message with its name and the result of `pack` for its value.
     fn named(&mut self, field: u32, members: Option<&Value>, pack: impl Fn(&Value) -> Message) {
         for (name, value) in members.and_then(Value::as_object).into_iter().flatten() {
             let mut named = Message::default();
@@ -47,7 +47,7 @@ impl Message {
         }
     }
 
-    /// Members whose names begin with `x-`, as YAML.
+    /// Writes members whose names begin with `x-` as YAML.
     fn extensions(&mut self, field: u32, members: &Value) {
         let members = members.as_object().into_iter().flatten();
         let extensions: Map<String, Value> = members
@@ -62,7 +62,7 @@ fn items(value: Option<&Value>) -> impl Iterator<Item = &Value> {
     value.and_then(Value::as_array).into_iter().flatten()
 }
 
-/// One member of a message.
+/// A message with `message` as its only field.
 fn within(field: u32, message: Message) -> Message {
     let mut outer = Message::default();
     outer.message(field, message);

@@ -1,15 +1,15 @@
-//! The members of kinds, as far as they are known before schemas are.
+//! The members of kinds, as far as they are known without schemas.
 
 use serde_json::{Map, Value, json};
 
 use crate::api::resource::{MemberType, ResourceDefinition};
 
-/// How documents of a format point at their schemas.
+/// How documents of a format refer to their schemas.
 #[derive(Clone, Copy)]
 pub(super) struct References {
-    /// What stands before a schema's name.
+    /// The text before the name of a schema.
     pub place: &'static str,
-    /// Whether a reference with a description beside it has to be wrapped (API-44).
+    /// Whether a reference with a description must be wrapped (API-44).
     pub wraps: bool,
 }
 
@@ -79,7 +79,7 @@ fn text(description: &str) -> Value {
     json!({"type": "string", "description": description})
 }
 
-/// An object of which nothing else is known.
+/// An object without known members.
 fn open(description: &str) -> Value {
     json!({
         "type": "object",
@@ -118,7 +118,7 @@ fn kind(definition: &ResourceDefinition, references: References) -> Value {
     schema
 }
 
-/// Adds a member by its dotted path; what lies above has been added before.
+/// Adds a member by its dotted path. Its parents have been added before.
 fn add_member(members: &mut Map<String, Value>, path: &str, member_type: MemberType) {
     let Some((above, rest)) = path.split_once('.') else {
         members.insert(path.to_owned(), member(path, member_type));
@@ -127,7 +127,7 @@ fn add_member(members: &mut Map<String, Value>, path: &str, member_type: MemberT
     let Some(Value::Object(above)) = members.get_mut(above) else {
         return;
     };
-    // Now something is known of its members.
+    // Some of its members are known now.
     above.remove("x-kubernetes-preserve-unknown-fields");
     let below = above.entry("properties").or_insert_with(|| json!({}));
     if let Value::Object(below) = below {

@@ -1,4 +1,4 @@
-//! OpenAPI 3.0, a document for each version of a group (API-41).
+//! OpenAPI 3.0, with one document per group version (API-41).
 
 use serde_json::{Value, json};
 

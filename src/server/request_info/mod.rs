@@ -1,6 +1,8 @@
-//! What a URL and a method ask for, before anybody looks at what exists (API-1 to API-11).
+//! What a URL and a method ask for, independent of what exists (API-1 to API-11).
 //!
-//! Pure: the whole URL grammar is here, the routes only look up what it found.
+//! This folder owns the whole URL grammar. Path, method and query enter, and a [`RequestInfo`]
+//! leaves. It must not know which resources exist. It is pure, and the routes only look up what it
+//! found.
 
 use http::Method;
 use smol_str::SmolStr;
@@ -12,25 +14,26 @@ use crate::api::percent;
 pub struct RequestInfo {
     /// The path, percent-decoded once (API-11).
     pub path: String,
-    /// `get`, `list`, `watch`, `create`, … for resources; the method in lower case otherwise.
+    /// `get`, `list`, `watch`, `create`, … for resources. Otherwise the method in lower case.
     pub verb: SmolStr,
     /// Whether the path names a resource (API-1).
     pub is_resource: bool,
-    /// API group; empty for the core group.
+    /// The API group, empty for the core group.
     pub group: String,
     /// API version.
     pub version: String,
-    /// Namespace; for a Namespace object its own name (API-4).
+    /// The namespace. For a Namespace object it is the object's own name (API-4).
     pub namespace: String,
     /// Plural of the resource.
     pub resource: String,
     /// Subresource.
     pub subresource: String,
-    /// Name of the object; for lists and watches the one that the field selector demands (API-7).
+    /// The name of the object. For lists and watches it is the name that the field selector
+    /// requires (API-7).
     pub name: String,
-    /// Whether the name stands in the path.
+    /// Whether the path contains the name.
     pub is_named: bool,
-    /// Whether the resource stands below `namespaces/{namespace}/`.
+    /// Whether the path contains `namespaces/{namespace}/` before the resource.
     pub is_below_namespace: bool,
     /// Whether the path has the deprecated `watch` part (API-3).
     pub is_watch_path: bool,
@@ -38,27 +41,27 @@ pub struct RequestInfo {
     pub rest: Vec<String>,
 }
 
-/// A URL that can't be made sense of.
+/// A URL that cannot be understood.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum RequestInfoError {
-    /// `/api/v1/watch` and the like: answered 500 as text (API-3).
+    /// `/api/v1/watch` and similar paths. The response is 500 as text (API-3).
     #[error("failed to create RequestInfo: unable to determine kind and namespace from url, {0}")]
     NoResource(String),
-    /// A `%` without two hexadecimal digits: answered 400 as text.
+    /// A `%` without two hexadecimal digits. The response is 400 as text.
     #[error("invalid percent-encoding in the path {0:?}")]
     BadEncoding(String),
 }
 
-/// Where an operator asks for what takes as long as it takes: compaction, and the rewriting of
-/// everything that is stored.
+/// Operator paths that have no time limit: compaction, and the rewriting of all stored data.
 const LONG_PATHS: [&str; 2] = ["taffrail/v1/compact", "taffrail/v1/storage/rewrite"];
 const LEGACY_PREFIX: &str = "api";
 const GROUP_PREFIX: &str = "apis";
-/// Third parts that belong to the Namespace object and aren't a resource within it (API-4).
+/// Third path parts that belong to the Namespace object and are not a resource within it (API-4).
 const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 
 impl RequestInfo {
-    /// Parses a raw path. `watch` is the query parameter of that name, `field_selector` the other.
+    /// Parses a raw path. `watch` and `field_selector` are the query parameters with these
+    /// meanings.
     ///
     /// # Errors
     /// Paths that name nothing (API-3) and broken percent-encoding.
@@ -89,13 +92,13 @@ impl RequestInfo {
         Ok(info)
     }
 
-    /// Whether it reads only, for the limits of requests in flight (API-19).
+    /// Whether the request only reads, for the limits of requests in flight (API-19).
     pub fn is_read_only(&self) -> bool {
         matches!(self.verb.as_str(), "get" | "list" | "watch")
     }
 
-    /// Whether it may run for as long as it likes (API-16). Giving back the space of a large store
-    /// takes as long as it takes.
+    /// Whether the request may run without a limit (API-16). Returning the space of a large store
+    /// can take long.
     pub fn is_long_running(&self) -> bool {
         match self.is_resource {
             true => matches!(self.verb.as_str(), "watch" | "proxy"),
@@ -103,7 +106,7 @@ impl RequestInfo {
         }
     }
 
-    /// Prefix, group and version; `None` for paths that name no resource (API-1).
+    /// Takes prefix, group and version. Returns `None` for paths that name no resource (API-1).
     fn take_group_version<'p>(&mut self, parts: &'p [&'p str]) -> Option<&'p [&'p str]> {
         let (prefix, rest) = parts.split_first()?;
         let rest = match *prefix {
@@ -120,7 +123,7 @@ impl RequestInfo {
         Some(rest)
     }
 
-    /// The verb of the path (`watch`, `proxy`) or of the method (API-2, API-3).
+    /// Takes the verb from the path (`watch`, `proxy`) or the method (API-2, API-3).
     fn take_verb<'p>(
         &mut self,
         parts: &'p [&'p str],
@@ -149,7 +152,7 @@ impl RequestInfo {
         }
     }
 
-    /// `namespaces/{namespace}`, which stays part of the path for Namespace objects (API-4).
+    /// Takes `namespaces/{namespace}`, which stays part of the path for Namespace objects (API-4).
     fn take_namespace<'p>(&mut self, parts: &'p [&'p str]) -> &'p [&'p str] {
         let ["namespaces", namespace, rest @ ..] = parts else {
             return parts;
@@ -164,7 +167,7 @@ impl RequestInfo {
         }
     }
 
-    /// Resource, name, subresource and what follows (API-5).
+    /// Takes resource, name, subresource and the rest (API-5).
     fn take_object(&mut self, parts: &[&str]) {
         let mut parts = parts.iter().map(|part| (*part).to_owned());
         self.resource = parts.next().unwrap_or_default();
@@ -178,7 +181,8 @@ impl RequestInfo {
         self.rest = parts.collect();
     }
 
-    /// Collections: get becomes list or watch, delete deletecollection (API-6 to API-8).
+    /// Changes the verb for collections: get becomes list or watch, delete becomes deletecollection
+    /// (API-6 to API-8).
     fn finish_verb(&mut self, watch: bool, field_selector: &str) {
         if self.is_named {
             return;
@@ -198,8 +202,8 @@ impl RequestInfo {
     }
 }
 
-/// The name that a field selector demands by `metadata.name=x`, when it can stand in a path
-/// (API-7). Selectors that are broken are refused later, by whoever parses them fully.
+/// The name that a field selector requires with `metadata.name=x`, if it is valid in a path
+/// (API-7). Broken selectors are refused later, when they are parsed in full.
 fn demanded_name(field_selector: &str) -> Option<String> {
     let name = field_selector.split(',').find_map(|term| {
         let value = term.trim().strip_prefix("metadata.name=")?;

@@ -1,7 +1,8 @@
-//! From what a handler has to bytes on the wire: documents, objects, lists, refusals.
+//! Builds HTTP responses from documents, objects, lists and refusals.
 //!
-//! The bytes of objects and lists are made by [`super::encoding`]; here they get their headers and
-//! are compressed where that pays.
+//! This folder owns the headers and the compression of responses. The results of handlers enter,
+//! and an [`Answer`] for the transport leaves. It must not know why a request got this result.
+//! [`super::encoding`] makes the bytes of objects and lists.
 
 use std::sync::Arc;
 
@@ -25,19 +26,19 @@ use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::storage::ObjectList;
 
-/// An answer on its way to the transport.
+/// A response for the transport.
 pub type Answer = Response<ResponseBody>;
 
-/// How a client wants its answer.
+/// The form of response that a client wants.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Form {
-    /// How it is written.
+    /// The format of the body.
     pub encoding: Encoding,
-    /// Whether it takes gzip (API-65).
+    /// Whether the client accepts gzip (API-65).
     pub gzip: bool,
 }
 
-/// An answer with this code, type and body.
+/// A response with this code, type and body.
 pub fn answer(code: StatusCode, media_type: &'static str, body: Bytes) -> Answer {
     let length = HeaderValue::from(body.len());
     let mut answer = Response::new(ResponseBody::Full(body));
@@ -48,7 +49,7 @@ pub fn answer(code: StatusCode, media_type: &'static str, body: Bytes) -> Answer
     answer
 }
 
-/// A text for people and probes, not to be taken for anything else (API-47).
+/// A text for people and probes, which clients must not interpret as another type (API-47).
 pub fn text(code: StatusCode, text: impl Into<String>) -> Answer {
     let body = Bytes::from(text.into());
     let mut answer = answer(code, "text/plain; charset=utf-8", body);
@@ -58,12 +59,12 @@ pub fn text(code: StatusCode, text: impl Into<String>) -> Answer {
     answer
 }
 
-/// A path that leads nowhere: text, not a Status (API-12).
+/// The response for an unknown path: text, not a Status (API-12).
 pub fn page_not_found() -> Answer {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-/// A refusal, with the headers that go with it (API-20, API-150).
+/// A refusal with its headers (API-20, API-150).
 pub fn refusal(status: &Status, form: &Form) -> Answer {
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut answer = document(code, form, status.to_json());
@@ -77,12 +78,12 @@ pub fn refusal(status: &Status, form: &Form) -> Answer {
     answer
 }
 
-/// Any document, given as compact JSON, in the form that was agreed on (API-57, API-60).
+/// A document given as compact JSON, in the negotiated form (API-57, API-60).
 pub fn document(code: StatusCode, form: &Form, json: Vec<u8>) -> Answer {
     packed(code, form, form.encoding.document(json))
 }
 
-/// A whole body, compressed where that pays (API-65).
+/// A complete body, compressed if it is long enough (API-65).
 fn packed(code: StatusCode, form: &Form, body: Vec<u8>) -> Answer {
     let media_type = form.encoding.media_type.name();
     if !form.gzip || body.len() <= gzip::THRESHOLD_BYTES {
@@ -99,7 +100,7 @@ fn mark_gzip(answer: &mut Answer) {
     headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
 }
 
-/// One object, converted if that was asked for (API-68, API-71).
+/// One object, converted if requested (API-68, API-71).
 ///
 /// # Errors
 /// 406 for a conversion that only lists have.
@@ -113,7 +114,7 @@ pub fn object(
     Ok(packed(code, form, body))
 }
 
-/// A page of objects in the form that was agreed on.
+/// A page of objects in the negotiated form.
 ///
 /// # Errors
 /// 406 for a conversion that only single objects have (API-71).
@@ -142,7 +143,7 @@ fn in_pieces(media_type: MediaTypeRef, pieces: LocalBoxStream<'static, Bytes>) -
     answer
 }
 
-/// A watch: the headers at once, then its frames (WA-1).
+/// A watch. The headers are sent at once, and the frames follow (WA-1).
 pub fn watch(stream: MeteredWatch) -> Answer {
     let mut answer = Response::new(ResponseBody::Watch(stream));
     let json = HeaderValue::from_static(JSON);
@@ -150,13 +151,13 @@ pub fn watch(stream: MeteredWatch) -> Answer {
     answer
 }
 
-/// JSON line by line, each when there is one.
+/// A stream of JSON lines. Each is sent as soon as it exists.
 pub fn lines(lines: impl Stream<Item = Bytes> + 'static) -> Answer {
     in_pieces(MediaTypeRef::default(), lines.boxed_local())
 }
 
-/// The answer with its size recorded once it is known. What goes out in pieces counts as being
-/// answered until its last one.
+/// Records the size of the response once it is known. A response in pieces counts as being answered
+/// until its last piece.
 pub fn measured(mut answer: Answer, sizes: Histogram, counted: Option<Counted>) -> Answer {
     let body = std::mem::take(answer.body_mut());
     *answer.body_mut() = match body {
@@ -178,7 +179,7 @@ pub fn measured(mut answer: Answer, sizes: Histogram, counted: Option<Counted>) 
     answer
 }
 
-/// What was sent of a body in pieces; recorded when it ends, one way or the other.
+/// The bytes sent of a body in pieces. They are recorded when the body ends for any reason.
 struct Sent {
     bytes: usize,
     sizes: Histogram,
@@ -197,7 +198,7 @@ impl Drop for Sent {
     }
 }
 
-/// The same answer with one more header.
+/// Adds a header to the response.
 pub fn with_header(mut answer: Answer, name: HeaderName, value: HeaderValue) -> Answer {
     answer.headers_mut().insert(name, value);
     answer

@@ -71,7 +71,7 @@ async fn items_of_a_list_carry_neither_kind_nor_api_version_api_61() {
 async fn an_empty_list_has_items_all_the_same_api_61_li_18() {
     let (plain, _) = listed(form(None), page(0, 0)).await;
     assert_eq!(plain["items"], json!([]));
-    // As kube-apiserver has it.
+    // kube-apiserver answers the same.
     let metadata = Some(Conversion::MetadataList(MetaVersion::V1));
     let (metadata, _) = listed(form(metadata), page(0, 0)).await;
     assert_eq!(metadata["items"], Value::Null);
@@ -194,7 +194,7 @@ async fn what_is_compressed_is_decided_to_the_byte_api_65() {
             answer.expect("an answer")
         };
         for items in 1.. {
-            // Without what closes the list.
+            // Without the text that closes the list.
             let length = body(sent(items, false).await).await.0.len() - 3;
             let answer = sent(items, true).await;
             let is_marked = answer.headers().contains_key(CONTENT_ENCODING);

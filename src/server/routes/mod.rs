@@ -1,5 +1,9 @@
-//! The whole URL space on one page: what there is, and what is said where nothing is (API-10,
-//! API-12, API-128).
+//! The whole URL space on one page: which paths exist, and how others are refused (API-10, API-12,
+//! API-128).
+//!
+//! This folder owns the mapping from requests to handlers. A [`RequestInfo`] and the catalog enter,
+//! and a [`Route`] or a [`Miss`] leaves. It must not know bodies, users or how a verb is carried
+//! out.
 
 use std::sync::Arc;
 
@@ -12,13 +16,13 @@ use crate::api::resource::Verb;
 use crate::registry::rest::of_method;
 use crate::registry::{Catalog, NamespacedName, RestStorage};
 
-/// Where a request goes.
+/// The destination of a request.
 pub enum Route {
     /// `/`: the list of paths (API-13).
     Index,
     /// `/version`.
     Version,
-    /// `/healthz`, `/livez`, `/readyz`, and a check of theirs by name.
+    /// `/healthz`, `/livez`, `/readyz`, or one of their checks by name.
     Health(Root, String),
     /// `/metrics`.
     Metrics,
@@ -30,7 +34,7 @@ pub enum Route {
     Group(String),
     /// `/api/{version}`, `/apis/{group}/{version}`.
     Resources {
-        /// Group, empty for the core group.
+        /// The group, empty for the core group.
         group: String,
         /// Version.
         version: String,
@@ -49,23 +53,23 @@ pub enum Route {
     Resource(Target),
 }
 
-/// Objects that a request is about, and what it does with them.
+/// The objects that a request is about, and the verb.
 #[derive(Clone)]
 pub struct Target {
-    /// What stands behind the path.
+    /// The storage behind the path.
     pub storage: Arc<dyn RestStorage>,
-    /// Namespace of a namespaced resource, when the path has one.
+    /// The namespace, if the path has one.
     pub namespace: Option<String>,
-    /// Name, when the path has one.
+    /// The name, if the path has one.
     pub name: String,
-    /// What follows the subresource, for connections.
+    /// The path after the subresource, for connections.
     pub path: String,
-    /// What to do.
+    /// The verb.
     pub verb: Verb,
 }
 
 impl Target {
-    /// The object, as the registry names it.
+    /// The object in the terms of the registry.
     pub fn object(&self) -> NamespacedName<'_> {
         NamespacedName {
             namespace: self.namespace.as_deref(),
@@ -73,20 +77,20 @@ impl Target {
         }
     }
 
-    /// Whether the object is so large that a change of it would hold up an HTTP thread.
+    /// Whether the object is so large that changing it would block an HTTP thread.
     pub fn is_large(&self) -> bool {
         self.storage.held_bytes(self.object()) > LARGE_REQUEST_BYTES
     }
 }
 
-/// A request that goes nowhere.
+/// Why a request has no route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Miss {
-    /// No such path: text.
+    /// The path does not exist. The response is text.
     Page,
-    /// No such resource in a group that is served: a Status.
+    /// The group is served but has no such resource. The response is a Status.
     Resource,
-    /// Not with this method: a Status.
+    /// The path does not support the method. The response is a Status.
     Method,
 }
 
@@ -100,7 +104,7 @@ pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<R
     }
     let path = info.path.trim_matches('/');
     let is_exact = info.path.len() <= path.len() + 1 && info.path.starts_with('/');
-    // Only discovery is found with a slash behind it too.
+    // Only discovery paths may end with a slash.
     if !is_exact && !matches!(first_of(path), "api" | "apis" | "version") {
         return Err(Miss::Page);
     }
@@ -139,7 +143,7 @@ fn first_of(path: &str) -> &str {
     path.split_once('/').map_or(path, |(first, _)| first)
 }
 
-/// A path that probes ask for: HEAD works too (API-128).
+/// The route of a path that probes use, which also allows HEAD (API-128).
 fn probed(method: &Method, route: Route) -> Result<Route, Miss> {
     if method == Method::HEAD {
         return Ok(route);
@@ -187,7 +191,7 @@ fn resource(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<Ta
         .filter(|storage| is_reachable(info, &***storage))
         .ok_or(Miss::Resource)?;
     let verb = verb(method, info, &**storage).ok_or(Miss::Method)?;
-    // All namespaces at once can be read, not written (API-10).
+    // A path for all namespaces can be read but not written (API-10).
     let is_everywhere = storage.resource().is_namespaced() && !info.is_below_namespace;
     let writes = matches!(verb, Verb::Create | Verb::DeleteCollection);
     if is_everywhere && writes {
@@ -206,11 +210,11 @@ fn resource(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<Ta
     })
 }
 
-/// Whether a path of this shape can lead to what stands behind it.
+/// Whether a path of this form can lead to the storage.
 fn is_reachable(info: &RequestInfo, storage: &dyn RestStorage) -> bool {
     let is_namespaced = storage.resource().is_namespaced();
     let names_one_without_namespace = is_namespaced && info.is_named && !info.is_below_namespace;
-    // A subresource can't be watched, and so has no old watch path.
+    // A subresource cannot be watched, so it has no old watch path.
     let is_watched_part = info.is_watch_path && storage.subresource().is_some();
     info.verb != "proxy"
         && (info.rest.is_empty() || storage.connecter().is_some())
@@ -219,7 +223,7 @@ fn is_reachable(info: &RequestInfo, storage: &dyn RestStorage) -> bool {
         && !is_watched_part
 }
 
-/// What the request does, if that is served.
+/// The verb of the request, if it is supported.
 fn verb(method: &Method, info: &RequestInfo, storage: &dyn RestStorage) -> Option<Verb> {
     if let Some(connecter) = storage.connecter() {
         let takes = connecter.methods().contains(method);

@@ -1,4 +1,4 @@
-//! What the services of all threads have in common, built once.
+//! The parts that the services of all threads share, built once.
 
 use std::sync::Arc;
 
@@ -17,21 +17,21 @@ use crate::server::large_requests::LargeRequests;
 use crate::server::metrics::{Lines, Measures};
 use crate::storage::rewrite::Rewriter;
 
-/// What the services of all threads have in common.
+/// The parts that the services of all threads share.
 pub struct ApiServer {
-    /// What is served.
+    /// The resources that are served.
     pub generations: Generations,
-    /// Who knows the users.
+    /// Authenticates users.
     pub authenticator: Arc<Authenticators>,
     /// Health checks.
     pub health: Arc<Health>,
     /// The actors.
     pub actor_system: ActorSystem,
-    /// Who writes anew what old keys wrote.
+    /// Rewrites data that was encrypted with old keys.
     pub rewriter: Arc<Rewriter>,
-    /// What is measured, and its page.
+    /// The measurements and the metrics page.
     pub measures: Measures,
-    /// Who knows what they may do.
+    /// Decides what users may do.
     pub(in crate::server) authorizer: Authorizers,
     pub(in crate::server) bodies: BodyBudget,
     pub(in crate::server) large_requests: LargeRequests,
@@ -41,39 +41,39 @@ pub struct ApiServer {
     pub(in crate::server) compressed_runs: Arc<CompressedRuns>,
 }
 
-/// What [`ApiServer`] is made of.
+/// The parts that [`ApiServer`] is built from.
 pub struct ApiServerConfig {
-    /// What is served.
+    /// The resources that are served.
     pub registry: Registry,
-    /// Who knows the users.
+    /// Authenticates users.
     pub authenticator: Arc<Authenticators>,
     /// Health checks.
     pub health: Arc<Health>,
     /// The actors.
     pub actor_system: ActorSystem,
-    /// Who writes anew what old keys wrote.
+    /// Rewrites data that was encrypted with old keys.
     pub rewriter: Rewriter,
-    /// The metrics' page; without one `/metrics` is empty.
+    /// Produces the metrics page. Without it `/metrics` is empty.
     pub metrics: Option<Lines>,
-    /// Further lines of that page.
+    /// Produces further lines of that page.
     pub metrics_lines: Option<Lines>,
-    /// Where clients reach the server, as `host:port` (API-22).
+    /// The address where clients reach the server, as `host:port` (API-22).
     pub address: String,
-    /// Where large bodies and objects are worked on.
+    /// Where large bodies and objects are processed.
     pub large_requests: LargeRequests,
     /// How many requests may be answered at the same time (API-18).
     pub limits: InFlightLimits,
 }
 
 impl ApiServer {
-    /// The page of metrics, of what is served now.
+    /// The metrics page for what is served now.
     pub fn metrics_page(&self) -> String {
         let catalog = Arc::clone(&self.generations.current().catalog);
         self.measures
             .render(|group, version, plural| catalog.find(group, version, plural).is_some())
     }
 
-    /// Builds everything that is built once.
+    /// Builds the shared parts.
     pub fn new(parts: ApiServerConfig) -> ApiServer {
         let in_flight = Arc::new(InFlight::new(parts.limits));
         ApiServer {

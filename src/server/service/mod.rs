@@ -1,9 +1,12 @@
-//! The service of one HTTP thread: filters in their order, then the route, then its handler.
+//! The service of one HTTP thread: it runs the filters in order, then the route, then the handler.
+//!
+//! This folder owns the path of a request from its headers to its response. A parsed HTTP request
+//! enters and a response leaves. It must not know sockets, HTTP versions or what a single verb
+//! does.
 //!
 //! The order is that of http.md 1.2, because it decides which of two errors a client sees: audit
 //! id, request info, shutdown, deadline, authentication, impersonation, limits, authorization,
-//! routing. A panic in a handler becomes a 500 and takes neither the connection nor the thread
-//! down.
+//! routing. A panic in a handler becomes a 500. It ends neither the connection nor the thread.
 
 mod api_server;
 mod refusals;
@@ -43,7 +46,7 @@ use crate::api::user_info::{MASTERS, UserInfo};
 use crate::api::warnings::Warnings;
 use crate::registry::RequestContext;
 
-/// The service of one thread; clones are handles of the same.
+/// The service of one thread. Clones share it.
 #[derive(Clone)]
 pub struct Service {
     thread: Rc<Thread>,
@@ -51,20 +54,20 @@ pub struct Service {
 
 struct Thread {
     server: Arc<ApiServer>,
-    /// The generation that the last request was answered from.
+    /// The generation that answered the last request.
     generation: RefCell<Arc<Generation>>,
     dispatcher: LocalDispatcher,
     requests: RequestMeters,
     watches: Arc<WatchMeters>,
 }
 
-/// Who a request is from.
+/// The user who sent a request.
 struct Requester {
-    /// Whom it is carried out as.
+    /// The user whom the request is carried out as.
     user: Arc<UserInfo>,
-    /// Who asks, where that is another one.
+    /// The user who sent the request, if that is a different one.
     impersonator: Option<Arc<UserInfo>>,
-    /// The access of the one who asks.
+    /// The access of the user who sent the request.
     access: Access,
 }
 
@@ -100,14 +103,14 @@ impl HttpService for Service {
     }
 }
 
-/// The answer, whatever happens: neither connection nor thread goes down with a handler.
+/// Runs the handler and turns a panic into a response, so that neither connection nor thread ends.
 async fn survived(answering: impl Future<Output = Answer>, audit_id: &str) -> Answer {
     let answered = AssertUnwindSafe(answering).catch_unwind().await;
     answered.unwrap_or_else(|_| panicked(audit_id))
 }
 
 impl Service {
-    /// The service of the calling thread, whose watches its Dispatcher serves.
+    /// Creates the service of the calling thread. The Dispatcher serves its watches.
     pub fn new(server: Arc<ApiServer>, dispatcher: LocalDispatcher) -> Service {
         let thread = Thread {
             requests: RequestMeters::default(),
@@ -155,7 +158,7 @@ impl Service {
         answer
     }
 
-    /// The filters that need to know what the request is about, and then its route.
+    /// Runs the filters that need to know what the request is about, and then the route.
     async fn filtered(
         &self,
         parts: &Parts,
@@ -205,7 +208,7 @@ impl Service {
         Ok(self.accounted(answer, &running.labels, info, counted))
     }
 
-    /// Who asks, and as whom the request is carried out.
+    /// Determines who sent the request, and as whom it is carried out.
     fn requester(
         &self,
         parts: &Parts,
@@ -230,7 +233,8 @@ impl Service {
         })
     }
 
-    /// What is served now. With what is served no more goes what the thread has measured of it.
+    /// What is served now. Measurements of this thread for resources that are no longer served are
+    /// dropped.
     fn generation(&self) -> Arc<Generation> {
         let Thread {
             server,
@@ -263,7 +267,7 @@ impl Service {
         Ok(known)
     }
 
-    /// Counts the request against the limits; watches don't count (API-16, API-18).
+    /// Counts the request against the limits. Watches do not count (API-16, API-18).
     fn admitted(&self, info: &RequestInfo, user: &UserInfo) -> Result<Option<Counted>, Refused> {
         if info.is_long_running() {
             return Ok(None);
@@ -274,8 +278,8 @@ impl Service {
         entered.map(Some).ok_or_else(|| too_many().into())
     }
 
-    /// Records the size of what reads are answered with; a list that goes out in pieces counts as
-    /// being answered until its last one.
+    /// Records the size of responses to reads. A list that is sent in pieces counts as being
+    /// answered until its last piece.
     fn accounted(
         &self,
         answer: Answer,
@@ -291,7 +295,7 @@ impl Service {
     }
 }
 
-/// The field manager: named, or the client's program (API-155).
+/// The field manager: the given name, or the program name of the client (API-155).
 fn manager(parts: &Parts, query: &Query) -> String {
     let agent = parts.headers.get(http::header::USER_AGENT);
     let agent = agent
@@ -300,7 +304,7 @@ fn manager(parts: &Parts, query: &Query) -> String {
     options::field_manager(query, agent)
 }
 
-/// Labels of our own paths, and of resources; nothing that a stranger can make up.
+/// Labels for the server's own paths and for resources. Clients cannot invent label values.
 fn labelled(labels: RequestLabels, route: &Route, query: &Query) -> RequestLabels {
     match route {
         Route::Resource(target) => {

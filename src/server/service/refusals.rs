@@ -1,4 +1,4 @@
-//! Answers to requests that reach no handler.
+//! Responses to requests that reach no handler.
 
 use http::StatusCode;
 use http::header::{CONNECTION, HeaderValue, RETRY_AFTER};
@@ -12,7 +12,7 @@ use crate::server::request_info::{RequestInfo, RequestInfoError};
 use crate::server::respond::{self, Answer};
 use crate::server::routes::Miss;
 
-/// The panic itself is logged by the process's panic hook.
+/// The response to a panic. The panic hook of the process logs the panic itself.
 pub(super) fn panicked(audit_id: &str) -> Answer {
     tracing::error!(audit_id, "a request made its handler panic");
     respond::text(
@@ -23,9 +23,9 @@ pub(super) fn panicked(audit_id: &str) -> Answer {
 
 /// Why a request was not answered by its handler.
 pub(super) enum Refused {
-    /// With a Status.
+    /// Answered with a Status.
     Status(Box<Status>),
-    /// In another way.
+    /// Answered in another way.
     Answer(Box<Answer>),
 }
 
@@ -51,10 +51,10 @@ impl From<Miss> for Refused {
     }
 }
 
-/// So much of a URL is repeated to whoever sent it.
+/// The most bytes of a URL that are repeated to the client.
 const MAX_URL_BYTES: usize = 1024;
 
-/// A URL that can't be parsed (API-3).
+/// The response to a URL that cannot be parsed (API-3).
 pub(super) fn not_understood(parts: &Parts, error: &RequestInfoError) -> Answer {
     let said = truncated_display(error, MAX_URL_BYTES);
     match error {
@@ -72,20 +72,20 @@ pub(super) fn not_understood(parts: &Parts, error: &RequestInfoError) -> Answer 
     }
 }
 
-/// What probes and scrapers may ask until the very end.
+/// Whether a request is served until the process exits, as those of probes and scrapers are.
 pub(super) fn is_served_to_the_end(info: &RequestInfo) -> bool {
     !info.is_resource
         && (Root::of_path(&info.path).is_some() || info.path.trim_matches('/') == "metrics")
 }
 
-/// More requests than the limits allow (API-18).
+/// The response to more requests than the limits allow (API-18).
 pub(super) fn too_many() -> Answer {
     let code = StatusCode::TOO_MANY_REQUESTS;
     let answer = respond::text(code, "Too many requests, please try again later.\n");
     respond::with_header(answer, RETRY_AFTER, 1.into())
 }
 
-/// The daemon is going down (http.md 1.2, row 6).
+/// The response while the daemon shuts down (http.md 1.2, row 6).
 pub(super) fn shutting_down(parts: &Parts) -> Answer {
     let code = StatusCode::TOO_MANY_REQUESTS;
     let answer = respond::text(
@@ -95,7 +95,7 @@ pub(super) fn shutting_down(parts: &Parts) -> Answer {
     let answer = respond::with_header(answer, RETRY_AFTER, 5.into());
     let facts = parts.extensions.get::<ConnectionFacts>();
     if facts.is_some_and(|facts| facts.http2) {
-        // HTTP/2 has no such header; its connections are told by a GOAWAY.
+        // HTTP/2 has no such header. Its connections get a GOAWAY.
         return answer;
     }
     respond::with_header(answer, CONNECTION, HeaderValue::from_static("close"))

@@ -1,4 +1,4 @@
-//! The authority that signs the server's certificate: made once, kept for ten years.
+//! The authority that signs the server's certificate. It is created once and kept for ten years.
 
 use std::path::Path;
 
@@ -18,10 +18,10 @@ const CERTIFICATE: &str = "ca.crt";
 const KEY: &str = "ca.key";
 const VALID_DAYS: i64 = 3650;
 
-/// Certificates are valid from a day before they are made, for clocks that are behind.
+/// How far back certificates are valid, for clients whose clocks are slow.
 const BACKDATED_DAYS: i64 = 1;
 
-/// An authority.
+/// A certificate authority.
 pub(super) struct Authority {
     certificate_pem: String,
     key_identifier: Vec<u8>,
@@ -36,7 +36,7 @@ impl Authority {
             (Some(certificate_pem), Some(key_pem)) => {
                 Authority::load(&certificate, certificate_pem, &key, &key_pem)
             }
-            // The certificate is written last: without it nobody has ever trusted the key.
+            // The certificate is written last. Without it nobody has trusted the key.
             (None, _) => Authority::create(&certificate, &key),
             (Some(_), None) => Err(TlsError::new(
                 &key,
@@ -49,7 +49,7 @@ impl Authority {
     fn create(certificate_path: &Path, key_path: &Path) -> Result<Authority, TlsError> {
         let refuse = |error: rcgen::Error| TlsError::new(certificate_path, error);
         let key = KeyPair::generate().map_err(refuse)?;
-        // A name of its own, so that the authorities of two daemons can be told apart.
+        // A distinct name, so that the authorities of two daemons can be told apart.
         let common_name = format!("taffrail-ca-{}", clock::now().as_second());
         let parameters = parameters(&common_name);
         let certificate_pem = parameters.self_signed(&key).map_err(refuse)?.pem();
@@ -101,7 +101,7 @@ impl Authority {
         &self.issuer
     }
 
-    /// What certificates that it signed carry to say so.
+    /// The identifier of this authority in certificates that it signed.
     pub(super) fn key_identifier(&self) -> &[u8] {
         &self.key_identifier
     }
@@ -122,7 +122,8 @@ fn parameters(common_name: &str) -> CertificateParams {
     parameters
 }
 
-/// What is wrong with an authority of this time, in seconds since 1970. Mostly it is the clock.
+/// What is wrong with the validity of an authority, in seconds since 1970. Usually the clock is
+/// wrong.
 fn fault_at(begin: i64, end: i64, now: Timestamp) -> Option<String> {
     let said = |seconds: i64| match Timestamp::from_second(seconds) {
         Ok(time) => time.to_string(),
@@ -144,7 +145,7 @@ fn fault_at(begin: i64, end: i64, now: Timestamp) -> Option<String> {
     ))
 }
 
-/// Valid from now on for so many days.
+/// Makes a certificate valid from now on for `days`.
 pub(super) fn set_validity(parameters: &mut CertificateParams, days: i64, now: Timestamp) {
     let today = now.to_zoned(TimeZone::UTC).date();
     let date = |offset: i64| {

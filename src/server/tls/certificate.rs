@@ -1,4 +1,4 @@
-//! The server's own certificate: signed by the authority, made anew when it must be.
+//! The server's own certificate, which the authority signs and which is renewed when necessary.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -22,10 +22,10 @@ use crate::files::own;
 const CERTIFICATE: &str = "apiserver.crt";
 const KEY: &str = "apiserver.key";
 
-/// Long enough for a daemon that is never restarted between two upgrades.
+/// Long enough for a daemon that restarts only for upgrades.
 const VALID_DAYS: i64 = 730;
 
-/// A certificate that would end within this time is made anew at the start.
+/// A certificate that expires within this time is renewed at the start.
 const RENEWED_BEFORE_END_SECONDS: i64 = 365 * 86_400;
 
 /// A certificate with its key.
@@ -101,8 +101,8 @@ fn create(
     })
 }
 
-/// Why a certificate can't be used any longer; a crash may also have left a key that belongs to
-/// no certificate.
+/// Why a certificate must be renewed. A crash may also leave a key that does not match the
+/// certificate.
 fn reason_to_renew(
     path: &Path,
     certificate_pem: &str,

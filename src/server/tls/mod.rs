@@ -1,6 +1,10 @@
-//! TLS: the certificates, made on the first start and kept, and what rustls needs of them.
+//! TLS: the certificates, created on the first start and kept, and the configuration of rustls.
 //!
-//! Must run only while the data directory is locked, or two daemons could make two authorities.
+//! This folder owns the certificate files in the data directory. The settings enter, and a rustls
+//! configuration and the certificates to trust leave. It must not know connections, HTTP or users.
+//!
+//! Run this only while the data directory is locked. Otherwise two daemons could create two
+//! authorities.
 
 mod authority;
 mod certificate;
@@ -22,20 +26,20 @@ use crate::config::Config;
 use crate::files::{PrivateDirectory, given, own};
 use authority::Authority;
 
-/// HTTP/2, as ALPN calls it.
+/// HTTP/2 as ALPN names it.
 pub(super) const ALPN_HTTP2: &[u8] = b"h2";
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 
-/// Folder of the certificates within the data directory.
+/// The folder of the certificates within the data directory.
 const FOLDER: &str = "pki";
 
-/// The certificates can't be had.
+/// The certificates cannot be read or created.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", .path.display())]
 pub struct TlsError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it, and what to do.
+    /// What is wrong with it, and what the operator can do.
     pub problem: String,
 }
 
@@ -48,16 +52,15 @@ impl TlsError {
     }
 }
 
-/// What the secure port shows and what its clients trust.
+/// The certificates that the secure port presents, and those that its clients trust.
 pub struct Tls {
     server: Arc<ServerConfig>,
     trust_pem: String,
 }
 
 impl Tls {
-    /// Reads the certificates of the configuration, or makes what is missing, near its end or
-    /// without a name it should have. An authority once made is kept, so that kubeconfigs stay
-    /// good.
+    /// Reads the configured certificates. It creates certificates that are missing, expire soon or
+    /// lack a required name. The authority is created only once, so that kubeconfigs stay valid.
     ///
     /// # Errors
     /// [`TlsError`] names the file.
@@ -88,12 +91,12 @@ impl Tls {
         })
     }
 
-    /// What rustls needs to serve.
+    /// The configuration for serving.
     pub fn server_config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.server)
     }
 
-    /// What a client must trust, in PEM, for kubeconfigs.
+    /// The certificates that clients must trust, in PEM, for kubeconfigs.
     pub fn trust_pem(&self) -> &str {
         &self.trust_pem
     }
@@ -105,9 +108,9 @@ fn read(path: &Path) -> Result<String, TlsError> {
     text.map_err(|error| TlsError::new(path, error))
 }
 
-/// What a file of the data directory holds; `None` when there is none.
+/// The content of a file in the data directory, or `None` when there is none.
 fn kept(path: &Path) -> Result<Option<String>, TlsError> {
-    // What stands where it would be made anew is refused now, not in a year.
+    // An obstacle to replacing the file is reported now instead of in a year.
     let unfinished = own::unfinished(path);
     own::look(&unfinished).map_err(|error| TlsError::new(&unfinished, error))?;
     own::read_text(path, given::PEM_BYTES_MAX).map_err(|error| TlsError::new(path, error))
@@ -128,8 +131,7 @@ fn server_config(
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
         .map_err(|error| TlsError::new(certificate_path, error))?;
     server.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()];
-    // A client that comes back brings its session along in a ticket: nothing is kept here for
-    // those who don't.
+    // A returning client brings its session along in a ticket, so the server stores none.
     server.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
     server.ticketer =
         aws_lc_rs::Ticketer::new().map_err(|error| TlsError::new(certificate_path, error))?;
@@ -137,7 +139,7 @@ fn server_config(
     Ok(Arc::new(server))
 }
 
-/// Counts handshakes that failed, under Kubernetes' name for it.
+/// Counts failed handshakes, under the name that Kubernetes uses.
 pub(super) fn handshake_errors() -> Counter {
     metrics::describe_counter!(
         "apiserver_tls_handshake_errors_total",

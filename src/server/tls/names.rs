@@ -1,4 +1,4 @@
-//! The names that the certificate carries.
+//! The names in the server's certificate.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,8 +12,7 @@ pub(super) enum Name {
     Address(IpAddr),
 }
 
-/// How clients call the API server within a Kubernetes cluster, its service's first address
-/// included.
+/// The names of the API server within a Kubernetes cluster, including the first service address.
 const KUBERNETES: [&str; 5] = [
     "kubernetes",
     "kubernetes.default",
@@ -27,7 +26,7 @@ const HOST_NAME_FILE: &str = "/proc/sys/kernel/hostname";
 
 /// All names for a configuration.
 pub(super) fn of(config: &Config) -> BTreeSet<Name> {
-    // A machine that does not tell its name so has to be given it with tls-san.
+    // If the machine does not reveal its name this way, the operator sets it with tls-san.
     let host = std::fs::read_to_string(HOST_NAME_FILE).unwrap_or_default();
     let addresses = [
         IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -46,7 +45,7 @@ pub(super) fn of(config: &Config) -> BTreeSet<Name> {
         .collect()
 }
 
-/// A text as a name; what can be neither is left out.
+/// Parses a name. Returns `None` for text that is neither a host name nor an address.
 fn name(text: &str) -> Option<Name> {
     if let Ok(address) = text.parse() {
         return Some(Name::Address(address));

@@ -1,4 +1,4 @@
-//! Certificates over several starts.
+//! Tests of the certificates over several starts.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,4 +1,8 @@
 //! Lists, in one piece or in many (API-61, API-64, API-68, API-71).
+//!
+//! This folder owns how a list becomes bytes, and the cache of its compressed parts. Cached objects
+//! and an encoding enter, and a body leaves. It must not know HTTP headers, users or how objects
+//! were selected.
 
 mod pieces;
 mod runs;
@@ -21,14 +25,14 @@ use pieces::ListWriter;
 
 /// The body of a list.
 pub enum ListBody {
-    /// All of it, not compressed.
+    /// The complete list, not compressed.
     Whole(Vec<u8>),
-    /// Pieces, each made when there is room for it; compressed if that was asked for.
+    /// Pieces, each made when there is room for it. They are compressed if that was requested.
     Pieces(LocalBoxStream<'static, Bytes>),
 }
 
-/// A page of objects of this kind. What fits into one buffer goes out at once, the rest of a longer
-/// one in pieces; these are compressed where the client takes `gzip`.
+/// A page of objects of this kind. The part that fits into one buffer is made at once, and the rest
+/// in pieces. Long lists are compressed if the client accepts `gzip`.
 ///
 /// # Errors
 /// 406 for a conversion that only single objects have (API-71).
@@ -73,8 +77,8 @@ fn writer(
     ListWriter::new(opening, items, shape, closing)
 }
 
-/// Whether a list is long enough to be compressed: found without writing it where the length of an
-/// item is known, and of no more items than decide it.
+/// Whether a list is long enough to be compressed. If the length of items is known, the list is not
+/// written for this. Otherwise only as many items are written as the answer needs.
 fn is_long(shape: &dyn Shape, opening: &[u8], items: &[Arc<CachedObject>]) -> bool {
     let mut length = opening.len();
     let mut text = Vec::new();
@@ -92,15 +96,15 @@ fn is_long(shape: &dyn Shape, opening: &[u8], items: &[Arc<CachedObject>]) -> bo
     false
 }
 
-/// YAML and indented JSON: rare, and for people. The list is written whole and turned on a thread
-/// that may block.
+/// YAML and indented JSON, which are rare and meant for people. The whole list is written and then
+/// converted on a thread that may block.
 async fn rewritten(encoding: Encoding, mut writer: ListWriter) -> ListBody {
     let mut json = Vec::new();
     while !writer.is_done() {
         json.extend(writer.next_piece(gzip::THRESHOLD_BYTES));
         tokio::task::yield_now().await;
     }
-    // The newline at the end belongs to compact JSON alone (API-60).
+    // Only compact JSON ends with a newline (API-60).
     json.truncate(json.trim_ascii_end().len());
     let body = tokio::task::spawn_blocking(move || encoding.document(json)).await;
     ListBody::Whole(body.unwrap_or_default())

@@ -1,7 +1,7 @@
-//! Long lists, written piece by piece from the cached objects (API-64).
+//! Writes long lists piece by piece from the cached objects (API-64).
 //!
-//! No tree is built and the list is never copied as a whole: each piece is made when the
-//! connection has room for it, and between two pieces the thread does other work.
+//! No tree is built, and the list is never copied as a whole. Each piece is made when the
+//! connection has room for it, and the thread does other work between two pieces.
 
 use std::sync::Arc;
 use std::vec;
@@ -16,13 +16,13 @@ use super::{ItemForm, Shape};
 use crate::server::gzip::Gzip;
 use crate::server::gzip::segments::{Assembly, Segment};
 
-/// How much of a list is written at a time.
+/// The size of one piece of a list.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Lists of more items get their buffers at once instead of growing them.
+/// Lists with more items allocate their buffers in full instead of growing them.
 const MANY_ITEMS: usize = 100;
 
-/// A list that is being written.
+/// The state of a list that is being written.
 pub(super) struct ListWriter {
     opening: Vec<u8>,
     items: vec::IntoIter<Arc<CachedObject>>,
@@ -33,7 +33,7 @@ pub(super) struct ListWriter {
 }
 
 impl ListWriter {
-    /// A list of these items between an opening and a closing text.
+    /// Starts a list of these items between an opening and a closing text.
     pub(super) fn new(
         opening: Vec<u8>,
         items: Vec<Arc<CachedObject>>,
@@ -50,12 +50,12 @@ impl ListWriter {
         }
     }
 
-    /// Whether everything has been given out.
+    /// Whether everything has been returned.
     pub(super) fn is_done(&self) -> bool {
         self.is_done
     }
 
-    /// The next piece: items until it is longer than `bytes`, or the rest.
+    /// The next piece: items until it exceeds `bytes`, or the rest.
     pub(super) fn next_piece(&mut self, bytes: usize) -> Vec<u8> {
         let mut piece = std::mem::take(&mut self.opening);
         if self.items.len() > MANY_ITEMS {
@@ -72,7 +72,7 @@ impl ListWriter {
         piece
     }
 
-    /// The whole list as a gzip body, made of runs that are kept for whoever asks next.
+    /// The whole list as a gzip body, made of runs that are kept for later requests.
     pub(super) fn into_runs(
         self,
         items: ItemForm,
@@ -102,7 +102,7 @@ impl ListWriter {
         .boxed_local()
     }
 
-    /// The next run of items; `None` when there are none left.
+    /// The next run of items, or `None` when none are left.
     fn next_run(&mut self, items: ItemForm, kept: &CompressedRuns) -> Option<Arc<Run>> {
         let rest = self.items.as_slice();
         let run = rest.get(..run_length(rest)).filter(|run| !run.is_empty())?;
@@ -124,7 +124,7 @@ impl ListWriter {
         Some(found)
     }
 
-    /// Everything that is left, as a stream; the piece made already goes first.
+    /// The rest of the list as a stream. The piece in `head` comes first.
     pub(super) fn into_stream(self, head: Vec<u8>, gzip: bool) -> LocalBoxStream<'static, Bytes> {
         let rest = stream::unfold(Some(self), |writer| async move {
             let mut writer = writer?;
@@ -142,8 +142,8 @@ impl ListWriter {
     }
 }
 
-/// Writes an item, with a comma before it unless it is the first; answers whether it did: one that
-/// can't be shown leaves no trace, not even its comma.
+/// Writes an item, with a comma before it unless it is the first. Returns whether it did: an object
+/// that cannot be shown leaves nothing, not even its comma.
 fn write(shape: &dyn Shape, item: &CachedObject, is_first: bool, out: &mut Vec<u8>) -> bool {
     let before = out.len();
     if !is_first {
@@ -161,7 +161,7 @@ fn write(shape: &dyn Shape, item: &CachedObject, is_first: bool, out: &mut Vec<u
 fn compressed(pieces: LocalBoxStream<'static, Vec<u8>>) -> LocalBoxStream<'static, Bytes> {
     stream::unfold(Some((pieces, Gzip::default())), |state| async move {
         let (mut pieces, mut gzip) = state?;
-        // The compressor may swallow a piece whole; an empty chunk says nothing to anybody.
+        // The compressor may return nothing for a piece. Empty chunks are not sent.
         while let Some(piece) = pieces.next().await {
             let out = gzip.push(&piece);
             if !out.is_empty() {

@@ -1,9 +1,9 @@
 //! Compressed parts of lists, kept for the next client that asks for the same objects (API-65).
 //!
-//! A list is cut into runs of items. Where a run ends depends on the keys around its end alone, so
-//! that a changed, new or deleted object changes its own run and leaves the others as they were.
-//! A run is known by its objects themselves, not by names or versions: whatever else happens to
-//! the store, the same object in memory has the same text.
+//! A list is cut into runs of items. The end of a run depends only on the keys near it, so a
+//! changed, new or deleted object changes only its own run. A run is identified by its objects in
+//! memory, not by names or versions. Whatever else happens in the store, the same object in memory
+//! has the same text.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -17,17 +17,17 @@ use parking_lot::Mutex;
 use super::ItemForm;
 use crate::server::gzip::segments::Segment;
 
-/// Runs are kept up to so many bytes of compressed text: about 40 MiB of objects.
+/// The most bytes of compressed text that are kept. It covers about 40 MiB of objects.
 const BYTES_MAX: usize = 16 << 20;
 
-/// No run is shorter, unless it is the last one.
+/// The shortest run, except for the last one of a list.
 const RUN_BYTES_MIN: usize = 16 << 10;
-/// No run is longer, but for its last item.
+/// The longest run, not counting its last item.
 const RUN_BYTES_MAX: usize = 128 << 10;
-/// Behind the shortest length, one item in so many ends a run.
+/// After the shortest length, one item in this many ends a run.
 const ENDS_ONE_IN: u64 = 16;
 
-/// How many items from the first one on make a run.
+/// How many of the first items form a run.
 pub(super) fn run_length(items: &[Arc<CachedObject>]) -> usize {
     let mut bytes = 0;
     for (item, number) in items.iter().zip(1..) {
@@ -41,8 +41,8 @@ pub(super) fn run_length(items: &[Arc<CachedObject>]) -> usize {
 }
 
 fn marks_an_end(item: &CachedObject) -> bool {
-    // FNV-1a and a last stir: which items they are matters to nobody, that they are always the
-    // same and few of many neighbouring names does.
+    // FNV-1a and a final mix. It does not matter which items end runs. They must always be the
+    // same, and few among many similar names.
     let hash = item
         .key
         .as_bytes()
@@ -54,24 +54,24 @@ fn marks_an_end(item: &CachedObject) -> bool {
     (stirred >> 32).is_multiple_of(ENDS_ONE_IN)
 }
 
-/// In which text a run of objects was written.
+/// The form in which a run of objects was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RunForm {
     /// The form of each item.
     pub(super) items: ItemForm,
-    /// Whether the run begins the list: its first item has no comma before it.
+    /// Whether the run starts the list, so that its first item has no comma before it.
     pub(super) is_first: bool,
 }
 
-/// A run of items as text, compressed.
+/// The compressed text of a run of items.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) segment: Segment,
-    /// Bytes of its text.
+    /// The length of its text in bytes.
     pub(super) length: usize,
     form: RunForm,
-    /// Their memory is not given to other objects as long as somebody refers to them, even if
-    /// only like this: an address is an identity.
+    /// Even a weak reference prevents the memory from being used for other objects, so an address
+    /// identifies an object.
     objects: Box<[Weak<CachedObject>]>,
 }
 
@@ -85,14 +85,15 @@ impl Run {
             && self.objects.iter().zip(items).all(is_same)
     }
 
-    /// The objects' own memory stays while they are referred to, without what they own.
+    /// The memory of the objects themselves stays allocated while they are referenced, without the
+    /// data they own.
     fn size(&self) -> usize {
         let referred = size_of::<Weak<CachedObject>>() + size_of::<CachedObject>() + 16;
         self.segment.size() + self.objects.len() * referred
     }
 }
 
-/// See the module's documentation. Shared by all HTTP threads.
+/// The cache of runs that the module documentation describes. All HTTP threads share it.
 pub struct CompressedRuns {
     hasher: RandomState,
     runs: Mutex<Generations>,
@@ -100,7 +101,7 @@ pub struct CompressedRuns {
     made: Counter,
 }
 
-/// What was used lately, and what was used before that; the older half is dropped as a whole.
+/// Recently used runs and older ones. The older half is dropped as a whole.
 #[derive(Default)]
 struct Generations {
     young: HashMap<u64, Arc<Run>>,
@@ -125,7 +126,7 @@ impl Default for CompressedRuns {
 }
 
 impl CompressedRuns {
-    /// The run of these items: found, or made of the text that `write` gives.
+    /// The run of these items, taken from the cache or made of the text that `write` returns.
     pub(super) fn get(
         &self,
         form: RunForm,
@@ -139,7 +140,7 @@ impl CompressedRuns {
             self.found.increment(1);
             return run;
         }
-        // Not under the lock: two that make the same at once do no harm.
+        // This happens outside the lock. Making the same run twice does no harm.
         let text = write();
         let run = Arc::new(Run {
             segment: Segment::of(&text),
@@ -255,7 +256,7 @@ mod tests {
             ..FORM
         };
         assert_eq!(lengths(metadata, &items, 4), 4);
-        // Equal, but not the same.
+        // Equal, but not the same objects.
         assert_eq!(lengths(FORM, &objects(3, 10), 5), 5);
         assert_eq!(lengths(FORM, &items[..2], 6), 6);
     }

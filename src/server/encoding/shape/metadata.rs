@@ -1,4 +1,4 @@
-//! The metadata of objects alone (API-71, API-75): a slice of the object, found without parsing.
+//! Only the metadata of objects (API-71, API-75): a slice of the object, found without parsing.
 
 use actors::engine::Revision;
 use actors::object::CachedObject;
@@ -11,7 +11,7 @@ pub(in crate::server::encoding) struct MetadataShape {
 }
 
 impl MetadataShape {
-    /// The metadata in this version.
+    /// Creates the shape for metadata in this version.
     pub fn new(version: MetaVersion) -> MetadataShape {
         MetadataShape { version }
     }
@@ -43,7 +43,7 @@ impl Shape for MetadataShape {
         self.write_object(object, out);
     }
 
-    /// As kube-apiserver's lists of metadata.
+    /// Lists of metadata from kube-apiserver do this.
     fn is_null_when_empty(&self) -> bool {
         true
     }
@@ -80,7 +80,7 @@ impl Shape for MetadataShape {
     }
 }
 
-/// A `PartialObjectMetadata` with this metadata document (API-71).
+/// Writes a `PartialObjectMetadata` with this metadata document (API-71).
 pub(super) fn write_partial_metadata(metadata: &[u8], version: MetaVersion, out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"kind":"PartialObjectMetadata","apiVersion":""#);
     out.extend_from_slice(version.api_version().as_bytes());
@@ -89,12 +89,12 @@ pub(super) fn write_partial_metadata(metadata: &[u8], version: MetaVersion, out:
     out.push(b'}');
 }
 
-/// The metadata document of an object: a slice of its wire form.
+/// The metadata document of an object, as a slice of its stored JSON.
 pub(in crate::server::encoding) fn metadata_of(object: &CachedObject) -> &[u8] {
     metadata_within(object.item_body())
 }
 
-/// The metadata document at the beginning of a list item's members.
+/// The metadata document at the start of the members of a list item.
 fn metadata_within(item_body: &[u8]) -> &[u8] {
     const NAME: &[u8] = br#""metadata":"#;
     item_body
@@ -103,7 +103,7 @@ fn metadata_within(item_body: &[u8]) -> &[u8] {
         .unwrap_or(b"{}")
 }
 
-/// The length of the JSON object that the bytes begin with.
+/// The length of the JSON object at the start of the bytes.
 fn document_length(bytes: &[u8]) -> Option<usize> {
     let mut depth = 0_usize;
     let mut in_text = false;

@@ -1,4 +1,8 @@
-//! What of an object is shown, as JSON: a file for each shape (http.md 2.4).
+//! The shapes of objects: what part of an object is shown, as JSON (http.md 2.4). Each shape has
+//! its own file.
+//!
+//! This folder owns the conversions to metadata and Tables. Cached objects enter, and JSON
+//! documents leave. It must not know media types, compression or HTTP.
 
 mod metadata;
 mod object;
@@ -17,7 +21,7 @@ pub(super) use table::TableShape;
 
 use crate::storage::ObjectList;
 
-/// Version of `meta.k8s.io` that a conversion is asked in; both look the same (API-66).
+/// The version of `meta.k8s.io` that a conversion is requested in. Both look the same (API-66).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum MetaVersion {
     /// `meta.k8s.io/v1`.
@@ -37,9 +41,9 @@ impl MetaVersion {
     }
 }
 
-/// What of an object is shown, as JSON. What is appended to `out` is one whole document.
+/// What part of an object is shown, as JSON. Each call appends one whole document to `out`.
 pub(super) trait Shape: Send + Sync + 'static {
-    /// Text that is equal for equal shapes of one kind.
+    /// A text that is equal for equal shapes of one kind.
     fn identity(&self) -> &str;
 
     /// Whether the first event of a stream differs from later ones.
@@ -47,38 +51,38 @@ pub(super) trait Shape: Send + Sync + 'static {
         false
     }
 
-    /// About how long an object is in this shape; 0 where that is not known before.
+    /// The approximate length of an object in this shape, or 0 if it is unknown.
     fn object_length(&self, _object: &CachedObject) -> usize {
         0
     }
 
-    /// A single object; false when it can't be shown, whatever was written.
+    /// Writes a single object. Returns false when it cannot be shown, whatever was written.
     fn write_object(&self, object: &CachedObject, out: &mut Vec<u8>) -> bool;
 
-    /// A list up to its items.
+    /// The text of a list before its items.
     fn list_opening(&self, metadata: &ListMetadata) -> Vec<u8>;
 
-    /// An item of a list; nothing for an object that can't be shown.
+    /// Writes an item of a list. Writes nothing for an object that cannot be shown.
     fn write_item(&self, object: &CachedObject, out: &mut Vec<u8>);
 
-    /// How long an item is, where that is known without writing it.
+    /// The length of an item, if it is known without writing the item.
     fn item_length(&self, _object: &CachedObject) -> Option<usize> {
         None
     }
 
-    /// Whether a list without items says `null` where others have an empty list.
+    /// Whether an empty list has `null` as its `items` instead of an empty array.
     fn is_null_when_empty(&self) -> bool {
         false
     }
 
-    /// The form of items whose text depends on the object alone, and may be kept. (Rows of Tables
-    /// show how old it is.)
+    /// The form of items whose text depends only on the object, so that it can be kept. Rows of
+    /// Tables show the age of the object and have no such form.
     fn kept_as(&self) -> Option<ItemForm> {
         None
     }
 
-    /// The object of an event, at this version; false when it can't be shown, whatever was
-    /// written.
+    /// Writes the object of an event at this version. Returns false when it cannot be shown,
+    /// whatever was written.
     fn write_event(
         &self,
         object: &CachedObject,
@@ -87,7 +91,7 @@ pub(super) trait Shape: Send + Sync + 'static {
         out: &mut Vec<u8>,
     ) -> bool;
 
-    /// The object of a bookmark (WA-41).
+    /// Writes the object of a bookmark (WA-41).
     fn write_bookmark(
         &self,
         revision: Revision,
@@ -97,21 +101,21 @@ pub(super) trait Shape: Send + Sync + 'static {
     );
 }
 
-/// The forms of items that depend on the object alone.
+/// The forms of items that depend only on the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ItemForm {
-    /// The object as it is.
+    /// The whole object.
     Object,
     /// Its metadata.
     Metadata(MetaVersion),
 }
 
-/// The members of a list's metadata, without braces.
+/// The members of the metadata of a list, without braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListMetadata(String);
 
 impl ListMetadata {
-    /// Those of a page (LI-40, PF-6).
+    /// The metadata of a page (LI-40, PF-6).
     pub fn of(list: &ObjectList) -> ListMetadata {
         let mut members = format!(r#""resourceVersion":"{}""#, list.revision);
         if let Some(token) = &list.continue_token {

@@ -1,4 +1,4 @@
-//! Objects as they are.
+//! Whole objects, without conversion.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use actors::object::CachedObject;
 use super::{ItemForm, ListMetadata, Shape, bookmark_metadata, list_opening};
 use crate::api::resource::ResourceDefinition;
 
-/// All of an object.
+/// The shape of whole objects.
 pub(in crate::server::encoding) struct ObjectShape {
     kind: Arc<ResourceDefinition>,
 }
 
 impl ObjectShape {
-    /// Objects of a kind.
+    /// Creates the shape for objects of a kind.
     pub fn new(kind: Arc<ResourceDefinition>) -> ObjectShape {
         ObjectShape { kind }
     }
@@ -39,7 +39,7 @@ impl Shape for ObjectShape {
         list_opening(&kind, &self.kind.api_version(), metadata)
     }
 
-    /// An item of a typed list carries neither kind nor apiVersion (API-61).
+    /// Items of a typed list have neither kind nor apiVersion (API-61).
     fn write_item(&self, object: &CachedObject, out: &mut Vec<u8>) {
         out.push(b'{');
         out.extend_from_slice(object.item_body());

@@ -1,4 +1,4 @@
-//! Rows of Tables (API-68, API-69, API-74): only their cells need the object as a tree.
+//! Rows of Tables (API-68, API-69, API-74). Only their cells need the object as a tree.
 
 use std::sync::Arc;
 
@@ -17,20 +17,20 @@ use crate::api::table;
 use crate::clock;
 use crate::storage::codec;
 
-/// What each row of a Table carries of its object (API-69).
+/// What each row of a Table contains of its object (API-69).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum IncludeObject {
     /// Its metadata.
     #[default]
     Metadata,
-    /// All of it.
+    /// The whole object.
     Object,
     /// Nothing.
     None,
 }
 
 impl IncludeObject {
-    /// Reads the query parameter `includeObject`.
+    /// Parses the query parameter `includeObject`.
     ///
     /// # Errors
     /// 400 for any other text.
@@ -56,7 +56,7 @@ impl IncludeObject {
     }
 }
 
-/// Tables of objects of a kind.
+/// The shape of Tables for objects of a kind.
 pub(in crate::server::encoding) struct TableShape {
     kind: Arc<ResourceDefinition>,
     version: MetaVersion,
@@ -65,7 +65,7 @@ pub(in crate::server::encoding) struct TableShape {
 }
 
 impl TableShape {
-    /// Tables in this version, whose rows carry so much of their object.
+    /// Creates Tables in this version. `include` says what rows contain of their object.
     pub fn new(
         kind: Arc<ResourceDefinition>,
         version: MetaVersion,
@@ -84,7 +84,7 @@ impl TableShape {
         }
     }
 
-    /// A Table up to its rows, whose metadata has these members.
+    /// Writes a Table up to its rows. `metadata` holds the members of its metadata.
     fn write_opening(&self, metadata: &str, with_columns: bool, out: &mut Vec<u8>) {
         out.extend_from_slice(br#"{"kind":"Table","apiVersion":""#);
         out.extend_from_slice(self.version.api_version().as_bytes());
@@ -99,7 +99,8 @@ impl TableShape {
         out.extend_from_slice(br#","rows":["#);
     }
 
-    /// An object's row; false, and nothing written, when the object can't be read.
+    /// Writes the row of an object. Returns false, and writes nothing, when the object cannot be
+    /// read.
     fn write_row(&self, object: &CachedObject, out: &mut Vec<u8>) -> bool {
         let Ok(tree) = codec::object_of(object) else {
             return false;
@@ -116,8 +117,8 @@ impl TableShape {
         true
     }
 
-    /// The row of a bookmark: of an object that is empty but for its version; the one that ends
-    /// the initial events always shows its annotation (API-74).
+    /// Writes the row of a bookmark. Its object has only a version. The bookmark that ends the
+    /// initial events always shows its annotation (API-74).
     fn write_bookmark_row(&self, revision: Revision, ends_initial: bool, out: &mut Vec<u8>) {
         let mut empty = Object::default();
         empty.set_type(&self.kind.kind, &self.kind.api_version());
@@ -147,7 +148,7 @@ impl Shape for TableShape {
         &self.identity
     }
 
-    /// Columns are in the first Table of a stream only (API-74).
+    /// Only the first Table of a stream has columns (API-74).
     fn first_event_differs(&self) -> bool {
         true
     }
@@ -209,6 +210,6 @@ impl Shape for TableShape {
 }
 
 fn write_json(value: &Value, out: &mut Vec<u8>) {
-    // Values always can be written, and memory always takes them.
+    // Writing values into memory cannot fail.
     let _ = serde_json::to_writer(out, value);
 }

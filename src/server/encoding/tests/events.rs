@@ -32,7 +32,7 @@ fn read(frame: &Bytes) -> Value {
     serde_json::from_slice(frame).expect("a document")
 }
 
-/// Events of ConfigMaps as a client asks for them.
+/// Events of ConfigMaps in the form that a client requests.
 fn events(conversion: Option<Conversion>, include: IncludeObject) -> Arc<dyn Projection> {
     let encoding = Encoding {
         conversion,

@@ -1,4 +1,4 @@
-//! Clients: HTTP/2 with its window in the test's hand, and HTTP/1.1 by the byte.
+//! Test clients: HTTP/2 with a window that the test controls, and HTTP/1.1 byte by byte.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::TestServer;
 
-/// Connects and shakes hands, offering `protocols`.
+/// Connects and does the TLS handshake, offering `protocols`.
 pub(super) async fn tls(
     server: &TestServer,
     protocols: &[&str],
@@ -111,7 +111,7 @@ impl Http2 {
                     let part = rest.split_to(room.min(rest.len()));
                     stream.send_data(part, rest.is_empty())?;
                 }
-                // The server has answered without reading on.
+                // The server answered without reading the rest.
                 _ => break,
             }
         }
@@ -127,7 +127,7 @@ pub(super) fn request(method: &str, path: &str) -> Request<()> {
         .unwrap()
 }
 
-/// The next piece of a body, its window given back.
+/// The next piece of a body. Its window is returned.
 pub(super) async fn next(body: &mut RecvStream) -> Result<Option<Bytes>, h2::Error> {
     while let Some(data) = body.data().await.transpose()? {
         body.flow_control().release_capacity(data.len())?;
@@ -139,7 +139,7 @@ pub(super) async fn next(body: &mut RecvStream) -> Result<Option<Bytes>, h2::Err
     Ok(None)
 }
 
-/// Reads a body up to so many bytes.
+/// Reads at least `count` bytes of a body, unless it ends first.
 pub(super) async fn read(body: &mut RecvStream, count: usize) -> Vec<u8> {
     let mut all = Vec::new();
     while all.len() < count {
@@ -160,7 +160,7 @@ impl Http1 {
         self.0.write_all(text.as_bytes()).await.unwrap();
     }
 
-    /// Reads until `end` has come; empty when the connection closes first.
+    /// Reads until `end` arrives. Returns an empty string when the connection closes first.
     pub(super) async fn read_until(&mut self, end: &str) -> String {
         let mut text = Vec::new();
         let mut byte = [0];
@@ -173,7 +173,7 @@ impl Http1 {
         String::from_utf8(text).unwrap()
     }
 
-    /// Sends a GET and reads its head.
+    /// Sends a GET and reads the headers of the response.
     pub(super) async fn head_of(&mut self, path: &str) -> String {
         self.write(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
             .await;
@@ -183,7 +183,7 @@ impl Http1 {
     /// Reads until the connection closes.
     pub(super) async fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
-        // A server that cuts a connection off does not say goodbye.
+        // A server that cuts a connection sends no TLS close.
         let _ = self.0.read_to_end(&mut rest).await;
         rest
     }

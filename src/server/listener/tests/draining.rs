@@ -1,4 +1,4 @@
-//! The end: politely, and within its time.
+//! Tests that a drain is graceful and keeps its deadline.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn a_drain_finishes_requests_ends_watches_and_says_goodbye() {
         let idle2 = Http2::connect(&server).await;
         let sleepers = server.watches.feed("sleepers");
         until(|| sleepers.opened() == 2).await;
-        // The last word before the end still arrives.
+        // The last frame before the end still arrives.
         server.watches.feed("a").push("bookmark\n");
         assert_eq!(read(watch2.body_mut(), 9).await, b"bookmark\n");
 
@@ -50,7 +50,7 @@ fn a_drain_finishes_requests_ends_watches_and_says_goodbye() {
         assert!(String::from_utf8(rest1).unwrap().ends_with("0\r\n\r\n"));
         assert!(String::from_utf8(slow1).unwrap().ends_with("awake"));
         assert!(idle1.is_empty());
-        // A GOAWAY without an error, or the clients would take it for a crash.
+        // The GOAWAY must carry no error, or clients would take it for a crash.
         until(|| http2.is_over() && idle2.is_over()).await;
         assert!(matches!(*http2.ended.lock(), Some(Ok(()))));
         assert!(matches!(*idle2.ended.lock(), Some(Ok(()))));

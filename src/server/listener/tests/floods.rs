@@ -1,4 +1,4 @@
-//! Clients that mean harm.
+//! Tests with malicious clients.
 
 use bytes::Bytes;
 use http::{Request, StatusCode};
@@ -43,7 +43,7 @@ fn a_flood_of_resets_hurts_nobody_else() {
         let victim = Http2::connect(&server).await;
         let attacker = Http2::connect(&server).await;
         for _ in 0..20_000 {
-            // The server may end this connection whenever it likes.
+            // The server may end this connection at any time.
             let Ok((_, mut stream)) = attacker.send(request("GET", "/sleep/10000"), true).await
             else {
                 break;
@@ -51,7 +51,7 @@ fn a_flood_of_resets_hurts_nobody_else() {
             stream.send_reset(h2::Reason::CANCEL);
         }
         assert_eq!(victim.get("/hello").await.unwrap().0, StatusCode::OK);
-        // Given up with its stream: none of the requests goes on.
+        // The requests end with their connection.
         until(|| attacker.is_over() || server.watches.feed("sleepers").opened() < 20_000).await;
         assert_eq!(victim.get("/hello").await.unwrap().0, StatusCode::OK);
     });
@@ -62,7 +62,7 @@ fn more_streams_than_allowed_are_refused() {
     with_server(
         |limits| limits.streams = 10,
         async |server| {
-            // By hand: a client library would wait for its turn.
+            // Written by hand, because a client library would wait for its turn.
             let mut stream = tls(&server, &["h2"]).await.unwrap();
             let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
             bytes.extend([0, 0, 0, 4, 0, 0, 0, 0, 0]);
@@ -123,12 +123,12 @@ fn a_flood_of_header_continuations_ends_the_connection_only() {
         let mut attacker = tls(&server, &["h2"]).await.unwrap();
         let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
         bytes.extend([0, 0, 0, 4, 0, 0, 0, 0, 0]);
-        // HEADERS without END_HEADERS, then CONTINUATION without end.
+        // HEADERS without END_HEADERS, then endless CONTINUATION frames.
         bytes.extend([0, 0, 1, 1, 0, 0, 0, 0, 1, 0x82]);
         attacker.write_all(&bytes).await.unwrap();
         let mut continuation = vec![0, 0x40, 0, 9, 0, 0, 0, 0, 1];
         for _ in 0..0x4000 / 8 {
-            // A literal header, never indexed: "a" with five bytes.
+            // A literal header that is never indexed: "a" with four bytes.
             continuation.extend([0x10, 1, b'a', 4, b'b', b'b', b'b', b'b']);
         }
         let mut written = 0;

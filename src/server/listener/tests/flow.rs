@@ -1,4 +1,4 @@
-//! Flow control: who does not read holds up nobody, and holds on to nothing.
+//! Tests of flow control: a client that does not read delays no other client and holds no memory.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::service::{CHUNK, chunk};
 use super::{until, with_server};
 use crate::server::limits::Limits;
 
-/// The window of a stream where a test says nothing else.
+/// The window of a stream unless a test sets another.
 const WINDOW: usize = 65_535;
 
 fn unlimited(_: &mut Limits) {}
@@ -31,7 +31,7 @@ fn a_stalled_stream_holds_up_no_other_and_takes_no_more_than_its_window() {
                 format!("{event:04}").as_bytes()
             );
         }
-        // The frame that did not fit any more is the last one taken.
+        // The frame that did not fit is the last one taken.
         assert_eq!(stalled.taken(), WINDOW.div_ceil(1000));
     });
 }
@@ -93,7 +93,7 @@ fn frames_of_a_watch_that_are_there_together_go_out_together() {
 #[test]
 fn the_window_of_the_connection_is_shared_by_its_streams() {
     with_server(unlimited, async |server| {
-        // No more for the connection than for one stream.
+        // The connection gets no more window than one stream.
         let http2 = Http2::with(&server, &Builder::new()).await;
         let mut streams = Vec::new();
         for number in 0..8 {
@@ -103,7 +103,7 @@ fn the_window_of_the_connection_is_shared_by_its_streams() {
                 .push(vec![number; 40_000]);
             streams.push(http2.open(&format!("/watch/{number}")).await.unwrap());
         }
-        // One after the other would not do: the unread ones may hold the whole window.
+        // Read all at once, because the unread ones may hold the whole window.
         let reading = streams
             .iter_mut()
             .map(|stream| read(stream.body_mut(), 40_000));
@@ -124,7 +124,8 @@ fn what_watches_keep_of_the_window_is_given_back_when_it_runs_short() {
             let response = http2.open(&format!("/watch/{number}")).await.unwrap();
             streams.push((feed, response));
         }
-        // The client gives nothing back: all of its one window must reach those who need it.
+        // The client returns no window, so all of its one window must reach the streams that need
+        // it.
         for round in 0..3 {
             for (feed, response) in &mut streams {
                 feed.push(vec![round; 1_000]);
@@ -137,7 +138,7 @@ fn what_watches_keep_of_the_window_is_given_back_when_it_runs_short() {
     });
 }
 
-/// Watches that each have been sent so many frames at once, and are quiet from now on.
+/// Watches that were each sent `frames` frames at once and are now quiet.
 async fn quiet_watches(
     server: &super::TestServer,
     http2: &Http2,
@@ -189,7 +190,7 @@ fn a_client_that_opens_its_window_again_goes_on_where_it_was() {
         let http2 = Http2::connect(&server).await;
         let mut response = http2.open("/chunks/40").await.unwrap();
         let mut all = Vec::new();
-        // Without giving window back the body stands still.
+        // Without returned window the body stalls.
         while all.len() < WINDOW {
             let data = response.body_mut().data().await.unwrap().unwrap();
             all.extend_from_slice(&data);
@@ -206,7 +207,7 @@ fn a_client_that_opens_its_window_again_goes_on_where_it_was() {
     });
 }
 
-/// The socket itself is full: a client that reads nothing at all.
+/// The socket itself is full because the client reads nothing at all.
 #[test]
 fn a_client_that_reads_nothing_is_sent_no_more_than_its_socket_holds() {
     with_server(unlimited, async |server| {
@@ -216,7 +217,7 @@ fn a_client_that_reads_nothing_is_sent_no_more_than_its_socket_holds() {
         http1
             .write("GET /watch/a HTTP/1.1\r\nhost: localhost\r\n\r\n")
             .await;
-        // With windows as large as Go's clients open them, only the socket holds back.
+        // With windows as large as those of Go clients, only the socket holds data back.
         let mut stream = tls(&server, &["h2"]).await.unwrap();
         let many = server.watches.feed("b");
         many.never_ends(vec![1; 10_000]);
@@ -237,7 +238,8 @@ fn a_client_that_reads_nothing_is_sent_no_more_than_its_socket_holds() {
     });
 }
 
-/// A connection with windows of 1 GiB and one request, written by hand: a real client would read.
+/// A connection with windows of 1 GiB and one request. It is written by hand, because a real client
+/// would read.
 fn opening(path: &str) -> Vec<u8> {
     const WINDOW: u32 = 1 << 30;
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
@@ -287,7 +289,7 @@ fn a_response_nobody_takes_is_given_up_but_a_watch_waits() {
     });
 }
 
-/// More than sockets hold.
+/// More frames than sockets hold.
 const MANY: usize = 2000;
 
 #[test]

@@ -1,4 +1,7 @@
-//! The transport over real sockets: a server with a service of the tests' own, and clients.
+//! Tests of the transport over real sockets.
+//!
+//! This folder owns a server with a test service, and the clients that talk to it. Bytes enter over
+//! sockets, and the tests compare the responses that leave. It must not know resources or stores.
 
 mod client;
 mod draining;
@@ -19,7 +22,7 @@ use crate::server::tls::Tls;
 
 use service::{TestService, Watches};
 
-/// Longer than anything here takes, even on a machine that is busy with other things.
+/// The time limit of every wait. It is long, so that a busy machine causes no failure.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running server and what a test needs to talk to it.
@@ -88,7 +91,7 @@ async fn within<F: Future>(future: F) -> F::Output {
         .expect("the test does not come to an end")
 }
 
-/// Waits for what another thread is about to do.
+/// Waits until another thread has made the condition true.
 async fn until(mut condition: impl FnMut() -> bool) {
     within(async {
         while !condition() {

@@ -16,7 +16,7 @@ use crate::server::listener::MetricsListener;
 
 fn unlimited(_: &mut crate::server::limits::Limits) {}
 
-/// API-21: HTTP/1.1 is served beside HTTP/2.
+/// API-21: HTTP/1.1 is served as well as HTTP/2.
 #[test]
 fn alpn_chooses_the_protocol_and_without_it_http1_is_spoken() {
     with_server(unlimited, async |server| {
@@ -128,7 +128,7 @@ fn a_client_that_resets_a_watch_is_rid_of_it_at_once() {
         let response = http2.open("/watch/a").await.unwrap();
         drop(response);
         until(|| feed.dropped() == 1).await;
-        // The connection lives on.
+        // The connection stays open.
         assert_eq!(http2.get("/hello").await.unwrap().0, StatusCode::OK);
     });
 }
@@ -212,7 +212,7 @@ fn a_body_over_the_limit_is_refused_and_the_connection_lives_on() {
     });
 }
 
-/// Answered by their headers alone, as a server does that has too much to do.
+/// The server answers by the headers alone, as an overloaded server does.
 #[test]
 fn a_body_that_nobody_reads_may_still_be_sent() {
     with_server(unlimited, async |server| {
@@ -278,7 +278,7 @@ fn a_thread_with_many_watches_gets_the_fewer_connections() {
     });
 }
 
-/// API-282: the service can have a connection closed after an answer.
+/// API-282: the service can request that a connection closes after a response.
 #[test]
 fn a_response_that_says_close_ends_the_connection_politely() {
     with_server(unlimited, async |server| {

@@ -1,4 +1,4 @@
-//! A service whose answers tests can steer.
+//! A service whose responses the tests control.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::storage::{RunningWatch, WatchStream};
 pub(super) const BODY_LIMIT: usize = 16 << 20;
 pub(super) const CHUNK: usize = 64 * 1024;
 
-/// A watch that sends what a test puts into it.
+/// A watch that sends the frames that a test gives it.
 #[derive(Default)]
 pub(super) struct Feed {
     state: Mutex<FeedState>,
-    /// Frames handed out.
+    /// The number of frames handed out.
     pub(super) taken: AtomicUsize,
-    /// Streams that were dropped.
+    /// The number of streams dropped.
     pub(super) dropped: AtomicUsize,
 }
 
@@ -47,13 +47,13 @@ impl Feed {
         self.wake();
     }
 
-    /// From now on there is always one more of these.
+    /// From now on one more of this frame is always available.
     pub(super) fn never_ends(&self, frame: impl Into<Bytes>) {
         self.state.lock().endless = Some(frame.into());
         self.wake();
     }
 
-    /// It does not end when the server drains.
+    /// The watch does not end when the server drains.
     pub(super) fn be_stubborn(&self) {
         self.state.lock().stubborn = true;
     }
@@ -155,13 +155,13 @@ fn number(path: &str) -> usize {
     path.rsplit('/').next().unwrap().parse().unwrap()
 }
 
-/// A chunk that can be told from the others.
+/// A chunk that differs from all others.
 pub(super) fn chunk(number: usize) -> Bytes {
     Bytes::from(vec![(number % 251) as u8; CHUNK])
 }
 
 impl HttpService for TestService {
-    /// Everybody but who says that he is nobody.
+    /// Recognises all clients except those that say they are nobody.
     fn recognises(&self, headers: &HeaderMap) -> bool {
         !headers.contains_key("x-nobody")
     }

@@ -1,4 +1,4 @@
-//! Connections that do nothing, or too slowly.
+//! Tests of connections that do nothing or are too slow.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ fn a_handshake_that_does_not_come_is_cut_off() {
             let mut silent = TcpStream::connect(server.address).await.unwrap();
             assert!(matches!(silent.read(&mut [0]).await, Ok(0) | Err(_)));
             assert!(started.elapsed() >= SHORT);
-            // HTTP/2 was agreed on, its preface does not come.
+            // HTTP/2 was agreed on, but its preface does not arrive.
             let mut agreed = tls(&server, &["h2"]).await.unwrap();
             let mut rest = Vec::new();
             let _ = agreed.read_to_end(&mut rest).await;
@@ -41,13 +41,13 @@ fn a_header_that_comes_too_slowly_is_cut_off() {
                 http1.write(start).await;
                 assert!(http1.rest().await.is_empty(), "{start:?}");
             }
-            // The second request of a connection too.
+            // The same holds for the second request of a connection.
             let mut http1 = Http1::connect(&server).await;
             http1.head_of("/hello").await;
             http1.read_until("hello").await;
             http1.write("GET /hello HT").await;
             assert!(http1.rest().await.is_empty());
-            // A byte now and then does not help.
+            // A byte from time to time does not help.
             let mut http1 = Http1::connect(&server).await;
             let started = Instant::now();
             while http1.0.write_all(b"x").await.is_ok() && http1.0.flush().await.is_ok() {
@@ -141,7 +141,7 @@ fn a_peer_that_answers_no_ping_is_dead() {
         async |server| {
             let lively = Http2::connect(&server).await;
             let _watch = lively.open("/watch/lively").await.unwrap();
-            // Its connection is not driven, so nobody answers.
+            // The client does not drive the connection, so it answers nothing.
             let stream = tls(&server, &["h2"]).await.unwrap();
             let (mut requests, connection) = h2::client::handshake(stream).await.unwrap();
             let driving = actix_rt::spawn(async move {

@@ -1,3 +1,9 @@
+//! Tests of the whole service over a store in memory.
+//!
+//! This folder owns the expected responses of filters, routes and handlers together. Parsed
+//! requests enter, and the tests compare the responses that leave. It must not know sockets or HTTP
+//! versions.
+
 mod other_storages;
 
 use actors::dispatcher::Caller;
@@ -18,7 +24,7 @@ use crate::server::large_requests::LargeRequests;
 use crate::server::testing::{Stored, run, stored, stored_without_cache_of};
 use crate::storage::rewrite::Rewriter;
 
-/// A service over a store in memory, filled caches included.
+/// A service over a store in memory, with filled caches.
 async fn service() -> Service {
     limited(InFlightLimits::default()).await
 }
@@ -462,7 +468,8 @@ fn watches_are_refused_by_the_rules_of_their_path_wa_3() {
         let forbidden = "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden";
         let continued = format!("{forbidden} when continue is provided");
         let listed = "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list";
-        // What kube-apiserver answers. With a version nothing is filled in for a token to oppose.
+        // The answers of kube-apiserver. When a version is given, no default is filled in that a
+        // token could conflict with.
         for (target, message) in [
             (format!("{watch}&continue=x"), continued.as_str()),
             (format!("{watch}&continue=x&resourceVersion=1"), ""),
@@ -533,7 +540,8 @@ fn a_cache_that_can_not_be_filled_refuses_for_its_resource_alone_pf_13_wc_42() {
             assert_eq!(got.header("retry-after"), seconds);
             assert!(matches!(seconds.parse(), Ok(1..=30)), "{seconds}");
         }
-        // Its own single objects, bounded lists and writes go on; so does everything else.
+        // Writes, bounded lists and reads of single objects of the resource continue, and so does
+        // everything else.
         let path = format!("{SECRETS}/good");
         let bounded = format!("{SECRETS}?limit=5");
         for target in [path.as_str(), bounded.as_str(), CMS, "/api/v1/pods"] {
@@ -549,7 +557,7 @@ fn a_cache_that_can_not_be_filled_refuses_for_its_resource_alone_pf_13_wc_42() {
     });
 }
 
-/// PF-20, LI-16, RG-15, WA-6, KV-21: as an operator and a client see it.
+/// PF-20, LI-16, RG-15, WA-6, KV-21, as an operator and a client see them.
 #[test]
 fn a_value_that_can_not_be_read_fails_lists_of_it_and_is_deleted_by_name_pf_20_rg_15() {
     run(async {

@@ -1,4 +1,5 @@
-//! Paths that are no stored resources: what stands behind them joins without a change of handlers.
+//! Tests of paths that hold no stored resources. New storages behind them need no change of
+//! handlers.
 
 use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, ready};
@@ -15,7 +16,7 @@ use crate::registry::rest::{
 use crate::registry::store::Written;
 use crate::storage::codec::Codec;
 
-/// A subresource of its own kind, of deployments or pods.
+/// A subresource of deployments or pods with its own kind.
 struct Other {
     resource: Arc<ResourceDefinition>,
     name: &'static str,
@@ -181,7 +182,7 @@ fn a_subresource_has_kinds_and_verbs_of_its_own() {
             let refused = call(&service, method, SCALE, "{}").await;
             assert_eq!(refused.code, 405, "{method}: {}", refused.text);
         }
-        // The parent's own paths are as before.
+        // The parent's own paths are unchanged.
         let listed = call(&service, "GET", "/apis/apps/v1/deployments", "").await;
         assert_eq!(listed.code, 200);
     });
@@ -218,13 +219,14 @@ fn a_connection_takes_its_methods_and_the_rest_of_the_path() {
         }
         let path = format!("{POD}/proxy");
         assert_eq!(call(&service, "PUT", &path, "{}").await.code, 405);
-        // Nothing else has anything behind it.
+        // Other resources have no such subresource.
         let path = format!("{POD}/status/more");
         assert_eq!(call(&service, "GET", &path, "").await.code, 404);
     });
 }
 
-/// API-25: a kind of another version is named with it; what is not stored has no hash.
+/// API-25: a kind of another version is listed with that version. A resource that is not stored has
+/// no hash.
 #[test]
 fn discovery_shows_what_stands_behind_each_path() {
     run(async {
