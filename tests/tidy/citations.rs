@@ -1,5 +1,5 @@
 //! The numbers that pages define and others cite: rules as `WA-25` or in the name of a test,
-//! deviations as `D-3`, sections as `http.md 3.1`. Whatever is cited is defined.
+//! deviations as `D-3`, sections as `http.md 3.1`. Every cited number must be defined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

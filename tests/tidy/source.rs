@@ -1,4 +1,4 @@
-//! Rust sources as far as the rules of the house need to read them.
+//! Rust sources, parsed as far as the rules need it.
 
 use std::path::{Path, PathBuf};
 

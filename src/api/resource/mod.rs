@@ -80,8 +80,8 @@ pub struct Subresource {
     pub update: UpdateStrategy,
 }
 
-/// A field for field selectors, in addition to `metadata.name` and `metadata.namespace` (http.md
-/// 6.3). The first path with a non-empty text gives its value.
+/// A field for field selectors (http.md 6.3), in addition to `metadata.name` and
+/// `metadata.namespace`. The first path with a non-empty text gives its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectableField {
     /// The label in the selector: `spec.nodeName`.
