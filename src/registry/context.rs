@@ -12,7 +12,7 @@ use crate::api::warnings::Warnings;
 pub struct RequestContext {
     /// The user as whom the request runs.
     pub user: Arc<UserInfo>,
-    /// The user who impersonates [`Self::user`], if any (API-284).
+    /// The user who impersonates [`RequestContext::user`], if any (API-284).
     pub impersonator: Option<Arc<UserInfo>>,
     /// The field manager (API-155).
     pub manager: String,

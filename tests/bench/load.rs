@@ -83,7 +83,7 @@ pub async fn write(daemon: &Daemon, verb: Verb, clients: u64, first: u64, until:
     write_filled(daemon, verb, clients, first, until, FILLER).await
 }
 
-/// As [`write`], with objects that have this many bytes of filler.
+/// As [`write()`], with objects that have this many bytes of filler.
 pub async fn write_filled(
     daemon: &Daemon,
     verb: Verb,
