@@ -19,8 +19,8 @@
 //!   connection, by that thread's Dispatcher.
 //! - [`daemon`] builds the parts and owns the order of starting and stopping. [`controllers`]
 //!   replace a controller manager.
-//! - [`files`] opens files by name, [`clock`] reads the time, and `coalescing_writer` combines small
-//!   writes to a socket. They must not know other parts.
+//! - [`files`] opens files by name, [`clock`] reads the time, and `coalescing_writer` combines
+//!   small writes to a socket. They must not know other parts.
 //!
 //! README.md has a map of the whole system. `tests/tidy` has the rules for dependencies.
 
