@@ -1,24 +1,24 @@
-//! The wall clock, as times that can be written down. Libraries panic at times before 1970 and
-//! after the year 9999: a clock that shows one is refused at the start, and later counts as the
-//! nearest time that there is.
+//! The wall clock, as times that can be formatted. Libraries panic at times before 1970 and after
+//! the year 9999. Such a time at the start is refused, and later it is replaced by the nearest
+//! valid time.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 
-/// The clock shows a time that can't be worked with.
+/// The clock shows an unusable time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this machine's clock shows a time {0}, which no certificate and no object can carry; set it"
 )]
 pub struct ClockError(&'static str);
 
-/// The time now.
+/// The current time.
 pub fn now() -> Timestamp {
     nearest(SystemTime::now())
 }
 
-/// Sees that the clock can be worked with.
+/// Checks that the time is usable.
 ///
 /// # Errors
 /// [`ClockError`] before 1970 and after the year 9999.

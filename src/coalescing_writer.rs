@@ -1,11 +1,11 @@
-//! A writer that coalesces: small writes to a socket wait in one buffer and leave in one piece.
+//! A writer that collects small writes to a socket in one buffer and sends them together.
 //!
-//! It owns a socket's writing half and the bytes that wait for it. Small writes enter, large ones
-//! leave. It does not know when they should leave: its owner decides, and calls
+//! It owns the writing half of a socket and the waiting bytes. Small writes enter, large ones
+//! leave. It does not know when to send. Its owner decides and calls
 //! [`CoalescingWriter::poll_out`]. An HTTP/2 connection of a client does so at the end of its poll
-//! (`server/http2/socket.rs`), one to etcd after every task that could write has had its turn
-//! (`storage/etcd/connection.rs`). Either way a flush that comes with each frame costs no system
-//! call and no packet of its own.
+//! (`server/http2/socket.rs`). A connection to etcd does so after every task that could write has
+//! run (`storage/etcd/connection.rs`). A flush after each frame therefore costs no separate system
+//! call or packet.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -13,19 +13,19 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::AsyncWrite;
 
-/// Where the buffer of a [`CoalescingWriter`] comes from, and where it goes when it is empty.
+/// The source of a [`CoalescingWriter`]'s buffer, to which the empty buffer returns.
 pub trait Buffers {
-    /// Bytes that may wait; beyond them a write waits until all have left.
+    /// The maximum of waiting bytes. Beyond it a write waits until all of them are sent.
     const BYTES_MAX: usize;
 
-    /// An empty buffer, for bytes that are about to wait.
+    /// An empty buffer for new bytes.
     fn lend(&mut self) -> Vec<u8>;
 
-    /// Takes a buffer back whose bytes have left.
+    /// Takes back a buffer whose bytes are sent.
     fn give_back(&mut self, buffer: Vec<u8>);
 
-    /// A smaller buffer with the bytes that wait while the socket takes nothing, where the
-    /// capacity of the one they are in is too large for them.
+    /// A smaller buffer with the waiting bytes, if the current buffer is too large for them while
+    /// the socket accepts nothing.
     fn smaller(&self, _capacity: usize, _waiting: &[u8]) -> Option<Vec<u8>> {
         None
     }
@@ -36,15 +36,15 @@ pub struct CoalescingWriter<W, B> {
     writer: W,
     buffers: B,
     buffer: Vec<u8>,
-    /// Bytes of the buffer that have left.
+    /// The number of sent bytes of the buffer.
     sent: usize,
-    /// Whether the writer was given bytes that it has not flushed.
+    /// Whether the writer has bytes that were not flushed.
     is_unflushed: bool,
     bytes_taken: u64,
 }
 
 impl<W, B> CoalescingWriter<W, B> {
-    /// Coalesces what is written to `writer`.
+    /// Collects the writes to `writer`.
     pub fn new(writer: W, buffers: B) -> CoalescingWriter<W, B> {
         CoalescingWriter {
             writer,
@@ -56,22 +56,22 @@ impl<W, B> CoalescingWriter<W, B> {
         }
     }
 
-    /// Whether everything has left for the operating system.
+    /// Whether all bytes were passed to the operating system.
     pub fn is_clear(&self) -> bool {
         self.buffer.is_empty() && !self.is_unflushed
     }
 
-    /// Bytes that have left for the operating system so far.
+    /// The number of bytes passed to the operating system so far.
     pub fn bytes_out(&self) -> u64 {
         self.bytes_taken - self.waiting() as u64
     }
 
-    /// Bytes that wait.
+    /// The number of waiting bytes.
     pub fn waiting(&self) -> usize {
         self.buffer.len() - self.sent
     }
 
-    /// Bytes that were written so far, left or not.
+    /// The number of bytes written so far, sent or waiting.
     pub fn bytes_taken(&self) -> u64 {
         self.bytes_taken
     }
@@ -97,7 +97,7 @@ impl<W, B: Buffers> CoalescingWriter<W, B> {
         }
     }
 
-    /// Takes bytes as far as there is room; the answer is how many.
+    /// Takes as many bytes as there is room for, and returns their number.
     pub fn take(&mut self, parts: &[IoSlice<'_>]) -> usize {
         let mut room = B::BYTES_MAX.saturating_sub(self.buffer.len());
         let mut taken = 0;
@@ -120,10 +120,10 @@ impl<W, B: Buffers> CoalescingWriter<W, B> {
 }
 
 impl<W: AsyncWrite + Unpin, B: Buffers> CoalescingWriter<W, B> {
-    /// Lets out all that waits, and flushes the socket.
+    /// Sends all waiting bytes and flushes the socket.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// The errors of the socket.
     pub fn poll_out(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Some(rest) = self.buffer.get(self.sent..).filter(|r| !r.is_empty()) {
             match Pin::new(&mut self.writer).poll_write(context, rest) {

@@ -1,6 +1,6 @@
 //! Taffrail: a storage daemon that speaks the Kubernetes API.
 //!
-//! Requests enter at the top, bytes rest at the bottom; nothing knows what stands above it.
+//! Requests enter at the top and bytes are stored at the bottom. No part knows the parts above it.
 //!
 //! ```text
 //!   client ── TLS, HTTP/1.1 or HTTP/2 ──> server      routes, negotiation, streams
@@ -13,17 +13,16 @@
 //! ```
 //!
 //! - A **write** goes down through [`registry`] to [`storage::underlying`], which commits it to the
-//!   engine; it is answered once it is durable.
+//!   engine. The response is sent once the write is durable.
 //! - The engine feeds the event to the resource's Reflector and Cacher (crate `actors`), whose
 //!   snapshot answers **reads** and whose ring answers **watches**, on the thread of the
 //!   connection, by that thread's Dispatcher.
-//! - [`daemon`] puts the parts together and owns the order of starting and stopping;
-//!   [`controllers`] do what a controller manager would.
-//! - [`files`] opens whatever is opened by name, [`clock`] says what time it is, and
-//!   `coalescing_writer` lets small writes to a socket leave in one piece. They know nothing of the
-//!   rest.
+//! - [`daemon`] builds the parts and owns the order of starting and stopping. [`controllers`]
+//!   replace a controller manager.
+//! - [`files`] opens files by name, [`clock`] reads the time, and `coalescing_writer` combines
+//!   small writes to a socket. They must not know other parts.
 //!
-//! README.md has the map of the whole actor_system, `tests/tidy` holds who may name whom.
+//! README.md has a map of the whole system. `tests/tidy` has the rules for dependencies.
 
 pub mod admission;
 pub mod api;

@@ -1,4 +1,4 @@
-//! The daemon's binary: configure, build, serve, wait, drain.
+//! The daemon's binary: configure, build, serve, wait, stop.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use taffrail::telemetry;
 
 fn main() -> ExitCode {
     let started = Instant::now();
-    // Whatever is made from here on is its owner's alone.
+    // Files that are created from here on are accessible only to their owner.
     umask(Mode::from_raw_mode(0o077));
     let wish = cli::parse();
     if let Err(error) = clock::check(SystemTime::now())
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Serves until told to stop.
+/// Serves until stopped.
 async fn serve(config: Config, started: Instant) -> ExitCode {
     match run(config, started).await {
         Ok(code) => code,
@@ -59,7 +59,7 @@ async fn run(config: Config, started: Instant) -> Result<ExitCode, Box<dyn std::
     let mut signals = Signals::install()?;
     let starting = shutdown::stop_at_once()?;
     let daemon = Daemon::start(config, series, started).await?;
-    // A daemon serves although nobody may hear it say so.
+    // The daemon serves even if stdout is closed.
     let _ = write!(std::io::stdout(), "{}", daemon.announcement());
     drop(starting);
     let code = until_stopped(&daemon, &mut signals).await;

@@ -1,5 +1,5 @@
 //! Signals: the first SIGTERM or SIGINT drains, the second exits, SIGHUP reloads. During the start
-//! the first one exits: there is nothing to drain yet.
+//! the first one exits, because there is nothing to drain yet.
 
 use std::fmt;
 use std::io;
@@ -11,10 +11,10 @@ use tokio::runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
-/// How long the last line of the log may take: who reads it may have stopped reading.
+/// The time limit for the last log line, because its reader may have stopped.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Which signal told the daemon to stop.
+/// The signal that stopped the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopSignal {
     /// SIGINT, as from Ctrl-C.
@@ -33,8 +33,8 @@ impl fmt::Display for StopSignal {
 }
 
 impl StopSignal {
-    /// The exit code of a process that was stopped before it could drain: 128 and the signal's
-    /// number, as shells have it.
+    /// The exit code of a process that was stopped before it could drain: 128 plus the signal's
+    /// number, as in shells.
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(match self {
             StopSignal::Interrupt => 130,
@@ -43,16 +43,16 @@ impl StopSignal {
     }
 }
 
-/// What a signal asks for.
+/// The request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// To end.
+    /// Stop.
     Stop(StopSignal),
-    /// To read again what can be reloaded: SIGHUP.
+    /// Reload the files that can be reloaded: SIGHUP.
     Reload,
 }
 
-/// The signals of the process, from the moment this is made on: none of them kills it any more.
+/// The signals of the process. While this exists, they do not kill the process.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -60,7 +60,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes over the signals. Needs a tokio runtime with I/O.
+    /// Installs the handlers. Needs a tokio runtime with I/O.
     ///
     /// # Errors
     /// When the operating system refuses the handlers.
@@ -72,9 +72,8 @@ impl Signals {
         })
     }
 
-    /// Waits for a signal to stop. To be asked again while draining: the second answer means
-    /// "now"; a hangup means nothing any more. May be dropped and called again without losing a
-    /// signal.
+    /// Waits for a signal to stop. Call it again while draining, where the next signal means "now"
+    /// and a hangup is ignored. It is cancel safe: no signal is lost.
     pub async fn stop(&mut self) -> StopSignal {
         loop {
             match self.next().await {
@@ -84,7 +83,7 @@ impl Signals {
         }
     }
 
-    /// Waits for any signal. May be dropped and called again without losing one.
+    /// Waits for any signal. It is cancel safe: no signal is lost.
     pub async fn next(&mut self) -> Wish {
         tokio::select! {
             _ = self.interrupt.recv() => Wish::Stop(StopSignal::Interrupt),
@@ -100,9 +99,9 @@ pub struct StoppedAtOnce {
     _until: oneshot::Sender<()>,
 }
 
-/// Has signals to stop end the process at once, with 0, on a thread of its own: a start works on
-/// the calling thread for as long as a store takes to open, and whatever it is doing must stand a
-/// power cut all the same.
+/// Makes signals to stop end the process at once, with exit code 0, on a separate thread. The start
+/// blocks the calling thread while a store opens, and a store must survive a power failure at that
+/// time anyway.
 ///
 /// # Errors
 /// When the operating system refuses the handlers or the thread.
@@ -149,7 +148,7 @@ mod tests {
     use super::*;
     use rustix::process::{Signal as Number, getpid, kill_process};
 
-    /// One test for all of them: signals reach the whole process.
+    /// One test for all signals, because they reach the whole process.
     #[tokio::test]
     async fn a_hangup_does_not_stop_and_each_stop_signal_does() {
         let mut signals = Signals::install().unwrap();

@@ -1,5 +1,5 @@
-//! NamespaceLifecycle (API-261): nothing is created where it could not live, and the system's
-//! namespaces stay.
+//! NamespaceLifecycle (API-261): refuses creates in absent or terminating namespaces, and deletions
+//! of the system's namespaces.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,38 +16,38 @@ use crate::api::status::Status;
 /// Namespaces that are never deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// How long a cache is not trusted about a namespace whose deletion was asked for.
+/// How long the cache is not used for a namespace after a request to delete it.
 const DISTRUST: Duration = Duration::from_secs(30);
 
-/// So many such namespaces are remembered; with more, no namespace is looked up in the cache.
+/// At most this many such namespaces are remembered. Beyond it, every namespace is looked up live.
 const MAX_DISTRUSTED: usize = 4096;
 
-/// What the plugin wants to know of a namespace.
+/// The state of a namespace, as the plugin needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamespaceState {
-    /// There is none of that name.
+    /// There is no namespace of that name.
     Absent,
-    /// Things may be created in it.
+    /// Objects may be created in it.
     Active,
     /// It is being deleted.
     Terminating,
 }
 
-/// How well a namespace is looked up.
+/// The source of a namespace's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup {
-    /// In the cache, as it is.
+    /// The cache, which may be old.
     Cached,
-    /// As the store has it now.
+    /// The current state of the store.
     Live,
 }
 
-/// Whoever knows the namespaces.
+/// A source of the state of namespaces.
 pub trait Namespaces: Send + Sync + 'static {
     /// The state of a namespace.
     ///
     /// # Errors
-    /// When it can't be looked up.
+    /// The lookup failed.
     fn state<'n>(
         &'n self,
         name: &'n str,
@@ -62,7 +62,7 @@ pub struct NamespaceLifecycle {
 }
 
 impl NamespaceLifecycle {
-    /// The plugin, which asks these namespaces.
+    /// Creates the plugin with this source of namespaces.
     pub fn new(namespaces: Arc<dyn Namespaces>) -> NamespaceLifecycle {
         NamespaceLifecycle {
             namespaces,
@@ -70,12 +70,12 @@ impl NamespaceLifecycle {
         }
     }
 
-    /// The state of a namespace, from the cache when that is sure to know it.
+    /// The state of a namespace, from the cache when the cache can be trusted.
     async fn state(&self, name: &str) -> Result<NamespaceState, Box<Status>> {
         let is_distrusted = self.distrusted.lock().covers(name, Instant::now());
         if !is_distrusted {
             match self.namespaces.state(name, Lookup::Cached).await? {
-                // It may be so new that the cache has not seen it.
+                // The namespace may be too new for the cache.
                 NamespaceState::Absent => {}
                 known => return Ok(known),
             }
@@ -110,7 +110,7 @@ impl Plugin for NamespaceLifecycle {
         "NamespaceLifecycle"
     }
 
-    /// As in Kubernetes it looks before other plugins have worked on the object.
+    /// As in Kubernetes it runs in the first stage, before other plugins change the object.
     fn mutating(&self) -> Option<&dyn MutatingPlugin> {
         Some(self)
     }
@@ -142,7 +142,7 @@ impl MutatingPlugin for NamespaceLifecycle {
     }
 }
 
-/// Namespaces that are looked up live for a while.
+/// Namespaces that are looked up live for some time.
 #[derive(Debug, Default)]
 struct Distrusted {
     until: HashMap<String, Instant>,
@@ -180,7 +180,7 @@ impl Distrusted {
 mod tests {
     use super::*;
 
-    /// API-261: for half a minute after a deletion the cache's word is not enough.
+    /// API-261: for half a minute after a deletion the cache is not trusted.
     #[test]
     fn a_deleted_namespace_is_distrusted_for_a_while() {
         let mut distrusted = Distrusted::default();

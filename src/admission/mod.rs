@@ -1,10 +1,11 @@
-//! What may change or refuse a write (http.md section 8), called inside the write path with the
-//! object as it is about to be stored.
+//! Admission plugins, which may change or refuse a write (http.md section 8).
 //!
-//! A write goes through two stages: before validation every mutating plugin is asked, in order,
-//! and after validation every validating plugin. The second stage sees the object and can't change
-//! it. A plugin is asked once per stage and attempt. It keeps no state of an attempt: a write that
-//! has to start again asks again.
+//! This folder owns the plugin traits, the two stages and the built-in plugin. A request enters
+//! with the object that is about to be stored. The object, perhaps changed, leaves, or a `Status`
+//! that refuses the write. Every mutating plugin runs in order before validation, and every
+//! validating plugin after it. The second stage can't change the object. A plugin runs once per
+//! stage and attempt and keeps no state of an attempt, because a retried write runs it again. This
+//! folder must not know HTTP or storage.
 
 use std::sync::Arc;
 
@@ -21,21 +22,21 @@ pub mod lifecycle;
 #[cfg(test)]
 mod tests;
 
-/// What a request does, with its options.
+/// The action of a request, with its options.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation<'w> {
     /// A new object.
     Create(&'w WriteOptions),
-    /// Another content of an object.
+    /// A change of an object.
     Update(&'w WriteOptions),
-    /// An object goes.
+    /// A deletion of an object.
     Delete(&'w DeleteOptions),
-    /// A stream to what an object stands for, such as a pod's log or a shell in it.
+    /// A stream to the thing that an object represents, such as a pod's log or shell.
     Connect,
 }
 
 impl Operation<'_> {
-    /// Whether nothing will be stored.
+    /// Whether the request stores nothing.
     pub fn is_dry_run(&self) -> bool {
         match self {
             Operation::Create(options) | Operation::Update(options) => options.dry_run,
@@ -45,29 +46,30 @@ impl Operation<'_> {
     }
 }
 
-/// A request as plugins see it. The new object comes beside it, as one stage may change it.
+/// A request as plugins see it. The new object is a separate argument, because the first stage may
+/// change it.
 pub struct Attributes<'w> {
-    /// What it does.
+    /// The action.
     pub operation: Operation<'w>,
-    /// To which resource.
+    /// The resource.
     pub definition: &'w ResourceDefinition,
-    /// To which part of it.
+    /// The subresource, if any.
     pub subresource: Option<&'w str>,
-    /// In which namespace; `None` at the cluster scope.
+    /// The namespace, or `None` at the cluster scope.
     pub namespace: Option<&'w str>,
-    /// The object's name; empty while it is to be generated.
+    /// The object's name. It is empty until it is generated.
     pub name: &'w str,
-    /// The stored content; `None` when there is none.
+    /// The stored content, or `None` when there is none.
     pub old_object: Option<&'w Object>,
-    /// Who asks.
+    /// The user of the request.
     pub user: &'w UserInfo,
     /// Warnings for the answer.
     pub warnings: &'w Warnings,
 }
 
 impl Attributes<'_> {
-    /// What a refusal calls the object (http.md 3.10): its name, else what its name is generated
-    /// from.
+    /// The object's name in a refusal (http.md 3.10): its name, or else the base of its generated
+    /// name.
     pub fn shown_name<'n>(&'n self, object: Option<&'n Object>) -> &'n str {
         let base = object.map_or("", |object| object.meta("generateName"));
         let mut names = [self.name, base].into_iter();
@@ -75,13 +77,13 @@ impl Attributes<'_> {
     }
 }
 
-/// The answer of a plugin: nothing, or the Status that refuses the write.
+/// The answer of a plugin: success, or the Status that refuses the write.
 pub type Admitted<'p> = BoxFuture<'p, Result<(), Box<Status>>>;
 
 /// A plugin's part in the first stage.
 pub trait MutatingPlugin: Send + Sync {
-    /// Looks at a request before validation. It may change the new object, which is there on
-    /// create and update.
+    /// Checks a request before validation. It may change the new object, which is present on create
+    /// and update.
     ///
     /// # Errors
     /// A Status refuses the write.
@@ -94,7 +96,7 @@ pub trait MutatingPlugin: Send + Sync {
 
 /// A plugin's part in the second stage.
 pub trait ValidatingPlugin: Send + Sync {
-    /// Looks at a request after validation.
+    /// Checks a request after validation.
     ///
     /// # Errors
     /// A Status refuses the write.
@@ -105,9 +107,9 @@ pub trait ValidatingPlugin: Send + Sync {
     ) -> Admitted<'p>;
 }
 
-/// One rule, with a part in one stage or in both.
+/// A plugin, with a part in one stage or in both.
 pub trait Plugin: Send + Sync + 'static {
-    /// Kubernetes' name of it: `NamespaceLifecycle`.
+    /// Its name in Kubernetes: `NamespaceLifecycle`.
     fn name(&self) -> &'static str;
 
     /// Its part in the first stage, if it has one.
@@ -135,7 +137,7 @@ impl Admission {
         }
     }
 
-    /// The first stage: asks every mutating plugin.
+    /// Runs the first stage with every mutating plugin.
     ///
     /// # Errors
     /// The first refusal.
@@ -153,7 +155,7 @@ impl Admission {
         Ok(())
     }
 
-    /// The second stage: asks every validating plugin.
+    /// Runs the second stage with every validating plugin.
     ///
     /// # Errors
     /// The first refusal.
@@ -171,7 +173,7 @@ impl Admission {
     }
 }
 
-/// Notes in the log who refused a write.
+/// Logs the plugin that refused a write.
 fn told(plugin: &dyn Plugin, answer: Result<(), Box<Status>>) -> Result<(), Box<Status>> {
     if let Err(status) = &answer {
         tracing::debug!(plugin = plugin.name(), %status, "admission refused a write");

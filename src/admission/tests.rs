@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::registry::definitions::core::configmaps;
 
-/// Notes what it is asked, appends its name to a label, and refuses objects of that name.
+/// Records its calls, appends its name to a label, and refuses objects with its name.
 struct Noting {
     name: &'static str,
     asked: Arc<Mutex<Vec<String>>>,
@@ -58,7 +58,7 @@ impl ValidatingPlugin for Noting {
     }
 }
 
-/// The answers of both stages about an object of a name, and what plugins were asked.
+/// The answers of both stages for an object with this name, and the recorded calls.
 fn asked(name: &str) -> (Option<u16>, Option<u16>, Vec<String>) {
     let asked: Arc<Mutex<Vec<String>>> = Arc::default();
     let plugin = |name| {

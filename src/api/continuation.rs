@@ -4,16 +4,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
-/// The only version of tokens there is (LI-41).
+/// The only token version (LI-41).
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
 
-/// Longer tokens are refused before they are decoded: no key is that long.
+/// Longer tokens are refused before they are decoded. No key is that long.
 const MAX_TOKEN_BYTES: usize = 64 * 1024;
 
-/// What a continue token says.
+/// The content of a continue token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Continuation {
-    /// The revision that all pages show; negative to go on at the newest state (LI-43, LI-51).
+    /// The revision that all pages show. A negative number continues at the newest state (LI-43,
+    /// LI-51).
     pub revision: i64,
     /// The first key of the page, relative to the list's prefix and without a leading slash:
     /// the last key returned and a NUL byte.
@@ -31,7 +32,8 @@ struct Token {
 }
 
 impl Continuation {
-    /// The page after the object whose key, relative to the list's prefix, is `last_key`.
+    /// A token for the page after the object with the key `last_key`, which is relative to the
+    /// list's prefix.
     pub fn after(revision: i64, last_key: &str) -> Continuation {
         Continuation {
             revision,
@@ -39,7 +41,7 @@ impl Continuation {
         }
     }
 
-    /// The token: URL-safe base64 without padding of a JSON object (LI-41).
+    /// Encodes the token as URL-safe base64, without padding, of a JSON object (LI-41).
     pub fn encode(&self) -> String {
         let token = Token {
             version: TOKEN_VERSION.to_owned(),
@@ -49,10 +51,10 @@ impl Continuation {
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default())
     }
 
-    /// Reads a token of this or another replica; a leading slash of `start` is taken off (LI-42).
+    /// Reads a token of this or another replica. A leading slash of `start` is removed (LI-42).
     ///
     /// # Errors
-    /// The message of a 400 when it is no token (LI-43).
+    /// The message of a 400 for an invalid token (LI-43).
     pub fn decode(token: &str) -> Result<Continuation, String> {
         let bad = |why: &str| {
             Err(format!(
@@ -91,7 +93,7 @@ impl Continuation {
     }
 }
 
-/// Whether a relative path is what cleaning would make of it: no empty, `.` or `..` element.
+/// Whether a relative path is already clean: it has no empty, `.` or `..` element.
 fn is_clean(path: &str) -> bool {
     path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
@@ -119,7 +121,7 @@ mod tests {
         Continuation::decode(&URL_SAFE_NO_PAD.encode(json))
     }
 
-    /// LI-42: from a cache a start has a slash, from a store it has none.
+    /// LI-42: a start from a cache has a slash, a start from a store has none.
     #[test]
     fn a_leading_slash_makes_no_difference() {
         let plain = decode(r#"{"v":"meta.k8s.io/v1","rv":5,"start":"d/a\u0000"}"#);
@@ -164,7 +166,7 @@ mod tests {
         }
     }
 
-    /// LI-43, LI-51: negative means the newest state.
+    /// LI-43, LI-51: a negative revision means the newest state.
     #[test]
     fn a_negative_revision_is_legal() {
         let token = decode(r#"{"v":"meta.k8s.io/v1","rv":-1,"start":"a\u0000"}"#);
@@ -172,7 +174,7 @@ mod tests {
     }
 
     proptest! {
-        /// LI-41: every page's token leads to where it was made for.
+        /// LI-41: decoding the token of any page gives back the page.
         #[test]
         fn tokens_survive_the_way_through_a_client(
             revision in prop_oneof![Just(-1_i64), 1..i64::MAX],
@@ -183,7 +185,7 @@ mod tests {
             prop_assert_eq!(Continuation::decode(&continuation.encode()), Ok(continuation));
         }
 
-        /// LI-43: no text makes it panic.
+        /// LI-43: no text causes a panic.
         #[test]
         fn any_text_is_a_token_or_refused(text in ".{0,80}", json in "\\PC{0,60}") {
             let _ = Continuation::decode(&text);

@@ -1,4 +1,4 @@
-//! Durations as people read them in Tables (API-77), and as Go writes them in parameters (API-15).
+//! Durations in the short form of Tables (API-77), and in the form of Go's parameters (API-15).
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// The age of what happened at `then`, in short human form (API-77); `None` and the epoch of an
-/// unset time are `<unknown>`.
+/// The time since `then` in short human form (API-77). `None` and the epoch of an unset time give
+/// `<unknown>`.
 pub fn age(then: Option<Timestamp>, now: Timestamp) -> String {
     match then {
         Some(then) => human_duration(now.as_second() - then.as_second()),
@@ -25,7 +25,7 @@ pub fn human_duration(seconds: i64) -> String {
         _ => format!("{first}{unit}{rest}{smaller}"),
     };
     match seconds {
-        // Up to two seconds of skew between clocks count as now.
+        // Clock skew of up to two seconds counts as now.
         ..-1 => "<invalid>".to_owned(),
         -1 => "0s".to_owned(),
         _ if seconds < 2 * MINUTE => format!("{seconds}s"),
@@ -40,10 +40,11 @@ pub fn human_duration(seconds: i64) -> String {
     }
 }
 
-/// A duration as Go's clients write it: `1m30s`, `250ms`, `0` (API-15). Negative ones are none.
+/// Reads a duration as Go's clients write it: `1m30s`, `250ms`, `0` (API-15). Negative durations
+/// are refused.
 ///
 /// # Errors
-/// Says what is wrong with it.
+/// The fault in the text.
 pub fn parse_go_duration(text: &str) -> Result<Duration, String> {
     let invalid = || format!("time: invalid duration {text:?}");
     let negative = text.starts_with('-');

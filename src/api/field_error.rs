@@ -7,21 +7,21 @@ use serde_json::Value;
 use crate::api::status::StatusCause;
 use crate::api::truncated::{truncated, truncated_display};
 
-/// So many faults are reported of one object. More would make an answer many times the size of the
-/// request it answers.
+/// At most this many faults are reported for one object. More would make the answer many times
+/// larger than its request.
 pub const MAX_FIELD_ERRORS: usize = 100;
 
-/// The texts of all faults of one object: more are not reported.
+/// The limit on the texts of all faults of one object. Further faults are not reported.
 const MAX_FIELD_ERROR_BYTES: usize = 40 * 1024;
 
-/// So much of a value is shown in a message, of what is wrong with it, and of anything that is
-/// quoted.
+/// The limit on a value, a detail or a quoted text inside a message.
 const MAX_SHOWN_BYTES: usize = 16 * 1024;
 
-/// So much of a path.
+/// The limit on a path inside a message.
 const MAX_PATH_BYTES: usize = 1024;
 
-/// What is wrong with a field; decides phrase, cause reason and whether the value is shown.
+/// The kind of a field's fault. It decides the phrase, the cause's reason and whether the value is
+/// shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldErrorKind {
     /// It names something that doesn't exist.
@@ -32,7 +32,7 @@ pub enum FieldErrorKind {
     Duplicate,
     /// It breaks a rule.
     Invalid,
-    /// It is none of the values supported.
+    /// It is not one of the supported values.
     NotSupported,
     /// It may not be set here.
     Forbidden,
@@ -49,7 +49,7 @@ pub enum FieldErrorKind {
 }
 
 impl FieldErrorKind {
-    /// The phrase that messages begin with (API-146).
+    /// The phrase at the start of messages (API-146).
     pub fn phrase(self) -> &'static str {
         match self {
             FieldErrorKind::NotFound => "Not found",
@@ -98,13 +98,13 @@ impl FieldErrorKind {
 /// One fault of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
-    /// What kind of fault.
+    /// The kind of the fault.
     pub kind: FieldErrorKind,
-    /// Where: `metadata.finalizers[0]` (API-149).
+    /// The path of the field: `metadata.finalizers[0]` (API-149).
     pub path: String,
-    /// The value as it is printed, see [`shown`]; empty for kinds that show none.
+    /// The value as it is printed, see [`shown`]. It is empty for kinds that show no value.
     pub value: String,
-    /// What is wrong with it.
+    /// The fault in words.
     pub detail: String,
 }
 
@@ -119,7 +119,7 @@ impl FieldError {
         FieldError::showing(kind, path, shown(value), detail)
     }
 
-    /// The same, of a value as it is printed.
+    /// As [`FieldError::new`], for a value that is already printed.
     fn showing(
         kind: FieldErrorKind,
         path: impl Into<String>,
@@ -143,8 +143,8 @@ impl FieldError {
         FieldError::new(FieldErrorKind::Invalid, path, &value.into(), detail)
     }
 
-    /// As [`FieldError::invalid`], for a whole document that is printed as a text. Its
-    /// [`beginning`] is enough.
+    /// As [`FieldError::invalid`], for a whole document that is printed as a text. Only its
+    /// [`beginning`] is needed.
     pub fn invalid_text(
         path: impl Into<String>,
         document: impl std::fmt::Display,
@@ -154,8 +154,8 @@ impl FieldError {
         FieldError::showing(FieldErrorKind::Invalid, path, value, detail)
     }
 
-    /// As [`FieldError::invalid`], for a value that is printed as this JSON text: for documents
-    /// whose members have an order.
+    /// As [`FieldError::invalid`], for a value that is printed as this JSON text. Use it for
+    /// documents whose members have an order.
     pub fn invalid_document(
         path: impl Into<String>,
         json: &str,
@@ -180,7 +180,7 @@ impl FieldError {
         FieldError::new(FieldErrorKind::TooLong, path, &Value::Null, detail)
     }
 
-    /// A value that is none of the supported ones (API-147).
+    /// A value that is not one of the supported ones (API-147).
     pub fn not_supported(
         path: impl Into<String>,
         value: impl Into<Value>,
@@ -221,7 +221,7 @@ impl std::fmt::Display for FieldError {
     }
 }
 
-/// As many faults as are reported of one object. The others are not even looked for.
+/// The faults that are reported for one object. Further faults are not evaluated.
 pub fn bounded(errors: impl IntoIterator<Item = FieldError>) -> Vec<FieldError> {
     let mut bytes = 0;
     let fits = move |error: &FieldError| {
@@ -233,7 +233,7 @@ pub fn bounded(errors: impl IntoIterator<Item = FieldError>) -> Vec<FieldError> 
     errors.take_while(fits).collect()
 }
 
-/// The messages of all, each once, in brackets when there are several (API-148).
+/// All messages, each listed once, in brackets if there are several (API-148).
 pub fn joined(errors: &[FieldError]) -> String {
     let mut texts: Vec<String> = Vec::with_capacity(errors.len());
     for error in errors {
@@ -248,8 +248,8 @@ pub fn joined(errors: &[FieldError]) -> String {
     }
 }
 
-/// A value as messages print it: texts quoted as Go does, everything else as compact JSON
-/// (API-147). Only its beginning if it is long.
+/// A value as messages print it: texts are quoted as in Go, everything else is compact JSON
+/// (API-147). Long values are cut.
 pub fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => go_quote(text),
@@ -257,12 +257,12 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
-/// As much of something as messages show of it.
+/// The part of a text that messages show.
 pub fn beginning(text: impl std::fmt::Display) -> String {
     truncated_display(text, MAX_SHOWN_BYTES)
 }
 
-/// Text in double quotes with Go's escapes (`%q`). Only its beginning if it is long.
+/// Text in double quotes with Go's escapes (`%q`). Long texts are cut.
 pub fn go_quote(text: &str) -> String {
     beginning(GoQuoted(text))
 }
@@ -294,7 +294,7 @@ impl std::fmt::Display for GoQuoted<'_> {
     }
 }
 
-/// Whether Go prints a character as it is. Beyond ASCII the standard library's table decides; the
+/// Whether Go prints a character unescaped. Beyond ASCII the standard library's table decides. The
 /// letter in front keeps it from escaping combining marks, which Go prints.
 pub fn is_go_printable(c: char) -> bool {
     if c.is_ascii() {

@@ -1,12 +1,13 @@
-//! What indentation makes of a document: of many short items far inside, a hundred times as much.
+//! The growth of a document through indentation. Many short, deeply nested items can make it a
+//! hundred times longer.
 
-/// An indented document may be so many times as long as the compact one …
+/// An indented document may be this many times as long as the compact one.
 const GROWTH_MAX: usize = 8;
-/// … or as long as this, if that is more.
+/// An indented document may always be this long.
 const SHORT_BYTES: usize = 1 << 20;
 
-/// Whether a document, given as compact JSON, grows out of proportion when each item and member has
-/// a line of its own, two spaces to a level, as in indented JSON and in YAML.
+/// Whether a document, given as compact JSON, grows too much when it is indented. Each item and
+/// member gets its own line and each level two spaces, as in indented JSON and in YAML.
 pub fn is_out_of_proportion(json: &[u8]) -> bool {
     let most = (GROWTH_MAX * json.len()).max(SHORT_BYTES);
     let (mut depth, mut length) = (0_usize, 0_usize);

@@ -1,9 +1,10 @@
-//! The nouns of the Kubernetes API: no I/O, no async, no state.
+//! The data types of the Kubernetes API.
 //!
-//! What a body says becomes an [`object::Object`], a query string becomes options, selectors
-//! become predicates, refusals become a [`status::Status`]. Everything here is a pure function of
-//! its input and holds for hostile input: limits on depth, aliases, operations and sizes,
-//! and on what of it is repeated in answers.
+//! This folder owns objects, options, selectors, patches, resource definitions and refusals. Bodies
+//! enter and become an [`object::Object`], query strings become options, selectors become
+//! predicates, and refusals leave as a [`status::Status`]. Everything here is a pure function of
+//! its input and safe for hostile input: depth, aliases, operations, sizes and repeated text are
+//! limited. This folder must not know I/O, async code or state.
 
 pub mod continuation;
 pub mod decode;

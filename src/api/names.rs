@@ -1,6 +1,6 @@
-//! What names, keys and values may look like, with the messages of Kubernetes (http.md 5.2, 5.3).
+//! The rules for names, keys and values, with the messages of Kubernetes (http.md 5.2, 5.3).
 //!
-//! Each rule answers the list of what is wrong with a text, empty when nothing is.
+//! Each rule returns a list of faults, which is empty for a valid text.
 
 use uuid::Uuid;
 
@@ -44,7 +44,7 @@ pub fn dns_label(text: &str) -> Vec<String> {
     wrong
 }
 
-/// A part of a path (API-200).
+/// A segment of a path (API-200).
 pub fn path_segment(text: &str) -> Vec<String> {
     match text {
         "." | ".." => vec![format!("may not be '{text}'")],
@@ -52,7 +52,7 @@ pub fn path_segment(text: &str) -> Vec<String> {
     }
 }
 
-/// The beginning of a part of a path.
+/// The prefix of a path segment.
 pub fn path_segment_prefix(text: &str) -> Vec<String> {
     ["/", "%"]
         .iter()
@@ -113,7 +113,7 @@ pub fn label_value(text: &str) -> Vec<String> {
     wrong
 }
 
-/// A prefix of a name as its rule sees it: a dash at the end stands for what will follow
+/// A prefix as its name rule checks it. A dash at the end stands for the text that follows
 /// (API-199).
 pub fn mask_trailing_dash(prefix: &str) -> std::borrow::Cow<'_, str> {
     match prefix.strip_suffix('-') {
@@ -132,7 +132,7 @@ const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH: usize = 5;
 const MAX_GENERATED_BASE: usize = 58;
 
-/// A name from a base: its first 58 bytes and 5 random characters (API-199, RG-3).
+/// Generates a name: the first 58 bytes of the base and 5 random characters (API-199, RG-3).
 pub fn generate_name(base: &str) -> String {
     let mut end = base.len().min(MAX_GENERATED_BASE);
     while !base.is_char_boundary(end) {
@@ -141,10 +141,11 @@ pub fn generate_name(base: &str) -> String {
     let mut name = base.get(..end).unwrap_or_default().to_owned();
     let longest = name.len() + SUFFIX_LENGTH;
     while name.len() < longest {
-        // Bytes 6 and 8 of a version 4 UUID hold fixed bits; the first six are random.
+        // Bytes 6 and 8 of a version 4 UUID hold fixed bits. The first six bytes are random.
         for byte in Uuid::new_v4().into_bytes().into_iter().take(6) {
             let byte = usize::from(byte);
-            // Bytes beyond a multiple of the alphabet's length would favour its first letters.
+            // Bytes beyond a multiple of the alphabet's length are skipped, as they would favour
+            // its first letters.
             let fair = byte < 256 / SUFFIX_ALPHABET.len() * SUFFIX_ALPHABET.len();
             if let (true, Some(letter)) = (
                 fair && name.len() < longest,
@@ -260,7 +261,7 @@ mod tests {
         );
     }
 
-    /// API-199: a base may end with a dash; its last letter is not looked at then either.
+    /// API-199: a base may end with a dash. Its last character is not checked in that case.
     #[test]
     fn prefixes_of_names_are_masked_at_the_end() {
         assert_eq!(mask_trailing_dash("ok-"), "oa");

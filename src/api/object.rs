@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-/// A JSON document that is an object. Members keep no order of their own: encoding sorts them.
+/// A JSON document that is an object. The order of members is not kept, because encoding sorts
+/// them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object(pub Map<String, Value>);
 
@@ -32,7 +33,7 @@ impl Object {
             })
     }
 
-    /// The text at a path; empty when it is absent or no string.
+    /// The text at a path. It is empty when the value is absent or not a string.
     pub fn text(&self, path: &[impl AsRef<str>]) -> &str {
         self.at(path).and_then(Value::as_str).unwrap_or_default()
     }
@@ -42,8 +43,8 @@ impl Object {
         self.0.get("metadata").and_then(Value::as_object)
     }
 
-    /// `metadata` for changing; made when absent (or replaced when it is no object, which decoding
-    /// has refused before).
+    /// `metadata` for changing. It is created when absent, and replaced when it is not an object,
+    /// which decoding refuses.
     pub fn metadata_mut(&mut self) -> &mut Map<String, Value> {
         let slot = self
             .0

@@ -1,11 +1,11 @@
-//! Percent-encoding, as URLs have it (API-11, API-78).
+//! Percent-encoding of URLs (API-11, API-78).
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// The text with `%XX` replaced once; `None` when an escape is broken. Bytes that are no UTF-8 are
-/// shown lossily: no name holds them, so they are simply not found.
+/// The text with `%XX` replaced once. `None` when an escape is broken. Bytes that are not UTF-8 are
+/// replaced. No name contains the replacement, so the lookup finds nothing.
 pub fn decoded(text: &str) -> Option<Cow<'_, str>> {
     let is_escape = |rest: &str| {
         let digits = rest.as_bytes().get(..2);

@@ -1,4 +1,4 @@
-//! Resource definitions that the tests of this folder share.
+//! Resource definitions for the tests of this folder.
 
 use crate::api::object::Object;
 use crate::api::resource::{
@@ -52,7 +52,7 @@ pub(crate) fn namespaces() -> ResourceDefinition {
     }
 }
 
-/// Pods, which can be selected by more than one field of their own.
+/// Pods, which have several selectable fields.
 pub(crate) fn pods() -> ResourceDefinition {
     ResourceDefinition {
         selectable_fields: vec![
@@ -63,7 +63,7 @@ pub(crate) fn pods() -> ResourceDefinition {
     }
 }
 
-/// Deployments, of a group.
+/// Deployments, which belong to a named group.
 pub(crate) fn deployments() -> ResourceDefinition {
     ResourceDefinition {
         update_checks: UpdateChecks::Changes,
@@ -86,7 +86,7 @@ pub(crate) fn leases() -> ResourceDefinition {
     }
 }
 
-/// Events, which no rule of their own checks.
+/// Events, which have no validation of their own.
 pub(crate) fn events() -> ResourceDefinition {
     ResourceDefinition {
         name_rule: NameRule::PathSegment,
@@ -97,7 +97,7 @@ pub(crate) fn events() -> ResourceDefinition {
     }
 }
 
-/// The object that a JSON text is.
+/// The object in a JSON text.
 pub(crate) fn object(json: &str) -> Object {
     Object(serde_json::from_str(json).unwrap())
 }

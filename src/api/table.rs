@@ -57,7 +57,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// The metadata of an object alone, as `meta.k8s.io/v1` PartialObjectMetadata (API-71).
+/// Only the metadata of an object, as `meta.k8s.io/v1` PartialObjectMetadata (API-71).
 pub fn partial_object_metadata(object: &Object) -> Value {
     let metadata = object.metadata().cloned().unwrap_or_default();
     let mut partial = Map::new();
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::api::samples::{configmaps, namespaces, object};
 
-    /// API-68, API-70: every column, whatever its priority.
+    /// API-68, API-70: every column is listed, whatever its priority.
     #[test]
     fn columns_are_described() {
         let columns = column_definitions(&configmaps());
@@ -108,7 +108,7 @@ mod tests {
         );
     }
 
-    /// API-218: a text, or what stands for its absence.
+    /// API-218: a text, or the value for an absent text.
     #[test]
     fn cells_show_texts_and_times() {
         let namespace = object(

@@ -1,12 +1,12 @@
-//! Text of clients that goes into answers, up to a length. What is counted is its JSON: a quote
-//! or a control character takes up to six bytes there.
+//! Text of clients that is repeated in answers, cut to a length. The length is that of its JSON,
+//! where a quote or a control character takes up to six bytes.
 
 use std::fmt::{self, Write as _};
 
-/// What stands for the rest of a text that was cut.
+/// Replaces the rest of a cut text.
 const REST: &str = " ...";
 
-/// The text, or its beginning if its JSON is longer than this.
+/// The text, cut if its JSON is longer than `json_bytes`.
 pub fn truncated(mut text: String, json_bytes: usize) -> String {
     if let Some(end) = overrun(&text, json_bytes) {
         text.truncate(end);
@@ -16,7 +16,7 @@ pub fn truncated(mut text: String, json_bytes: usize) -> String {
     text
 }
 
-/// As [`truncated`], of something that is not written any further than that.
+/// As [`truncated`], for a value that is formatted only up to that length.
 pub fn truncated_display(text: impl fmt::Display, json_bytes: usize) -> String {
     let mut beginning = Beginning {
         text: String::new(),
@@ -28,7 +28,7 @@ pub fn truncated_display(text: impl fmt::Display, json_bytes: usize) -> String {
     beginning.text
 }
 
-/// How long the JSON of a text is, without its quotes.
+/// The length of a text's JSON, without its quotes.
 pub fn json_length(text: &str) -> usize {
     text.chars().map(json_bytes_of).sum()
 }
@@ -41,7 +41,7 @@ fn json_bytes_of(c: char) -> usize {
     }
 }
 
-/// Where the JSON of a text gets longer than this.
+/// The place where the JSON of a text exceeds `json_bytes`.
 fn overrun(text: &str, json_bytes: usize) -> Option<usize> {
     let mut left = json_bytes;
     text.char_indices()
@@ -54,7 +54,7 @@ fn overrun(text: &str, json_bytes: usize) -> Option<usize> {
         })
 }
 
-/// Takes what is written up to a length, and fails then.
+/// Collects written text up to a length, and then fails.
 struct Beginning {
     text: String,
     left: usize,

@@ -1,4 +1,4 @@
-//! Who a request speaks for (API-277 to API-283).
+//! The user of a request (API-277 to API-283).
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use crate::api::names::{dns_label, dns_subdomain};
 
 /// The user of requests without credentials (API-280).
 pub const ANONYMOUS: &str = "system:anonymous";
-/// The group of whoever has shown good credentials (API-279).
+/// The group of users with valid credentials (API-279).
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// The group of whoever has shown none (API-280).
+/// The group of users without credentials (API-280).
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group whose members may do anything (API-286).
 pub const MASTERS: &str = "system:masters";
@@ -17,16 +17,16 @@ pub const NODES: &str = "system:nodes";
 
 const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 
-/// A user as authenticators make it and authorizers and admission see it.
+/// A user, as authenticators report it and authorizers and admission see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserInfo {
-    /// What the user is known by.
+    /// The name of the user.
     pub name: String,
-    /// What tells users of one name at different times apart; may be empty.
+    /// Distinguishes users that had the same name at different times. It may be empty.
     pub uid: String,
     /// The groups the user belongs to.
     pub groups: Vec<String>,
-    /// What else an authenticator knows, by lower-case keys.
+    /// Further data of an authenticator, by lower-case keys.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
@@ -40,7 +40,7 @@ impl UserInfo {
         }
     }
 
-    /// A user of this name whose credentials were good, with the group that says so (API-279).
+    /// A user of this name with valid credentials, in the group of authenticated users (API-279).
     pub fn authenticated(name: impl Into<String>, groups: Vec<String>) -> UserInfo {
         let user = UserInfo {
             name: name.into(),
@@ -50,7 +50,7 @@ impl UserInfo {
         user.with_group(AUTHENTICATED)
     }
 
-    /// The same as a member of this group.
+    /// Adds the user to this group.
     #[must_use]
     pub fn with_group(mut self, group: &str) -> UserInfo {
         if !self.is_in(group) {
@@ -65,7 +65,7 @@ impl UserInfo {
     }
 }
 
-/// Namespace and name of the service account whose user name this is (API-281).
+/// The namespace and name of the service account with this user name (API-281).
 pub fn service_account(user: &str) -> Option<(&str, &str)> {
     let account = user.strip_prefix("system:serviceaccount:")?;
     let (namespace, name) = account.split_once(':')?;
@@ -79,7 +79,7 @@ pub fn service_account_groups(namespace: &str) -> Vec<String> {
     vec![SERVICE_ACCOUNTS.to_owned(), of_namespace]
 }
 
-/// The node whose kubelet's user name this is (API-283).
+/// The node whose kubelet has this user name (API-283).
 pub fn node(user: &str) -> Option<&str> {
     let name = user.strip_prefix("system:node:")?;
     dns_subdomain(name).is_empty().then_some(name)

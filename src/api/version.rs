@@ -5,28 +5,28 @@ use actors::engine::Revision;
 use crate::api::field_error::go_quote;
 use crate::api::status::Status;
 
-/// The version that a read asks for, as the client gave it: `""`, `"0"` or a number (ST-6).
+/// The version of a read, as the client gave it: `""`, `"0"` or a number (ST-6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Asked {
     /// Unset: the newest state.
     #[default]
     Unset,
-    /// `"0"`: any state that a cache holds.
+    /// `"0"`: any state in a cache.
     Any,
-    /// At least this one, or exactly, as the match says.
+    /// At least this version, or exactly this one, depending on the match.
     At(Revision),
 }
 
 /// `resourceVersionMatch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionMatch {
-    /// The state at that version and no other.
+    /// Exactly the state at that version.
     Exact,
     /// That version or a newer one.
     NotOlderThan,
 }
 
-/// What a write demands of the object it finds (ST-41, API-100).
+/// The conditions of a write on the stored object (ST-41, API-100).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preconditions {
     /// `metadata.uid` must be this.
@@ -35,10 +35,10 @@ pub struct Preconditions {
     pub resource_version: Option<String>,
 }
 
-/// The text of a `resourceVersion` as a version (ST-6).
+/// Parses a `resourceVersion` (ST-6).
 ///
 /// # Errors
-/// What is wrong with it. Whether that is a 400 or a plain 500 depends on the verb (ST-17), see
+/// The fault in the text. The verb decides whether it is a 400 or a plain 500 (ST-17), see
 /// [`list_version`] and [`read_version`].
 pub fn parse_version(text: &str) -> Result<Asked, String> {
     parse(text).map_err(|why| {
@@ -47,7 +47,7 @@ pub fn parse_version(text: &str) -> Result<Asked, String> {
     })
 }
 
-/// The same, told in the words of the parser of numbers.
+/// As [`parse_version`], with the messages of the number parser.
 fn parse(text: &str) -> Result<Asked, String> {
     use std::num::IntErrorKind;
 
@@ -58,7 +58,7 @@ fn parse(text: &str) -> Result<Asked, String> {
         let quoted = go_quote(text);
         Err(format!("strconv.ParseUint: parsing {quoted}: {why}"))
     };
-    // The library takes a plus sign, Kubernetes doesn't.
+    // The library accepts a plus sign, Kubernetes doesn't.
     if text.starts_with('+') {
         return refuse("invalid syntax");
     }
@@ -73,7 +73,7 @@ fn parse(text: &str) -> Result<Asked, String> {
 /// The version of a list (ST-17).
 ///
 /// # Errors
-/// 400 for what is no version.
+/// 400 for an invalid version.
 pub fn list_version(text: &str) -> Result<Asked, Box<Status>> {
     parse_version(text).map_err(|why| {
         Box::new(Status::bad_request(format!(
@@ -85,7 +85,7 @@ pub fn list_version(text: &str) -> Result<Asked, Box<Status>> {
 /// The version in the object of an update (API-102).
 ///
 /// # Errors
-/// A plain 500 for what is no version.
+/// A plain 500 for an invalid version.
 pub fn object_version(text: &str) -> Result<Asked, Box<Status>> {
     parse(text).map_err(|why| Box::new(Status::unknown(why)))
 }
@@ -93,7 +93,7 @@ pub fn object_version(text: &str) -> Result<Asked, Box<Status>> {
 /// The version of a get or a watch (ST-17).
 ///
 /// # Errors
-/// A plain 500 for what is no version.
+/// A plain 500 for an invalid version.
 pub fn read_version(text: &str) -> Result<Asked, Box<Status>> {
     parse_version(text).map_err(|why| Box::new(Status::unknown(why)))
 }

@@ -1,17 +1,17 @@
-//! Warnings on their way to the headers of an answer.
+//! The warnings of a request, for the headers of its answer.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// All warnings of an answer together have so many characters; where they have more, each is cut
-/// to [`SHORT_WARNING_CHARACTERS`] (API-140).
+/// The limit on all warnings of an answer, in characters. Beyond it, each warning is cut to
+/// [`SHORT_WARNING_CHARACTERS`] (API-140).
 pub const WARNING_CHARACTERS: usize = 4096;
 /// See [`WARNING_CHARACTERS`].
 pub const SHORT_WARNING_CHARACTERS: usize = 256;
 
-/// Warnings of one request, in order and without repetition (API-140). What an answer has no room
-/// for isn't kept.
+/// The warnings of one request, in order and without repetition (API-140). Warnings beyond the
+/// limit are dropped.
 #[derive(Clone, Debug, Default)]
 pub struct Warnings(Arc<Mutex<Vec<String>>>);
 
@@ -20,7 +20,7 @@ impl Warnings {
     pub fn add(&self, text: impl Into<String>) {
         let mut text = text.into();
         if let Some((end, _)) = text.char_indices().nth(WARNING_CHARACTERS) {
-            // One character more than there is room for tells that it was cut.
+            // One character beyond the limit shows that the text was cut.
             text.truncate(text.ceil_char_boundary(end + 1));
             text.shrink_to_fit();
         }
@@ -32,7 +32,7 @@ impl Warnings {
         }
     }
 
-    /// The warnings so far; none are left.
+    /// Takes all warnings.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock())
     }

@@ -1,15 +1,15 @@
-//! What a daemon says on stdout once it listens.
+//! The text that a daemon prints on stdout once it listens.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// Where everything is.
+/// The addresses and paths to announce.
 #[derive(Clone, Debug)]
 pub struct Announcement {
-    /// Where HTTPS listens.
+    /// The address of HTTPS.
     pub secure: SocketAddr,
-    /// Where plain metrics are served, if they are.
+    /// The address of plain metrics, if they are served.
     pub metrics: Option<SocketAddr>,
     /// The data directory, absolute.
     pub data_dir: PathBuf,
@@ -34,7 +34,7 @@ impl fmt::Display for Announcement {
     }
 }
 
-/// A path as a shell reads it back.
+/// A path, quoted for a shell.
 fn in_shell(path: &Path) -> String {
     let path = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+');

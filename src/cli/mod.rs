@@ -1,4 +1,8 @@
-//! The command line: `taffrail` serves; a file for each other command.
+//! The command line.
+//!
+//! This folder owns the commands, in a file for each command but `serve`. The arguments of the
+//! process enter. A configuration with the requested command leaves, or an exit code. This folder
+//! must not know resources or requests of clients.
 
 mod announcement;
 pub mod compact;
@@ -15,7 +19,7 @@ use crate::config::{Config, ConfigError, Settings};
 
 pub use announcement::Announcement;
 
-/// Exit code for a command line or configuration that was refused.
+/// Exit code for a refused command line or configuration.
 pub const EXIT_REFUSED: u8 = 2;
 
 /// Taffrail: resources with the Kubernetes API, kept durably, watched by many.
@@ -70,7 +74,8 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// These over those before the command: `taffrail --data-dir d serve` works too.
+    /// Combines these arguments with those before the command, for `taffrail --data-dir d serve`.
+    /// These win.
     fn over(self, before: Arguments) -> Arguments {
         Arguments {
             config: self.config.or(before.config),
@@ -83,18 +88,18 @@ impl Arguments {
     }
 }
 
-/// What the command line asks for.
+/// The requested command.
 #[derive(Debug)]
 pub enum Wish {
-    /// Serve until told to stop.
+    /// Serve until stopped.
     Serve(Box<Config>),
-    /// Compact, by the running daemon or without one.
+    /// Compact, through the running daemon or without one.
     Compact(Box<Config>),
     /// Print how each resource is stored.
     StorageTable(Box<Config>),
-    /// Have everything rewritten that an old key has written.
+    /// Rewrite everything that an old key has encrypted.
     StorageRewrite(Box<Config>),
-    /// Nothing more: it was answered, or refused, on the spot.
+    /// Nothing more, because the command line was answered or refused already.
     Done(ExitCode),
 }
 
@@ -110,7 +115,7 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Wish {
             return match ConfigError::of_flags(&error) {
                 Some(refusal) => refuse(&refusal),
                 None => {
-                    // Help or the version; nobody is left to hear that it could not be printed.
+                    // Help or the version. A failure to print it can't be reported.
                     let _ = error.print();
                     Wish::Done(ExitCode::SUCCESS)
                 }

@@ -1,4 +1,4 @@
-//! Asking the running daemon, over HTTPS with the admin's kubeconfig.
+//! Requests to the running daemon, over HTTPS with the admin's kubeconfig.
 
 use std::future::poll_fn;
 use std::io;
@@ -14,33 +14,33 @@ use tokio_rustls::TlsConnector;
 
 use crate::server::auth::AdminAccess;
 
-/// How long the daemon may be silent: giving back the space of a large store takes a while.
+/// The maximum wait for data. Returning the space of a large store takes a while.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// The longest refusal that is read.
+/// Longer refusals are cut.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unreached {
-    /// Nothing listens where the kubeconfig points.
+    /// Nothing listens at the kubeconfig's address.
     #[error("no daemon answers: {0}")]
     NobodyThere(io::Error),
-    /// The connection broke, or is not to be trusted.
+    /// The connection broke or can't be trusted.
     #[error("the daemon at {0} can't be talked to: {1}")]
     Broken(std::net::SocketAddr, String),
-    /// It said no.
+    /// The daemon refused.
     #[error("the daemon answered {0}: {1}")]
     Refused(StatusCode, String),
-    /// It did not answer.
+    /// The daemon did not answer in time.
     #[error("the daemon was silent for {0:?}; it goes on with what it does all the same")]
     TimedOut(Duration),
 }
 
-/// Who hears an answer, piece by piece; a text stops it.
+/// Receives an answer in pieces. An error text stops it.
 pub(super) type Hear<'h> = &'h mut dyn FnMut(&[u8]) -> Result<(), String>;
 
-/// Posts nothing to a path, and has the answer heard as it comes.
+/// Posts an empty body to a path, and passes on the answer as it arrives.
 pub(super) async fn post(
     access: &AdminAccess,
     path: &str,
@@ -62,7 +62,7 @@ pub(super) async fn post(
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why an answer broke off.
+/// The reason why an answer ended early.
 enum Broken {
     Silent,
     Other(Failure),
@@ -74,7 +74,7 @@ impl<E: Into<Failure>> From<E> for Broken {
     }
 }
 
-/// A refusal with its text, if it is one.
+/// The code and text of a refusal, if the answer is one.
 type Refusal = Option<(StatusCode, Vec<u8>)>;
 
 async fn ask(

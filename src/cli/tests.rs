@@ -1,4 +1,4 @@
-//! What command lines mean.
+//! The meaning of command lines.
 
 use super::*;
 use crate::config::Port;

@@ -1,5 +1,5 @@
-//! What is wrong with settings that each can be read: those that don't go together, and URLs that
-//! are none. All of it is told at once (SF-30).
+//! Checks of settings that are valid on their own: combinations that do not fit, and invalid URLs.
+//! All faults are reported at once (SF-30).
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ impl Config {
         ConfigError::all(refusals)
     }
 
-    /// Settings that need others.
+    /// Settings that require others.
     fn apart(&self) -> Vec<ConfigError> {
         let mut refusals = Vec::new();
         if self.tls_cert_file.is_set() != self.tls_private_key_file.is_set() {
@@ -40,7 +40,7 @@ impl Config {
         refusals
     }
 
-    /// URLs of servers, each with the setting that names it.
+    /// The URLs of servers, each with its setting.
     fn urls(&self) -> Vec<ConfigError> {
         let knows_authority = self.etcd_cafile.is_set();
         let is_used = self.backend() == StorageBackend::Etcd3;
@@ -102,8 +102,7 @@ impl Config {
         counts.chain(self.periods()).collect()
     }
 
-    /// Lengths of time that leave no time for what has to be done within them, or that no clock
-    /// can be set to.
+    /// Durations that are too short for the work within them, or too long for a clock.
     fn periods(&self) -> Vec<ConfigError> {
         let event_ttl = Period(self.event_ttl.0);
         let start = self.storage_initialization_timeout;
@@ -143,12 +142,12 @@ impl Config {
     }
 }
 
-/// No machine has use for more.
+/// No machine can use more.
 const THREADS_MAX: usize = 1024;
 
-/// Which lengths of time make sense.
+/// The valid range of a duration.
 struct Allowed {
-    /// Whether 0 has a meaning of its own.
+    /// Whether 0 has a special meaning.
     or_0: bool,
     least: Duration,
     most: Duration,
@@ -158,7 +157,7 @@ const fn allowed(or_0: bool, least: Duration, most: Duration) -> Allowed {
     Allowed { or_0, least, most }
 }
 
-/// What the network has a part in, or is done again and again, is not to take less.
+/// The minimum for durations that involve the network or repeated work.
 const TICK: Duration = Duration::from_millis(100);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -169,7 +168,7 @@ const PROBE: Allowed = allowed(true, TICK, HOUR);
 const EXCHANGE: Allowed = allowed(false, TICK, HOUR);
 const IDLE: Allowed = allowed(false, TICK, YEAR);
 const PATIENCE: Allowed = allowed(false, Duration::ZERO, DAY);
-/// Dates that are later than this by a century can still be written.
+/// The maximum leaves a century before the last date that can be formatted.
 const KEPT: Allowed = allowed(false, Duration::ZERO, YEAR.saturating_mul(100));
 
 impl Allowed {
@@ -186,7 +185,7 @@ impl Allowed {
     }
 }
 
-/// Why a text is no URL of a server that could be trusted.
+/// The reason why a text is not the URL of a trusted server.
 fn fault_of(url: &str, knows_authority: bool) -> Option<String> {
     let no_url = |why: &dyn std::fmt::Display| {
         Some(format!("is not a URL such as http://127.0.0.1:2379: {why}"))

@@ -1,22 +1,22 @@
-//! How many connections are served at a time: a number, or as many as the system leaves room for.
+//! The maximum number of connections: a number, or automatic from the limits of the system.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// More are not served unless the operator wants them: each costs memory.
+/// The automatic maximum, because each connection costs memory.
 const AUTOMATIC_MAX: usize = 32_768;
 
 /// A number of connections, or `auto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionLimit {
-    /// As many as open files leave room for, up to 32768.
+    /// As many as the limit of open files allows, up to 32768.
     Automatic,
-    /// So many.
+    /// Exactly this number.
     Exactly(usize),
 }
 
 impl ConnectionLimit {
-    /// How many there may be at most, whatever the limit of open files.
+    /// The maximum, whatever the limit of open files.
     pub fn most(self) -> usize {
         match self {
             ConnectionLimit::Automatic => AUTOMATIC_MAX,

@@ -1,7 +1,7 @@
 //! The file of `--config`: YAML, one mapping of setting names to scalars.
 //!
-//! Its entries are handed to the parser of the flags, so that a value means the same in both
-//! places and is refused in the same words.
+//! The parser of the flags reads its entries, so that a value has the same meaning and the same
+//! error messages in both places.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::refusal::ConfigError;
 use super::settings::Settings;
 use crate::files::given;
 
-/// A configuration file holds a few dozen lines; anything else was given by mistake.
+/// A configuration file has a few dozen lines. A larger file was given by mistake.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 pub(super) fn read(path: &Path) -> Result<Settings, ConfigError> {
@@ -39,7 +39,7 @@ fn read_text(path: &Path) -> Result<String, ConfigError> {
     text.map_err(|error| ConfigError::in_file(path, error))
 }
 
-/// Names and values in their text form.
+/// Names and values as texts.
 fn entries(text: &str) -> Result<Vec<(String, String)>, String> {
     let value: Option<Value> =
         serde_saphyr::from_str(text).map_err(|error| format!("not valid YAML: {error}"))?;

@@ -1,9 +1,11 @@
-//! What an operator may set, from flags and from a file of the same names.
+//! The settings of an operator.
 //!
-//! A flag wins over the file given with `--config`, the file over the default. Environment
-//! variables are not read: one place less to look when a daemon does not do what was expected.
-//! Every setting is a row of the table in `settings.rs`; its value has one text form, the same on
-//! the command line, in the file and in what `taffrail config` prints.
+//! This folder owns the settings, their values and their checks. Flags and a file with the same
+//! names enter. A checked [`Config`] leaves, or a line for each fault. A flag overrides the file
+//! given with `--config`, the file overrides the default. Environment variables are not read, so
+//! that unexpected behaviour has fewer possible causes. Every setting is a row of the table in
+//! `settings.rs`. Its value has one text form on the command line, in the file and in the output of
+//! `taffrail config`. This folder must not know the parts of the daemon that use the settings.
 
 mod check;
 mod connections;
@@ -28,11 +30,11 @@ pub use values::{
 use std::path::Path;
 
 impl Config {
-    /// The effective configuration: `flags` over the file they may name over the defaults.
+    /// The effective configuration: `flags` over the file over the defaults.
     ///
     /// # Errors
-    /// A file that can't be read, a name that is no setting, a value that does not fit: one line
-    /// that names them. Of settings that don't go together, and of URLs that are none, a line each.
+    /// An unreadable file, an unknown setting, or an invalid value, in one line. Settings that do
+    /// not fit together and invalid URLs have a line each.
     pub fn load(flags: Settings, file: Option<&Path>) -> Result<Config, ConfigError> {
         let lower = match file {
             Some(path) => file::read(path)?,
@@ -43,7 +45,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Which engine keeps the objects, by all that is set: never [`StorageBackend::Unset`].
+    /// The storage engine that all settings together select. It is never [`StorageBackend::Unset`].
     pub fn backend(&self) -> StorageBackend {
         match self.storage_backend {
             StorageBackend::Unset if self.etcd_servers.0.is_empty() => StorageBackend::Embedded,
@@ -52,8 +54,7 @@ impl Config {
         }
     }
 
-    /// The effective configuration as a file that `--config` takes, every setting with its
-    /// explanation.
+    /// The effective configuration as a file for `--config`, with an explanation of every setting.
     pub fn to_yaml(&self) -> String {
         self.entries()
             .iter()

@@ -1,11 +1,11 @@
-//! Why a configuration was refused: a line for each setting at fault, which names it and its value.
+//! The refusal of a configuration, with a line for each wrong setting and its value.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Some lines for the operator, mostly one; the process ends with exit code 2.
+/// One or more lines for the operator. The process ends with exit code 2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     file: Option<PathBuf>,
@@ -33,7 +33,7 @@ impl ConfigError {
 
     pub(super) fn of_file(mut self, path: &Path) -> ConfigError {
         self.file = Some(path.to_owned());
-        // Names have no dashes in a file.
+        // Names in a file have no dashes in front.
         let problem = self.problem.strip_prefix("--").unwrap_or(&self.problem);
         self.problem = problem.replace("did you mean --", "did you mean ");
         self
@@ -46,10 +46,10 @@ impl ConfigError {
         }
     }
 
-    /// Everything that is wrong, a line each.
+    /// All faults, one line each.
     ///
     /// # Errors
-    /// When anything is.
+    /// There is at least one fault.
     pub(super) fn all(refusals: Vec<ConfigError>) -> Result<(), ConfigError> {
         if refusals.is_empty() {
             return Ok(());
@@ -88,7 +88,7 @@ impl ConfigError {
         ConfigError::of_settings(format!("--{name}={value}: {fault}"))
     }
 
-    /// What clap has to say, in one line. `None` when it is not a refusal but help or the version.
+    /// The message of clap in one line. `None` when it is help or the version.
     pub fn of_flags(error: &clap::Error) -> Option<ConfigError> {
         let argument = context(error, ContextKind::InvalidArg);
         let flag = argument.split([' ', '=']).next().unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Settings of where and how resources are stored, with the texts of kube-apiserver's flags.
+//! Settings for the storage of resources, with the texts of kube-apiserver's flags.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// `true` or `false`, in any spelling that Kubernetes' flags take.
+/// `true` or `false`, in any spelling of Kubernetes' flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch(pub bool);
 
@@ -25,7 +25,7 @@ impl fmt::Display for Switch {
     }
 }
 
-/// A resource, or all of a group, by name: `apps/deployments`, `/events` in the core group.
+/// A resource, or all resources of a group: `apps/deployments`, `/events` in the core group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GroupResource {
     /// Its group; empty for the core group.
@@ -40,12 +40,12 @@ impl fmt::Display for GroupResource {
     }
 }
 
-/// What is kept by other servers than everything else is.
+/// A resource with its own servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServersOverride {
-    /// The resource; `*` stands for all of a group.
+    /// The resource, or `*` for all of a group.
     pub resource: GroupResource,
-    /// URLs of the servers that keep it.
+    /// The URLs of its servers.
     pub servers: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ pub struct ServersOverride {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServersOverrides(pub Vec<ServersOverride>);
 
-/// The format, for whoever got it wrong.
+/// The format, for error messages.
 const OVERRIDE_FORMAT: &str =
     "group/resource#url;url is expected, with nothing before the slash for the core group";
 
@@ -121,7 +121,7 @@ impl fmt::Display for WatchCacheSizes {
     }
 }
 
-/// A number that is taken and says nothing; whoever gives it is told so.
+/// A number that is accepted and ignored, with a warning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnusedSize(pub Option<i64>);
 
@@ -143,14 +143,14 @@ impl fmt::Display for UnusedSize {
     }
 }
 
-/// Which version a group or a resource is stored in.
+/// The storage version of a group or a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageVersion {
     /// The group; empty for the core group.
     pub group: String,
-    /// The resource; all of the group when there is none.
+    /// The resource, or all of the group when there is none.
     pub resource: Option<String>,
-    /// Another group, where both keep the resource in one place.
+    /// Another group that stores the resource in the same place.
     pub stored_group: Option<String>,
     /// The version.
     pub version: String,
@@ -160,7 +160,7 @@ pub struct StorageVersion {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StorageVersions(pub Vec<StorageVersion>);
 
-/// How the core group, which has no name, may be written where a name reads better.
+/// The name that the core group may have where an empty name is hard to read.
 const CORE: &str = "core";
 
 impl FromStr for StorageVersions {
@@ -223,7 +223,7 @@ impl fmt::Display for StorageVersions {
     }
 }
 
-/// The form that objects are stored in.
+/// The stored form of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StorageMediaType {
     /// Compact JSON.
@@ -240,7 +240,7 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 impl FromStr for StorageMediaType {
     type Err = String;
 
-    /// What can't be parsed and what is not supported are different faults (SF-46).
+    /// Unparsable and unsupported types have different messages (SF-46).
     fn from_str(text: &str) -> Result<StorageMediaType, String> {
         let essence = text.split(';').next().unwrap_or_default().trim();
         match essence.to_ascii_lowercase().as_str() {
@@ -274,7 +274,7 @@ impl fmt::Display for StorageMediaType {
     }
 }
 
-/// What stands between commas.
+/// The entries between commas.
 fn entries(text: &str) -> impl Iterator<Item = &str> {
     text.split(',')
         .map(str::trim)
@@ -285,7 +285,7 @@ fn joined<T>(entries: &[T], text: impl Fn(&T) -> String) -> String {
     entries.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
-/// Both sides of a character that must be there exactly once.
+/// Both sides of a character that must occur exactly once.
 fn split_once_only(text: &str, at: char) -> Option<(&str, &str)> {
     let (before, after) = text.split_once(at)?;
     (!after.contains(at)).then_some((before, after))

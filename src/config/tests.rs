@@ -200,7 +200,7 @@ fn every_setting_says_its_default() {
     }
 }
 
-/// The sample that an operator edits names every setting, with its default.
+/// The sample file names every setting with its default.
 #[test]
 fn the_sample_file_is_what_the_defaults_print() {
     let sample = include_str!("../../config/taffrail.yaml");
@@ -256,7 +256,7 @@ fn metrics_can_be_switched_off() {
     assert!(Config::load(clash, None).is_err());
 }
 
-/// The flags of kube-apiserver that are about etcd, with its defaults.
+/// The flags of kube-apiserver for etcd, with their defaults.
 #[test]
 fn the_flags_about_etcd_are_kube_apiservers_sf_4() {
     let config = Config::load(Settings::default(), None).unwrap();
@@ -365,7 +365,7 @@ fn a_size_that_nothing_consults_is_known_to_have_been_given_sf_9() {
     assert!(flags(&["--default-watch-cache-size=x"]).is_err());
 }
 
-/// What a setting is refused with; empty when it is taken.
+/// The refusal of a setting, empty when it is accepted.
 fn refusal(setting: &str) -> String {
     match flags(&[&format!("--{setting}")]) {
         Ok(settings) => Config::load(settings, None)
@@ -376,7 +376,7 @@ fn refusal(setting: &str) -> String {
     .unwrap_or_default()
 }
 
-/// Every number and length of time, at its bounds and beyond them.
+/// Every number and duration, at its bounds and beyond them.
 #[test]
 fn numbers_have_bounds_within_which_a_daemon_can_work() {
     const TICK_TO_HOUR: &str = "from 100ms to 1h is possible";
@@ -517,8 +517,8 @@ fn numbers_have_bounds_within_which_a_daemon_can_work() {
     }
 }
 
-/// A setting that is added later has bounds, too: no length of time goes beyond what can be added
-/// to a clock.
+/// Settings that are added later need bounds too: no duration may exceed what can be added to a
+/// clock.
 #[test]
 fn no_length_of_time_is_without_end() {
     let mut periods = 0;

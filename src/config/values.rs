@@ -1,4 +1,4 @@
-//! The values of settings: each with one text form, read by `FromStr` and written by `Display`.
+//! The values of settings. Each has one text form, which `FromStr` reads and `Display` writes.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -53,7 +53,7 @@ impl fmt::Display for ByteSize {
     }
 }
 
-/// A length of time: `1h`, `1h30m`, `90s`, `250ms`, `7d`.
+/// A duration: `1h`, `1h30m`, `90s`, `250ms`, `7d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Period(pub Duration);
 
@@ -115,7 +115,7 @@ impl fmt::Display for Period {
     }
 }
 
-/// A length of time that is a whole number of seconds.
+/// A duration of whole seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WholeSeconds(pub Duration);
 
@@ -167,7 +167,7 @@ impl FilePath {
         FilePath(PathBuf::new())
     }
 
-    /// Whether there is one.
+    /// Whether a path is set.
     pub fn is_set(&self) -> bool {
         !self.0.as_os_str().is_empty()
     }
@@ -217,7 +217,7 @@ impl fmt::Display for Names {
     }
 }
 
-/// Where the plain metrics listener listens, if it does.
+/// The address of the plain metrics listener, if it is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricsAddress(pub Option<SocketAddr>);
 
@@ -244,7 +244,7 @@ impl fmt::Display for MetricsAddress {
     }
 }
 
-/// What is logged; checked when it is read.
+/// The log filter. It is checked when it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFilter(String);
 
@@ -265,7 +265,7 @@ impl FromStr for LogFilter {
     type Err = String;
 
     fn from_str(text: &str) -> Result<LogFilter, String> {
-        // A single word is a level: a misspelt one would be taken for the name of a module.
+        // A single word must be a level, as a misspelt level would count as the name of a module.
         let level_or_list = text.contains([',', '=']) || LEVELS.contains(&text);
         match tracing_subscriber::EnvFilter::builder().parse(text) {
             Ok(_) if level_or_list => Ok(LogFilter(text.to_owned())),
@@ -308,16 +308,16 @@ macro_rules! words {
     };
 }
 
-/// Which engine keeps the objects (SF-5).
+/// The storage engine (SF-5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageBackend {
-    /// Whatever the other settings say: etcd where servers are named, else the embedded one.
+    /// Depends on other settings: etcd when servers are named, else the embedded engine.
     Unset,
     /// The event log in the data directory.
     Embedded,
     /// An etcd cluster.
     Etcd3,
-    /// Memory alone, for tests.
+    /// Memory only, for tests.
     Memory,
 }
 

@@ -1,51 +1,51 @@
-//! Who of several daemons does the upkeep: decided over a Lease object, as Kubernetes' own
-//! controllers decide it. Pure.
+//! The election among the daemons on one store, decided with a Lease object as in Kubernetes' own
+//! controllers. All functions are pure.
 //!
-//! Clocks of daemons are not compared: a elector waits until it has itself seen a holder do
-//! nothing for as long as the lease lasts.
+//! The clocks of daemons are not compared. An elector takes over after it has seen no renewal for
+//! the duration of the lease.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a holder that does nothing is taken to be alive.
+/// The duration of a lease. A holder that has not renewed for this long counts as dead.
 pub(super) const LASTS: Duration = Duration::from_secs(15);
-/// A holder renews so often.
+/// The interval between renewals.
 pub(super) const RENEWED_EVERY: Duration = Duration::from_secs(5);
-/// A holder that could not renew for so long stops working: before anybody may take over.
+/// A holder that could not renew for this long stops its work, before another daemon may take over.
 pub(super) const GIVES_UP_AFTER: Duration = Duration::from_secs(10);
-/// A elector, or a holder whose renewal failed, looks again after so long.
+/// The interval between attempts of an elector, and of a holder whose renewal failed.
 pub(super) const TRIED_EVERY: Duration = Duration::from_secs(2);
 
-/// What the Lease object says.
+/// The content of the Lease object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Who holds it; empty when it was given back.
+    /// The holder. It is empty after the lease was released.
     pub(super) holder: String,
-    /// When it was renewed, as its holder wrote it: compared for equality alone.
+    /// The renewal time as its holder wrote it. It is only compared for equality.
     pub(super) renewed: String,
-    /// How often it has changed hands.
+    /// The number of changes of the holder.
     pub(super) transitions: u64,
 }
 
-/// What to do now.
+/// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ElectionAction {
-    /// Nobody holds it, or nobody who is alive: write this daemon's name.
+    /// The lease has no living holder: write this daemon's name.
     Acquire,
-    /// This daemon holds it: say that it is alive.
+    /// This daemon holds the lease: renew it.
     Renew,
-    /// Somebody else is at work.
+    /// Another daemon holds the lease.
     Wait,
 }
 
-/// One elector.
+/// The election as one daemon sees it.
 #[derive(Debug)]
 pub(super) struct LeaderElection {
     identity: String,
-    /// The newest record, and since when it has looked like that.
+    /// The newest record, and the time when it was first seen.
     seen: Option<(Record, Instant)>,
-    /// Until when this daemon holds the lease for certain.
+    /// The time until which this daemon surely holds the lease.
     holds_until: Option<Instant>,
 }
 
@@ -58,7 +58,7 @@ impl LeaderElection {
         }
     }
 
-    /// What to do about the lease that was read; `None` when there is none yet.
+    /// The action for the lease that was read. `None` means that it does not exist yet.
     pub(super) fn step(&mut self, record: Option<Record>, now: Instant) -> ElectionAction {
         let Some(record) = record else {
             return ElectionAction::Acquire;
@@ -77,12 +77,12 @@ impl LeaderElection {
         }
     }
 
-    /// The lease is this daemon's, written by a request that was sent at this time.
+    /// Records that this daemon holds the lease, written by a request that was sent at `since`.
     pub(super) fn holds(&mut self, since: Instant) {
         self.holds_until = Some(since + GIVES_UP_AFTER);
     }
 
-    /// Somebody else has it.
+    /// Records that another daemon holds the lease.
     pub(super) fn lost(&mut self) {
         self.holds_until = None;
     }
@@ -92,7 +92,7 @@ impl LeaderElection {
         self.holds_until.is_some_and(|until| now < until)
     }
 
-    /// When to look again: not later than a lease that is held runs out.
+    /// The time until the next attempt. It ends before a held lease expires.
     pub(super) fn pause(&self, succeeded: bool, now: Instant) -> Duration {
         let pause = match succeeded && self.is_leading(now) {
             true => RENEWED_EVERY,
@@ -101,8 +101,8 @@ impl LeaderElection {
         self.within_hold(pause, now)
     }
 
-    /// As long, but not longer than the lease is held for certain: a holder looks then whether it
-    /// has to stop, whatever it waits for.
+    /// Limits a wait to the time for which the lease is surely held, so that a holder always checks
+    /// in time whether it must stop.
     pub(super) fn within_hold(&self, time: Duration, now: Instant) -> Duration {
         let left = self.holds_until.filter(|until| *until > now);
         left.map_or(time, |until| time.min(until.duration_since(now)))
@@ -145,7 +145,7 @@ mod tests {
                 ElectionAction::Wait
             );
         }
-        // It renewed for the last time at second 55.
+        // Its last renewal was at second 55.
         assert_eq!(
             election.step(record("b", 11), after(start, 69)),
             ElectionAction::Wait

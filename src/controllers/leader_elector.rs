@@ -1,4 +1,4 @@
-//! One daemon's part in the election: reads and writes the Lease, and starts and stops the work.
+//! The election loop of one daemon: reads and writes the Lease, and starts and stops the work.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use crate::clock;
 use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext, UpdateSource};
 use crate::storage::codec::object_of;
 
-/// The Lease, beside those of Kubernetes' own controllers.
+/// The namespace of the Lease, which Kubernetes' own controllers use too.
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "taffrail-upkeep";
 const LEASE: NamespacedName<'static> = NamespacedName::in_namespace(NAMESPACE, NAME);
 
-/// How long one request of the election may take.
+/// The time limit for one request of the election.
 const TIME: Duration = Duration::from_secs(5);
 
 const LEADING: &str = "taffrail_upkeep_leading";
@@ -34,7 +34,7 @@ pub(super) fn describe() {
     );
 }
 
-/// Starts the work of a term; it ends when the sender says so.
+/// Starts the work of a term. The work ends when the sender requests it.
 pub(super) type Work = Box<dyn Fn(watch::Receiver<bool>) -> JoinHandle<()> + Send + Sync>;
 
 /// See the module's documentation.
@@ -63,7 +63,7 @@ impl LeaderElector {
         }
     }
 
-    /// Stands for election until told to stop, and gives the lease back then.
+    /// Takes part in the election until it is stopped, and then releases the lease.
     pub(super) async fn run(mut self, mut stopped: watch::Receiver<bool>) {
         loop {
             let time = self.election.within_hold(TIME, Instant::now());
@@ -87,7 +87,8 @@ impl LeaderElector {
         let was_leading = self.term.is_some();
         self.begin_or_end(false).await;
         if was_leading {
-            // Whoever waits takes over at once; otherwise once the lease has run out.
+            // After a release another daemon takes over at once, otherwise when the lease has
+            // expired.
             let _ = tokio::time::timeout(TIME, self.give_back()).await;
         }
     }
@@ -109,7 +110,7 @@ impl LeaderElector {
                     "another daemon may run the controllers now"
                 );
                 term.stop.send_replace(true);
-                // It ends at its next step, and well or badly makes no difference here.
+                // The work ends at its next step. Its result does not matter here.
                 let _ = term.working.await;
             }
             (_, term) => self.term = term,
@@ -117,7 +118,7 @@ impl LeaderElector {
         metrics::gauge!(LEADING).set(f64::from(u8::from(leads)));
     }
 
-    /// Looks at the lease and writes it where that is due.
+    /// Reads the lease and writes it when that is due.
     async fn stand(&mut self) -> Result<(), Box<Status>> {
         let Some(store) = self.registry.current().named("leases.coordination.k8s.io") else {
             return Ok(());
@@ -144,8 +145,8 @@ impl LeaderElector {
             Ok(()) => self.election.holds(sent),
             Err(status) if status.code == 409 => self.election.lost(),
             Err(status) if status.code == 404 => {
-                // The lease went meanwhile, or there is no namespace to put it in: in an empty
-                // store nobody would begin with the upkeep otherwise.
+                // The lease or its namespace is missing. The namespaces are created here, because
+                // in an empty store no daemon could become leader otherwise.
                 self.election.lost();
                 ensure_system_namespaces(&self.registry).await?;
             }
@@ -171,7 +172,7 @@ impl LeaderElector {
             let created = store.create(&context, Some(NAMESPACE), lease, &options);
             return created.await.map(|_| ());
         };
-        // With the version that was read: whoever was faster has it.
+        // The write carries the version that was read, so that only the fastest daemon succeeds.
         lease.0.insert("spec".to_owned(), spec);
         let source = UpdateSource::Replace(lease);
         let updated = store.update(&context, LEASE, None, source, &options);
@@ -203,7 +204,7 @@ fn record(lease: &Object) -> Record {
     }
 }
 
-/// What the lease is to say: since when its holder has it stays as it is while that holds on.
+/// The `spec` of the lease. The acquire time stays while the holder stays.
 fn spec(holder: &str, transitions: u64, before: Option<&Object>) -> Value {
     let now = format!("{:.6}", clock::now());
     let since = before.filter(|lease| record(lease).holder == holder);

@@ -1,9 +1,10 @@
-//! What a store without a controller manager needs: namespaces that are deleted are emptied and
-//! go, and those of the system are there (API-225, API-262).
+//! Controllers for a store without a controller manager (API-225, API-262).
 //!
-//! One task follows the namespaces' cache and works on what it sees there; it keeps nothing that
-//! could not be seen again, so it may be stopped or may fail at any point. Of several daemons on
-//! one store one works at a time ([`Sharing`]).
+//! This folder owns the emptying of deleted namespaces, the creation of the system namespaces and
+//! the election of the daemon that does both. Snapshots of the namespaces' cache enter, requests to
+//! the registry leave. The task keeps no state that the cache can't show again, so it may stop or
+//! fail at any point. Only one of several daemons on a store works at a time ([`Sharing`]). This
+//! folder must not know HTTP or storage engines.
 
 use std::time::Duration;
 
@@ -29,26 +30,26 @@ pub fn describe_metrics() {
     leader_elector::describe();
 }
 
-/// The task, from outside.
+/// A handle of the running task.
 pub struct Controllers {
     stop: watch::Sender<bool>,
     supervisor: JoinHandle<()>,
 }
 
-/// Who else may be at work on the same store.
+/// Whether other daemons work on the same store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// Nobody: the store is this daemon's alone.
+    /// Only this daemon uses the store.
     Alone,
-    /// Other daemons: whoever holds a Lease in `kube-system` does the work.
+    /// Other daemons use the store too. The holder of a Lease in `kube-system` does the work.
     WithOthers {
-        /// This daemon's name, like no other's.
+        /// This daemon's unique name.
         identity: String,
     },
 }
 
-/// With other daemons on the store, a namespace is emptied so long after it was deleted: by then
-/// all of them have heard of it and create nothing in it any more.
+/// With other daemons on the store, a namespace is emptied this long after its deletion. By then
+/// all daemons know of the deletion and create nothing in the namespace.
 const HEARD_BY_ALL_AFTER: Duration = Duration::from_secs(5);
 
 impl Controllers {
@@ -73,7 +74,7 @@ impl Controllers {
         Controllers { stop, supervisor }
     }
 
-    /// Ends the task after the step it is at.
+    /// Stops the task after its current step.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         if let Err(error) = self.supervisor.await {
@@ -82,7 +83,7 @@ impl Controllers {
     }
 }
 
-/// Starts the controller again when it fails, until it ends because it was told to.
+/// Restarts the controller when it fails, until it is stopped.
 async fn supervise(
     registry: Registry,
     namespaces: CacherHandle,

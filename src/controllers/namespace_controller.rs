@@ -1,4 +1,4 @@
-//! Follows the namespaces' cache: no list of its own, only what the newest picture shows.
+//! Follows the namespaces in the snapshots of their cache, without a list of its own.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::registry::Registry;
 use crate::registry::special::SYSTEM_NAMESPACES;
 use crate::storage::codec::object_of;
 
-/// Pictures may come faster than it makes sense to look at them.
+/// The minimum time between two checks. Snapshots may come faster.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
-/// Without anything to do, and without news, it looks again after so long.
+/// The maximum time between two checks when there is no work and no change.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// What could not be made is tried again after so long.
+/// The wait before a failed creation is retried.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
-/// Namespaces that are emptied at the same time.
+/// The number of namespaces that are emptied concurrently.
 const CONCURRENT_NAMESPACES: usize = 4;
 
 /// The controller of one daemon.
@@ -36,17 +36,17 @@ pub(super) struct NamespaceController {
     namespaces: CacherHandle,
     stopped: watch::Receiver<bool>,
     schedule: WorkQueue,
-    /// Namespaces being emptied.
+    /// Namespaces that are being emptied.
     work: FuturesUnordered<BoxFuture<'static, (String, Outcome)>>,
-    /// Those that wait for a place among them, by uid.
+    /// Namespaces that wait for a free slot, by uid.
     waiting: VecDeque<(String, Arc<CachedObject>)>,
-    /// The newest event of a namespace that was looked at.
+    /// The newest namespace event that was processed.
     seen: Revision,
-    /// The epoch and the revision of the picture that was looked at last.
+    /// The epoch and the revision of the snapshot that was processed last.
     picture: Option<(u64, Revision)>,
-    /// When that was.
+    /// The time of the last check.
     looked: Instant,
-    /// When to look again whatever the cache shows.
+    /// The time of the next check, even without a change.
     again: Instant,
 }
 
@@ -71,18 +71,19 @@ impl NamespaceController {
         }
     }
 
-    /// Works until told to stop.
+    /// Works until it is stopped.
     pub(super) async fn run(mut self) {
         let mut stopped = self.stopped.clone();
         tokio::select! {
             biased;
-            // Everything below may be cut off anywhere and taken up again from the caches.
+            // Everything below may be cancelled at any point and resumed from the caches.
             _ = stopped.wait_for(|stopped| *stopped) => {}
             () = self.follow() => {}
         }
     }
 
-    /// Looks for news and works at the same time: a namespace that takes long holds up no other.
+    /// Checks for changes and empties namespaces concurrently, so that a slow namespace delays no
+    /// other.
     async fn follow(&mut self) {
         loop {
             let due = self.schedule.next();
@@ -107,7 +108,8 @@ impl NamespaceController {
         }
     }
 
-    /// Pictures come for what happens elsewhere in the store, too.
+    /// Whether a snapshot has new namespace events. Snapshots also change for events of other
+    /// resources.
     fn is_news(&self, snapshot: &Snapshot) -> bool {
         let now = Instant::now();
         let is_due = self.schedule.next().is_some_and(|due| due <= now);
@@ -118,7 +120,7 @@ impl NamespaceController {
         self.seen = snapshot.last_event();
         self.again = Instant::now() + LONGEST_PAUSE;
         let mut missing = SYSTEM_NAMESPACES.len();
-        // What can't be read is told by the actor_system, and left alone here.
+        // Unreadable namespaces are reported by the actor system and skipped here.
         for namespace in snapshot.range(self.namespaces.prefix(), None).flatten() {
             if SYSTEM_NAMESPACES.contains(&namespace.attributes.name.as_str()) {
                 missing = missing.saturating_sub(1);
@@ -138,7 +140,7 @@ impl NamespaceController {
         self.take_up();
     }
 
-    /// As many as there are places for.
+    /// Starts waiting namespaces while there are free slots.
     fn take_up(&mut self) {
         while self.work.len() < CONCURRENT_NAMESPACES
             && let Some((uid, namespace)) = self.waiting.pop_front()
@@ -160,7 +162,7 @@ impl NamespaceController {
     }
 }
 
-/// Waits until the cache shows something newer than a picture, or for so long.
+/// Waits until the cache has a newer snapshot, or until `pause` has passed.
 async fn news(
     namespaces: CacherHandle,
     picture: Option<(u64, Revision)>,
@@ -174,7 +176,7 @@ async fn news(
         && now == Some(epoch)
     {
         let pause = until.saturating_duration_since(Instant::now());
-        // Running out of time is the ordinary end of it.
+        // A timeout is the normal case.
         let _ = namespaces.fresh(epoch, revision.next(), pause).await;
     }
 }
@@ -213,7 +215,7 @@ async fn outcome_of(deleter: &NamespacedResourcesDeleter, namespace: &CachedObje
     }
 }
 
-/// By `status.phase`, which namespaces are selected by and which the cache therefore knows.
+/// Checks `status.phase`, which the cache knows because it is a selectable field.
 fn is_terminating(namespace: &CachedObject) -> bool {
     namespace
         .attributes

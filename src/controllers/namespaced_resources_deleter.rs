@@ -1,5 +1,5 @@
-//! Emptying one namespace (API-225): its contents are deleted as a client would delete them, with
-//! finalizers and grace honoured; when nothing is left, the namespace is let go.
+//! Empties one namespace (API-225). Its objects are deleted as by a client, with finalizers and
+//! grace periods. When nothing is left, the namespace is released.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,32 +19,32 @@ use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext};
 use crate::storage::Preconditions;
 use crate::storage::codec::object_of;
 
-/// Objects that are deleted at the same time: their commits share disk syncs.
+/// The number of concurrent deletions. Concurrent commits share disk syncs.
 const CONCURRENT_DELETIONS: usize = 16;
 
-/// Objects of one page of a collection.
+/// The number of objects on one page of a collection.
 const PAGE: usize = 500;
 
-/// How long a namespace is worked on before it is put back and others have their turn.
+/// The time limit for one namespace, after which other namespaces get their turn.
 const TIME: Duration = Duration::from_secs(60);
 
-/// How far the emptying of a namespace has come.
+/// The progress on a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// Nothing is left to do for it here.
+    /// No work is left here.
     Done,
-    /// Objects remain, held by finalizers or by their time to end.
+    /// Objects remain, because of finalizers or grace periods.
     Held {
-        /// How many.
+        /// The number of remaining objects.
         remaining: usize,
-        /// One of them.
+        /// The name of one of them.
         example: String,
     },
-    /// Its time was over; what remains is worked on next time.
+    /// The time limit was reached. The rest is done next time.
     Unfinished,
 }
 
-/// What one round over the contents has found.
+/// The result of one round over the contents.
 #[derive(Debug, Default)]
 struct DeletionRound {
     removed: usize,
@@ -65,11 +65,11 @@ impl NamespacedResourcesDeleter {
         NamespacedResourcesDeleter { registry, context }
     }
 
-    /// Works on a terminating namespace that the caches show as such, for its time at most: it
-    /// may be cut off anywhere.
+    /// Works on a namespace that the caches show as terminating, up to the time limit. It may be
+    /// cancelled at any point.
     ///
     /// # Errors
-    /// The first refusal that is not about an object being gone or changed already.
+    /// The first refusal that is not about an object that is gone or changed already.
     pub(super) async fn empty(&self, namespace: &CachedObject) -> Result<Progress, Box<Status>> {
         tokio::time::timeout(TIME, self.empty_all(namespace))
             .await
@@ -85,7 +85,7 @@ impl NamespacedResourcesDeleter {
         let Some(namespaces) = self.registry.current().named("namespaces") else {
             return Ok(Progress::Done);
         };
-        // From here on nothing new is admitted, and what was admitted before has ended.
+        // From here on no new object is admitted, and all earlier creates have ended.
         namespaces.pending_creates().settle().await;
         loop {
             let round = self.delete_contents(name).await?;
@@ -95,7 +95,7 @@ impl NamespacedResourcesDeleter {
                 } = round;
                 return Ok(Progress::Held { remaining, example });
             }
-            // A round that removed something is followed by one that sees whether that was all.
+            // A round that removed something needs another round to check that nothing is left.
             if round.removed == 0 {
                 break;
             }
@@ -149,7 +149,7 @@ impl NamespacedResourcesDeleter {
         }
     }
 
-    /// Deletes one object; answers its name when it is still there.
+    /// Deletes one object. Returns its name when it still exists.
     fn deletion(
         &self,
         store: &Arc<RegistryStore>,
@@ -172,7 +172,8 @@ impl NamespacedResourcesDeleter {
             let object = NamespacedName::in_namespace(&namespace, name);
             match store.delete(&context, object, &options).await {
                 Ok(deletion) => Ok((!deletion.removed).then(|| name.to_owned())),
-                // It went, and perhaps another took its place: the next round sees that one.
+                // The object is gone, and a new one may have its name. The next round sees that
+                // one.
                 Err(status) if matches!(status.code, 404 | 409) => Ok(None),
                 Err(status) => Err(status),
             }
@@ -180,8 +181,7 @@ impl NamespacedResourcesDeleter {
         .boxed()
     }
 
-    /// Takes the finalizer of the contents away, with which the namespace goes unless it has
-    /// others.
+    /// Removes the content finalizer. The namespace then goes unless it has other finalizers.
     async fn release(&self, name: &str, uid: &str) -> Result<(), Box<Status>> {
         let catalog = self.registry.current();
         let finalize = catalog.endpoint("", "v1", "namespaces", "finalize");
@@ -211,7 +211,7 @@ impl NamespacedResourcesDeleter {
     }
 }
 
-/// Whether the contents of a namespace are still to be deleted.
+/// Whether the contents of a namespace must still be deleted.
 fn has_content_finalizer(namespace: &Object) -> bool {
     let finalizers = namespace
         .at(&["spec", "finalizers"])

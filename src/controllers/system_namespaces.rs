@@ -1,4 +1,4 @@
-//! The namespaces that are always there (API-262).
+//! The namespaces that always exist (API-262).
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use crate::api::status::{Status, StatusReason};
 use crate::registry::special::SYSTEM_NAMESPACES;
 use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext};
 
-/// How long one creation may take.
+/// The time limit for one creation.
 const TIME: Duration = Duration::from_secs(30);
 
-/// Creates those of the system's namespaces that are missing, and answers how many were.
+/// Creates missing system namespaces and returns their number.
 ///
 /// # Errors
-/// The first that can't be looked up or created.
+/// The first failed lookup or creation.
 pub async fn ensure_system_namespaces(registry: &Registry) -> Result<usize, Box<Status>> {
     let Some(store) = registry.current().named("namespaces") else {
         return Ok(0);
     };
-    // Together, so that they share one sync of the disk.
+    // The creations run concurrently, so that they share one disk sync.
     let made = try_join_all(SYSTEM_NAMESPACES.iter().map(|name| ensure(&store, name))).await?;
     Ok(made.into_iter().filter(|created| *created).count())
 }
@@ -45,7 +45,7 @@ async fn ensure(store: &RegistryStore, name: &str) -> Result<bool, Box<Status>> 
         .await
     {
         Ok(_) => Ok(true),
-        // Another daemon on the same store was faster.
+        // Another daemon on the same store created it first.
         Err(status) if status.reason == StatusReason::ALREADY_EXISTS => Ok(false),
         Err(status) => Err(status),
     }

@@ -19,7 +19,7 @@ use crate::storage::ResourceStorage;
 use crate::storage::factory::{Engines, StorageFactory, StorageOptions, StoragePlan};
 use crate::storage::transformer::Identity;
 
-/// What is waited for happens within milliseconds; this is for machines that are busy.
+/// Awaited events need milliseconds. The limit is for busy machines.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn delete(fixture: &Fixture, resource: &str, namespace: Option<&str>, name: &str) {
@@ -42,7 +42,7 @@ async fn emptied(fixture: &Fixture, name: &str) -> Progress {
         .expect("no refusal")
 }
 
-/// API-262: the system's namespaces are made once.
+/// API-262: the system namespaces are created once.
 #[tokio::test]
 async fn system_namespaces_are_created_when_they_are_missing() {
     let fixture = Fixture::new().await;
@@ -57,7 +57,7 @@ async fn system_namespaces_are_created_when_they_are_missing() {
     assert_eq!(fixture.names("namespaces", None).await, expected);
 }
 
-/// API-225: contents of every kind go, and then the namespace; others stay.
+/// API-225: contents of every kind are deleted, and then the namespace. Other objects stay.
 #[tokio::test]
 async fn a_deleted_namespace_is_emptied_and_goes() {
     let fixture = Fixture::new().await;
@@ -92,7 +92,7 @@ async fn a_deleted_namespace_is_emptied_and_goes() {
     }
 }
 
-/// API-225: what a finalizer holds holds the namespace, and is marked.
+/// API-225: an object with a finalizer is marked, and keeps its namespace.
 #[tokio::test]
 async fn finalizers_in_a_namespace_hold_it() {
     let fixture = Fixture::new().await;
@@ -130,7 +130,7 @@ async fn finalizers_in_a_namespace_hold_it() {
     assert_eq!(refusal(fixture.get("namespaces", None, "d").await).0, 404);
 }
 
-/// API-224: finalizers in the metadata of a namespace are not upkeep's.
+/// API-224: the controller leaves finalizers in the metadata of a namespace alone.
 #[tokio::test]
 async fn a_namespace_with_finalizers_of_its_own_stays_when_it_is_empty() {
     let fixture = Fixture::new().await;
@@ -155,7 +155,7 @@ async fn a_namespace_with_finalizers_of_its_own_stays_when_it_is_empty() {
     assert_eq!(refusal(fixture.get("namespaces", None, "own").await).0, 404);
 }
 
-/// PAGE is smaller than this.
+/// The number of objects is larger than PAGE.
 #[tokio::test]
 async fn a_large_namespace_is_emptied_in_pages() {
     let fixture = Fixture::new().await;
@@ -171,7 +171,7 @@ async fn a_large_namespace_is_emptied_in_pages() {
     assert!(fixture.names("configmaps", Some("d")).await.is_empty());
 }
 
-/// A namespace that takes long is put back after a while.
+/// A namespace that needs much time is put back after the limit.
 #[tokio::test]
 async fn a_namespace_is_not_worked_on_for_ever() {
     let fixture = Fixture::new().await;
@@ -183,7 +183,7 @@ async fn a_namespace_is_not_worked_on_for_ever() {
     assert_eq!(emptied(&fixture, "d").await, Progress::Done);
 }
 
-/// A fixture behind caches, as the daemon has it.
+/// A fixture behind caches, as in the daemon.
 fn cached_fixture() -> (Fixture, ActorSystem) {
     hooked_fixture(|storage| storage)
 }
@@ -212,7 +212,7 @@ fn hooked_fixture(hook: impl Fn(ResourceStorage) -> ResourceStorage) -> (Fixture
     (fixture, actor_system)
 }
 
-/// Waits until reading a namespace answers this code.
+/// Waits until a read of the namespace answers with this code.
 async fn until_namespace_answers(fixture: &Fixture, name: &str, code: u16) {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -225,7 +225,7 @@ async fn until_namespace_answers(fixture: &Fixture, name: &str, code: u16) {
     }
 }
 
-/// API-225, API-262: it follows the cache, and ends when told to.
+/// API-225, API-262: the controller follows the cache and ends when it is stopped.
 #[test]
 fn upkeep_follows_the_namespaces() {
     actix_rt::System::new().block_on(async {
@@ -247,7 +247,7 @@ fn upkeep_follows_the_namespaces() {
             .await
             .expect("created");
         delete(&fixture, "namespaces", None, "n").await;
-        // API-261: at once, however far the cache is.
+        // API-261: at once, even if the cache lags.
         assert_eq!(
             refusal(fixture.create("configmaps", Some("n"), body).await).0,
             403
@@ -306,7 +306,7 @@ async fn until_held_by(fixture: &Fixture, names: &[&str]) -> String {
     }
 }
 
-/// Of several daemons on one store one does the upkeep; another one takes over when it stops.
+/// Only one of several daemons on a store works. Another one takes over when it stops.
 #[test]
 fn of_several_daemons_one_does_the_upkeep_at_a_time() {
     actix_rt::System::new().block_on(async {
@@ -318,7 +318,7 @@ fn of_several_daemons_one_does_the_upkeep_at_a_time() {
             let sharing = Sharing::WithOthers { identity };
             Controllers::start(fixture.registry.clone(), namespaces, sharing)
         };
-        // Of an empty store: the namespace of the lease comes first.
+        // The store is empty, so the namespace of the lease is created first.
         let (a, b) = (start("a"), start("b"));
         let first = until_held_by(&fixture, &["a", "b"]).await;
         for name in SYSTEM_NAMESPACES {
@@ -334,7 +334,7 @@ fn of_several_daemons_one_does_the_upkeep_at_a_time() {
         delete(&fixture, "namespaces", None, "n").await;
         let gone = Instant::now();
         until_namespace_answers(&fixture, "n", 404).await;
-        // Everybody has heard of it by then.
+        // All daemons know of the deletion by then.
         assert!(gone.elapsed() >= super::HEARD_BY_ALL_AFTER);
         waiting.stop().await;
         assert_eq!(holder(&fixture).await.as_deref(), Some(""));
@@ -342,7 +342,7 @@ fn of_several_daemons_one_does_the_upkeep_at_a_time() {
     });
 }
 
-/// Two namespaces that can't be listed hold up neither each other nor a third.
+/// Two namespaces that can't be listed delay neither each other nor a third.
 #[test]
 fn a_namespace_that_takes_long_holds_up_no_other() {
     let hang = |ResourceStorage { storage, dry_run }| {
@@ -364,7 +364,7 @@ fn a_namespace_that_takes_long_holds_up_no_other() {
             let created = fixture.create("namespaces", None, &body).await;
             created.expect("created");
             delete(&fixture, "namespaces", None, name).await;
-            // Until it is looked at.
+            // Waits until the controller has seen it.
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         until_namespace_answers(&fixture, "late", 404).await;
@@ -374,7 +374,8 @@ fn a_namespace_that_takes_long_holds_up_no_other() {
     });
 }
 
-/// API-261, API-225: whatever is created while its namespace is deleted is refused or deleted.
+/// API-261, API-225: an object that is created while its namespace is deleted is refused or
+/// deleted.
 #[test]
 fn nothing_is_left_of_what_is_created_during_a_deletion() {
     actix_rt::System::new().block_on(async {
@@ -391,7 +392,8 @@ fn nothing_is_left_of_what_is_created_during_a_deletion() {
                 .expect("created");
             let creating = async {
                 for number in 0..10_000 {
-                    // A store in memory answers at once: without this nobody else had a turn.
+                    // A store in memory answers at once, so other tasks would never run without
+                    // this.
                     tokio::task::yield_now().await;
                     let body = format!(r#"{{"metadata":{{"name":"c{number}"}}}}"#);
                     let made = fixture.create("configmaps", Some(&namespace), &body).await;

@@ -1,4 +1,4 @@
-//! When each terminating namespace is worked on next: a plain decision over time.
+//! The schedule of work on terminating namespaces, as a pure function of time.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,16 +7,17 @@ use actors::backoff::Backoff;
 use tokio::time::Instant;
 
 const FIRST_WAIT: Duration = Duration::from_millis(50);
-/// What holds a namespace is looked at so often at least.
+/// The maximum wait before a held namespace is checked again.
 const MOST_WAIT: Duration = Duration::from_secs(2);
-/// After an error the store is left alone for so long at most.
+/// The maximum wait after an error.
 const MOST_WAIT_AFTER_ERROR: Duration = Duration::from_secs(30);
 
-/// The waits of namespaces, by uid: a namespace of the same name that comes later starts anew.
+/// The waits of namespaces, by uid. A new namespace of the same name therefore starts without a
+/// wait of the old one.
 #[derive(Debug, Default)]
 pub(super) struct WorkQueue {
     entries: HashMap<String, Entry>,
-    /// How long a namespace is left alone at first.
+    /// The wait before a new namespace is worked on.
     grace: Duration,
 }
 
@@ -25,26 +26,26 @@ struct Entry {
     held: Backoff,
     failed: Backoff,
     due: Instant,
-    /// It is being worked on, or about to be.
+    /// Work on it is running or about to start.
     busy: bool,
     seen: bool,
 }
 
-/// How the work on a namespace ended.
+/// The result of the work on a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// Nothing is left to do, so far as known.
+    /// No work is left, as far as known.
     Done,
-    /// Something holds it.
+    /// Something keeps the namespace.
     Held,
-    /// Its time was over: others come first, then it goes on.
+    /// The time limit was reached. Other namespaces come first.
     Unfinished,
-    /// It could not be worked on.
+    /// The work failed.
     Failed,
 }
 
 impl WorkQueue {
-    /// One that leaves new namespaces alone for so long.
+    /// A queue that leaves new namespaces alone for `grace`.
     pub(super) fn new(grace: Duration) -> WorkQueue {
         WorkQueue {
             grace,
@@ -52,7 +53,7 @@ impl WorkQueue {
         }
     }
 
-    /// Whether a namespace that is seen is due; one that is new is, after the grace.
+    /// Whether a namespace is due. A new one is due after the grace.
     pub(super) fn is_due(&mut self, uid: &str, now: Instant) -> bool {
         let grace = self.grace;
         let entry = self.entries.entry(uid.to_owned()).or_insert_with(|| Entry {
@@ -66,20 +67,20 @@ impl WorkQueue {
         !entry.busy && entry.due <= now
     }
 
-    /// Notes that a namespace is taken up: it is not due before that has ended.
+    /// Records that work on a namespace starts. It is not due until the work ends.
     pub(super) fn begun(&mut self, uid: &str) {
         if let Some(entry) = self.entries.get_mut(uid) {
             entry.busy = true;
         }
     }
 
-    /// Notes how the work on a namespace ended.
+    /// Records the result of the work on a namespace.
     pub(super) fn ended(&mut self, uid: &str, outcome: Outcome, now: Instant, random: f64) {
         let Some(entry) = self.entries.get_mut(uid) else {
             return;
         };
         let wait = match outcome {
-            // If it is seen again nevertheless, the caches lag or something else holds it.
+            // If the namespace is seen again, the caches lag or something else keeps it.
             Outcome::Done | Outcome::Held => {
                 entry.failed.succeeded();
                 entry.held.failed(random)
@@ -91,13 +92,13 @@ impl WorkQueue {
         entry.due = now + wait;
     }
 
-    /// Forgets the namespaces that were not asked about since the last call.
+    /// Forgets the namespaces that were not seen since the last call.
     pub(super) fn forget_unseen(&mut self) {
         self.entries
             .retain(|_, entry| std::mem::take(&mut entry.seen) || entry.busy);
     }
 
-    /// When the next one is due.
+    /// The time when the next namespace is due.
     pub(super) fn next(&self) -> Option<Instant> {
         let idle = self.entries.values().filter(|entry| !entry.busy);
         idle.map(|entry| entry.due).min()

@@ -1,4 +1,4 @@
-//! Who may log in, and how that follows its files while the daemon runs.
+//! The credentials of users, and the reload of their files while the daemon runs.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::server::auth::{
     Authenticators, Reload, Revocations, StaticTokens, load_or_create_token, write_kubeconfig,
 };
 
-/// The admin, by the token in the data directory, and the users of a file.
+/// The admin, with the token in the data directory, and the users of a file.
 #[derive(Clone)]
 pub(super) struct Credentials {
     tokens: Arc<StaticTokens>,
@@ -22,7 +22,7 @@ pub(super) struct Credentials {
 }
 
 impl Credentials {
-    /// Reads or makes them, and the admin's kubeconfig for a server at this address.
+    /// Reads or creates the credentials and the admin's kubeconfig for a server at this address.
     pub(super) fn load(
         config: &Config,
         address: SocketAddr,
@@ -51,13 +51,13 @@ impl Credentials {
         Arc::clone(&self.authenticator)
     }
 
-    /// Where the admin's kubeconfig is.
+    /// The path of the admin's kubeconfig.
     pub(super) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// Reads the files again, and says what came of it. The kubeconfig holds the token that is in
-    /// force then, also where it could not be written before.
+    /// Reads the files again and logs the result. The kubeconfig then has the current token, even
+    /// if it could not be written before.
     pub(super) async fn reload(&self) {
         let credentials = self.clone();
         let reading = actix_rt::task::spawn_blocking(move || credentials.read_again());

@@ -1,4 +1,4 @@
-//! Encryption at rest as a configuration asks for it.
+//! The configured encryption at rest.
 
 use actors::supervisor::ActorSystem;
 
@@ -17,7 +17,7 @@ pub(super) fn load(config: &Config) -> Result<Encryption, EncryptionError> {
     }
 }
 
-/// Follows the file, where that is asked for (EN-17).
+/// Follows changes of the file, if that is configured (EN-17).
 pub(super) fn follow(
     config: &Config,
     encryption: &Encryption,
@@ -26,7 +26,7 @@ pub(super) fn follow(
     wanted.then(|| actix_rt::spawn(follow_file(encryption.clone(), POLL_PERIOD)))
 }
 
-/// Looks at the file now, and says what came of it.
+/// Reloads the file now and logs the result.
 pub(super) async fn reload(encryption: &Encryption) {
     let looking = encryption.clone();
     match actix_rt::task::spawn_blocking(move || looking.reload()).await {
@@ -39,15 +39,15 @@ pub(super) async fn reload(encryption: &Encryption) {
     }
 }
 
-/// Kubernetes' one check for all its key services, which is there whenever reloading might bring
-/// one in (EN-18). None can be configured yet.
+/// Kubernetes' common check for all key services. It exists whenever a reload might add a key
+/// service (EN-18), though none can be configured yet.
 pub(super) fn check(config: &Config) -> Option<Check> {
     let wanted = config.encryption_provider_config_automatic_reload.0;
     wanted.then(|| Check::not_of_liveness("kms-providers", || Ok(())))
 }
 
-/// Who rewrites what these plans store. Of the back ends that have no servers of their own the
-/// daemon keeps history, and can purge it.
+/// The rewriter of the data that these plans store. Of the back ends without servers, the daemon
+/// itself keeps history and can purge it.
 pub(super) fn rewriter(
     encryption: &Encryption,
     plans: &[StoragePlan],

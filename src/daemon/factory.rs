@@ -1,4 +1,4 @@
-//! The storage factory that a configuration asks for.
+//! The configured storage factory.
 
 use crate::config::{Config, StorageMediaType};
 use crate::registry::definitions::built_in;
@@ -9,11 +9,11 @@ use crate::storage::factory::{
     FactoryError, GroupResource, GroupVersion, StorageFactory, StorageOptions,
 };
 
-/// Who decides where and how each resource is stored, by the configuration alone: nothing is
-/// opened.
+/// The factory that decides where and how each resource is stored. It uses only the configuration
+/// and opens nothing.
 ///
 /// # Errors
-/// [`FactoryError`] for what does not fit the resources that there are.
+/// [`FactoryError`] for settings that do not fit the resources.
 pub fn storage_factory(config: &Config) -> Result<StorageFactory, FactoryError> {
     let overrides = config.etcd_servers_overrides.0.iter();
     let overrides = overrides.map(|one| ResourceOverride {
@@ -48,7 +48,7 @@ pub fn storage_factory(config: &Config) -> Result<StorageFactory, FactoryError> 
     StorageFactory::new(options, built_in())
 }
 
-/// What is configured about storage and has no effect, a line for each.
+/// The storage settings without effect, with a line for each.
 pub fn storage_warnings(config: &Config, factory: &StorageFactory) -> Vec<String> {
     let size = config.default_watch_cache_size.0;
     let unused = size.map(|size| {

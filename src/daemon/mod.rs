@@ -1,6 +1,9 @@
-//! The composition root: builds the parts, binds early, serves, and owns the order of stopping.
+//! The composition of the daemon.
 //!
-//! Nothing else in the actor_system knows how its parts fit together.
+//! This folder owns the construction of all parts and the order of starting and stopping. It binds
+//! ports early and then serves. A configuration enters, a running [`Daemon`] leaves, or a
+//! [`StartError`]. No other folder knows how the parts fit together. This folder must not know the
+//! contents of requests or objects.
 
 mod credentials;
 mod encryption;
@@ -45,31 +48,31 @@ use resources::Resources;
 use stores::Stores;
 pub use stores::open_existing;
 
-/// The resource that upkeep follows.
+/// The resource that the controllers follow.
 const NAMESPACES: &str = "namespaces";
 
-/// Why the daemon could not start; one line for the operator.
+/// The reason why the daemon could not start, in one line for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A port is taken, or may not be opened.
+    /// A port is in use or may not be opened.
     #[error(transparent)]
     Bind(#[from] BindError),
     /// The store can't be opened.
     #[error(transparent)]
     Store(#[from] OpenError),
-    /// A resource can't be stored as it is configured to be.
+    /// A resource can't be stored as configured.
     #[error(transparent)]
     Factory(#[from] FactoryError),
     /// The encryption configuration can't be used (SF-32).
     #[error(transparent)]
     Encryption(#[from] EncryptionError),
-    /// An etcd can't be spoken to as it is configured.
+    /// An etcd connection can't be set up as configured.
     #[error(transparent)]
     Etcd(#[from] ConnectError),
-    /// Certificates can't be read or made.
+    /// Certificates can't be read or created.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The admin's credentials can't be read or made.
+    /// The admin's credentials can't be read or created.
     #[error(transparent)]
     Admin(#[from] AdminError),
     /// The file of users can't be used.
@@ -89,10 +92,10 @@ pub enum StartError {
          http-threads"
     )]
     HttpThreads(std::io::Error),
-    /// Several of these, all of them refusals.
+    /// Several errors, all of which are refusals.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Several(Vec<StartError>),
-    /// Daemons could not agree on who works on the namespaces that they share.
+    /// The daemons that share namespaces have no common Lease for an election.
     #[error(
         "--etcd-servers-overrides: namespaces are kept by servers that other daemons share, leases \
          by this daemon alone; daemons agree by a lease on who empties deleted namespaces: give \
@@ -105,7 +108,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Whether the configuration is at fault, and not what was found when it was followed.
+    /// Whether the configuration is at fault, and not its execution.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
@@ -132,22 +135,22 @@ pub struct Daemon {
     running: Running,
     metrics_address: Option<std::net::SocketAddr>,
     background: Vec<actix_rt::task::JoinHandle<()>>,
-    /// Held as long as this lives, where the engine does not hold it itself.
+    /// Holds the data directory while the daemon lives, unless the engine holds it.
     _directory: Option<Directory>,
 }
 
 impl Daemon {
-    /// Opens ports and store, starts every part and serves. The caches fill meanwhile: `/readyz`
-    /// says when they are.
+    /// Opens ports and store, starts every part and serves. The caches fill in the meantime.
+    /// `/readyz` reports when they are full.
     ///
     /// # Errors
-    /// [`StartError`]; whatever was started is stopped with the process.
+    /// [`StartError`]. The end of the process stops every part that was started.
     pub async fn start(
         config: Config,
         series: Series,
         started: Instant,
     ) -> Result<Daemon, StartError> {
-        // What is refused is refused before anything else is said.
+        // Refusals come before any other message.
         let (encryption, factory) = understood(&config)?;
         let sharing = sharing::of(&factory)?;
         let server = Server::bind(&config)?;
@@ -242,7 +245,7 @@ impl Daemon {
         })
     }
 
-    /// Where everything is, for the operator.
+    /// The addresses and paths for the operator.
     pub fn announcement(&self) -> Announcement {
         let directory = self.config.data_dir.as_path();
         Announcement {
@@ -253,25 +256,25 @@ impl Daemon {
         }
     }
 
-    /// Where resources are added and removed.
+    /// Adds and removes resources.
     pub fn resources(&self) -> &Resources {
         &self.resources
     }
 
-    /// Takes over what has changed in files that can be reloaded, and says what.
+    /// Reloads changed files, and logs the changes.
     pub async fn reload(&self) {
         encryption::reload(&self.encryption).await;
         self.credentials.reload().await;
     }
 
-    /// Comes back when the Supervisor has died, which the daemon must not outlive.
+    /// Resolves when the Supervisor has died. The daemon must then end too.
     pub fn ended(&self) -> impl Future<Output = ()> + use<> {
         let actor_system = self.actor_system.clone();
         async move { actor_system.ended().await }
     }
 
-    /// Stops in order: readiness, listeners, requests and watches, upkeep, actors, store; within
-    /// the configured time.
+    /// Stops readiness, listeners, requests and watches, controllers, actors and store in this
+    /// order, within the configured time.
     pub async fn stop(self) {
         self.health.begin_shutdown();
         let within = self.config.shutdown_timeout.0;
@@ -301,7 +304,8 @@ impl Daemon {
     }
 }
 
-/// What files and settings ask for; all that is wrong with them is told at once (SF-30).
+/// The encryption and the storage factory. All faults in files and settings are reported at once
+/// (SF-30).
 fn understood(config: &Config) -> Result<(Encryption, StorageFactory), StartError> {
     let files = stores::unreadable_files(config).into_iter();
     let mut refusals: Vec<StartError> = files.map(StartError::Etcd).collect();
@@ -321,7 +325,7 @@ fn understood(config: &Config) -> Result<(Encryption, StorageFactory), StartErro
     }
 }
 
-/// The registry of resources stored as planned.
+/// The registry of the planned resources.
 fn assemble(config: &Config, plans: &[StoragePlan], actor_system: &ActorSystem) -> Registry {
     let plans = plans.iter();
     let storages = plans.map(|plan| (plan.definition().clone(), plan.build(actor_system)));
@@ -329,9 +333,9 @@ fn assemble(config: &Config, plans: &[StoragePlan], actor_system: &ActorSystem) 
     Registry::new(root, config.event_ttl.0, storages.collect())
 }
 
-/// What the Cachers need of the resources that have one.
+/// The Cachers' specifications, for resources with a cache.
 fn cached(plans: &[StoragePlan]) -> Vec<CacherSpec> {
-    // Namespaces are followed by upkeep, whoever serves them to clients.
+    // The controllers follow the cache of namespaces, even if clients are served without it.
     let is_followed = |plan: &&StoragePlan| plan.definition().qualified() == NAMESPACES;
     let plans = plans.iter();
     plans
@@ -367,7 +371,7 @@ fn actor_system_config(config: &Config, engines: &Engines, series: &Series) -> A
     }
 }
 
-/// What health is asked, beside what always is asked.
+/// The health checks in addition to the standard ones.
 fn checks(stores: &Stores, config: &Config) -> Vec<Check> {
     let checks = stores.checks().into_iter();
     checks.chain(encryption::check(config)).collect()
@@ -381,7 +385,7 @@ fn not_at_work(actor_system: &ActorSystem) -> Vec<String> {
         .collect()
 }
 
-/// What is counted for metrics.
+/// The object counts for metrics.
 fn object_counter(config: &Config, registry: &Registry) -> ObjectCounter {
     let registry = registry.clone();
     let stores = move || {
@@ -412,16 +416,16 @@ fn describe_metrics() {
     at_rest::describe();
 }
 
-/// A start that is not complete yet.
+/// A start that is not complete.
 struct Start {
-    /// When the process began it.
+    /// The time when the process started.
     at: Instant,
-    /// How long the caches may take.
+    /// The time limit for the caches.
     patience: Duration,
 }
 
-/// Readiness waits for the caches at the start (WC-46), and for the system's namespaces
-/// (API-262); later a cache that fills answers for itself.
+/// Readiness waits for the caches at the start (WC-46) and for the system namespaces (API-262). A
+/// cache that fills again later reports its own state.
 async fn complete_start(
     actor_system: ActorSystem,
     registry: Registry,
@@ -441,7 +445,7 @@ async fn complete_start(
         tracing::warn!(%status, "system namespaces are missing; the namespace controller keeps trying");
     }
     health.complete_start();
-    // What expired while no daemon ran is not in the way of the caches.
+    // Objects that expired while no daemon ran do not delay the caches.
     actor_system.begin_expiry();
     let milliseconds = start.at.elapsed().as_millis() as u64;
     match filled {

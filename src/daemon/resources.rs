@@ -1,4 +1,4 @@
-//! Resources that come and go while the daemon runs.
+//! Adding and removing of resources while the daemon runs.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::storage::encryption::Encryption;
 use crate::storage::factory::{Engines, FactoryError, StorageFactory, StoragePlan};
 use crate::telemetry::{Series, TelemetryError};
 
-/// Why a resource was not added or removed.
+/// The reason why a resource was not added or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum ResourceError {
-    /// It is served already, or its objects would lie among those of another.
+    /// It is served already, or its keys overlap those of another resource.
     #[error("{resource}: {other} is stored below the same keys")]
     Taken {
         /// The resource.
         resource: String,
-        /// Who has the keys.
+        /// The resource with these keys.
         other: String,
     },
     /// It is not served.
@@ -28,18 +28,18 @@ pub enum ResourceError {
     /// It can't be stored.
     #[error(transparent)]
     Storage(#[from] FactoryError),
-    /// It can't be measured.
+    /// It can't have metrics.
     #[error(transparent)]
     Metrics(#[from] TelemetryError),
     /// It can't be cached.
     #[error(transparent)]
     Add(#[from] AddResourceError),
-    /// Its cache can't be taken down.
+    /// Its cache can't be removed.
     #[error(transparent)]
     Remove(#[from] RemoveResourceError),
 }
 
-/// Adds and removes resources; clones are handles of the same.
+/// Adds and removes resources. Clones share the same state.
 #[derive(Clone)]
 pub struct Resources {
     parts: Arc<Parts>,
@@ -52,7 +52,7 @@ pub(super) struct Parts {
     pub(super) engines: Engines,
     pub(super) encryption: Encryption,
     pub(super) series: Series,
-    /// Held by who changes what is served: one change follows the other.
+    /// Held during a change of the served resources, so that changes run one after another.
     pub(super) changing: Mutex<()>,
 }
 
@@ -63,10 +63,10 @@ impl Resources {
         }
     }
 
-    /// Serves one more resource, from a cache that has been filled.
+    /// Adds a resource, with a full cache.
     ///
     /// # Errors
-    /// [`ResourceError`]; then nothing has changed.
+    /// [`ResourceError`], in which case nothing has changed.
     pub async fn add(&self, definition: ResourceDefinition) -> Result<(), ResourceError> {
         let Parts {
             registry,
@@ -97,8 +97,8 @@ impl Resources {
         Ok(())
     }
 
-    /// Serves a resource no more: requests find nothing, its watches end, and its cache goes. What
-    /// is stored of it stays.
+    /// Removes a resource: requests no longer find it, its watches end, and its cache is removed.
+    /// Its stored data stays.
     ///
     /// # Errors
     /// [`ResourceError::NotServed`]
@@ -123,7 +123,7 @@ impl Resources {
         registry.remove(group, plural);
         let name = definition.qualified();
         match actor_system.remove_resource(&name).await {
-            // It had no cache.
+            // The resource has no cache.
             Ok(()) | Err(RemoveResourceError::NotFound(_)) => {}
             Err(error) => return Err(error.into()),
         }
@@ -132,8 +132,8 @@ impl Resources {
     }
 }
 
-/// Starts the cache of a resource that is to have one, and waits until it is filled. One that can't
-/// be filled now answers for itself, as any that is filled again.
+/// Starts the cache of a resource, if it has one, and waits until it is full. A cache that can't be
+/// filled now reports its own state, as after any later refill.
 async fn start_cache(actor_system: &ActorSystem, plan: &StoragePlan) -> Result<(), ResourceError> {
     if plan.destination().is_cached {
         let cacher = actor_system.add_resource(plan.cacher_spec()).await?;
@@ -142,7 +142,7 @@ async fn start_cache(actor_system: &ActorSystem, plan: &StoragePlan) -> Result<(
     Ok(())
 }
 
-/// No resource's keys may lie below those of another (KV-1).
+/// Checks that no resource's keys lie below those of another (KV-1).
 fn check_keys(registry: &Registry, definition: &ResourceDefinition) -> Result<(), ResourceError> {
     let below = |one: &str, other: &str| format!("{one}/").starts_with(&format!("{other}/"));
     let catalog = registry.current();

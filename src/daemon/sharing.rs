@@ -1,14 +1,14 @@
-//! Whether other daemons may be at work on the same namespaces: it follows from who keeps them, and
-//! not from who keeps everything else.
+//! Whether other daemons may work on the same namespaces. This depends only on the storage of
+//! namespaces.
 
 use super::StartError;
 use crate::controllers::Sharing;
 use crate::storage::factory::{FactoryError, GroupResource, StorageFactory};
 
-/// Who works on namespaces, and by which Lease daemons agree on that.
+/// The daemons that work on namespaces, and the Lease for their election.
 ///
 /// # Errors
-/// [`StartError::NoAgreement`] where others share the namespaces but not the Lease.
+/// [`StartError::NoAgreement`] when the namespaces are shared but the Lease is not.
 pub(super) fn of(factory: &StorageFactory) -> Result<Sharing, StartError> {
     let is_shared = |group: &str, resource: &str| -> Result<bool, FactoryError> {
         let kept = factory.destination(&GroupResource::new(group, resource))?;
@@ -28,7 +28,7 @@ pub(super) fn of(factory: &StorageFactory) -> Result<Sharing, StartError> {
     }
 }
 
-/// This daemon's name, like no other's.
+/// A unique name for this daemon.
 fn identity() -> String {
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();

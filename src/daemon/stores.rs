@@ -1,4 +1,4 @@
-//! The engines that a configuration asks for, and what health asks of them.
+//! The configured engines and their health checks.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,25 +14,25 @@ use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
 use crate::storage::etcd::{ConnectError, EtcdEngine, EtcdOptions, Probe, TlsFiles};
 use crate::storage::factory::{BASE, BackEnd, Engines};
 
-/// Everything that keeps objects.
+/// All engines.
 pub(super) struct Stores {
     pub(super) engines: Engines,
-    /// The engines by the name that metrics give them (ME-11).
+    /// The engines by their names in metrics (ME-11).
     pub(super) measured: Vec<(String, Arc<dyn MaintenanceEngine>)>,
     local: Option<LocalStore>,
     probes: Vec<Probes>,
 }
 
-/// The store that the daemon keeps itself.
+/// The store of the daemon itself.
 struct LocalStore {
     engine: Arc<dyn DataEngine>,
-    /// The same, where it is kept in a file, which is verified while it serves.
+    /// The same store, if it is a file, which is verified while it serves.
     embedded: Option<Arc<EmbeddedEngine>>,
 }
 
-/// The two probes of a cluster.
+/// The two health probes of a cluster.
 struct Probes {
-    /// The cluster's back end.
+    /// The back end of the cluster.
     name: String,
     health: Probe,
     readiness: Probe,
@@ -42,7 +42,7 @@ impl Stores {
     /// Opens the engine of each back end.
     ///
     /// # Errors
-    /// [`StartError`]; an etcd that does not answer is no reason, it may come later.
+    /// [`StartError`]. An etcd that does not answer is not an error, because it may answer later.
     pub(super) fn open(config: &Config, back_ends: &[BackEnd]) -> Result<Stores, StartError> {
         let mut stores = Stores {
             engines: Engines::default(),
@@ -99,8 +99,8 @@ impl Stores {
         Ok(engine)
     }
 
-    /// What health asks: nothing that a new start of the process would mend, as reads go on from
-    /// the caches meanwhile.
+    /// The health checks. A failure here is not repaired by a restart of the process, and reads
+    /// continue from the caches.
     pub(super) fn checks(&self) -> Vec<Check> {
         let local = self.local.iter().flat_map(LocalStore::checks);
         let etcd = self.probes.iter().flat_map(Probes::checks);
@@ -125,7 +125,7 @@ impl LocalStore {
 }
 
 impl Probes {
-    /// OP-20, OP-23, but for `/livez`: a new start mends no etcd.
+    /// OP-20 and OP-23, except `/livez`, because a restart does not repair etcd.
     fn checks(&self) -> [Check; 2] {
         let (health, readiness) = match self.name.strip_prefix("override-") {
             None => ("etcd".to_owned(), "etcd-readiness".to_owned()),
@@ -142,10 +142,10 @@ impl Probes {
     }
 }
 
-/// Opens the store that the data directory holds.
+/// Opens the store in the data directory.
 ///
 /// # Errors
-/// [`StartError`] when there is none, it is damaged, held by a daemon, or its directory can't be
+/// [`StartError`] when it is missing, damaged or held by a daemon, or when its directory can't be
 /// used.
 pub fn open_existing(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
     Ok(open_embedded(config, true)?)
@@ -161,8 +161,8 @@ fn open_embedded(config: &Config, must_exist: bool) -> Result<Arc<EmbeddedEngine
     })?)
 }
 
-/// Says so where a directory has been a daemon's and its store is gone. Daemons make the store
-/// before the rest. An empty file holds no store.
+/// Warns when the directory belonged to a daemon and its store is gone. Daemons create the store
+/// before other files. An empty file is not a store.
 fn warn_of_lost_store(data_dir: &Path) {
     let holds = |name: &str| {
         let found = data_dir.join(name).symlink_metadata();
@@ -182,8 +182,8 @@ fn warn_of_lost_store(data_dir: &Path) {
     }
 }
 
-/// Takes the data directory where no engine does: certificates and token are in it whatever the
-/// store, and two daemons would write them over each other.
+/// Locks the data directory when no engine does. Certificates and token are in it with every
+/// engine, and two daemons would overwrite them.
 pub(super) fn hold_directory(config: &Config) -> Result<Option<Directory>, StartError> {
     Ok(match config.backend() {
         StorageBackend::Embedded | StorageBackend::Unset => None,
@@ -193,7 +193,7 @@ pub(super) fn hold_directory(config: &Config) -> Result<Option<Directory>, Start
     })
 }
 
-/// The servers of the base back end; none where the daemon keeps objects itself.
+/// The servers of the base back end. The list is empty when the daemon stores objects itself.
 pub(super) fn base_servers(config: &Config) -> Vec<String> {
     match config.backend() {
         StorageBackend::Etcd3 => config.etcd_servers.0.clone(),
@@ -201,7 +201,7 @@ pub(super) fn base_servers(config: &Config) -> Vec<String> {
     }
 }
 
-/// The files of TLS that can't be read, where etcd is to be spoken to by TLS.
+/// The unreadable TLS files, if etcd is reached over TLS.
 pub(super) fn unreadable_files(config: &Config) -> Vec<ConnectError> {
     let overrides = config.etcd_servers_overrides.0.iter();
     let mut servers = base_servers(config);
@@ -233,7 +233,7 @@ fn etcd_options(config: &Config, servers: &[String]) -> EtcdOptions {
     }
 }
 
-/// With two stores at hand, the operator is told which one counts.
+/// Tells the operator which of two available stores is used.
 fn say_what_is_used(config: &Config) {
     let servers = &config.etcd_servers;
     match config.backend() {

@@ -1,17 +1,17 @@
-//! One spelling for objects that mean the same.
+//! The canonical form of objects with equal meaning.
 //!
-//! Kubernetes decodes into typed structs, and what is empty there is not printed: a client that
-//! sends `"labels":{}` or `"finalizers":null` gets an object without them, and an update from the
-//! one to the other is none (PF-3). Without types the same is done here for `metadata`, for the
-//! members whose types are known, and for nulls, which mean "absent" in every built-in kind.
+//! Kubernetes decodes into typed structs and does not print empty members. A client that sends
+//! `"labels":{}` or `"finalizers":null` gets an object without them, and an update between both
+//! forms changes nothing (PF-3). This module has no types, so it does the same for `metadata`, for
+//! members with known types, and for nulls, which mean "absent" in every built-in kind.
 
 use serde_json::{Map, Value};
 
 use crate::api::object::Object;
 use crate::api::resource::{MemberType, ResourceDefinition};
 
-/// Drops what counts as absent: nulls anywhere, empty members of `metadata`, empty maps, lists
-/// and texts among the members whose types are known (API-254).
+/// Drops everything that counts as absent: nulls anywhere, empty members of `metadata`, and empty
+/// maps, lists and texts among the members with known types (API-254).
 pub fn canonicalize(object: &mut Object, definition: &ResourceDefinition) {
     drop_nulls(&mut object.0);
     if let Some(Value::Object(metadata)) = object.0.get_mut("metadata") {
@@ -24,7 +24,7 @@ pub fn canonicalize(object: &mut Object, definition: &ResourceDefinition) {
     }
 }
 
-/// Objects, numbers and booleans stand even when they are empty: `spec: {}`, `immutable: false`.
+/// Empty objects, numbers and booleans are kept: `spec: {}`, `immutable: false`.
 fn omitted_when_empty(kind: MemberType) -> bool {
     use MemberType as T;
     matches!(kind, T::StringMap | T::Base64Map | T::String | T::List)
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(canonical(given, &core::configmaps()), kept);
     }
 
-    /// http.md 6.2: fields without a type are kept as given, nulls excepted; an empty spec stays.
+    /// http.md 6.2: members without a known type are kept except nulls. An empty spec stays.
     #[test]
     fn fields_without_a_type_stay() {
         let given = json!({"metadata": {"name": "a"}, "spec": {}});

@@ -1,7 +1,7 @@
-//! What the daemon serves: generations of paths, each with what stands behind it.
+//! The resources that the daemon serves, as a sequence of generations.
 //!
-//! A [`Catalog`] is one generation. It never changes; a resource that comes or goes makes a new
-//! generation, which takes the place of the current one as a whole ([`super::Registry`]).
+//! A [`Catalog`] is one generation and never changes. Adding or removing a resource creates a new
+//! generation, which replaces the current one as a whole ([`super::Registry`]).
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use super::rest::{self, RestStorage};
 use super::store::RegistryStore;
 use crate::api::resource::ResourceDefinition;
 
-/// The built-in groups, in the order in which discovery names them (API-28); the core group first,
-/// which has its own path. The order decides which group an ambiguous short name means. Other
-/// groups follow by name.
+/// The built-in groups in the order of discovery (API-28). The core group comes first and has its
+/// own path. The order decides which group an ambiguous short name means. Other groups follow by
+/// name.
 const GROUPS: &[&str] = &["", "apps", "coordination.k8s.io"];
 
 /// A group as discovery shows it.
@@ -37,29 +37,29 @@ pub struct GroupVersion {
     pub resources: Vec<ServedResource>,
 }
 
-/// What is served of a resource in one version.
+/// The storages of a resource in one version.
 #[derive(Clone)]
 pub struct ServedResource {
-    /// What stands behind its own paths.
+    /// The storage of the resource's own paths.
     pub storage: Arc<dyn RestStorage>,
-    /// What stands behind its subresources, sorted by name.
+    /// The storages of its subresources, sorted by name.
     pub subresources: Vec<Arc<dyn RestStorage>>,
 }
 
-/// One generation of what is served.
+/// One generation of the served resources.
 pub struct Catalog {
-    /// What is stored, in the order of [`order`].
+    /// Stored resources, in the order of [`order`].
     stores: Vec<Arc<RegistryStore>>,
-    /// What is served beside that.
+    /// Other storages.
     others: Vec<Arc<dyn RestStorage>>,
-    /// What stands behind each path, in the order of [`endpoint_key`].
+    /// The storage of each path, in the order of [`endpoint_key`].
     endpoints: Vec<Arc<dyn RestStorage>>,
     groups: Vec<Group>,
 }
 
 impl Catalog {
-    /// A generation of these stores, and of other paths, which are no stored resources or
-    /// subresources that are no part of their object.
+    /// A generation of these stores and of other paths: resources that are not stored, and
+    /// subresources that are not part of their object.
     pub fn new(mut stores: Vec<Arc<RegistryStore>>, others: Vec<Arc<dyn RestStorage>>) -> Catalog {
         stores.sort_by(|a, b| order(a.definition(), b.definition()));
         let mut endpoints: Vec<_> = stores.iter().flat_map(rest::endpoints).collect();
@@ -73,8 +73,8 @@ impl Catalog {
         }
     }
 
-    /// The generation that follows when a store comes, in the place of one of the same resource
-    /// and version.
+    /// The next generation with one more store. It replaces a store of the same resource and
+    /// version.
     pub fn with(&self, store: Arc<RegistryStore>) -> Catalog {
         let is_other = |other: &&Arc<RegistryStore>| {
             order(other.definition(), store.definition()) != Ordering::Equal
@@ -85,8 +85,8 @@ impl Catalog {
         Catalog::new(stores, self.others.clone())
     }
 
-    /// The generation that follows when a path comes that is not that of a stored resource, in
-    /// the place of what stood behind it.
+    /// The next generation with one more path that does not belong to a stored resource. It
+    /// replaces the previous storage of the path.
     pub fn with_other(&self, storage: Arc<dyn RestStorage>) -> Catalog {
         let others = self.others.iter();
         let rest = others.filter(|other| endpoint_key(&***other) != endpoint_key(&*storage));
@@ -95,7 +95,7 @@ impl Catalog {
         Catalog::new(self.stores.clone(), others)
     }
 
-    /// The generation that follows when a resource goes, in all its versions.
+    /// The next generation without a resource, in all its versions.
     pub fn without(&self, group: &str, plural: &str) -> Catalog {
         let stores = self.stores.iter();
         let rest = stores.filter(|store| !store.definition().is(group, plural));
@@ -104,7 +104,7 @@ impl Catalog {
         Catalog::new(rest.cloned().collect(), other_rest.cloned().collect())
     }
 
-    /// What stands behind a path; the name of the subresource is empty for the resource itself.
+    /// The storage of a path. The name of the subresource is empty for the resource itself.
     pub fn endpoint(
         &self,
         group: &str,
@@ -120,7 +120,7 @@ impl Catalog {
         self.endpoints.get(at)
     }
 
-    /// The store of a resource by its place in a URL.
+    /// The store of a resource by its URL.
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<RegistryStore>> {
         let wanted = (rank(group), plural, version);
         let at = self
@@ -167,7 +167,7 @@ impl Catalog {
     }
 }
 
-/// The place of a group among all: of built-in ones in [`GROUPS`], then by name.
+/// The rank of a group: built-in groups in the order of [`GROUPS`], then others by name.
 fn rank(group: &str) -> (usize, &str) {
     let place = GROUPS.iter().position(|known| *known == group);
     (place.unwrap_or(GROUPS.len()), group)
@@ -183,18 +183,18 @@ fn key(definition: &ResourceDefinition) -> ((usize, &str), &str, &str) {
     (rank(group), plural, version)
 }
 
-/// By group, then by name, then by version.
+/// Orders by group, then by name, then by version.
 fn order(one: &ResourceDefinition, other: &ResourceDefinition) -> Ordering {
     key(one).cmp(&key(other))
 }
 
-/// The place of a path among all: subresources follow their resource.
+/// The sort key of a path. Subresources follow their resource.
 fn endpoint_key(storage: &dyn RestStorage) -> (((usize, &str), &str, &str), &str) {
     let subresource = storage.subresource().unwrap_or_default();
     (key(storage.resource()), subresource)
 }
 
-/// The groups of what is served, which is in the order of discovery.
+/// Collects the groups of the endpoints, which are in the order of discovery.
 fn groups(endpoints: &[Arc<dyn RestStorage>]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for storage in endpoints {
@@ -235,8 +235,7 @@ impl Group {
     }
 }
 
-/// `storageVersionHash` of discovery: which form a resource is stored in, opaque to clients
-/// (API-26).
+/// `storageVersionHash` of discovery: an opaque identifier of a resource's stored form (API-26).
 pub fn storage_version_hash(definition: &ResourceDefinition) -> String {
     let ResourceDefinition {
         group,
@@ -294,7 +293,7 @@ mod tests {
         assert_eq!(listed, rows.len());
     }
 
-    /// KV-1, KV-2: no resource's keys lie under another's prefix.
+    /// KV-1, KV-2: no resource's keys lie under the prefix of another.
     #[test]
     fn key_prefixes_do_not_overlap() {
         let rows = built_in();
@@ -309,7 +308,8 @@ mod tests {
         assert_eq!(&core::nodes().key_prefix, "minions");
     }
 
-    /// http.md 6.3, WA-52: watchers of any of these fields are filed under the value they want.
+    /// http.md 6.3, WA-52: watchers of any of these fields are indexed by the value that they
+    /// demand.
     #[test]
     fn each_field_that_a_kind_is_selected_by_is_a_topic() {
         let fields = |plural: &str| match plural {

@@ -1,4 +1,4 @@
-//! Who asks, and what the answer's headers shall say.
+//! The user of a request, and the warnings for its response.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use actors::engine::Origin;
 use crate::api::user_info::{MASTERS, UserInfo};
 use crate::api::warnings::Warnings;
 
-/// What a write knows of its request.
+/// The facts about a request that a write needs.
 #[derive(Clone, Debug)]
 pub struct RequestContext {
-    /// Whom the request is carried out as.
+    /// The user as whom the request runs.
     pub user: Arc<UserInfo>,
-    /// Who asks, where that is another user, who may impersonate this one (API-284).
+    /// The user who impersonates [`RequestContext::user`], if any (API-284).
     pub impersonator: Option<Arc<UserInfo>>,
     /// The field manager (API-155).
     pub manager: String,
@@ -20,12 +20,12 @@ pub struct RequestContext {
     pub audit_id: String,
     /// Warnings for the answer's headers.
     pub warnings: Warnings,
-    /// When the request ends, whatever it does (API-107).
+    /// The time when the request ends in any case (API-107).
     pub deadline: tokio::time::Instant,
 }
 
 impl RequestContext {
-    /// A context for the daemon's own work, named `system:taffrail:<part>`.
+    /// A context for work of the daemon itself, named `system:taffrail:<part>`.
     pub fn internal(part: &str, deadline: tokio::time::Instant) -> RequestContext {
         let user = UserInfo {
             name: format!("system:taffrail:{part}"),
@@ -42,7 +42,7 @@ impl RequestContext {
         }
     }
 
-    /// Who is noted down in the log of events: the user that the request is carried out as.
+    /// The user for the event log: the user as whom the request runs.
     pub fn origin(&self) -> Origin {
         Origin {
             user: self.user.name.clone(),

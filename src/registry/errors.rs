@@ -1,21 +1,22 @@
-//! The one place where a storage error becomes a Status (storage.md 1.2, ST-10 to ST-17).
+//! The conversion of storage errors to a Status, in this one place (storage.md 1.2, ST-10 to
+//! ST-17).
 
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::{Status, StatusCause};
 use crate::storage::{Expired, StorageError, StorageErrorKind};
 
-/// Seconds after which a request whose fate at the store was not to be learnt may be repeated.
+/// The retry delay for a request whose outcome at the store is unknown.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
-/// The same where the store can't be reached (ST-11).
+/// The retry delay when the store can't be reached (ST-11).
 const UNREACHABLE_RETRY_SECONDS: u32 = 2;
 
-/// What was being done.
+/// The operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// Reading one object.
     Get,
-    /// Reading many.
+    /// Reading many objects.
     List,
     /// Opening a watch.
     Watch,
@@ -27,7 +28,7 @@ pub enum Verb {
     Delete,
 }
 
-/// The Status of a storage error; `name` is that of the object, empty for lists.
+/// Converts a storage error to a Status. `name` is the name of the object, empty for lists.
 pub fn interpret(
     error: StorageError,
     verb: Verb,
@@ -79,7 +80,7 @@ pub fn interpret(
     })
 }
 
-/// The operation as a Status names it.
+/// The name of the operation in a Status.
 fn operation(verb: Verb) -> &'static str {
     match verb {
         Verb::Get => "get",
@@ -108,7 +109,7 @@ fn exists(verb: Verb, definition: &ResourceDefinition, name: &str, key: &str) ->
     }
 }
 
-/// A storage error in the words of Kubernetes (storage.md 1.2).
+/// The message of a storage error, in the words of Kubernetes (storage.md 1.2).
 fn text(kind: &str, code: u8, key: &str) -> String {
     format!(
         "StorageError: {kind}, Code: {code}, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
@@ -123,8 +124,8 @@ fn expired(what: Expired) -> Status {
     }
 }
 
-/// Whether an error of opening a watch goes into the stream, as an ERROR event of a 200 answer,
-/// or is the answer itself (WA-6).
+/// Whether an error while a watch opens is an ERROR event in a 200 response. Otherwise it is the
+/// response itself (WA-6).
 pub fn goes_in_stream(kind: &StorageErrorKind) -> bool {
     match kind {
         StorageErrorKind::Expired { .. }
@@ -167,7 +168,7 @@ mod tests {
         (status.code, status.reason, status.message)
     }
 
-    /// storage.md 1.2, ST-10: what a kind of error means depends on the verb.
+    /// storage.md 1.2, ST-10: the meaning of an error depends on the verb.
     #[test]
     fn the_verb_decides_what_an_absent_or_present_key_means() {
         let absent = || StorageErrorKind::KeyNotFound;
@@ -257,7 +258,7 @@ mod tests {
         assert_eq!(status.metadata.continue_token, "t");
     }
 
-    /// ST-16, WC-42; docs/design.md 6: nothing is reported as failed that may have happened.
+    /// ST-16, WC-42; docs/design.md 6: a write that may have happened is not reported as failed.
     #[test]
     fn what_may_work_later_says_when() {
         let kind = StorageErrorKind::NotReady {

@@ -4,26 +4,26 @@ use crate::api::field_error::go_quote;
 use crate::api::names::path_segment;
 use crate::api::resource::ResourceDefinition;
 
-/// Why no key can be formed; a bad request (RG-1).
+/// The reason why no key can be formed, which is a bad request (RG-1).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// A namespaced resource, and no namespace.
+    /// A namespaced resource without a namespace.
     #[error("a namespace is required for {0}")]
     NoNamespace(String),
     /// No name.
     #[error("a name is required for {0}")]
     NoName(String),
-    /// A name or namespace that can't be part of a path (API-200).
+    /// A name or namespace that is not a valid path segment (API-200).
     #[error("{what} parameter invalid: {}: {}", go_quote(value), path_segment(value).join(";"))]
     Invalid {
         /// `Name` or `Namespace`.
         what: &'static str,
-        /// What was given.
+        /// The given value.
         value: String,
     },
 }
 
-/// Whether text can stand as one element of a path (API-200).
+/// Whether a text is a valid path segment (API-200).
 pub fn is_path_segment(text: &str) -> bool {
     !matches!(text, "" | "." | "..") && !text.contains(['/', '%'])
 }
@@ -31,7 +31,7 @@ pub fn is_path_segment(text: &str) -> bool {
 /// The key of one object.
 ///
 /// # Errors
-/// [`KeyError`] when the namespace or name can't be part of a key.
+/// [`KeyError`] when the namespace or name is not a valid path segment.
 pub fn object_key(
     definition: &ResourceDefinition,
     namespace: Option<&str>,
@@ -54,10 +54,10 @@ pub fn object_key(
     }
 }
 
-/// The key of a collection: of one namespace, or of all.
+/// The key of a collection, in one namespace or in all.
 ///
 /// # Errors
-/// [`KeyError`] when the namespace can't be part of a key.
+/// [`KeyError`] when the namespace is not a valid path segment.
 pub fn collection_key(
     definition: &ResourceDefinition,
     namespace: Option<&str>,
@@ -69,20 +69,20 @@ pub fn collection_key(
     }
 }
 
-/// What a list or watch reads: one key, or everything below one.
+/// The scope of a list or watch: one key, or all keys below a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadScope {
     /// The key.
     pub key: String,
-    /// Everything below it, or the object at it.
+    /// Whether the scope is everything below the key. Otherwise it is the object at the key.
     pub recursive: bool,
 }
 
-/// The narrowest scope for a namespace from the URL and the exact name and namespace that field
-/// selectors demand (RG-2). The selectors are evaluated all the same.
+/// The narrowest scope for the URL's namespace and the exact name and namespace that field
+/// selectors demand (RG-2). The selectors are evaluated in any case.
 ///
 /// # Errors
-/// [`KeyError`] when the URL's namespace can't be part of a key.
+/// [`KeyError`] when the URL's namespace is not a valid path segment.
 pub fn read_scope(
     definition: &ResourceDefinition,
     namespace: Option<&str>,
@@ -147,7 +147,7 @@ mod tests {
         );
     }
 
-    /// RG-1: what can't be a path element is refused.
+    /// RG-1: invalid path segments are refused.
     #[test]
     fn names_that_are_no_path_elements_make_no_key() {
         for name in ["", ".", "..", "a/b", "a%b"] {
@@ -164,7 +164,7 @@ mod tests {
         assert!(collection_key(&configmaps(), Some("..")).is_err());
     }
 
-    /// RG-2: exact selectors narrow what is read.
+    /// RG-2: exact selectors narrow the scope.
     #[test]
     fn selectors_narrow_the_scope() {
         let scope = |namespace, selected, name| {

@@ -1,10 +1,11 @@
-//! What happens to an object before and after storage, for every resource alike (RegistryStore).
+//! The processing of objects before and after storage, which is the same for every resource.
 //!
-//! [`definitions`] is the table of built-in resources, [`catalog`] one generation of what is
-//! served, [`Registry`] the current one and how resources come and go, [`rest`] what a path can do,
-//! [`store`] the verbs of a stored resource,
-//! `strategy` and `special` what differs between kinds, `errors` the one place where a storage
-//! error becomes a Status.
+//! This folder owns the built-in resources ([`definitions`]), the served generations ([`catalog`],
+//! [`Registry`]), the capabilities of paths ([`rest`]), the verbs of a stored resource ([`store`]),
+//! the differences between kinds (`strategy`, `special`) and the conversion of storage errors to a
+//! Status (`errors`). Decoded objects and options enter with a request context. Stored objects,
+//! lists and watches leave, or a `Status`. This folder must not know HTTP connections, wire
+//! encodings or storage engines.
 
 pub mod canonical;
 pub mod catalog;

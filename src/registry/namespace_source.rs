@@ -1,4 +1,4 @@
-//! What admission asks about namespaces, answered from their storage.
+//! Namespace lookups for admission, answered from the storage of namespaces.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::storage::{Asked, GetRequest, Storage};
 
-/// The namespaces' storage, as admission sees it.
+/// The storage of namespaces, as a source for admission.
 pub(super) struct NamespaceSource {
     definition: Arc<ResourceDefinition>,
     storage: Arc<dyn Storage>,
@@ -37,7 +37,7 @@ impl Namespaces for NamespaceSource {
         lookup: Lookup,
     ) -> BoxFuture<'n, Result<NamespaceState, Box<Status>>> {
         async move {
-            // A name that makes no key is the name of nothing.
+            // A name without a valid key names no namespace.
             let Ok(key) = object_key(&self.definition, None, name) else {
                 return Ok(NamespaceState::Absent);
             };
@@ -54,7 +54,7 @@ impl Namespaces for NamespaceSource {
     }
 }
 
-/// By `status.phase`, which namespaces are selected by and which caches therefore know.
+/// Reads `status.phase`, which caches know because it is a selectable field.
 fn state_of(namespace: &CachedObject) -> NamespaceState {
     match namespace
         .attributes

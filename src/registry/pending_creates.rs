@@ -1,13 +1,13 @@
-//! Creates under way, so that emptying a namespace can wait for those that were admitted while it
-//! still lived.
+//! Creates that have begun and not ended. The emptying of a namespace waits for the creates that
+//! were admitted before its deletion.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{Mutex, Notify};
 
-/// Counts creations in two epochs. Starting a new epoch and waiting for the old one to drain
-/// waits for everything that began before, and for nothing that begins after.
+/// Counts creates in two epochs. Starting a new epoch and waiting until the old one is empty waits
+/// for every create that began before, and for none that begins after.
 #[derive(Clone, Default)]
 pub struct PendingCreates {
     epochs: Arc<Epochs>,
@@ -40,14 +40,14 @@ impl Epochs {
     }
 }
 
-/// A creation under way; it ends when this is dropped.
+/// A create that has begun. It ends when this is dropped.
 pub struct PendingCreate {
     epochs: Arc<Epochs>,
     epoch: usize,
 }
 
 impl PendingCreates {
-    /// Begins a creation. Whatever it asks of the namespace's state must be asked after this.
+    /// Begins a create. Call this before reading the state of the namespace.
     pub fn begin(&self) -> PendingCreate {
         loop {
             let epoch = self.epochs.current.load(Ordering::SeqCst);
@@ -56,17 +56,17 @@ impl PendingCreates {
                 epoch,
             };
             self.epochs.count(epoch).fetch_add(1, Ordering::SeqCst);
-            // Counted in an epoch that ended in between, it might not be waited for.
+            // A create that was counted in an epoch that has ended might not be waited for.
             if self.epochs.current.load(Ordering::SeqCst) == epoch {
                 return creation;
             }
         }
     }
 
-    /// Waits until every creation that has begun before is over.
+    /// Waits until every create that began before this call has ended.
     pub async fn settle(&self) {
         let _alone = self.epochs.settling.lock().await;
-        // What an abandoned call left behind is in the epoch that the next one takes.
+        // The next epoch may still count creates from a cancelled call.
         let next = self.epochs.current.load(Ordering::SeqCst) + 1;
         self.epochs.drain(next).await;
         self.epochs.current.store(next, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! The current generation of what is served, and how resources come and go.
+//! The current generation of served resources, and adding and removing of resources.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::admission::{Admission, Plugin};
 use crate::api::resource::ResourceDefinition;
 use crate::storage::{ResourceStorage, Root};
 
-/// A resource and where its objects are stored.
+/// A resource and the storage of its objects.
 pub type StoredResource = (Arc<ResourceDefinition>, ResourceStorage);
 
-/// What is served now; clones are handles of the same.
+/// The served resources. Clones share the same state.
 #[derive(Clone)]
 pub struct Registry {
     options: StoreOptions,
@@ -25,8 +25,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry that serves these resources; `root` is where physical keys begin, and events are
-    /// kept for so long (zero is for ever).
+    /// A registry that serves these resources. `root` is the prefix of physical keys. Events are
+    /// kept for `event_ttl`, where zero means forever.
     pub fn new(
         root: impl Into<Root>,
         event_ttl: Duration,
@@ -53,32 +53,31 @@ impl Registry {
         }
     }
 
-    /// The current generation. Who answers a request asks once and goes on with what it got.
+    /// The current generation. A request calls this once and keeps the result.
     pub fn current(&self) -> Arc<Catalog> {
         self.current.borrow().clone()
     }
 
-    /// Tells of every generation from now on; one that is followed fast by another may be
-    /// skipped.
+    /// A channel with every later generation. A generation that is quickly replaced may be skipped.
     pub fn follow(&self) -> watch::Receiver<Arc<Catalog>> {
         self.current.subscribe()
     }
 
-    /// Serves one more resource from now on, or a known one from another storage.
+    /// Adds a resource, or replaces the storage of a known one.
     pub fn add(&self, resource: StoredResource) {
         let store = store(resource, &self.options);
         self.current
             .send_modify(|current| *current = Arc::new(current.with(store)));
     }
 
-    /// Serves one more path that is not that of a stored resource: reviews, connections, and
-    /// subresources that are no part of their object.
+    /// Adds a path that does not belong to a stored resource: reviews, connections, and
+    /// subresources that are not part of their object.
     pub fn add_other(&self, storage: Arc<dyn RestStorage>) {
         self.current
             .send_modify(|current| *current = Arc::new(current.with_other(storage)));
     }
 
-    /// Serves a resource no more, in no version of it. Watches that no cache serves end.
+    /// Removes a resource in all its versions. Watches without a cache end.
     pub fn remove(&self, group: &str, plural: &str) {
         let before = self.current();
         self.current

@@ -1,4 +1,8 @@
 //! Logs, metrics and the panic hook of the process.
+//!
+//! This folder owns the log subscriber, the metrics recorder and the measurements of the process.
+//! Log settings and samples enter, log lines and the page of `/metrics` leave. This folder must not
+//! know the parts of the daemon that log or measure.
 
 mod process;
 mod series;
@@ -16,32 +20,32 @@ use crate::config::{LogFilter, LogFormat};
 use process::Process;
 pub use series::Series;
 
-/// How often samples of histograms are folded into their buckets. Without it they would pile up
-/// while nobody scrapes.
+/// The interval for folding samples of histograms into buckets. Without it the samples would
+/// accumulate while no client reads the metrics.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What the crates below us log at `warn` is the behaviour of strangers on the network. Whoever
-/// wants to see it names the crate in `--log-level`.
+/// Warnings of these crates describe the behaviour of unknown clients. To see them, name the crate
+/// in `--log-level`.
 const QUIET_CRATES: &str = "h2=error,hyper=error,rustls=error,tokio_rustls=error";
 
-/// The process can't log or measure.
+/// Logging or metrics can't be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// Somebody installed a subscriber before.
+    /// Another subscriber is installed already.
     #[error("the log can't be set up: {0}")]
     Log(String),
     /// A table of buckets is wrong.
     #[error("the metrics can't be set up: {0}")]
     Metrics(#[from] metrics_exporter_prometheus::BuildError),
-    /// Somebody installed a recorder before.
+    /// Another recorder is installed already.
     #[error("the metrics can't be set up: {0}")]
     Recorder(String),
 }
 
-/// Sends the log to stderr; a panic becomes one line of it.
+/// Sends the log to stderr. A panic becomes one log line.
 ///
 /// # Errors
-/// When the process has a log already.
+/// The process has a log already.
 pub fn install_log(filter: &LogFilter, format: LogFormat) -> Result<(), TelemetryError> {
     let directives = format!("{QUIET_CRATES},{}", filter.directives());
     let filter = EnvFilter::builder()
@@ -71,16 +75,16 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
     );
 }
 
-/// A failed assertion spreads over several lines.
+/// Joins the lines of a message, such as that of a failed assertion.
 fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Installs the recorder of the process, which renders what `/metrics` serves. Somebody has to run
+/// Installs the process's recorder, which renders the page of `/metrics`. The caller must run
 /// [`upkeep`].
 ///
 /// # Errors
-/// When the process has a recorder already.
+/// The process has a recorder already.
 pub fn install_metrics() -> Result<Series, TelemetryError> {
     let series = Series::new(builder)?;
     metrics::set_global_recorder(series.clone())
@@ -96,7 +100,7 @@ fn builder() -> Result<PrometheusBuilder, TelemetryError> {
     Ok(builder)
 }
 
-/// Keeps the memory of histograms bounded and measures the process; never returns.
+/// Bounds the memory of histograms and measures the process. Never returns.
 pub async fn upkeep(series: Series) {
     let process = Process::new();
     let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
@@ -107,8 +111,8 @@ pub async fn upkeep(series: Series) {
     }
 }
 
-/// Buckets of the histograms. Kubernetes' own where a board reads them, thinned where it has
-/// dozens: each bucket is a series for each set of labels.
+/// The buckets of histograms. They are Kubernetes' own where a dashboard reads them, with fewer
+/// buckets where it has dozens, because each bucket is a series for each set of labels.
 fn buckets() -> Vec<(Matcher, &'static [f64])> {
     const REQUEST_SECONDS: &[f64] = &[
         0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0,
@@ -158,7 +162,7 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
     ]
 }
 
-/// Bounds that begin with the first and double.
+/// Bounds that double from the first one.
 const fn doubling<const N: usize>(first: f64) -> [f64; N] {
     let mut bounds = [first; N];
     let mut at = 1;

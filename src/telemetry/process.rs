@@ -1,4 +1,4 @@
-//! What Prometheus' own clients say of a process, under their names: memory, CPU, files.
+//! The process metrics of Prometheus' own clients, under the same names: memory, CPU, files.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,10 +9,10 @@ const FILES: &str = "/proc/self/fd";
 const STATUS: &str = "/proc/self/status";
 const STAT: &str = "/proc/self/stat";
 
-/// Clock ticks in a second as /proc counts them; fixed by the kernel's interface.
+/// Clock ticks per second in /proc. The kernel's interface fixes this number.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// Gauges of this process. Where there is no /proc they stay 0.
+/// Gauges of this process. They stay 0 without /proc.
 pub(super) struct Process {
     resident: Gauge,
     cpu: Counter,
@@ -40,7 +40,7 @@ impl Process {
         }
     }
 
-    /// Looks at the process.
+    /// Updates the gauges.
     pub(super) fn measure(&self) {
         if let Some(bytes) = read(STATUS).as_deref().and_then(resident_bytes) {
             self.resident.set(bytes as f64);
@@ -66,7 +66,7 @@ fn resident_bytes(status: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// User and system time. The command's name stands in brackets before them and may hold anything.
+/// User and system time. The command's name comes before them in brackets and may contain anything.
 fn cpu_ticks(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace().skip(11);
@@ -76,7 +76,7 @@ fn cpu_ticks(stat: &str) -> Option<u64> {
 }
 
 fn open_files(folder: &Path) -> Option<u64> {
-    // Newer kernels count for us; listing tens of thousands takes milliseconds.
+    // Newer kernels report the count. Listing tens of thousands of entries takes milliseconds.
     match std::fs::metadata(folder).ok()?.len() {
         0 => Some(std::fs::read_dir(folder).ok()?.count() as u64),
         count => Some(count),
@@ -102,7 +102,7 @@ mod tests {
         let open: Vec<_> = (0..50)
             .map(|_| std::fs::File::open("/dev/null").unwrap())
             .collect();
-        // Other tests of this process open and close files meanwhile.
+        // Other tests of this process open and close files at the same time.
         assert!(open_files(Path::new(FILES)).unwrap() + 20 > before + open.len() as u64);
     }
 }

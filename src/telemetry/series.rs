@@ -1,7 +1,7 @@
-//! The series of metrics, those of resources that come and go apart from all others.
+//! The series of metrics. Resources that can be removed have separate series.
 //!
-//! The recorder of `metrics-exporter-prometheus` keeps every series for good. A resource that is
-//! added to a running daemon therefore gets a recorder of its own, which goes with it. The page
+//! The recorder of `metrics-exporter-prometheus` keeps every series forever. A resource that is
+//! added to a running daemon therefore gets its own recorder, which is removed with it. The page
 //! shows the series of all recorders, each family once.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -14,11 +14,11 @@ use parking_lot::RwLock;
 
 use super::TelemetryError;
 
-/// Names of removed resources that are remembered. What still counts for one of them, as a request
-/// that was on its way, makes no series of its own any more.
+/// The number of removed resources that are remembered. Late samples for them, such as from a
+/// request in progress, create no series.
 const REMOVED_MAX: usize = 1024;
 
-/// All series of the process; clones are handles of the same.
+/// All series of the process. Clones share the same state.
 #[derive(Clone)]
 pub struct Series {
     inner: Arc<Inner>,
@@ -27,19 +27,19 @@ pub struct Series {
 struct Inner {
     builder: fn() -> Result<PrometheusBuilder, TelemetryError>,
     base: PrometheusRecorder,
-    /// Whether any resource has been added: as long as none has, no key is looked at.
+    /// Whether any resource was added. Before that, no key is checked.
     has_resources: AtomicBool,
     resources: RwLock<Resources>,
 }
 
 #[derive(Default)]
 struct Resources {
-    /// By name of the resource: `deployments.apps`.
+    /// By the name of the resource: `deployments.apps`.
     recorders: HashMap<String, PrometheusRecorder>,
     removed: VecDeque<String>,
 }
 
-/// Where a series belongs.
+/// The recorder of a series.
 enum Place<'r> {
     Base(&'r PrometheusRecorder),
     Resource(&'r PrometheusRecorder),
@@ -47,7 +47,7 @@ enum Place<'r> {
 }
 
 impl Series {
-    /// No series yet; `builder` knows the buckets of histograms.
+    /// Without any series. `builder` has the buckets of histograms.
     pub(super) fn new(
         builder: fn() -> Result<PrometheusBuilder, TelemetryError>,
     ) -> Result<Series, TelemetryError> {
@@ -62,10 +62,10 @@ impl Series {
         })
     }
 
-    /// From now on the series of this resource can be removed.
+    /// Separates the series of this resource, so that they can be removed.
     ///
     /// # Errors
-    /// When the table of buckets is wrong.
+    /// The table of buckets is wrong.
     pub fn add_resource(&self, name: &str) -> Result<(), TelemetryError> {
         let recorder = (self.inner.builder)()?.build_recorder();
         let mut resources = self.inner.resources.write();
@@ -75,7 +75,7 @@ impl Series {
         Ok(())
     }
 
-    /// Forgets every series of a resource that was added.
+    /// Removes every series of an added resource.
     pub fn remove_resource(&self, name: &str) {
         let mut resources = self.inner.resources.write();
         if resources.recorders.remove(name).is_none() {
@@ -133,8 +133,8 @@ impl Resources {
     }
 }
 
-/// The name of the resource that a series is about: by its labels `resource` and `group`, or by
-/// the actor that `part` names, `cacher/deployments.apps`.
+/// The resource of a series, from its labels `resource` and `group`, or from the actor in `part`,
+/// `cacher/deployments.apps`.
 fn resource_of(key: &Key) -> Option<String> {
     let label = |name: &str| {
         let mut labels = key.labels();
@@ -150,7 +150,7 @@ fn resource_of(key: &Key) -> Option<String> {
     })
 }
 
-/// One page of several, each family of series once, with all its samples below its head.
+/// Merges pages. Each family of series appears once, with all its samples below its header.
 fn merged(base: String, pages: impl Iterator<Item = String>) -> String {
     let mut further: BTreeMap<String, Family> = BTreeMap::new();
     for page in pages {
@@ -188,7 +188,7 @@ fn merged(base: String, pages: impl Iterator<Item = String>) -> String {
 #[derive(Clone, Default)]
 struct Family {
     name: String,
-    /// Its lines of help and type.
+    /// Its help and type lines.
     head: String,
     samples: String,
 }
@@ -220,7 +220,7 @@ fn families(page: &str) -> Vec<Family> {
     all
 }
 
-/// Every description goes to the recorder of what stays; the page shows it once.
+/// Every description goes to the base recorder, and the page shows it once.
 impl Recorder for Series {
     fn describe_counter(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
         self.inner.base.describe_counter(key, unit, text);
@@ -288,7 +288,7 @@ mod tests {
         assert!(page.contains(r#"lists{group="example.com",resource="gadgets"} 1"#));
         assert!(page.contains(r#"part{part="cacher/gadgets.example.com"} 1"#));
         series.remove_resource("gadgets.example.com");
-        // A request that was on its way.
+        // A request in progress.
         count(&series, "gadgets", "example.com");
         assert_eq!(
             series.render(),

@@ -1,4 +1,4 @@
-//! Strangers who ask and don't read: what they make the daemon hold, and what others notice.
+//! Clients that send requests and never read: the daemon's memory, and the effect on other clients.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::report::{Durations, figure, part};
 
 const CONNECTIONS: usize = 60;
 const STREAMS: u32 = 1_000;
-/// A stream is asked for anew so often, which keeps a connection from being idle.
+/// The interval at which a stream is requested again, so that the connection is not idle.
 const RENEWAL: Duration = Duration::from_secs(10);
 const LASTS: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
@@ -39,8 +39,8 @@ fn get_again(stream: u32) -> Vec<u8> {
     frames::frame(frames::HEADERS, 5, stream, &block)
 }
 
-/// Asks for a thousand answers on each connection without room for a byte of them. Who is thrown
-/// out comes again.
+/// Requests a thousand answers on each connection without window for a byte of them. Reconnects
+/// after a disconnect.
 async fn attack(target: Target) {
     loop {
         let Ok(mut connection) = Frames::open(&target, 0).await else {
@@ -69,18 +69,17 @@ async fn ask(connection: &mut Frames) -> std::io::Result<()> {
     }
 }
 
-/// What a user meets with.
+/// The experience of an ordinary user.
 struct Experience {
-    /// On a connection that stays.
+    /// Times on a connection that stays open.
     kept: Durations,
-    /// On connections that are opened for one request.
+    /// Times on connections that are opened for one request.
     fresh: Durations,
-    /// The most memory that was seen, in MiB.
+    /// The peak memory in MiB.
     memory: f64,
 }
 
-/// Uses the daemon from a thread of its own, so that the attack's own work delays nothing but by
-/// the processors it takes.
+/// Uses the daemon from a separate thread, so that the attack delays it only through CPU use.
 async fn use_it(daemon: Arc<Daemon>, when: &'static str, lasts: Duration) -> Experience {
     tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -1,4 +1,4 @@
-//! Daemons to be measured, over the store that the environment names.
+//! Daemons for measurements, over the store that the environment names.
 
 use std::ops::{Deref, DerefMut};
 
@@ -8,24 +8,24 @@ use tokio::net::TcpStream;
 use crate::harness::{Daemon, Options};
 use crate::servers::etcd::Cluster;
 
-/// Names a version of etcd (`3.5`) that the daemons are to be measured over, each with one of its
-/// own whose writes are durable; without it they are measured over the embedded store.
+/// Names a version of etcd (`3.5`) for the daemons, each with a separate etcd with durable writes.
+/// Without it the daemons use the embedded store.
 const VARIABLE: &str = "BENCH_ETCD";
 
-/// A daemon, and what is below it.
+/// A daemon and its store.
 pub struct Measured {
     daemon: Daemon,
     cluster: Option<Cluster>,
 }
 
-/// Which etcd the environment asks for.
+/// The requested etcd version.
 pub fn version() -> Option<String> {
     std::env::var(VARIABLE)
         .ok()
         .filter(|version| !version.is_empty())
 }
 
-/// A daemon with nothing special about it.
+/// A daemon with default flags.
 pub async fn daemon() -> Measured {
     with(&[]).await
 }
@@ -48,7 +48,7 @@ pub async fn cluster(version: &str) -> Cluster {
     started.await.unwrap()
 }
 
-/// What the first member of a cluster tells of itself.
+/// The metrics of a cluster's first member.
 pub async fn metrics(cluster: &Cluster) -> String {
     let address = cluster.members[0].address();
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -59,7 +59,7 @@ pub async fn metrics(cluster: &Cluster) -> String {
     page
 }
 
-/// One more daemon over a cluster, which it doesn't own.
+/// One more daemon over a cluster that it does not own.
 pub async fn beside(cluster: &Cluster, arguments: &[&str]) -> Daemon {
     let servers = format!("--etcd-servers={}", cluster.urls().join(","));
     Options::default()
@@ -79,7 +79,7 @@ pub async fn over(cluster: Cluster, arguments: &[&str]) -> Measured {
 }
 
 impl Measured {
-    /// CPU that the store below has used, which is no noise; zero where it is the daemon itself.
+    /// CPU time of the store, which is not noise. It is zero when the store is the daemon itself.
     pub fn store_seconds(&self) -> f64 {
         let members = self.cluster.iter().flat_map(|cluster| &cluster.members);
         members.map(|member| member.cpu_seconds()).sum()

@@ -31,11 +31,11 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<(), Failure> {
-    // Cargo adds flags of its own.
+    // Cargo adds other flags.
     let mut arguments = std::env::args().skip(1).filter(|word| word != "--bench");
     let scenario = arguments.next().unwrap_or_default();
     let Some(directory) = arguments.next().map(PathBuf::from) else {
-        // `cargo bench` hands all benches the same words: these were the other one's.
+        // `cargo bench` passes the same arguments to all benches. These were for another one.
         return Ok(());
     };
     if !SCENARIOS.contains(&scenario.as_str()) {

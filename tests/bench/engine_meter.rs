@@ -1,4 +1,4 @@
-//! What the load on the engine writes, and how it is measured.
+//! The load on the engine, and its measurement.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! With etcd below: what the daemon costs and adds, beside an etcd on the same machine.
+//! The daemon's cost and added latency over etcd, compared with an etcd on the same machine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::servers::etcd::Cluster;
 
 /// The version that is measured.
 const VERSION: &str = "3.5";
-/// Clients whose writes keep a daemon busy without queues of their own.
+/// The number of clients whose writes keep a daemon busy without queues.
 const CLIENTS: u64 = 8;
 /// Objects that a cache is filled with.
 const OBJECTS: u64 = 100_000;
@@ -29,7 +29,7 @@ async fn daemon(cluster: &Cluster) -> Daemon {
     below::beside(cluster, &[]).await
 }
 
-/// All of it.
+/// Runs all measurements.
 pub async fn measure(time: Duration) {
     if std::env::var_os("BENCH_RATES").is_none() {
         costs(time).await;
@@ -39,7 +39,7 @@ pub async fn measure(time: Duration) {
     filling().await;
 }
 
-/// The daemon's own CPU for a write.
+/// The daemon's CPU for a write.
 async fn costs(time: Duration) {
     part(&format!(
         "writes of 1 KiB over etcd {VERSION}, {CLIENTS} clients"
@@ -85,7 +85,7 @@ fn transaction(key: &str, value: &str) -> Txn {
         .or_else([TxnOp::get(key, None)])
 }
 
-/// How many writes a second etcd takes at most.
+/// The maximum write rate of a second etcd.
 async fn saturated(cluster: &Cluster, time: Duration) -> f64 {
     let start = Instant::now();
     let next = Arc::new(AtomicU64::new(0));
@@ -107,7 +107,7 @@ async fn saturated(cluster: &Cluster, time: Duration) -> f64 {
     next.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64()
 }
 
-/// Writes at a rate, each in time whatever became of the one before, and how long each took.
+/// Writes at a fixed rate, independent of earlier writes, and returns the duration of each.
 async fn paced<F, W>(rate: f64, time: Duration, write: W) -> Durations
 where
     W: Fn(u64) -> F,
@@ -172,7 +172,7 @@ async fn added(cluster: &Cluster, daemon: &Daemon, rate: f64, time: Duration) {
         let connection = Etcd::connect(cluster.urls(), None).await.unwrap();
         connections.push(connection.kv_client());
     }
-    // In turns, so that both meet the same machine.
+    // The loads alternate, so that both see the same state of the machine.
     const TURNS: u64 = 5;
     for _ in 0..TURNS {
         let run = uuid::Uuid::new_v4();
@@ -219,7 +219,7 @@ async fn added(cluster: &Cluster, daemon: &Daemon, rate: f64, time: Duration) {
     figure("of it from a call of etcd's to its answer", store, "ms", "");
 }
 
-/// A sum of durations in seconds, and of how many.
+/// A sum of durations in seconds, and their number.
 #[derive(Clone, Copy, Default)]
 struct Total {
     seconds: f64,
@@ -227,7 +227,7 @@ struct Total {
 }
 
 impl Total {
-    /// Adds what came between two readings.
+    /// Adds the difference between two readings.
     fn add(&mut self, before: Total, after: Total) {
         self.seconds += after.seconds - before.seconds;
         self.count += after.count - before.count;
@@ -239,7 +239,7 @@ impl Total {
     }
 }
 
-/// Where the time of creates went, as the daemon's own histograms tell.
+/// The time of creates by phase, from the daemon's own histograms.
 #[derive(Default)]
 struct Means {
     request: Total,
@@ -283,7 +283,8 @@ async fn counted(cluster: &Cluster, labels: &str) -> f64 {
         .sum()
 }
 
-/// Reads of etcd for a thousand consistent lists a second, beside writes that keep the cache busy.
+/// The reads of etcd for a thousand consistent lists a second, with writes that keep the cache
+/// busy.
 async fn consistent_lists(time: Duration) {
     part("1,000 consistent lists a second beside 100 writes a second");
     let cluster = cluster().await;
@@ -335,7 +336,7 @@ async fn consistent_lists(time: Duration) {
     figure("list p99", listed.percentile(0.99), "ms", "");
 }
 
-/// From exec to full caches, over a cluster that holds many objects.
+/// The time from exec to full caches, over a cluster with many objects.
 async fn filling() {
     part(&format!(
         "filling a cache with {OBJECTS} objects of 1 KiB from etcd"

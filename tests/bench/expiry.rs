@@ -1,5 +1,5 @@
-//! Many events whose leases run out within a short time, and what writers and watchers of other
-//! objects feel of it.
+//! Many events that expire within a short time, and the effect on writers and watchers of other
+//! objects.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use crate::report::{Durations, figure, noise, part};
 
 /// Clients that create events.
 const CREATORS: u64 = 32;
-/// Watchers of the events, and of the object that is written meanwhile.
+/// Watchers of the events, and of the object that is written at the same time.
 const WATCHERS: usize = 10;
-/// Writes of that object in a second.
+/// Writes of that object per second.
 const RATE: f64 = 50.0;
-/// How long the daemon is watched before anything expires.
+/// The time before any event expires.
 const QUIET: Duration = Duration::from_secs(10);
-/// Events that are created in a second at least, for the choice of their time to live.
+/// A lower bound of creates per second, for the choice of the time to live.
 const CREATED_A_SECOND: u64 = 2000;
 
 fn events() -> String {
@@ -42,16 +42,16 @@ fn event(number: u64) -> serde_json::Value {
     })
 }
 
-/// What was felt between two moments.
+/// The measurements between two moments.
 struct Felt {
     writes: Durations,
     deliveries: Durations,
 }
 
-/// Something that took so long, at this moment after the start.
+/// Durations, each with its moment after the start.
 type Samples = Vec<(Duration, Duration)>;
 
-/// Creates so many events, waits until they expire, and compares that time with the quiet one
+/// Creates `count` events, waits until they expire, and compares that time with the quiet time
 /// before.
 pub async fn measure(count: u64) {
     let ttl = time_to_live(count);
@@ -77,8 +77,8 @@ pub async fn measure(count: u64) {
     probe.end(daemon, quiet, busy).await;
 }
 
-/// Creates so many events, kills the daemon, and starts it again when all of them are overdue;
-/// compares the time in which they go with the quiet one after.
+/// Creates `count` events, kills the daemon, and starts it again when all of them have expired.
+/// Compares the time of their removal with the quiet time after it.
 pub async fn after_down_time(count: u64) {
     let ttl = time_to_live(count);
     part(&format!(
@@ -100,12 +100,12 @@ pub async fn after_down_time(count: u64) {
     probe.end(daemon, quiet, busy).await;
 }
 
-/// Seconds enough to create them all, and for a quiet time.
+/// Enough seconds to create all events, and for a quiet time.
 fn time_to_live(count: u64) -> u64 {
     30 + count / CREATED_A_SECOND
 }
 
-/// Makes the object that is written; says its version.
+/// Creates the object for the writes, and returns its version.
 async fn prepare(daemon: &Daemon) -> u64 {
     load::namespace(daemon).await;
     let object = Call::post(&load::collection(), &load::object(0, "0"));
@@ -119,7 +119,7 @@ async fn newest(daemon: &Daemon) -> u64 {
     version(&list.await.expect(200))
 }
 
-/// Waits until all events are gone, and says when the first and the last one went.
+/// Waits until all events are gone, and returns when the first and the last one went.
 async fn expire(
     daemon: &Daemon,
     count: u64,
@@ -143,7 +143,7 @@ async fn expire(
     (first, last)
 }
 
-/// Writes and watches of an object, for as long as something else happens.
+/// Writes and watches of an object during something else.
 struct Probe {
     origin: Instant,
     stop: Arc<AtomicBool>,
@@ -165,7 +165,7 @@ impl Probe {
         }
     }
 
-    /// Ends the daemon, and prints what was felt between these moments.
+    /// Ends the daemon, and prints the measurements between these moments.
     async fn end(self, daemon: Daemon, quiet: (Duration, Duration), busy: (Duration, Duration)) {
         self.stop.store(true, Ordering::Relaxed);
         let writes = self.writes.await.unwrap();
@@ -210,7 +210,7 @@ fn felt(writes: &Samples, delivered: &Samples, (from, until): (Duration, Duratio
     }
 }
 
-/// Creates all events; how many seconds that took.
+/// Creates all events and returns the seconds that it took.
 async fn create(daemon: &Daemon, count: u64) -> f64 {
     let next = Arc::new(AtomicU64::new(0));
     let start = Instant::now();
@@ -233,7 +233,7 @@ async fn create(daemon: &Daemon, count: u64) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-/// Writes the object in time until told to stop, each time with the moment.
+/// Writes the object at a fixed rate until stopped, each time with the moment.
 async fn write_object(client: Client, origin: Instant, stop: Arc<AtomicBool>) -> Samples {
     let path = format!("{}/{}", load::collection(), load::name(0));
     let mut samples = Samples::new();
@@ -270,7 +270,7 @@ async fn watch_object(daemon: &Daemon, from: u64, origin: Instant) -> Vec<JoinHa
     following
 }
 
-/// What a watcher of the events saw of their end.
+/// The deletions that a watcher of the events saw.
 struct Deletions {
     first: Duration,
     last: Duration,
@@ -299,7 +299,7 @@ async fn watch_events(
 }
 
 async fn deletions(mut lines: Lines, count: u64, origin: Instant) -> Deletions {
-    /// Longer than anything takes to expire.
+    /// Longer than any expiry.
     const PATIENCE: Duration = Duration::from_secs(240);
     let mut gone = BTreeSet::new();
     let mut repeated = 0;

@@ -13,13 +13,13 @@ use crate::load::{self, STREAMS};
 use crate::meter::{Sample, Used, kernel_memory};
 use crate::report::{Durations, figure, noise, part};
 
-/// What one watcher saw.
+/// The record of one watcher.
 struct Saw {
     latency: Durations,
     wrong: u64,
 }
 
-/// Who watches, and what is updated.
+/// The watchers and the updates.
 #[derive(Clone, Copy)]
 pub struct Crowd {
     pub watchers: usize,
@@ -30,19 +30,19 @@ pub struct Crowd {
     pub time: Duration,
 }
 
-/// What came of it.
+/// The result of a run.
 pub struct Outcome {
-    /// Memory of the daemon and of the kernel that all idle watches took, in KiB.
+    /// Memory of the daemon and of the kernel for all idle watches, in KiB.
     pub memory: f64,
     pub kernel_memory: f64,
     /// CPU of the daemon, in seconds, to open all of them.
     pub opening: f64,
     /// From the first update to the last delivery.
     pub used: Used,
-    /// Cores that the store below used meanwhile.
+    /// Cores that the store used during the run.
     pub store_cores: f64,
     pub updates: u64,
-    /// How long sending them took.
+    /// The duration of sending.
     pub sent: Duration,
     pub delivered: u64,
     pub lost: u64,
@@ -51,7 +51,8 @@ pub struct Outcome {
     pub latency: Durations,
 }
 
-/// Updates one object at a rate while this many watch its namespace, and tells of it.
+/// Updates one object at a rate while this many watchers watch its namespace, and prints the
+/// result.
 pub async fn measure(watchers: usize, rate: f64, time: Duration) {
     part(&format!(
         "{watchers} watchers over HTTP/2 of one object of 1 KiB, {rate} updates/s"
@@ -196,7 +197,7 @@ async fn follow(
     saw
 }
 
-/// The number behind the first such key.
+/// The number after the first such key.
 pub fn number_after(text: &[u8], key: &str) -> Option<u64> {
     let found = text
         .windows(key.len())
@@ -207,7 +208,7 @@ pub fn number_after(text: &[u8], key: &str) -> Option<u64> {
     Some(digits.fold(0, |sum, byte| sum * 10 + u64::from(byte - b'0')))
 }
 
-/// Sends updates in time, each with the moment it was sent; how long all took.
+/// Sends updates on time, each with its moment, and returns the total duration.
 async fn update(client: &Client, updates: u64, rate: f64, origin: Instant) -> Duration {
     let path = format!("{}/{}", load::collection(), load::name(0));
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! A long list for clients that take gzip: what the parts that are kept compressed save.
+//! A long list for clients that accept gzip: the savings from keeping compressed parts.
 
 use crate::harness::{Call, Daemon};
 use crate::load::{self, Until, Verb};
@@ -6,11 +6,11 @@ use crate::meter::Sample;
 use crate::report::{figure, part};
 
 const OBJECTS: u64 = 10_000;
-/// Of each list but the first one.
+/// The repeats of each list but the first one.
 const REPEATS: usize = 10;
 const CHANGES: u64 = 100;
 
-/// Lists everything so often; milliseconds of the daemon's CPU for a list.
+/// Lists everything `repeats` times, and returns the milliseconds of the daemon's CPU per list.
 async fn list(daemon: &Daemon, repeats: usize, encoding: &str) -> f64 {
     let client = daemon.client();
     let start = Sample::take(daemon.pid());

@@ -1,4 +1,4 @@
-//! Writers, as many as asked, each waiting for its answer before it goes on.
+//! Any number of writers. Each waits for its answer before it continues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,24 +16,24 @@ pub const NAMESPACE: &str = "bench";
 /// Streams of one HTTP/2 connection.
 pub const STREAMS: usize = 50;
 
-/// What makes the JSON of an object about 1 KiB.
+/// Makes the JSON of an object about 1 KiB long.
 const FILLER: usize = 800;
 
-/// What writers do.
+/// The action of writers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     Create,
     Update,
 }
 
-/// How long or how much.
+/// The end of a load: a time or a number.
 #[derive(Clone, Copy)]
 pub enum Until {
     Count(u64),
     Time(Duration),
 }
 
-/// What they achieved.
+/// The result of the writers.
 pub struct Written {
     pub count: u64,
     pub latency: Durations,
@@ -49,9 +49,9 @@ pub fn object(number: u64, stamp: &str) -> serde_json::Value {
     filled(number, stamp, FILLER)
 }
 
-/// A ConfigMap with so many bytes to fill it.
+/// A ConfigMap with this many bytes of filler.
 fn filled(number: u64, stamp: &str, filler: usize) -> serde_json::Value {
-    // A text that no compression would make small, the same for the same number.
+    // An incompressible text, which is the same for the same number.
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let filler: String = (0..filler)
         .map(|_| {
@@ -77,13 +77,13 @@ pub async fn namespace(daemon: &Daemon) {
         .expect(201);
 }
 
-/// Writes with this many clients, each on a connection of its own. Creating goes on from `first`;
-/// updating goes round the first `first` objects.
+/// Writes with this many clients, each on its own connection. Creates continue from `first`.
+/// Updates cycle through the first `first` objects.
 pub async fn write(daemon: &Daemon, verb: Verb, clients: u64, first: u64, until: Until) -> Written {
     write_filled(daemon, verb, clients, first, until, FILLER).await
 }
 
-/// The same with objects that have so many bytes to fill them.
+/// As [`write()`], with objects that have this many bytes of filler.
 pub async fn write_filled(
     daemon: &Daemon,
     verb: Verb,

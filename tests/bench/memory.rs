@@ -7,7 +7,7 @@ use crate::load::{self, Until, Verb};
 use crate::report::{figure, part};
 use crate::startup::reopened;
 
-/// Until what was needed for a moment is given back.
+/// The time until temporary memory is released.
 const SETTLE: Duration = Duration::from_secs(5);
 
 async fn settled(daemon: &Daemon) -> f64 {
@@ -25,7 +25,7 @@ pub async fn measure(objects: u64) {
     load::namespace(&daemon).await;
     load::write(&daemon, Verb::Create, 64, 0, Until::Count(objects)).await;
     let loaded = settled(&daemon).await;
-    // What each object is on the wire, alone.
+    // The size of each object on the wire.
     let json = {
         let list = daemon
             .client()

@@ -1,4 +1,4 @@
-//! What a process and the machine used, from /proc.
+//! The resource use of a process and of the machine, from /proc.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,11 @@ pub struct Sample {
     machine: f64,
 }
 
-/// What was used between two readings.
+/// The use between two readings.
 pub struct Used {
     pub elapsed: Duration,
     pub daemon: f64,
-    /// Cores that neither the daemon nor this process kept busy.
+    /// Cores that neither the daemon nor this process used.
     pub other_cores: f64,
 }
 
@@ -50,7 +50,7 @@ impl Sample {
     }
 }
 
-/// The most memory that a process had resident since its start or the last reset, in MiB.
+/// The peak resident memory of a process since its start or the last reset, in MiB.
 pub fn peak(pid: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let mut lines = status.lines();
@@ -59,12 +59,12 @@ pub fn peak(pid: u32) -> f64 {
     kib / 1024.0
 }
 
-/// From now on [`peak`] counts anew.
+/// Resets [`peak`].
 pub fn reset_peak(pid: u32) {
     std::fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
 }
 
-/// Memory of the kernel that grows with connections, in KiB: its objects, and what TCP buffers.
+/// Kernel memory that grows with connections, in KiB: its objects, and the buffers of TCP.
 pub fn kernel_memory() -> f64 {
     let number = |file: &str, names: [&str; 2]| -> f64 {
         let text = std::fs::read_to_string(file).unwrap();

@@ -1,4 +1,4 @@
-//! What is printed: one figure to a line, with what it should be.
+//! The printed figures: one per line, with its goal.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub fn figure(name: &str, value: f64, unit: &str, wanted: &str) {
     println!("  {name:<52} {value:>10} {unit:<6} {wanted}");
 }
 
-/// Prints how much of the machine something else used: figures of a busy machine are noise.
+/// Prints the share of the machine that other processes used. Figures of a busy machine are noise.
 pub fn noise(cores: f64) {
     figure(
         "cores busy with something else",
@@ -27,7 +27,7 @@ pub fn noise(cores: f64) {
     );
 }
 
-/// Durations, to be asked for percentiles.
+/// Durations, for means and percentiles.
 #[derive(Default)]
 pub struct Durations(Vec<Duration>);
 
@@ -50,7 +50,7 @@ impl Durations {
         sum.as_secs_f64() * 1e3 / self.0.len() as f64
     }
 
-    /// The value below which this share lies, in milliseconds.
+    /// The duration below which this share lies, in milliseconds.
     pub fn percentile(&mut self, share: f64) -> f64 {
         self.0.sort_unstable();
         let index = ((self.0.len() as f64 * share) as usize).min(self.0.len().saturating_sub(1));

@@ -1,5 +1,5 @@
-//! What happens when the daemon is killed under thousands of watches: all of them come back at
-//! once, from before the revision at which the caches are filled.
+//! A kill of the daemon with thousands of watches. All of them resume at once, from before the
+//! revision at which the caches are filled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,20 +13,20 @@ use crate::load::{self, STREAMS};
 use crate::meter::Sample;
 use crate::report::{Durations, figure, noise, part};
 
-/// A client that was refused or cut off comes again after so long, or when it is told to.
+/// The wait of a client before it reconnects, unless the server asks for another one.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What all watches counted.
+/// The counts of all watches.
 #[derive(Default)]
 struct Counts {
     refused: AtomicU64,
     expired: AtomicU64,
-    /// The version that ends the run, 0 until it is known.
+    /// The version that ends the run, or 0 until it is known.
     end: AtomicU64,
 }
 
-/// Kills the daemon under this many watches of a resource that hardly changes, while another one
-/// changes as fast as it can, and waits until all have caught up.
+/// Kills the daemon while this many clients watch a quiet resource and another resource changes at
+/// full speed. Waits until all watches have caught up.
 pub async fn measure(watchers: usize, time: Duration) {
     part(&format!(
         "{watchers} watches over HTTP/2, resumed after kill -9 beside writes to another resource"
@@ -99,7 +99,7 @@ pub async fn measure(watchers: usize, time: Duration) {
     noise(used.other_cores);
 }
 
-/// Follows the resource over as many connections as it takes; the moment when the end came.
+/// Follows the resource over any number of connections, and returns the moment of its end.
 async fn follow(client: Arc<Client>, from: u64, counts: Arc<Counts>) -> Instant {
     let mut at = from;
     loop {
@@ -136,7 +136,7 @@ async fn follow(client: Arc<Client>, from: u64, counts: Arc<Counts>) -> Instant 
             if end != 0 && at >= end {
                 return Instant::now();
             }
-            // The end may be told by the update itself, before its writer has heard of it.
+            // The update may arrive before its writer has the answer.
             if event["object"]["data"]["stamp"] == "1" {
                 return Instant::now();
             }
@@ -144,7 +144,7 @@ async fn follow(client: Arc<Client>, from: u64, counts: Arc<Counts>) -> Instant 
     }
 }
 
-/// Updates secrets for so long; how many times.
+/// Updates secrets for `time`, and returns the number of updates.
 async fn write_secrets(daemon: &Daemon, time: Duration) -> u64 {
     let until = Instant::now() + time;
     let path = format!("/api/v1/namespaces/{}/secrets", load::NAMESPACE);

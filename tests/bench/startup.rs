@@ -1,4 +1,4 @@
-//! From exec to the first `/readyz` that says 200.
+//! The time from exec to the first `/readyz` that answers 200.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -11,7 +11,8 @@ use crate::harness::{Call, Daemon, Options, Target, daemon};
 use crate::load::{self, Until, Verb};
 use crate::report::{Durations, figure, part};
 
-/// Starts it some times over the same folder and ends it each time by SIGKILL or SIGTERM.
+/// Starts the daemon several times over the same folder, and ends it each time with SIGKILL or
+/// SIGTERM.
 async fn measure(folder: &TempDir, times: usize) -> Durations {
     let mut all = Durations::default();
     for _ in 0..times {
@@ -50,7 +51,7 @@ fn free_port() -> u16 {
         .port()
 }
 
-/// Empty: the very first start, and those after it.
+/// An empty store: the very first start, and later starts.
 pub async fn empty() {
     part("start-up of an empty store, exec to /readyz 200");
     let mut first = Durations::default();
@@ -80,7 +81,7 @@ pub async fn empty() {
     );
 }
 
-/// With many objects; the median in milliseconds.
+/// With many objects. Returns the median in milliseconds.
 pub async fn full(objects: u64) -> f64 {
     part(&format!(
         "start-up with {objects} objects of 1 KiB, after kill -9"
@@ -106,7 +107,7 @@ async fn again_and_again(folder: &TempDir) -> f64 {
     median
 }
 
-/// A folder with objects and so many updates of them, left by a daemon that was killed.
+/// A folder with objects and their updates, left by a killed daemon.
 async fn stored(objects: u64, updates: u64) -> Arc<TempDir> {
     let keep = ["--retention-age", "24h", "--retention-bytes", "8GiB"];
     let mut daemon = Options::default().arguments(&keep).start().await;
@@ -117,7 +118,7 @@ async fn stored(objects: u64, updates: u64) -> Arc<TempDir> {
     daemon.folder()
 }
 
-/// A daemon over a folder that another one left.
+/// A daemon over the folder of another one.
 pub async fn reopened(folder: Arc<TempDir>) -> Daemon {
     Options::default().over(folder).start().await
 }

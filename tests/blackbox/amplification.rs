@@ -1,4 +1,4 @@
-//! What a request makes the daemon hold, keep and answer is bounded by more than its own length.
+//! Limits on the memory, storage and answer of a request, beyond the limit on its length.
 
 use serde_json::{Value, json};
 
@@ -7,10 +7,10 @@ use crate::harness::{CONFIGMAPS, Call, Daemon, body, configmap};
 
 const EVENTS: &str = "/api/v1/namespaces/default/events";
 
-/// No Status and no warnings are longer.
+/// The limit on a Status and on warnings.
 const ANSWER_BYTES: usize = 100 * 1024;
 
-/// What an answer takes: its body, and its headers.
+/// The size of an answer: its body and its headers.
 fn bytes(answer: &Answer) -> usize {
     let headers = answer.headers.iter();
     let headers = headers.map(|(name, value)| name.as_str().len() + value.len());
@@ -127,7 +127,7 @@ async fn no_answer_repeats_much_of_its_request() {
                 &configmap("a"),
                 &json!({ "preconditions": { "resourceVersion": long } }),
             ),
-            // What is shown of the whole is shown once for each of its parts.
+            // The whole text is shown once for each of its parts.
             Call::post(
                 CONFIGMAPS,
                 &metadata(json!({
@@ -185,7 +185,7 @@ async fn no_answer_repeats_much_of_its_request() {
             .chars()
             .take(120)
             .collect();
-        // A watch that is taken has no end.
+        // An accepted watch does not end.
         let is_watch = call.path.contains("watch=1");
         let answer = match is_watch {
             true => match client.lines(call).await.unwrap() {

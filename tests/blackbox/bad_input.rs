@@ -1,4 +1,4 @@
-//! Hostile and wrong input: each answer as a client expects it, and the daemon goes on.
+//! Hostile and wrong input. Each answer is as a client expects it, and the daemon keeps running.
 
 use std::time::{Duration, Instant};
 
@@ -356,7 +356,7 @@ async fn a_compacted_version_is_expired_in_lists_pages_and_watches() {
         .collect();
     assert_eq!(names, ["b"]);
 
-    // Without what memory still holds of it.
+    // The restart removes the history that memory still holds.
     daemon.kill().await;
     daemon.restart().await;
     let client = daemon.client();
@@ -526,7 +526,7 @@ async fn connections_beyond_the_limit_are_closed_and_the_others_go_on() {
     }
     clients[0].call(Call::get(CONFIGMAPS)).await.expect(200);
     drop(clients);
-    // Room again, at the latest when the idle ones were closed.
+    // There is room again at the latest when the idle connections were closed.
     let start = Instant::now();
     while daemon
         .client()

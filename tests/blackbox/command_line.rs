@@ -1,4 +1,4 @@
-//! Flags and the configuration file: what is wrong is said in one line, with exit code 2.
+//! Flags and the configuration file. A fault is reported in one line, with exit code 2.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
@@ -14,7 +14,7 @@ fn run(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// One line on stderr that holds all of these, and exit code 2.
+/// Checks for exit code 2 and one line on stderr that contains all of these.
 #[track_caller]
 fn refused(arguments: &[&str], words: &[&str]) {
     let output = run(arguments);
@@ -237,7 +237,7 @@ fn the_samples_of_the_configuration_are_right() {
     assert!(read > 0, "there are none");
 }
 
-/// What a daemon that may open 400 files logs until it listens.
+/// The log of a daemon that may open 400 files, until it listens.
 fn said_with_few_files(arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let daemon = command(folder.path(), 0);

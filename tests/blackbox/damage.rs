@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::harness::{CONFIGMAPS, Call, Daemon, Options, body, configmap, version};
 
-/// How long verification of a small store may take on a busy machine.
+/// The time limit for verifying a small store on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 const DAMAGED: &str = "taffrail_storage_damaged_records";
 const PASSES: &str = "taffrail_storage_verification_passes_total";
 
-/// Some KiB that are nowhere else in the file.
+/// A value of some KiB that is unique in the file.
 fn value_of(number: usize) -> String {
     format!("object {number:03} ").repeat(300)
 }
@@ -36,7 +36,7 @@ async fn filled(rate: &str) -> (Daemon, Vec<Value>) {
     (daemon, objects)
 }
 
-/// Changes so many bytes of the file where a value stands in it.
+/// Changes `count` bytes of the file inside a value.
 fn flip(daemon: &Daemon, value: &str, count: u64) {
     let path = daemon.data().join("events.redb");
     let bytes = std::fs::read(&path).unwrap();
@@ -50,13 +50,13 @@ fn flip(daemon: &Daemon, value: &str, count: u64) {
     }
 }
 
-/// Where a text begins, wherever it does.
+/// All places where a text begins.
 fn places_of(bytes: &[u8], text: &[u8]) -> Vec<usize> {
     let begins = |at: &usize| bytes[*at] == text[0] && bytes[*at..].starts_with(text);
     (0..bytes.len()).filter(begins).collect()
 }
 
-/// Waits until so many passes more are complete.
+/// Waits until `more` further passes are complete.
 async fn passes(daemon: &Daemon, more: u64) {
     let before = daemon.count(PASSES).await;
     let begun = Instant::now();
@@ -70,7 +70,7 @@ async fn passes(daemon: &Daemon, more: u64) {
 async fn damage_behind_a_serving_daemon_ends_its_readiness_and_is_named() {
     let (daemon, objects) = filled("1GiB").await;
     let (client, stranger) = (daemon.client(), daemon.target().anonymous().client());
-    // As long as nothing is damaged, passes come and go.
+    // While nothing is damaged, passes continue.
     passes(&daemon, 2).await;
     let ready = client.call(Call::get("/readyz?verbose")).await;
     assert_eq!(ready.status, 200, "{}", ready.text());
@@ -89,7 +89,7 @@ async fn damage_behind_a_serving_daemon_ends_its_readiness_and_is_named() {
     }
     let listing = stranger.call(Call::get("/readyz")).await;
     assert_eq!(listing.status, 500);
-    // A stranger learns what fails, who may ask for the check learns why.
+    // An anonymous client sees which check fails, an authorized one also sees why.
     let text = listing.text();
     assert!(text.contains("[-]storage-integrity failed"), "{text}");
     let why = client.call(Call::get("/readyz/storage-integrity")).await;
@@ -110,7 +110,7 @@ async fn damage_behind_a_serving_daemon_ends_its_readiness_and_is_named() {
     }
     assert_eq!(daemon.count(DAMAGED).await, 1);
 
-    // Nobody is given a wrong value, and everything else is served and written.
+    // No client gets a wrong value, and everything else can be read and written.
     for number in [0, 77, 199] {
         let found = client
             .call(Call::get(&configmap(&format!("c{number}"))))
@@ -121,7 +121,7 @@ async fn damage_behind_a_serving_daemon_ends_its_readiness_and_is_named() {
     }
     let created = client.call(Call::post(CONFIGMAPS, &body("later", "1")));
     created.await.expect(201);
-    // However many passes find it, it is logged once.
+    // The fault is logged once, even if many passes find it.
     let found_again = daemon.count(PASSES).await;
     passes(&daemon, 2).await;
     assert!(daemon.count(PASSES).await >= found_again + 2);
@@ -158,7 +158,7 @@ async fn damage_anywhere_in_the_file_is_noticed_and_the_daemon_lives() {
     assert!(why.contains("(and 19 more"), "{why}");
 }
 
-/// Waits until the daemon is ready, or is not any more.
+/// Waits until the daemon has this readiness.
 async fn until_ready(daemon: &Daemon, is_ready: bool) {
     let begun = Instant::now();
     while (daemon.client().call(Call::get("/readyz")).await.status == 200) != is_ready {
@@ -171,7 +171,7 @@ async fn until_ready(daemon: &Daemon, is_ready: bool) {
 async fn a_store_that_is_not_at_its_path_any_more_ends_readiness_until_it_is_put_back() {
     let (mut daemon, _) = filled("1GiB").await;
     let [path, kept, again] = ["events.redb", "kept", "again"].map(|name| daemon.data().join(name));
-    // A second name is no reason: what is served is at its path.
+    // A second name is not a fault, because the served file is still at its path.
     std::fs::hard_link(&path, &kept).unwrap();
     passes(&daemon, 2).await;
     until_ready(&daemon, true).await;
@@ -194,7 +194,7 @@ async fn a_store_that_is_not_at_its_path_any_more_ends_readiness_until_it_is_put
         let created = client.call(Call::post(CONFIGMAPS, &body(name, "1")));
         created.await.expect(201);
         assert_eq!(client.call(Call::get("/livez")).await.status, 200);
-        // Put back, it is missed no more.
+        // The fault ends when the file is restored.
         std::fs::hard_link(&kept, &again).unwrap();
         std::fs::rename(&again, &path).unwrap();
         until_ready(&daemon, true).await;

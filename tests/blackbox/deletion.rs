@@ -6,7 +6,7 @@ use crate::harness::{CONFIGMAPS, Call, Daemon, body, configmap};
 
 #[tokio::test]
 async fn foreground_deletion_does_not_leave_the_object_behind() {
-    // Deviation D-6: without a garbage collector nobody would take the finalizer away again.
+    // Deviation D-6: without a garbage collector no component would remove the finalizer.
     let daemon = Daemon::start().await;
     let client = daemon.client();
     client

@@ -1,5 +1,5 @@
-//! What comes in from the network, and what it may cost: unread answers, streams, connections,
-//! floods, bodies that never end. Each bound here stands in docs/security.md.
+//! Limits on input from the network: unread answers, streams, connections, floods, endless bodies.
+//! Each limit is in docs/security.md.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::harness::{CONFIGMAPS, Call, Daemon, body, configmap};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// GOAWAY and RST_STREAM carry this when the client is told to be less busy.
+/// The error code of GOAWAY and RST_STREAM for a client that must slow down.
 const ENHANCE_YOUR_CALM: u8 = 11;
 const REFUSED_STREAM: u8 = 7;
 
@@ -37,7 +37,7 @@ async fn answers_that_strangers_do_not_read_hold_little() {
     for _ in 0..CONNECTIONS {
         let mut connection = Frames::open(&daemon.target(), 0).await.unwrap();
         for number in 0..STREAMS {
-            // It may have been closed by now.
+            // The connection may be closed already.
             let asked = frames::get(2 * number + 1, &path, None);
             if connection.write(&asked).await.is_err() {
                 break;
@@ -99,7 +99,7 @@ async fn a_stranger_who_goes_on_after_refusals_is_shown_out() {
 async fn answers_that_a_user_does_not_read_hold_a_bounded_number_of_bytes_and_come_in_the_end() {
     const OBJECT_BYTES: usize = 1 << 20;
     const ANSWERS: u32 = 50;
-    /// 8 MiB, one answer, and what they were made from.
+    /// 8 MiB, one answer, and the objects that it was made from.
     const GROWTH_MAX_MIB: f64 = 20.0;
     let daemon = Daemon::start().await;
     let client = daemon.client();
@@ -212,7 +212,7 @@ async fn pipelined_requests_whose_answers_are_not_read_hold_little() {
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
         let mut stream = daemon.target().tls(&[b"http/1.1"]).await.unwrap();
-        // Until the daemon takes no more, as it can't get rid of its answers.
+        // Until the daemon accepts no more, because it can't send its answers.
         let writing = async {
             for _ in 0..100 {
                 stream.write_all(many.as_bytes()).await?;
@@ -252,7 +252,7 @@ async fn silent_connections_of_one_address_keep_nobody_out() {
     assert!(matches!(first.unwrap(), Ok(0) | Err(_)));
 }
 
-/// A fleet that comes back all at once, from behind one address.
+/// Many clients that reconnect at once, from one address.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_crowd_of_one_address_everybody_is_served() {
     const CLIENTS: usize = 400;
@@ -266,7 +266,7 @@ async fn of_a_crowd_of_one_address_everybody_is_served() {
         let (target, request) = (target.clone(), request.clone());
         tokio::spawn(async move {
             let mut stream = target.tls(&[b"http/1.1"]).await.unwrap();
-            // What a way to the other side of the world takes.
+            // The round trip to a very distant client.
             tokio::time::sleep(Duration::from_millis(300)).await;
             stream.write_all(request.as_bytes()).await.unwrap();
             let mut answer = [0; 12];
@@ -342,7 +342,7 @@ async fn floods_of_frames_that_carry_nothing_end_their_connection() {
         assert!(written < 5_000, "frames of kind {kind} are taken for ever");
     }
     assert!(daemon.count("taffrail_http2_floods_total").await >= 5);
-    // An ordinary number of them is nobody's trouble.
+    // An ordinary number of them is accepted.
     let mut connection = Frames::open(&daemon.target(), 65_535).await.unwrap();
     let pings = frames::frame(PING, 0, 0, &[0; 8]).repeat(500);
     connection.write(&pings).await.unwrap();
@@ -480,7 +480,7 @@ async fn memory_of_a_burst_goes_back_to_the_system() {
          content-type: application/json\r\ncontent-length: {BODY_BYTES}\r\n\r\n"
     );
     request.push_str(&"x".repeat(BODY_BYTES - 1));
-    // The second time the allocator has learnt to keep what it is given back.
+    // After the first round the allocator keeps freed memory.
     for _ in 0..3 {
         let mut held = Vec::new();
         for _ in 0..BODIES {

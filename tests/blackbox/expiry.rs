@@ -1,4 +1,4 @@
-//! Events go by themselves when their time is over, and nothing else does.
+//! Events expire. Other objects don't.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ async fn events_expire_after_their_last_change_and_watches_see_them_go_wa_23_op_
         .call(Call::get(&format!("{EVENTS}/a")))
         .await
         .refusal(404, "NotFound");
-    // It is as if somebody had deleted them: watches from before are told the same.
+    // Expiry looks like a deletion: older watches get the same events.
     let mut again = watch(&daemon, version(&first)).await;
     let mut told = Vec::new();
     for _ in 0..4 {

@@ -1,5 +1,5 @@
-//! Users who try to break it: odd paths, altered tokens, races. Every request has an answer that
-//! Kubernetes' clients understand, and what is left behind is consistent.
+//! Users who try to break the daemon: odd paths, altered tokens, races. Every request has an answer
+//! that Kubernetes' clients understand, and the remaining state is consistent.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ async fn odd_paths_lead_nowhere_else() {
         ("/api/v1/namespaces/default/configmaps/%2e%2e", 400),
         ("/api/v1/namespaces/default/configmaps/a%2fb", 404),
         ("/api/v1/namespaces/default/configmaps/../secrets", 404),
-        // A path is decoded before it is taken apart.
+        // A path is decoded before it is split.
         ("/api/v1/namespaces/default%2fconfigmaps", 200),
         ("/api/v1/namespaces/default/configmaps/%ff", 404),
         ("/api/v1/namespaces/default/configmaps/%00", 404),
@@ -76,7 +76,7 @@ async fn requests_that_are_no_http_are_refused_and_nothing_else_is() {
         format!("{post}content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"),
     ] {
         let mut stream = daemon.target().tls(&[b"http/1.1"]).await.unwrap();
-        // It may be closed before all is written.
+        // The connection may be closed before all is written.
         let _ = stream.write_all(request.as_bytes()).await;
         let _ = stream.shutdown().await;
         let mut answer = Vec::new();
@@ -219,7 +219,7 @@ async fn names_may_be_as_long_as_they_may() {
             _ => {
                 let created = answer.expect(201);
                 let name = created["metadata"]["name"].as_str().unwrap();
-                // What comes before the five random letters is cut.
+                // The base before the five random letters is cut.
                 assert_eq!(name.len(), base.len().min(58) + 5, "{name}");
             }
         }
@@ -255,6 +255,6 @@ async fn a_patch_may_replace_what_is_not_there() {
     ]);
     let patched = client.call(patch(replace.clone())).await.expect(200);
     assert_eq!(patched["data"], json!({ "k": "1", "new": "2" }));
-    // Now it is there.
+    // The label exists now.
     client.call(patch(replace)).await.refusal(422, "Invalid");
 }

@@ -1,5 +1,5 @@
-//! The informers that controllers are built on, of the real client-go and of kube-rs, cut off and
-//! resumed under writes: in the end they hold what a list shows.
+//! The informers of the real client-go and of kube-rs, interrupted and resumed during writes. In
+//! the end their stores equal a list.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -60,7 +60,7 @@ impl Informers {
             .unwrap()
     }
 
-    /// What its store holds at the end, and what its handlers were told.
+    /// The final content of its store, and the events of its handlers.
     async fn end(mut self) -> (Versions, Versions) {
         let (mut store, mut told) = (Versions::new(), Versions::new());
         while let Some(line) = self.line().await {

@@ -1,4 +1,4 @@
-//! What a user does with kubectl, with default flags, by each version that the tests have.
+//! The actions of a user with kubectl, with default flags, in each version that the tests have.
 
 use std::time::Duration;
 
@@ -123,7 +123,7 @@ fn names(table: &str) -> Vec<&str> {
         .collect()
 }
 
-/// A ConfigMap out of a manifest: kubectl's own generators speak protobuf from 1.32 on.
+/// A ConfigMap from a manifest, because kubectl's own generators use protobuf from 1.32 on.
 fn configmap(name: &str, data: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{{data}}}\n")
 }
@@ -463,7 +463,7 @@ async fn waits(daemon: Daemon, kubectl: Kubectl) {
     assert_eq!(printed, "pod/till-0 condition met\n");
 }
 
-/// Comes back when so many watches are open.
+/// Waits until this many watches are open.
 async fn watches(daemon: &Daemon, wanted: u64) {
     let begun = std::time::Instant::now();
     while daemon.count("apiserver_longrunning_requests").await != wanted {

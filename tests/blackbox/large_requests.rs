@@ -1,4 +1,4 @@
-//! Large bodies and objects hold up nobody else on their HTTP thread.
+//! Large bodies and objects do not delay other requests on their HTTP thread.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use crate::harness::{CONFIGMAPS, Call, Client, Daemon, configmap};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-/// A body that takes long to read, and is within the limits.
+/// A body within the limits that takes long to read.
 fn many_values(name: &str) -> String {
     let values = "1,".repeat(1_200_000);
     format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{{"values":[{values}1]}}}}"#)
 }
 
-/// How long a call took, and the longest that any of the small requests meanwhile did.
+/// The duration of a call, and the longest duration of the small requests during it.
 async fn meanwhile(daemon: &Daemon, call: Call, expected: u16) -> (Duration, Duration) {
     let (slow, quick) = (daemon.client(), daemon.client());
     quick.call(Call::get("/version")).await.expect(200);
@@ -74,7 +74,7 @@ async fn large_bodies_and_objects_hold_up_nobody() {
     for (call, code) in calls {
         let what = format!("{} {}", call.method, call.path);
         let (took, longest) = meanwhile(&daemon, call, code).await;
-        // On a thread that is held up somebody waits for nearly all of it.
+        // On a blocked thread a small request would wait for nearly all of it.
         let patience = (took / 2).max(Duration::from_millis(200));
         assert!(
             longest < patience,

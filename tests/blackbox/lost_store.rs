@@ -1,4 +1,4 @@
-//! A data directory whose store is gone, and certificates whose time the clock is not in.
+//! A data directory whose store is gone, and certificates that are not valid at the current time.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::harness::{CONFIGMAPS, Call, Daemon, Options, body};
 
 const REQUIRED: &str = "--require-existing-data";
 
-/// Of a start that must fail.
+/// The error of a start that must fail.
 fn refusal(folder: &Path, arguments: &[&str]) -> String {
     let Output { status, stderr, .. } = command(folder, 0).args(arguments).output().unwrap();
     let said = String::from_utf8(stderr).unwrap();

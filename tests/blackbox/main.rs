@@ -1,7 +1,7 @@
-//! Black-box tests: a real daemon, spoken to as its users speak to it.
+//! Black-box tests: a real daemon, used as by its users.
 //!
-//! Each test starts a daemon of its own in a temporary folder. Numbers such as API-89 are those of
-//! the behaviour that a client of Kubernetes expects.
+//! Each test starts a daemon in a temporary folder. Numbers such as API-89 name the behaviour that
+//! a client of Kubernetes expects.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod harness;

@@ -1,4 +1,4 @@
-//! Health, metrics, logs and what the daemon prints: what its operator sees.
+//! Health, metrics, logs and printed text: the operator's view of the daemon.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -213,7 +213,7 @@ fn sum(page: &str, name: &str, labels: &[&str]) -> f64 {
 
 #[tokio::test]
 async fn consistent_lists_come_from_the_cache_and_are_counted() {
-    // LI-34, LI-35: each costs the store a look at its revision and no list.
+    // LI-34, LI-35: each costs the store one read of its revision and no list.
     let daemon = Daemon::start().await;
     let client = daemon.client();
     for name in ["a", "b", "c"] {

@@ -1,5 +1,5 @@
-//! Resources that a real etcd keeps, beside the rest, which the daemon keeps itself; and values
-//! that others write there while it runs.
+//! Resources in a real etcd, while the daemon itself stores the rest, and values that others write
+//! there at the same time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ async fn cluster() -> Cluster {
     starting.await.unwrap()
 }
 
-/// A program of somebody else's on the same etcd.
+/// Another program on the same etcd.
 fn other(cluster: &Cluster) -> Arc<EtcdEngine> {
     EtcdEngine::open(EtcdOptions::new(cluster.urls())).unwrap()
 }
@@ -51,7 +51,7 @@ async fn put(engine: &EtcdEngine, path: &str, value: &[u8]) {
     assert!(matches!(outcome, Outcome::Committed(_)), "{outcome:?}");
 }
 
-/// Asks until the answer is this one.
+/// Sends requests until the answer has this status.
 async fn until(client: &Client, path: &str, status: u16) -> Value {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
@@ -106,7 +106,7 @@ async fn a_resource_is_kept_by_servers_of_its_own_sf_2_sf_40_op_23() {
         .await
         .expect(200);
 
-    // Without its servers it can't be written, and everything else can.
+    // Without its servers this resource can't be written, but all others can.
     cluster.members[0].kill();
     let patch = json!({ "metadata": { "labels": { "a": "b" } } });
     let patched = client
@@ -181,7 +181,7 @@ async fn values_of_others_come_and_go(further: &[&str]) {
     let gone = client.call(Call::delete(&configmap("c"))).await;
     gone.expect(200);
     assert_eq!(watch.event().await["type"], "DELETED");
-    // Nobody who watches another namespace was concerned.
+    // Watches of another namespace were not affected.
     let path = CONFIGMAPS.replace("/default/", "/kube-system/");
     let created = client.call(Call::post(&path, &body("x", "1"))).await;
     created.expect(201);

@@ -1,5 +1,5 @@
-//! Files and folders that somebody else owns, can write, or has put in another's place: a start
-//! refuses them at once, follows no link and changes nothing.
+//! Files and folders that another user owns, can write, or has replaced. A start refuses them at
+//! once, follows no link and changes nothing.
 
 use std::fs::{self, Permissions};
 use std::io::Read;
@@ -15,10 +15,10 @@ use tempfile::TempDir;
 use crate::harness::daemon::{command, taffrail};
 use crate::harness::{Call, Daemon, Options};
 
-/// How long a start may take to refuse something, in a debug build on a busy machine.
+/// The time limit for a refusal, in a debug build on a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(20);
 
-/// A user that is not the one who runs the tests.
+/// A user other than the one who runs the tests.
 const SOMEBODY: u32 = 12_345;
 
 fn is_root() -> bool {
@@ -56,7 +56,7 @@ fn end_of(child: &mut Child) -> ExitStatus {
     }
 }
 
-/// What a command says that must refuse to work.
+/// The error of a command that must fail.
 fn refusal(command: &mut Command) -> String {
     let mut child = command
         .stdout(Stdio::null())
@@ -112,7 +112,7 @@ async fn whatever_stands_in_the_place_of_a_file_is_refused_at_once_and_never_fol
         let path = data.join(name);
         let aside = folder.path().join("aside");
         let was_there = fs::rename(&path, &aside).is_ok();
-        // All of them once, each kind for some: a start takes its time.
+        // Each path once, with one kind of fault each, because a start takes time.
         let what = match number % 3 {
             0 => {
                 symlink(&target, &path).unwrap();
@@ -139,7 +139,7 @@ async fn whatever_stands_in_the_place_of_a_file_is_refused_at_once_and_never_fol
     symlink(folder.path().join("pki"), &pki).unwrap();
     let said = refusal(&mut command(folder.path(), 0));
     says(&said, &["pki", "Not a directory"]);
-    // Nothing was spoilt by all that.
+    // All of this has damaged nothing.
     fs::remove_file(&pki).unwrap();
     fs::rename(folder.path().join("pki"), &pki).unwrap();
     Options::default().over(folder).start().await;

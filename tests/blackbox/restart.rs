@@ -1,4 +1,4 @@
-//! What was acknowledged is there after any end, at the same resourceVersion.
+//! Acknowledged writes exist after any end of the daemon, at the same resourceVersion.
 
 use std::time::{Duration, Instant};
 
@@ -152,7 +152,7 @@ async fn unfinished(daemon: &Daemon) -> impl Sized + use<> {
          content-type: application/json\r\ncontent-length: 1000\r\n\r\n{{"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // Until it is being read: the daemon says nothing before its end.
+    // Until the body is being read. The daemon answers only at its end.
     tokio::time::sleep(Duration::from_millis(200)).await;
     stream
 }

@@ -1,4 +1,4 @@
-//! History is forgotten when its time is over, and its space is given back.
+//! History is removed at the end of its retention, and its space is returned.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -14,7 +14,7 @@ const KEYS: u64 = 1_000;
 const WRITERS: u64 = 32;
 const MIB: u64 = 1024 * 1024;
 
-/// What a folder takes on the disk.
+/// The disk space of a folder.
 fn allocated(folder: &Path) -> u64 {
     let mut sum = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -106,7 +106,7 @@ async fn the_space_of_forgotten_history_is_bounded_and_given_back() {
         "an update took {longest:?}"
     );
 
-    // What is younger stays, however small the file could be.
+    // Younger history stays, however small the file could be.
     tokio::time::sleep(Duration::from_secs(age + 1)).await;
     daemon.compact().await;
     let after = allocated(&daemon.data());

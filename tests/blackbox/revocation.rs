@@ -1,4 +1,4 @@
-//! Tokens that are taken away from a running daemon, and what they had begun.
+//! Revoked tokens of a running daemon, and their requests in progress.
 
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::harness::{CONFIGMAPS, Call, Daemon, Protocol, Target, body, configmap
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 const REVOKED: &str = "taffrail_watches_revoked_total";
 
-/// Longer than anything takes that is to happen within seconds of a reload, on a busy machine.
+/// Longer than any effect of a reload on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Puts a file that its owner alone may read in the place of another.
@@ -83,7 +83,7 @@ async fn a_token_of_the_admin_that_is_replaced_is_good_no_longer_and_ends_what_i
         .watch(&format!("{CONFIGMAPS}?watch=true"))
         .await;
 
-    // What was not changed ends nothing.
+    // Unchanged users lose nothing.
     let log = reload(&daemon).await;
     assert!(
         log.contains("admin_token=\"unchanged\" users=1 watches_ended=0"),
@@ -109,7 +109,7 @@ async fn a_token_of_the_admin_that_is_replaced_is_good_no_longer_and_ends_what_i
     let client = old.with_token(new).client();
     client.call(call()).await.expect(200);
 
-    // The kubeconfig follows, and users whose tokens stay notice nothing.
+    // The kubeconfig is updated, and users with unchanged tokens see no effect.
     assert_eq!(daemon.token(), new);
     let mode = std::fs::metadata(daemon.kubeconfig())
         .unwrap()
@@ -123,7 +123,7 @@ async fn a_token_of_the_admin_that_is_replaced_is_good_no_longer_and_ends_what_i
         .expect(201);
     assert_eq!(kept.event().await["object"]["metadata"]["name"], "a");
 
-    // A reload mends a kubeconfig that is gone.
+    // A reload recreates a missing kubeconfig.
     std::fs::remove_file(daemon.kubeconfig()).unwrap();
     reload(&daemon).await;
     assert_eq!(daemon.token(), new);
@@ -197,7 +197,7 @@ async fn who_is_taken_out_of_the_file_or_its_groups_loses_the_watches_and_nobody
     let mut ended = watches(&ada).await;
     ended.extend(watches(&bob).await);
     let mut kept = watches(&eve).await;
-    // Ada is gone, bob may do nothing any more, eve has one group more.
+    // Ada is removed, bob has no rights any more, eve has one more group.
     replace(
         &folder.path().join("tokens.csv"),
         "t2,bob,2,crew\nt3,eve,3,\"crew,system:masters\"\n",
@@ -329,7 +329,7 @@ async fn watches_that_nobody_reads_end_too() {
 
     let open = "apiserver_longrunning_requests";
     until(&daemon, open, 3).await;
-    // Until nothing moves any more.
+    // Until no more data moves.
     tokio::time::sleep(Duration::from_millis(500)).await;
     replace(&folder.path().join("tokens.csv"), "t-bob,bob,2,crew\n");
     let log = reload(&daemon).await;
@@ -337,7 +337,7 @@ async fn watches_that_nobody_reads_end_too() {
     until(&daemon, REVOKED, 3).await;
     until(&daemon, open, 0).await;
 
-    // The one ends in the middle of an event, which must not look like its end.
+    // One stream ends inside an event, which must not look like a normal end.
     let end = tokio::time::timeout(PATIENCE, stalled.event())
         .await
         .unwrap();

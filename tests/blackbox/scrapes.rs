@@ -1,4 +1,4 @@
-//! The metrics port, beside clients that take their time.
+//! The metrics port with slow clients.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use crate::harness::Daemon;
 
-/// More than are served at a time.
+/// More than the maximum at a time.
 const SLOW: usize = 120;
 
 async fn scrape(address: SocketAddr) -> String {
@@ -38,7 +38,7 @@ async fn connections_that_ask_for_nothing_delay_no_scrape() {
         let mut slow = Vec::new();
         for _ in 0..SLOW {
             let mut stream = TcpStream::connect(address).await.unwrap();
-            // The oldest are closed meanwhile.
+            // The oldest are closed in the meantime.
             let _ = stream.write_all(begun.as_bytes()).await;
             slow.push(stream);
         }

@@ -1,4 +1,4 @@
-//! Who may do what, and what must stay secret.
+//! The rights of users, and the protection of secrets.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;

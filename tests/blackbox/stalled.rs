@@ -85,7 +85,7 @@ async fn stalled_streams_delay_none_of_their_connection_and_go_on_from_history_p
     let before = daemon.resident();
     for number in 0..WRITES {
         wanted.push(write(&daemon, &client, number).await);
-        // Nobody else's window is in their way: each has it before the next write.
+        // No other stream's window delays them: each has the event before the next write.
         for stream in &mut fast {
             assert_eq!(Some(&version(&next(stream).await)), wanted.last());
         }
@@ -104,7 +104,7 @@ async fn stalled_streams_delay_none_of_their_connection_and_go_on_from_history_p
     let idle_reads = daemon.count(reads).await;
     assert_eq!(idle_reads, 0, "history was read that nobody could be sent");
 
-    // Their windows are opened at last, and the ring is long past what they have not seen.
+    // Their windows open at last, long after the ring has dropped the events that they missed.
     for connection in &connections {
         connection.open_windows(OPEN_WINDOW).await;
     }
@@ -130,7 +130,7 @@ async fn stalled_streams_delay_none_of_their_connection_and_go_on_from_history_p
     cut_saw.extend(versions(&mut resumed, wanted.len() - cut_saw.len()).await);
     assert_eq!(cut_saw, wanted);
 
-    // Nothing came twice: what follows is the next write, to all of them.
+    // No event was repeated: the next one for all of them is the next write.
     let last = write(&daemon, &client, WRITES).await;
     for stream in fast.iter_mut().chain(&mut streams).chain([&mut resumed]) {
         let object = next(stream).await;

@@ -1,4 +1,4 @@
-//! What storage measures, under the names and with the labels of storage.md 5.4, over both engines.
+//! The metrics of storage, with the names and labels of storage.md 5.4, over both engines.
 
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ async fn page(daemon: &Daemon) -> String {
     daemon.client().call(Call::get("/metrics")).await.text()
 }
 
-/// Waits until what is counted now and then has been.
+/// Waits until the periodic counts are done.
 async fn counted(daemon: &Daemon, objects: f64) -> String {
     let begun = Instant::now();
     loop {
@@ -74,7 +74,7 @@ async fn counted(daemon: &Daemon, objects: f64) -> String {
     }
 }
 
-/// One of everything that is measured.
+/// Uses everything that is measured.
 async fn use_storage(daemon: &Daemon) {
     let client = daemon.client();
     for name in ["a", "b", "c"] {
@@ -303,7 +303,7 @@ async fn everything_is_measured_over_etcd() {
     assert!(why.contains("Connection refused"), "{why}");
 }
 
-/// Asks again and again until the answer will do.
+/// Calls `ask` until it has an answer.
 async fn until<T>(what: &str, ask: impl AsyncFn() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {

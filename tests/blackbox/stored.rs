@@ -1,4 +1,4 @@
-//! What lies in the store: in the form that is configured, in another one, or in none we know.
+//! Values in the store: in the configured form, in another one, or unreadable.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
 
 use crate::harness::{CONFIGMAPS, Call, Daemon, Kubectl, Options, body, configmap, version};
 
-/// Stops the daemon and opens its store in its place.
+/// Stops the daemon and opens its store instead.
 async fn opened(daemon: &mut Daemon) -> Arc<dyn Engine> {
     daemon.stop(Signal::TERM).await;
     EmbeddedEngine::open(EmbeddedOptions::new(daemon.data())).unwrap()

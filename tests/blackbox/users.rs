@@ -1,4 +1,4 @@
-//! Who may do what, and as whom: users of a file of tokens, and users who are impersonated.
+//! The rights of users from a file of tokens, and of impersonated users.
 
 use std::os::unix::fs::OpenOptionsExt;
 
@@ -20,7 +20,7 @@ const DISCOVERY: [&str; 11] = [
     "/readyz",
 ];
 
-/// A daemon with the admin and with bob, who is of no group that may do anything.
+/// A daemon with the admin and with bob, who is in no group with rights.
 async fn daemon() -> Daemon {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tokens.csv");
@@ -43,7 +43,7 @@ async fn a_user_reads_discovery_and_health_and_nothing_else_api_27_api_38_api_29
         for path in DISCOVERY {
             let answer = bob.call(Call::get(path)).await;
             assert_eq!(answer.status, 200, "{path}: {}", answer.text());
-            // Strangers read health and version alone.
+            // Users without rights read only health and version.
             let is_public = matches!(path, "/version" | "/readyz");
             let answer = nobody.call(Call::get(path)).await;
             let wanted = if is_public { 200 } else { 403 };
@@ -88,7 +88,7 @@ async fn who_may_impersonate_is_served_as_the_other_user_api_284() {
     let daemon = daemon().await;
     for protocol in [Protocol::Http1, Protocol::Http2] {
         let client = daemon.target().client_over(protocol);
-        // With the rights of the other user, be they less ...
+        // With the rights of the other user, which may be fewer ...
         let as_ada = |call: Call| call.header("Impersonate-User", "ada");
         for path in DISCOVERY {
             let answer = client.call(as_ada(Call::get(path))).await;
@@ -196,7 +196,7 @@ async fn who_may_not_impersonate_is_told_so_api_284_api_285() {
             "serviceaccounts \"sa\" is forbidden: User \"bob\" cannot impersonate resource \
              \"serviceaccounts\" in API group \"\" in the namespace \"default\""
         );
-        // Who is not known hears that first.
+        // A user without authentication gets that error first.
         let call = || Call::get(CONFIGMAPS).header("Impersonate-User", "admin");
         let stranger = target.with_token("x").client_over(protocol);
         stranger.call(call()).await.refusal(401, "Unauthorized");

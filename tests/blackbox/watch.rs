@@ -1,4 +1,4 @@
-//! Watches: every resource alike, over both protocols, resumable, ended in time.
+//! Watches of every resource, over both protocols, with resumption and timely ends.
 
 use std::time::{Duration, Instant};
 

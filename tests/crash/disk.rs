@@ -1,9 +1,9 @@
-//! A disk that loses, reorders and tears what was not synced, and fails when told to.
+//! A simulated disk that loses, reorders and tears unsynced data, and fails on request.
 //!
-//! Each file has a content that reads see, a content that a power cut would leave, and the
-//! operations between the two; so have the names. A [`Image`] is what one power cut leaves: for
-//! every operation since the last sync the dice decide whether it survives whole, in part, or not
-//! at all.
+//! Each file has a content that reads see, a content that a power failure would leave, and the
+//! operations between the two. The names have the same. An [`Image`] is the result of one power
+//! failure: for every operation since the last sync, random numbers decide whether it survives
+//! whole, in part, or not at all.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,12 +13,12 @@ use parking_lot::{Condvar, Mutex};
 use redb::StorageBackend;
 use taffrail::storage::embedded::disk::{DataFile, Disk, FileId};
 
-/// The smallest piece that reaches the platter as one.
+/// The smallest unit that is written atomically.
 const SECTOR: usize = 512;
-/// The unit in which room is taken.
+/// The unit of allocation.
 const BLOCK: u64 = 4096;
 
-/// Small numbers that look random and come again with the same seed.
+/// Small pseudorandom numbers, which repeat with the same seed.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
@@ -46,7 +46,7 @@ fn mix(seed: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// An operation that no sync has made durable.
+/// An operation that is not durable yet.
 #[derive(Clone, Debug)]
 enum Pending {
     Write { offset: u64, data: Arc<[u8]> },
@@ -72,8 +72,8 @@ impl Content {
         }
     }
 
-    /// Applies what a power cut leaves of an operation. The fate of a write depends on its place
-    /// and not on the order in which pages happen to be written.
+    /// Applies the part of an operation that survives a power failure. The part of a write depends
+    /// on its place, not on the order in which pages are written.
     fn apply_in_part(&mut self, operation: &Pending, fate: u64) {
         let mut dice = match operation {
             Pending::Write { offset, data } => Dice::new(fate ^ mix(*offset) ^ data.len() as u64),
@@ -82,13 +82,13 @@ impl Content {
         match (operation, dice.roll(8)) {
             (_, 0..=2) => {}
             (Pending::Write { offset, data }, 3) => {
-                // A prefix only.
+                // Only a prefix.
                 let sectors = data.len().div_ceil(SECTOR) as u64;
                 let kept = dice.roll(sectors + 1) as usize * SECTOR;
                 self.write_inside(*offset, &data[..kept.min(data.len())]);
             }
             (Pending::Write { offset, data }, 4) => {
-                // Some sectors and others not.
+                // Only some sectors.
                 for (number, sector) in data.chunks(SECTOR).enumerate() {
                     if dice.roll(2) == 0 {
                         self.write_inside(*offset + (number * SECTOR) as u64, sector);
@@ -135,8 +135,8 @@ impl File {
         }
     }
 
-    /// A sync that fails: some of it is durable, some is still to be written, and some is lost
-    /// although reads go on seeing it until the cache is dropped.
+    /// A failed sync: some data is durable, some is not yet written, and some is lost although
+    /// reads see it until the cache is dropped.
     fn fail_to_sync(&mut self, dice: &mut Dice) {
         let mut pending = Vec::new();
         for operation in self.pending.drain(..) {
@@ -152,7 +152,7 @@ impl File {
     fn after_power_cut(&self, fate: u64) -> Content {
         let mut content = self.durable.clone();
         for (number, operation) in self.pending.iter().enumerate() {
-            // A page written twice since the sync has two fates.
+            // A page that was written twice since the sync can survive in two ways.
             let again = self.pending[..number]
                 .iter()
                 .filter(|o| same_place(o, operation))
@@ -171,14 +171,14 @@ fn same_place(one: &Pending, other: &Pending) -> bool {
     }
 }
 
-/// What a power cut leaves.
+/// The result of a power failure.
 #[derive(Clone, Debug, Default)]
 pub struct Image {
     files: BTreeMap<DataFile, Content>,
 }
 
 impl Image {
-    /// Writes the files somewhere, for a look at them.
+    /// Writes the files to a directory for inspection.
     pub fn save(&self, directory: &std::path::Path) {
         std::fs::create_dir_all(directory).unwrap();
         for (file, content) in &self.files {
@@ -187,12 +187,12 @@ impl Image {
     }
 }
 
-/// What goes wrong, and when.
+/// The faults and their times.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     /// Operations until the next error; each error draws the next distance from `every`.
     pub error_in: Option<u64>,
-    /// Roughly so many operations between errors; 0 for only one.
+    /// The approximate number of operations between errors. 0 means only one error.
     pub every: u64,
     /// How many operations in a row fail.
     pub burst: u64,
@@ -210,7 +210,7 @@ pub struct Faults {
 /// A file whatever its name.
 type Inode = u64;
 
-/// Called before each operation that changes something, with the disk as it is.
+/// Called before each change, with the state of the disk.
 pub type Observer = Box<dyn FnMut(&World) + Send>;
 
 /// The state of the disk.
@@ -219,7 +219,7 @@ pub struct World {
     names: BTreeMap<DataFile, Inode>,
     /// The names as of their last sync.
     durable_names: BTreeMap<DataFile, Inode>,
-    /// Removed files stay here for those who have them open.
+    /// Removed files stay here while they are open.
     files: BTreeMap<Inode, File>,
     next_inode: Inode,
     ballast: u64,
@@ -227,21 +227,21 @@ pub struct World {
     pub faults: Faults,
     dice: Option<Dice>,
     observer: Option<Observer>,
-    /// While closed, changes wait.
+    /// While the gate is closed, changes wait.
     gate_closed: bool,
     waiting: bool,
-    /// The power is off: nothing works any more.
+    /// The power is off, and every operation fails.
     dead: bool,
 }
 
 impl World {
-    /// What a power cut at this moment leaves, by these dice.
+    /// The result of a power failure at this moment, for this seed.
     pub fn power_cut(&self, fate: u64) -> Image {
         let left = |(name, inode): (&DataFile, &Inode)| {
             let file = self.files.get(inode)?;
             Some((*name, file.after_power_cut(mix(fate ^ *name as u64))))
         };
-        // Changes of names that were not synced have happened, or they have not; never half.
+        // Unsynced changes of names have happened or not, but never half.
         let names = match fate.is_multiple_of(2) {
             true => &self.names,
             false => &self.durable_names,
@@ -318,7 +318,7 @@ impl World {
     }
 }
 
-/// The simulated disk; clones are the same one.
+/// The simulated disk. Clones share the same state.
 #[derive(Clone, Default)]
 pub struct SimulatedDisk {
     world: Arc<(Mutex<World>, Condvar)>,
@@ -337,7 +337,7 @@ impl SimulatedDisk {
         disk
     }
 
-    /// A disk as a power cut left it.
+    /// A disk with the content after a power failure.
     pub fn from_image(image: &Image, seed: u64) -> SimulatedDisk {
         let disk = SimulatedDisk::new(seed);
         for (name, content) in &image.files {
@@ -381,7 +381,7 @@ impl SimulatedDisk {
         self.world.1.notify_all();
     }
 
-    /// Nothing works from now on.
+    /// Makes every later operation fail.
     pub fn cut_power(&self) {
         self.world().dead = true;
         self.open_gate();

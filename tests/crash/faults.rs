@@ -1,4 +1,4 @@
-//! I/O errors: the engine refuses, opens its database anew by itself, and has lost nothing.
+//! I/O errors: the engine refuses writes, reopens its database by itself, and loses nothing.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use actors::engine::{DataEngine, EventKind, FeedItem, Health, Prefix, Revision};
 use crate::disk::SimulatedDisk;
 use crate::workload::{Workload, log, open, same_state, state};
 
-/// Waits until the engine serves again; it does so by itself.
+/// Waits until the engine serves again, which it does by itself.
 pub async fn serving(workload: &Workload) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
     while workload.engine.health() != Health::Serving {
@@ -20,7 +20,7 @@ pub async fn serving(workload: &Workload) {
     }
 }
 
-/// Holds what the engine says against what it promised; what it shows is a promise from now on.
+/// Compares the engine's data with its promises. Data that it shows is a promise from now on.
 pub async fn compare(workload: &mut Workload) {
     let (revision, found) = state(&workload.engine).await;
     let events = log(&workload.engine).await;
@@ -68,7 +68,7 @@ async fn suffer(seed: u64) {
         }
         disk.world().faults = Default::default();
         serving(&workload).await;
-        // Commits whose outcome nobody learnt are in the log or not; the load reads it anew.
+        // Commits with an unknown outcome may be in the log. The load reads it again.
         let mut fed = Vec::new();
         let newest = workload.engine.known(&Prefix::new("/registry/")).revision;
         let mut last = workload.promises.lock().newest();
@@ -99,7 +99,7 @@ async fn suffer(seed: u64) {
         }
         compare(&mut workload).await;
     }
-    // What is left on the platter is what was promised.
+    // The disk holds everything that was promised.
     disk.cut_power();
     let image = disk.world().power_cut(seed);
     drop(workload.engine);

@@ -1,4 +1,4 @@
-//! Leases in a workload: what was granted, for how long, and what must hold after a crash.
+//! Leases in a workload: the grants, their durations, and the rules after a crash.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
 
 use crate::disk::Dice;
 
-/// Seconds since 1970 and of the process both; moved by hand.
+/// The wall clock and the uptime in seconds, both set by the test.
 #[derive(Clone)]
 pub struct Clock(Arc<AtomicU64>);
 
@@ -27,7 +27,7 @@ impl Clock {
         self.0.fetch_add(seconds, Ordering::SeqCst);
     }
 
-    /// Lets an engine go by this clock, whose wall clock is so far behind.
+    /// Makes an engine use this clock, with a wall clock that is `behind` seconds late.
     pub fn set(&self, options: &mut EmbeddedOptions, behind: u64) {
         let (wall, up) = (self.clone(), self.clone());
         options.clock = Arc::new(move || {
@@ -37,13 +37,13 @@ impl Clock {
     }
 }
 
-/// A lease that somebody was given.
+/// A lease that was granted.
 #[derive(Clone, Copy, Debug)]
 pub struct Given {
     pub deadline: u64,
-    /// Somebody wanted to revoke it; it may or may not have come to that.
+    /// A revocation was requested and may have happened.
     pub ending: bool,
-    /// It was revoked, for certain.
+    /// The lease was surely revoked.
     pub ended: bool,
 }
 
@@ -78,8 +78,8 @@ async fn expire(engine: &EmbeddedEngine) {
     while engine.expire().await.unwrap().more {}
 }
 
-/// Holds a store that was opened again against the leases that had been given: what is due goes,
-/// what is not stays, and none has been forgotten.
+/// Compares a reopened store with the granted leases: expired ones go, others stay, and none is
+/// lost.
 pub async fn examine(engine: &EmbeddedEngine, clock: &Clock, given: &Leases, behind: u64) {
     let before = held(engine).await;
     expire(engine).await;

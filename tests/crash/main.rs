@@ -1,11 +1,11 @@
-//! The crash simulator: the engine on a disk that loses, reorders and tears what was not synced.
+//! The crash simulator: the engine on a disk that loses, reorders and tears unsynced data.
 //!
 //! Each workload is a random load on one store. At random moments the disk is copied as a power
-//! loss would leave it. Every such image is opened. It must hold every event that had been
-//! acknowledged or fed, nothing half written and nothing that was never written, and revisions
-//! must go on. Other workloads meet I/O errors and full disks, and must recover without being
-//! reopened by hand. The seed is printed; `TAFFRAIL_SEED=n cargo test --test crash` repeats it.
-//! `TAFFRAIL_CRASH_IMAGES=n` sets how many images are examined.
+//! failure would leave it. Every image is opened. It must hold every event that was acknowledged or
+//! fed, nothing half written and nothing that was never written, and revisions must continue. Other
+//! workloads have I/O errors and full disks, and must recover without being reopened by hand. The
+//! seed is printed. `TAFFRAIL_SEED=n cargo test --test crash` repeats it. `TAFFRAIL_CRASH_IMAGES=n`
+//! sets the number of images.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -31,7 +31,7 @@ fn seed() -> u64 {
     seed
 }
 
-/// How many of something to do, scaled by the environment.
+/// The number of images, scaled by the environment.
 fn images(usual: usize) -> usize {
     let asked = std::env::var("TAFFRAIL_CRASH_IMAGES")
         .ok()

@@ -1,4 +1,4 @@
-//! Power cuts at any moment.
+//! Power failures at any moment.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use crate::workload::{Promises, Workload, log, open, open_at, same_state, state}
 /// Images taken during one workload.
 const IMAGES_PER_WORKLOAD: usize = 150;
 
-/// What was left at some moment, and what had been promised by then.
+/// The disk at some moment, and the promises up to then.
 struct Moment {
     image: Image,
     promised: Promises,
     /// The newest revision that anybody could have been shown.
     visible: Revision,
     fate: u64,
-    /// How late it was, and what leases had been given by then.
+    /// The time, and the leases that were granted by then.
     now: u64,
     leases: Leases,
 }
 
-/// Takes images at random moments while the disk works.
+/// Takes images at random moments while the disk is in use.
 fn photograph(workload: &Workload, seed: u64, one_in: u64) -> Arc<Mutex<Vec<Moment>>> {
     let moments: Arc<Mutex<Vec<Moment>>> = Arc::default();
     let (album, promises) = (Arc::clone(&moments), Arc::clone(&workload.promises));
@@ -57,8 +57,8 @@ fn photograph(workload: &Workload, seed: u64, one_in: u64) -> Arc<Mutex<Vec<Mome
     moments
 }
 
-/// Opens an image and holds it against what was promised then and what was written at all.
-/// Returns what the disk says of itself afterwards: a cut in the middle of the recovery.
+/// Opens an image and compares it with the promises and with all writes. Returns images of a power
+/// failure during this recovery.
 async fn examine(moment: &Moment, written: &Promises) -> Vec<Moment> {
     let disk = SimulatedDisk::from_image(&moment.image, moment.fate);
     let mut dice = Dice::new(moment.fate);
@@ -206,8 +206,8 @@ async fn run_and_examine(seed: u64, wanted: usize) -> usize {
     examined
 }
 
-/// Every acknowledged or fed event is there, nothing is half, revisions neither repeat nor go
-/// back, nothing that was visible is gone.
+/// Every acknowledged or fed event exists, no write is partial, revisions neither repeat nor go
+/// back, and nothing visible is lost.
 #[tokio::test]
 async fn every_image_of_a_power_cut_opens_and_keeps_every_promise() {
     let seed = crate::seed();
@@ -222,8 +222,8 @@ async fn every_image_of_a_power_cut_opens_and_keeps_every_promise() {
     assert!(examined >= wanted);
 }
 
-/// Whenever the first start of a store is cut off, the next one makes it; nobody was promised
-/// anything, and nothing is refused because a store was once begun.
+/// If the first start of a store is interrupted, the next start creates it. No promise was made
+/// before, and an incomplete store is not refused.
 #[tokio::test]
 async fn a_first_start_that_is_cut_off_is_begun_again() {
     let seed = crate::seed();
@@ -258,8 +258,8 @@ async fn a_first_start_that_is_cut_off_is_begun_again() {
     }
 }
 
-/// The rebuilt log has the name and the directory's sync failed: what is acknowledged afterwards
-/// must be there whichever file a power cut leaves under the name.
+/// The rebuilt log has its name, but the sync of the directory failed. Later acknowledged writes
+/// must exist, whichever file a power failure leaves under the name.
 #[tokio::test]
 async fn a_change_of_files_whose_sync_failed_loses_nothing_that_comes_after_it() {
     let mut workload = Workload::begin(SimulatedDisk::new(1), 1);

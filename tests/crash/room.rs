@@ -1,5 +1,5 @@
-//! A disk that fills up: creates and updates are refused, deletes and compaction go on, and
-//! nothing has to be started anew.
+//! A full disk: creates and updates are refused, deletes and compaction continue, and nothing needs
+//! a restart.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn delete(number: u64, revision: Revision) -> Mutation {
     }
 }
 
-/// Fills a store until it refuses; says which revisions its keys have.
+/// Fills a store until it refuses, and returns the revisions of its keys.
 async fn fill(engine: &EmbeddedEngine) -> Vec<Revision> {
     let mut revisions = Vec::new();
     loop {
@@ -149,7 +149,7 @@ async fn under_a_random_load_a_full_disk_loses_nothing() {
     }
 }
 
-/// Full to the last block while the daemon was down.
+/// The disk became full while the daemon was down.
 #[tokio::test]
 async fn a_store_opens_on_a_full_disk_at_the_price_of_its_ballast() {
     let disk = SimulatedDisk::new(5);

@@ -1,4 +1,4 @@
-//! A random workload on a store, and a record of what the store promised.
+//! A random workload on a store, and a record of the store's promises.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions, OpenError};
 use crate::disk::{Dice, SimulatedDisk};
 use crate::leases::{self, Clock, Given, Leases};
 
-/// What a store has promised: events that were acknowledged or fed, and a horizon.
+/// The promises of a store: acknowledged or fed events, and a horizon.
 #[derive(Clone, Debug, Default)]
 pub struct Promises {
     /// By revision.
@@ -179,7 +179,7 @@ impl Workload {
         }
     }
 
-    /// Takes note of an answer.
+    /// Records an answer.
     fn note(&mut self, mutation: &Mutation, answer: &Result<Outcome, EngineError>) {
         match answer {
             Ok(Outcome::Committed(event)) => {
@@ -311,8 +311,8 @@ impl Workload {
         self.note_deletions().await;
     }
 
-    /// Takes note of what the engine deleted by itself; an error is the disk's, and the next one
-    /// finds it.
+    /// Records the engine's own deletions. An error comes from the disk, and the next call finds
+    /// the deletions.
     pub async fn note_deletions(&mut self) {
         let request = HistoryRequest {
             prefix: Prefix::new("/registry/"),
@@ -331,7 +331,7 @@ impl Workload {
         self.noted = chunk.reached;
     }
 
-    /// Has the log rebuilt.
+    /// Makes the engine rebuild the log.
     pub async fn reclaim(&mut self) {
         self.disk.world().faults.bloated = true;
         while let Ok(step) = self.engine.maintain(true).await
@@ -367,7 +367,7 @@ impl<'f, T> Queued<'f, T> {
     }
 }
 
-/// A read that tries again: an error of the disk may be noticed only now.
+/// A read with retries, because an error of the disk may appear only now.
 async fn patiently<'f, T>(read: impl Fn() -> BoxFuture<'f, Result<T, EngineError>>) -> T {
     let mut patience = 2000;
     loop {
@@ -381,7 +381,7 @@ async fn patiently<'f, T>(read: impl Fn() -> BoxFuture<'f, Result<T, EngineError
     }
 }
 
-/// Everything there is at the newest revision.
+/// The whole state at the newest revision.
 pub async fn state(engine: &EmbeddedEngine) -> (Revision, BTreeMap<Key, (Revision, Bytes)>) {
     let mut request = RangeRequest {
         prefix: Prefix::new("/registry/"),

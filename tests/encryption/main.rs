@@ -1,5 +1,5 @@
-//! Encrypted values of other implementations, and ours for them: `README.md` here says how they
-//! were made and how to repeat it.
+//! Encrypted values of other implementations, and the daemon's values for them. `README.md` in this
+//! folder describes how they were made and how to repeat it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use taffrail::storage::transformer::{Transformer, TransformerSource};
 const KUBE_APISERVER: &str = include_str!("vectors/kube-apiserver.json");
 const PYTHON: &str = include_str!("vectors/python.json");
 
-/// A value with the key that wrote it.
+/// A value with the key that encrypted it.
 struct Sample(Value);
 
 fn samples(text: &str) -> Vec<Sample> {
@@ -40,7 +40,7 @@ impl Sample {
         Key::new(self.text("key"))
     }
 
-    /// What serves secrets by a configuration with this one key.
+    /// The transformer for secrets of a configuration with this one key.
     fn transformer(&self) -> Arc<dyn Transformer> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("encryption.json");
@@ -58,8 +58,8 @@ impl Sample {
         encryption.transformer_for("", "secrets")
     }
 
-    /// Whether it shows that it was read by the key that wrote it: aescbc authenticates nothing,
-    /// so that what it reads must be an object.
+    /// Whether a read proves that the key is right. aescbc does not authenticate, so its result
+    /// must be an object.
     fn is_certain(&self) -> bool {
         let is_object = |member| self.bytes(member).starts_with(b"{");
         self.text("provider") != "aescbc" || self.0.get("plain").is_none() || is_object("plain")

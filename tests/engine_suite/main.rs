@@ -1,9 +1,9 @@
-//! The engine suite: what every storage engine must do, run on each of them.
+//! The engine suite: the required behaviour of every storage engine.
 //!
-//! A check is an async function that takes a [`subjects::Subject`] and knows nothing of the
-//! engine behind it; the list at the end of this file runs all of them on all engines. A new
-//! engine is a new constructor in `subjects.rs` and a line in `on_every_engine!`. Numbers such as
-//! ST-41 are those of `docs/behaviour`.
+//! A check is an async function that takes a [`subjects::Subject`] and does not know its engine.
+//! The list at the end of this file runs all checks on all engines. A new engine is a new
+//! constructor in `subjects.rs` and a line in `on_every_engine!`. Numbers such as ST-41 are those
+//! of `docs/behaviour`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -24,8 +24,8 @@ macro_rules! on_every_engine {
     };
 }
 
-/// Makes a test of every check on engines with a log of their own: they know who caused an event
-/// and when, what it takes, and what retention leaves of it.
+/// Makes a test of every check on engines with a log of their own. These know the cause and time of
+/// an event, its size, and the effect of retention.
 macro_rules! on_every_log {
     ($($theme:ident { $($check:ident),* $(,)? })*) => {
         on_engine!(memory_log, memory, $($theme { $($check),* })*);

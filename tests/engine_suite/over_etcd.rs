@@ -1,5 +1,5 @@
-//! What only an engine over etcd has to cope with: large messages, transactions of others, ways
-//! that are cut.
+//! The special cases of an engine over etcd: large messages, transactions of others, broken
+//! connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,8 +85,8 @@ async fn values_over_four_mebibytes_come_in_pages_and_in_events() {
     assert_eq!(take(again.as_mut(), 6).await.len(), 6);
 }
 
-/// A transaction of somebody else's is one revision of many events: it comes in fragments, and is
-/// handed on whole.
+/// A transaction of another client is one revision of many events. It arrives in fragments and is
+/// delivered whole.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_revision_of_many_events_is_never_split() {
     let cluster = cluster(&["--max-request-bytes=33554432", "--max-txn-ops=512"]).await;
@@ -119,8 +119,8 @@ async fn a_revision_of_many_events_is_never_split() {
     etcd.delete("/registry/pods/000", None).await.unwrap();
 }
 
-/// However often the way is cut in the middle of writes: one whose outcome is unknown is never
-/// taken for one that failed, so that nobody is told that his own write stands in his way.
+/// However often the connection breaks during writes, an unknown outcome never counts as a failure,
+/// so a client never conflicts with its own write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_whose_answer_is_lost_is_unknown_and_not_sent_again() {
     let cluster = cluster(&[]).await;
@@ -150,7 +150,7 @@ async fn a_write_whose_answer_is_lost_is_unknown_and_not_sent_again() {
     assert!(committed > 250, "{committed} committed, {unknown} unknown");
 }
 
-/// A feed goes on, opened again after its last event, when the way is cut in a burst.
+/// A feed whose connection breaks in a burst is opened again after its last event.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_feed_that_was_cut_goes_on_without_gap_or_repeat() {
     let cluster = cluster(&[]).await;
@@ -190,7 +190,7 @@ async fn a_feed_that_was_cut_goes_on_without_gap_or_repeat() {
     assert!(cuts > 3, "{cuts} cuts");
 }
 
-/// Nobody reads a feed; everything else on the same daemon goes on.
+/// A feed that is not read does not delay anything else on the same daemon.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn feeds_that_nobody_reads_hold_up_nothing() {
     let cluster = cluster(&[]).await;

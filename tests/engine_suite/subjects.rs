@@ -1,4 +1,4 @@
-//! Engines to be examined, and words to examine them with.
+//! The engines under test, and helpers for the checks.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use taffrail::storage::etcd::{EtcdEngine, EtcdOptions};
 
 use crate::servers::etcd;
 
-/// How long anything may take before a check fails instead of hanging.
+/// The time limit after which a check fails instead of hanging.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long the leases of checks live: the least that every engine can do.
+/// The duration of leases in checks: the minimum of all engines.
 pub const TTL: Duration = Duration::from_secs(2);
 
-/// A clock that tests move by hand.
+/// A clock that tests set.
 #[derive(Clone)]
 pub struct Clock(Arc<AtomicU64>);
 
@@ -51,8 +51,7 @@ impl Clock {
     }
 }
 
-/// An engine under examination. Checks use keys below `root` only, so that engines that share a
-/// server can be examined too.
+/// An engine under test. Checks use only keys below `root`, so that engines can share a server.
 pub struct Subject {
     pub engine: Arc<dyn Engine>,
     pub clock: Clock,
@@ -139,12 +138,12 @@ impl Subject {
         committed(self.commit(name, expect, leased("x", lease)).await)
     }
 
-    /// Lets the time pass in which leases granted so far run out.
+    /// Lets the granted leases expire.
     pub fn outlive_leases(&self) {
         self.clock.pass(TTL.as_secs());
     }
 
-    /// Lets the engine expire until it says that nothing is due; says how many keys it deleted.
+    /// Runs the engine's expiry until nothing is due, and returns the number of deleted keys.
     pub async fn expire(&self) -> u64 {
         let mut expired = 0;
         loop {
@@ -269,7 +268,7 @@ impl Subject {
         self.engine.feed(self.prefix(prefix), after).await.unwrap()
     }
 
-    /// Runs maintenance until there is nothing left to do; says how many records went.
+    /// Runs maintenance to its end, and returns the number of removed records.
     pub async fn maintain(&self) -> u64 {
         let mut removed = 0;
         loop {
@@ -338,7 +337,7 @@ pub async fn take(feed: &mut dyn Feed, at_least: usize) -> Vec<Event> {
     events
 }
 
-/// Whether a feed has nothing to say: it gets a moment in which it must not.
+/// Whether a feed stays silent for a moment.
 pub async fn is_silent(feed: &mut dyn Feed) -> bool {
     let deadline = tokio::time::Instant::now() + Duration::from_millis(50);
     loop {
@@ -378,7 +377,7 @@ pub fn outline(events: &[Event]) -> Vec<(u64, EventKind, String)> {
     events.iter().map(row).collect()
 }
 
-/// Small numbers that look random and come again with the same seed.
+/// Small pseudorandom numbers, which repeat with the same seed.
 pub struct Dice(u64);
 
 impl Dice {

@@ -1,4 +1,4 @@
-//! Another client of etcd compacts, and daemons agree with each other and with it.
+//! Compaction by another client of etcd, and the agreement of daemons on compaction.
 
 use std::time::Duration;
 

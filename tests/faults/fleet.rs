@@ -1,16 +1,16 @@
-//! Daemons on a cluster of real etcds, with ways between them that can be cut.
+//! Daemons on a cluster of real etcds, with connections that can be cut.
 
 use crate::harness::{Daemon, Options};
 use crate::servers::etcd::Cluster;
 use crate::servers::proxy::Proxy;
 
-/// How a fleet is made.
+/// The options of a fleet.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Members of etcd.
     pub members: usize,
     pub daemons: usize,
-    /// Whether the way from the daemons to etcd leads through proxies.
+    /// Whether the daemons reach etcd through proxies.
     pub proxied: bool,
     /// Further arguments of etcd.
     pub etcd: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! What is built in as a controller manager's work, with several daemons to do it.
+//! The built-in controllers, with several daemons.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::fleet::{Fleet, Plan};
 use crate::harness::{Call, Daemon};
 use crate::turn;
 
-/// The numbers of the daemons that do the upkeep now.
+/// The indices of the daemons whose controllers run now.
 async fn leading(daemons: &[Daemon]) -> Vec<usize> {
     let mut leading = Vec::new();
     for (number, daemon) in daemons.iter().enumerate() {

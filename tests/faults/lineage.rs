@@ -1,4 +1,4 @@
-//! An etcd that has lost what it had shown, and another one at the same address.
+//! An etcd that has lost data that it had shown, and another etcd at the same address.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ async fn names(daemon: &Daemon, query: &str) -> Vec<String> {
         .collect()
 }
 
-/// Waits until a daemon shows these objects to readers who take any state.
+/// Waits until a daemon shows these objects in reads of any state.
 async fn shows(daemon: &Daemon, wanted: &[&str]) {
     let begun = std::time::Instant::now();
     loop {
@@ -60,8 +60,8 @@ async fn shows(daemon: &Daemon, wanted: &[&str]) {
     }
 }
 
-/// What both have in common: the old state is forgotten without a restart, watches end, and
-/// everything goes on in the new one.
+/// The common demands: the old state is dropped without a restart, watches end, and the new state
+/// is served.
 async fn goes_on(daemon: &Daemon, mut watch: crate::harness::client::Lines, wanted: &[&str]) {
     shows(daemon, wanted).await;
     daemon.ready().await;
@@ -99,7 +99,7 @@ async fn etcd_is_restored_from_a_backup_and_has_grown_beyond_what_was_seen() {
     restored(Duration::ZERO, 120).await;
 }
 
-/// Writes of others.
+/// Writes by other clients.
 async fn grow(fleet: &Fleet, writes: u64) {
     let mut etcd = Client::connect(fleet.cluster.urls(), None).await.unwrap();
     for number in 0..writes {

@@ -1,8 +1,8 @@
-//! What happens to etcd, to the way there, and to the daemons, while several daemons serve one
-//! cluster under load.
+//! Faults of etcd, of the network and of the daemons, while several daemons serve one cluster under
+//! load.
 //!
-//! Each test starts real etcds and real daemons. `TAFFRAIL_SEED` repeats a run as far as chance is
-//! ours. README's map and the sizing page say what a cluster of daemons is for.
+//! Each test starts real etcds and real daemons. `TAFFRAIL_SEED` repeats the random choices of a
+//! run. README's map and the sizing page explain clusters of daemons.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[allow(dead_code, unused_imports)]
@@ -27,7 +27,7 @@ mod story;
 mod tls;
 mod witness;
 
-/// Tests that start several servers each take turns: the machine is shared.
+/// Tests with several servers run one after another, because they share the machine.
 async fn turn() -> tokio::sync::MutexGuard<'static, ()> {
     static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
     TURN.lock().await

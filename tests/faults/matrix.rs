@@ -1,4 +1,4 @@
-//! The matrix: one fault a test, the same demands on all of them.
+//! The matrix: one fault per test, with the same demands on all of them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! etcd's quota is used up (NOSPACE).
+//! etcd without free quota (NOSPACE).
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ async fn etcd_is_full_and_is_given_room() {
     );
     assert_eq!(refusal.header("retry-after"), Some("2"));
 
-    // Everything but writes goes on, and deletes do.
+    // Reads and deletes continue.
     let list = client
         .call(Call::get(&format!("{path}?limit=1")))
         .await
@@ -65,7 +65,7 @@ async fn etcd_is_full_and_is_given_room() {
         client.call(Call::delete(&path)).await.expect(200);
     }
 
-    // What etcd's operator does; nobody touches the daemons.
+    // The repair by etcd's operator. The daemons need none.
     let mut etcd = Client::connect(fleet.cluster.urls(), None).await.unwrap();
     let newest = etcd
         .get("now", None)

@@ -1,5 +1,5 @@
-//! Load on a fleet while something happens to it, and what must hold when it is over: nothing
-//! acknowledged is lost, no watch has a gap or a repetition, and nobody was told what can't be.
+//! Load on a fleet during a fault, and the demands after it: no acknowledged write is lost, no
+//! watch has a gap or a repetition, and no answer is impossible.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const NAMESPACE: &str = "writers";
 const WRITERS_PER_DAEMON: u64 = 3;
 const REGISTRARS_PER_DAEMON: u64 = 3;
 
-/// How long a fleet may take to serve again once whatever happened is over.
+/// The time limit for a fleet to serve again after the fault.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(45);
 
 fn collection() -> String {
@@ -71,7 +71,7 @@ pub struct End {
     pub calls: usize,
 }
 
-/// Tries until the answer is this one.
+/// Retries until the answer has this status.
 async fn insist(client: &Client, call: Call, status: u16) -> Value {
     let begun = Instant::now();
     loop {
@@ -167,7 +167,7 @@ impl Story {
         }
     }
 
-    /// Stops the load and compares what everybody was told with what really happened.
+    /// Stops the load and compares all answers with the real history.
     pub async fn end(self, fleet: &Fleet) -> End {
         for daemon in &fleet.daemons {
             daemon.ready().await;

@@ -1,4 +1,4 @@
-//! An etcd that speaks TLS and wants to know who asks (SF-4, OP-24).
+//! An etcd with TLS that demands client certificates (SF-4, OP-24).
 
 use std::path::{Path, PathBuf};
 

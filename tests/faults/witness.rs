@@ -1,4 +1,4 @@
-//! What really happened, told by etcd itself: a watch of the tests' own, from before the beginning.
+//! The real history, from a separate watch of etcd that starts before the test.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Many watches of one object that changes all the time.
+//! Many watches of one object that changes continuously.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::process::Running;
 
 const WATCHES: usize = 100;
 const WATCHES_PER_CONNECTION: usize = 25;
-/// From one change to the next.
+/// The time between two changes.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The load while it goes on.
@@ -76,7 +76,7 @@ impl Load {
         }
     }
 
-    /// Ends it; every watch has seen every change.
+    /// Ends the load. Every watch has seen every change.
     pub async fn end(self) {
         self.is_ending.store(true, Ordering::SeqCst);
         let written = self.writer.await.unwrap();

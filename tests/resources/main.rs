@@ -1,7 +1,8 @@
-//! Resources that come and go in a running daemon, a thousand times, while others are watched.
+//! Resources that are added to and removed from a running daemon a thousand times, while others are
+//! watched.
 //!
-//! The daemon runs in the process of the test, which adds and removes resources by its handle and
-//! asks for them over HTTP. `TAFFRAIL_CYCLES` makes it more or fewer times.
+//! The daemon runs in the process of the test, which adds and removes resources through its handle
+//! and requests them over HTTP. `TAFFRAIL_CYCLES` sets the number of cycles.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[allow(dead_code, unused_imports)]
@@ -27,7 +28,7 @@ use crate::servers::etcd::{self, Cluster};
 const WATCHES_OF_ETCD: &str = "etcd_debugging_mvcc_watcher_total";
 const SOON: Duration = Duration::from_secs(10);
 
-/// How often a resource comes and goes.
+/// The number of cycles.
 fn cycles() -> usize {
     let cycles = std::env::var("TAFFRAIL_CYCLES").ok();
     cycles.map_or(1000, |text| text.parse().expect("a number"))
@@ -68,7 +69,7 @@ async fn come_and_go(resources: &Resources, client: &Client, plural: &str) {
     assert_eq!(gone.status, 404);
 }
 
-/// What a process and an etcd hold of resources that are served.
+/// The use of a process and an etcd for served resources.
 #[derive(Debug, PartialEq, Eq)]
 struct Held {
     threads: usize,
@@ -91,7 +92,7 @@ async fn a_thousand_resources(running: &Running, etcd: Option<&Cluster>) {
     let client = running.client();
     let load = Load::begin(running).await;
     let cycles = cycles();
-    // The first ones make room that the others use again: connections, pools, caches.
+    // The first cycles allocate connections, pools and caches, which later cycles reuse.
     for warming in 0..cycles / 5 {
         come_and_go(
             &running.resources,

@@ -23,7 +23,7 @@ struct Flags {
     settings: Settings,
 }
 
-/// What the process takes.
+/// The resource use of the process.
 pub struct Process;
 
 impl Process {
@@ -51,7 +51,7 @@ pub struct Running {
     daemon: JoinHandle<()>,
     clients: tokio::runtime::Runtime,
     _folder: TempDir,
-    /// What the process takes is looked at: one daemon at a time.
+    /// Only one daemon runs at a time, because the use of the whole process is measured.
     _turn: MutexGuard<'static, ()>,
 }
 

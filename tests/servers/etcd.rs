@@ -1,4 +1,4 @@
-//! Real etcds: a cluster of members on loopback that can be killed, paused and started again.
+//! Real etcds: a cluster on loopback whose members can be killed, paused and restarted.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::ports::free_port;
 
-/// How long a member may take to answer.
+/// The time limit for a member's first answer.
 const START_WITHIN: Duration = Duration::from_secs(20);
 
 /// A member's shell: it holds etcd's process, tells its number, and kills it when the test's end of
@@ -42,7 +42,7 @@ pub struct Member {
     client: SocketAddr,
     /// `http` or `https`.
     scheme: &'static str,
-    /// Where it says how it is.
+    /// The address of its health checks.
     health: SocketAddr,
     log: PathBuf,
     running: Option<Running>,
@@ -53,8 +53,8 @@ struct Running {
     process: u32,
 }
 
-/// The etcd of a version (major.minor); `None` only where the environment says in so many words
-/// that there is none.
+/// The etcd of a version (major.minor). `None` only when the environment says explicitly that there
+/// is none.
 pub fn find(version: &str) -> Option<PathBuf> {
     let variable = format!("TAFFRAIL_ETCD_{}", version.replace('.', "_"));
     let binary = match std::env::var_os(&variable) {
@@ -83,7 +83,7 @@ fn cache() -> PathBuf {
 }
 
 impl Cluster {
-    /// So many members that serve, each with further arguments of its own.
+    /// Starts `count` members, each with further arguments.
     pub fn start(version: &str, count: usize, further: &[&str]) -> Cluster {
         Cluster::start_with(version, count, further, None)
     }
@@ -93,7 +93,7 @@ impl Cluster {
         Cluster::start_with(version, 1, &[], Some(tls))
     }
 
-    /// One member whose writes are as durable as those of any etcd, and as slow: for figures.
+    /// One member with durable, and therefore slow, writes, for benchmarks.
     pub fn durable(version: &str) -> Cluster {
         Cluster::start_with(version, 1, &["--unsafe-no-fsync=false"], None)
     }

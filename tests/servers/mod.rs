@@ -1,5 +1,8 @@
-//! Real servers for tests, as `tests/run.sh` fetches them; shared by the suites that need them
-//! (`#[path = "../servers/mod.rs"] mod servers;`).
+//! Real servers for tests.
+//!
+//! This folder owns the start and stop of etcds that `tests/run.sh` fetches, free ports and
+//! proxies. Suites share it with `#[path = "../servers/mod.rs"] mod servers;`. It must not know the
+//! daemon.
 #![allow(dead_code)]
 
 pub mod etcd;

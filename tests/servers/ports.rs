@@ -1,4 +1,4 @@
-//! Ports for servers that are told theirs before they start, and that start again on the same one.
+//! Ports for servers that need a fixed port before they start and after a restart.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,9 +11,9 @@ const END: u32 = 32_768;
 
 static TURN: AtomicU32 = AtomicU32::new(0);
 
-/// A port of 127.0.0.1 that is free and that nobody else in this process is given.
+/// A free port of 127.0.0.1 that this process hands out only once.
 pub fn free_port() -> u16 {
-    // Test processes that run at the same time begin at places of their own.
+    // Concurrent test processes start at different ports.
     let begin = std::process::id().wrapping_mul(127);
     for _ in FIRST..END {
         let turn = TURN.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! A way to a daemon that can be cut.
+//! A proxy to a daemon whose connections can be cut.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Proxy {
                     continue;
                 }
                 running.lock().spawn(async move {
-                    // While the daemon is away its clients find the door shut.
+                    // While the daemon is away, connections are closed.
                     if let Ok(mut far) = TcpStream::connect(target).await {
                         let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
                     }
@@ -50,7 +50,7 @@ impl Proxy {
         self.connections.lock().abort_all();
     }
 
-    /// From here on connections are cut as they come, or no longer.
+    /// Whether new connections are cut from now on.
     pub fn shut(&self, shut: bool) {
         self.is_shut.store(shut, Ordering::SeqCst);
         self.cut();

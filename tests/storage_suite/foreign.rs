@@ -1,4 +1,4 @@
-//! Values that are no object of ours: protobuf of another server, or nothing that anybody knows.
+//! Values that are not objects of the daemon: protobuf of another server, or unreadable bytes.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn key(name: &str) -> Key {
     Key::new(format!("/registry/pods/{name}"))
 }
 
-/// Somebody else writes a value past the storage.
+/// Another client writes a value without the storage.
 async fn put(h: &Harness, name: &str, value: &[u8]) -> Revision {
     let current = h.engine.get(key(name), At::Latest).await.unwrap().item;
     let mutation = Mutation {
@@ -214,7 +214,7 @@ pub async fn wa_33_watches_end_with_an_error_where_a_value_cannot_be_read(h: Rc<
     selecting_is_told_of_its_end(&h).await;
 }
 
-/// What takes its place is an event for who wants everything, and for nobody who selects.
+/// Its replacement is an event for watches of everything, but not for watches with a selector.
 async fn selecting_is_told_of_its_end(h: &Harness) {
     let now = h.revision().await;
     let all = Watch::below("/pods").after(now);

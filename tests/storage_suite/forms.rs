@@ -1,4 +1,4 @@
-//! Values in other forms than the configured one: read, and rewritten by the next update.
+//! Values in other forms than the configured one, which are read and rewritten by the next update.
 
 use std::rc::Rc;
 

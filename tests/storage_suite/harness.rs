@@ -1,4 +1,4 @@
-//! A storage of each kind over each engine, with small functions to use it.
+//! A storage of each kind over each engine, with helpers to use it.
 
 use std::any::Any;
 use std::rc::Rc;
@@ -43,20 +43,20 @@ pub fn pods() -> Arc<ResourceDefinition> {
     found.expect("pods are served")
 }
 
-/// Nothing is forgotten unless a check compacts.
+/// Nothing is removed unless a check compacts.
 const RETENTION: Retention = Retention {
     age: Duration::from_secs(3600),
     bytes: 1 << 30,
 };
 
-/// Which storage a check runs on.
+/// The storage of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Underlying,
     Cached,
 }
 
-/// Over which engine it stands.
+/// The engine below the storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Below {
     Memory,
@@ -139,7 +139,7 @@ impl Transformer for Faulty {
     }
 }
 
-/// A storage under test and what stands around it.
+/// A storage under test and its environment.
 pub struct Harness {
     pub layer: Layer,
     pub storage: Arc<dyn Storage>,

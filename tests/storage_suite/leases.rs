@@ -1,4 +1,4 @@
-//! Objects that live for so many seconds.
+//! Objects with a limited lifetime.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::harness::*;
 
 const A: &str = "/pods/ns/a";
 
-/// Changes an object and says how long it is to live from then on.
+/// Changes an object and sets its remaining lifetime.
 struct ForSeconds<F>(Option<u64>, F);
 
 impl<F: FnMut(Option<Object>) -> Object + Send> UpdateFunction for ForSeconds<F> {

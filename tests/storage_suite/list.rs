@@ -71,7 +71,7 @@ pub async fn ts_15_versions_that_are_none_or_in_the_future(h: Rc<Harness>) {
         (List::below("/pods").exact(far), true),
         (List::below("/pods").at(far).limit(2), true),
         (List::below("/pods").token(token(i64::MAX, "a\0")), true),
-        // The store's, whatever is before it (LI-25, LI-28).
+        // The message is the store's, whatever is in front of it (LI-25, LI-28).
         (List::of("/pods/first/bar").exact(far), false),
         (List::of("/pods/first/bar").at(far).limit(2), false),
     ];
@@ -89,7 +89,7 @@ pub async fn ts_15_versions_that_are_none_or_in_the_future(h: Rc<Harness>) {
             panic!("ST-13");
         };
         assert_eq!((requested, current), (far, r[9]), "LI-11");
-        // Who has waited for the cache may come again.
+        // A client that has waited for the cache may retry.
         assert_eq!(retry_after, u32::from(waits && h.catches_up()));
     }
     let beside = List::below("/pods")
@@ -754,7 +754,7 @@ const SIX: [&str; 6] = [
 const ONE: &str = "second/baz";
 
 impl Row {
-    /// Which of the states is shown; `None` for a request that makes no sense.
+    /// The state that is shown, or `None` for an invalid request.
     fn state(&self, r: &[Revision]) -> Option<usize> {
         let at = |revision: Revision| r.iter().position(|known| *known == revision);
         match (self.token, self.asked) {

@@ -582,8 +582,8 @@ fn put(expect: Expect, value: Vec<u8>) -> Mutation {
     }
 }
 
-/// Waits for an engine from within a synchronous callback: on a runtime of its own, as this one's
-/// thread is blocked and an engine may answer on the runtime that asks.
+/// Waits for an engine inside a synchronous callback. It uses a separate runtime, because this
+/// thread is blocked and an engine may answer on the runtime of the caller.
 fn wait<T: Send>(future: impl Future<Output = T> + Send) -> T {
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
@@ -659,7 +659,7 @@ pub async fn st_51_an_update_of_a_hot_key_that_is_deleted_finds_nothing(h: Rc<Ha
     assert!(calls <= 2, "called {calls} times");
 }
 
-/// Leaves whatever it is shown, and remembers its versions.
+/// Leaves every object unchanged, and remembers its versions.
 #[derive(Default)]
 struct Leave(Vec<Revision>);
 

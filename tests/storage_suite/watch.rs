@@ -145,7 +145,7 @@ pub async fn ts_55_an_unreadable_event_ends_the_watch(h: Rc<Harness>) {
     h.create(&pod("ns", "c")).await;
     assert_eq!(stream.next().await.unwrap().kind, "Error", "WA-33, TS-70");
     stream.expect_end().await;
-    // Who does not watch it is not concerned.
+    // Watches of other objects are not affected.
     h.create(&pod("other", "d")).await;
     elsewhere.expect_any("Added", "other/d").await;
 }
@@ -250,7 +250,7 @@ pub async fn ts_67_watch_semantics(h: Rc<Harness>) {
             assert!(stream.is_quiet(), "row {row}, bookmarks {bookmarks}");
         }
     }
-    // Without initial events: nothing of the state.
+    // Without initial events, the state is not sent.
     let mut quiet = Vec::new();
     for watch in [
         Watch::below("/pods"),
@@ -426,7 +426,7 @@ pub async fn wa_47_a_bookmark_that_is_due_waits_for_the_end_of_the_initial_event
     stream.expect_end().await;
 }
 
-/// WA-18: the initial events are of one version, and what follows starts right behind it.
+/// WA-18: the initial events have one version, and later events follow without a gap.
 pub async fn wa_18_the_state_and_what_follows_join_without_a_gap(h: Rc<Harness>) {
     const OBJECTS: usize = 20;
     const ROUNDS: usize = 10;
@@ -522,13 +522,13 @@ pub async fn wc_42_while_the_cache_fills_some_reads_are_refused_and_no_writes(h:
     f.end().await;
 }
 
-/// Whether who is refused by a cache that fills learns why it can't be filled.
+/// Whether a refused client of a filling cache learns why the cache can't be filled.
 async fn is_told_why(h: &Harness) -> bool {
     let kind = kind(h.list(List::below("/pods")).await);
     matches!(kind, StorageErrorKind::NotReady { last_error, .. } if last_error.is_some())
 }
 
-/// What a cache that fills refuses, with a time to come again (WC-41).
+/// The requests that a filling cache refuses, with a retry delay (WC-41).
 async fn refuses_what_is_dear(h: &Harness) {
     let only_a = |list: List| list.select("", "metadata.name=a");
     let labelled = |list: List| list.select("app=web", "");
@@ -583,7 +583,7 @@ const STORY: [Step; 11] = [
     Step::Put("x/b", "db", "n3"),
 ];
 
-/// Where a watch or list looks: a key, and whether below it.
+/// The scope of a watch or list: a key, and whether everything below it.
 const SCOPES: [(&str, bool); 6] = [
     ("/pods", true),
     ("/pods/x", true),

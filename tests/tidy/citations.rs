@@ -1,5 +1,5 @@
 //! The numbers that pages define and others cite: rules as `WA-25` or in the name of a test,
-//! deviations as `D-3`, sections as `http.md 3.1`. Whatever is cited is defined.
+//! deviations as `D-3`, sections as `http.md 3.1`. Every cited number must be defined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ fn rule(word: &str) -> Option<Rule> {
     Some((family(name)?, number.parse().ok()?))
 }
 
-/// What a page defines: the number is the first word of an item, of a row, or of a heading.
+/// The rules that a page defines. The number is the first word of an item, a row or a heading.
 pub fn defined_by(page: &str) -> Vec<Rule> {
     let text = std::fs::read_to_string(root().join(page)).unwrap();
     text.lines().filter_map(definition).collect()
@@ -172,7 +172,7 @@ fn sections_cited(text: &str, page: &str) -> Vec<String> {
     cited
 }
 
-/// Every file that may cite something, with its text.
+/// Every file that may cite a rule, with its text.
 fn citing() -> Vec<(PathBuf, String)> {
     let folders = ["src", "actors", "tests", "docs", "config", ".ci"];
     let below = folders.iter().flat_map(|folder| files(folder, ""));

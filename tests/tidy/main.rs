@@ -1,4 +1,4 @@
-//! The rules of the house, read off the sources.
+//! The project's rules for sources, checked by reading them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod citations;
@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 use source::{Source, files, product, root};
 
-/// What a module may name: itself, and paths that begin like one of these.
+/// The paths that a module may name: itself, and paths that begin with one of these.
 type Table = &'static [(&'static str, &'static [&'static str])];
 
 /// The port of the engines and the nouns that travel through it.
@@ -109,7 +109,7 @@ const DAEMON: Table = &[
     ("shutdown", &[]),
 ];
 
-/// Storage as those see it who don't care where the bytes are.
+/// The parts of storage that do not depend on the place of the bytes.
 const STORAGE: &[&str] = &["storage::codec", "storage::versioner", "storage::[A-Z]"];
 
 /// Which crates an engine may name: the port of `actors` and nothing else of it.
@@ -314,7 +314,7 @@ fn only_the_record_names_bincode() {
     }
 }
 
-/// What objects, lists and events look like on the wire is said in one place.
+/// The wire format of objects, lists and events is defined in one place.
 #[test]
 fn only_the_encoding_spells_out_objects() {
     for source in product("src/server") {

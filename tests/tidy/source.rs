@@ -1,16 +1,16 @@
-//! Rust sources as far as the rules of the house need to read them.
+//! Rust sources, parsed as far as the rules need it.
 
 use std::path::{Path, PathBuf};
 
 /// One file of a crate.
 pub struct Source {
-    /// Below the repository.
+    /// Relative to the repository.
     pub path: PathBuf,
-    /// As it is.
+    /// The complete text.
     pub text: String,
-    /// Without comments, the content of strings, and what is compiled for tests alone.
+    /// Without comments, the content of strings, and code that is compiled only for tests.
     pub code: String,
-    /// The module it is, below its crate: `["storage", "embedded", "record"]`.
+    /// The path of the module in its crate: `["storage", "embedded", "record"]`.
     pub module: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ fn collect(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The sources of a crate that are shipped: its unit tests in files of their own are left out.
+/// The sources of a crate without its unit tests in separate files.
 pub fn product(folder: &str) -> Vec<Source> {
     let base = root().join(folder);
     files(folder, ".rs")
@@ -63,7 +63,7 @@ pub fn product(folder: &str) -> Vec<Source> {
         .collect()
 }
 
-/// Whether a file of a crate is compiled for tests alone.
+/// Whether a file of a crate is compiled only for tests.
 pub fn is_test(path: &Path) -> bool {
     path.strip_prefix(root()).unwrap().iter().any(|part| {
         let part = part.to_str().unwrap();

@@ -1,5 +1,9 @@
-//! Bodies into objects: JSON and YAML, with limits, and the types that are checked before
-//! schemas exist (API-63, API-88 to API-90).
+//! Decoding of request bodies.
+//!
+//! This folder owns the limits for JSON and YAML and the checks of types that apply before schemas
+//! exist (API-63, API-88 to API-90). Bytes and a resource definition enter. An object with the
+//! paths of its duplicate and unknown members leaves, or a `Status` that refuses the body. This
+//! folder must not know HTTP or storage.
 
 mod paths;
 mod tree;
@@ -31,18 +35,18 @@ pub enum BodyFormat {
 pub struct Decoded {
     /// The object, with kind and apiVersion.
     pub object: Object,
-    /// Paths of members that were given more than once (`data.k`); the last one won.
+    /// Paths of members that appear more than once (`data.k`). The last one is used.
     pub duplicates: Vec<String>,
-    /// Paths of members that nobody knows (`metadata.colour`); they were dropped.
+    /// Paths of unknown members (`metadata.colour`), which were dropped.
     pub unknown: Vec<String>,
 }
 
-/// Strict decoding names no more (API-90).
+/// Strict decoding reports at most this many faults (API-90).
 const MAX_FAULTS: usize = 100;
 
 impl Decoded {
-    /// What strict decoding would find fault with (API-90). A member that is unknown is not called
-    /// a duplicate too.
+    /// The faults that strict decoding reports (API-90). An unknown member is not also reported as
+    /// a duplicate.
     pub fn faults(&self) -> Vec<String> {
         let is_known = |path: &&String| {
             let within = |unknown: &String| {
@@ -59,13 +63,13 @@ impl Decoded {
     }
 }
 
-/// What strict decoding says of unknown members.
+/// The messages of strict decoding about unknown members.
 pub fn unknown_fields(paths: &[String]) -> impl Iterator<Item = String> {
     let quoted = paths.iter().map(|path| go_quote(path));
     quoted.map(|path| format!("unknown field {path}"))
 }
 
-/// What strict decoding says of members that were given more than once.
+/// The messages of strict decoding about duplicate members.
 pub fn duplicate_fields(paths: &[String]) -> impl Iterator<Item = String> {
     paths.iter().map(|path| duplicate_field(path))
 }
@@ -74,10 +78,10 @@ fn duplicate_field(path: &str) -> String {
     format!("duplicate field {}", go_quote(path))
 }
 
-/// Reads an object of a resource; kind and apiVersion are filled in when absent.
+/// Reads an object of a resource. Missing kind and apiVersion are filled in.
 ///
 /// # Errors
-/// 400 for what can't be read, for another kind or version (API-88, API-89), and for members of a
+/// 400 for an unreadable body, for another kind or version (API-88, API-89), and for members of a
 /// wrong type.
 pub fn decode_object(
     body: &[u8],
@@ -134,7 +138,7 @@ pub fn decode_object(
     })
 }
 
-/// Another kind or version in a body than its path wants (API-88).
+/// Checks that the body has the kind and version of its path (API-88).
 fn check_kind(
     kind: &str,
     version: &str,
@@ -163,7 +167,8 @@ fn check_kind(
     Ok(())
 }
 
-/// What a refusal shows of a body: its first 30 bytes, as text when it looks like JSON (API-89).
+/// The part of a body that a refusal shows: its first 30 bytes, as text when it looks like JSON
+/// (API-89).
 fn summary(body: &[u8]) -> String {
     const SHOWN: usize = 30;
     if body.is_empty() {
@@ -184,11 +189,11 @@ fn summary(body: &[u8]) -> String {
     text
 }
 
-/// Reads any document, and the paths of duplicate members. Whole numbers are exact as int64 and
-/// uint64, others are float64 (API-63).
+/// Reads any document, and the paths of its duplicate members. Whole numbers are exact as int64 and
+/// uint64, other numbers are float64 (API-63).
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The fault in the text.
 pub fn decode_value(body: &[u8], format: BodyFormat) -> Result<(Value, Vec<String>), String> {
     let document = match format {
         BodyFormat::Json => serde_json::from_slice::<tree::Document<MAX_TREE_BYTES>>(body)
@@ -198,16 +203,17 @@ pub fn decode_value(body: &[u8], format: BodyFormat) -> Result<(Value, Vec<Strin
     Ok((document.value, document.duplicates))
 }
 
-/// Reads YAML that is stored: what got there once is read, whatever it takes.
+/// Reads stored YAML. It has no limit on the size of the tree, because stored documents must stay
+/// readable.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The fault in the text.
 pub fn decode_stored_yaml(text: &[u8]) -> Result<Value, String> {
     read_yaml::<{ usize::MAX }>(text).map(|document| document.value)
 }
 
-/// The first document of a YAML stream: up to a second marker of a start, or a marker of the end.
-/// Both are markers wherever a line begins with them, even inside a block of text.
+/// The first document of a YAML stream. It ends at the second start marker or at an end marker. A
+/// line that begins with a marker counts even inside a block of text.
 fn first_document(text: &str) -> &str {
     let is_marker = |line: &str, marker: &str| {
         line.strip_prefix(marker)
@@ -225,19 +231,19 @@ fn first_document(text: &str) -> &str {
     text
 }
 
-/// What aliases and merge keys of a document may repeat, in events of the parser: a value is one or
-/// two.
+/// The limit on parser events that the aliases and merge keys of a document may repeat. A value is
+/// one or two events.
 const MAX_ALIASED_EVENTS: usize = 200_000;
 
-/// The stack for reading YAML. Its parser needs up to 20 KiB a level without optimization, which
-/// the stack of an ordinary thread has no room for at [`MAX_DEPTH`].
+/// The stack for reading YAML. Without optimization the parser needs up to 20 KiB per level, so an
+/// ordinary stack is too small for [`MAX_DEPTH`].
 const YAML_STACK_BYTES: usize = 8 * 1024 * 1024;
 
-/// Reads YAML on a stack of its own, which takes only what is touched of it.
+/// Reads YAML on a separate stack. Only the touched part of the stack uses memory.
 fn read_yaml<const TREE_BYTES: usize>(body: &[u8]) -> Result<tree::Document<TREE_BYTES>, String> {
     let text = std::str::from_utf8(body).map_err(|_| "yaml: not UTF-8 text".to_owned())?;
     let text = first_document(text);
-    // The parser lets a tab pass here, other readers of YAML don't.
+    // The parser accepts a tab here, other YAML readers do not.
     if text
         .trim_start_matches([' ', '\r', '\n', '\u{feff}'])
         .starts_with('\t')
@@ -245,24 +251,24 @@ fn read_yaml<const TREE_BYTES: usize>(body: &[u8]) -> Result<tree::Document<TREE
         return Err("yaml: found a tab where a document begins".to_owned());
     }
     stacker::grow(YAML_STACK_BYTES, || {
-        // A document that the parser stumbles over is refused, and nothing else fails with it.
+        // A document that makes the parser panic is refused. Other requests are not affected.
         std::panic::catch_unwind(|| parse_yaml(text))
             .unwrap_or_else(|_| Err("yaml: the parser failed".to_owned()))
     })
 }
 
-/// YAML as Kubernetes' clients write it: 1.1 booleans and octals, merge keys, the last of two
-/// equal keys.
+/// Reads YAML as Kubernetes clients write it: 1.1 booleans and octals, merge keys, and the last of
+/// two equal keys.
 fn parse_yaml<const TREE_BYTES: usize>(text: &str) -> Result<tree::Document<TREE_BYTES>, String> {
     let budget = serde_saphyr::budget! {
-        // A level too many is refused by the tree, which says so better.
+        // The tree refuses one level too many with a better message.
         max_depth: MAX_DEPTH + 2,
         flow_nesting_limit: MAX_DEPTH + 2,
-        // More than any object has, fewer than would keep a core busy for a second.
+        // More than any object has, but few enough to take less than a second.
         max_events: 3_000_000,
         max_nodes: 1_500_000,
         max_recorded_anchor_events: MAX_ALIASED_EVENTS,
-        // How often an anchor is used means nothing; what comes of it is limited below.
+        // The ratio of aliases to anchors says nothing. The limits below bound the expanded size.
         enforce_alias_anchor_ratio: false,
         max_documents: 1,
     };

@@ -1,19 +1,19 @@
-//! Paths of members that a document should not have, as many as an answer names.
+//! Paths of members that a document should not have, up to the number that an answer reports.
 
 use std::fmt;
 
 use crate::api::truncated::truncated_display;
 
-/// So many are told (API-90).
+/// At most this many paths are reported (API-90).
 const MAX_PATHS: usize = 100;
 
-/// A longer path is cut. The longest that people write are keys of annotations, of 317 bytes.
+/// Longer paths are cut. The longest paths that people write are annotation keys, with 317 bytes.
 const MAX_PATH_BYTES: usize = 1024;
 
-/// The paths of one document take so much together, and one path more.
+/// The limit on all paths of one document together. One more path may exceed it.
 const MAX_TOTAL_BYTES: usize = 16 * 1024;
 
-/// See the module's documentation. Each path is there once.
+/// The collected paths, each listed once. See the module's documentation.
 #[derive(Debug, Default)]
 pub struct Paths {
     kept: Vec<String>,
@@ -21,8 +21,8 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Keeps a path as long as there is room. It is written down no sooner, and no further than it
-    /// is kept: a document may have a great many, each as long as the document itself.
+    /// Records a path while there is room. The path is formatted only then and only up to its
+    /// limit, because a document may have many paths that are as long as the document itself.
     pub fn note(&mut self, path: impl fmt::Display) {
         if self.kept.len() >= MAX_PATHS || self.bytes >= MAX_TOTAL_BYTES {
             return;
@@ -34,14 +34,14 @@ impl Paths {
         }
     }
 
-    /// The paths in the order in which they were noted.
+    /// The paths in the order in which they were recorded.
     pub fn into_vec(self) -> Vec<String> {
         self.kept
     }
 }
 
-/// Where a value is in its document. It borrows the names on its way, so that it costs nothing as
-/// long as nobody asks for it.
+/// The place of a value in its document. It borrows the names on its path, so it costs nothing
+/// until it is formatted.
 #[derive(Clone, Copy, Debug)]
 pub enum Place<'p> {
     /// The document itself.

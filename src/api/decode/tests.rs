@@ -77,7 +77,7 @@ fn another_kind_or_version_is_refused() {
     );
 }
 
-/// API-89: what can't be read at all, with the beginning of what came.
+/// API-89: unreadable bodies, with the beginning of the body.
 #[test]
 fn unreadable_json_is_unrecognized() {
     let cases = [
@@ -198,7 +198,7 @@ fn members_of_a_wrong_type_are_named() {
     }
 }
 
-/// API-89: the few members that a definition types.
+/// API-89: the members that a definition types.
 #[test]
 fn typed_members_are_checked() {
     let cases = [
@@ -232,7 +232,7 @@ fn typed_members_are_checked() {
     assert_eq!(kept["other"], json!([null]));
 }
 
-/// As kube-apiserver has it: times of leases have six decimals, no more and no less.
+/// As in kube-apiserver, times of leases have exactly six decimals.
 #[test]
 fn lease_times_have_six_decimals() {
     let renewed = |time: &str| format!(r#"{{"spec":{{"renewTime":"{time}"}}}}"#);
@@ -309,7 +309,7 @@ fn null_counts_as_absent() {
     assert_eq!(bare, json!({"kind": "ConfigMap", "apiVersion": "v1"}));
 }
 
-/// API-63: the last of two equal members wins, and they are reported.
+/// API-63: the last of two equal members is used, and both are reported.
 #[test]
 fn duplicate_members_are_reported() {
     let body = r#"{"a":1,"a":2,"b":{"c":[0,{"d":1,"d":2,"d":3}],"c":[{"e":1,"e":2}]},"x":"y"}"#;
@@ -328,7 +328,7 @@ fn duplicate_members_are_reported() {
     assert_eq!(duplicates.len(), 100);
 }
 
-/// Numbers are exact as int64 and uint64, whole floats are whole numbers, others float64.
+/// Numbers are exact as int64 and uint64, whole floats become whole numbers, others are float64.
 #[test]
 fn numbers_keep_their_value() {
     let cases = [
@@ -364,7 +364,7 @@ fn deep_yaml_is_read_in_place_on_a_small_stack() {
     assert_eq!(reader.join().unwrap(), Ok(()));
 }
 
-/// What Kubernetes' YAML reader makes of the words of YAML 1.1, as kube-apiserver shows.
+/// Kubernetes' YAML reader and the words of YAML 1.1, as recorded from kube-apiserver.
 #[test]
 fn yaml_is_read_as_kubernetes_reads_it() {
     let cases = [
@@ -430,7 +430,7 @@ fn yaml_is_read_as_kubernetes_reads_it() {
     }
 }
 
-/// Of a stream the first document counts, whatever follows it.
+/// Only the first document of a stream is read.
 #[test]
 fn the_first_document_of_a_stream_counts() {
     let cases = [
@@ -450,7 +450,8 @@ fn the_first_document_of_a_stream_counts() {
     );
 }
 
-/// Depth is limited in both forms, and with room for what clients wrap around an object.
+/// Depth is limited in both forms, with room for the lists and events that clients wrap around an
+/// object.
 #[test]
 fn nesting_is_limited() {
     let nested = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
@@ -474,7 +475,8 @@ fn nesting_is_limited() {
     assert!(yaml(&blocks).is_err());
 }
 
-/// Aliases may not blow a body up, neither by many small values nor by a few large ones.
+/// Aliases cannot expand a body beyond its limit, neither with many small values nor with a few
+/// large ones.
 #[test]
 fn alias_bombs_are_refused() {
     let mut laughs = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
@@ -504,7 +506,7 @@ fn alias_bombs_are_refused() {
     assert_eq!(value["b"].as_array().map(Vec::len), Some(500));
 }
 
-/// A body of the largest size is read in both forms.
+/// A body of the maximum size is read in both forms.
 #[test]
 fn large_bodies_are_read() {
     let text = "x".repeat(3 << 20);
@@ -537,7 +539,7 @@ fn tree() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Whole floats become whole numbers, which is all that may change.
+/// Equal, except that whole floats may become whole numbers.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {
@@ -558,7 +560,7 @@ fn same(one: &Value, other: &Value) -> bool {
 }
 
 proptest! {
-    /// API-63: every JSON document is read as it is.
+    /// API-63: every JSON document is read unchanged.
     #[test]
     fn documents_survive(value in tree()) {
         let text = value.to_string();
@@ -568,7 +570,7 @@ proptest! {
         prop_assert_eq!(again, read);
     }
 
-    /// API-89: no bytes make it panic, in either form.
+    /// API-89: no bytes cause a panic, in either form.
     #[test]
     fn any_bytes_are_read_or_refused(
         bytes in prop_oneof![
@@ -587,8 +589,8 @@ proptest! {
         }
     }
 
-    /// API-89: any metadata is accepted or refused, and what was accepted is accepted again
-    /// without a change.
+    /// API-89: any metadata is accepted or refused, and accepted metadata is accepted again
+    /// unchanged.
     #[test]
     fn accepted_objects_are_accepted_again(
         name in prop_oneof![
@@ -608,7 +610,7 @@ proptest! {
     }
 }
 
-/// Paths of duplicates are as long as the names around them, and there are as many as one likes.
+/// Paths of duplicates can be as long as the names in them, and their number has no natural limit.
 #[test]
 fn faults_take_no_more_than_an_answer_has_room_for_api_90() {
     let name = "n".repeat(1 << 20);
@@ -625,7 +627,7 @@ fn faults_take_no_more_than_an_answer_has_room_for_api_90() {
     assert!(faults.iter().all(|fault| fault.len() < 2 * 1024));
 }
 
-/// The same path is told once, wherever its members are; names are quoted as Go does.
+/// The same path is reported once, wherever its members are. Names are quoted as in Go.
 #[test]
 fn paths_of_duplicates_are_whole_and_quoted_api_90() {
     let body = r#"{"a":{"x":1,"x":2},"a":{"x":1,"x":2,"y\"":[{"z":1,"z":1}]}}"#;
@@ -640,7 +642,7 @@ fn paths_of_duplicates_are_whole_and_quoted_api_90() {
     );
 }
 
-/// A body of megabytes may stand for a tree of hundreds of them.
+/// A body of some megabytes may expand to a tree of hundreds of megabytes.
 #[test]
 fn a_document_of_countless_small_objects_is_refused() {
     let body = |item: &str| {

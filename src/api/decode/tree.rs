@@ -1,35 +1,35 @@
-//! A document as a tree, from any serde format, with limits and a note of duplicate members.
+//! A document as a tree, read from any serde format, with limits and a record of duplicate members.
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use super::paths::{Paths, Place};
 
-/// How deep objects and lists may be nested. The JSON parsers of common clients give up at 128;
-/// some of that is kept for the lists and watch events around an object.
+/// The maximum nesting of objects and lists. The JSON parsers of common clients stop at 128, and
+/// the difference leaves room for the lists and watch events around an object.
 pub const MAX_DEPTH: usize = 100;
 
-/// What the texts of a document may weigh together, a few bytes for every value included. A body
-/// is smaller than that by itself; one that aliases blow up is not.
+/// The limit on the text of a document together with a few bytes for every value. A plain body is
+/// always smaller. A body that expands through aliases may not be.
 const MAX_WEIGHT: usize = 8 * 1024 * 1024;
 
-/// What a value weighs beside its text.
+/// The weight of a value in addition to its text.
 const WEIGHT_OF_VALUE: usize = 2;
 
-/// What the tree of a document may take, as an estimate of what the allocator gives out. Objects
-/// that people store take up to forty times their text; `[{"":0},{"":0},...]` takes a hundred times
-/// its own.
+/// The limit on the memory of a document's tree, estimated from the allocator's block sizes.
+/// Objects that people store need up to forty times their text. `[{"":0},{"":0},...]` needs a
+/// hundred times its text.
 pub const MAX_TREE_BYTES: usize = 64 * 1024 * 1024;
 
-/// What a text takes beside its bytes.
+/// The memory of a text in addition to its bytes.
 const BYTES_OF_TEXT: usize = 16;
 
-/// The first members of an object come with a node of the map, which has room for eleven. Nodes of
-/// large maps are about half full.
+/// The memory of a map node with its first members. A node has room for eleven, and nodes of large
+/// maps are about half full.
 const BYTES_OF_NODE: usize = 640;
 const BYTES_OF_MEMBER: usize = BYTES_OF_NODE / 6;
 
-/// A whole document, whose tree takes no more than so many bytes.
+/// A whole document, whose tree uses at most `TREE_BYTES`.
 pub struct Document<const TREE_BYTES: usize> {
     /// Its tree.
     pub value: Value,
@@ -57,7 +57,7 @@ impl<'de, const TREE_BYTES: usize> Deserialize<'de> for Document<TREE_BYTES> {
     }
 }
 
-/// What has been read so far.
+/// The progress of a read.
 struct Reading {
     weight: usize,
     tree_bytes_left: usize,
@@ -94,7 +94,7 @@ impl Reading {
     }
 }
 
-/// One value at a depth.
+/// One value at its depth.
 struct Node<'r> {
     reading: &'r mut Reading,
     place: &'r Place<'r>,
@@ -235,13 +235,13 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 }
 
-/// A float that is a whole number, which is how Go prints it; both zeros are 0.
+/// Converts a float that is a whole number, as Go prints it. Both zeros become 0.
 fn whole_number(value: f64) -> Option<i64> {
     const LIMIT: f64 = 9_007_199_254_740_992.0; // 2^53: beyond it floats skip whole numbers
     (value.fract() == 0.0 && value.abs() <= LIMIT).then_some(value as i64)
 }
 
-/// What a tree takes, by the same estimate as that of a document.
+/// The estimated memory of a tree, computed as for a document.
 pub fn tree_bytes(value: &Value) -> usize {
     let inside = match value {
         Value::String(text) => text.len() + BYTES_OF_TEXT,
@@ -258,7 +258,7 @@ pub fn tree_bytes(value: &Value) -> usize {
     size_of::<Value>() + inside
 }
 
-/// Whether a tree has more levels of objects and lists than this.
+/// Whether a tree has more than `levels` levels of objects and lists.
 pub fn is_deeper_than(value: &Value, levels: usize) -> bool {
     let exceeds = |inner: &Value| is_deeper_than(inner, levels.saturating_sub(1));
     match value {

@@ -1,5 +1,5 @@
-//! The types of members that are checked before schemas exist: all of `metadata`, and what a
-//! definition lists in `member_types`.
+//! The types of members that are checked before schemas exist: all of `metadata`, and the
+//! `member_types` of a definition.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -14,16 +14,16 @@ use super::paths::Paths;
 use crate::api::object::Object;
 use crate::api::resource::{MemberType, ResourceDefinition};
 
-/// What Go reads as base64: padding needed, idle bits of any value.
+/// Base64 as Go reads it: padding is required, unused bits may have any value.
 const LENIENT_BASE64: GeneralPurpose = GeneralPurpose::new(&ALPHABET, PAD_ALLOWING_TRAILING_BITS);
 const PAD_ALLOWING_TRAILING_BITS: GeneralPurposeConfig = PAD.with_decode_allow_trailing_bits(true);
 
-/// Brings an object into the form in which typed members are kept, and checks their types: null
-/// counts as absent, a null text is empty, times are whole seconds of UTC. Members of `metadata`
-/// that Kubernetes does not know are dropped, and their paths returned.
+/// Checks the types of an object's members and normalizes them. Null counts as absent, a null text
+/// is empty, and times are whole seconds of UTC. Unknown members of `metadata` are dropped, and
+/// their paths are returned.
 ///
 /// # Errors
-/// The first member of a wrong type, as Kubernetes' decoder says it (API-89).
+/// The first member of a wrong type, in the words of Kubernetes' decoder (API-89).
 pub fn normalize(
     object: &mut Object,
     definition: &ResourceDefinition,
@@ -51,7 +51,7 @@ pub fn normalize(
     Ok(unknown.into_vec())
 }
 
-/// Drops what is none of the known members, and notes where it was.
+/// Drops unknown members and records their paths.
 fn drop_unknown<K>(
     holder: &mut Map<String, Value>,
     known: &[(&str, K)],
@@ -67,7 +67,7 @@ fn drop_unknown<K>(
     });
 }
 
-/// The members of `metadata` that have a type.
+/// The typed members of `metadata`.
 const METADATA: &[(&str, Kind)] = &[
     ("name", Kind::Member(MemberType::String)),
     ("generateName", Kind::Member(MemberType::String)),
@@ -116,7 +116,7 @@ const MANAGED: &[(&str, MemberType)] = &[
 /// A type of a member.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// One that definitions name too.
+    /// A type that definitions use too.
     Member(MemberType),
     /// A list of texts.
     Texts,
@@ -124,7 +124,7 @@ enum Kind {
     Records(&'static str, &'static [(&'static str, MemberType)]),
 }
 
-/// Where a member is, for the text of a refusal.
+/// The place of a member, for the text of a refusal.
 struct Place<'p> {
     /// The Go type that has the member.
     owner: &'p str,
@@ -150,7 +150,7 @@ impl<'p> Place<'p> {
     }
 
     fn refuse<T>(&self, value: &Value, wanted: &str) -> Result<T, String> {
-        // The one text in metadata that has a type of its own in Go.
+        // Go gives this text of metadata its own type.
         let wanted = match wanted {
             "string" if self.name == "uid" => "types.UID",
             wanted => wanted,
@@ -167,7 +167,7 @@ impl<'p> Place<'p> {
     }
 }
 
-/// What JSON calls a value.
+/// The JSON name of a value's type.
 pub fn name_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -179,7 +179,7 @@ pub fn name_of(value: &Value) -> &'static str {
     }
 }
 
-/// The Go type around a member, as far as it can be told: `LeaseSpec` for `spec` of a Lease.
+/// The Go type around a member, as far as it is known: `LeaseSpec` for `spec` of a Lease.
 fn owner_name<'k>(kind: &'k str, parent: &str) -> Cow<'k, str> {
     if parent.is_empty() {
         return Cow::Borrowed(kind);
@@ -226,7 +226,7 @@ fn items<'v>(
     }
 }
 
-/// Checks one member of `holder`, if it is there.
+/// Checks one member of `holder`, if it is present.
 fn check(
     holder: &mut Map<String, Value>,
     name: &str,
@@ -290,7 +290,7 @@ fn check_member(value: &mut Value, kind: MemberType, place: &Place<'_>) -> Resul
     }
 }
 
-/// A text; null inside lists and maps is an empty one, as Go reads it.
+/// Checks a text. Null inside lists and maps becomes an empty text, as in Go.
 fn check_text(value: &mut Value, place: &Place<'_>) -> Result<(), String> {
     match value {
         Value::String(_) => Ok(()),
@@ -307,7 +307,7 @@ fn check_base64(value: &mut Value, place: &Place<'_>) -> Result<(), String> {
     let Value::String(text) = value else {
         return Ok(());
     };
-    // Line breaks are no part of the text, wherever they are.
+    // Go ignores line breaks anywhere in base64.
     if text.contains(['\r', '\n']) {
         text.retain(|c| !matches!(c, '\r' | '\n'));
     }
@@ -326,14 +326,14 @@ fn check_base64(value: &mut Value, place: &Place<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// How many decimals a time must have.
+/// The number of decimals that a time must have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Decimals {
     Any,
     Six,
 }
 
-/// A time, brought to UTC and to whole seconds, or to six decimals (API-62).
+/// Converts a time to UTC with whole seconds or six decimals (API-62).
 fn check_time(value: &mut Value, place: &Place<'_>, decimals: Decimals) -> Result<(), String> {
     let Value::String(text) = value else {
         return place.refuse(value, "string");
@@ -352,7 +352,7 @@ fn check_time(value: &mut Value, place: &Place<'_>, decimals: Decimals) -> Resul
     Ok(())
 }
 
-/// Reads RFC 3339 and nothing else; the library reads many more forms.
+/// Reads RFC 3339 only, because the library accepts many more forms.
 fn parse_rfc3339(text: &str, decimals: Decimals) -> Option<Timestamp> {
     let pattern = b"dddd-dd-ddTdd:dd:dd";
     let (start, rest) = text.as_bytes().split_at_checked(pattern.len())?;

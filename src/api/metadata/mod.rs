@@ -1,4 +1,8 @@
 //! The rules for `metadata` on create and update (http.md 5).
+//!
+//! This folder owns the validation of names, labels, annotations, finalizers and owner references.
+//! A decoded object and its definition enter, on update also the stored object. A list of field
+//! errors leaves. This folder must not know requests or storage.
 
 mod owners;
 
@@ -14,24 +18,24 @@ use crate::api::resource::{NameRule, ResourceDefinition, UpdateChecks};
 pub use crate::api::field_error::{FieldError, FieldErrorKind};
 pub use owners::deduplicate_owners;
 
-/// Keys and values of all annotations together (API-204).
+/// The limit on the keys and values of all annotations together (API-204).
 const MAX_ANNOTATION_BYTES: usize = 262_144;
 
-/// Finalizers that need no domain in front (API-205).
+/// Finalizers that need no domain prefix (API-205).
 const STANDARD_FINALIZERS: [&str; 3] = [ORPHAN, FOREGROUND, "kubernetes"];
 
-/// The finalizer of a deletion that leaves dependents alone (API-114).
+/// The finalizer of a deletion that keeps dependents (API-114).
 pub const ORPHAN: &str = "orphan";
 
 /// The finalizer of a deletion that waits for dependents (API-114).
 pub const FOREGROUND: &str = "foregroundDeletion";
 
-/// What is wrong with an object's metadata when it is created, in the order in which Kubernetes
-/// looks (API-94, API-199 to API-208).
+/// The faults in the metadata of a new object, in the order of Kubernetes' checks (API-94, API-199
+/// to API-208).
 pub fn validate_create(object: &Object, definition: &ResourceDefinition) -> Vec<FieldError> {
     let meta = Meta::of(object);
     let errors = match definition.update_checks {
-        // Nothing but what holds for every kind.
+        // Only the rules for every kind apply.
         UpdateChecks::None => meta.object_errors(definition, NameRule::PathSegment),
         _ => meta.kind_errors(definition),
     };
@@ -41,9 +45,9 @@ pub fn validate_create(object: &Object, definition: &ResourceDefinition) -> Vec<
     }
 }
 
-/// What is wrong with an object's metadata when it replaces `old` (API-103, http.md 5.1), once what
-/// an update can't change was taken over from `old`. A fault that several rules find is there as
-/// often, as each is a cause of its own.
+/// The faults in metadata that replaces the metadata of `old` (API-103, http.md 5.1). The fields
+/// that an update can't change must already be copied from `old`. A fault that several rules find
+/// is listed once for each rule, because each is a separate cause.
 pub fn validate_update(
     new: &Object,
     old: &Object,
@@ -68,7 +72,7 @@ pub fn validate_update(
     bounded(errors)
 }
 
-/// The metadata of an object, whose types were checked when it was decoded.
+/// The metadata of an object. Decoding has checked its types.
 struct Meta<'o> {
     object: &'o Object,
     members: Option<&'o Map<String, Value>>,
@@ -100,7 +104,8 @@ impl<'o> Meta<'o> {
             .unwrap_or_default()
     }
 
-    /// What a kind's own validation looks at: all, its name rule, and finalizers more strictly.
+    /// The checks of a kind's own validation: all common rules, its name rule, and stricter rules
+    /// for finalizers.
     fn kind_errors(&self, definition: &ResourceDefinition) -> Vec<FieldError> {
         let mut errors = self.object_errors(definition, definition.name_rule);
         if definition.strict_finalizers {
@@ -117,7 +122,7 @@ impl<'o> Meta<'o> {
         errors
     }
 
-    /// What must hold of every object.
+    /// The checks that apply to every object.
     fn object_errors(&self, definition: &ResourceDefinition, rule: NameRule) -> Vec<FieldError> {
         let mut errors = self.name_errors(rule);
         errors.extend(self.namespace_errors(definition));
@@ -161,8 +166,9 @@ impl<'o> Meta<'o> {
         errors
     }
 
-    /// Control characters in names whose rule lets them pass. Kubernetes does, but they break
-    /// terminals and logs. It is asked of new objects alone, so that older ones can be changed.
+    /// Refuses control characters in names whose rule allows them. Kubernetes allows them too, but
+    /// they break terminals and logs. Only new objects are checked, so that older objects can still
+    /// be changed.
     fn control_characters(&self) -> impl Iterator<Item = FieldError> {
         let detail = "may not contain control characters";
         let names = [
@@ -224,7 +230,7 @@ impl<'o> Meta<'o> {
         errors
     }
 
-    /// What must hold of a change (http.md 5.1).
+    /// The checks of a change (http.md 5.1).
     fn change_errors(&self, old: &Meta<'_>) -> Vec<FieldError> {
         let mut errors = Vec::new();
         if old.object.is_being_deleted() {
@@ -258,7 +264,7 @@ impl<'o> Meta<'o> {
         errors
     }
 
-    /// Finalizers that came to an object on its way out (API-205).
+    /// Checks for finalizers that were added to an object that is being deleted (API-205).
     fn added_finalizers(&self, old: &Meta<'_>) -> Option<FieldError> {
         let known = old.object.finalizers();
         let mut added = self.object.finalizers();

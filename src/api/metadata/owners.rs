@@ -10,7 +10,7 @@ use crate::api::object::Object;
 
 const PATH: &str = "metadata.ownerReferences";
 
-/// An owner reference, with its members in the order in which messages print them.
+/// An owner reference. The order of its members is the order in which messages print them.
 #[derive(Serialize)]
 struct Owner<'v> {
     #[serde(rename = "apiVersion")]
@@ -38,7 +38,8 @@ impl<'v> Owner<'v> {
         }
     }
 
-    /// The version in `apiVersion`; empty when there is none or the text is no group and version.
+    /// The version in `apiVersion`. It is empty when there is none or when the text is not a group
+    /// and version.
     fn version(&self) -> &'v str {
         match self.api_version.split_once('/') {
             None => self.api_version,
@@ -72,14 +73,14 @@ fn document(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// What is wrong with owner references.
+/// The faults in owner references.
 pub(super) fn errors(references: Option<&Value>) -> Vec<FieldError> {
     let Some(references) = references.and_then(Value::as_array) else {
         return Vec::new();
     };
     let owners: Vec<Owner<'_>> = references.iter().map(Owner::of).collect();
     let mut controller: Option<&Owner<'_>> = None;
-    // The same for every error, and long where there are many.
+    // The text is the same for every error and may be long, so it is built once.
     let mut all: Option<String> = None;
     bounded(owners.iter().flat_map(|owner| {
         let mut errors = owner.errors();
@@ -100,8 +101,7 @@ pub(super) fn errors(references: Option<&Value>) -> Vec<FieldError> {
     }))
 }
 
-/// Drops owner references that equal an earlier one; answers the warning, if there is one to
-/// give (API-207).
+/// Drops owner references that equal an earlier one. Returns the warning for it, if any (API-207).
 pub fn deduplicate_owners(object: &mut Object) -> Vec<String> {
     let present = object
         .metadata()

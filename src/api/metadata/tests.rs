@@ -26,7 +26,7 @@ fn created(metadata: &str) -> Vec<String> {
     texts(&validate_create(&with(metadata), &configmaps()))
 }
 
-/// API-94: nothing to say.
+/// API-94: valid metadata has no faults.
 #[test]
 fn a_plain_object_is_right() {
     assert_eq!(created(r#"{"name":"a"}"#), [""; 0]);
@@ -94,7 +94,7 @@ fn namespaces_are_for_namespaced_kinds() {
     );
 }
 
-/// API-204: keys and values of labels, each fault a message of its own.
+/// API-204: keys and values of labels, with one message for each fault.
 #[test]
 fn labels_are_checked_key_by_key() {
     let path = "metadata.labels: Invalid value";
@@ -111,7 +111,7 @@ fn labels_are_checked_key_by_key() {
     assert_eq!(created(r#"{"labels":{"k":"ä"}}"#), [value]);
 }
 
-/// API-204: the case of annotation keys is free, their size together is not.
+/// API-204: annotation keys may have any case, but their total size is limited.
 #[test]
 fn annotations_have_a_total_size() {
     let key = format!("metadata.annotations: Invalid value: \"a b\": {QUALIFIED}");
@@ -202,7 +202,8 @@ fn only_one_owner_is_the_controller() {
     );
 }
 
-/// API-207: equal references are merged with a warning, others with the same uid stay.
+/// API-207: equal references are merged with a warning. Different references with the same uid
+/// stay.
 #[test]
 fn repeated_owners_are_dropped_with_a_warning() {
     let k = r#"{"apiVersion":"v1","kind":"K","name":"n","uid":"u"}"#;
@@ -226,7 +227,7 @@ fn repeated_owners_are_dropped_with_a_warning() {
     assert_eq!(bare, Object::default());
 }
 
-/// http.md 5.1: what an update may not change, as often as the kind's rules look at it.
+/// http.md 5.1: the fields that an update may not change, reported once for each check of the kind.
 #[test]
 fn system_fields_are_immutable() {
     let old = with(r#"{"uid":"u","creationTimestamp":"2020-01-01T00:00:00Z","generation":3}"#);
@@ -299,7 +300,7 @@ fn no_finalizer_comes_to_an_object_that_goes() {
     );
 }
 
-/// An answer stays small whatever is wrong with a body of megabytes.
+/// An answer stays small for any faults in a body of several megabytes.
 #[test]
 fn the_number_of_faults_reported_is_limited() {
     let labels: Map<String, Value> = (0..50_000).map(|i| (format!("-{i}"), json!("-"))).collect();
@@ -318,7 +319,7 @@ fn the_number_of_faults_reported_is_limited() {
     );
 }
 
-/// API-200: what else Kubernetes lets pass stays as it is, and what is stored already can change.
+/// API-200: other characters that Kubernetes allows are kept, and stored objects can be changed.
 #[test]
 fn names_of_new_objects_hold_no_control_characters() {
     for (member, name) in [
@@ -338,7 +339,7 @@ fn names_of_new_objects_hold_no_control_characters() {
         );
         assert_eq!(errors, [wanted]);
         assert_eq!(validate_update(&new, &new, &events()), []);
-        // Under other rules they always were refused, in other words.
+        // Other rules always refused them, with another message.
         let errors = texts(&validate_create(&new, &configmaps()));
         assert!(errors.concat().contains("RFC 1123"), "{errors:?}");
     }
@@ -349,7 +350,7 @@ fn names_of_new_objects_hold_no_control_characters() {
     }
 }
 
-/// What is shown of a value is repeated for each of its faults.
+/// The value is shown again for each of its faults.
 #[test]
 fn the_text_of_faults_is_limited() {
     let long = "n".repeat(1 << 20);

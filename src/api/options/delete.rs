@@ -34,7 +34,7 @@ pub struct DeleteOptions {
     pub preconditions: Preconditions,
 }
 
-/// A deletion's options before they are checked.
+/// The options of a deletion before they are checked.
 #[derive(Debug, Default)]
 struct RawDeleteOptions {
     dry_run: Vec<String>,
@@ -45,10 +45,10 @@ struct RawDeleteOptions {
 }
 
 impl DeleteOptions {
-    /// Reads and checks the options: a body, if there is one, wins entirely (API-82, API-83).
+    /// Reads and checks the options. If there is a body, the query is ignored (API-82, API-83).
     ///
     /// # Errors
-    /// 400 for what can't be read, 422 with kind DeleteOptions for what isn't allowed.
+    /// 400 for unreadable options, 422 with kind DeleteOptions for invalid ones.
     pub fn parse(
         query: &Query,
         body: &[u8],
@@ -84,7 +84,7 @@ impl RawDeleteOptions {
         };
         let text = |name: &str| optional(members.get(name), name, "a string", Value::as_str);
         let kind = text("kind")?.unwrap_or_default();
-        // Clients send it in many versions, and it has been the same in all of them.
+        // Clients send many versions of this type, and all versions are equal.
         text("apiVersion")?;
         if !matches!(kind, "" | "DeleteOptions") {
             return Err(format!("the body is of kind {kind:?}, not DeleteOptions"));

@@ -5,14 +5,14 @@ use crate::api::field_error::FieldError;
 use crate::api::status::Status;
 use crate::api::version::VersionMatch;
 
-/// `resourceVersionMatch` as given, so that validation can name a value it doesn't know.
+/// `resourceVersionMatch` as given, so that validation can report an unknown value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionMatchText {
     /// `Exact`.
     Exact,
     /// `NotOlderThan`.
     NotOlderThan,
-    /// Anything else; refused by validation.
+    /// Any other value, which validation refuses.
     Other(String),
 }
 
@@ -34,7 +34,7 @@ impl VersionMatchText {
         }
     }
 
-    /// What storage takes; `None` for what validation refuses.
+    /// The value for storage, or `None` for a value that validation refuses.
     pub fn known(&self) -> Option<VersionMatch> {
         match self {
             VersionMatchText::Exact => Some(VersionMatch::Exact),
@@ -55,11 +55,11 @@ pub struct ListOptions {
     pub resource_version: String,
     /// `resourceVersionMatch`.
     pub version_match: Option<VersionMatchText>,
-    /// `limit`; 0 is no limit.
+    /// `limit`. 0 means no limit.
     pub limit: usize,
     /// `continue`.
     pub continue_token: Option<String>,
-    /// `timeoutSeconds`; 0 says nothing, and less is over before it begins, here 0.
+    /// `timeoutSeconds`. 0 means unset. A negative value becomes 0.
     pub timeout_seconds: Option<u64>,
     /// `watch`.
     pub watch: bool,
@@ -73,7 +73,7 @@ impl ListOptions {
     /// Reads the parameters.
     ///
     /// # Errors
-    /// 400 for a number that is none (API-78).
+    /// 400 for an invalid number (API-78).
     pub fn parse(query: &Query) -> Result<ListOptions, Box<Status>> {
         let non_empty = |name: &str| query.first(name).filter(|text| !text.is_empty());
         let limit = query.integer("limit")?.unwrap_or(0);
@@ -126,7 +126,7 @@ impl ListOptions {
         refuse("ListOptions", &errors)
     }
 
-    /// The rules for a watch (WA-3, API-84), to be asked after [`ListOptions::default_watch`].
+    /// The rules for a watch (WA-3, API-84). Call [`ListOptions::default_watch`] first.
     ///
     /// # Errors
     /// 422 with kind ListOptions.
@@ -156,7 +156,7 @@ impl ListOptions {
         refuse("ListOptions", &errors)
     }
 
-    /// A plain watch from no version or from 0 starts with the state (WA-5, API-85).
+    /// Makes a plain watch from no version or from 0 start with the current state (WA-5, API-85).
     pub fn default_watch(&mut self) {
         let plain = self.send_initial_events.is_none() && self.version_match.is_none();
         if plain && matches!(self.resource_version.as_str(), "" | "0") {

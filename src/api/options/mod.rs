@@ -1,4 +1,8 @@
-//! What a request asks for beside its object: query parameters and option bodies (http.md 3.1).
+//! The options of requests (http.md 3.1).
+//!
+//! This folder owns the parsing and checking of query parameters and option bodies. Query strings
+//! and bodies enter. Typed options leave, or a `Status` that refuses them. This folder must not
+//! know objects, storage or HTTP connections.
 
 mod delete;
 mod list;
@@ -28,7 +32,8 @@ pub struct Query {
 }
 
 impl Query {
-    /// Splits a query string; never fails, as unknown and odd parameters are ignored (API-78).
+    /// Splits a query string. It never fails, because unknown and malformed parameters are ignored
+    /// (API-78).
     pub fn parse(text: &str) -> Query {
         let pairs = text
             .split('&')
@@ -41,7 +46,7 @@ impl Query {
         Query { pairs }
     }
 
-    /// The first value of a parameter, which is the one that counts (API-78).
+    /// The first value of a parameter, which is the one that is used (API-78).
     pub fn first(&self, name: &str) -> Option<&str> {
         self.pairs
             .iter()
@@ -58,7 +63,7 @@ impl Query {
             .collect()
     }
 
-    /// A parameter as yes or no: absent, `0` and `false` are no, anything else is yes (API-6).
+    /// A parameter as a boolean: absent, `0` and `false` are false, anything else is true (API-6).
     pub fn flag(&self, name: &str) -> bool {
         self.first(name).is_some_and(is_yes)
     }
@@ -68,7 +73,7 @@ impl Query {
         self.first(name).unwrap_or_default().to_owned()
     }
 
-    /// A whole number; absent is `None`, an empty text is no number.
+    /// A whole number. An absent parameter is `None`, an empty text is an error.
     fn integer(&self, name: &str) -> Result<Option<i64>, Box<Status>> {
         self.first(name).map(parse_integer).transpose()
     }
@@ -93,19 +98,18 @@ fn is_yes(text: &str) -> bool {
     text != "0" && !text.eq_ignore_ascii_case("false")
 }
 
-/// Percent-decodes a name or value, plus signs being blanks; `None` for a broken escape, whose
-/// pair then doesn't count.
-/// A name or value of a query string, where a plus stands for a space.
+/// Percent-decodes a name or value of a query string, where a plus stands for a space. `None` for a
+/// broken escape, whose parameter is then ignored.
 fn decode_part(text: &str) -> Option<String> {
     let text = text.replace('+', " ");
     percent::decoded(&text).map(Cow::into_owned)
 }
 
-/// How long a request may take by its parameter `timeout`: `None` without one, and never more
-/// than `longest` (API-15).
+/// The time limit that a request sets with its parameter `timeout`. It is `None` without the
+/// parameter and at most `longest` (API-15).
 ///
 /// # Errors
-/// 400 when it is no duration.
+/// 400 for an invalid duration.
 pub fn request_timeout(query: &Query, longest: Duration) -> Result<Option<Duration>, Box<Status>> {
     let Some(text) = query.first("timeout").filter(|text| !text.is_empty()) else {
         return Ok(None);
@@ -118,7 +122,7 @@ pub fn request_timeout(query: &Query, longest: Duration) -> Result<Option<Durati
     Ok((!given.is_zero()).then(|| given.min(longest)))
 }
 
-/// `dryRun` may be given often, but only as `All` (API-81).
+/// `dryRun` may be repeated, but every value must be `All` (API-81).
 fn validate_dry_run(values: &[&str]) -> Option<FieldError> {
     let known = values.iter().all(|value| *value == "All");
     let given: Vec<Value> = values.iter().map(|value| (*value).into()).collect();
@@ -129,7 +133,7 @@ fn is_dry_run(values: &[&str]) -> bool {
     values.contains(&"All")
 }
 
-/// Answers 422 when there are errors (API-80).
+/// Refuses with 422 when there are errors (API-80).
 fn refuse(kind: &str, errors: &[FieldError]) -> Result<(), Box<Status>> {
     if errors.is_empty() {
         return Ok(());

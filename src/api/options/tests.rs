@@ -235,7 +235,7 @@ fn write_options_are_checked() {
     assert_eq!(refused(&long), wanted);
 }
 
-/// API-81: `force` is for apply alone, whatever its value.
+/// API-81: `force` is only for apply, whatever its value.
 #[test]
 fn force_is_refused_on_other_patches() {
     for text in ["force=true", "force=false", "force="] {
@@ -257,7 +257,7 @@ fn force_is_refused_on_other_patches() {
     );
 }
 
-/// API-155: what is named is written down as it is, what can't be a manager's name is not.
+/// API-155: a named manager is recorded as given, except an invalid name.
 #[test]
 fn the_user_agent_names_the_manager_unless_the_request_does() {
     let manager = |named: &str, agent: &str| field_manager(&query(named), agent);
@@ -272,7 +272,7 @@ fn the_user_agent_names_the_manager_unless_the_request_does() {
     assert_eq!(manager(&long, "kubectl/v1"), "kubectl");
 }
 
-/// Each character of a manager that can't be printed is a fault that shows all of it.
+/// Each unprintable character of a manager is a separate fault that shows the whole name.
 #[test]
 fn a_refused_manager_is_not_repeated_for_each_of_its_characters() {
     let text = format!("fieldManager={}", "%01".repeat(20_000));
@@ -288,7 +288,7 @@ fn deletion(text: &str, body: &str) -> Result<DeleteOptions, Box<Status>> {
     DeleteOptions::parse(&query(text), body.as_bytes(), BodyFormat::Json)
 }
 
-/// http.md 3.1, API-83: a body wins over the query entirely.
+/// http.md 3.1, API-83: with a body the query is ignored.
 #[test]
 fn delete_options_come_from_the_body_or_the_query() {
     let from_query = deletion(
@@ -360,7 +360,7 @@ fn delete_options_are_checked() {
     );
 }
 
-/// API-83: what can't be read is a 400.
+/// API-83: an unreadable body is a 400.
 #[test]
 fn unreadable_delete_options_are_a_400() {
     let bodies = [
@@ -426,7 +426,7 @@ fn timeouts_are_cut_to_the_longest() {
 }
 
 proptest! {
-    /// API-78: no query string makes it panic, and what was encoded is found again.
+    /// API-78: no query string causes a panic, and encoded parameters are found again.
     #[test]
     fn any_query_is_read(text in "[a-z%+&=;0-9]{0,40}|.{0,40}", value in ".{0,10}") {
         let _ = ListOptions::parse(&query(&text));
@@ -436,7 +436,7 @@ proptest! {
         prop_assert_eq!(q.first("k"), Some(value.as_str()));
     }
 
-    /// API-83: no body makes it panic.
+    /// API-83: no body causes a panic.
     #[test]
     fn any_delete_options_are_read_or_refused(
         kind in prop_oneof![Just(json!("DeleteOptions")), Just(json!(5)), Just(json!(null))],

@@ -19,7 +19,7 @@ pub enum FieldValidation {
     Strict,
 }
 
-/// The verb that [`WriteOptions`] are of, for the text of a refusal (API-80).
+/// The verb of [`WriteOptions`], for the text of a refusal (API-80).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteVerb {
     /// POST.
@@ -89,8 +89,8 @@ impl WriteOptions {
     }
 }
 
-/// The field manager of a request (API-155): the one that it names, if that can be one. Verbs that
-/// check it refuse any other, and those that don't write nothing else down.
+/// The field manager that a request names (API-155), if it is valid. Checked verbs refuse invalid
+/// names, and verbs that do not write record nothing else.
 pub fn field_manager(query: &Query, user_agent: &str) -> String {
     match query.first("fieldManager") {
         Some(named) if !named.is_empty() && validate_field_manager(named).is_empty() => {
@@ -100,8 +100,8 @@ pub fn field_manager(query: &Query, user_agent: &str) -> String {
     }
 }
 
-/// The field manager of a request that names none: its User-Agent up to the first slash, cut to
-/// what a field manager may be (API-155).
+/// The field manager of a request that names none: its User-Agent up to the first slash, cut to the
+/// maximum length (API-155).
 pub fn default_manager(user_agent: &str) -> String {
     let name = user_agent.split('/').next().unwrap_or_default();
     let mut manager = String::new();

@@ -1,5 +1,5 @@
-//! What the operations of a JSON patch may cost before they are carried out: the library carries
-//! out whatever it is given.
+//! Limits on the cost of the operations of a JSON patch. They are checked before an operation runs,
+//! because the library runs any operation.
 
 use json_patch::PatchOperation;
 use json_patch::jsonptr::Pointer;
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::api::decode::{MAX_DEPTH, MAX_TREE_BYTES, is_deeper_than, tree_bytes};
 
-/// Copies of one patch may add so many bytes of JSON (API-159, API-21).
+/// The limit on the bytes of JSON that the copies of one patch may add (API-159, API-21).
 const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
-/// Moving values inside lists, and looking at what moves, may take so many steps. Ten thousand
-/// insertions at the front of a long list are many, a patch that people write has a few.
+/// The limit on steps for moving values inside lists and measuring moved values. Ten thousand
+/// insertions at the front of a long list exceed it, ordinary patches need a few steps.
 const MAX_STEPS: usize = 20_000_000;
 
-/// What the operations so far have cost.
+/// The cost of the operations so far.
 #[derive(Debug, Default)]
 pub(super) struct Limits {
     copied: usize,
@@ -23,7 +23,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Whether an operation may be carried out on the document.
+    /// Whether an operation may run on the document.
     pub(super) fn admit(&mut self, document: &Value, operation: &PatchOperation) -> bool {
         self.count_list(document, operation.path());
         let fits = match operation {
@@ -52,7 +52,7 @@ impl Limits {
         fits && self.steps <= MAX_STEPS
     }
 
-    /// Counts the items that have to make room when a list changes at a path.
+    /// Counts the items that move when a list changes at a path.
     fn count_list(&mut self, document: &Value, path: &Pointer) {
         let parent = path
             .parent()
@@ -63,7 +63,7 @@ impl Limits {
     }
 }
 
-/// Whether a value put at a path leaves the document shallow enough to be read again.
+/// Whether a value at a path keeps the document shallow enough to be read again.
 fn fits_below(path: &Pointer, value: &Value) -> bool {
     MAX_DEPTH
         .checked_sub(path.count())
@@ -72,7 +72,7 @@ fn fits_below(path: &Pointer, value: &Value) -> bool {
 
 /// The length of a value's JSON.
 fn json_bytes(value: &Value) -> usize {
-    /// Counts what is written and keeps none of it.
+    /// Counts the written bytes and stores none of them.
     struct Counter(usize);
 
     impl std::io::Write for Counter {

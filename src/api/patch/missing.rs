@@ -1,23 +1,23 @@
-//! Operations of a JSON patch on a member that its object hasn't.
+//! Operations of a JSON patch on a missing member.
 //!
-//! RFC 6902 wants them to fail. Kubernetes takes such a member for null, and clients rely on it
-//! (API-161): they `replace` a label without asking whether it is there.
+//! RFC 6902 requires them to fail. Kubernetes treats such a member as null, and clients rely on it
+//! (API-161): they `replace` a label without checking that it exists.
 
 use json_patch::{AddOperation, PatchOperation};
 use serde_json::Value;
 
-/// What is to be carried out in place of an operation.
+/// The operation that replaces another one.
 #[derive(Debug, PartialEq)]
 pub(super) enum Instead {
-    /// The operation as it is.
+    /// The same operation.
     Itself,
-    /// Another one.
+    /// Another operation.
     Of(PatchOperation),
-    /// Nothing: it is done already.
+    /// No operation, because its result is already present.
     Nothing,
 }
 
-/// `replace` sets a missing member, `copy` copies null, `test` finds that it equals null.
+/// For a missing member, `replace` sets it, `copy` copies null, and `test` compares with null.
 pub(super) fn instead(document: &Value, operation: &PatchOperation) -> Instead {
     let at = match operation {
         PatchOperation::Replace(_) | PatchOperation::Test(_) => operation.path(),

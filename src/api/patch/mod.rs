@@ -1,4 +1,8 @@
-//! JSON patches and JSON merge patches (http.md 4.2, 4.3), with limits on what they may cost.
+//! JSON patches and JSON merge patches (http.md 4.2, 4.3).
+//!
+//! This folder owns the parsing, limits and application of patches. The body of a patch and an
+//! object enter. The patched object leaves with the paths of unknown members, or a `Status` that
+//! refuses the patch. This folder must not know storage or retries.
 
 mod limits;
 mod missing;
@@ -15,7 +19,7 @@ use crate::api::status::Status;
 use limits::Limits;
 use missing::Instead;
 
-/// A JSON patch may have so many operations (API-159).
+/// The maximum number of operations in a JSON patch (API-159).
 const MAX_OPERATIONS: usize = 10_000;
 
 /// The form of a patch, by its media type (http.md 4.1).
@@ -27,21 +31,21 @@ pub enum PatchKind {
     Merge,
 }
 
-/// A patch that was read; it can be applied as often as a write is tried again (API-151).
+/// A parsed patch. It can be applied again when a write is retried (API-151).
 #[derive(Clone, Debug)]
 pub enum Patch {
-    /// Operations (RFC 6902); `None` stands for one that can't be carried out whatever the object.
+    /// Operations (RFC 6902). `None` stands for an operation that fails for every object.
     Json(Vec<Option<PatchOperation>>),
     /// A document to merge (RFC 7386), and the paths of its duplicate members.
     Merge(Value, Vec<String>),
 }
 
-/// What a patch made of an object.
+/// The result of a patch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Patched {
     /// The object.
     pub object: Object,
-    /// Paths of members that nobody knows; they were dropped.
+    /// Paths of unknown members, which were dropped.
     pub unknown: Vec<String>,
 }
 
@@ -49,7 +53,7 @@ impl Patch {
     /// Reads a patch.
     ///
     /// # Errors
-    /// 400 for what is no patch (API-160, API-162), 413 for too many operations (API-159).
+    /// 400 for an invalid patch (API-160, API-162), 413 for too many operations (API-159).
     pub fn parse(kind: PatchKind, body: &[u8]) -> Result<Patch, Box<Status>> {
         let bad =
             |why: String| Box::new(Status::bad_request(format!("error decoding patch: {why}")));
@@ -73,7 +77,7 @@ impl Patch {
         }
     }
 
-    /// Paths of members that were given more than once, for a warning (API-156).
+    /// Paths of duplicate members, for a warning (API-156).
     pub fn duplicates(&self) -> &[String] {
         match self {
             Patch::Json(_) => &[],
@@ -81,12 +85,12 @@ impl Patch {
         }
     }
 
-    /// The object after the patch, with its types checked; kind and apiVersion can be taken away,
-    /// not changed. Members that nobody knows are dropped, and strict validation refuses them.
+    /// Applies the patch and checks the types of the result. A patch can remove kind and apiVersion
+    /// but not change them. Unknown members are dropped, and strict validation refuses them.
     ///
     /// # Errors
-    /// 422 for an operation that fails, for one that costs too much, and for a result that is no
-    /// object of the kind (API-156, API-159 to API-162).
+    /// 422 for an operation that fails, for one that costs too much, and for a result that is not
+    /// an object of the kind (API-156, API-159 to API-162).
     pub fn apply(
         &self,
         object: &Object,
@@ -102,8 +106,8 @@ impl Patch {
     }
 }
 
-/// One operation. What is no object, or has members of a wrong type, makes the whole patch
-/// unreadable; an unknown or incomplete one only fails when it is carried out (API-160).
+/// Reads one operation. An item that is not an object or has members of a wrong type makes the
+/// whole patch unreadable. An unknown or incomplete operation fails only when it runs (API-160).
 fn read_operation(item: Value) -> Result<Option<PatchOperation>, String> {
     let members = match &item {
         Value::Object(members) => members,
@@ -118,7 +122,7 @@ fn read_operation(item: Value) -> Result<Option<PatchOperation>, String> {
     }
     let mut item = item;
     if let Value::Object(members) = &mut item {
-        // No value is null, as Go reads it.
+        // A missing value is null, as in Go.
         members.entry("value").or_insert(Value::Null);
     }
     Ok(serde_json::from_value(item).ok())
@@ -138,7 +142,8 @@ fn apply_operations(
                 Instead::Itself => operation,
             };
             limits.admit(document, operation)
-                // Nothing is undone: the document is a copy that is thrown away.
+                // A failed operation needs no undo, because the document is a copy that is
+                // discarded.
                 && json_patch::patch_unsafe(document, std::slice::from_ref(operation)).is_ok()
         });
         if !carried_out {
@@ -148,13 +153,13 @@ fn apply_operations(
     Ok(())
 }
 
-/// Checks what came out of a patch.
+/// Checks the result of a patch.
 fn finish(
     patched: Value,
     definition: &ResourceDefinition,
     validation: FieldValidation,
 ) -> Result<Patched, Box<Status>> {
-    // What is dropped below is shown to whom it is refused.
+    // A refusal shows the document before unknown members are dropped.
     let whole = (validation == FieldValidation::Strict).then(|| beginning(&patched));
     let members = match patched {
         Value::Object(members) => members,

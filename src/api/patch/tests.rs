@@ -57,7 +57,7 @@ fn json_patches_change_what_they_name() {
     assert_eq!(by_json("null").unwrap(), Value::Object(configmap().0));
 }
 
-/// API-160: a constant message, whatever failed.
+/// API-160: the message is the same for every failure.
 #[test]
 fn an_operation_that_fails_fails_the_patch() {
     let operations = [
@@ -94,7 +94,7 @@ fn an_operation_that_fails_fails_the_patch() {
     assert_eq!(failed.message, message);
 }
 
-/// API-161: a member that is missing counts as null where it is replaced, tested or copied.
+/// API-161: a missing member counts as null in replace, test and copy.
 #[test]
 fn missing_members_are_null() {
     let replaced = by_json(r#"[{"op":"replace","path":"/data/new","value":"1"}]"#).unwrap();
@@ -115,7 +115,7 @@ fn missing_members_are_null() {
     assert_eq!(added["data"]["k"], "");
 }
 
-/// API-160, API-162: what is no patch.
+/// API-160, API-162: bodies that are not patches.
 #[test]
 fn documents_that_are_no_patch_are_a_400() {
     let json_bodies = [
@@ -174,7 +174,7 @@ fn the_number_of_operations_is_limited() {
     );
 }
 
-/// API-159: copies may add 3 MiB in all.
+/// API-159: copies may add 3 MiB in total.
 #[test]
 fn the_growth_by_copies_is_limited() {
     let text = "x".repeat(400_000);
@@ -186,7 +186,7 @@ fn the_growth_by_copies_is_limited() {
     };
     assert!(by_json(&copies(7)).is_ok());
     assert_eq!(*by_json(&copies(8)).unwrap_err(), Status::patch_failed());
-    // Doubling: 22 operations would make hundreds of megabytes.
+    // Each operation doubles the document: 22 operations would make hundreds of megabytes.
     let doubling: String = (0..22)
         .map(|i| format!(r#",{{"op":"copy","from":"/x","path":"/x/{i}"}}"#))
         .collect();
@@ -197,7 +197,7 @@ fn the_growth_by_copies_is_limited() {
     assert_eq!(*by_json(&patch).unwrap_err(), Status::patch_failed());
 }
 
-/// What a patch builds must be shallow enough to be read again, and to be let go of.
+/// The result of a patch must be shallow enough to be read again and to be dropped.
 #[test]
 fn the_depth_that_a_patch_builds_is_limited() {
     let nested = format!("{}{}", "[".repeat(95), "]".repeat(95));
@@ -206,7 +206,7 @@ fn the_depth_that_a_patch_builds_is_limited() {
     let below = r#"[{"op":"add","path":"/a","value":{"b":{"c":{"d":{"e":{}}}}}},"#;
     let patch = format!("{below}{}", &deep("/a/b/c/d/e/f")[1..]);
     assert_eq!(*by_json(&patch).unwrap_err(), Status::patch_failed());
-    // Each copy puts all there is one level below itself.
+    // Each copy puts the whole document one level deeper into itself.
     let wrap: String = (0..500)
         .map(|_| r#",{"op":"copy","from":"/x","path":"/x/y"}"#)
         .collect();
@@ -262,7 +262,7 @@ fn merge_patches_merge_and_delete() {
     assert_eq!(gone["metadata"].get("labels"), None);
 }
 
-/// API-156: the last of two equal members wins, and the patch says which they were.
+/// API-156: the last of two equal members is used, and the patch lists them.
 #[test]
 fn duplicate_members_of_a_merge_patch_are_reported() {
     let patch = parsed(PatchKind::Merge, r#"{"data":{"a":"1","a":"2"}}"#).unwrap();
@@ -311,7 +311,7 @@ fn results_must_be_objects_of_the_kind() {
     assert_eq!(number.code, 422);
 }
 
-/// Kind and apiVersion come back when a patch takes them away; null texts are empty.
+/// Kind and apiVersion are restored when a patch removes them. Null texts become empty.
 #[test]
 fn what_a_patch_leaves_out_is_filled_in() {
     let same = by_merge(r#"{"kind":null,"apiVersion":null}"#).unwrap();
@@ -339,7 +339,7 @@ fn operation() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// API-160: any list of operations gives an object of the kind or a 422, and the same again.
+    /// API-160: any list of operations gives an object of the kind or a 422, and gives it again.
     #[test]
     fn any_operations_give_an_object_or_a_422(
         operations in prop::collection::vec(operation(), 0..12),
@@ -354,7 +354,7 @@ proptest! {
         }
     }
 
-    /// API-162, RFC 7386: a merge patch can be repeated without changing anything more.
+    /// API-162, RFC 7386: applying a merge patch twice changes nothing more.
     #[test]
     fn merging_twice_is_merging_once(
         data in prop::collection::btree_map("[a-e]", prop_oneof![Just(json!(null)), "[a-c]".prop_map(Value::from)], 0..5),
@@ -365,7 +365,7 @@ proptest! {
         prop_assert_eq!(once, twice);
     }
 
-    /// API-160: no bytes make it panic.
+    /// API-160: no bytes cause a panic.
     #[test]
     fn any_bytes_are_a_patch_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..40), text in "[\\[\\]{}\":,a-z0-9]{0,40}") {
         for kind in [PatchKind::Json, PatchKind::Merge] {

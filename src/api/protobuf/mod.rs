@@ -1,9 +1,10 @@
-//! Bodies in Kubernetes' protobuf (API-58), which typed clients send by default: `kubectl create
-//! configmap` among them.
+//! Bodies in Kubernetes' protobuf (API-58), which typed clients such as `kubectl create configmap`
+//! send by default.
 //!
-//! They are turned into JSON documents and go the way of all bodies from there. Only what
-//! [`messages`] describes is read; a kind or a field that isn't there is refused rather than
-//! dropped, so that nothing a client sends is lost silently. Answers are never protobuf.
+//! This folder owns the conversion of such bodies to JSON documents. Bytes enter, and a JSON
+//! document leaves for the decoding of all bodies. Only the kinds and fields in [`messages`] are
+//! read. Others are refused, so that no data of a client is lost silently. Answers are never
+//! protobuf. This folder must not know resource definitions or storage.
 
 mod messages;
 #[cfg(test)]
@@ -18,16 +19,16 @@ use serde_json::{Map, Value};
 use messages::{Field, Message, Shape};
 use wire::{Piece, Reader};
 
-/// What a body of this form begins with.
+/// The first bytes of a protobuf body.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// Why a body can't be read.
+/// The reason why a body can't be read.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ProtobufError {
-    /// It is no message at all, or a broken one (400).
+    /// It is not a message, or a broken one (400).
     #[error("the body is not a protobuf object: {0}")]
     Malformed(String),
-    /// It is a kind or holds a field that is only read as JSON or YAML (415).
+    /// Its kind or one of its fields is only read as JSON or YAML (415).
     #[error("{0} can't be read as protobuf here: send it as application/json")]
     Unsupported(String),
 }
@@ -36,7 +37,7 @@ fn malformed(what: impl std::fmt::Display) -> ProtobufError {
     ProtobufError::Malformed(what.to_string())
 }
 
-/// Reads an object or options; kind and version are those of the body, else the ones expected.
+/// Reads an object or options. Missing kind and version are set to the expected ones.
 ///
 /// # Errors
 /// [`ProtobufError`]
@@ -88,7 +89,7 @@ fn utf8<'b>(bytes: &'b [u8], path: &str) -> Result<&'b str, ProtobufError> {
     std::str::from_utf8(bytes).map_err(|_| malformed(format!("{path} is no UTF-8 text")))
 }
 
-/// A message as a JSON object; `path` is for people.
+/// A message as a JSON object. Error messages show `path`.
 fn object(
     message: &Message,
     bytes: &[u8],
@@ -130,14 +131,14 @@ fn add(members: &mut Map<String, Value>, field: &Field, value: Value) {
     }
 }
 
-/// The value of a field; `None` when it is the zero value of a field that JSON leaves out then.
+/// The value of a field, or `None` for a zero value that JSON omits.
 fn value(field: &Field, piece: Piece<'_>, path: &str) -> Result<Option<Value>, ProtobufError> {
     let keeps_zero = field.keeps_zero || field.is_list;
     Ok(match (&field.shape, piece) {
         (Shape::Bool, Piece::Number(0)) if !keeps_zero => None,
         (Shape::Bool, Piece::Number(number)) => Some((number != 0).into()),
         (Shape::Int, Piece::Number(0)) if !keeps_zero => None,
-        // Two's complement: numbers below zero come as large ones.
+        // Negative numbers arrive in two's complement, as large positive ones.
         (Shape::Int, Piece::Number(number)) => Some((number as i64).into()),
         (Shape::Text, Piece::Bytes(b"")) if !keeps_zero => None,
         (Shape::Text, Piece::Bytes(bytes)) => Some(utf8(bytes, path)?.into()),
@@ -171,7 +172,7 @@ fn single(key: String, value: Value) -> Value {
     Value::Object(entry)
 }
 
-/// Key and value of an entry of a map.
+/// The key and value of a map entry.
 fn entry<'b>(bytes: &'b [u8], path: &str) -> Result<(String, &'b [u8]), ProtobufError> {
     let key = first_bytes(bytes, 1)?.unwrap_or_default();
     let value = first_bytes(bytes, 2)?.unwrap_or_default();
@@ -202,7 +203,7 @@ fn numbers(bytes: &[u8]) -> Result<[u64; 2], ProtobufError> {
     Ok(found)
 }
 
-/// Seconds and nanoseconds since 1970; an empty message is the zero time, which is left out.
+/// Seconds and nanoseconds since 1970. An empty message is the zero time, which is omitted.
 fn time(bytes: &[u8], form: &str, path: &str) -> Result<Option<Value>, ProtobufError> {
     if bytes.is_empty() {
         return Ok(None);
@@ -225,7 +226,7 @@ fn int_or_text(bytes: &[u8], path: &str) -> Result<Value, ProtobufError> {
     Ok(utf8(text, path)?.into())
 }
 
-/// A document in a message of its own (`fieldsV1`).
+/// A document that is wrapped in a message (`fieldsV1`).
 fn raw_json(bytes: &[u8], path: &str) -> Result<Option<Value>, ProtobufError> {
     let Some(raw) = first_bytes(bytes, 1)?.filter(|raw| !raw.is_empty()) else {
         return Ok(None);

@@ -10,7 +10,7 @@ fn envelope(version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     [MAGIC.to_vec(), piece(1, &types), piece(2, raw)].concat()
 }
 
-/// A piece of bytes; numbers and lengths are small here.
+/// An encoded field. Its number and length are small enough for one byte each.
 fn piece(number: u8, bytes: &[u8]) -> Vec<u8> {
     let length = u8::try_from(bytes.len()).expect("a short text");
     assert!(length < 0x80 && number < 16);
@@ -85,7 +85,8 @@ fn what_is_not_known_is_refused_and_never_dropped() {
 fn garbage_is_refused_api_89() {
     let whole = envelope("v1", "ConfigMap", &piece(1, &piece(1, b"name")));
     for cut in 1..whole.len() {
-        // Cut anywhere it is either refused or the same object with less in it, never a panic.
+        // A body that is cut anywhere is refused or gives a smaller object. It never causes a
+        // panic.
         if let Ok(document) = read(&whole[..cut]) {
             assert_eq!(document["kind"], "ConfigMap");
         }

@@ -1,8 +1,8 @@
-//! The wire format of protobuf: numbered pieces.
+//! The wire format of protobuf: a sequence of numbered fields.
 
 use super::{ProtobufError, malformed};
 
-/// One piece of a message.
+/// The content of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece<'b> {
     /// A number.
@@ -11,7 +11,7 @@ pub(super) enum Piece<'b> {
     Bytes(&'b [u8]),
 }
 
-/// Reads a message piece by piece.
+/// Reads a message field by field.
 pub(super) struct Reader<'b> {
     rest: &'b [u8],
 }

@@ -14,11 +14,11 @@ pub struct Column {
     pub kind: String,
     /// `name` for the first column of most, `""` otherwise.
     pub format: String,
-    /// 0 is always shown, 1 with `-o wide`.
+    /// 0 is always shown, 1 only with `-o wide`.
     pub priority: u8,
-    /// What it shows.
+    /// A description of the column.
     pub description: String,
-    /// How a cell is computed.
+    /// The computation of a cell.
     pub cell: Cell,
 }
 
@@ -50,7 +50,7 @@ impl Column {
     }
 }
 
-/// How a cell of a Table is computed from an object (API-76, API-77, API-218).
+/// The computation of a Table's cell from an object (API-76, API-77, API-218).
 #[derive(Clone)]
 pub enum Cell {
     /// `metadata.name`.
@@ -61,7 +61,7 @@ pub enum Cell {
     CreatedAt,
     /// The text at a path; an empty text when it is absent.
     Text(FieldPath),
-    /// Number of members of the maps or lists at these paths, added up.
+    /// The total number of members of the maps or lists at these paths.
     Count(Vec<FieldPath>),
     /// Anything else.
     Computed(fn(&Object, jiff::Timestamp) -> Value),

@@ -1,6 +1,9 @@
-//! Resources as data: what the daemon knows of a kind is a value, made at run time, and not code.
+//! Resource definitions as data.
 //!
-//! Built-in and custom resources are the same type. Nothing here does I/O or knows a store.
+//! This folder owns the description of a kind: its names, verbs, rules, strategies and columns. A
+//! definition is a value that is built at run time, and built-in and custom resources have the same
+//! type. Parts of objects enter through the functions of a definition, changed objects and field
+//! errors leave. This folder must not know I/O or storage.
 
 mod columns;
 mod path;
@@ -15,34 +18,34 @@ pub use verb::Verb;
 /// Whether objects of a resource live in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResourceScope {
-    /// One set for the whole server.
+    /// One set of objects for the whole server.
     Cluster,
-    /// A set in each namespace.
+    /// One set of objects in each namespace.
     Namespaced,
 }
 
-/// What a name may be (API-201).
+/// The rule for names (API-201).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameRule {
     /// A DNS subdomain of at most 253 characters.
     DnsSubdomain,
     /// A DNS label of at most 63 characters.
     DnsLabel,
-    /// Anything that can stand in a path (API-200).
+    /// Any valid segment of a path (API-200).
     PathSegment,
 }
 
-/// When `metadata.generation` is counted up (API-197).
+/// The rule for increasing `metadata.generation` (API-197).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GenerationRule {
-    /// Never; a value in a body is kept as sent on create.
+    /// Never. A value in the body of a create is kept.
     None,
-    /// 1 on create, counted up when something at one of these paths changes.
+    /// It is 1 on create and increases when a value at one of these paths changes.
     OnChangeOf(Vec<FieldPath>),
 }
 
-/// Which of the common metadata rules a kind's own validation repeats on update. It shows in the
-/// number and order of causes alone, as every repetition is a cause of its own (API-148).
+/// The common metadata rules that a kind's own validation repeats on update. This only affects the
+/// number and order of causes, because every repetition is a separate cause (API-148).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpdateChecks {
     /// None (events).
@@ -55,7 +58,7 @@ pub enum UpdateChecks {
     ObjectThenChanges,
 }
 
-/// What an unspecified propagation policy means on delete (API-114).
+/// The meaning of an unspecified propagation policy on delete (API-114).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultPropagation {
     /// Dependents are collected in the background.
@@ -66,27 +69,26 @@ pub enum DefaultPropagation {
     Unsupported,
 }
 
-/// A subresource: a path below an object that reads it and changes a part of it.
+/// A subresource: a path below an object that reads the object and changes a part of it.
 #[derive(Clone)]
 pub struct Subresource {
     /// Its name in the path: `status`.
     pub name: String,
     /// Verbs, sorted.
     pub verbs: Vec<Verb>,
-    /// How an object is updated through it.
+    /// The rules for updates through it.
     pub update: UpdateStrategy,
 }
 
-/// A field that field selectors may name beside `metadata.name` and `metadata.namespace`
-/// (http.md 6.3), with the paths to its value; the first one that leads to more than an empty text
-/// counts.
+/// A field for field selectors (http.md 6.3), in addition to `metadata.name` and
+/// `metadata.namespace`. The first path with a non-empty text gives its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectableField {
     /// The label in the selector: `spec.nodeName`.
     pub label: String,
     /// Paths into the object.
     pub paths: Vec<FieldPath>,
-    /// Its value when no path leads anywhere: `false` for booleans, which are never absent.
+    /// The value when no path has one: `false` for booleans, which are never absent.
     pub absent: String,
 }
 
@@ -100,7 +102,7 @@ impl SelectableField {
         }
     }
 
-    /// A boolean field at the path of its label: when absent it is false.
+    /// A boolean field at the path of its label. It is false when absent.
     pub fn flag(label: &str) -> SelectableField {
         SelectableField {
             absent: "false".to_owned(),
@@ -114,7 +116,7 @@ impl SelectableField {
 pub struct ResourceDefinition {
     /// API group; empty for the core group.
     pub group: String,
-    /// Served version; there is one so far, which is also the stored one.
+    /// The served version. There is only one so far, which is also the stored version.
     pub version: String,
     /// `ConfigMap`.
     pub kind: String,
@@ -132,9 +134,9 @@ pub struct ResourceDefinition {
     pub verbs: Vec<Verb>,
     /// Subresources, sorted by name.
     pub subresources: Vec<Subresource>,
-    /// Place below the store's prefix, `services/specs` for services (KV-1, KV-2).
+    /// Path below the store's prefix, `services/specs` for services (KV-1, KV-2).
     pub key_prefix: String,
-    /// What names may be.
+    /// The rule for names.
     pub name_rule: NameRule,
     /// Generation.
     pub generation: GenerationRule,
@@ -142,7 +144,7 @@ pub struct ResourceDefinition {
     pub create_on_update: bool,
     /// PUT without a version overwrites (http.md 6.2, UU).
     pub unconditional_update: bool,
-    /// DELETE answers the object and not a Status (API-109).
+    /// DELETE answers with the object instead of a Status (API-109).
     pub returns_deleted: bool,
     /// Finalizers must be standard or fully qualified (API-205).
     pub strict_finalizers: bool,
@@ -150,35 +152,35 @@ pub struct ResourceDefinition {
     pub update_checks: UpdateChecks,
     /// Default propagation policy.
     pub propagation: DefaultPropagation,
-    /// How long its objects live.
+    /// The lifetime of its objects.
     pub lifetime: Lifetime,
-    /// How an object is created.
+    /// The rules for creating an object.
     pub create: CreateStrategy,
-    /// How an object is updated at its own endpoint.
+    /// The rules for updating an object at its own endpoint.
     pub update: UpdateStrategy,
-    /// How an object is deleted.
+    /// The rules for deleting an object.
     pub delete: DeleteStrategy,
     /// Fields for field selectors.
     pub selectable_fields: Vec<SelectableField>,
-    /// Whether `metadata.namespace` is a field selector of its own (API-215).
+    /// Whether `metadata.namespace` is a separate field selector (API-215).
     pub selects_namespace: bool,
     /// Columns of its Tables.
     pub columns: Vec<Column>,
-    /// What an object of the kind shows beside kind, apiVersion and metadata when nothing of it is
-    /// set, each member with a comma before it: bookmarks are such objects (WA-41).
+    /// The members of an empty object besides kind, apiVersion and metadata, each with a comma
+    /// before it. Bookmarks are such objects (WA-41).
     pub empty_members: String,
-    /// Members besides kind, apiVersion and metadata with the JSON type each must have, for the
-    /// few types that are checked before schemas exist: `data` of ConfigMaps and so on. A dotted
-    /// path names a member deeper down, `spec.renewTime`; what lies above it is listed first.
+    /// Members besides kind, apiVersion and metadata with their JSON types, for the types that are
+    /// checked before schemas exist: `data` of ConfigMaps and so on. A dotted path names a nested
+    /// member, `spec.renewTime`. Its parents are listed first.
     pub member_types: Vec<(String, MemberType)>,
 }
 
-/// How long an object lives when nobody deletes it.
+/// The lifetime of an object that nobody deletes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
     /// For ever.
     Unlimited,
-    /// For as long as the configuration wants events to be kept, from its last change on (OP-4).
+    /// The configured retention of events, counted from the last change (OP-4).
     OfEvents,
 }
 
@@ -223,8 +225,8 @@ impl std::fmt::Debug for ResourceDefinition {
 }
 
 impl ResourceDefinition {
-    /// A resource that has only names and what most kinds have in common: every verb, in
-    /// namespaces, stored below its plural.
+    /// A resource with names and the properties of most kinds: every verb, namespaced, stored below
+    /// its plural.
     pub fn named(group: &str, version: &str, kind: &str, plural: &str) -> ResourceDefinition {
         ResourceDefinition {
             group: group.to_owned(),
@@ -281,7 +283,7 @@ impl ResourceDefinition {
         self.scope == ResourceScope::Namespaced
     }
 
-    /// Whether this is the resource of that name in a group.
+    /// Whether this resource has this plural in this group.
     pub fn is(&self, group: &str, plural: &str) -> bool {
         self.group == group && self.plural == plural
     }

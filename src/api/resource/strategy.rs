@@ -1,5 +1,5 @@
-//! What happens to an object of a kind before it is stored, as data (http.md 6.2): which part of it a
-//! writer owns, and the functions for what no rule can say. All of them are pure.
+//! The changes and checks of an object before it is stored, as data (http.md 6.2): the parts that a
+//! writer owns, and pure functions for everything that a rule can't express.
 
 use jiff::Timestamp;
 
@@ -7,36 +7,36 @@ use super::FieldPath;
 use crate::api::field_error::FieldError;
 use crate::api::object::Object;
 
-/// How an object is created.
+/// The rules for creating an object.
 #[derive(Clone, Default)]
 pub struct CreateStrategy {
-    /// What is dropped of the body.
+    /// The parts of the body that are dropped.
     pub drops: Vec<FieldPath>,
-    /// Fills in and normalizes what is about to be created.
+    /// Fills in and normalizes the new object.
     pub prepare: Option<fn(&mut Object)>,
-    /// What is wrong with it, beside its metadata.
+    /// The faults in the object, apart from its metadata.
     pub validate: Option<fn(&Object) -> Vec<FieldError>>,
 }
 
-/// How an object is updated at one endpoint: its own, or that of a subresource.
+/// The rules for updating an object at one endpoint, its own or that of a subresource.
 #[derive(Clone, Default)]
 pub struct UpdateStrategy {
-    /// What stays as stored, whatever the body says of it.
+    /// The parts that stay as stored, whatever the body contains.
     pub keeps: Vec<FieldPath>,
-    /// Fills in and normalizes what is about to replace the second object.
+    /// Fills in and normalizes the first object, which replaces the second.
     pub prepare: Option<fn(&mut Object, &Object)>,
-    /// What is wrong with a change of the second object into the first, beside metadata.
+    /// The faults in a change of the second object into the first, apart from metadata.
     pub validate: Option<fn(&Object, &Object) -> Vec<FieldError>>,
 }
 
-/// How an object is deleted.
+/// The rules for deleting an object.
 #[derive(Clone, Default)]
 pub struct DeleteStrategy {
-    /// Seconds of grace for an object of a kind that is deleted gracefully, from those that the
-    /// request names (API-112).
+    /// The grace period in seconds for a kind with graceful deletion, from the requested seconds
+    /// (API-112).
     pub grace: Option<fn(&Object, Option<i64>) -> i64>,
-    /// Whether something else than finalizers in its metadata keeps an object that is marked.
+    /// Whether something other than finalizers keeps an object that is marked for deletion.
     pub is_held: Option<fn(&Object) -> bool>,
-    /// The first marking for deletion, for kinds that do it in a way of their own.
+    /// The first marking for deletion, for kinds with their own way of marking.
     pub mark: Option<fn(&mut Object, Timestamp)>,
 }

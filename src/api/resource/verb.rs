@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a request does with objects; in the order of their names, as discovery lists them.
+/// The action of a request on objects, ordered by name as in discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
     /// Any method on a path that carries no objects: logs, streams, proxies.
@@ -26,7 +26,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// What every stored resource can do.
+    /// The verbs of every stored resource.
     pub const ALL: [Verb; 8] = [
         Verb::Create,
         Verb::Delete,
@@ -38,7 +38,7 @@ impl Verb {
         Verb::Watch,
     ];
 
-    /// Its name in discovery and in rules about who may do what.
+    /// Its name in discovery and in authorization rules.
     pub fn as_str(self) -> &'static str {
         match self {
             Verb::Connect => "connect",

@@ -1,12 +1,12 @@
-//! The grammar of field selectors (API-87): `a=b`, `a==b`, `a!=b`, joined by commas, with
-//! backslashes before `\`, `,` and `=` inside values.
+//! The grammar of field selectors (API-87): `a=b`, `a==b`, `a!=b`, joined by commas. Backslashes
+//! escape `\`, `,` and `=` inside values.
 
 use actors::object::Attributes;
 use smol_str::SmolStr;
 
 use crate::api::resource::ResourceDefinition;
 
-/// What a field must be.
+/// A requirement on a field.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FieldRequirement {
     target: Target,
@@ -14,14 +14,14 @@ pub(super) struct FieldRequirement {
     value: SmolStr,
 }
 
-/// Which of an object's attributes a requirement is about.
+/// The attribute of an object that a requirement checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Target {
     /// `metadata.name`.
     Name,
     /// `metadata.namespace`.
     Namespace,
-    /// One of the definition's selectable fields, by its place.
+    /// The selectable field at this index of the definition.
     Field(u16),
 }
 
@@ -34,12 +34,13 @@ impl FieldRequirement {
         }
     }
 
-    /// The value that the target must have, if this requirement is about it and says so.
+    /// The exact value that this requirement demands of the target, if any.
     pub(super) fn demands(&self, target: Target) -> Option<&str> {
         (self.target == target && !self.negated).then_some(self.value.as_str())
     }
 
-    /// The place and the exact value, if this requirement is about a field of the resource's own.
+    /// The index and the exact value, if this requirement is about a selectable field of the
+    /// resource.
     pub(super) fn demanded_field(&self) -> Option<(usize, &str)> {
         match self.target {
             Target::Field(place) if !self.negated => Some((place.into(), &self.value)),
@@ -60,7 +61,7 @@ impl FieldRequirement {
         (actual == self.value) != self.negated
     }
 
-    /// Adds the requirement to an identity. The leading semicolon stands in no label selector.
+    /// Adds the requirement to an identity. No label selector contains the leading semicolon.
     pub(super) fn describe(&self, text: &mut String) {
         text.push(';');
         match self.target {
@@ -81,7 +82,7 @@ impl FieldRequirement {
 /// Parses a field selector.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault in the selector.
 pub(super) fn parse(
     text: &str,
     definition: &ResourceDefinition,
@@ -94,7 +95,7 @@ pub(super) fn parse(
         let (label, negated, value) = split_term(term)
             .ok_or_else(|| format!("invalid selector: '{text}'; can't understand '{term}'"))?;
         let value = unescape(value)?;
-        // A term of nothing demands nothing.
+        // An empty term demands nothing.
         if label.is_empty() && value.is_empty() {
             continue;
         }
@@ -107,7 +108,7 @@ pub(super) fn parse(
     Ok(requirements)
 }
 
-/// The terms between commas that no backslash escapes.
+/// The terms between unescaped commas.
 fn split_terms(text: &str) -> Vec<&str> {
     let mut terms = Vec::new();
     let (mut start, mut escaped) = (0, false);
@@ -126,7 +127,7 @@ fn split_terms(text: &str) -> Vec<&str> {
     terms
 }
 
-/// Label, whether it is negated, and value, at the first operator.
+/// The label, whether the term is negated, and the value, split at the first operator.
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     let at = term.char_indices().map(|(at, _)| at).find(|at| {
         let rest = term.get(*at..).unwrap_or_default();
@@ -167,8 +168,7 @@ fn unescape(value: &str) -> Result<String, String> {
     Ok(plain)
 }
 
-/// The attribute that a label names, if objects of the resource can be selected by it (API-86,
-/// API-215).
+/// The attribute with this label, if the resource can be selected by it (API-86, API-215).
 fn resolve(label: &str, definition: &ResourceDefinition) -> Result<Target, String> {
     match label {
         "metadata.name" => return Ok(Target::Name),
@@ -181,7 +181,7 @@ fn resolve(label: &str, definition: &ResourceDefinition) -> Result<Target, Strin
         .find(|(_, field)| field.label == label)
     {
         Some((place, _)) => Ok(Target::Field(place)),
-        // Kinds that know no fields of their own say it in other words than those that do.
+        // Kinds without selectable fields have another message than kinds with some.
         None if own.is_empty() => Err(format!(
             "\"{label}\" is not a known field selector: only \"metadata.name\", \
              \"metadata.namespace\""

@@ -6,14 +6,14 @@ use std::cmp::Ordering;
 use crate::api::field_error::{FieldError, bounded, joined};
 use crate::api::names;
 
-/// What a label must be, as a selector says it. Requirements are kept as [`Marks`].
+/// A requirement on a label, as parsed. Requirements are stored as [`Marks`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LabelRequirement<'t> {
     key: &'t str,
     rule: Rule<'t>,
 }
 
-/// The rule for a label's value. Sets are sorted.
+/// The rule for the value of a label. Sets are sorted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rule<'t> {
     In(Vec<&'t str>),
@@ -27,8 +27,8 @@ enum Rule<'t> {
     Below(i64),
 }
 
-/// Where a requirement stands in the text of its selection. A watch may have thousands, and keeps
-/// their text for its identity anyway.
+/// The position of a requirement in the text of its selection. A watch may have thousands of
+/// requirements, and keeps their text for its identity anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Marks {
     /// Where the key begins.
@@ -39,7 +39,7 @@ pub(super) struct Marks {
     kind: Kind,
 }
 
-/// What [`Rule`] a requirement is.
+/// The kind of [`Rule`] of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     In,
@@ -51,7 +51,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// What stands before the key, and between key and values.
+    /// The text before the key, and the text between key and values.
     fn around(self) -> (&'static str, &'static str) {
         match self {
             Kind::In => ("", " in ("),
@@ -65,7 +65,7 @@ impl Kind {
 }
 
 impl LabelRequirement<'_> {
-    /// Adds the requirement to an identity, in one of the forms that can be parsed again.
+    /// Adds the requirement to an identity, in a form that can be parsed again.
     pub(super) fn describe(&self, text: &mut String) -> Marks {
         if !text.is_empty() {
             text.push(',');
@@ -88,7 +88,7 @@ impl LabelRequirement<'_> {
         if matches!(kind, Kind::In | Kind::NotIn) {
             text.push(')');
         }
-        // The header of a request is shorter than 4 GiB, and a key than 64 KiB.
+        // The header of a request is shorter than 4 GiB, and a key is shorter than 64 KiB.
         Marks {
             start: start as u32,
             end: end as u32,
@@ -106,7 +106,7 @@ impl Marks {
             .unwrap_or_default()
     }
 
-    /// Whether a label with this value, or its absence, is selected.
+    /// Whether a label with this value, or an absent label, is selected.
     pub(super) fn selects(self, text: &str, value: Option<&str>) -> bool {
         let start = self.start as usize + usize::from(self.key_bytes) + self.kind.around().1.len();
         let given = text.get(start..self.end as usize).unwrap_or_default();
@@ -122,7 +122,7 @@ impl Marks {
     }
 }
 
-/// Whether a value is one of a sorted set, which is a text with commas between its values.
+/// Whether a sorted set contains a value. The set is a text with commas between its values.
 fn is_among(mut set: &str, value: &str) -> bool {
     loop {
         let (before, behind) = set.split_at(set.floor_char_boundary(set.len() / 2));
@@ -146,7 +146,7 @@ fn is_among(mut set: &str, value: &str) -> bool {
 /// Parses a label selector.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault in the selector.
 pub(super) fn parse(text: &str) -> Result<Vec<LabelRequirement<'_>>, String> {
     let mut parser = Parser { rest: text };
     let mut requirements = Vec::new();
@@ -200,7 +200,7 @@ impl<'t> Token<'t> {
     }
 }
 
-/// Operators and punctuation, longer ones before their beginnings.
+/// Operators and punctuation. Longer ones come before their prefixes.
 const OPERATORS: [&str; 9] = ["==", "!=", "=", "!", ">", "<", "(", ")", ","];
 
 struct Parser<'t> {
@@ -263,7 +263,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// One value; none at all is the empty one.
+    /// Reads one value. A missing value is empty.
     fn word(&mut self) -> Result<&'t str, String> {
         match self.peek() {
             Token::End | Token::Operator(",") => Ok(""),
@@ -291,7 +291,7 @@ impl<'t> Parser<'t> {
         Ok(bound)
     }
 
-    /// Values in parentheses. A place without one, as in `(,a)` and `()`, is the empty value.
+    /// Reads values in parentheses. A missing value, as in `(,a)` and `()`, is empty.
     fn set(&mut self, key: &str) -> Result<Vec<&'t str>, String> {
         let open = self.next();
         if open != Token::Operator("(") {

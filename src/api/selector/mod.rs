@@ -1,7 +1,9 @@
-//! Label and field selectors (API-86, API-87), as predicates over cached objects.
+//! Label and field selectors (API-86, API-87).
 //!
-//! A selector is parsed once per request and asked once per object and event: matching borrows
-//! everything and allocates nothing.
+//! This folder owns their grammar and matching. The texts of a request enter. A predicate over
+//! cached objects leaves, or a `Status` that refuses the texts. A selector is parsed once per
+//! request and evaluated once per object and event, so matching borrows everything and allocates
+//! nothing. This folder must not know caches, watches or storage.
 
 mod fields;
 mod labels;
@@ -19,16 +21,15 @@ use labels::{LabelRequirement, Marks};
 pub struct Selection {
     labels: Box<[Marks]>,
     fields: Box<[FieldRequirement]>,
-    /// Holds keys and values of labels, too.
+    /// Also holds the keys and values of labels.
     identity: Box<str>,
 }
 
 impl Selection {
-    /// Parses both selectors; empty texts select everything.
+    /// Parses both selectors. Empty texts select everything.
     ///
     /// # Errors
-    /// 400 for texts that are no selectors and for fields that the resource can't be selected by
-    /// (API-86).
+    /// 400 for invalid selectors and for fields that the resource can't be selected by (API-86).
     pub fn parse(
         labels: &str,
         fields: &str,
@@ -39,8 +40,8 @@ impl Selection {
         Ok(Selection::of(labels, fields))
     }
 
-    /// The selection of both; requirements are sorted, as their order means nothing, so that equal
-    /// ones get the same identity.
+    /// Combines both selectors. Requirements are sorted, because their order has no meaning and
+    /// equal selections must have the same identity.
     fn of(mut labels: Vec<LabelRequirement<'_>>, mut fields: Vec<FieldRequirement>) -> Selection {
         labels.sort();
         labels.dedup();
@@ -59,10 +60,10 @@ impl Selection {
         }
     }
 
-    /// The same for one object, as a path with a name asks for it (WA-4).
+    /// Restricts the selection to one object, for a path with a name (WA-4).
     ///
     /// # Errors
-    /// 400 when the field selector asks for anything but that name.
+    /// 400 when the field selector demands another name.
     pub fn with_name(mut self, name: &str) -> Result<Selection, Box<Status>> {
         if !self.fields.is_empty() {
             return match self.exact_name() {
@@ -85,12 +86,12 @@ impl Selection {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// The name that `metadata.name` must have, if the selector says so (RG-2).
+    /// The name that `metadata.name` must have, if the selector demands one (RG-2).
     pub fn exact_name(&self) -> Option<&str> {
         self.exact(Target::Name)
     }
 
-    /// The namespace that `metadata.namespace` must have, if the selector says so (RG-2).
+    /// The namespace that `metadata.namespace` must have, if the selector demands one (RG-2).
     pub fn exact_namespace(&self) -> Option<&str> {
         self.exact(Target::Namespace)
     }

@@ -207,7 +207,7 @@ fn field_selectors_compare_metadata() {
     assert!(fields("metadata.name=a\\,\\=\\\\").selects(&odd));
 }
 
-/// http.md 6.3: a kind's own fields, in the order of its definition.
+/// http.md 6.3: the selectable fields of a kind, in the order of its definition.
 #[test]
 fn own_fields_are_compared_by_their_place() {
     let pod = attributes("p", &[], &["node-1", "Running"]);
@@ -274,7 +274,7 @@ fn bad_field_selectors_say_what_is_wrong() {
     }
 }
 
-/// RG-2: what narrows a list to one key or one namespace.
+/// RG-2: selectors that narrow a list to one key or one namespace.
 #[test]
 fn exact_names_and_namespaces_are_found() {
     let both = fields("metadata.namespace=n,metadata.name=x");
@@ -288,7 +288,7 @@ fn exact_names_and_namespaces_are_found() {
     assert!(fields("").is_empty() && labels("").is_empty());
 }
 
-/// WA-4: a name in the path, and what the selector may say beside it.
+/// WA-4: a name in the path, and the selectors that are allowed with it.
 #[test]
 fn a_name_in_the_path_must_agree_with_the_selector() {
     let named = fields("").with_name("a").unwrap();
@@ -369,7 +369,7 @@ fn requirement() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// API-87: an identity is a selector that selects the same.
+    /// API-87: an identity is itself a selector that selects the same objects.
     #[test]
     fn label_identities_can_be_parsed_again(
         requirements in prop::collection::vec(requirement(), 0..5),
@@ -381,7 +381,7 @@ proptest! {
         let pairs: Vec<(&str, &str)> =
             labels_of.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         let object = attributes("x", &pairs, &[]);
-        // AND: selected by all is selected by each.
+        // Requirements are combined with AND: each of them must select the object.
         let each = requirements.iter().all(|one| labels(one).selects(&object));
         prop_assert_eq!(selection.selects(&object), each);
     }
@@ -393,7 +393,7 @@ proptest! {
         let _ = Selection::parse("", &text, &pods());
     }
 
-    /// API-87: every value can be asked for once it is escaped.
+    /// API-87: every value can be selected once it is escaped.
     #[test]
     fn escaped_values_select_themselves(value in ".{0,12}") {
         let escaped: String = value
@@ -406,7 +406,7 @@ proptest! {
     }
 }
 
-/// A watch keeps its selectors as long as it lasts: not much more than their text.
+/// A watch keeps its selectors while it lasts, so they need little more memory than their text.
 #[test]
 fn a_selection_takes_a_few_bytes_for_each_of_its_text() {
     let words = || ('a'..='z').flat_map(|a| ('a'..='z').map(move |b| format!("{a}{b}")));
@@ -433,7 +433,7 @@ fn a_selection_takes_a_few_bytes_for_each_of_its_text() {
     }
 }
 
-/// The port to the actors asks the same question of a cached object.
+/// The port to the actors makes the same selection on a cached object.
 #[test]
 fn a_selection_is_a_predicate_over_cached_objects() {
     let object = CachedObject {

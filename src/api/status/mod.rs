@@ -1,5 +1,8 @@
-//! Status objects: how the API says no (and, after a delete, yes). One constructor per refusal;
-//! the shapes are those of http.md 3.10.
+//! Status objects, which report refusals and successful deletions.
+//!
+//! This folder owns one constructor for each refusal, with the shapes of http.md 3.10. The facts of
+//! a refusal enter, a `v1` Status of limited size leaves. This folder must not know HTTP
+//! connections or storage.
 
 mod objects;
 mod reason;
@@ -13,23 +16,22 @@ use crate::api::truncated::{json_length, truncated};
 pub use reason::StatusReason;
 pub use requests::Denied;
 
-/// A message takes no more, as JSON. What is said of sane requests is a few hundred bytes, of an
-/// object with dozens of faults some ten thousand; what repeats a request's own text has no other
-/// end.
+/// The limit on a message, as JSON. Messages about ordinary requests have a few hundred bytes, and
+/// an object with dozens of faults needs about ten thousand. Text from the request has no other
+/// limit.
 const MAX_MESSAGE_BYTES: usize = 40 * 1024;
 
-/// Nor do all causes together, and there are no more than so many.
+/// The limit on all causes together, in bytes.
 const MAX_CAUSES_BYTES: usize = 40 * 1024;
 const MAX_CAUSES: usize = 100;
 
-/// Names are repeated up to this length. The longest that an object can be stored by and found
-/// under a DNS rule has 253.
+/// Longer names are cut. A DNS rule allows stored names of up to 253 bytes.
 const MAX_NAME_BYTES: usize = 1024;
 
-/// `metadata` of a Status: empty but for a fresh continue token in a 410 (LI-51).
+/// `metadata` of a Status. It is empty except for a fresh continue token in a 410 (LI-51).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StatusMeta {
-    /// A token that continues a list inconsistently.
+    /// A token that continues a list at the newest state, which makes the list inconsistent.
     #[serde(rename = "continue", skip_serializing_if = "String::is_empty")]
     pub continue_token: String,
 }
@@ -40,7 +42,7 @@ pub struct StatusCause {
     /// Machine-readable: `FieldValueInvalid`, ….
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// For people.
+    /// The human-readable text.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// Path of the field.
@@ -48,7 +50,7 @@ pub struct StatusCause {
     pub field: String,
 }
 
-/// What a refusal is about.
+/// The subject of a refusal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StatusDetails {
     /// Name of the object.
@@ -66,14 +68,13 @@ pub struct StatusDetails {
     /// Causes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<StatusCause>,
-    /// Seconds to wait before another try; also sent as the header `Retry-After` (API-150).
+    /// Seconds to wait before a retry, also sent as the header `Retry-After` (API-150).
     #[serde(rename = "retryAfterSeconds", skip_serializing_if = "is_zero")]
     pub retry_after_seconds: u32,
 }
 
 impl StatusDetails {
-    /// The same within the bounds of an answer: the cause that runs over is cut, and those behind
-    /// it are left out.
+    /// Limits the size: the cause that exceeds the limit is cut, and later causes are dropped.
     fn bounded(mut self) -> StatusDetails {
         for text in [&mut self.name, &mut self.kind, &mut self.uid] {
             *text = truncated(std::mem::take(text), MAX_NAME_BYTES);
@@ -107,13 +108,13 @@ pub struct Status {
     pub metadata: StatusMeta,
     /// `Success` or `Failure`.
     pub status: &'static str,
-    /// For people.
+    /// The human-readable message.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// Machine-readable.
     #[serde(skip_serializing_if = "StatusReason::is_unknown")]
     pub reason: StatusReason,
-    /// What it is about.
+    /// The subject.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<StatusDetails>,
     /// HTTP status code.
@@ -149,7 +150,7 @@ impl Status {
         }
     }
 
-    /// The same with details.
+    /// Adds details.
     #[must_use]
     pub fn with_details(mut self, details: StatusDetails) -> Status {
         self.details = Some(details.bounded());
@@ -168,7 +169,7 @@ impl Status {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// The same with what a resource's object is called in details.
+    /// Adds the group, plural and name of a resource's object to the details.
     fn about(self, definition: &ResourceDefinition, name: &str) -> Status {
         self.with_details(StatusDetails {
             name: name.to_owned(),
@@ -178,7 +179,7 @@ impl Status {
         })
     }
 
-    /// The same with a wish to be asked again after so many seconds.
+    /// Asks the client to retry after this many seconds.
     #[must_use]
     pub fn retrying_after(mut self, seconds: u32) -> Status {
         if seconds > 0 {
@@ -187,7 +188,7 @@ impl Status {
         self
     }
 
-    /// The same with one more cause.
+    /// Adds a cause.
     #[must_use]
     pub fn because(mut self, cause: StatusCause) -> Status {
         let mut details = self.details.take().unwrap_or_default();

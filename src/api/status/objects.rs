@@ -1,4 +1,5 @@
-//! Refusals because of an object: it is absent, there, changed, wrong or not to be touched.
+//! Refusals because of an object: it is absent, exists already, was changed, is invalid or is
+//! protected.
 
 use std::fmt::Display;
 
@@ -33,14 +34,14 @@ impl Status {
         Status::failure(409, StatusReason::ALREADY_EXISTS, message).about(definition, name)
     }
 
-    /// As [`Status::already_exists`] for an object that is on its way out (API-97, RG-3).
+    /// As [`Status::already_exists`], for an object that is being deleted (API-97, RG-3).
     pub fn already_exists_deleting(definition: &ResourceDefinition, name: &str) -> Status {
         let mut status = Status::already_exists(definition, name);
         status.message.insert_str(0, "object is being deleted: ");
         status
     }
 
-    /// Every generated name was taken (API-199).
+    /// Every generated name already exists (API-199).
     pub fn generate_name_exhausted(definition: &ResourceDefinition, name: &str) -> Status {
         let mut status = Status::already_exists(definition, name);
         status
@@ -56,15 +57,15 @@ impl Status {
         Status::failure(409, StatusReason::CONFLICT, message).about(definition, name)
     }
 
-    /// The object was changed since the version in the body (API-102).
+    /// The object was changed after the version in the body (API-102).
     pub fn stale(definition: &ResourceDefinition, name: &str) -> Status {
         let why = "the object has been modified; please apply your changes to the latest version \
                    and try again";
         Status::conflict(definition, name, why)
     }
 
-    /// A precondition on the stored object does not hold (API-100, ST-12). `text` is what the
-    /// storage says: `Precondition failed: UID in precondition: …, UID in object meta: …`.
+    /// A precondition on the stored object does not hold (API-100, ST-12). `text` is the message of
+    /// the storage: `Precondition failed: UID in precondition: …, UID in object meta: …`.
     pub fn precondition_failed(
         definition: &ResourceDefinition,
         name: &str,
@@ -78,7 +79,7 @@ impl Status {
         Status::conflict(definition, name, &why)
     }
 
-    /// A deletion's UID precondition does not hold; names the Kind (API-111).
+    /// A deletion's UID precondition does not hold. The message names the Kind (API-111).
     pub fn delete_precondition_uid(
         definition: &ResourceDefinition,
         name: &str,
@@ -92,7 +93,8 @@ impl Status {
         Status::kind_conflict(definition, name, &why)
     }
 
-    /// A deletion's resourceVersion precondition does not hold; names the Kind (API-111).
+    /// A deletion's resourceVersion precondition does not hold. The message names the Kind
+    /// (API-111).
     pub fn delete_precondition_version(
         definition: &ResourceDefinition,
         name: &str,
@@ -118,8 +120,8 @@ impl Status {
         })
     }
 
-    /// `ConfigMap "a" is invalid: …` with a cause for each fault (API-148). The kind is the Kind,
-    /// or whatever else the rule names.
+    /// `ConfigMap "a" is invalid: …` with a cause for each fault (API-148). `kind` is the Kind
+    /// unless the rule names something else.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Status {
         let errors = errors.get(..MAX_FIELD_ERRORS).unwrap_or(errors);
         let mut message = format!("{} {} is invalid", qualified(kind, group), go_quote(name));
@@ -145,7 +147,7 @@ impl Status {
         Status::invalid(&definition.group, &definition.kind, name, errors)
     }
 
-    /// An update without a version where one is needed; its kind is the plural (API-102).
+    /// An update without the required version. The kind in its details is the plural (API-102).
     pub fn version_required(definition: &ResourceDefinition, name: &str) -> Status {
         let error = FieldError::invalid(
             "metadata.resourceVersion",
@@ -155,13 +157,13 @@ impl Status {
         Status::invalid(&definition.group, &definition.plural, name, &[error])
     }
 
-    /// An operation of a JSON patch that failed: a constant text (API-160).
+    /// A failed operation of a JSON patch. The text is constant (API-160).
     pub fn patch_failed() -> Status {
         let message = "the server rejected our request due to an error in our request";
         Status::failure(422, StatusReason::INVALID, message).with_details(StatusDetails::default())
     }
 
-    /// A patch whose result is no object of the kind; it names neither (API-162).
+    /// A patch whose result is not an object of the kind. The message names neither (API-162).
     pub fn patch_result_invalid(patched: impl Display, detail: &str) -> Status {
         let error = FieldError::invalid_text("patch", patched, detail);
         Status::invalid("", "", "", &[error])
@@ -175,7 +177,7 @@ impl Status {
         ))
     }
 
-    /// An update whose body has another name (API-99, API-154).
+    /// An update whose body has a different name (API-99, API-154).
     pub fn name_mismatch(name_in_body: &str, name_in_url: &str) -> Status {
         Status::bad_request(format!(
             "the name of the object ({name_in_body}) does not match the name on the URL \
@@ -183,15 +185,15 @@ impl Status {
         ))
     }
 
-    /// A body of another namespace (API-92, API-154).
+    /// A body with a different namespace (API-92, API-154).
     pub fn namespace_mismatch() -> Status {
         let message = "the namespace of the provided object does not match the namespace sent on \
                        the request";
         Status::bad_request(message)
     }
 
-    /// `configmaps "a" is forbidden: <why>`, as admission says it (http.md 3.10). An empty name
-    /// stays out of the details and reads `Unknown` in the text.
+    /// `configmaps "a" is forbidden: <why>`, as admission reports it (http.md 3.10). An empty name
+    /// is omitted from the details and reads `Unknown` in the message.
     pub fn forbidden(definition: &ResourceDefinition, name: &str, why: &str) -> Status {
         let shown = if name.is_empty() { "Unknown" } else { name };
         let (resource, shown) = (definition.qualified(), go_quote(shown));

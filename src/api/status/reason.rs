@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-/// A StatusReason, as a client reads it. The set is open: what refuses a request in the daemon's
-/// stead, such as a webhook, may give a reason of its own.
+/// A StatusReason, as a client reads it. The set is open, because others that refuse a request for
+/// the daemon, such as a webhook, may give another reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct StatusReason(Cow<'static, str>);
 
 impl StatusReason {
-    /// None is known; it stays out of the document.
+    /// An unknown reason, which is omitted from the document.
     pub const UNKNOWN: StatusReason = StatusReason::of("");
     /// 400
     pub const BAD_REQUEST: StatusReason = StatusReason::of("BadRequest");

@@ -1,5 +1,5 @@
-//! Refusals because of a request: it can't be understood, isn't allowed, asks for what is not there
-//! any more or not yet, or came at a bad time.
+//! Refusals because of a request: it is malformed, not allowed, about data that is gone or not
+//! there yet, or made at a time when the server can't handle it.
 
 use actors::engine::Revision;
 
@@ -8,17 +8,17 @@ use crate::api::field_error::go_quote;
 use crate::api::resource::ResourceDefinition;
 use crate::api::truncated::truncated_display;
 
-/// The longest path that leads anywhere has some 700 bytes, the longest name 253.
+/// The longest valid path has about 700 bytes, the longest name 253.
 const MAX_ASKED_BYTES: usize = 1024;
 
-/// Whose request was denied what, for the text of a 403 (http.md 9.4, API-290).
+/// The user and the denied request, for the text of a 403 (http.md 9.4, API-290).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Denied<'d> {
     /// The user's name.
     pub user: &'d str,
     /// `list`, `create`, ….
     pub verb: &'d str,
-    /// The path of a request that is about no resource.
+    /// The path of a request that is not about a resource.
     pub path: Option<&'d str>,
     /// The API group; empty for the core group.
     pub group: &'d str,
@@ -30,11 +30,11 @@ pub struct Denied<'d> {
     pub namespace: &'d str,
     /// The object's name, if any.
     pub name: &'d str,
-    /// Why, if an authorizer said so.
+    /// The reason, if an authorizer gave one.
     pub reason: &'d str,
 }
 
-/// What was asked for, as far as it is repeated to somebody who may not ask: he is a stranger.
+/// The part of a request that a refusal repeats. It is cut, because the user is not trusted.
 fn asked(text: &str) -> String {
     truncated_display(text, MAX_ASKED_BYTES)
 }
@@ -86,24 +86,24 @@ impl Denied<'_> {
 }
 
 impl Status {
-    /// A path that no route matches, in a group that is served (API-12).
+    /// A path that no route matches, in a served group (API-12).
     pub fn route_not_found() -> Status {
         let message = "the server could not find the requested resource";
         Status::failure(404, StatusReason::NOT_FOUND, message)
             .with_details(StatusDetails::default())
     }
 
-    /// A request that can't be understood.
+    /// A malformed request.
     pub fn bad_request(message: impl Into<String>) -> Status {
         Status::failure(400, StatusReason::BAD_REQUEST, message)
     }
 
-    /// No credentials, or wrong ones (API-20).
+    /// Missing or wrong credentials (API-20).
     pub fn unauthorized() -> Status {
         Status::failure(401, StatusReason::UNAUTHORIZED, "Unauthorized")
     }
 
-    /// A request that its user may not make (API-290).
+    /// A request that is not allowed to its user (API-290).
     pub fn forbidden_request(denied: &Denied<'_>) -> Status {
         let (message, details) = match denied.path {
             Some(path) => denied.said_of_path(path),
@@ -116,21 +116,21 @@ impl Status {
         Status::failure(403, StatusReason::FORBIDDEN, message + &reason).with_details(details)
     }
 
-    /// A known path, but not with this method (API-12).
+    /// A known path with an unsupported method (API-12).
     pub fn method_not_allowed_route() -> Status {
         let message = "the server does not allow this method on the requested resource";
         Status::failure(405, StatusReason::METHOD_NOT_ALLOWED, message)
             .with_details(StatusDetails::default())
     }
 
-    /// A verb that a resource does not have (http.md 3.10).
+    /// A verb that a resource does not support (http.md 3.10).
     pub fn method_not_allowed(definition: &ResourceDefinition, action: &str) -> Status {
         let kind = go_quote(&definition.qualified());
         let message = format!("{action} is not supported on resources of kind {kind}");
         Status::failure(405, StatusReason::METHOD_NOT_ALLOWED, message).about(definition, "")
     }
 
-    /// Nothing that Accept asks for can be produced (API-55).
+    /// No media type in Accept is supported (API-55).
     pub fn not_acceptable(accepted: &[&str]) -> Status {
         Status::not_acceptable_because(format!(
             "only the following media types are accepted: {}",
@@ -139,12 +139,12 @@ impl Status {
         .with_details(StatusDetails::default())
     }
 
-    /// What Accept asks for can't be produced of this answer (API-71, API-72).
+    /// No media type in Accept is supported for this answer (API-71, API-72).
     pub fn not_acceptable_because(message: impl Into<String>) -> Status {
         Status::failure(406, StatusReason::NOT_ACCEPTABLE, message)
     }
 
-    /// A body in a form that can't be read here (API-56).
+    /// A body in an unsupported form (API-56).
     pub fn unsupported_media_type(accepted: &[&str]) -> Status {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {}",
@@ -153,24 +153,24 @@ impl Status {
         Status::failure(415, StatusReason::UNSUPPORTED_MEDIA_TYPE, message)
     }
 
-    /// A patch in a form that the resource doesn't take; unlike other bodies with empty details
-    /// (http.md 4.1).
+    /// A patch in a form that the resource doesn't accept. Unlike for other bodies, the details are
+    /// empty (http.md 4.1).
     pub fn unsupported_patch_type(accepted: &[&str]) -> Status {
         Status::unsupported_media_type(accepted).with_details(StatusDetails::default())
     }
 
-    /// The past that was asked for is forgotten (ST-14).
+    /// The requested past state is compacted (ST-14).
     pub fn expired(message: impl Into<String>) -> Status {
         Status::failure(410, StatusReason::EXPIRED, message)
     }
 
-    /// An exact version of a list that is compacted (API-123, LI-50).
+    /// A list at an exact version that is compacted (API-123, LI-50).
     pub fn expired_list() -> Status {
         Status::expired("The resourceVersion for the provided list is too old.")
     }
 
-    /// A continue token that is too old, with one that goes on at the newest state (API-125,
-    /// LI-51).
+    /// A continue token that is too old. The answer has a token that continues at the newest state
+    /// (API-125, LI-51).
     pub fn expired_continue(fresh_token: Option<String>) -> Status {
         let mut message = "The provided continue parameter is too old to go on with a consistent \
                            list. Start the list anew without it"
@@ -192,7 +192,7 @@ impl Status {
         Status::expired(format!("too old resource version: {requested} ({oldest})"))
     }
 
-    /// What was asked for is gone for good.
+    /// The requested data is gone permanently.
     pub fn gone(message: impl Into<String>) -> Status {
         Status::failure(410, StatusReason::GONE, message)
     }
@@ -230,7 +230,7 @@ impl Status {
             .retrying_after(retry_after_seconds)
     }
 
-    /// A fault of ours.
+    /// An internal error of the daemon.
     pub fn internal(error: impl std::fmt::Display) -> Status {
         let message = format!("Internal error occurred: {error}");
         Status::failure(500, StatusReason::INTERNAL_ERROR, message).because(StatusCause {
@@ -239,12 +239,12 @@ impl Status {
         })
     }
 
-    /// An error that is none of the API's: code 500 and its text, no reason (ST-10).
+    /// An error outside of the API's own: code 500 and its text, without a reason (ST-10).
     pub fn unknown(message: impl Into<String>) -> Status {
         Status::failure(500, StatusReason::UNKNOWN, message)
     }
 
-    /// Nothing was done, and the same request may work soon.
+    /// Nothing was done, and a retry may work soon.
     pub fn unavailable(message: impl Into<String>, retry_after_seconds: u32) -> Status {
         Status::failure(503, StatusReason::SERVICE_UNAVAILABLE, message)
             .retrying_after(retry_after_seconds)
@@ -263,7 +263,7 @@ impl Status {
         )
     }
 
-    /// A request that took longer than the limit for all (API-17).
+    /// A request that took longer than the limit for all requests (API-17).
     pub fn request_timeout() -> Status {
         Status::timeout("request did not complete within the allotted timeout")
     }

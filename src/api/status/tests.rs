@@ -28,7 +28,7 @@ fn a_missing_object_is_named_with_its_resource() {
     assert_eq!(namespace, Status::not_found(&namespaces(), "n"));
 }
 
-/// API-12: details are there and empty.
+/// API-12: details are present and empty.
 #[test]
 fn routes_that_are_not_there_have_empty_details() {
     let missing = document(&Status::route_not_found());
@@ -89,7 +89,7 @@ fn conflicts_name_resource_and_cause() {
     );
 }
 
-/// API-111: deletions name the Kind where others name the resource.
+/// API-111: deletions name the Kind, other requests name the resource.
 #[test]
 fn preconditions_of_deletions_name_the_kind() {
     let uid = document(&Status::delete_precondition_uid(
@@ -114,7 +114,7 @@ fn preconditions_of_deletions_name_the_kind() {
     );
 }
 
-/// API-148, http.md A3: one cause each, the message names equal ones once.
+/// API-148, http.md A3: each fault is a cause, the message lists equal ones once.
 #[test]
 fn invalid_objects_list_causes() {
     let required = FieldError::required("spec.selector", "");
@@ -197,7 +197,7 @@ fn values_are_printed_as_go_does() {
     }
 }
 
-/// A document of megabytes stays out of a refusal.
+/// A refusal does not repeat a document of several megabytes.
 #[test]
 fn long_values_are_cut() {
     let error = FieldError::invalid("patch", "x".repeat(3 << 20), "no");
@@ -255,7 +255,7 @@ fn denied_requests_say_who_wanted_what() {
     assert_eq!(status["details"], json!({}));
 }
 
-/// 3.10: who refuses in the daemon's stead may have a reason of its own.
+/// 3.10: a webhook that refuses for the daemon may give its own reason.
 #[test]
 fn reasons_are_an_open_set() {
     let reason = StatusReason::from("TooLoud".to_owned());
@@ -326,7 +326,7 @@ fn what_may_be_tried_again_says_when() {
     assert_eq!(Status::unavailable("wait", 0).retry_after_seconds(), 0);
 }
 
-/// LI-50, LI-51, WA-30, http.md A7, A12: what clients and test suites search for.
+/// LI-50, LI-51, WA-30, http.md A7, A12: the texts that clients and test suites search for.
 #[test]
 fn what_is_expired_says_how_to_go_on() {
     assert!(
@@ -388,7 +388,7 @@ fn a_success_names_what_was_deleted() {
     );
 }
 
-/// What a request says goes into its answer up to a length, whatever it is made of.
+/// Text from a request is repeated up to a length, whatever characters it has.
 #[test]
 fn an_answer_repeats_a_request_up_to_a_length() {
     let long = |text: &str| text.repeat(1 << 20);
@@ -424,7 +424,7 @@ fn an_answer_repeats_a_request_up_to_a_length() {
     }
 }
 
-/// API-148: a hundred faults of labels are said as Kubernetes says them.
+/// API-148: a hundred faults of labels are reported as in Kubernetes.
 #[test]
 fn a_hundred_faults_are_told_in_full() {
     let detail = crate::api::names::label_value("-").concat();

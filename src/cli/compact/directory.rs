@@ -1,4 +1,4 @@
-//! Compacting a store that no daemon has open.
+//! Compaction of a store that no daemon has open.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -14,7 +14,7 @@ pub(super) async fn compact(engine: Arc<dyn Engine>, config: &Config) -> Result<
         bytes: config.retention_bytes.0,
     };
     let report = forget(engine.as_ref(), retention).await;
-    // Also after an error: closing lets go of the lock in good order.
+    // After an error too, because closing releases the lock properly.
     engine.close().await;
     report.map_err(|error| error.to_string())
 }

@@ -1,6 +1,8 @@
-//! `taffrail compact`: retention now, and the space given back.
+//! `taffrail compact`: removes data beyond retention at once, and returns the space.
 //!
-//! A running daemon does it; without one the directory is opened here.
+//! This folder owns the command. A configuration enters, a report and an exit code leave. A running
+//! daemon does the work. Without one the directory is opened here. This folder must not know how an
+//! engine compacts.
 
 mod directory;
 
@@ -15,10 +17,10 @@ use crate::server::auth::read_kubeconfig;
 
 use super::running::{self, Unreached};
 
-/// The longest report that is read.
+/// Longer reports are refused.
 const REPORT_BYTES_MAX: usize = 64 * 1024;
 
-/// What compacting came to.
+/// The result of a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {
@@ -37,8 +39,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// Compacts. `open` opens the store of the configuration; it is called only when no daemon
-/// answers, and fails when one holds the directory all the same.
+/// Compacts. `open` opens the configured store. It is called only when no daemon answers, and fails
+/// when a daemon holds the directory anyway.
 pub fn run(
     config: &Config,
     open: impl FnOnce(&Config) -> Result<Arc<dyn Engine>, String>,

@@ -1,4 +1,4 @@
-//! Compacting with and without a daemon.
+//! Compaction with and without a daemon.
 
 use super::*;
 use crate::config::FilePath;
@@ -26,7 +26,7 @@ fn without_a_daemon_the_directory_is_opened() {
 fn a_kubeconfig_that_points_to_nobody_counts_as_no_daemon() {
     let folder = tempfile::tempdir().unwrap();
     let token = load_or_create_token(folder.path()).unwrap();
-    // A port that was free a moment ago.
+    // A port that was just free.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);

@@ -1,6 +1,6 @@
-//! `taffrail storage table`: what is stored where, as what, read as what, cached or not.
+//! `taffrail storage table`: the storage plan of each resource.
 //!
-//! The configuration alone says it: no daemon is asked and no store opened.
+//! The table comes from the configuration alone, without a daemon or an open store.
 
 use std::process::ExitCode;
 
@@ -18,8 +18,8 @@ const HEADINGS: [&str; 7] = [
     "WATCH CACHE",
 ];
 
-/// Prints the table of a configuration, from the factory that `factory` makes of it, and on stderr
-/// what `warnings` has to say of both.
+/// Prints the table for the factory that `factory` builds from the configuration. Prints the
+/// `warnings` about both on stderr.
 pub fn run(
     config: &Config,
     factory: impl FnOnce(&Config) -> Result<StorageFactory, FactoryError>,
@@ -47,7 +47,7 @@ pub fn run(
 fn text(factory: &StorageFactory) -> Result<String, FactoryError> {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
     rows.extend(factory.table()?.iter().map(row));
-    // What the daemon keeps itself has none.
+    // The back end in the daemon itself has no servers.
     let back_ends = factory.back_ends().into_iter();
     let served = back_ends.filter(|back_end| !back_end.servers.is_empty());
     let servers: String = served.map(|back_end| servers(&back_end)).collect();
@@ -70,7 +70,7 @@ fn servers(back_end: &BackEnd) -> String {
     format!("{}: {}\n", back_end.name, back_end.servers.join(";"))
 }
 
-/// Columns as wide as their widest cell.
+/// Aligns columns to their widest cell.
 fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     let mut widths = [0; N];
     for row in rows {

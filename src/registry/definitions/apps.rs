@@ -16,7 +16,7 @@ pub fn deployments() -> ResourceDefinition {
         .to_owned(),
         short_names: names(&["deploy"]),
         categories: names(&["all"]),
-        // Labels can't be changed through it (http.md 6.2).
+        // A status update can't change labels (http.md 6.2).
         subresources: vec![status(&["spec", "metadata.labels"])],
         generation: GenerationRule::OnChangeOf(FieldPath::list(&["spec", "metadata.annotations"])),
         update_checks: UpdateChecks::Changes,

@@ -2,7 +2,7 @@
 
 use crate::api::resource::{Cell, Column, MemberType, ResourceDefinition, UpdateChecks};
 
-/// Leases, by which controllers elect leaders and nodes say that they live.
+/// Leases, for the election of leaders and the heartbeats of nodes.
 pub fn leases() -> ResourceDefinition {
     let holder = Cell::Text("spec.holderIdentity".into());
     ResourceDefinition {

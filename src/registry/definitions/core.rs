@@ -10,7 +10,7 @@ use crate::registry::special::{
     immutable, namespaces as namespace, pods as pod, secrets as secret,
 };
 
-/// A resource of the group, with what most kinds have in common.
+/// A resource of the group with the properties of most kinds.
 fn core(kind: &str, plural: &str) -> ResourceDefinition {
     ResourceDefinition::named("", "v1", kind, plural)
 }
@@ -27,7 +27,7 @@ pub fn namespaces() -> ResourceDefinition {
         prepare: Some(namespace::prepare_update),
         validate: None,
     };
-    // How the contents of a namespace let it go (API-224).
+    // The update that removes the content finalizers of a namespace (API-224).
     let finalize = UpdateStrategy {
         keeps: FieldPath::list(&["status"]),
         ..update.clone()
@@ -37,7 +37,7 @@ pub fn namespaces() -> ResourceDefinition {
     status.update.validate = Some(namespace::validate_status);
     ResourceDefinition {
         empty_members: r#","spec":{},"status":{}"#.to_owned(),
-        // They are deleted one by one (API-10).
+        // Namespaces have no deletion of collections (API-10).
         verbs: Verb::ALL
             .into_iter()
             .filter(|verb| *verb != Verb::DeleteCollection)
@@ -161,7 +161,7 @@ pub fn pods() -> ResourceDefinition {
             SelectableField::flag("spec.hostNetwork"),
             own("status.phase"),
             own("status.podIP"),
-            // Known and never set, as in Kubernetes.
+            // Known but never set, as in Kubernetes.
             SelectableField::text("status.podIPs", &[]),
             own("status.nominatedNodeName"),
         ],
@@ -170,7 +170,7 @@ pub fn pods() -> ResourceDefinition {
     }
 }
 
-/// Nodes, under `minions` as they have been since they were called so (KV-2).
+/// Nodes. Their keys still use the historical name `minions` (KV-2).
 pub fn nodes() -> ResourceDefinition {
     let row = with_status(core("Node", "nodes"));
     ResourceDefinition {
@@ -185,7 +185,7 @@ pub fn nodes() -> ResourceDefinition {
         scope: ResourceScope::Cluster,
         key_prefix: "minions".to_owned(),
         update_checks: UpdateChecks::ObjectThenChanges,
-        // A kubelet registers with its status, so creating keeps it (http.md 6.2).
+        // A kubelet registers with its status, so create keeps the status (http.md 6.2).
         create: CreateStrategy::default(),
         selectable_fields: vec![SelectableField::flag("spec.unschedulable")],
         selects_namespace: false,
@@ -237,7 +237,7 @@ pub fn events() -> ResourceDefinition {
         )
         .to_owned(),
         short_names: names(&["ev"]),
-        // Clients of core/v1 have always named events as they like (API-201).
+        // Clients of core/v1 use arbitrary names for events (API-201).
         name_rule: NameRule::PathSegment,
         strict_finalizers: false,
         update_checks: UpdateChecks::None,

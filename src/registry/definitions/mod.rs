@@ -1,4 +1,8 @@
-//! The built-in resources, one row each (http.md 6.1 to 6.4), a file per API group.
+//! The built-in resources (http.md 6.1 to 6.4).
+//!
+//! This folder owns one definition for each built-in resource, in a file per API group. Nothing
+//! enters, the list of definitions leaves. This folder must not know stores, requests or the order
+//! of writes.
 
 use std::sync::Arc;
 
@@ -8,8 +12,8 @@ pub mod apps;
 pub mod coordination;
 pub mod core;
 
-/// Every built-in resource, by group in the order of discovery (API-28), and by name within a
-/// group. The order of groups decides which one an ambiguous short name means.
+/// Every built-in resource, by group in the order of discovery (API-28) and by name within a group.
+/// The order of groups decides which group an ambiguous short name means.
 pub fn built_in() -> Vec<Arc<ResourceDefinition>> {
     let rows = [
         core::configmaps(),
@@ -26,7 +30,7 @@ pub fn built_in() -> Vec<Arc<ResourceDefinition>> {
     rows.into_iter().map(Arc::new).collect()
 }
 
-/// A subresource that is read and written as a part of its object.
+/// A subresource that reads its object and writes a part of it.
 fn part(name: &str, verbs: &[Verb], update: UpdateStrategy) -> Subresource {
     Subresource {
         name: name.to_owned(),
@@ -35,7 +39,7 @@ fn part(name: &str, verbs: &[Verb], update: UpdateStrategy) -> Subresource {
     }
 }
 
-/// The status subresource, whose updates keep these parts as stored.
+/// The status subresource. Its updates keep these parts as stored.
 fn status(keeps: &[&str]) -> Subresource {
     let update = UpdateStrategy {
         keeps: FieldPath::list(keeps),
@@ -44,7 +48,7 @@ fn status(keeps: &[&str]) -> Subresource {
     part("status", &[Verb::Get, Verb::Patch, Verb::Update], update)
 }
 
-/// A resource whose status is written at `/status` alone, which leaves `spec` as stored.
+/// Adds a status to a resource. Only `/status` writes the status, and it keeps `spec` as stored.
 fn with_status(row: ResourceDefinition) -> ResourceDefinition {
     let mut row = ResourceDefinition {
         subresources: vec![status(&["spec"])],
@@ -55,7 +59,7 @@ fn with_status(row: ResourceDefinition) -> ResourceDefinition {
     row
 }
 
-/// Names, written side by side.
+/// Converts a list of names.
 fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }

@@ -1,6 +1,9 @@
-//! Whether a deletion removes an object, marks it or changes nothing (http.md 3.4, 5.4, RG-9 to
-//! RG-11).
-//! Pure decisions; `store/delete.rs` carries them out.
+//! The decision whether a deletion removes an object, marks it or changes nothing (http.md 3.4,
+//! 5.4, RG-9 to RG-11).
+//!
+//! This folder owns the rules for preconditions, finalizers and grace periods. A stored object, the
+//! options of the deletion and the time enter, a verdict leaves. `store/delete.rs` carries it out.
+//! This folder must not know storage, and its functions are pure.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -15,34 +18,34 @@ const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 const GRACE: &[&str] = &["metadata", "deletionGracePeriodSeconds"];
 
-/// Whether somebody acts on the finalizers `orphan` and `foregroundDeletion`. As long as nobody
-/// does, they would keep objects for ever, so a deletion that asks for them adds none.
+/// Whether a garbage collector handles the finalizers `orphan` and `foregroundDeletion`. Without
+/// one they would keep objects forever, so a deletion does not add them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Collector {
-    /// No collector runs: every policy means background.
+    /// No collector runs, so every policy means background.
     #[default]
     Absent,
-    /// One does: policies become finalizers (API-114).
+    /// A collector runs, so policies become finalizers (API-114).
     Running,
 }
 
-/// What a deletion does with an object as it is found.
+/// The effect of a deletion on the stored object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeletionVerdict {
     /// Remove it.
     Remove,
-    /// Store this marked object, then remove it if so said.
+    /// Store this marked object, then remove it if `then_remove` is set.
     Mark {
         /// The object with its mark.
         object: Object,
-        /// Nothing holds it: the mark only tells watchers before it goes.
+        /// Nothing keeps the object. The mark only informs watchers before the removal.
         then_remove: bool,
     },
-    /// Leave it as it is: it is on its way out already.
+    /// Leave the object unchanged, because it is already being deleted.
     Keep,
 }
 
-/// Decides what a deletion does with an object.
+/// Decides the effect of a deletion on an object.
 ///
 /// # Errors
 /// 409 for a precondition that doesn't hold (API-111).
@@ -110,8 +113,8 @@ pub fn decide(
     }
 }
 
-/// Whether an update leaves nothing that keeps a marked object, so that it is removed instead
-/// (API-106, RG-7, API-210).
+/// Whether an update removes the last reason that keeps a marked object, so that the object is
+/// removed instead (API-106, RG-7, API-210).
 pub fn is_released(strategy: &Strategy, object: &Object, stored: &Object) -> bool {
     stored.is_being_deleted()
         && object.finalizers().is_empty()
@@ -123,8 +126,8 @@ pub fn is_released(strategy: &Strategy, object: &Object, stored: &Object) -> boo
             .is_some_and(|is_held| is_held(object))
 }
 
-/// Why an object can't be deleted without being read, and the way out; `None` where its name is
-/// enough (RG-15).
+/// The reason why an object can't be deleted without reading it, and the remedy. `None` when its
+/// name is enough (RG-15).
 pub fn needs_content(strategy: &Strategy, options: &DeleteOptions) -> Option<String> {
     let deletion = &strategy.definition().delete;
     if deletion.mark.is_some() || deletion.is_held.is_some() {
@@ -150,7 +153,7 @@ fn check_preconditions(
     let definition = strategy.definition();
     let (name, uid, version) = (stored.name(), stored.uid(), stored.resource_version());
     let wanted = &options.preconditions;
-    // Namespaces say it in the words of storage, everything else in those of the API (API-111).
+    // Messages for namespaces use the storage's wording, all others the API's (API-111).
     let plain = |what: &str, asked: &str, found: &str| {
         let why = format!(
             "Precondition failed: {what} in precondition: {asked}, {what} in object meta: {found}"
@@ -177,24 +180,25 @@ fn check_preconditions(
     Ok(())
 }
 
-/// How much time an object has to end.
+/// The grace period of an object.
 enum Grace {
-    /// Its kind knows no grace, or its time is up.
+    /// The kind has no grace period, or the period has ended.
     None,
-    /// It is ending, and this request doesn't shorten that.
+    /// The object is ending, and this request does not shorten its period.
     Pending,
-    /// It gets this time.
+    /// The object gets this period.
     Of {
-        /// Seconds.
+        /// The period in seconds.
         seconds: i64,
-        /// When they are over.
+        /// The end of the period.
         ends: Timestamp,
-        /// Whether this is its first mark.
+        /// Whether the object was not marked before.
         first: bool,
     },
 }
 
-/// API-112: only kinds with grace have it, and a repeated deletion may only shorten it.
+/// API-112: only kinds with graceful deletion have a period, and a repeated deletion can only
+/// shorten it.
 fn grace_of(
     strategy: &Strategy,
     stored: &Object,
@@ -224,8 +228,8 @@ fn grace_of(
     }
 }
 
-/// The end counts from when the deletion began. If that is over already, it is now, and one
-/// second remains of what was not asked to be none.
+/// The end counts from the start of the deletion. If that end has passed, the period ends now, and
+/// one second remains unless the request asked for none.
 fn shortened(stored: &Object, given: i64, asked: i64, now: Timestamp) -> Grace {
     let end: Timestamp = stored.meta("deletionTimestamp").parse().unwrap_or(now);
     let ends = after(end, asked.saturating_sub(given));
@@ -245,7 +249,7 @@ fn after(time: Timestamp, seconds: i64) -> Timestamp {
         .unwrap_or(time)
 }
 
-/// RG-11: the mark of a kind without grace.
+/// RG-11: the mark of a kind without a grace period.
 fn mark_now(object: &mut Object, now: Timestamp) {
     let marked: Option<Timestamp> = object.meta("deletionTimestamp").parse().ok();
     if !object.is_being_deleted() {
@@ -265,7 +269,7 @@ fn raise_generation(object: &mut Object) {
     }
 }
 
-/// API-114: what the request says, else the finalizers that are there, else the kind's default.
+/// API-114: the policy of the request, else the existing finalizers, else the default of the kind.
 fn finalizers_after(
     strategy: &Strategy,
     stored: &Object,
@@ -297,7 +301,7 @@ fn finalizers_after(
         Propagation::Foreground => Some(FOREGROUND),
         Propagation::Background => None,
     };
-    // Without a collector a finalizer of its stays where it is but is never added.
+    // Without a collector its finalizers are kept but never added.
     let wanted = wanted.filter(|w| collector == Collector::Running || has(w));
     if wanted.is_some_and(has) && !(has(ORPHAN) && has(FOREGROUND)) {
         return present;

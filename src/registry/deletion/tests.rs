@@ -48,7 +48,7 @@ fn configmap(finalizers: &[&str]) -> Object {
     object
 }
 
-/// http.md 5.4: nothing holds it, it goes.
+/// http.md 5.4: an object that nothing keeps is removed.
 #[test]
 fn an_object_without_finalizers_is_removed() {
     let verdict = decided(
@@ -67,7 +67,8 @@ fn an_object_without_finalizers_is_removed() {
     );
 }
 
-/// API-113, API-115, API-198: marked once, with the generation raised; again changes nothing.
+/// API-113, API-115, API-198: the first deletion marks the object and raises its generation, a
+/// second one changes nothing.
 #[test]
 fn an_object_with_finalizers_is_marked_once() {
     let mut stored = configmap(&["ex.com/a"]);
@@ -91,7 +92,7 @@ fn an_object_with_finalizers_is_marked_once() {
     assert_eq!(decided(core::configmaps(), &object, &options), again);
 }
 
-/// API-111: the texts name the Kind; API-224: those of namespaces don't.
+/// API-111: messages name the Kind. API-224: messages for namespaces don't.
 #[test]
 fn preconditions_that_do_not_hold_are_conflicts() {
     let refused = |definition, preconditions| {
@@ -142,7 +143,7 @@ fn preconditions_that_do_not_hold_are_conflicts() {
     );
 }
 
-/// API-114: policies become finalizers, over those that are there and the kind's default.
+/// API-114: policies become finalizers and override the existing ones and the kind's default.
 #[test]
 fn policies_become_finalizers() {
     let policy = |policy| DeleteOptions {
@@ -185,7 +186,7 @@ fn policies_become_finalizers() {
     assert!(finalizers_after(&strategy, &configmap(&[]), &orphan, Collector::Running).is_empty());
 }
 
-/// Without a collector nobody would take the finalizers away again.
+/// Without a collector no component would remove the finalizers.
 #[test]
 fn no_finalizer_is_added_while_nobody_collects() {
     let strategy = Strategy::of(core::configmaps());
@@ -209,7 +210,7 @@ fn pod(spec: Value) -> Object {
     object(json!({"metadata": {"name": "a", "namespace": "d", "generation": 1}, "spec": spec}))
 }
 
-/// API-112: a pod on a node gets time, and a repeated deletion can only shorten it.
+/// API-112: a pod on a node gets a grace period, and a repeated deletion can only shorten it.
 #[test]
 fn a_running_pod_is_given_time_to_end() {
     let options = |seconds| DeleteOptions {
@@ -246,7 +247,7 @@ fn a_running_pod_is_given_time_to_end() {
     assert_eq!(metadata["deletionGracePeriodSeconds"], 0);
 }
 
-/// API-112: counted from the beginning, the shorter time may be over: one second remains.
+/// API-112: if the shorter period has already passed, one second remains.
 #[test]
 fn a_shortened_time_that_is_over_leaves_one_second() {
     let mut stored = pod(json!({"nodeName": "n"}));
@@ -261,7 +262,7 @@ fn a_shortened_time_that_is_over_leaves_one_second() {
     assert_eq!(metadata["deletionGracePeriodSeconds"], 1);
 }
 
-/// API-112: nobody waits for a pod that is on no node, but watchers see its mark.
+/// API-112: a pod without a node gets no grace period, but watchers see its mark.
 #[test]
 fn a_pod_on_no_node_is_marked_and_removed() {
     let (metadata, then_remove) = marked(decided(
@@ -273,7 +274,7 @@ fn a_pod_on_no_node_is_marked_and_removed() {
     assert_eq!(metadata["deletionGracePeriodSeconds"], 0);
 }
 
-/// API-224: a namespace is marked without grace and goes when its contents are gone.
+/// API-224: a namespace is marked without a grace period and removed when its contents are gone.
 #[test]
 fn a_namespace_terminates_before_it_goes() {
     let stored = object(json!({
@@ -305,7 +306,8 @@ fn a_namespace_terminates_before_it_goes() {
     assert!(is_released(&strategy, &object, &object));
 }
 
-/// API-106, API-210: the last finalizer releases a marked object unless it has time left.
+/// API-106, API-210: removing the last finalizer releases a marked object unless its period still
+/// runs.
 #[test]
 fn an_object_is_released_by_its_last_finalizer() {
     let deployments = Strategy::of(apps::deployments());

@@ -1,13 +1,15 @@
-//! What a path of the API can do, as a value: the counterpart of Kubernetes' package `rest`.
+//! The capabilities of a path of the API, as in Kubernetes' package `rest`.
 //!
-//! A [`RestStorage`] stands behind each path, found by group, version, resource and subresource
-//! ([`super::Catalog::endpoint`]). It offers what it can do as capabilities, each a trait of its
-//! own. Handlers know these traits and nothing else; routes, discovery and 405 follow from which
-//! of them are there.
+//! This folder owns the traits between handlers and storages. A [`RestStorage`] serves each path,
+//! found by group, version, resource and subresource ([`super::Catalog::endpoint`]). Each
+//! capability is a separate trait. Requests enter through these traits, objects, lists, watches or
+//! a `Status` leave. Handlers know only these traits. Routes, discovery and 405 follow from the
+//! available traits.
 //!
-//! A plain resource is a [`super::RegistryStore`] ([`plain`]). A subresource that is a part of its
-//! object is a [`SubresourceStore`]. What is no stored object, such as a review or a connection to
-//! a pod, implements the traits by itself.
+//! A plain resource is a [`super::RegistryStore`] ([`plain`]). A subresource that is part of its
+//! object is a [`SubresourceStore`]. Everything that is not a stored object, such as a review or a
+//! connection to a pod, implements the traits itself. This folder must not know routes or wire
+//! encodings.
 
 mod plain;
 mod subresource;
@@ -31,17 +33,17 @@ use crate::storage::{ObjectList, RunningWatch};
 
 pub use subresource::SubresourceStore;
 
-/// An object by the names in its path.
+/// The namespace and name of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamespacedName<'n> {
-    /// Its namespace; `None` for objects of the cluster.
+    /// Its namespace, or `None` for cluster-scoped objects.
     pub namespace: Option<&'n str>,
     /// Its name.
     pub name: &'n str,
 }
 
 impl<'n> NamespacedName<'n> {
-    /// The object of that name in a namespace.
+    /// The object with this name in a namespace.
     pub const fn in_namespace(namespace: &'n str, name: &'n str) -> NamespacedName<'n> {
         NamespacedName {
             namespace: Some(namespace),
@@ -49,7 +51,7 @@ impl<'n> NamespacedName<'n> {
         }
     }
 
-    /// The object of the cluster of that name.
+    /// The cluster-scoped object with this name.
     pub const fn in_cluster(name: &'n str) -> NamespacedName<'n> {
         NamespacedName {
             namespace: None,
@@ -58,12 +60,12 @@ impl<'n> NamespacedName<'n> {
     }
 }
 
-/// What a capability answers, or the refusal that the client gets.
+/// The answer of a capability, or the refusal for the client.
 pub type Answering<'a, T> = BoxFuture<'a, Result<T, Box<Status>>>;
 
-/// What stands behind a path.
+/// The storage of a path.
 pub trait RestStorage: Send + Sync {
-    /// The resource of the path; that of the parent for a subresource.
+    /// The resource of the path. For a subresource it is the parent's resource.
     fn resource(&self) -> &Arc<ResourceDefinition>;
 
     /// The subresource of the path.
@@ -71,22 +73,22 @@ pub trait RestStorage: Send + Sync {
         None
     }
 
-    /// The kind that bodies of requests are of.
+    /// The kind of request bodies.
     fn request_kind(&self) -> &Arc<ResourceDefinition> {
         self.resource()
     }
 
-    /// The kind that answers are of.
+    /// The kind of answers.
     fn response_kind(&self) -> &Arc<ResourceDefinition> {
         self.resource()
     }
 
-    /// `storageVersionHash` of discovery, where objects of the path's own are stored (API-26).
+    /// `storageVersionHash` of discovery, if the path stores objects (API-26).
     fn storage_version_hash(&self) -> Option<String> {
         None
     }
 
-    /// How many bytes of JSON an object is, as far as that is known without waiting; else 0.
+    /// The size of an object in bytes of JSON if it is known without waiting, else 0.
     fn held_bytes(&self, _at: NamespacedName<'_>) -> usize {
         0
     }
@@ -136,7 +138,7 @@ pub trait RestStorage: Send + Sync {
         None
     }
 
-    /// What is no object: logs, streams, proxies.
+    /// Connections to things that are not objects: logs, streams, proxies.
     fn connecter(&self) -> Option<&dyn Connecter> {
         None
     }
@@ -157,11 +159,10 @@ pub trait Getter: Send + Sync {
 
 /// Lists objects.
 pub trait Lister: Send + Sync {
-    /// A page of the objects that are selected, of one namespace or all (storage.md 2).
+    /// A page of the selected objects, of one namespace or all (storage.md 2).
     ///
     /// # Errors
-    /// 400 for text that is no version or token, 410 for a past that is gone, 429 while a cache
-    /// fills.
+    /// 400 for an invalid version or token, 410 for compacted state, 429 while a cache fills.
     fn list<'a>(
         &'a self,
         namespace: Option<&'a str>,
@@ -172,11 +173,11 @@ pub trait Lister: Send + Sync {
 
 /// Watches objects.
 pub trait Watcher: Send + Sync {
-    /// Opens a watch on the calling thread. The options are taken as they are after
-    /// [`ListOptions::default_watch`].
+    /// Opens a watch on the calling thread. Apply [`ListOptions::default_watch`] to the options
+    /// first.
     ///
     /// # Errors
-    /// A [`WatchRefusal`] that says how to tell it.
+    /// A [`WatchRefusal`], which decides how the client is told.
     fn watch<'a>(
         &'a self,
         namespace: Option<&'a str>,
@@ -186,13 +187,13 @@ pub trait Watcher: Send + Sync {
     ) -> LocalBoxFuture<'a, Result<RunningWatch, WatchRefusal>>;
 }
 
-/// Creates objects whose name is in the body.
+/// Creates objects with the name in the body.
 pub trait Creater: Send + Sync {
-    /// Creates an object of [`RestStorage::request_kind`] and answers one of
+    /// Creates an object of [`RestStorage::request_kind`] and returns one of
     /// [`RestStorage::response_kind`].
     ///
     /// # Errors
-    /// 409 when the name is taken, 422 for what is invalid, what admission refuses (http.md 3.2).
+    /// 409 for an existing name, 422 for an invalid object, refusals of admission (http.md 3.2).
     fn create<'a>(
         &'a self,
         context: &'a RequestContext,
@@ -202,7 +203,7 @@ pub trait Creater: Send + Sync {
     ) -> Answering<'a, Arc<CachedObject>>;
 }
 
-/// Creates what belongs to the object that the path names.
+/// Creates something for the object in the path.
 pub trait NamedCreater: Send + Sync {
     /// As [`Creater::create`].
     ///
@@ -219,11 +220,11 @@ pub trait NamedCreater: Send + Sync {
 
 /// Replaces objects.
 pub trait Updater: Send + Sync {
-    /// Stores this object in the place of another.
+    /// Replaces an object.
     ///
     /// # Errors
-    /// 404 when there is none and it may not be created so, 409 for a stale version or another uid,
-    /// 422 for what is invalid, what admission refuses (http.md 3.3).
+    /// 404 when it is absent and can't be created this way, 409 for a stale version or another uid,
+    /// 422 for an invalid object, refusals of admission (http.md 3.3).
     fn update<'a>(
         &'a self,
         context: &'a RequestContext,
@@ -235,7 +236,7 @@ pub trait Updater: Send + Sync {
 
 /// Changes objects by patches.
 pub trait Patcher: Send + Sync {
-    /// Stores what the patch makes of the object, whatever that is by then (API-151).
+    /// Applies the patch to the current object and stores the result (API-151).
     ///
     /// # Errors
     /// As [`Updater::update`], and 422 for a patch that can't be applied (http.md 4.1).
@@ -248,12 +249,12 @@ pub trait Patcher: Send + Sync {
     ) -> Answering<'a, Written>;
 }
 
-/// Deletes objects, perhaps not at once.
+/// Deletes objects, at once or later.
 pub trait Deleter: Send + Sync {
     /// Removes an object or marks it for removal.
     ///
     /// # Errors
-    /// 404 when it is absent, 409 for preconditions, what admission refuses (http.md 3.4).
+    /// 404 when it is absent, 409 for preconditions, refusals of admission (http.md 3.4).
     fn delete<'a>(
         &'a self,
         context: &'a RequestContext,
@@ -262,27 +263,27 @@ pub trait Deleter: Send + Sync {
     ) -> Answering<'a, Deletion>;
 }
 
-/// Deletes what a list shows, an item at a time (http.md 3.5).
+/// Deletes the objects of a list one by one (http.md 3.5).
 pub trait CollectionDeleter: Lister + Deleter {}
 
-/// What a connection to an object carries.
+/// The response of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connected {
     /// The media type.
     pub content_type: &'static str,
-    /// What is answered.
+    /// The body.
     pub body: Bytes,
 }
 
-/// Connects to what an object stands for.
+/// Connects to the thing that an object represents.
 pub trait Connecter: Send + Sync {
-    /// The methods it takes.
+    /// The supported methods.
     fn methods(&self) -> &[Method];
 
-    /// Connects; `path` is what follows the subresource, without slashes around it.
+    /// Connects. `path` is the text after the subresource, without slashes around it.
     ///
     /// # Errors
-    /// 404 when there is no such object, and what stands in the way of a connection.
+    /// 404 when there is no such object, and any failure of the connection.
     fn connect<'a>(
         &'a self,
         context: &'a RequestContext,
@@ -293,7 +294,7 @@ pub trait Connecter: Send + Sync {
 }
 
 impl dyn RestStorage + '_ {
-    /// Whether a request with this verb is served.
+    /// Whether requests with this verb are served.
     pub fn serves(&self, verb: Verb) -> bool {
         match verb {
             Verb::Connect => self.connecter().is_some(),
@@ -308,7 +309,7 @@ impl dyn RestStorage + '_ {
         }
     }
 
-    /// The verbs that discovery shows, sorted: a connection is named by the methods it takes.
+    /// The verbs in discovery, sorted. A connection is listed with the verbs of its methods.
     pub fn verbs(&self) -> Vec<Verb> {
         let methods = self.connecter().map_or(&[][..], Connecter::methods);
         let named = |verb| methods.iter().any(|method| of_method(method) == Some(verb));
@@ -317,7 +318,7 @@ impl dyn RestStorage + '_ {
     }
 }
 
-/// What a method on an object's path does.
+/// The verb of a method on an object's path.
 pub fn of_method(method: &Method) -> Option<Verb> {
     Some(match *method {
         Method::GET => Verb::Get,
@@ -329,7 +330,7 @@ pub fn of_method(method: &Method) -> Option<Verb> {
     })
 }
 
-/// The storages behind the paths of a stored resource: its own, and one for each subresource.
+/// The storages of a stored resource's paths: its own, and one for each subresource.
 pub fn endpoints(store: &Arc<super::RegistryStore>) -> Vec<Arc<dyn RestStorage>> {
     let mut endpoints: Vec<Arc<dyn RestStorage>> = vec![Arc::clone(store) as _];
     for subresource in &store.definition().subresources {

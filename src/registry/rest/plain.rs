@@ -1,4 +1,4 @@
-//! The paths of a plain resource: whatever its definition has verbs for.
+//! The paths of a plain resource, with a capability for each verb of its definition.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A subresource that shows its whole object and changes a part of it: `status`, `finalize`.
+//! A subresource that reads its whole object and writes a part of it: `status`, `finalize`.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use crate::api::resource::{ResourceDefinition, Subresource, Verb};
 use crate::registry::context::RequestContext;
 use crate::registry::store::{RegistryStore, UpdateSource, Written};
 
-/// A part of the objects of a store, behind a path of its own. What an update may change is the
-/// subresource's own [`UpdateStrategy`](crate::api::resource::UpdateStrategy).
+/// A part of a store's objects, with its own path. The subresource's
+/// [`UpdateStrategy`](crate::api::resource::UpdateStrategy) decides what an update may change.
 pub struct SubresourceStore {
     store: Arc<RegistryStore>,
     subresource: Subresource,
 }
 
 impl SubresourceStore {
-    /// That subresource of the objects of a store.
+    /// Creates the subresource for the objects of a store.
     pub fn new(store: Arc<RegistryStore>, subresource: Subresource) -> SubresourceStore {
         SubresourceStore { store, subresource }
     }

@@ -7,12 +7,12 @@ use crate::api::object::Object;
 
 const WHY: &str = "field is immutable when `immutable` is set";
 
-/// What an update changes of a ConfigMap although it may not.
+/// The forbidden changes of an update to a ConfigMap.
 pub(in crate::registry) fn validate_configmap(object: &Object, stored: &Object) -> Vec<FieldError> {
     changes_of_immutable(object, stored, &["data", "binaryData"])
 }
 
-/// What an update changes of an immutable object although it may not: the mark itself, and these
+/// The forbidden changes of an update to an immutable object: of the mark itself, and of these
 /// members.
 pub(super) fn changes_of_immutable(
     object: &Object,

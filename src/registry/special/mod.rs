@@ -1,4 +1,8 @@
-//! What no row of the table can say, a file per special case: pure functions that rows name.
+//! The special cases of single kinds.
+//!
+//! This folder owns the pure functions that definitions refer to for rules that data can't express,
+//! in a file per case. Objects enter, changed objects, field errors or decisions leave. This folder
+//! must not know requests or storage.
 
 pub(super) mod immutable;
 pub(super) mod namespaces;

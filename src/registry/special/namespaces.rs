@@ -1,4 +1,4 @@
-//! Namespaces: filled in on creation, terminating before they are gone (API-224, http.md 6.2).
+//! Namespaces: defaults on create, and termination before removal (API-224, http.md 6.2).
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -7,19 +7,19 @@ use crate::api::metadata::FieldError;
 use crate::api::object::Object;
 use crate::registry::strategy::{put, whole_seconds};
 
-/// The namespaces that the daemon itself keeps in existence (API-262).
+/// The namespaces that the daemon itself creates (API-262).
 pub const SYSTEM_NAMESPACES: &[&str] =
     &["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// The label that always names a namespace.
+/// The label with the name of the namespace.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// The entry of `spec.finalizers` that stands for the contents of a namespace.
+/// The entry of `spec.finalizers` that keeps a namespace until its contents are gone.
 pub const CONTENT_FINALIZER: &str = "kubernetes";
 
 const FINALIZERS: &[&str] = &["spec", "finalizers"];
 
-/// Gives a new namespace its phase, its finalizer and its label (API-224).
+/// Sets the phase, finalizer and label of a new namespace (API-224).
 pub(in crate::registry) fn prepare_create(object: &mut Object) {
     put(object, &["status"], json!({"phase": "Active"}));
     let mut finalizers = finalizers_of(object);
@@ -33,9 +33,9 @@ pub(in crate::registry) fn prepare_create(object: &mut Object) {
     label_with_name(object);
 }
 
-/// Fills in what an update leaves out.
+/// Fills in the members that an update omits.
 pub(in crate::registry) fn prepare_update(object: &mut Object, _: &Object) {
-    // A spec without finalizers is printed as an empty one.
+    // A spec without finalizers is printed as an empty spec.
     if finalizers_of(object).is_empty() {
         put(object, &["spec"], json!({}));
     }
@@ -45,7 +45,7 @@ pub(in crate::registry) fn prepare_update(object: &mut Object, _: &Object) {
     label_with_name(object);
 }
 
-/// The phase follows the deletion and nothing else (http.md 6.2).
+/// The phase depends only on the deletion (http.md 6.2).
 pub(in crate::registry) fn validate_status(object: &Object, stored: &Object) -> Vec<FieldError> {
     let phase = object.text(&["status", "phase"]);
     let (expected, why) = match stored.is_being_deleted() {
@@ -62,12 +62,12 @@ pub(in crate::registry) fn validate_status(object: &Object, stored: &Object) -> 
     wrong.into_iter().collect()
 }
 
-/// Whether its contents keep it.
+/// Whether its contents keep the namespace.
 pub(in crate::registry) fn is_held(object: &Object) -> bool {
     !finalizers_of(object).is_empty()
 }
 
-/// The phase changes with the mark, and no grace is noted down.
+/// Marks the namespace and changes its phase. No grace period is recorded.
 pub(in crate::registry) fn mark(object: &mut Object, now: Timestamp) {
     object.set_meta("deletionTimestamp", &whole_seconds(now));
     put(object, &["status", "phase"], "Terminating".into());

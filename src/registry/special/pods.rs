@@ -1,4 +1,4 @@
-//! Pods: who may write what, and how long a deleted one has to end (http.md 6.2, API-112).
+//! Pods: initial status and grace period (http.md 6.2, API-112).
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,12 @@ use crate::registry::strategy::put;
 /// Kubernetes' default of `spec.terminationGracePeriodSeconds` (API-245).
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
-/// A pod begins as pending, whatever its creator says of its status (http.md 6.2).
+/// A new pod is pending, whatever status the body has (http.md 6.2).
 pub(in crate::registry) fn prepare_create(object: &mut Object) {
     put(object, &["status"], json!({"phase": "Pending"}));
 }
 
-/// Nobody has to be waited for when the pod is on no node or has ended.
+/// The grace period is zero when the pod is on no node or has ended.
 pub(in crate::registry) fn grace(object: &Object, asked: Option<i64>) -> i64 {
     let ended = matches!(object.text(&["status", "phase"]), "Succeeded" | "Failed");
     if ended || object.text(&["spec", "nodeName"]).is_empty() {

@@ -1,4 +1,4 @@
-//! Secrets: a type is filled in and never changes, plain text is taken over as base64 (API-254).
+//! Secrets: the type has a default and never changes, plain text is converted to base64 (API-254).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use crate::registry::strategy::put;
 
 const DEFAULT_TYPE: &str = "Opaque";
 
-/// Fills in the type, and takes plain text over as base64.
+/// Sets the default type, and converts plain text to base64.
 pub(in crate::registry) fn prepare(object: &mut Object) {
     if object.text(&["type"]).is_empty() {
         put(object, &["type"], DEFAULT_TYPE.into());
@@ -25,7 +25,7 @@ pub(in crate::registry) fn prepare(object: &mut Object) {
     }
 }
 
-/// What an update changes of a Secret although it may not.
+/// The forbidden changes of an update to a Secret.
 pub(in crate::registry) fn validate_update(object: &Object, stored: &Object) -> Vec<FieldError> {
     let kind = object.text(&["type"]);
     let mut errors = Vec::new();

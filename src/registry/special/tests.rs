@@ -42,7 +42,7 @@ fn update(
     }
 }
 
-/// API-224: phase, finalizer and label are the server's, a finalizer of the client's stays.
+/// API-224: the server sets phase, finalizer and label. A finalizer of the client is kept.
 #[test]
 fn a_namespace_is_filled_in_on_creation() {
     let made = created(
@@ -59,7 +59,7 @@ fn a_namespace_is_filled_in_on_creation() {
     assert_eq!(made.at(&["metadata", "labels"]), Some(&labels));
 }
 
-/// http.md 6.2: the main endpoint of a namespace ignores spec and status, and its label comes back.
+/// http.md 6.2: the main endpoint of a namespace ignores spec and status, and restores the label.
 #[test]
 fn a_namespaces_spec_and_status_are_not_changed_by_an_update() {
     let stored = created(core::namespaces(), json!({"metadata": {"name": "n"}}));
@@ -69,7 +69,7 @@ fn a_namespaces_spec_and_status_are_not_changed_by_an_update() {
     assert_eq!(updated, stored);
 }
 
-/// http.md 6.2: the phase of a namespace follows its deletion and nothing else.
+/// http.md 6.2: the phase of a namespace depends only on its deletion.
 #[test]
 fn the_phase_of_a_namespace_is_checked_at_its_status() {
     let stored = created(core::namespaces(), json!({"metadata": {"name": "n"}}));
@@ -80,7 +80,7 @@ fn the_phase_of_a_namespace_is_checked_at_its_status() {
     assert_eq!(refused, Err(vec![why.to_owned()]));
 }
 
-/// API-224: `/finalize` changes the finalizers, and never the status.
+/// API-224: `/finalize` changes the finalizers and never the status.
 #[test]
 fn finalize_changes_the_finalizers_of_a_namespace() {
     let stored = created(core::namespaces(), json!({"metadata": {"name": "n"}}));
@@ -90,7 +90,7 @@ fn finalize_changes_the_finalizers_of_a_namespace() {
     assert_eq!(updated.at(&["status"]), stored.at(&["status"]));
 }
 
-/// API-254: the type is filled in, plain text becomes base64 and wins over data.
+/// API-254: the type gets a default, plain text becomes base64 and overrides data.
 #[test]
 fn a_secret_takes_over_plain_text() {
     let made = created(
@@ -103,7 +103,7 @@ fn a_secret_takes_over_plain_text() {
     assert_eq!(made.at(&["stringData"]), None);
 }
 
-/// http.md 6.2: the type of a secret, and everything of one that is immutable, stays.
+/// http.md 6.2: the type of a secret never changes, nor does anything of an immutable one.
 #[test]
 fn what_is_immutable_is_not_changed() {
     let metadata = json!({"name": "a", "namespace": "d"});
@@ -132,7 +132,7 @@ fn what_is_immutable_is_not_changed() {
     );
 }
 
-/// http.md 6.2: a pod is created pending, a node with the status it comes with.
+/// http.md 6.2: a pod is created pending, a node with the status in its body.
 #[test]
 fn status_on_creation_is_a_matter_of_the_kind() {
     let body = |namespace: Value| {
@@ -150,7 +150,7 @@ fn status_on_creation_is_a_matter_of_the_kind() {
     assert_eq!(node.at(&["status"]), Some(&json!({"x": 1})));
 }
 
-/// API-112: only a pod that runs on a node is waited for.
+/// API-112: only a pod that runs on a node gets a grace period.
 #[test]
 fn the_grace_of_a_pod_depends_on_where_it_is() {
     let grace = core::pods()

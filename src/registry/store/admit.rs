@@ -1,4 +1,4 @@
-//! Asking admission about a request.
+//! Calls to admission.
 
 use super::RegistryStore;
 use crate::admission::{Attributes, Operation};
@@ -11,7 +11,7 @@ use crate::registry::context::RequestContext;
 /// A write's request, without its content.
 #[derive(Clone, Copy)]
 pub(super) struct Request<'r> {
-    /// Who asks.
+    /// The context of the request.
     pub context: &'r RequestContext,
     /// The namespace of the URL.
     pub namespace: Option<&'r str>,
@@ -20,8 +20,8 @@ pub(super) struct Request<'r> {
 }
 
 impl RegistryStore {
-    /// The first stage of a write that stores an object, over the stored one if there is one: the
-    /// object may be changed.
+    /// The first stage of a write that stores an object, perhaps over a stored one. It may change
+    /// the object.
     pub(super) async fn admit(
         &self,
         request: &Request<'_>,
@@ -37,7 +37,7 @@ impl RegistryStore {
             .await
     }
 
-    /// The second stage: the write may be refused.
+    /// The second stage, which may refuse the write.
     pub(super) async fn validate_admitted(
         &self,
         request: &Request<'_>,
@@ -88,7 +88,7 @@ impl RegistryStore {
     }
 }
 
-/// What a write does that stores an object over this one.
+/// The operation of a write that stores an object over this one.
 fn writing<'w>(options: &'w WriteOptions, stored: Option<&Object>) -> Operation<'w> {
     match stored {
         None => Operation::Create(options),

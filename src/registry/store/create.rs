@@ -20,10 +20,10 @@ use crate::registry::pending_creates::PendingCreate;
 use crate::registry::rest::NamespacedName;
 use crate::storage::{Asked, GetRequest, RunToCompletion, StorageErrorKind};
 
-/// How often a generated name is tried (API-199).
+/// The number of attempts with generated names (API-199).
 const NAME_ATTEMPTS: usize = 8;
 
-/// What a body says of these counts for nothing (API-91).
+/// The server ignores these fields of a body (API-91).
 const SYSTEM_FIELDS: [&str; 5] = [
     "creationTimestamp",
     "deletionTimestamp",
@@ -36,7 +36,7 @@ impl RegistryStore {
     /// Stores a new object.
     ///
     /// # Errors
-    /// 409 when the name is taken, 422 for what is invalid, what admission refuses (http.md 3.2).
+    /// 409 for an existing name, 422 for an invalid object, refusals of admission (http.md 3.2).
     pub async fn create(
         &self,
         context: &RequestContext,
@@ -105,8 +105,8 @@ impl RegistryStore {
             request.context.origin(),
         );
         let (at, ttl) = (key.clone(), self.time_to_live());
-        // A client that hangs up leaves a write that may still take place: as long as that is not
-        // known, the creation is under way.
+        // When the client disconnects, the write may still happen. The create stays pending until
+        // its outcome is known.
         let storing = async move {
             let outcome = target.create(&at, object, ttl, origin).await;
             drop(creation);
@@ -121,7 +121,7 @@ impl RegistryStore {
         }
     }
 
-    /// The refusal for a name that is taken, perhaps by an object on its way out (API-97).
+    /// The refusal for an existing name. It says whether the object is being deleted (API-97).
     async fn taken(&self, key: String, name: &str) -> Status {
         let found = self
             .storage
@@ -140,13 +140,13 @@ impl RegistryStore {
         }
     }
 
-    /// Fills in and validates what is about to be stored for the first time (API-94).
+    /// Fills in and validates a new object (API-94).
     pub(super) fn prepare_new(&self, object: &mut Object) -> Result<(), Box<Status>> {
         let uid = uuid::Uuid::new_v4().to_string();
         self.strategy.prepare_create(object, &uid, clock::now())
     }
 
-    /// One spelling, one owner of each uid (API-207).
+    /// Canonicalizes the object and removes duplicate owners (API-207).
     pub(super) fn clean(&self, object: &mut Object, context: &RequestContext) {
         canonicalize(object, self.definition());
         for warning in deduplicate_owners(object) {

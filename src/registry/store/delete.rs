@@ -1,4 +1,4 @@
-//! Delete (http.md 3.4, RG-9 to RG-11); what is decided is in `deletion`.
+//! Delete (http.md 3.4, RG-9 to RG-11). The decisions are in `deletion`.
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ use crate::storage::{
 /// The answer to a deletion (API-109, RG-10).
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// The object, as it was when it went or as it is marked.
+    /// The object as it was when it was removed, or with its mark.
     Object,
-    /// A Status that says which object went.
+    /// A Status that names the removed object.
     Status(Box<Status>),
 }
 
@@ -35,12 +35,12 @@ pub enum Answer {
 pub struct Deletion {
     /// The object's last content, or its content with the mark.
     pub object: Arc<CachedObject>,
-    /// What the client is told.
+    /// The answer for the client.
     pub answer: Answer,
-    /// Whether the object is gone (in a dry run: would be).
+    /// Whether the object is gone. In a dry run, whether it would be gone.
     pub removed: bool,
-    /// 202 and not 200: the object is still there, and the client said that it does not want its
-    /// dependents orphaned (API-110).
+    /// Whether the answer is 202 instead of 200: the object still exists, and the client asked not
+    /// to orphan its dependents (API-110).
     pub accepted: bool,
 }
 
@@ -48,7 +48,7 @@ impl RegistryStore {
     /// Removes an object or marks it for removal.
     ///
     /// # Errors
-    /// 404 when it is absent, 409 for preconditions, what admission refuses (http.md 3.4).
+    /// 404 when it is absent, 409 for preconditions, refusals of admission (http.md 3.4).
     pub async fn delete(
         &self,
         context: &RequestContext,
@@ -70,32 +70,32 @@ impl RegistryStore {
             options,
         };
         loop {
-            // Most objects are held by nothing and go at once.
+            // Nothing keeps most objects, so they are removed at once.
             match deleting.try_remove().await? {
                 DeletionStep::Done(deletion) => return Ok(deletion),
                 DeletionStep::Other => {}
                 DeletionStep::Unreadable(error) => match deleting.try_remove_unread(error).await? {
                     DeletionStep::Done(deletion) => return Ok(deletion),
-                    // It can be read by now.
+                    // The object has become readable in the meantime.
                     DeletionStep::Other | DeletionStep::Unreadable(_) => continue,
                 },
             }
             match deleting.try_mark().await? {
                 DeletionStep::Done(deletion) => return Ok(deletion),
-                // It has changed in between: what holds it, or what it is.
+                // The object has changed in the meantime.
                 DeletionStep::Other | DeletionStep::Unreadable(_) => {}
             }
         }
     }
 }
 
-/// How far a step has come.
+/// The result of a step.
 enum DeletionStep {
-    /// It was all.
+    /// The deletion is complete.
     Done(Deletion),
     /// The object needs another step.
     Other,
-    /// What is stored is no object that could be read.
+    /// The stored value can't be read as an object.
     Unreadable(StorageError),
 }
 
@@ -109,7 +109,7 @@ struct Deleting<'d> {
 }
 
 impl Deleting<'_> {
-    /// Removes the object if that is the verdict on it.
+    /// Removes the object if that is the verdict.
     async fn try_remove(&self) -> Result<DeletionStep, Box<Status>> {
         let mut check = Check { deleting: self };
         match self.remove(Preconditions::default(), &mut check).await {
@@ -122,9 +122,9 @@ impl Deleting<'_> {
         }
     }
 
-    /// Removes what nobody can read by its name alone, once admission lets that name go:
-    /// finalizers and owners are as unreadable as the rest. Not where the client wants something
-    /// of it to be checked first, nor where its kind does.
+    /// Removes an unreadable object by its name alone, if admission allows it. Its finalizers and
+    /// owners can't be read either. Refuses when the client or the kind demands a check of the
+    /// content.
     async fn try_remove_unread(&self, unread: StorageError) -> Result<DeletionStep, Box<Status>> {
         let fault = |error| self.store.fault(error, Verb::Delete, self.name);
         let Preconditions {
@@ -159,7 +159,7 @@ impl Deleting<'_> {
         }))
     }
 
-    /// What is known of an object that can't be read.
+    /// The known parts of an unreadable object.
     fn stub(&self) -> Object {
         let definition = self.store.definition();
         let mut stub = Object::default();
@@ -169,7 +169,7 @@ impl Deleting<'_> {
         stub
     }
 
-    /// Marks the object if that is the verdict on it, and removes it if the mark was all.
+    /// Marks the object if that is the verdict, and removes it if nothing else keeps it.
     async fn try_mark(&self) -> Result<DeletionStep, Box<Status>> {
         let mut mark = Mark {
             deleting: self,
@@ -190,19 +190,20 @@ impl Deleting<'_> {
         let marked = match (outcome, mark.kept) {
             (WriteOutcome::Done(marked), _) => marked,
             (WriteOutcome::Left, Some(kept)) => return Ok(DeletionStep::Done(self.kept(kept))),
-            // Nothing holds it any more.
+            // Nothing keeps the object any more.
             (WriteOutcome::Left, None) => return Ok(DeletionStep::Other),
         };
         match (mark.then_remove, self.options.dry_run) {
             (false, _) => Ok(DeletionStep::Done(self.kept(marked))),
-            // In a dry run the mark was not stored: a deletion would show the object without.
+            // A dry run does not store the mark, and a real deletion would show the object without
+            // it.
             (true, true) => Ok(DeletionStep::Done(self.removed(marked)?)),
             (true, false) => Ok(DeletionStep::Done(self.remove_marked(marked).await?)),
         }
     }
 
-    /// Removes an object that has just been marked and is held by nothing. If somebody else did
-    /// (a kubelet), that is as good.
+    /// Removes an object that was just marked and that nothing keeps. A removal by another client,
+    /// such as a kubelet, counts as success.
     async fn remove_marked(&self, marked: Arc<CachedObject>) -> Result<Deletion, Box<Status>> {
         let version = &self.options.preconditions.resource_version;
         let preconditions = Preconditions {
@@ -238,7 +239,7 @@ impl Deleting<'_> {
             .await
     }
 
-    /// The answer for an object that is gone.
+    /// The answer for a removed object.
     fn removed(&self, object: Arc<CachedObject>) -> Result<Deletion, Box<Status>> {
         let definition = self.store.definition();
         let answer = match definition.returns_deleted {
@@ -265,7 +266,7 @@ impl Deleting<'_> {
         })
     }
 
-    /// The answer for an object that stays for now.
+    /// The answer for an object that still exists.
     fn kept(&self, object: Arc<CachedObject>) -> Deletion {
         let accepted = self.options.orphan_dependents == Some(false);
         Deletion {
@@ -293,7 +294,7 @@ impl Deleting<'_> {
     }
 }
 
-/// Lets an object go only if nothing holds it.
+/// Allows the removal only if nothing keeps the object.
 struct Check<'c> {
     deleting: &'c Deleting<'c>,
 }
@@ -317,7 +318,7 @@ impl ValidateDeletion for Check<'_> {
 /// The update function that marks an object.
 struct Mark<'m> {
     deleting: &'m Deleting<'m>,
-    /// Set when the last call left the object because it stays as it is.
+    /// The object that the last call left unchanged, if it did.
     kept: Option<Arc<CachedObject>>,
     then_remove: bool,
 }

@@ -1,4 +1,9 @@
-//! The verbs on one resource: checks, strategy and admission around [`Storage`], a file per verb.
+//! The verbs of one resource.
+//!
+//! This folder owns the checks, strategy and admission around [`Storage`], in a file per verb.
+//! Decoded objects and options enter with a request context. Stored objects, lists and watches
+//! leave, or a `Status`. This folder must not know HTTP connections, wire encodings or storage
+//! engines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,27 +34,27 @@ mod update;
 pub use delete::{Answer, Deletion};
 pub use read::{Audience, WatchRefusal};
 
-/// What all stores of a daemon have in common.
+/// The parts that all stores of a daemon share.
 #[derive(Clone, Default)]
 pub struct StoreOptions {
-    /// Who is asked about writes.
+    /// Admission for writes.
     pub admission: Admission,
-    /// PendingCreates under way.
+    /// The pending creates.
     pub pending_creates: PendingCreates,
-    /// Whether the finalizers of propagation policies are served by anybody.
+    /// Whether a collector handles the finalizers of propagation policies.
     pub collector: Collector,
-    /// Where the store's keys begin.
+    /// The prefix of the store's keys.
     pub root: Root,
-    /// How long events are kept; zero is for ever.
+    /// How long events are kept. Zero means forever.
     pub event_ttl: Duration,
 }
 
-/// The content that an update is to give an object.
+/// The new content for an update.
 #[derive(Clone, Debug)]
 pub enum UpdateSource {
     /// This object (PUT).
     Replace(Object),
-    /// What this patch makes of the object, whatever it is by then (API-151).
+    /// The result of this patch on the current object (API-151).
     Patch(Patch),
 }
 
@@ -58,7 +63,7 @@ pub enum UpdateSource {
 pub struct Written {
     /// The object as stored.
     pub object: Arc<CachedObject>,
-    /// It was absent before (201).
+    /// Whether the object was absent before (201).
     pub created: bool,
 }
 
@@ -73,7 +78,7 @@ pub struct RegistryStore {
 }
 
 impl RegistryStore {
-    /// A store over a storage and its dry-run twin.
+    /// A store over a storage and the storage for its dry runs.
     pub fn new(
         definition: Arc<ResourceDefinition>,
         storages: ResourceStorage,
@@ -95,23 +100,23 @@ impl RegistryStore {
         self.strategy.definition()
     }
 
-    /// The storage below, for metrics and readiness.
+    /// The storage, for metrics and readiness.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.storage
     }
 
-    /// PendingCreates under way in this and all other stores of the daemon.
+    /// The pending creates of this and all other stores of the daemon.
     pub fn pending_creates(&self) -> &PendingCreates {
         &self.options.pending_creates
     }
 
-    /// How many bytes of JSON an object is, as far as that is known without waiting; else 0.
+    /// The size of an object in bytes of JSON if it is known without waiting, else 0.
     pub fn held_bytes(&self, at: NamespacedName<'_>) -> usize {
         let key = self.key(at);
         key.map_or(0, |key| self.storage.held_bytes(&key))
     }
 
-    /// The storage that a request's writes go to.
+    /// The storage for the writes of a request.
     fn target(&self, dry_run: bool) -> &Arc<dyn Storage> {
         match dry_run {
             true => &self.dry_run,
@@ -119,7 +124,7 @@ impl RegistryStore {
         }
     }
 
-    /// What is stored lives for so many seconds; `None` for ever.
+    /// The lifetime of stored objects in seconds, or `None` for no limit.
     fn time_to_live(&self) -> Option<u64> {
         self.strategy.time_to_live(self.options.event_ttl)
     }
@@ -133,7 +138,7 @@ impl RegistryStore {
     }
 }
 
-/// A key that can't be formed is a bad request (RG-1).
+/// Converts a key error to a bad request (RG-1).
 fn bad_key(error: KeyError) -> Box<Status> {
     Box::new(Status::bad_request(error.to_string()))
 }
@@ -143,7 +148,7 @@ fn tree(cached: &CachedObject) -> Result<Object, Box<Status>> {
     object_of(cached).map_err(|error| Box::new(Status::internal(error)))
 }
 
-/// Gives an object the namespace of its request (API-92, API-203).
+/// Sets the namespace of an object to that of its request (API-92, API-203).
 fn reconcile_namespace(
     object: &mut Object,
     definition: &ResourceDefinition,

@@ -21,31 +21,31 @@ use crate::storage::{
     Asked, GetRequest, ListRequest, ObjectList, RunningWatch, WatchRequest, WatchStream,
 };
 
-/// Why a watch is not opened, and how the client is told (WA-6).
+/// The refusal of a watch, and how the client is told (WA-6).
 #[derive(Clone, Debug)]
 pub enum WatchRefusal {
-    /// By the answer itself.
+    /// The refusal is the response.
     Http(Box<Status>),
-    /// By one ERROR event in a stream that is answered with 200 and then ends.
+    /// The refusal is one ERROR event in a 200 response, which then ends.
     InStream(Box<Status>),
 }
 
-/// Who watches.
+/// The receiver of a watch.
 pub struct Audience {
-    /// In what form.
+    /// The form of its events.
     pub projection: Arc<dyn Projection>,
-    /// Until when (WA-2).
+    /// The end of the watch (WA-2).
     pub deadline: Instant,
     /// The Dispatcher of the calling thread.
     pub dispatcher: LocalDispatcher,
 }
 
 impl RegistryStore {
-    /// One object, not older than the version asked for (API-121).
+    /// One object, not older than the requested version (API-121).
     ///
     /// # Errors
-    /// 404 when it is absent, 504 for a version in the future, a plain 500 for text that is no
-    /// version (ST-17).
+    /// 404 when it is absent, 504 for a version in the future, a plain 500 for an invalid version
+    /// (ST-17).
     pub async fn get(
         &self,
         at: NamespacedName<'_>,
@@ -63,8 +63,8 @@ impl RegistryStore {
     /// A page of objects (storage.md 2).
     ///
     /// # Errors
-    /// 400 for text that is no version or token, 410 for a past that is gone, 504 for the future,
-    /// 429 while the cache fills.
+    /// 400 for an invalid version or token, 410 for compacted state, 504 for a version in the
+    /// future, 429 while the cache fills.
     pub async fn list(
         &self,
         namespace: Option<&str>,
@@ -73,7 +73,7 @@ impl RegistryStore {
     ) -> Result<ObjectList, Box<Status>> {
         let paging = options.continue_token.is_some();
         let asked = match list_version(&options.resource_version) {
-            // Beside a token any version but 0 is refused, after the token itself (LI-2).
+            // With a token any version but 0 is refused, but the token is checked first (LI-2).
             Err(_) if paging => Asked::At(Revision::ZERO),
             asked => asked?,
         };
@@ -94,11 +94,11 @@ impl RegistryStore {
         list.map_err(|error| self.fault(error, Verb::List, ""))
     }
 
-    /// Opens a watch on the calling thread. The options are taken as they are after
-    /// [`ListOptions::default_watch`].
+    /// Opens a watch on the calling thread. Apply [`ListOptions::default_watch`] to the options
+    /// first.
     ///
     /// # Errors
-    /// A [`WatchRefusal`] that says how to tell it.
+    /// A [`WatchRefusal`], which decides how the client is told.
     pub async fn watch(
         &self,
         namespace: Option<&str>,
@@ -121,7 +121,7 @@ impl RegistryStore {
             asked,
             send_initial_events: options.send_initial_events,
             bookmarks: options.bookmarks,
-            // Its scope is set below, from the key.
+            // The scope is set below, from the key.
             interest: WatchInterest {
                 scope: Scope::All,
                 predicate: selection,
@@ -138,7 +138,7 @@ impl RegistryStore {
             refuse(self.fault(error, Verb::Watch, ""))
         })?;
         Ok(match opened {
-            // Its cache ends it.
+            // Its cache ends it when the resource is removed.
             RunningWatch::Dispatched(watcher) => RunningWatch::Dispatched(watcher),
             RunningWatch::Other(stream) => RunningWatch::other(UntilRemoved {
                 stream,
@@ -147,7 +147,7 @@ impl RegistryStore {
         })
     }
 
-    /// The resource is served no more: ends the watches that no cache serves.
+    /// Ends the watches without a cache, because the resource is no longer served.
     pub fn remove(&self) {
         self.removed.send_replace(true);
     }
@@ -155,12 +155,12 @@ impl RegistryStore {
     fn until_removed(&self) -> impl Future<Output = ()> + use<> {
         let mut removed = self.removed.subscribe();
         async move {
-            // A store that is gone serves nothing either.
+            // A dropped store is no longer served either.
             let _ = removed.wait_for(|is_removed| *is_removed).await;
         }
     }
 
-    /// What a list or watch reads (RG-2); the pages after the first read what the first one did.
+    /// The scope of a list or watch (RG-2). Later pages have the scope of the first page.
     fn scope(
         &self,
         namespace: Option<&str>,
@@ -178,7 +178,7 @@ impl RegistryStore {
     }
 }
 
-/// A watch that no cache serves, which ends with its resource.
+/// A watch without a cache, which ends when its resource is removed.
 struct UntilRemoved {
     stream: Box<dyn WatchStream>,
     removed: LocalBoxFuture<'static, ()>,

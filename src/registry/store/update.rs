@@ -24,11 +24,11 @@ use crate::storage::{
 };
 
 impl RegistryStore {
-    /// Replaces or patches an object, or the part of it that a subresource is.
+    /// Replaces or patches an object, or the part of it that a subresource writes.
     ///
     /// # Errors
-    /// 404 when it is absent and may not be created so, 409 for a stale version or another uid,
-    /// 422 for what is invalid, what admission refuses (http.md 3.3, 4.1).
+    /// 404 when it is absent and can't be created this way, 409 for a stale version or another uid,
+    /// 422 for an invalid object, refusals of admission (http.md 3.3, 4.1).
     pub async fn update(
         &self,
         context: &RequestContext,
@@ -92,7 +92,7 @@ impl RegistryStore {
         Ok(Written { object, created })
     }
 
-    /// The body is of the object that the URL names (API-92, API-99, API-154).
+    /// Checks that the body names the object in the URL (API-92, API-99, API-154).
     fn check_identity(
         &self,
         object: &mut Object,
@@ -107,8 +107,8 @@ impl RegistryStore {
         }
     }
 
-    /// Removes an object whose last finalizer an update has taken away, and answers the update
-    /// (API-106, RG-7). That somebody else has removed it in the meantime is as good.
+    /// Removes an object whose last finalizer was removed by an update, and answers the update
+    /// (API-106, RG-7). A removal by another client in the meantime counts as success.
     async fn remove_released(
         &self,
         request: &Request<'_>,
@@ -145,15 +145,15 @@ impl RegistryStore {
     }
 }
 
-/// An update that leaves nothing to hold its object.
+/// An update after which nothing keeps the object.
 struct Released {
-    /// What the update made of it.
+    /// The updated object.
     object: Object,
-    /// What it was before.
+    /// The object before the update.
     stored: Arc<CachedObject>,
 }
 
-/// The check was made by the update that led to the deletion.
+/// No further check: the update that led to the deletion has made it.
 pub(super) struct Unconditional;
 
 impl ValidateDeletion for Unconditional {
@@ -165,7 +165,7 @@ impl ValidateDeletion for Unconditional {
     }
 }
 
-/// The function of one update: everything between the stored object and the one to store.
+/// The function of one update, from the stored object to the new one.
 struct Updating<'u> {
     store: &'u RegistryStore,
     request: Request<'u>,
@@ -173,9 +173,9 @@ struct Updating<'u> {
     key: &'u str,
     source: &'u UpdateSource,
     options: &'u WriteOptions,
-    /// Set while the last attempt created the object.
+    /// Set while the last attempt creates the object.
     creation: Option<Arc<PendingCreate>>,
-    /// Set when the last attempt ended in a deletion.
+    /// Set when the last attempt ends in a deletion.
     released: Option<Released>,
 }
 
@@ -212,7 +212,7 @@ impl UpdateFunction for Updating<'_> {
 }
 
 impl Updating<'_> {
-    /// The object is absent: only PUT of some kinds creates it (API-101, API-153, API-213).
+    /// Creates an absent object, which only PUT of some kinds may do (API-101, API-153, API-213).
     async fn create(&mut self) -> Result<Object, Box<Status>> {
         let (store, definition) = (self.store, self.store.definition());
         let UpdateSource::Replace(object) = self.source else {
@@ -263,7 +263,7 @@ impl Updating<'_> {
         Ok(object)
     }
 
-    /// What the client wants of the object as it is now.
+    /// The requested content, based on the current object.
     fn wanted(&self, stored: &Object) -> Result<Object, Box<Status>> {
         let definition = self.store.definition();
         let patch = match self.source {
@@ -294,7 +294,7 @@ impl Updating<'_> {
         Ok(object)
     }
 
-    /// The optimistic lock (API-102, RG-5).
+    /// Checks the optimistic lock (API-102, RG-5).
     fn check_version(&self, object: &Object, stored: &CachedObject) -> Result<(), Box<Status>> {
         let definition = self.store.definition();
         let asked = object_version(object.resource_version())?;

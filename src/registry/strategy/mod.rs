@@ -1,6 +1,9 @@
-//! What happens to an object of a kind before it is stored: who owns which part of it, what the
-//! server fills in, how its generation is counted (API-94, API-103, http.md 6.2). The rules are data of
-//! the resource's definition; this applies them.
+//! The changes to an object before it is stored (API-94, API-103, http.md 6.2).
+//!
+//! This folder owns the application of a definition's rules: the parts that a writer owns, the
+//! fields that the server sets, and the generation. A new object and the stored one enter. The
+//! object to store leaves, or a `Status` that refuses it. This folder must not know storage or
+//! admission.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,8 +35,8 @@ impl Strategy {
         &self.definition
     }
 
-    /// Seconds that an object lives after it was created or changed, where events live for so long
-    /// (OP-4); `None` for ever.
+    /// The lifetime of an object in seconds after its last change, for events that are kept for
+    /// `event_ttl` (OP-4). `None` means no limit.
     pub fn time_to_live(&self, event_ttl: Duration) -> Option<u64> {
         match self.definition.lifetime {
             Lifetime::Unlimited => None,
@@ -41,10 +44,10 @@ impl Strategy {
         }
     }
 
-    /// Gives an object what the server decides of it when it is created (API-94, API-91).
+    /// Sets the fields that the server decides on create (API-94, API-91).
     ///
     /// # Errors
-    /// 422 with everything that is wrong with it.
+    /// 422 with all faults of the object.
     pub fn prepare_create(
         &self,
         object: &mut Object,
@@ -69,11 +72,11 @@ impl Strategy {
         self.refuse(object.name(), &errors)
     }
 
-    /// Gives an object what comes from the one it replaces (API-103), at its own endpoint or at
-    /// that of a subresource.
+    /// Sets the fields that come from the stored object (API-103), for its own endpoint or that of
+    /// a subresource.
     ///
     /// # Errors
-    /// 422 with everything that is wrong with the change.
+    /// 422 with all faults of the change.
     pub fn prepare_update(
         &self,
         object: &mut Object,
@@ -118,7 +121,7 @@ impl Strategy {
     }
 }
 
-/// Restores what an endpoint leaves as stored.
+/// Restores the parts that an endpoint keeps as stored.
 fn keep(object: &mut Object, stored: &Object, paths: &[FieldPath]) {
     for path in paths {
         match stored.at(path) {
@@ -128,7 +131,7 @@ fn keep(object: &mut Object, stored: &Object, paths: &[FieldPath]) {
     }
 }
 
-/// The members of `metadata` that no update changes (http.md 5.1).
+/// Restores the members of `metadata` that no update changes (http.md 5.1).
 fn keep_system_fields(object: &mut Object, stored: &Object) {
     if object.uid().is_empty() {
         object.set_meta("uid", stored.uid());
@@ -143,7 +146,7 @@ fn keep_system_fields(object: &mut Object, stored: &Object) {
     }
 }
 
-/// `metadata.generation`; 0 when absent.
+/// `metadata.generation`, or 0 when absent.
 pub fn generation_of(object: &Object) -> i64 {
     let generation = object.at(&["metadata", "generation"]);
     generation.and_then(Value::as_i64).unwrap_or(0)
@@ -154,13 +157,13 @@ pub fn set_generation(object: &mut Object, generation: i64) {
     put(object, &["metadata", "generation"], generation.into());
 }
 
-/// A time as `metadata` shows it: RFC 3339, whole seconds, UTC.
+/// A time in the form of `metadata`: RFC 3339, whole seconds, UTC.
 pub fn whole_seconds(time: Timestamp) -> String {
     let seconds = Timestamp::from_second(time.as_second()).unwrap_or(time);
     seconds.to_string()
 }
 
-/// Sets the value at a path; what is missing above it is made.
+/// Sets the value at a path. Missing parents are created.
 pub fn put(object: &mut Object, path: &[impl AsRef<str>], value: Value) {
     let Some((last, above)) = path.split_last() else {
         return;

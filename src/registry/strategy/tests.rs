@@ -40,7 +40,8 @@ fn stored() -> Object {
     }))
 }
 
-/// API-94, API-197, http.md 6.2: uid, time in whole seconds and generation; no status.
+/// API-94, API-197, http.md 6.2: create sets uid, time in whole seconds and generation, and drops
+/// status.
 #[test]
 fn creation_sets_the_system_fields() {
     let made = stored();
@@ -61,7 +62,7 @@ fn a_kind_without_a_generation_rule_keeps_what_it_is_given() {
     assert_eq!(generation_of(&made), 7);
 }
 
-/// API-103: what no update changes comes from the stored object.
+/// API-103: fields that no update changes come from the stored object.
 #[test]
 fn an_update_keeps_the_system_fields() {
     let mut stored = stored();
@@ -108,7 +109,7 @@ fn generation_counts_changes_of_what_the_rule_names() {
     );
 }
 
-/// API-214, http.md 6.2: each endpoint writes its own part and silently leaves the other.
+/// API-214, http.md 6.2: each endpoint writes its own part and silently keeps the other.
 #[test]
 fn endpoints_write_their_own_part() {
     let body = json!({

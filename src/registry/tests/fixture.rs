@@ -23,7 +23,7 @@ use crate::storage::keys::Keys;
 use crate::storage::transformer::Identity;
 use crate::storage::underlying::{StoredDecoder, Underlying};
 
-/// Where the keys of tests begin.
+/// The prefix of keys in tests.
 pub(crate) const ROOT: &str = "/registry";
 
 /// How long its events are kept.
@@ -49,7 +49,7 @@ pub(crate) fn shown(cached: &CachedObject) -> Object {
     object_of(cached).expect("a cached object is one")
 }
 
-/// Code, reason and message of a refusal.
+/// The code, reason and message of a refusal.
 pub(crate) fn refusal<T: std::fmt::Debug>(
     answer: Result<T, Box<Status>>,
 ) -> (u16, StatusReason, String) {
@@ -67,7 +67,7 @@ impl Fixture {
         fixture
     }
 
-    /// A fixture whose storages are wrapped; without any namespace.
+    /// A fixture with wrapped storages and without namespaces.
     pub(crate) fn over(wrap: impl Fn(ResourceStorage) -> ResourceStorage) -> Fixture {
         let engine = FaultyEngine::new();
         let lessor = LessorHandle::new(engine.clone(), LeaseReuse::default());
@@ -154,7 +154,7 @@ impl Fixture {
             .collect()
     }
 
-    /// PUT; answers whether it created the object, and the object.
+    /// PUT. Returns whether it created the object, and the object.
     pub(crate) async fn put(
         &self,
         resource: &str,
@@ -200,7 +200,7 @@ impl Fixture {
         Ok((written.created, shown(&written.object)))
     }
 
-    /// DELETE; answers 200 or 202 with what a client would be told.
+    /// DELETE. Returns 200 or 202 and the answer for the client.
     pub(crate) async fn delete(
         &self,
         resource: &str,

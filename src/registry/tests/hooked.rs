@@ -1,4 +1,4 @@
-//! A storage in whose way tests can stand.
+//! A storage with hooks, which lets tests interrupt its operations.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::storage::{
 
 type Hook<T> = Box<dyn Fn(&str) -> BoxFuture<'static, T> + Send + Sync>;
 
-/// Asks before some of what it does, with the key that it is about.
+/// Calls a hook before some operations, with the key of the operation.
 pub(crate) struct Hooked {
     inner: Arc<dyn Storage>,
     pub(crate) before_create: Hook<Result<(), StorageError>>,
@@ -22,7 +22,7 @@ pub(crate) struct Hooked {
 }
 
 impl Hooked {
-    /// A storage that does as the one below.
+    /// A storage that forwards everything to `inner`.
     pub(crate) fn new(inner: Arc<dyn Storage>) -> Hooked {
         Hooked {
             inner,

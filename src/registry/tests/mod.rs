@@ -1,4 +1,7 @@
-//! What tests of several parts share.
+//! The fixtures of the registry's tests.
+//!
+//! This folder owns a registry over a store in memory and a storage with hooks. It must not know
+//! HTTP.
 
 pub(crate) mod fixture;
 pub(crate) mod hooked;

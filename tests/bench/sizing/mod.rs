@@ -1,5 +1,8 @@
-//! The constants behind `docs/sizing.md`, measured on this machine, and the page's tables computed
-//! from them.
+//! The constants behind `docs/sizing.md`.
+//!
+//! This folder owns their measurement on this machine, the model of a fleet and the page's computed
+//! tables. Figures of runs enter, a block of constants and tables leave. The model must not know
+//! how constants are measured.
 
 // What is pure has tests, which tests/tidy runs: a bench runs none.
 #[allow(dead_code, unused_imports)]

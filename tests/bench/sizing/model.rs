@@ -1,8 +1,8 @@
-//! How many daemons serve a load, and what etcd has to do below them. Pure.
+//! The number of daemons for a load, and the work of etcd below them. All functions are pure.
 
 use super::constants::Constants;
 
-/// What one daemon is given, and how much of a processor it may use: the rest is for bursts.
+/// The cores of one daemon, and the share that it may use. The rest is for bursts.
 pub const CORES: f64 = 4.0;
 pub const MEMORY_GIB: f64 = 16.0;
 pub const BUSY: f64 = 0.6;
@@ -20,7 +20,7 @@ const KIB: f64 = 1024.0;
 const GIB: f64 = KIB * KIB * KIB;
 const MICROSECOND: f64 = 1e-6;
 
-/// What is asked of all daemons together.
+/// The load on all daemons together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     pub watchers: f64,
@@ -28,9 +28,9 @@ pub struct Load {
     pub objects: f64,
     pub object_bytes: f64,
     pub updates_per_s: f64,
-    /// How many watches see one update.
+    /// The number of watches that see one update.
     pub audience: f64,
-    /// How many objects a watcher lists when it begins without a version.
+    /// The number of objects that a watcher lists when it begins without a version.
     pub listed: f64,
 }
 
@@ -66,21 +66,23 @@ pub fn own_objects(watchers: f64) -> Load {
     }
 }
 
-/// What serves a load.
+/// The daemons and etcds for a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
-    /// `None` where no number of daemons does: what each does for itself is more than it may use.
+    /// `None` when no number of daemons is enough, because the fixed work of each exceeds its
+    /// share.
     pub daemons: Option<Daemons>,
-    /// What each daemon needs for objects and events alone, however few watchers it has.
+    /// The memory of each daemon for objects and events, without watchers.
     pub least_memory_gib: f64,
-    /// How much of the one thread that follows a resource is busy, if all objects are of one.
+    /// The busy share of the one thread that follows a resource, if all objects are of one
+    /// resource.
     pub following: f64,
-    /// From a daemon's start until its caches are full.
+    /// The time from a daemon's start until its caches are full.
     pub fill_s: f64,
     pub etcd: Etcd,
 }
 
-/// The daemons of a plan; what each of them has while one is away.
+/// The daemons of a plan, and the load of each while one is missing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Daemons {
     pub count: f64,
@@ -89,15 +91,15 @@ pub struct Daemons {
     pub connections: f64,
     /// Of JSON, before TLS.
     pub sent_mb_per_s: f64,
-    /// Until the watchers of one that died have resumed on the others.
+    /// The time until the watchers of a dead daemon have resumed on the others.
     pub back_s: f64,
-    /// Until everybody has come anew, to all of them, with a list and a watch.
+    /// The time until all clients have reconnected to all daemons, with a list and a watch.
     pub anew_s: f64,
-    /// What each of them sends for that.
+    /// The data that each of them sends for that.
     pub anew_gb: f64,
 }
 
-/// What etcd has to do.
+/// The work of etcd.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Etcd {
     pub cores: f64,
@@ -110,7 +112,7 @@ pub struct Etcd {
 }
 
 impl Plan {
-    /// Whether one thread follows all of it.
+    /// Whether one thread can follow all changes.
     pub fn is_followed(&self) -> bool {
         self.following <= BUSY
     }
@@ -120,7 +122,7 @@ impl Plan {
         (self.following / BUSY).ceil().max(1.0)
     }
 
-    /// Whether it works as it is, with one etcd.
+    /// Whether the plan works with one etcd.
     pub fn fits(&self) -> bool {
         self.daemons.is_some() && self.is_followed() && self.etcd.clusters <= 1.0
     }
@@ -175,7 +177,7 @@ fn watcher_cpu(constants: &Constants, load: &Load) -> f64 {
     (events * event + bookmark / BOOKMARK_S) * MICROSECOND
 }
 
-/// The smallest number that carries all while one is away.
+/// The smallest number of daemons that carries the load while one is missing.
 fn daemons(constants: &Constants, load: &Load) -> Option<Daemons> {
     let followed = constants.update_followed_cpu_us * MICROSECOND;
     let taken = (constants.update_taken_cpu_us * MICROSECOND - followed).max(0.0);

@@ -1,4 +1,4 @@
-//! The runs that constants come from, each over an etcd of its own.
+//! The runs behind the constants, each over a separate etcd.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,9 +20,9 @@ pub const VERSION: &str = "3.5";
 /// Clients that keep a daemon busy without queues of their own, and many.
 const CLIENTS: u64 = 8;
 const MANY: u64 = 64;
-/// Until memory that was needed for a moment is given back.
+/// The time until temporary memory is released.
 const SETTLE: Duration = Duration::from_secs(5);
-/// Starts from which the time of one comes.
+/// The number of starts in a median.
 const STARTS: usize = 5;
 /// Lists from which the cost of an object in them comes.
 const LISTS: u64 = 10;
@@ -46,7 +46,7 @@ pub struct Filled {
     pub listed_cpu_us: f64,
 }
 
-/// What updates cost, in microseconds of CPU.
+/// The cost of updates, in microseconds of CPU.
 pub struct Updates {
     pub taken_cpu_us: f64,
     pub followed_cpu_us: f64,
@@ -55,7 +55,7 @@ pub struct Updates {
     pub event_cpu_us: f64,
 }
 
-/// What etcd does at most.
+/// The maximum of etcd.
 pub struct Saturated {
     pub writes_per_s: f64,
     pub revision_bytes: f64,
@@ -203,7 +203,7 @@ async fn updated(
     let before: Vec<_> = beside.iter().map(|one| Sample::take(one.pid())).collect();
     let until = Until::Time(time);
     let written = load::write(daemon, Verb::Update, CLIENTS, UPDATED, until).await;
-    // What follows may lag behind the last answer.
+    // Followers may lag behind the last answer.
     tokio::time::sleep(Duration::from_millis(200)).await;
     let each = |seconds: f64| seconds * 1e6 / written.count as f64;
     let followed = beside.iter().zip(&before);

@@ -1,21 +1,21 @@
-//! What two runs that differ in one thing tell of it. Pure.
+//! Costs from two runs that differ in one parameter. All functions are pure.
 
-/// The cost of one thing, and of what several of them share.
+/// The cost of one thing, and of the part that several things share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Split {
     pub each: f64,
     pub shared: f64,
 }
 
-/// From what one thing costs together with its share, where `many` share one and where each has
-/// one alone. A share that noise makes less than nothing is none.
+/// Splits the cost of a thing into its own part and the shared part, from a run where `many` share
+/// one and a run where each has its own. A negative shared part is noise and becomes zero.
 pub fn shares(with_many: f64, alone: f64, many: f64) -> Split {
     let shared = ((alone - with_many) * many / (many - 1.0)).max(0.0);
     let each = (with_many - shared / many).max(0.0);
     Split { each, shared }
 }
 
-/// From what things of two sizes cost: each byte of them, and what they share whatever their size.
+/// Splits the cost of things of two sizes into a cost per byte and a fixed cost.
 pub fn sizes(small: (f64, f64), large: (f64, f64)) -> Split {
     let each = ((large.1 - small.1) / (large.0 - small.0)).max(0.0);
     let shared = (small.1 - each * small.0).max(0.0);

@@ -1,6 +1,10 @@
-//! The figures by which fan-out is judged, each beside its limit and kube-apiserver's own, in one
-//! table at the end. `watchload`, a program of its own, makes the load and reads the daemon's cost
-//! from /proc; what it can't do (lists at a pace, streams whose window stays shut) is done here.
+//! The benchmarks of fan-out.
+//!
+//! This folder owns the parts, their goals and the table at the end, with a limit and
+//! kube-apiserver's own figure beside each figure. The external program `watchload` makes the load
+//! and reads the daemon's cost from /proc. Loads that it can't make are made here: paced lists, and
+//! streams whose window stays closed. This folder must not know the daemon's code, only its network
+//! interface.
 
 mod deliveries;
 mod goals;
@@ -63,8 +67,8 @@ struct Set {
     rounds: usize,
 }
 
-/// Measures these parts and prints the table; false where something went wrong, which a missed
-/// figure alone isn't.
+/// Measures these parts and prints the table. Returns false after a fault. A missed figure alone is
+/// not a fault.
 pub async fn measure(parts: &[&'static str]) -> bool {
     let tool = match Watchload::find() {
         Ok(tool) => tool,
@@ -83,7 +87,7 @@ pub async fn measure(parts: &[&'static str]) -> bool {
         part(name);
         let running = set.clone();
         let name = *name;
-        // One that panics takes none of the others with it.
+        // A panic of one part does not end the others.
         let ended = tokio::spawn(async move { one(&running, name).await }).await;
         if ended.is_err() {
             set.table.broken(name);
@@ -115,14 +119,14 @@ async fn one(set: &Set, name: &str) {
 }
 
 impl Set {
-    /// A run of as long as all take.
+    /// A run with the common duration.
     async fn run(&self, daemon: &Daemon, scenario: &str, arguments: &str) -> Report {
         let seconds = self.time.as_secs_f64();
         let arguments = format!("{arguments} --duration {seconds}");
         self.tool.run(daemon, scenario, &arguments).await
     }
 
-    /// The rows that each run with watches has, and one more if it fell short of its load.
+    /// The rows of each run with watches, and one more if the run did not reach its load.
     fn sound(&self, of: &str, report: &Report, rate: f64) {
         let other = report.get("other_cores");
         self.table.add(of, goals::WRONG, report.wrong(), other);

@@ -1,4 +1,4 @@
-//! A writer that keeps a pace and watchers that read along, for what the tool can't do.
+//! A paced writer and its watchers, for loads that the tool can't make.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ const VALUE_BYTES: usize = 4 << 10;
 /// The object whose creation ends a run.
 const END: &str = "end";
 
-/// What one watcher saw up to the end.
+/// The record of one watcher up to the end.
 #[derive(Default)]
 pub struct Saw {
     pub events: u64,
@@ -58,7 +58,7 @@ pub async fn newest(daemon: &Daemon) -> u64 {
     version(&daemon.client().call(Call::get(&path)).await.expect(200))
 }
 
-/// Updates at a pace, then says that this was the end; how many, and how many a second.
+/// Updates at a pace, then writes the end. Returns the number of updates and their rate.
 pub async fn write(daemon: &Daemon, origin: Instant, rate: f64, time: Duration) -> (u64, f64) {
     let begun = Instant::now();
     let writers = (0..WRITERS).map(|number| {
@@ -89,7 +89,7 @@ pub async fn write(daemon: &Daemon, origin: Instant, rate: f64, time: Duration) 
     (total, reached)
 }
 
-/// Reads up to the end of a run, or to that of the stream.
+/// Reads up to the end of a run or of the stream.
 pub async fn follow(stream: &mut Stream, origin: Instant, from: u64) -> Saw {
     let mut saw = Saw::default();
     let mut last = from;

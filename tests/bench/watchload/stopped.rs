@@ -1,5 +1,5 @@
-//! Watchers that read beside watchers that don't: a process that was stopped, and streams whose
-//! window is never opened on the connections of those that read.
+//! Watchers that read beside watchers that don't: a stopped process, and streams whose window never
+//! opens, on the connections of reading watchers.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ const STOP_RUNS: u32 = 3;
 const TOOL_START: Duration = Duration::from_secs(15);
 const TOOL_CATCHES_UP: Duration = Duration::from_secs(90);
 
-/// Who doesn't read.
+/// The watchers that don't read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stopped {
     Nobody,
@@ -40,7 +40,7 @@ enum Stopped {
     Streams,
 }
 
-/// What came of a run.
+/// The result of a run.
 struct Outcome {
     p50: f64,
     p99: f64,
@@ -109,7 +109,7 @@ pub async fn measure(set: &Set) {
     }
 }
 
-/// One run on a daemon of its own; those who were stopped go on in the last one.
+/// One run on a separate daemon. In the last run the stopped watchers continue.
 async fn run(set: &Set, stopped: Stopped, last: bool) -> Outcome {
     let daemon = below::with(&["--watch-ring-bytes", RING]).await;
     let stop = match stopped {
@@ -173,12 +173,12 @@ async fn run(set: &Set, stopped: Stopped, last: bool) -> Outcome {
     }
 }
 
-/// A reader, which gives the stream back so that nothing is cancelled while others read.
+/// A reader, which returns the stream so that nothing is cancelled while others read.
 fn spawn(mut stream: Stream, origin: Instant, from: u64) -> tokio::task::JoinHandle<(Saw, Stream)> {
     tokio::spawn(async move { (paced::follow(&mut stream, origin, from).await, stream) })
 }
 
-/// What all saw, and how many events were missed, came twice or out of order.
+/// The record of all watchers, and the number of missed, repeated or misordered events.
 async fn gather(
     following: Vec<tokio::task::JoinHandle<(Saw, Stream)>>,
     count: u64,
@@ -231,7 +231,7 @@ fn signal(tool: &Running, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// Lets it go on; how many events it missed, got twice or out of order, or was refused.
+/// Continues the tool. Returns the number of missed, repeated, misordered or refused events.
 async fn go_on(tool: Running, count: u64) -> f64 {
     signal(&tool, Signal::CONT);
     let report = tool.report().await;

@@ -6,7 +6,7 @@ use crate::below;
 
 use super::goals::{Goal, Limit};
 
-/// More cores than this busy with something else and a figure is noise.
+/// A figure is noise when other processes use more cores than this.
 const NOISE: f64 = 0.1;
 
 /// Rows in the order in which their runs were first told of.
@@ -21,7 +21,7 @@ struct Row {
 }
 
 impl Row {
-    /// Whether this is no figure but something that must not happen at all.
+    /// Whether this is a fault instead of a figure.
     fn behaviour(&self) -> bool {
         matches!(self.goal.limit, Limit::AtMost(0.0))
     }
@@ -35,8 +35,8 @@ impl Row {
 }
 
 impl Table {
-    /// A figure of a run that is described by `of`, and what disturbed it. Of a figure that is
-    /// told twice the worse one stands.
+    /// Adds a figure of the run `of`, and the noise during it. The worse of two equal figures is
+    /// kept.
     pub fn add(&self, of: &str, goal: Goal, measured: f64, other_cores: f64) {
         let value = number(measured);
         println!("  {of}: {}: {value} {}", goal.what, goal.unit);
@@ -61,7 +61,7 @@ impl Table {
         rows.insert(last.map_or(end, |last| last + 1), row);
     }
 
-    /// A part that broke: its figures are not known.
+    /// Records a part that failed, whose figures are unknown.
     pub fn broken(&self, part: &str) {
         self.0.lock().push(Row {
             of: part.to_owned(),
@@ -76,8 +76,8 @@ impl Table {
         });
     }
 
-    /// Prints it; whether all behaved as they must: nothing lost, nothing broken. Figures that
-    /// are missed may be those of a busy machine.
+    /// Prints the table. Returns whether there was no fault: nothing lost, nothing broken. Missed
+    /// figures may be those of a busy machine.
     pub fn print(&self) -> bool {
         let rows = self.0.lock();
         println!(

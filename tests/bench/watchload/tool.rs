@@ -1,4 +1,4 @@
-//! The load generator, which is a program of its own.
+//! The load generator, which is an external program.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,20 +14,20 @@ const MISSING: &str = "\
 watchload isn't there. These figures are measured with it: build it (cargo build --release in its
 folder) and put it on the PATH, or say where it is: WATCHLOAD=/path/to/watchload cargo bench ...";
 
-/// Where it is.
+/// The path of the program.
 pub struct Watchload(PathBuf);
 
-/// A run that goes on.
+/// A running scenario.
 pub struct Running {
     child: Child,
     json: NamedTempFile,
 }
 
-/// What a run measured, by name.
+/// The measurements of a run, by name.
 pub struct Report(BTreeMap<String, f64>);
 
 impl Watchload {
-    /// The one that WATCHLOAD names, else the first on the PATH; an error says what to do.
+    /// The program that WATCHLOAD names, else the first one on the PATH. The error says what to do.
     pub fn find() -> Result<Watchload, &'static str> {
         let named = std::env::var_os("WATCHLOAD").filter(|value| !value.is_empty());
         let places = match named {
@@ -40,7 +40,7 @@ impl Watchload {
         found.map(Watchload).ok_or(MISSING)
     }
 
-    /// Starts a scenario against a daemon; the arguments are words.
+    /// Starts a scenario against a daemon. The arguments are separated by blanks.
     pub fn start(&self, daemon: &Daemon, scenario: &str, arguments: &str) -> Running {
         println!("  watchload {scenario} {arguments}");
         let json = NamedTempFile::new().unwrap();
@@ -116,7 +116,7 @@ impl Report {
         (self.get("rv_reordered") - self.get("bookmarks")).max(0.0)
     }
 
-    /// What an informer would have to notice, and requests that failed.
+    /// Faults that an informer would notice, and failed requests.
     pub fn wrong(&self) -> f64 {
         let named = [
             "lost",

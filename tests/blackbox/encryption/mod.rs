@@ -1,4 +1,7 @@
-//! Encryption at rest, with a real daemon and its files.
+//! Tests of encryption at rest, with a real daemon and its files.
+//!
+//! This folder owns the files of keys, the rotation of keys and the tests over etcd. It must not
+//! know the daemon's code, only its interfaces.
 
 mod etcd;
 pub mod keys;
@@ -58,7 +61,7 @@ fn holding(folder: &Path, bytes: &[u8]) -> Vec<String> {
     found
 }
 
-/// Asks until the answer has this status; what it was last otherwise.
+/// Sends requests until the answer has this status.
 async fn until(client: &Client, call: impl Fn() -> Call, status: u16) -> Value {
     let start = Instant::now();
     loop {
@@ -99,7 +102,7 @@ async fn what_is_encrypted_from_its_first_write_on_is_nowhere_in_clear_en_5() {
             .await;
         patched.expect(200);
     }
-    // What can't be stored, and its answer, might be logged.
+    // A value that can't be stored, and its answer, might be logged.
     client
         .call(Call::post(SECRETS, &secret("a", TEXT)))
         .await
@@ -139,7 +142,7 @@ async fn what_is_encrypted_from_its_first_write_on_is_nowhere_in_clear_en_5() {
     daemon.stop(Signal::TERM).await;
 
     let folder = daemon.folder();
-    // A text may begin anywhere in base64's groups of three.
+    // A text may begin at any position within base64's groups of three.
     let encoded = BASE64_STANDARD.encode(TEXT);
     for clear in [
         TEXT.as_bytes(),
@@ -197,7 +200,7 @@ async fn a_stale_value_is_written_by_a_put_that_changes_nothing_and_a_fresh_one_
     assert_eq!(version(&again), version(&written));
 }
 
-/// Has the file looked at, and waits until the log says what came of it.
+/// Reloads the file, and waits until the log has this outcome.
 async fn reload(daemon: &Daemon, outcome: &str) {
     let before = daemon.stderr().matches(outcome).count();
     daemon.signal(Signal::HUP);
@@ -295,7 +298,7 @@ async fn without_the_key_nothing_is_lost_and_with_it_all_is_there_again_pf_20() 
             assert!(message.contains("/registry/secrets/default/a"), "{message}");
             assert!(message.contains(told), "{message}");
         }
-        // Nor is anything taken for absent, let alone put in its place or deleted.
+        // An unreadable value does not count as absent, and is not replaced or deleted.
         let list = client
             .call(Call::get(SECRETS))
             .await
@@ -339,7 +342,7 @@ async fn without_the_key_nothing_is_lost_and_with_it_all_is_there_again_pf_20() 
             .expect(200);
         let list = client.call(Call::get(CONFIGMAPS)).await.expect(200);
         assert_eq!(list["items"][0]["data"]["k"], provider);
-        // Among those that can't be read stands one that can, as nobody has read the others.
+        // A readable value among unreadable ones is still served.
         if provider != "identity" {
             create(&client, SECRETS, &secret("new", "new")).await;
             client

@@ -1,4 +1,4 @@
-//! `taffrail storage rewrite`: an old key is made superfluous while clients go on.
+//! `taffrail storage rewrite`: an old key becomes unnecessary while clients continue.
 
 use std::process::{Child, Output, Stdio};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ async fn fill(daemon: &Daemon) {
     join_all(writers).await;
 }
 
-/// `taffrail storage rewrite`, begun.
+/// Starts `taffrail storage rewrite`.
 pub(super) fn begin(daemon: &Daemon) -> Child {
     taffrail()
         .args(["storage", "rewrite", "--data-dir"])
@@ -53,7 +53,7 @@ pub(super) async fn end(child: Child) -> Output {
     waiting.await.unwrap().unwrap()
 }
 
-/// Runs it to its good end, and answers how many values it has rewritten.
+/// Runs it to success and returns the number of rewritten values.
 async fn rewrite(daemon: &Daemon) -> usize {
     let output = end(begin(daemon)).await;
     let stdout = String::from_utf8(output.stdout).unwrap();
@@ -65,7 +65,7 @@ async fn rewrite(daemon: &Daemon) -> usize {
     rewritten.lines().next().unwrap().parse().unwrap()
 }
 
-/// All secrets are there, whoever wrote them.
+/// Checks that all secrets exist.
 async fn check(daemon: &Daemon) {
     let list = until(&daemon.client(), || Call::get(SECRETS), 200).await;
     let items = list["items"].as_array().unwrap();
@@ -76,7 +76,7 @@ async fn check(daemon: &Daemon) {
     }
 }
 
-/// Takes the old key away, and sees that nothing misses it.
+/// Removes the old key, and checks that it is not needed.
 async fn part_with_the_old_key(keys: &Keys, daemon: &mut Daemon) {
     assert_eq!(holding(&daemon.data(), OLD_PREFIX), Vec::<String>::new());
     keys.write(NEW);
@@ -110,7 +110,7 @@ async fn an_old_key_may_go_once_everything_is_rewritten_st_56_pf_4() {
     fill(&daemon).await;
     let client = daemon.client();
     let client = &client;
-    // What was deleted is in history still, under the old key.
+    // A deleted secret is still in history, under the old key.
     create(client, SECRETS, &secret("gone", "text")).await;
     client
         .call(Call::delete(&secret_path("gone")))
@@ -128,7 +128,7 @@ async fn an_old_key_may_go_once_everything_is_rewritten_st_56_pf_4() {
     let mut watch = client.watch(&watch).await;
     assert!(!holding(&daemon.data(), OLD_PREFIX).is_empty());
 
-    // Nobody has had the file reloaded: rewriting looks at it itself.
+    // The file was not reloaded. The rewrite checks it itself.
     keys.write(BOTH);
     assert_eq!(rewrite(&daemon).await, SECRETS_COUNT);
     let event = watch.event().await;
@@ -233,7 +233,7 @@ async fn a_rewriting_that_can_not_read_everything_says_what_and_keeps_the_key() 
     reload(&daemon, "has been reloaded").await;
     create(&client, SECRETS, &secret("b", "text")).await;
 
-    // The key that wrote one of them is gone too early.
+    // The key of one value is removed too early.
     keys.write(&[("secrets", &["secretbox:new=2", "aesgcm:old=1"])]);
     let output = end(begin(&daemon)).await;
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -246,7 +246,7 @@ async fn a_rewriting_that_can_not_read_everything_says_what_and_keeps_the_key() 
     assert!(stderr.contains("/registry/secrets/default/b"), "{stderr}");
     assert!(stderr.contains("k8s:enc:aesgcm:v1:middle:"), "{stderr}");
 
-    // Nor is it anybody's to ask for.
+    // Unauthorized users may not request it.
     let stranger = daemon.target().anonymous().client();
     let asked = stranger
         .call(Call::new("POST", "/taffrail/v1/storage/rewrite"))

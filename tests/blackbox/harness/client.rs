@@ -1,4 +1,4 @@
-//! A small HTTP client that can send anything: one connection kept open, HTTP/1.1 or HTTP/2.
+//! A small HTTP client that can send anything, with one open connection, over HTTP/1.1 or HTTP/2.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use tokio::sync::Mutex;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Longer than any answer may take: the server's own limits are shorter.
+/// Longer than any answer, because the server's own limits are shorter.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What a request failed with before there was an answer: it may or may not have been carried out.
+/// A failure before the answer. The request may or may not have been carried out.
 pub type Broken = Box<dyn std::error::Error + Send + Sync>;
 
 /// The protocol that ALPN offers.
@@ -31,13 +31,13 @@ pub enum Protocol {
     Http2,
 }
 
-/// Where a server is and how it is trusted.
+/// The address of a server and its authority.
 #[derive(Clone)]
 pub struct Target {
     pub address: SocketAddr,
     pub token: Option<String>,
     roots: Option<Arc<rustls::RootCertStore>>,
-    /// How much may be on its way to a client that does not read.
+    /// The window of a client that does not read.
     window: Option<u32>,
 }
 
@@ -79,7 +79,8 @@ enum Sender {
 }
 
 impl Target {
-    /// A server whose certificate is signed by the authority in `pem`; without one any is taken.
+    /// A server with a certificate of the authority in `pem`. Without `pem` any certificate is
+    /// accepted.
     pub fn new(address: SocketAddr, token: Option<String>, pem: Option<&[u8]>) -> Target {
         let roots = pem.map(|pem| {
             let mut roots = rustls::RootCertStore::empty();
@@ -96,7 +97,7 @@ impl Target {
         }
     }
 
-    /// The same server, whose answers may run ahead of a client by so many bytes and little more.
+    /// The same server with a window of this many bytes for answers.
     pub fn narrow(&self, window: u32) -> Target {
         Target {
             window: Some(window),
@@ -104,7 +105,7 @@ impl Target {
         }
     }
 
-    /// The same server, asked without a token.
+    /// The same server without a token.
     pub fn anonymous(&self) -> Target {
         Target {
             token: None,
@@ -112,7 +113,7 @@ impl Target {
         }
     }
 
-    /// The same server, asked with another token.
+    /// The same server with another token.
     pub fn with_token(&self, token: &str) -> Target {
         Target {
             token: Some(token.to_owned()),
@@ -274,7 +275,7 @@ impl Answer {
 }
 
 impl Client {
-    /// Sends and reads the whole answer; panics where there is none.
+    /// Sends a request and reads the whole answer. Panics when there is none.
     pub async fn call(&self, call: Call) -> Answer {
         let what = format!(
             "{} {}",
@@ -286,7 +287,7 @@ impl Client {
             .unwrap_or_else(|error| panic!("{what}: {error}"))
     }
 
-    /// Sends and reads the whole answer.
+    /// Sends a request and reads the whole answer.
     pub async fn attempt(&self, call: Call) -> Result<Answer, Broken> {
         tokio::time::timeout(PATIENCE, async {
             let (head, body) = self.send(call).await?.into_parts();
@@ -300,7 +301,7 @@ impl Client {
         .await?
     }
 
-    /// Sends, and reads the answer line by line.
+    /// Sends a request and reads the answer line by line.
     pub async fn lines(&self, call: Call) -> Result<Lines, Broken> {
         // Over HTTP/1.1 a stream needs a connection for itself.
         let (head, body) = match self.protocol {
@@ -399,7 +400,7 @@ impl Lines {
         }
     }
 
-    /// All that comes, to the end of the stream.
+    /// The rest of the stream.
     pub async fn whole(mut self) -> Result<Bytes, Broken> {
         while let Some(frame) = self.body.frame().await {
             if let Ok(data) = frame?.into_data() {
@@ -409,7 +410,7 @@ impl Lines {
         Ok(self.buffer.freeze())
     }
 
-    /// The next event, which must come within `patience`; `None` at the end of the stream.
+    /// The next event, which must arrive within `patience`. `None` at the end of the stream.
     pub async fn event_within(&mut self, patience: Duration) -> Option<Value> {
         let line = tokio::time::timeout(patience, self.next())
             .await
@@ -418,7 +419,7 @@ impl Lines {
         Some(serde_json::from_slice(&line).unwrap())
     }
 
-    /// The next event, which must come soon.
+    /// The next event, which must arrive soon.
     pub async fn event(&mut self) -> Value {
         self.event_within(Duration::from_secs(20))
             .await

@@ -1,4 +1,4 @@
-//! A real daemon in a folder of its own.
+//! A real daemon in a separate folder.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -16,10 +16,10 @@ use tempfile::TempDir;
 
 use super::client::{Call, Client, Protocol, Target};
 
-/// How long a daemon may take to be ready in a debug build on a busy machine.
+/// The time limit for readiness, in a debug build on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A daemon, which is killed when this is dropped; a panic anywhere in it fails the test.
+/// A daemon, which is killed when this is dropped. A panic in the daemon fails the test.
 pub struct Daemon {
     folder: Arc<TempDir>,
     arguments: Vec<String>,
@@ -29,7 +29,7 @@ pub struct Daemon {
     metrics: SocketAddr,
 }
 
-/// How to start one.
+/// The options of a start.
 #[derive(Default)]
 pub struct Options {
     arguments: Vec<String>,
@@ -38,26 +38,26 @@ pub struct Options {
 }
 
 impl Options {
-    /// More flags.
+    /// Adds flags.
     pub fn arguments(mut self, arguments: &[&str]) -> Options {
         self.arguments
             .extend(arguments.iter().map(ToString::to_string));
         self
     }
 
-    /// Over the data of another daemon, which must have ended.
+    /// Uses the data of another daemon, which must have ended.
     pub fn over(mut self, folder: Arc<TempDir>) -> Options {
         self.folder = Some(folder);
         self
     }
 
-    /// On this port instead of any.
+    /// Uses this port instead of any free one.
     pub fn port(mut self, port: u16) -> Options {
         self.secure_port = port;
         self
     }
 
-    /// Starts the process and waits until it has said where it listens.
+    /// Starts the process and waits until it has announced its addresses.
     pub async fn launch(self) -> Daemon {
         let folder = self
             .folder
@@ -121,7 +121,7 @@ impl Options {
 }
 
 impl Daemon {
-    /// A daemon with nothing special about it.
+    /// A daemon with default flags.
     pub async fn start() -> Daemon {
         Options::default().start().await
     }
@@ -153,7 +153,7 @@ impl Daemon {
         }
     }
 
-    /// Where it is, with the administrator's token and the authority out of the kubeconfig.
+    /// The daemon's address, with the administrator's token and the authority from the kubeconfig.
     pub fn target(&self) -> Target {
         let config = self.config();
         let authority = config["clusters"][0]["cluster"]["certificate-authority-data"]
@@ -236,12 +236,12 @@ impl Daemon {
         kib / 1024.0
     }
 
-    /// What it printed for its user.
+    /// The text on stdout.
     pub fn stdout(&self) -> String {
         self.said.lock().join("\n")
     }
 
-    /// What it and its predecessors in this folder logged.
+    /// The log of this daemon and of its predecessors in this folder.
     pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(self.folder.path().join("stderr")).unwrap())
             .into_owned()
@@ -252,7 +252,7 @@ impl Daemon {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// Runs `taffrail compact`: what lies beyond retention goes, and its space is given back.
+    /// Runs `taffrail compact`, which removes data beyond retention and returns its space.
     pub async fn compact(&self) {
         let data = self.data();
         let run = move || {
@@ -267,7 +267,7 @@ impl Daemon {
         assert!(output.status.success(), "{output:?}");
     }
 
-    /// Waits for its end, which must come soon.
+    /// Waits for its end, which must happen soon.
     pub async fn ended(&mut self) -> ExitStatus {
         let start = Instant::now();
         loop {
@@ -294,7 +294,7 @@ impl Daemon {
         );
     }
 
-    /// Ends it with a signal that asks it to; it must end with 0.
+    /// Ends it with a signal. It must end with 0.
     pub async fn stop(&mut self, signal: Signal) {
         self.signal(signal);
         let status = self.ended().await;
@@ -348,7 +348,7 @@ pub fn command(folder: &Path, secure_port: u16) -> Command {
     command
 }
 
-/// The binary without arguments, away from the environment of whoever runs the tests.
+/// The binary without arguments and without the environment of the tests.
 pub fn taffrail() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_taffrail"));
     for (name, _) in std::env::vars_os() {

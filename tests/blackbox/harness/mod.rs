@@ -1,4 +1,8 @@
-//! What every test here stands on: a real daemon, a client that can send anything, real kubectls.
+//! The harness of the black-box tests.
+//!
+//! This folder owns a real daemon, a client that can send anything, HTTP/2 frames and streams, and
+//! real kubectls. Flags and requests enter, answers and events leave. It must not know the daemon's
+//! code or any single test.
 
 pub mod client;
 pub mod daemon;
@@ -12,20 +16,20 @@ pub use client::{Call, Client, Protocol, Target};
 pub use daemon::{Daemon, Options};
 pub use kubectl::{Kubectl, cache};
 
-/// The collection of ConfigMaps of the namespace that is always there.
+/// The path of the ConfigMaps in the namespace that always exists.
 pub const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// The path of a ConfigMap of the namespace that is always there.
+/// The path of a ConfigMap in the namespace that always exists.
 pub fn configmap(name: &str) -> String {
     format!("{CONFIGMAPS}/{name}")
 }
 
-/// A ConfigMap with one datum.
+/// A ConfigMap with one value.
 pub fn body(name: &str, value: &str) -> Value {
     json!({ "metadata": { "name": name }, "data": { "k": value } })
 }
 
-/// `metadata.resourceVersion` of an object or a list as the number it is.
+/// `metadata.resourceVersion` of an object or a list as a number.
 #[track_caller]
 pub fn version(object: &Value) -> u64 {
     let text = object["metadata"]["resourceVersion"].as_str();

@@ -1,6 +1,7 @@
-//! The real daemon, killed at random moments under writers and watchers.
+//! Kills of the real daemon at random moments, with writers and watchers.
 //!
-//! `TAFFRAIL_KILL_ROUNDS` sets how often, `TAFFRAIL_SEED` repeats a run as far as chance is ours.
+//! This folder owns the test and its counter. `TAFFRAIL_KILL_ROUNDS` sets the number of kills, and
+//! `TAFFRAIL_SEED` repeats the random choices of a run. It must not know the daemon's code.
 
 mod counter;
 
@@ -114,7 +115,7 @@ async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_
 
     for round in 0..rounds {
         let told = ledger.newest();
-        // Sometimes before it is ready, sometimes after a while of work.
+        // Sometimes before it is ready, sometimes after a while.
         let wait = if random.below(8) == 0 {
             random.below(60)
         } else {
@@ -227,7 +228,8 @@ async fn history(daemon: &Daemon, from: u64, end: u64) -> Vec<Seen> {
     .seen
 }
 
-/// The end of history is the state, and each object is in a state that its writer allows.
+/// Checks that the end of history equals the state, and that each object has a state that its
+/// writer allows.
 fn check_state(history: &[Seen], list: &Value, possible: &BTreeMap<String, Possible>) {
     let folded = fold(history).unwrap();
     let listed: BTreeMap<String, String> =
@@ -241,7 +243,7 @@ fn check_state(history: &[Seen], list: &Value, possible: &BTreeMap<String, Possi
     }
 }
 
-/// Nobody's addition was overwritten by another's.
+/// Checks that no increment was overwritten.
 fn check_count(history: &[Seen], count: &counter::Count) {
     let last = history
         .iter()

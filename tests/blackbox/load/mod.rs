@@ -1,5 +1,8 @@
-//! Writers that know what they wrote, and the rules that what watchers see must obey: for tests
-//! that cut the daemon off under both.
+//! Writers and watchers for tests that interrupt the daemon.
+//!
+//! This folder owns writers that record their writes, watchers that resume, and the rules that
+//! their records must obey. Requests leave, answers and events enter. It must not know the daemon's
+//! code or the kind of interruption.
 
 pub mod churn;
 pub mod random;
@@ -26,7 +29,7 @@ pub fn from_environment(name: &str) -> Option<u64> {
     )
 }
 
-/// What chance follows from, `TAFFRAIL_SEED` or the time.
+/// The random seed: `TAFFRAIL_SEED` or the time.
 pub fn seed() -> u64 {
     from_environment("TAFFRAIL_SEED").unwrap_or_else(|| {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -45,7 +48,7 @@ pub fn event(line: &[u8]) -> (String, Value) {
 /// each, as one may begin before the end was written and show nothing.
 const CATCH_UP: Duration = Duration::from_secs(60);
 
-/// Sees to it that a watcher reaches the end once that is known.
+/// Checks that a watcher reaches the end once the end is known.
 #[derive(Default)]
 pub struct Patience {
     known_since: Option<Instant>,

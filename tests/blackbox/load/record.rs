@@ -1,16 +1,16 @@
-//! What writers and watchers saw, and the rules that it must obey.
+//! The records of writers and watchers, and their rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// What one object may hold: its value, or nothing. Values are never written twice.
+/// The state of one object: its value, or nothing. Values are never written twice.
 pub type State = Option<String>;
 
-/// The states that an object may be in, as far as its only writer can know.
+/// The possible states of an object, as far as its only writer can know.
 #[derive(Clone, Debug)]
 pub struct Possible(BTreeSet<State>);
 
-/// What a writer asked for.
+/// The request of a writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
     Create(String),
@@ -18,13 +18,13 @@ pub enum Wish {
     Delete,
 }
 
-/// How a request ended.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done,
     NotFound,
     AlreadyExists,
-    /// The connection broke, or the answer says that nobody knows.
+    /// The connection broke, or the answer says that the outcome is unknown.
     Unknown,
     /// The answer says that nothing was done.
     Refused,
@@ -82,7 +82,7 @@ impl Possible {
     /// The states after the object was read.
     ///
     /// # Errors
-    /// When what was read is impossible.
+    /// The state that was read is impossible.
     pub fn read(&self, state: State) -> Result<Possible, String> {
         if !self.0.contains(&state) {
             return Err(format!(
@@ -93,7 +93,7 @@ impl Possible {
         Ok(Possible(BTreeSet::from([state])))
     }
 
-    /// Whether it is there for certain; `None` when nobody knows.
+    /// Whether the object surely exists, or `None` when that is unknown.
     pub fn is_there(&self) -> Option<bool> {
         let there = self.0.iter().any(Option::is_some);
         let absent = self.0.contains(&None);

@@ -1,4 +1,4 @@
-//! Watchers that resume where they were.
+//! Watchers that resume.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use super::record::Seen;
 use super::{Patience, event};
 use crate::harness::{Call, Client, version};
 
-/// Follows a part of a collection from a version on, over as many connections as it takes.
+/// Follows a part of a collection from a version on, over any number of connections.
 pub struct Watcher {
     pub client: Client,
     /// The path of the collection.
@@ -20,11 +20,11 @@ pub struct Watcher {
     /// The selector of what it follows, as a query; nothing for everything.
     pub selector: String,
     pub from: u64,
-    /// The version at which it may stop, 0 while nobody knows.
+    /// The version at which it may stop, or 0 while it is unknown.
     pub until: Arc<AtomicU64>,
 }
 
-/// What a watcher saw, in order, and how its streams came and went.
+/// The events that a watcher saw, in order, and its streams.
 #[derive(Default)]
 pub struct Story {
     pub seen: Vec<Seen>,

@@ -1,4 +1,4 @@
-//! Writers that know what they wrote.
+//! Writers that record their writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::harness::{Call, Client, version};
 pub struct Ledger {
     /// The acknowledged writes by their versions.
     pub acknowledged: Mutex<BTreeMap<u64, Written>>,
-    /// The newest version that anybody was told.
+    /// The newest version in any answer.
     newest: AtomicU64,
     pub stop: AtomicBool,
     pub unknown: AtomicU64,
@@ -29,11 +29,11 @@ pub struct Ledger {
 pub struct Written {
     pub name: String,
     pub value: String,
-    /// When it was asked for: it was carried out later than this.
+    /// The time of the request. The write happened later.
     pub asked: Instant,
 }
 
-/// What a writer writes: the objects of one collection that stand for a value each.
+/// The objects of one collection, each of which encodes a value.
 pub trait Form: Send + Sync + 'static {
     /// The path of the collection.
     fn collection(&self) -> String;
@@ -44,7 +44,7 @@ pub trait Form: Send + Sync + 'static {
     /// The value that an object stands for.
     fn value_of(&self, object: &Value) -> String;
 
-    /// A value that is like no other, as `unique` is.
+    /// A unique value, built from `unique`.
     fn value(&self, unique: String, _random: &mut Random) -> String {
         unique
     }
@@ -60,7 +60,7 @@ pub trait Form: Send + Sync + 'static {
     }
 }
 
-/// Owns its objects: nobody else writes them.
+/// Writes its own objects, which no other writer changes.
 pub struct Writer {
     form: Arc<dyn Form>,
     client: Client,
@@ -84,7 +84,7 @@ impl Ledger {
         self.newest.fetch_max(at, Ordering::SeqCst);
     }
 
-    /// Each acknowledged write is in the history, under its version.
+    /// Checks that each acknowledged write is in the history, under its version.
     pub fn check(&self, history: &[Seen]) {
         let events: BTreeMap<u64, &Seen> = history.iter().map(|e| (e.version, e)).collect();
         for (version, written) in self.acknowledged.lock().iter() {
@@ -170,7 +170,7 @@ impl Writer {
             Wish::Delete => Writer::deletion(&path),
         };
         let outcome = match self.client.attempt(call).await {
-            // While the daemon lives every request is answered, so that none is carried out later.
+            // While the daemon lives every request is answered, so no request runs later.
             Err(error) if error.is::<tokio::time::error::Elapsed>() => panic!("{name}: no answer"),
             Err(_) => Outcome::Unknown,
             Ok(answer) => match answer.status.as_u16() {
@@ -225,7 +225,7 @@ impl Writer {
         Call::delete(&format!("{path}?gracePeriodSeconds=0"))
     }
 
-    /// Deletes until it is certain that the object is not there.
+    /// Deletes until the object is surely absent.
     async fn delete(&mut self, index: usize) {
         let path = format!("{}/{}", self.form.collection(), self.object(index));
         loop {

@@ -1,4 +1,4 @@
-//! What a stream ought to have been, by the log of events.
+//! The expected content of a stream, from the log of events.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use super::session::{Session, Start};
 use super::things::Selection;
 use crate::load::Seen;
 
-/// Why a stream is not that of the log.
+/// The difference between a stream and the log.
 struct Fault {
     /// So much of it is.
     same: usize,
     text: String,
 }
 
-/// Judges a stream by the log of its kind, which begins with an empty collection.
+/// Compares a stream with the log of its kind, which begins with an empty collection.
 ///
 /// # Errors
-/// A text that says where they differ.
+/// The place where they differ.
 pub fn judge(log: &[Seen], session: &Session) -> Result<(), String> {
     let events = transitions(log, &session.selection);
     let fault = match session.start {

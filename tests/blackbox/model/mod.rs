@@ -1,9 +1,9 @@
-//! The running daemon against a plain reference of the event log: random writers, watches of every
-//! kind from every start, clients that leave, resume and stop reading, history that is forgotten,
-//! rings that are small, and restarts.
+//! The running daemon compared with a simple model of the event log.
 //!
-//! `TAFFRAIL_MODEL_SECONDS` sets for how long, `TAFFRAIL_SEED` repeats a run as far as chance is
-//! ours.
+//! This folder owns the model: random writers, watches of every kind from every start, clients that
+//! leave, resume and stop reading, compacted history, small rings and restarts.
+//! `TAFFRAIL_MODEL_SECONDS` sets the duration, `TAFFRAIL_SEED` repeats the random choices of a run.
+//! It must not know the daemon's code.
 
 mod judge;
 mod session;
@@ -23,13 +23,13 @@ use self::things::{Kind, NAMESPACES, Things, read};
 use crate::harness::{Call, Daemon, Protocol, version};
 use crate::load::{Form, Ledger, Random, Seen, Watcher, Writer, fold, from_environment, seed};
 
-/// Of each kind.
+/// The number of writers for each kind.
 const WRITERS: usize = 6;
-/// Of each kind.
+/// The number of followers for each kind.
 const FOLLOWERS: usize = 14;
-/// Longer than the watches that write the log down may be away.
+/// Longer than the interruptions of the watches that record the log.
 const RETENTION: Duration = Duration::from_secs(8);
-/// A score of events.
+/// Room for about twenty events.
 const RING: &str = "64KiB";
 
 fn protocol(random: &mut Random) -> Protocol {
@@ -156,7 +156,7 @@ async fn end(daemon: &Daemon, kind: Kind) -> u64 {
     version(&daemon.client().call(call).await.expect(201))
 }
 
-/// The log follows from event to event, and ends in the state.
+/// Checks that the log is consistent and ends in the current state.
 async fn check_state(log: &[Seen], kind: Kind, daemon: &Daemon) {
     let list = daemon.client().call(Call::get(&kind.path(None))).await;
     let list: Value = list.expect(200);

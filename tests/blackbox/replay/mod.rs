@@ -1,7 +1,8 @@
-//! Answers that kube-apiserver 1.36 gave, recorded in `tests/reference`, against ours.
+//! Recorded answers of kube-apiserver 1.36, compared with the daemon's.
 //!
-//! `TAFFRAIL_REPLAY_SERVER=127.0.0.1:6443 TAFFRAIL_REPLAY_TOKEN=...` plays the same against any
-//! server instead, without the deviations that are ours: this is how a recording is checked.
+//! This folder owns the player of the scenarios in `tests/reference` and the comparison.
+//! `TAFFRAIL_REPLAY_SERVER=127.0.0.1:6443 TAFFRAIL_REPLAY_TOKEN=...` plays them against any server,
+//! without the daemon's deviations. This checks a recording. It must not know the daemon's code.
 
 mod names;
 mod paths;
@@ -20,7 +21,7 @@ use crate::servers::etcd::Cluster;
 
 const DEVIATIONS: &str = include_str!("../../deviations.md");
 
-/// What the daemon keeps its objects in; clients see no difference.
+/// The storage of the daemon. Clients see no difference.
 #[derive(Clone, Copy)]
 enum Below {
     Embedded,
@@ -29,7 +30,7 @@ enum Below {
     Encrypted,
 }
 
-/// What must outlive a daemon.
+/// Resources that must outlive a daemon.
 enum Kept {
     Nothing,
     Cluster(#[allow(dead_code)] Cluster),
@@ -89,7 +90,7 @@ async fn agrees(name: &str, below: Below) {
     );
 }
 
-/// The lines of two documents that the other hasn't, with a few that both have.
+/// The different lines of two documents, with some common lines around them.
 fn difference(wanted: &Value, got: &Value) -> String {
     let (wanted, got) = (pretty(wanted), pretty(got));
     let (wanted, got): (Vec<&str>, Vec<&str>) = (wanted.lines().collect(), got.lines().collect());

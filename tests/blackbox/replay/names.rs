@@ -1,5 +1,5 @@
-//! Replaces what legitimately differs from run to run by names in order of first appearance, so
-//! that answers can be compared and relations between them still count.
+//! Replaces values that may differ from run to run by names in the order of first appearance, so
+//! that answers can be compared and equal values stay equal.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Compaction: what may be forgotten, what must stay.
+//! Compaction: the data that may be removed, and the data that must stay.
 
 use std::time::Duration;
 
@@ -109,7 +109,7 @@ pub async fn compacting_the_future_is_refused_and_the_past_is_no_error(subject: 
     assert_eq!(subject.engine.compacted(), second.revision);
 }
 
-/// Everything readable is read before and after each step of removal.
+/// All readable data is read before and after each step of removal.
 pub async fn removal_in_steps_changes_no_answer(subject: Subject) {
     let mut dice = Dice::new(11);
     let mut revisions = Vec::new();

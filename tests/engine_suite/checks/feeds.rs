@@ -1,4 +1,4 @@
-//! Feeds: each event once, in order, to everybody who may see it.
+//! Feeds: each event once and in order, for every reader.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! History: the past in bounded pieces, with what was there before.
+//! History: past events in bounded parts, with the previous values.
 
 use actors::engine::{EngineError, Event, EventKind, HistoryRequest, Revision};
 

@@ -1,7 +1,7 @@
-//! Leases: what is attached to one is deleted when its time is over, and nothing else is.
+//! Leases: keys with a lease are deleted when it expires, and other keys stay.
 //!
-//! An engine whose server expires by itself does so a little later: checks let time pass, let the
-//! engine expire, and wait for what must be gone.
+//! An engine whose server expires leases by itself does so a little later. The checks let time
+//! pass, run the engine's expiry, and wait for the deletions.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Beginning and end of an engine.
+//! The start and the end of an engine.
 
 use actors::engine::{At, EngineError, Expect, Health, LeaseId, Revision};
 

@@ -1,4 +1,7 @@
-//! The checks, by theme.
+//! The checks of the engine suite.
+//!
+//! This folder owns the checks, by theme. A [`super::subjects::Subject`] enters, an assertion fails
+//! or not. A check must not know which engine it runs on.
 
 pub mod commits;
 pub mod compaction;

@@ -1,4 +1,4 @@
-//! Where the store stands.
+//! The revisions of the store and of a prefix.
 
 use actors::engine::Revision;
 use futures_util::future::join_all;
@@ -17,7 +17,7 @@ pub async fn the_position_is_the_stores_and_not_the_prefixs_st_70_pf_28(subject:
     assert!(known.revision >= node.revision);
 }
 
-/// Whoever has seen the prefix up to `prefix_revision` has seen all of it up to `revision`.
+/// A reader of the prefix up to `prefix_revision` has seen all of it up to `revision`.
 pub async fn a_quiet_prefix_stays_where_its_last_event_was(subject: Subject) {
     let pods = subject.prefix("pods/");
     subject.engine.known(&pods);

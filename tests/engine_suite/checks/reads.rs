@@ -229,7 +229,7 @@ pub async fn a_read_after_an_acknowledged_commit_sees_it(subject: Subject) {
     }
 }
 
-/// A long random life of few keys; then every state that can be read is compared with a fold.
+/// A long random sequence on few keys. Every readable state is then compared with a fold.
 pub async fn every_past_state_equals_the_fold_of_the_log(subject: Subject) {
     let mut dice = Dice::new(4);
     let mut now: BTreeMap<String, (Revision, String)> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! An engine that hands everything on to etcd, but for one bug.
+//! An engine that forwards everything to etcd, except for one bug.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use taffrail::storage::etcd::EtcdEngine;
 use tokio::time::Instant;
 
-/// What is wrong with the engine.
+/// The bug of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     None,
@@ -33,7 +33,7 @@ pub enum Bug {
     TellsProgressEarly,
 }
 
-/// The way to etcd takes so long: bugs of timing show on slow ways.
+/// The simulated latency to etcd. Timing bugs appear on slow connections.
 const WAY: Duration = Duration::from_millis(20);
 /// How long [`Bug::RemembersReads`] remembers.
 const REMEMBERED: Duration = Duration::from_millis(40);

@@ -1,5 +1,8 @@
-//! Bugs planted between the stores and etcd: the check of registers must find each of them, and
-//! nothing where none is.
+//! Planted bugs between the stores and etcd.
+//!
+//! This folder owns an engine with known bugs and the test of the check of registers. The check
+//! must find each bug, and nothing where there is none. It must not know the daemon's process or
+//! HTTP.
 
 mod engine;
 
@@ -39,7 +42,7 @@ const REGISTERS: u64 = 3;
 const CLIENTS: u64 = 3;
 const LASTS: Duration = Duration::from_secs(4);
 
-/// What clients of two stores over one etcd were told, and what the check says of it.
+/// The verdict of the check on the answers to clients of two stores over one etcd.
 fn verdict(bug: Bug) -> Result<(), String> {
     actix::System::new().block_on(async move {
         let seed = seed();

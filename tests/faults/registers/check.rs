@@ -1,9 +1,8 @@
-//! Whether what clients of registers were told can have happened one after the other, each call
-//! between its beginning and its end (linearizable).
+//! Checks whether the answers of registers are linearizable: the calls happened one after another,
+//! each between its beginning and its end.
 //!
-//! Every value is written once, and every write has a version that orders it among all others: so
-//! there is but one order to try, that of the versions, and it is enough to compare it with the
-//! times at which calls began and ended. Pure.
+//! Every value is written once, and every write has a version that orders it. There is only this
+//! one order to check against the times of the calls. All functions are pure.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -20,7 +19,7 @@ pub struct Call {
     pub did: Did,
 }
 
-/// What a call asked for and was told.
+/// The request and answer of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Did {
     /// It was read with this version and value.
@@ -51,7 +50,7 @@ pub struct Listed {
 /// What really happened to a register, by version, its creation first.
 pub type Truth = BTreeMap<Key, BTreeMap<u64, String>>;
 
-/// Everything that was called and told.
+/// All calls and answers.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     pub calls: Vec<Call>,
@@ -61,7 +60,7 @@ pub struct History {
 /// Compares.
 ///
 /// # Errors
-/// The first thing that can't have happened.
+/// The first impossible answer.
 pub fn check(history: &History, truth: &Truth) -> Result<(), String> {
     for (key, happened) in truth {
         let calls: Vec<&Call> = history
@@ -222,7 +221,7 @@ impl<'h> Register<'h> {
         }
     }
 
-    /// Nothing is seen before anybody asked for it.
+    /// Checks that no value is seen before its write was requested.
     fn check_not_of_the_future(&self, version: u64, call: &Call) -> Result<(), String> {
         match self.begun.get(&version) {
             Some(begun) if *begun > call.ended => {

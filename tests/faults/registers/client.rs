@@ -1,4 +1,4 @@
-//! Clients that read registers, set them if they are unchanged, and write down what they were told.
+//! Clients that read registers, set them if they are unchanged, and record the answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::harness::client::Broken;
 use crate::harness::{Call, Client, version};
 use crate::load::Random;
 
-/// How many registers there are: few, so that clients meet.
+/// The number of registers. It is small, so that clients conflict.
 pub const REGISTERS: u64 = 4;
 
 /// Where they are.
@@ -68,7 +68,7 @@ impl Registrar {
         }
     }
 
-    /// Goes on until it is told to stop; returns what it was told.
+    /// Runs until stopped, and returns the record.
     pub async fn run(mut self) -> History {
         while !self.stop.load(Ordering::SeqCst) {
             let key = name(self.random.below(REGISTERS));
@@ -181,7 +181,7 @@ impl Registrar {
     }
 }
 
-/// Whether an answer says that nothing was done and that the same may work soon (ST-11).
+/// Whether an answer says that nothing was done and that a retry may work soon (ST-11).
 pub fn is_refusal(code: u16, status: &Value) -> bool {
     match code {
         429 | 503 => true,

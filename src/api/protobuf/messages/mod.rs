@@ -1,12 +1,15 @@
-//! Field numbers of the kinds that are read as protobuf: those that `kubectl create` makes, and
-//! what leader election and deletions send.
+//! Field numbers of the kinds that are read as protobuf.
+//!
+//! This folder owns the tables of messages: the kinds that `kubectl create` makes, and those that
+//! leader election and deletions send. A kind and version enter, the description of its message
+//! leaves. This folder must not know the wire format or request bodies.
 
 mod core;
 mod workloads;
 
 use Shape::{Bool, Int, Json, MicroTime, Text, TextMap, Time};
 
-/// A message: its fields.
+/// The fields of a message.
 pub(super) struct Message {
     parts: &'static [&'static [Field]],
 }
@@ -27,11 +30,11 @@ pub(super) struct Field {
     pub shape: Shape,
     /// It may be there more than once.
     pub is_list: bool,
-    /// Its zero value says something and stays (pointers in Go).
+    /// Its zero value is kept, because it is a pointer in Go.
     pub keeps_zero: bool,
 }
 
-/// What a field holds.
+/// The type of a field's content.
 pub(super) enum Shape {
     Text,
     Bool,

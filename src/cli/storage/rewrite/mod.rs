@@ -1,7 +1,9 @@
-//! `taffrail storage rewrite`: the running daemon writes anew what old keys have written.
+//! `taffrail storage rewrite`: the running daemon rewrites the data that old keys have encrypted.
 //!
-//! It works online and only there. Cut off anywhere, by Ctrl-C too, it goes on when it is run
-//! again: what is done is found done.
+//! This folder owns the command and its progress display. A configuration enters, progress lines, a
+//! report and an exit code leave. The rewrite needs a running daemon. It can be interrupted at any
+//! point, also with Ctrl-C, and a new run skips finished work. This folder must not know encryption
+//! or storage.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -19,13 +21,13 @@ use report::report;
 
 const PATH: &str = "/taffrail/v1/storage/rewrite";
 
-/// The longest line that is read.
+/// Longer lines are refused.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// How often is told how far it has come, where no bar can be drawn.
+/// The interval between progress lines, where no bar can be drawn.
 const TELL_PERIOD: Duration = Duration::from_secs(5);
 
-/// Rewrites, and tells how far it has come.
+/// Rewrites and shows the progress.
 pub fn run(config: &Config) -> ExitCode {
     match rewrite(config) {
         Ok(report) => {
@@ -79,7 +81,7 @@ fn rewrite(config: &Config) -> Result<String, String> {
 
 const GOES_ON: &str = "run this again, and it goes on";
 
-/// Lines out of pieces.
+/// Joins pieces to lines.
 #[derive(Default)]
 struct Lines(Vec<u8>);
 
@@ -101,7 +103,7 @@ impl Lines {
     }
 }
 
-/// How far it has come: a bar on a terminal, lines now and then elsewhere.
+/// The progress display: a bar on a terminal, occasional lines elsewhere.
 enum View {
     Bar(ProgressBar),
     Lines {
@@ -163,7 +165,7 @@ impl View {
     }
 }
 
-/// Whether a step is worth a line: the first of a resource, and one now and then.
+/// Whether a step gets a line: the first step of a resource, and one in each period.
 fn is_news(step: &RewriteProgress, before: &mut String, told: Option<Instant>) -> bool {
     let RewriteProgress::Looking { resource, pass, .. } = step else {
         return true;

@@ -1,9 +1,9 @@
-//! What is told at the end of a rewriting: only what was looked at.
+//! The report at the end of a rewrite. It covers only the data that was checked.
 
 use super::GOES_ON;
 use crate::storage::rewrite::{Covered, RewriteProgress};
 
-/// What is told at the end.
+/// The text of the report.
 pub(super) fn report(last: RewriteProgress) -> Result<String, String> {
     match last {
         RewriteProgress::Done {
@@ -34,7 +34,7 @@ pub(super) fn report(last: RewriteProgress) -> Result<String, String> {
     }
 }
 
-/// Which keys may go, and when.
+/// The keys that may be removed, and when.
 fn verdict(covered: &[Covered]) -> String {
     let shared: Vec<&Covered> = covered.iter().filter(|one| one.is_shared).collect();
     if shared.is_empty() {

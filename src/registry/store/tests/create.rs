@@ -15,7 +15,7 @@ const DRY: WriteOptions = WriteOptions {
     field_validation: crate::api::options::FieldValidation::Warn,
 };
 
-/// API-91, API-94: what the server decides is not taken from the body.
+/// API-91, API-94: fields that the server sets are not taken from the body.
 #[tokio::test]
 async fn a_created_object_has_the_servers_system_fields() {
     let fixture = Fixture::new().await;
@@ -48,7 +48,8 @@ async fn a_created_object_has_the_servers_system_fields() {
     assert_eq!(got, made);
 }
 
-/// API-97, RG-3: a name is taken once, and the refusal tells of an object on its way out.
+/// API-97, RG-3: a name can't be created twice, and the refusal says whether the object is being
+/// deleted.
 #[tokio::test]
 async fn a_name_that_is_taken_is_refused() {
     let fixture = Fixture::new().await;
@@ -138,7 +139,7 @@ async fn names_are_generated_from_a_base() {
     assert_eq!(made.name().len(), 63);
 }
 
-/// API-144, ST-80: all that a creation gives but a version, and nothing stored.
+/// API-144, ST-80: a dry run returns a complete object without a version and stores nothing.
 #[tokio::test]
 async fn a_dry_run_stores_nothing() {
     let fixture = Fixture::new().await;
@@ -154,7 +155,7 @@ async fn a_dry_run_stores_nothing() {
     );
 }
 
-/// API-261: a namespace must exist and live.
+/// API-261: the namespace must exist and not be terminating.
 #[tokio::test]
 async fn nothing_is_created_in_a_namespace_that_is_missing_or_terminating() {
     let fixture = Fixture::new().await;
@@ -208,7 +209,7 @@ async fn a_namespace_is_created_active_with_a_finalizer() {
     assert_eq!(label, "d");
 }
 
-/// API-199, RG-3: eight attempts, and then a refusal of its own.
+/// API-199, RG-3: after eight attempts a generated name is refused with its own message.
 #[tokio::test]
 async fn generated_names_are_tried_eight_times() {
     let attempts = Arc::new(AtomicUsize::new(0));
@@ -249,8 +250,8 @@ async fn generated_names_are_tried_eight_times() {
     assert_eq!(attempts.load(Ordering::SeqCst), 9);
 }
 
-/// API-225, API-261: a namespace is not let go before it is known what became of a write that its
-/// client no longer waits for.
+/// API-225, API-261: a namespace is not released while the outcome of a write is unknown, even if
+/// the client of the write is gone.
 #[tokio::test]
 async fn a_creation_whose_client_hangs_up_is_under_way_until_it_is_decided() {
     let fixture = Fixture::new().await;

@@ -23,7 +23,7 @@ fn metadata<'v>(told: &'v Value, name: &str) -> &'v Value {
     &told["metadata"][name]
 }
 
-/// API-109, RG-10, API-117: gone, told by a Status or by the object.
+/// API-109, RG-10, API-117: a removal answers with a Status or with the object.
 #[tokio::test]
 async fn what_nothing_holds_goes_at_once() {
     let fixture = with("configmaps", r#"{"metadata":{"name":"a"}}"#).await;
@@ -57,11 +57,11 @@ async fn what_nothing_holds_goes_at_once() {
         .await;
     let (_, told) = deleted.expect("deleted");
     assert_eq!(metadata(&told, "uid"), made.uid());
-    // ST-42: at the deletion's revision.
+    // ST-42: the object has the revision of the deletion.
     assert_ne!(metadata(&told, "resourceVersion"), made.resource_version());
 }
 
-/// API-111, ST-43: preconditions are of the object that is found.
+/// API-111, ST-43: preconditions apply to the stored object.
 #[tokio::test]
 async fn preconditions_must_hold() {
     let fixture = with("configmaps", r#"{"metadata":{"name":"a"}}"#).await;
@@ -97,7 +97,7 @@ async fn preconditions_must_hold() {
     assert_eq!(refusal(delete(with(uid, version)).await).0, 404);
 }
 
-/// API-110, API-113, API-115: marked, and there until its finalizers are gone.
+/// API-110, API-113, API-115: a marked object exists until its finalizers are gone.
 #[tokio::test]
 async fn what_finalizers_hold_is_marked() {
     let fixture = with(
@@ -135,7 +135,7 @@ async fn what_finalizers_hold_is_marked() {
     assert_eq!(again.expect("unchanged"), (202, told));
 }
 
-/// API-116, ST-81: every check, and the object stays.
+/// API-116, ST-81: a dry run makes every check and keeps the object.
 #[tokio::test]
 async fn a_dry_run_removes_nothing() {
     let fixture = with("configmaps", r#"{"metadata":{"name":"a"}}"#).await;
@@ -156,7 +156,7 @@ async fn a_dry_run_removes_nothing() {
     assert_eq!(refusal(absent).0, 404);
 }
 
-/// API-112, RG-9: a pod that runs gets its time; one that does not goes at once.
+/// API-112, RG-9: a running pod gets a grace period, others are removed at once.
 #[tokio::test]
 async fn a_pod_is_deleted_gracefully() {
     let running = r#"{"metadata":{"name":"a"},
@@ -217,7 +217,7 @@ async fn a_pod_is_deleted_gracefully() {
     assert!(fixture.names("pods", Some("d")).await.is_empty());
 }
 
-/// API-224, API-261: a namespace terminates, and the system's stay.
+/// API-224, API-261: a namespace terminates, system namespaces can't be deleted.
 #[tokio::test]
 async fn a_namespace_terminates() {
     let fixture = Fixture::new().await;
@@ -257,7 +257,7 @@ async fn a_namespace_terminates() {
     assert_eq!(refusal(refused), (403, StatusReason::FORBIDDEN, text));
 }
 
-/// API-224: without finalizers in its spec the namespace goes like anything else.
+/// API-224: a namespace without finalizers in its spec is removed at once.
 #[tokio::test]
 async fn a_finalized_namespace_goes() {
     let fixture = Fixture::new().await;
@@ -275,7 +275,7 @@ async fn a_finalized_namespace_goes() {
     assert_eq!(refusal(fixture.get("namespaces", None, "d").await).0, 404);
 }
 
-/// D-6: no finalizer that nobody would take away.
+/// D-6: finalizers that no component would remove are not added.
 #[tokio::test]
 async fn every_policy_means_background_while_nobody_collects() {
     let fixture = Fixture::new().await;
@@ -303,7 +303,7 @@ async fn every_policy_means_background_while_nobody_collects() {
 
 const PROTOBUF: &[u8] = b"k8s\0\x0a\x09\x0a\x02v1";
 
-/// A value that a kube-apiserver beside this daemon stored.
+/// A value that a kube-apiserver on the same store has written.
 async fn with_protobuf(key: &str) -> Fixture {
     let fixture = Fixture::new().await;
     let mutation = Mutation {

@@ -1,4 +1,4 @@
-//! What expires, and from when on.
+//! The expiry of objects.
 
 use actors::engine::{At, DataEngine, Key, KeyValue, LeaseEngine, LeaseId};
 
@@ -20,8 +20,7 @@ async fn stored(fixture: &Fixture, key: &str) -> KeyValue {
     found.expect("it can be read").item.expect("it is there")
 }
 
-/// OP-4, RG-8: events have a lease when they are created, and a full one again whenever they are
-/// really changed.
+/// OP-4, RG-8: events get a lease when they are created, and a new one at every real change.
 #[tokio::test]
 async fn events_expire_after_their_last_change_op_4_rg_8() {
     let fixture = Fixture::new().await;
@@ -55,7 +54,7 @@ async fn events_expire_after_their_last_change_op_4_rg_8() {
     assert_ne!(stored(&fixture, "events/d/e").await.lease, LeaseId(0));
 }
 
-/// PF-5: nothing else inherits one.
+/// PF-5: no other object inherits a lease.
 #[tokio::test]
 async fn nothing_but_events_expires_pf_5() {
     let fixture = Fixture::new().await;

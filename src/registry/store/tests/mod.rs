@@ -1,4 +1,6 @@
-//! The verbs over a store in memory.
+//! Tests of the verbs over a store in memory.
+//!
+//! This folder owns one file of tests for each verb. It must not know HTTP.
 
 mod create;
 mod delete;

@@ -41,7 +41,7 @@ async fn with_configmaps() -> Fixture {
     fixture
 }
 
-/// RG-2, LI-37: selectors narrow what is read, and decide all the same.
+/// RG-2, LI-37: selectors narrow the scope and are still evaluated.
 #[tokio::test]
 async fn lists_are_narrowed_by_exact_selectors() {
     let fixture = with_configmaps().await;
@@ -59,7 +59,7 @@ async fn lists_are_narrowed_by_exact_selectors() {
     assert!(list(Some("none"), "").await.is_empty());
 }
 
-/// LI-40, LI-44, RG-2: a page that continues reads what the first one did.
+/// LI-40, LI-44, RG-2: later pages have the scope of the first page.
 #[tokio::test]
 async fn lists_are_given_in_pages() {
     let fixture = with_configmaps().await;
@@ -82,7 +82,7 @@ async fn lists_are_given_in_pages() {
     assert_eq!((page.items.len(), page.continue_token), (1, None));
 }
 
-/// ST-17, API-121, API-122: what is wrong with a version depends on the verb.
+/// ST-17, API-121, API-122: the error for an invalid version depends on the verb.
 #[tokio::test]
 async fn versions_are_checked_per_verb() {
     let fixture = with_configmaps().await;
@@ -104,7 +104,7 @@ async fn versions_are_checked_per_verb() {
         .list(None, &options, Arc::new(Selection::default()))
         .await;
     assert_eq!(refusal(answer).0, 400);
-    // LI-2: beside a token no version is taken, and the token is looked at first.
+    // LI-2: a version is not accepted with a token, and the token is checked first.
     for (token, message) in [
         (
             "!",

@@ -24,7 +24,7 @@ async fn with_configmap() -> (Fixture, String) {
     (fixture, version)
 }
 
-/// API-102, RG-5: the lock holds when a version is given, and the last write wins when none is.
+/// API-102, RG-5: a version is an optimistic lock. Without a version the last write wins.
 #[tokio::test]
 async fn a_version_in_the_body_is_an_optimistic_lock() {
     let (fixture, version) = with_configmap().await;
@@ -55,7 +55,8 @@ async fn a_version_in_the_body_is_an_optimistic_lock() {
     assert_eq!(refusal(odd).0, 500);
 }
 
-/// API-105, PF-3, ST-55: nothing changed, nothing written; a stale version is refused even so.
+/// API-105, PF-3, ST-55: an update without a change writes nothing. A stale version is still
+/// refused.
 #[tokio::test]
 async fn an_update_that_changes_nothing_writes_nothing() {
     let (fixture, version) = with_configmap().await;
@@ -75,7 +76,7 @@ async fn an_update_that_changes_nothing_writes_nothing() {
     assert_eq!(refusal(fixture.put("configmaps", A, stale).await).2, STALE);
 }
 
-/// API-92, API-99, API-154: an update is of the object that the URL names.
+/// API-92, API-99, API-154: an update must be for the object in the URL.
 #[tokio::test]
 async fn the_body_is_of_the_object_in_the_url() {
     let (fixture, _) = with_configmap().await;
@@ -109,7 +110,7 @@ async fn the_body_is_of_the_object_in_the_url() {
     assert_eq!(refusal(merge(r#"{"kind":"Secret"}"#).await).0, 422);
 }
 
-/// API-100, API-101, RG-4, API-152: a uid in a PUT is a precondition, in a patch immutable.
+/// API-100, API-101, RG-4, API-152: a uid is a precondition in a PUT and immutable in a patch.
 #[tokio::test]
 async fn another_uid_is_refused() {
     let (fixture, _) = with_configmap().await;
@@ -152,7 +153,7 @@ async fn another_uid_is_refused() {
     );
 }
 
-/// API-101, API-102, http.md 6.2: leases are created by PUT and need a version from then on.
+/// API-101, API-102, http.md 6.2: PUT creates leases, and later updates need a version.
 #[tokio::test]
 async fn some_kinds_are_created_by_an_update() {
     let (fixture, _) = with_configmap().await;
@@ -186,7 +187,7 @@ async fn some_kinds_are_created_by_an_update() {
     );
 }
 
-/// API-106, RG-7: the update that takes the last finalizer away is answered, the object gone.
+/// API-106, RG-7: the update that removes the last finalizer succeeds and removes the object.
 #[tokio::test]
 async fn the_last_finalizer_removes_a_deleted_object() {
     let fixture = Fixture::new().await;
@@ -235,7 +236,7 @@ async fn the_last_finalizer_removes_a_deleted_object() {
     );
 }
 
-/// API-212 to API-214: status has an endpoint of its own, which creates nothing.
+/// API-212 to API-214: status has its own endpoint, which creates nothing.
 #[tokio::test]
 async fn status_is_written_through_its_own_endpoint() {
     let fixture = Fixture::new().await;
@@ -266,7 +267,7 @@ async fn status_is_written_through_its_own_endpoint() {
     assert_eq!(through_main.resource_version(), patched.resource_version());
 }
 
-/// API-107, API-151: patches of one object all succeed, whoever is first.
+/// API-107, API-151: concurrent patches of one object all succeed.
 #[tokio::test]
 async fn patches_that_race_are_all_applied() {
     let (fixture, _) = with_configmap().await;
@@ -291,7 +292,7 @@ async fn patches_that_race_are_all_applied() {
     assert_eq!(data.len(), 51);
 }
 
-/// API-151: only a version in the patch itself makes it a lock.
+/// API-151: only a version in the patch itself is an optimistic lock.
 #[tokio::test]
 async fn a_version_in_a_patch_is_a_lock() {
     let (fixture, version) = with_configmap().await;
@@ -304,7 +305,7 @@ async fn a_version_in_a_patch_is_a_lock() {
     assert_eq!(stale, (409, StatusReason::CONFLICT, STALE.to_owned()));
 }
 
-/// API-144, ST-82: a dry run answers the new content at the old version.
+/// API-144, ST-82: a dry run answers with the new content at the old version.
 #[tokio::test]
 async fn a_dry_run_changes_nothing() {
     let (fixture, version) = with_configmap().await;
