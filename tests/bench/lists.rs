@@ -38,7 +38,7 @@ pub async fn measure() {
     let kept = list(&daemon, REPEATS, "gzip").await;
     figure("gzip, all of it kept", kept, "ms", "");
     figure("memory grew by", daemon.resident() - before, "MiB", "");
-    load::write(&daemon, Verb::Update, 64, 0, Until::Count(CHANGES)).await;
+    load::write(&daemon, Verb::Update, 64, OBJECTS, Until::Count(CHANGES)).await;
     let changed = list(&daemon, 1, "gzip").await;
     let name = format!("gzip, after {CHANGES} objects have changed");
     figure(&name, changed, "ms", "");
