@@ -30,7 +30,7 @@ const LEADING: &str = "taffrail_upkeep_leading";
 pub(super) fn describe() {
     metrics::describe_gauge!(
         LEADING,
-        "Whether this daemon does the upkeep of a store that several share"
+        "Whether this daemon runs the controllers of a store that several daemons share"
     );
 }
 
@@ -67,17 +67,17 @@ impl LeaderElector {
     pub(super) async fn run(mut self, mut stopped: watch::Receiver<bool>) {
         loop {
             let time = self.election.within_hold(TIME, Instant::now());
-            let outcome = tokio::time::timeout(time, self.stand()).await;
+            let outcome = tokio::time::timeout(time, self.try_acquire_or_renew()).await;
             let succeeded = match outcome {
                 Ok(Ok(())) => true,
                 Ok(Err(status)) => {
-                    tracing::debug!(%status, "the lease of the upkeep can't be had now");
+                    tracing::debug!(%status, "can't acquire or renew the leader lease, trying again");
                     false
                 }
                 Err(_) => false,
             };
             let now = Instant::now();
-            self.begin_or_end(self.election.is_leading(now)).await;
+            self.start_or_stop_work(self.election.is_leading(now)).await;
             let pause = self.election.pause(succeeded, now);
             let stop = stopped.wait_for(|stopped| *stopped);
             if tokio::time::timeout(pause, stop).await.is_ok() {
@@ -85,15 +85,15 @@ impl LeaderElector {
             }
         }
         let was_leading = self.term.is_some();
-        self.begin_or_end(false).await;
+        self.start_or_stop_work(false).await;
         if was_leading {
             // After a release another daemon takes over at once, otherwise when the lease has
             // expired.
-            let _ = tokio::time::timeout(TIME, self.give_back()).await;
+            let _ = tokio::time::timeout(TIME, self.release()).await;
         }
     }
 
-    async fn begin_or_end(&mut self, leads: bool) {
+    async fn start_or_stop_work(&mut self, leads: bool) {
         match (leads, self.term.take()) {
             (true, None) => {
                 tracing::info!(
@@ -119,7 +119,7 @@ impl LeaderElector {
     }
 
     /// Reads the lease and writes it when that is due.
-    async fn stand(&mut self) -> Result<(), Box<Status>> {
+    async fn try_acquire_or_renew(&mut self) -> Result<(), Box<Status>> {
         let Some(store) = self.registry.current().named("leases.coordination.k8s.io") else {
             return Ok(());
         };
@@ -179,7 +179,7 @@ impl LeaderElector {
         updated.await.map(|_| ())
     }
 
-    async fn give_back(&self) -> Result<(), Box<Status>> {
+    async fn release(&self) -> Result<(), Box<Status>> {
         let Some(store) = self.registry.current().named("leases.coordination.k8s.io") else {
             return Ok(());
         };

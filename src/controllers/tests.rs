@@ -227,12 +227,12 @@ async fn until_namespace_answers(fixture: &Fixture, name: &str, code: u16) {
 
 /// API-225, API-262: the controller follows the cache and ends when it is stopped.
 #[test]
-fn upkeep_follows_the_namespaces() {
+fn the_namespace_controller_follows_the_namespaces() {
     actix_rt::System::new().block_on(async {
         let (fixture, actor_system) = cached_fixture();
         actor_system.all_ready().await;
         let namespaces = actor_system.cacher("namespaces").expect("it is cached");
-        let upkeep = Controllers::start(fixture.registry.clone(), namespaces, Sharing::Alone);
+        let controllers = Controllers::start(fixture.registry.clone(), namespaces, Sharing::Alone);
         for name in SYSTEM_NAMESPACES {
             until_namespace_answers(&fixture, name, 200).await;
         }
@@ -272,7 +272,7 @@ fn upkeep_follows_the_namespaces() {
             assert!(Instant::now() < deadline, "it was never created again");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        upkeep.stop().await;
+        controllers.stop().await;
         actor_system.stop().await;
     });
 }
@@ -300,7 +300,7 @@ async fn until_held_by(fixture: &Fixture, names: &[&str]) -> String {
         }
         assert!(
             Instant::now() < deadline,
-            "nobody of {names:?} does the upkeep"
+            "nobody of {names:?} runs the controllers"
         );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -308,7 +308,7 @@ async fn until_held_by(fixture: &Fixture, names: &[&str]) -> String {
 
 /// Only one of several daemons on a store works. Another one takes over when it stops.
 #[test]
-fn of_several_daemons_one_does_the_upkeep_at_a_time() {
+fn of_several_daemons_one_runs_the_controllers_at_a_time() {
     actix_rt::System::new().block_on(async {
         let (fixture, actor_system) = cached_fixture();
         actor_system.all_ready().await;
@@ -358,7 +358,7 @@ fn a_namespace_that_takes_long_holds_up_no_other() {
         let (fixture, actor_system) = hooked_fixture(hang);
         actor_system.all_ready().await;
         let namespaces = actor_system.cacher("namespaces").expect("it is cached");
-        let upkeep = Controllers::start(fixture.registry.clone(), namespaces, Sharing::Alone);
+        let controllers = Controllers::start(fixture.registry.clone(), namespaces, Sharing::Alone);
         for name in ["slow", "slower", "late"] {
             let body = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
             let created = fixture.create("namespaces", None, &body).await;
@@ -369,7 +369,7 @@ fn a_namespace_that_takes_long_holds_up_no_other() {
         }
         until_namespace_answers(&fixture, "late", 404).await;
         until_namespace_answers(&fixture, "slow", 200).await;
-        upkeep.stop().await;
+        controllers.stop().await;
         actor_system.stop().await;
     });
 }
@@ -382,7 +382,7 @@ fn nothing_is_left_of_what_is_created_during_a_deletion() {
         let (fixture, actor_system) = cached_fixture();
         actor_system.all_ready().await;
         let namespaces = actor_system.cacher("namespaces").expect("it is cached");
-        let upkeep = Controllers::start(fixture.registry.clone(), namespaces, Sharing::Alone);
+        let controllers = Controllers::start(fixture.registry.clone(), namespaces, Sharing::Alone);
         for round in 0..20 {
             let namespace = format!("n{round}");
             let body = format!(r#"{{"metadata":{{"name":"{namespace}"}}}}"#);
@@ -413,7 +413,7 @@ fn nothing_is_left_of_what_is_created_during_a_deletion() {
             let left = fixture.names("configmaps", Some(&namespace)).await;
             assert!(left.is_empty(), "{left:?}");
         }
-        upkeep.stop().await;
+        controllers.stop().await;
         actor_system.stop().await;
     });
 }

@@ -20,7 +20,7 @@ async fn leading(daemons: &[Daemon]) -> Vec<usize> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_daemon_does_the_upkeep_and_another_takes_over_when_it_is_killed() {
+async fn one_daemon_runs_the_controllers_and_another_takes_over_when_it_is_killed() {
     let _turn = turn().await;
     let mut fleet = Fleet::start(Plan {
         daemons: 3,
@@ -32,7 +32,7 @@ async fn one_daemon_does_the_upkeep_and_another_takes_over_when_it_is_killed() {
         match leading(&fleet.daemons).await.as_slice() {
             [] => assert!(begun.elapsed() < Duration::from_secs(20), "nobody leads"),
             [leader] => break *leader,
-            several => panic!("{several:?} do the upkeep at the same time"),
+            several => panic!("{several:?} run the controllers at the same time"),
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     };

@@ -167,7 +167,7 @@ async fn another_cluster_answers_at_the_same_address() {
     fleet.cluster.members[0].begin_anew();
     fleet.cluster.members[0].restart();
     fleet.cluster.members[0].wait();
-    // Not even the namespaces are there: upkeep makes them anew.
+    // Not even the namespaces are there: the namespace controller creates them again.
     let daemon = &fleet.daemons[0];
     shows(daemon, &[]).await;
     let begun = std::time::Instant::now();

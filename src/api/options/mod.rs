@@ -101,8 +101,10 @@ fn is_yes(text: &str) -> bool {
 /// Percent-decodes a name or value of a query string, where a plus stands for a space. `None` for a
 /// broken escape, whose parameter is then ignored.
 fn decode_part(text: &str) -> Option<String> {
-    let text = text.replace('+', " ");
-    percent::decoded(&text).map(Cow::into_owned)
+    match text.contains('+') {
+        true => percent::decoded(&text.replace('+', " ")).map(Cow::into_owned),
+        false => percent::decoded(text).map(Cow::into_owned),
+    }
 }
 
 /// The time limit that a request sets with its parameter `timeout`. It is `None` without the
