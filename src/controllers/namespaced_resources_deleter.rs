@@ -15,7 +15,7 @@ use crate::api::options::{DeleteOptions, ListOptions, Propagation, WriteOptions}
 use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::registry::special::CONTENT_FINALIZER;
-use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext};
+use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext, UpdateSource};
 use crate::storage::Preconditions;
 use crate::storage::codec::object_of;
 
@@ -200,7 +200,7 @@ impl NamespacedResourcesDeleter {
         if current.uid() != uid || !current.is_being_deleted() {
             return Ok(());
         }
-        let released = without_content_finalizer(current);
+        let released = UpdateSource::Replace(without_content_finalizer(current));
         let options = WriteOptions::default();
         let updating = updater.update(&self.context, object, released, &options);
         match updating.await {

@@ -22,10 +22,9 @@ use futures_util::future::{BoxFuture, LocalBoxFuture};
 use http::Method;
 
 use super::context::RequestContext;
-use super::store::{Audience, Deletion, WatchRefusal, Written};
+use super::store::{Audience, Deletion, UpdateSource, WatchRefusal, Written};
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, ListOptions, Query, WriteOptions};
-use crate::api::patch::Patch;
 use crate::api::resource::{ResourceDefinition, Verb};
 use crate::api::selector::Selection;
 use crate::api::status::Status;
@@ -124,7 +123,7 @@ pub trait RestStorage: Send + Sync {
     }
 
     /// PATCH.
-    fn patcher(&self) -> Option<&dyn Patcher> {
+    fn patcher(&self) -> Option<&dyn Updater> {
         None
     }
 
@@ -218,33 +217,19 @@ pub trait NamedCreater: Send + Sync {
     ) -> Answering<'a, Arc<CachedObject>>;
 }
 
-/// Replaces objects.
+/// Changes objects: by another object (PUT) or by a patch (PATCH).
 pub trait Updater: Send + Sync {
-    /// Replaces an object.
+    /// Stores what the source makes of the current object (API-151).
     ///
     /// # Errors
     /// 404 when it is absent and can't be created this way, 409 for a stale version or another uid,
-    /// 422 for an invalid object, refusals of admission (http.md 3.3).
+    /// 422 for an invalid object or a patch that can't be applied, refusals of admission (http.md
+    /// 3.3, 4.1).
     fn update<'a>(
         &'a self,
         context: &'a RequestContext,
         at: NamespacedName<'a>,
-        object: Object,
-        options: &'a WriteOptions,
-    ) -> Answering<'a, Written>;
-}
-
-/// Changes objects by patches.
-pub trait Patcher: Send + Sync {
-    /// Applies the patch to the current object and stores the result (API-151).
-    ///
-    /// # Errors
-    /// As [`Updater::update`], and 422 for a patch that can't be applied (http.md 4.1).
-    fn patch<'a>(
-        &'a self,
-        context: &'a RequestContext,
-        at: NamespacedName<'a>,
-        patch: Patch,
+        source: UpdateSource,
         options: &'a WriteOptions,
     ) -> Answering<'a, Written>;
 }

@@ -6,12 +6,11 @@ use actors::object::CachedObject;
 use futures_util::future::{FutureExt, LocalBoxFuture};
 
 use super::{
-    Answering, CollectionDeleter, Creater, Deleter, Getter, Lister, NamespacedName, Patcher,
-    RestStorage, Updater, Watcher,
+    Answering, CollectionDeleter, Creater, Deleter, Getter, Lister, NamespacedName, RestStorage,
+    Updater, Watcher,
 };
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, ListOptions, WriteOptions};
-use crate::api::patch::Patch;
 use crate::api::resource::{ResourceDefinition, Verb};
 use crate::api::selector::Selection;
 use crate::registry::catalog::storage_version_hash;
@@ -60,7 +59,7 @@ impl RestStorage for RegistryStore {
         self.with(Verb::Update).map(|store| store as _)
     }
 
-    fn patcher(&self) -> Option<&dyn Patcher> {
+    fn patcher(&self) -> Option<&dyn Updater> {
         self.with(Verb::Patch).map(|store| store as _)
     }
 
@@ -123,23 +122,9 @@ impl Updater for RegistryStore {
         &'a self,
         context: &'a RequestContext,
         at: NamespacedName<'a>,
-        object: Object,
+        source: UpdateSource,
         options: &'a WriteOptions,
     ) -> Answering<'a, Written> {
-        let source = UpdateSource::Replace(object);
-        RegistryStore::update(self, context, at, None, source, options).boxed()
-    }
-}
-
-impl Patcher for RegistryStore {
-    fn patch<'a>(
-        &'a self,
-        context: &'a RequestContext,
-        at: NamespacedName<'a>,
-        patch: Patch,
-        options: &'a WriteOptions,
-    ) -> Answering<'a, Written> {
-        let source = UpdateSource::Patch(patch);
         RegistryStore::update(self, context, at, None, source, options).boxed()
     }
 }

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use actors::object::CachedObject;
 use futures_util::future::FutureExt;
 
-use super::{Answering, Getter, NamespacedName, Patcher, RestStorage, Updater};
-use crate::api::object::Object;
+use super::{Answering, Getter, NamespacedName, RestStorage, Updater};
 use crate::api::options::WriteOptions;
-use crate::api::patch::Patch;
 use crate::api::resource::{ResourceDefinition, Subresource, Verb};
 use crate::registry::context::RequestContext;
 use crate::registry::store::{RegistryStore, UpdateSource, Written};
@@ -28,19 +26,6 @@ impl SubresourceStore {
 
     fn with(&self, verb: Verb) -> Option<&SubresourceStore> {
         self.subresource.verbs.contains(&verb).then_some(self)
-    }
-
-    fn write<'a>(
-        &'a self,
-        context: &'a RequestContext,
-        at: NamespacedName<'a>,
-        source: UpdateSource,
-        options: &'a WriteOptions,
-    ) -> Answering<'a, Written> {
-        let part = Some(&self.subresource);
-        self.store
-            .update(context, at, part, source, options)
-            .boxed()
     }
 }
 
@@ -65,7 +50,7 @@ impl RestStorage for SubresourceStore {
         self.with(Verb::Update).map(|part| part as _)
     }
 
-    fn patcher(&self) -> Option<&dyn Patcher> {
+    fn patcher(&self) -> Option<&dyn Updater> {
         self.with(Verb::Patch).map(|part| part as _)
     }
 }
@@ -85,21 +70,12 @@ impl Updater for SubresourceStore {
         &'a self,
         context: &'a RequestContext,
         at: NamespacedName<'a>,
-        object: Object,
+        source: UpdateSource,
         options: &'a WriteOptions,
     ) -> Answering<'a, Written> {
-        self.write(context, at, UpdateSource::Replace(object), options)
-    }
-}
-
-impl Patcher for SubresourceStore {
-    fn patch<'a>(
-        &'a self,
-        context: &'a RequestContext,
-        at: NamespacedName<'a>,
-        patch: Patch,
-        options: &'a WriteOptions,
-    ) -> Answering<'a, Written> {
-        self.write(context, at, UpdateSource::Patch(patch), options)
+        let part = Some(&self.subresource);
+        self.store
+            .update(context, at, part, source, options)
+            .boxed()
     }
 }

@@ -8,6 +8,7 @@ use crate::api::decode::duplicate_fields;
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::status::{Status, StatusReason};
+use crate::registry::UpdateSource;
 use crate::server::body::RequestBody;
 use crate::server::large_requests::LARGE_REQUEST_BYTES;
 use crate::server::negotiation::{self, JSON_PATCH, MERGE_PATCH, Offer, STRATEGIC_PATCH};
@@ -40,8 +41,9 @@ pub(super) async fn patch(
                 Status::patch_result_invalid(document, error)
             })?;
         }
+        let source = UpdateSource::Patch(patch);
         let patcher = capability(target.storage.patcher())?;
-        let patching = patcher.patch(&context, target.object(), patch, &options);
+        let patching = patcher.update(&context, target.object(), source, &options);
         patching.await
     };
     let written_object = scope.carry_out(is_large, update).await?;

@@ -3,6 +3,7 @@
 use super::document::Document;
 use super::{Answered, RequestScope, capability, written};
 use crate::api::options::{WriteOptions, WriteVerb};
+use crate::registry::UpdateSource;
 use crate::server::body::RequestBody;
 use crate::server::negotiation::Offer;
 use crate::server::respond;
@@ -29,8 +30,9 @@ pub(super) async fn update(
         let storage = &target.storage;
         let (validation, warnings) = (options.field_validation, &context.warnings);
         let body = document.decode(storage.request_kind(), validation, warnings)?;
+        let source = UpdateSource::Replace(body);
         let updater = capability(storage.updater())?;
-        let updating = updater.update(&context, target.object(), body, &options);
+        let updating = updater.update(&context, target.object(), source, &options);
         updating.await
     };
     let written_object = scope.carry_out(is_large, update).await?;

@@ -13,7 +13,7 @@ use crate::registry::definitions::{apps, core};
 use crate::registry::rest::{
     Answering, Connected, Connecter, Getter, NamedCreater, NamespacedName, RestStorage, Updater,
 };
-use crate::registry::store::Written;
+use crate::registry::store::{UpdateSource, Written};
 use crate::storage::codec::Codec;
 
 /// A subresource of deployments or pods with its own kind.
@@ -97,9 +97,12 @@ impl Updater for Other {
         &'a self,
         _: &'a RequestContext,
         _: NamespacedName<'a>,
-        object: Object,
+        source: UpdateSource,
         _: &'a WriteOptions,
     ) -> Answering<'a, Written> {
+        let UpdateSource::Replace(object) = source else {
+            panic!("it has no PATCH");
+        };
         let written = self.shown(&object).map(|object| Written {
             object,
             created: false,
