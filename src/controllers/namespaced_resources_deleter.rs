@@ -107,7 +107,7 @@ impl NamespacedResourcesDeleter {
     async fn delete_contents(&self, namespace: &str) -> Result<DeletionRound, Box<Status>> {
         let mut round = DeletionRound::default();
         let catalog = self.registry.current();
-        let stores = catalog.stores().iter();
+        let stores = catalog.stored_resources();
         for store in stores.filter(|store| store.definition().is_namespaced()) {
             self.delete_collection(store, namespace, &mut round).await?;
         }

@@ -205,9 +205,9 @@ fn hooked_fixture(hook: impl Fn(ResourceStorage) -> ResourceStorage) -> (Fixture
     let actor_system = ActorSystem::start(ActorSystemConfig::of(engine.clone(), retention), specs);
     let actor_system = actor_system.expect("threads can be started");
     let mut fixture = Fixture::over(|storages| storages);
-    let storages = plans
-        .iter()
-        .map(|plan| (plan.definition().clone(), hook(plan.build(&actor_system))));
+    let plans = plans.iter();
+    let versions = plans.flat_map(|plan| plan.build_versions(&actor_system));
+    let storages = versions.map(|(row, storages)| (row, hook(storages)));
     fixture.registry = Registry::new(ROOT, Duration::ZERO, storages.collect());
     (fixture, actor_system)
 }
@@ -345,14 +345,16 @@ fn of_several_daemons_one_runs_the_controllers_at_a_time() {
 /// Two namespaces that can't be listed delay neither each other nor a third.
 #[test]
 fn a_namespace_that_takes_long_holds_up_no_other() {
-    let hang = |ResourceStorage { storage, dry_run }| {
-        let mut storage = Hooked::new(storage);
+    let hang = |storages: ResourceStorage| {
+        let mut storage = Hooked::new(storages.storage);
         storage.before_list = Box::new(|key| match key.contains("/slow") {
             true => std::future::pending().boxed(),
             false => std::future::ready(()).boxed(),
         });
-        let storage = Arc::new(storage);
-        ResourceStorage { storage, dry_run }
+        ResourceStorage {
+            storage: Arc::new(storage),
+            ..storages
+        }
     };
     actix_rt::System::new().block_on(async {
         let (fixture, actor_system) = hooked_fixture(hang);

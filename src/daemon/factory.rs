@@ -43,7 +43,6 @@ pub fn storage_factory(config: &Config) -> Result<StorageFactory, FactoryError> 
         watch_cache_sizes: config.watch_cache_sizes.0.iter().cloned().collect(),
         overrides: overrides.collect(),
         versions: versions.collect(),
-        ..StorageOptions::default()
     };
     StorageFactory::new(options, built_in())
 }

@@ -328,15 +328,15 @@ fn understood(config: &Config) -> Result<(Encryption, StorageFactory), StartErro
 /// The registry of the planned resources.
 fn assemble(config: &Config, plans: &[StoragePlan], actor_system: &ActorSystem) -> Registry {
     let plans = plans.iter();
-    let storages = plans.map(|plan| (plan.definition().clone(), plan.build(actor_system)));
+    let versions = plans.flat_map(|plan| plan.build_versions(actor_system));
     let root = Root::from(config.etcd_prefix.as_str());
-    Registry::new(root, config.event_ttl.0, storages.collect())
+    Registry::new(root, config.event_ttl.0, versions.collect())
 }
 
 /// The Cachers' specifications, for resources with a cache.
 fn cached(plans: &[StoragePlan]) -> Vec<CacherSpec> {
     // The controllers follow the cache of namespaces, even if clients are served without it.
-    let is_followed = |plan: &&StoragePlan| plan.definition().qualified() == NAMESPACES;
+    let is_followed = |plan: &&StoragePlan| plan.resource().name == NAMESPACES;
     let plans = plans.iter();
     plans
         .filter(|plan| plan.destination().is_cached || is_followed(plan))
@@ -390,7 +390,7 @@ fn object_counter(config: &Config, registry: &Registry) -> ObjectCounter {
     let registry = registry.clone();
     let stores = move || {
         let catalog = registry.current();
-        let resources = catalog.stores().iter();
+        let resources = catalog.stored_resources();
         resources
             .map(|store| (store.definition().clone(), store.storage().clone()))
             .collect()

@@ -7,15 +7,16 @@ use tokio::sync::Mutex;
 
 use crate::api::resource::ResourceDefinition;
 use crate::registry::Registry;
+use crate::storage::ResourceStorage;
 use crate::storage::encryption::Encryption;
-use crate::storage::factory::{Engines, FactoryError, StorageFactory, StoragePlan};
+use crate::storage::factory::{Engines, FactoryError, GroupResource, StorageFactory, StoragePlan};
 use crate::telemetry::{Series, TelemetryError};
 
 /// The reason why a resource was not added or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum ResourceError {
     /// It is served already, or its keys overlap those of another resource.
-    #[error("{resource}: {other} is stored below the same keys")]
+    #[error("{resource}: {other} is served already, or stored below the same keys")]
     Taken {
         /// The resource.
         resource: String,
@@ -63,46 +64,82 @@ impl Resources {
         }
     }
 
-    /// Adds a resource, with a full cache.
+    /// Adds a version of a resource. The first version of a stored resource gets a cache, which is
+    /// full when this returns. Later versions share it.
     ///
     /// # Errors
     /// [`ResourceError`], in which case nothing has changed.
     pub async fn add(&self, definition: ResourceDefinition) -> Result<(), ResourceError> {
         let Parts {
             registry,
+            factory,
+            changing,
+            ..
+        } = &*self.parts;
+        let _changing = changing.lock().await;
+        let catalog = registry.current();
+        let served: Vec<_> = catalog.definitions().cloned().collect();
+        let definition = Arc::new(definition);
+        let name = factory.stored_resource_name(&definition, &served);
+        let mut stores = catalog.stores().iter();
+        let storages = match stores.find(|store| store.stored_resource().name == name) {
+            Some(other) => {
+                check_type(&served, &definition)?;
+                factory.check_version(other.stored_resource(), &definition)?;
+                other.storages().clone()
+            }
+            None => {
+                check_keys(&served, &definition)?;
+                self.start(&name, &definition, &served).await?
+            }
+        };
+        registry.add((definition, storages));
+        Ok(())
+    }
+
+    /// Starts the cache and the metrics of a stored resource with its first version.
+    async fn start(
+        &self,
+        name: &str,
+        definition: &Arc<ResourceDefinition>,
+        served: &[Arc<ResourceDefinition>],
+    ) -> Result<ResourceStorage, ResourceError> {
+        let Parts {
             actor_system,
             factory,
             engines,
             encryption,
             series,
-            changing,
+            ..
         } = &*self.parts;
-        let _changing = changing.lock().await;
-        check_keys(registry, &definition)?;
-        let definition = Arc::new(definition);
-        let name = definition.qualified();
-        series.add_resource(&name)?;
-        let planned = factory.plan(&definition, engines, encryption);
+        // The plan has metrics already.
+        series.add_resource(name)?;
+        let planned = factory.plan(definition, served, engines, encryption);
         let started = match planned {
             Ok(plan) => start_cache(actor_system, &plan).await.map(|()| plan),
             Err(error) => Err(error.into()),
         };
         match started {
-            Ok(plan) => registry.add((definition, plan.build(actor_system))),
+            Ok(plan) => Ok(plan.build(actor_system)),
             Err(error) => {
-                series.remove_resource(&name);
-                return Err(error);
+                series.remove_resource(name);
+                Err(error)
             }
         }
-        Ok(())
     }
 
-    /// Removes a resource: requests no longer find it, its watches end, and its cache is removed.
-    /// Its stored data stays.
+    /// Removes a version of a resource: requests no longer find it. With the last version of its
+    /// stored resource the cache is removed too. The watches of all its versions end, as in
+    /// Kubernetes. Stored data stays.
     ///
     /// # Errors
     /// [`ResourceError::NotServed`]
-    pub async fn remove(&self, group: &str, plural: &str) -> Result<(), ResourceError> {
+    pub async fn remove(
+        &self,
+        group: &str,
+        version: &str,
+        plural: &str,
+    ) -> Result<(), ResourceError> {
         let Parts {
             registry,
             actor_system,
@@ -111,23 +148,24 @@ impl Resources {
             ..
         } = &*self.parts;
         let _changing = changing.lock().await;
-        let catalog = registry.current();
-        let mut served = catalog.definitions();
-        let Some(definition) = served.find(|known| known.is(group, plural)) else {
-            let name = match group {
-                "" => plural.to_owned(),
-                group => format!("{plural}.{group}"),
-            };
-            return Err(ResourceError::NotServed(name));
+        let Some(store) = registry.current().find(group, version, plural) else {
+            let resource = GroupResource::new(group, plural);
+            return Err(ResourceError::NotServed(format!("{resource} in {version}")));
         };
-        registry.remove(group, plural);
-        let name = definition.qualified();
-        match actor_system.remove_resource(&name).await {
+        registry.remove(group, version, plural);
+        let name = &store.stored_resource().name;
+        let catalog = registry.current();
+        let mut rest = catalog.stores().iter();
+        if rest.any(|other| other.stored_resource().name == *name) {
+            actor_system.refill(name);
+            return Ok(());
+        }
+        match actor_system.remove_resource(name).await {
             // The resource has no cache.
             Ok(()) | Err(RemoveResourceError::NotFound(_)) => {}
             Err(error) => return Err(error.into()),
         }
-        series.remove_resource(&name);
+        series.remove_resource(name);
         Ok(())
     }
 }
@@ -142,20 +180,34 @@ async fn start_cache(actor_system: &ActorSystem, plan: &StoragePlan) -> Result<(
     Ok(())
 }
 
+/// Checks that a version is not served already.
+fn check_type(
+    served: &[Arc<ResourceDefinition>],
+    definition: &ResourceDefinition,
+) -> Result<(), ResourceError> {
+    let is_same = |other: &ResourceDefinition| {
+        other.is(&definition.group, &definition.plural) && other.version == definition.version
+    };
+    let taken = served.iter().find(|other| is_same(other));
+    taken.map_or(Ok(()), |other| Err(taken_by(definition, other)))
+}
+
 /// Checks that no resource's keys lie below those of another (KV-1).
-fn check_keys(registry: &Registry, definition: &ResourceDefinition) -> Result<(), ResourceError> {
+fn check_keys(
+    served: &[Arc<ResourceDefinition>],
+    definition: &ResourceDefinition,
+) -> Result<(), ResourceError> {
     let below = |one: &str, other: &str| format!("{one}/").starts_with(&format!("{other}/"));
-    let catalog = registry.current();
-    let mut others = catalog.definitions();
-    let taken = others.find(|other| {
+    let taken = served.iter().find(|other| {
         let (own, other) = (&definition.key_prefix, &other.key_prefix);
         below(own, other) || below(other, own)
     });
-    match taken {
-        None => Ok(()),
-        Some(other) => Err(ResourceError::Taken {
-            resource: definition.qualified(),
-            other: other.qualified(),
-        }),
+    taken.map_or(Ok(()), |other| Err(taken_by(definition, other)))
+}
+
+fn taken_by(definition: &ResourceDefinition, other: &ResourceDefinition) -> ResourceError {
+    ResourceError::Taken {
+        resource: format!("{definition:?}"),
+        other: format!("{other:?}"),
     }
 }

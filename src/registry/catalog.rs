@@ -4,6 +4,7 @@
 //! generation, which replaces the current one as a whole ([`super::Registry`]).
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -13,6 +14,7 @@ use sha2::{Digest, Sha256};
 use super::rest::{self, RestStorage};
 use super::store::RegistryStore;
 use crate::api::resource::ResourceDefinition;
+use crate::storage::codec::TypeName;
 
 /// The built-in groups in the order of discovery (API-28). The core group comes first and has its
 /// own path. The order decides which group an ambiguous short name means. Other groups follow by
@@ -95,12 +97,13 @@ impl Catalog {
         Catalog::new(self.stores.clone(), others)
     }
 
-    /// The next generation without a resource, in all its versions.
-    pub fn without(&self, group: &str, plural: &str) -> Catalog {
+    /// The next generation without a version of a resource.
+    pub fn without(&self, group: &str, version: &str, plural: &str) -> Catalog {
+        let is_other = |row: &ResourceDefinition| key(row) != (rank(group), plural, version);
         let stores = self.stores.iter();
-        let rest = stores.filter(|store| !store.definition().is(group, plural));
+        let rest = stores.filter(|store| is_other(store.definition()));
         let others = self.others.iter();
-        let other_rest = others.filter(|other| !other.resource().is(group, plural));
+        let other_rest = others.filter(|other| is_other(other.resource()));
         Catalog::new(rest.cloned().collect(), other_rest.cloned().collect())
     }
 
@@ -136,6 +139,13 @@ impl Catalog {
         stores
             .find(|store| store.definition().qualified() == qualified)
             .cloned()
+    }
+
+    /// One store for each stored resource, whatever its versions and groups are.
+    pub fn stored_resources(&self) -> impl Iterator<Item = &Arc<RegistryStore>> {
+        let mut seen = HashSet::new();
+        let stores = self.stores.iter();
+        stores.filter(move |store| seen.insert(store.stored_resource().name.as_str()))
     }
 
     /// All stores.
@@ -235,22 +245,21 @@ impl Group {
     }
 }
 
-/// `storageVersionHash` of discovery: an opaque identifier of a resource's stored form (API-26).
-pub fn storage_version_hash(definition: &ResourceDefinition) -> String {
-    let ResourceDefinition {
-        group,
-        version,
-        kind,
-        ..
-    } = definition;
-    let digest = Sha256::digest(format!("{group}/{version}/{kind}"));
+/// `storageVersionHash` of discovery: an opaque identifier of the type that objects are stored as
+/// (API-26).
+pub fn storage_version_hash(stored_as: &TypeName) -> String {
+    let TypeName { kind, api_version } = stored_as;
+    let group_and_version = match api_version.contains('/') {
+        true => api_version.clone(),
+        // The core group has no name.
+        false => format!("/{api_version}"),
+    };
+    let digest = Sha256::digest(format!("{group_and_version}/{kind}"));
     STANDARD.encode(digest.get(..8).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use actors::watch::Predicate;
 
     use super::*;
@@ -264,7 +273,7 @@ mod tests {
         let hash = |plural: &str| {
             let rows = built_in();
             let row = rows.iter().find(|row| row.plural == plural);
-            storage_version_hash(row.expect("in the table"))
+            storage_version_hash(&TypeName::of(row.expect("in the table")))
         };
         assert_eq!(hash("configmaps"), "qFsyl6wFWjQ=");
         assert_eq!(hash("events"), "r2yiGXH7wu8=");

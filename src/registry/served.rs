@@ -14,8 +14,8 @@ use crate::admission::{Admission, Plugin};
 use crate::api::resource::ResourceDefinition;
 use crate::storage::{ResourceStorage, Root};
 
-/// A resource and the storage of its objects.
-pub type StoredResource = (Arc<ResourceDefinition>, ResourceStorage);
+/// A version of a resource and the storage of its objects.
+pub type StoredVersion = (Arc<ResourceDefinition>, ResourceStorage);
 
 /// The served resources. Clones share the same state.
 #[derive(Clone)]
@@ -30,7 +30,7 @@ impl Registry {
     pub fn new(
         root: impl Into<Root>,
         event_ttl: Duration,
-        resources: Vec<StoredResource>,
+        resources: Vec<StoredVersion>,
     ) -> Registry {
         let mut namespaces = resources.iter();
         let namespaces = namespaces.find(|(row, _)| row.is("", "namespaces"));
@@ -63,9 +63,9 @@ impl Registry {
         self.current.subscribe()
     }
 
-    /// Adds a resource, or replaces the storage of a known one.
-    pub fn add(&self, resource: StoredResource) {
-        let store = store(resource, &self.options);
+    /// Adds a version of a resource, or replaces the storage of a known one.
+    pub fn add(&self, version: StoredVersion) {
+        let store = store(version, &self.options);
         self.current
             .send_modify(|current| *current = Arc::new(current.with(store)));
     }
@@ -77,18 +77,18 @@ impl Registry {
             .send_modify(|current| *current = Arc::new(current.with_other(storage)));
     }
 
-    /// Removes a resource in all its versions. Watches without a cache end.
-    pub fn remove(&self, group: &str, plural: &str) {
+    /// Removes a version of a resource. Its watches without a cache end.
+    pub fn remove(&self, group: &str, version: &str, plural: &str) {
         let before = self.current();
         self.current
-            .send_modify(|current| *current = Arc::new(current.without(group, plural)));
-        let stores = before.stores().iter();
-        let removed = stores.filter(|store| store.definition().is(group, plural));
-        removed.for_each(|store| store.remove());
+            .send_modify(|current| *current = Arc::new(current.without(group, version, plural)));
+        if let Some(store) = before.find(group, version, plural) {
+            store.remove();
+        }
     }
 }
 
-fn store((definition, storages): StoredResource, options: &StoreOptions) -> Arc<RegistryStore> {
+fn store((definition, storages): StoredVersion, options: &StoreOptions) -> Arc<RegistryStore> {
     let store = RegistryStore::new(definition, storages, options.clone());
     Arc::new(store)
 }

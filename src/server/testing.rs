@@ -58,9 +58,8 @@ fn assembled(cached: bool, unfilled: Option<(&str, Arc<dyn Engine>)>) -> Stored 
     });
     let config = ActorSystemConfig::of(Arc::clone(&engine), retention);
     let actor_system = ActorSystem::start(config, specs.collect()).expect("a actor_system");
-    let storages = plans
-        .iter()
-        .map(|plan| (plan.definition().clone(), plan.build(&actor_system)));
+    let plans = plans.iter();
+    let storages = plans.flat_map(|plan| plan.build_versions(&actor_system));
     Stored {
         registry: Registry::new(DEFAULT_ROOT, Duration::ZERO, storages.collect()),
         engine: Arc::clone(&engine),

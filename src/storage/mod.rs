@@ -22,6 +22,7 @@ mod preconditions;
 pub mod rewrite;
 pub mod run_to_completion;
 pub mod storage_size;
+mod stored_resource;
 pub mod transformer;
 pub mod underlying;
 
@@ -39,6 +40,7 @@ use crate::api::status::Status;
 
 pub use self::keys::Root;
 pub use self::run_to_completion::{Hold, RunToCompletion};
+pub use self::stored_resource::{ResourceStorage, StoredResource};
 pub use crate::api::version::{Asked, Preconditions, VersionMatch};
 
 /// A read of one object.
@@ -337,15 +339,6 @@ pub trait Storage: Send + Sync + 'static {
     fn held_bytes(&self, _key: &str) -> usize {
         0
     }
-}
-
-/// The storages of a resource.
-#[derive(Clone)]
-pub struct ResourceStorage {
-    /// For reads and writes.
-    pub storage: Arc<dyn Storage>,
-    /// For `dryRun=All`: tells how a write would end.
-    pub dry_run: Arc<dyn Storage>,
 }
 
 /// Why storage refused. One place maps it to a Status (`registry/errors.rs`, storage.md 1.2).

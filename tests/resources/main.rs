@@ -17,7 +17,7 @@ mod process;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use taffrail::api::resource::ResourceDefinition;
+use taffrail::api::resource::{ConversionStrategy, ResourceDefinition};
 use taffrail::daemon::resources::{ResourceError, Resources};
 
 use crate::harness::{Call, Client, version};
@@ -36,6 +36,15 @@ fn cycles() -> usize {
 
 fn gadgets(plural: &str) -> ResourceDefinition {
     ResourceDefinition::named("example.com", "v1", "Gadget", plural)
+}
+
+/// A version that differs from the others in its type only.
+fn version_of_gadgets(version: &str) -> ResourceDefinition {
+    ResourceDefinition {
+        version: version.to_owned(),
+        conversion: ConversionStrategy::TypeOnly,
+        ..gadgets("gadgets")
+    }
 }
 
 /// Adds a resource, uses it and removes it: its watch ends, and its paths are gone.
@@ -63,7 +72,7 @@ async fn come_and_go(resources: &Resources, client: &Client, plural: &str) {
     assert_eq!(watch.event().await["type"], "DELETED");
     let listed = client.call(Call::get(&collection)).await;
     assert_eq!(listed.expect(200)["items"], json!([]));
-    resources.remove("example.com", plural).await.unwrap();
+    resources.remove("example.com", "v1", plural).await.unwrap();
     assert_eq!(watch.rest().await, Vec::<serde_json::Value>::new());
     let gone = client.call(Call::get(&collection)).await;
     assert_eq!(gone.status, 404);
@@ -202,10 +211,13 @@ fn discovery_and_openapi_follow_what_is_served() {
         );
         running
             .resources
-            .remove("example.com", "gadgets")
+            .remove("example.com", "v1", "gadgets")
             .await
             .unwrap();
-        let again = running.resources.remove("example.com", "gadgets").await;
+        let again = running
+            .resources
+            .remove("example.com", "v1", "gadgets")
+            .await;
         assert!(
             matches!(again, Err(ResourceError::NotServed(_))),
             "{again:?}"
@@ -217,5 +229,130 @@ fn discovery_and_openapi_follow_what_is_served() {
         let gone = client.call(Call::get("/apis/example.com/v1")).await;
         assert_eq!(gone.status, 404);
     });
+    running.stop();
+}
+
+/// Gets a document of discovery and finds the entry of gadgets.
+async fn discovered(client: &Client, version: &str) -> serde_json::Value {
+    let path = format!("/apis/example.com/{version}");
+    let list = client.call(Call::get(&path)).await.expect(200);
+    list["resources"][0].clone()
+}
+
+/// API-26, SF-41: two versions of one resource share storage, cache and metrics. Each shows the
+/// objects in its own version, and one can go without the other.
+async fn versions_share_a_stored_resource(running: &Running) {
+    let (client, resources) = (running.client(), &running.resources);
+    let path = |version: &str, rest: &str| {
+        format!("/apis/example.com/{version}/namespaces/default/gadgets{rest}")
+    };
+    let api_version = |version: &str| json!(format!("example.com/{version}"));
+    resources.add(version_of_gadgets("v1")).await.unwrap();
+    resources.add(version_of_gadgets("v2")).await.unwrap();
+    let health = client.call(Call::get("/readyz?verbose")).await.text();
+    assert!(
+        health
+            .lines()
+            .filter(|line| line.contains("gadgets"))
+            .count()
+            <= 2,
+        "{health}"
+    );
+
+    let object = json!({ "metadata": { "name": "a" }, "spec": 1 });
+    let created = client
+        .call(Call::post(&path("v2", ""), &object))
+        .await
+        .expect(201);
+    assert_eq!(created["apiVersion"], api_version("v2"));
+    let from = version(&created);
+    let watch = |version: &str| path(version, &format!("?watch=true&resourceVersion={from}"));
+    let mut watches = [
+        client.watch(&watch("v1")).await,
+        client.watch(&watch("v2")).await,
+    ];
+    let patch = json!({ "spec": 2 });
+    let patched = client
+        .call(Call::merge_patch(&path("v1", "/a"), &patch))
+        .await
+        .expect(200);
+    assert_eq!(patched["apiVersion"], api_version("v1"));
+    for (watch, version) in watches.iter_mut().zip(["v1", "v2"]) {
+        let event = watch.event().await;
+        assert_eq!(event["object"]["apiVersion"], api_version(version));
+        assert_eq!(event["object"]["spec"], 2);
+        let got = client
+            .call(Call::get(&path(version, "/a")))
+            .await
+            .expect(200);
+        assert_eq!(got["apiVersion"], api_version(version));
+        let list = client.call(Call::get(&path(version, ""))).await.expect(200);
+        assert_eq!(list["apiVersion"], api_version(version));
+        assert_eq!(list["items"][0]["spec"], 2);
+    }
+    // What one version has read, the other replaces.
+    let replaced = client.call(Call::put(&path("v2", "/a"), &patched)).await;
+    assert_eq!(replaced.expect(400)["reason"], "BadRequest");
+    let mut other = patched.clone();
+    (other["apiVersion"], other["spec"]) = (api_version("v2"), json!(3));
+    let replaced = client
+        .call(Call::put(&path("v2", "/a"), &other))
+        .await
+        .expect(200);
+    assert_eq!(replaced["apiVersion"], api_version("v2"));
+    let [one, two] = [
+        discovered(&client, "v1").await,
+        discovered(&client, "v2").await,
+    ];
+    assert_eq!(one["storageVersionHash"], two["storageVersionHash"]);
+
+    // A version that is there, and one that can't be converted.
+    let twice = resources.add(version_of_gadgets("v2")).await;
+    assert!(
+        matches!(twice, Err(ResourceError::Taken { .. })),
+        "{twice:?}"
+    );
+    let alone = ResourceDefinition {
+        version: "v3".to_owned(),
+        ..gadgets("gadgets")
+    };
+    let alone = resources.add(alone).await;
+    assert!(matches!(alone, Err(ResourceError::Storage(_))), "{alone:?}");
+
+    // The first version goes, in which the objects are stored.
+    resources
+        .remove("example.com", "v1", "gadgets")
+        .await
+        .unwrap();
+    for watch in &mut watches[..1] {
+        while watch.next().await.unwrap().is_some() {}
+    }
+    assert_eq!(client.call(Call::get(&path("v1", "/a"))).await.status, 404);
+    let got = client.call(Call::get(&path("v2", "/a"))).await.expect(200);
+    assert_eq!(
+        (&got["apiVersion"], &got["spec"]),
+        (&api_version("v2"), &json!(3))
+    );
+    let deleted = client.call(Call::delete(&path("v2", "/a"))).await;
+    assert_eq!(deleted.status, 200);
+    resources
+        .remove("example.com", "v2", "gadgets")
+        .await
+        .unwrap();
+    let page = client.call(Call::get("/metrics")).await.text();
+    assert!(!page.contains("gadgets"), "{page}");
+}
+
+#[test]
+fn versions_share_a_stored_resource_with_a_cache() {
+    let running = Running::start(&[]);
+    running.block_on(versions_share_a_stored_resource(&running));
+    running.stop();
+}
+
+#[test]
+fn versions_share_a_stored_resource_without_a_cache() {
+    let running = Running::start(&["--watch-cache=false"]);
+    running.block_on(versions_share_a_stored_resource(&running));
     running.stop();
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use actix_rt::task::JoinHandle;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::machine::{ListWatchMachine, ListWatchState, ListWatchStep, StepFailure, StepOutcome};
 use super::metrics::ReflectorMetrics;
@@ -32,6 +32,8 @@ pub(crate) struct Source {
     pub(crate) decode: Arc<dyn Decode>,
     pub(crate) cacher: Arc<ActorRef<Cacher>>,
     pub(crate) observed: Observed,
+    /// Notified when everything is to be listed again.
+    pub(crate) relist: Arc<Notify>,
 }
 
 /// Items in one page of a list.
@@ -227,8 +229,11 @@ impl Source {
         let item = tokio::select! {
             biased;
             _ = session.incarnations.changed() => return Err(StepFailure::CacherLost),
-            // The feed is given up then, so it does not matter if this drops an item.
-            () = session.unreadable.readable(&*self.decode) => return Ok(StepOutcome::Readable),
+            // The feed is given up then, so it does not matter if these drop an item.
+            () = session.unreadable.readable(&*self.decode) => {
+                return Ok(StepOutcome::RelistNeeded);
+            }
+            () = self.relist.notified() => return Ok(StepOutcome::RelistNeeded),
             item = feed.next() => item?,
         };
         session.metrics.fed(&item);

@@ -48,9 +48,9 @@ pub(crate) enum StepOutcome {
     FeedOpened,
     /// The Cacher has everything up to here.
     Forwarded { up_to: Revision },
-    /// A value that could not be decoded can be decoded now. Everything must be listed again,
-    /// because no event told the Cacher.
-    Readable,
+    /// Everything must be listed again: somebody asks for it, or a value that could not be decoded
+    /// can be decoded now, which no event told the Cacher.
+    RelistNeeded,
     /// The step failed.
     Failed(StepFailure),
 }
@@ -153,7 +153,7 @@ impl ListWatchMachine {
                 self.backoff.succeeded();
                 self.forwarded(resume_point, up_to)
             }
-            (StepOutcome::Readable, _) => {
+            (StepOutcome::RelistNeeded, _) => {
                 self.state = ListWatchState::Empty;
                 self.start()
             }

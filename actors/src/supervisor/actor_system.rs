@@ -156,6 +156,14 @@ impl ActorSystem {
         self.resources.remove(resource).await
     }
 
+    /// Has the cache of a resource filled anew, which ends its watches. It serves what it has until
+    /// then. Nothing happens to a resource that is not cached.
+    pub fn refill(&self, resource: &str) {
+        if let Some(resource) = self.resources.get(resource) {
+            resource.relist.notify_one();
+        }
+    }
+
     /// The cache of a resource.
     pub fn cacher(&self, resource: &str) -> Option<CacherHandle> {
         Some(self.resources.get(resource)?.handle)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use actix_rt::ArbiterHandle;
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
 use super::child::Child;
@@ -79,6 +79,8 @@ impl ResourceEntry {
 pub(super) struct Resource {
     pub(super) handle: CacherHandle,
     pub(super) reflector: Observed,
+    /// Has the Reflector list everything again.
+    pub(super) relist: Arc<Notify>,
     #[cfg(test)]
     pub(super) actor_ref: Arc<ActorRef<crate::cacher::Cacher>>,
     /// Its Cacher and its Reflector.
@@ -171,6 +173,7 @@ impl Resources {
         );
         let actor_ref = ActorRef::new("cacher", mailbox::CACHER);
         let observed = Observed::default();
+        let relist = Arc::<Notify>::default();
         let source = Source {
             resource: spec.resource,
             prefix: spec.prefix,
@@ -178,6 +181,7 @@ impl Resources {
             decode: spec.decode,
             cacher: Arc::clone(&actor_ref),
             observed: Arc::clone(&observed),
+            relist: Arc::clone(&relist),
         };
         let reflector = ActorRef::new("reflector", mailbox::REFLECTOR);
         let ids = [self.context.ids.next(), self.context.ids.next()];
@@ -193,6 +197,7 @@ impl Resources {
         let resource = Resource {
             handle: CacherHandle { watch_cache },
             reflector: observed,
+            relist,
             #[cfg(test)]
             actor_ref,
             children: ids,

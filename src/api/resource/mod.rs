@@ -6,11 +6,13 @@
 //! errors leave. This folder must not know I/O or storage.
 
 mod columns;
+mod conversion;
 mod path;
 mod strategy;
 mod verb;
 
 pub use columns::{Cell, Column};
+pub use conversion::ConversionStrategy;
 pub use path::FieldPath;
 pub use strategy::{CreateStrategy, DeleteStrategy, UpdateStrategy};
 pub use verb::Verb;
@@ -116,7 +118,7 @@ impl SelectableField {
 pub struct ResourceDefinition {
     /// API group; empty for the core group.
     pub group: String,
-    /// The served version. There is only one so far, which is also the stored version.
+    /// The served version. Another version of the resource is another definition.
     pub version: String,
     /// `ConfigMap`.
     pub kind: String,
@@ -136,6 +138,8 @@ pub struct ResourceDefinition {
     pub subresources: Vec<Subresource>,
     /// Path below the store's prefix, `services/specs` for services (KV-1, KV-2).
     pub key_prefix: String,
+    /// How objects are converted into the other versions that are stored below the same keys.
+    pub conversion: ConversionStrategy,
     /// The rule for names.
     pub name_rule: NameRule,
     /// Generation.
@@ -240,6 +244,7 @@ impl ResourceDefinition {
             verbs: Verb::ALL.to_vec(),
             subresources: Vec::new(),
             key_prefix: plural.to_owned(),
+            conversion: ConversionStrategy::default(),
             name_rule: NameRule::DnsSubdomain,
             generation: GenerationRule::None,
             create_on_update: false,

@@ -32,7 +32,7 @@ impl RestStorage for RegistryStore {
     }
 
     fn storage_version_hash(&self) -> Option<String> {
-        Some(storage_version_hash(self.definition()))
+        Some(storage_version_hash(&self.stored_resource().stored_as))
     }
 
     fn held_bytes(&self, at: NamespacedName<'_>) -> usize {

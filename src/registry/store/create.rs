@@ -124,14 +124,14 @@ impl RegistryStore {
     /// The refusal for an existing name. It says whether the object is being deleted (API-97).
     async fn taken(&self, key: String, name: &str) -> Status {
         let found = self
-            .storage
+            .storage()
             .get(GetRequest {
                 key,
                 asked: Asked::Unset,
             })
             .await;
         let is_deleting = match found {
-            Ok(Some(existing)) => super::tree(&existing).is_ok_and(|o| o.is_being_deleted()),
+            Ok(Some(existing)) => self.tree(&existing).is_ok_and(|o| o.is_being_deleted()),
             _ => false,
         };
         match is_deleting {

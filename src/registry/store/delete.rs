@@ -6,8 +6,8 @@ use actors::engine::{Key, Revision};
 use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, FutureExt};
 
+use super::RegistryStore;
 use super::admit::Request;
-use super::{RegistryStore, tree};
 use crate::api::object::Object;
 use crate::api::options::DeleteOptions;
 use crate::api::status::{Status, StatusDetails};
@@ -207,7 +207,7 @@ impl Deleting<'_> {
     async fn remove_marked(&self, marked: Arc<CachedObject>) -> Result<Deletion, Box<Status>> {
         let version = &self.options.preconditions.resource_version;
         let preconditions = Preconditions {
-            uid: Some(tree(&marked)?.uid().to_owned()),
+            uid: Some(self.store.tree(&marked)?.uid().to_owned()),
             // The mark has changed the version that the client knows (RG-9).
             resource_version: version.as_ref().map(|_| marked.revision.to_string()),
         };
@@ -244,7 +244,7 @@ impl Deleting<'_> {
         let definition = self.store.definition();
         let answer = match definition.returns_deleted {
             true => Answer::Object,
-            false => Answer::Status(Box::new(self.success(tree(&object)?.uid()))),
+            false => Answer::Status(Box::new(self.success(self.store.tree(&object)?.uid()))),
         };
         Ok(Deletion {
             object,
@@ -306,10 +306,16 @@ impl ValidateDeletion for Check<'_> {
     ) -> BoxFuture<'_, Result<WriteDecision<()>, Box<Status>>> {
         let current = current.clone();
         async move {
-            Ok(match self.deleting.verdict(&tree(&current)?).await? {
-                DeletionVerdict::Remove => WriteDecision::Write(()),
-                DeletionVerdict::Mark { .. } | DeletionVerdict::Keep => WriteDecision::Leave,
-            })
+            Ok(
+                match self
+                    .deleting
+                    .verdict(&self.deleting.store.tree(&current)?)
+                    .await?
+                {
+                    DeletionVerdict::Remove => WriteDecision::Write(()),
+                    DeletionVerdict::Mark { .. } | DeletionVerdict::Keep => WriteDecision::Leave,
+                },
+            )
         }
         .boxed()
     }
@@ -334,7 +340,11 @@ impl UpdateFunction for Mark<'_> {
                 let (definition, name) = (self.deleting.store.definition(), self.deleting.name);
                 return Err(Box::new(Status::not_found(definition, name)));
             };
-            match self.deleting.verdict(&tree(&cached)?).await? {
+            match self
+                .deleting
+                .verdict(&self.deleting.store.tree(&cached)?)
+                .await?
+            {
                 DeletionVerdict::Mark {
                     object,
                     then_remove,

@@ -23,7 +23,7 @@ use crate::api::patch::Patch;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::storage::codec::{Codec, object_of};
-use crate::storage::{ResourceStorage, Root, Storage, StorageError};
+use crate::storage::{ResourceStorage, Root, Storage, StorageError, StoredResource};
 
 mod admit;
 mod create;
@@ -67,12 +67,11 @@ pub struct Written {
     pub created: bool,
 }
 
-/// The store of one resource.
+/// The store of one version of a resource. It shares its storage with the other versions.
 pub struct RegistryStore {
     strategy: Strategy,
     codec: Codec,
-    storage: Arc<dyn Storage>,
-    dry_run: Arc<dyn Storage>,
+    storages: ResourceStorage,
     options: StoreOptions,
     removed: watch::Sender<bool>,
 }
@@ -84,12 +83,10 @@ impl RegistryStore {
         storages: ResourceStorage,
         options: StoreOptions,
     ) -> RegistryStore {
-        let ResourceStorage { storage, dry_run } = storages;
         RegistryStore {
             strategy: Strategy::of(definition.clone()),
             codec: Codec::new(definition),
-            storage,
-            dry_run,
+            storages,
             options,
             removed: watch::Sender::new(false),
         }
@@ -100,9 +97,19 @@ impl RegistryStore {
         self.strategy.definition()
     }
 
+    /// What is stored, which other versions may share.
+    pub fn stored_resource(&self) -> &Arc<StoredResource> {
+        &self.storages.resource
+    }
+
+    /// The storages, which other versions may share.
+    pub fn storages(&self) -> &ResourceStorage {
+        &self.storages
+    }
+
     /// The storage, for metrics and readiness.
     pub fn storage(&self) -> &Arc<dyn Storage> {
-        &self.storage
+        &self.storages.storage
     }
 
     /// The pending creates of this and all other stores of the daemon.
@@ -113,14 +120,14 @@ impl RegistryStore {
     /// The size of an object in bytes of JSON if it is known without waiting, else 0.
     pub fn held_bytes(&self, at: NamespacedName<'_>) -> usize {
         let key = self.key(at);
-        key.map_or(0, |key| self.storage.held_bytes(&key))
+        key.map_or(0, |key| self.storage().held_bytes(&key))
     }
 
     /// The storage for the writes of a request.
     fn target(&self, dry_run: bool) -> &Arc<dyn Storage> {
         match dry_run {
-            true => &self.dry_run,
-            false => &self.storage,
+            true => &self.storages.dry_run,
+            false => &self.storages.storage,
         }
     }
 
@@ -133,6 +140,16 @@ impl RegistryStore {
         object_key(self.definition(), at.namespace, at.name).map_err(bad_key)
     }
 
+    /// A cached object as a tree, in the version of this store.
+    fn tree(&self, cached: &CachedObject) -> Result<Object, Box<Status>> {
+        let mut object = object_of(cached).map_err(|error| Box::new(Status::internal(error)))?;
+        let definition = self.definition();
+        if !Arc::ptr_eq(definition, &self.stored_resource().hub) {
+            object.set_type(&definition.kind, &definition.api_version());
+        }
+        Ok(object)
+    }
+
     fn fault(&self, error: StorageError, verb: Verb, name: &str) -> Box<Status> {
         interpret(error, verb, self.definition(), name)
     }
@@ -141,11 +158,6 @@ impl RegistryStore {
 /// Converts a key error to a bad request (RG-1).
 fn bad_key(error: KeyError) -> Box<Status> {
     Box::new(Status::bad_request(error.to_string()))
-}
-
-/// A cached object as a tree.
-fn tree(cached: &CachedObject) -> Result<Object, Box<Status>> {
-    object_of(cached).map_err(|error| Box::new(Status::internal(error)))
 }
 
 /// Sets the namespace of an object to that of its request (API-92, API-203).

@@ -53,7 +53,7 @@ impl RegistryStore {
     ) -> Result<Arc<CachedObject>, Box<Status>> {
         let (key, name) = (self.key(at)?, at.name);
         let asked = read_version(resource_version)?;
-        let found = self.storage.get(GetRequest { key, asked }).await;
+        let found = self.storage().get(GetRequest { key, asked }).await;
         match found.map_err(|error| self.fault(error, Verb::Get, name))? {
             Some(object) => Ok(object),
             None => Err(Box::new(Status::not_found(self.definition(), name))),
@@ -90,7 +90,7 @@ impl RegistryStore {
             continue_token: options.continue_token.clone(),
             predicate: selection,
         };
-        let list = self.storage.get_list(request).await;
+        let list = self.storage().get_list(request).await;
         list.map_err(|error| self.fault(error, Verb::List, ""))
     }
 
@@ -130,7 +130,7 @@ impl RegistryStore {
             deadline,
             dispatcher,
         };
-        let opened = self.storage.watch(request).await.map_err(|error| {
+        let opened = self.storage().watch(request).await.map_err(|error| {
             let refuse = match goes_in_stream(&error.kind) {
                 true => WatchRefusal::InStream,
                 false => WatchRefusal::Http,

@@ -6,7 +6,7 @@ use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, FutureExt};
 
 use super::admit::Request;
-use super::{RegistryStore, UpdateSource, Written, reconcile_namespace, tree};
+use super::{RegistryStore, UpdateSource, Written, reconcile_namespace};
 use crate::api::decode::unknown_fields;
 use crate::api::object::Object;
 use crate::api::options::{FieldValidation, WriteOptions, object_version};
@@ -190,7 +190,7 @@ impl UpdateFunction for Updating<'_> {
             let object = match current.object {
                 None => self.create().await?,
                 Some(cached) => {
-                    let stored = tree(&cached)?;
+                    let stored = self.store.tree(&cached)?;
                     let object = self.change(&cached, &stored).await?;
                     if is_released(&self.store.strategy, &object, &stored) {
                         let stored = cached;

@@ -16,12 +16,12 @@ use crate::api::status::{Status, StatusReason};
 use crate::registry::Registry;
 use crate::registry::definitions::built_in;
 use crate::registry::{Answer, NamespacedName, RegistryStore, RequestContext, UpdateSource};
-use crate::storage::ResourceStorage;
 use crate::storage::codec::{Codec, object_of};
 use crate::storage::dry_run::DryRun;
 use crate::storage::keys::Keys;
 use crate::storage::transformer::Identity;
 use crate::storage::underlying::{StoredDecoder, Underlying};
+use crate::storage::{ResourceStorage, StoredResource};
 
 /// The prefix of keys in tests.
 pub(crate) const ROOT: &str = "/registry";
@@ -80,7 +80,13 @@ impl Fixture {
             let store = Underlying::new(engine.clone(), keys.clone(), decoder, lessor, None);
             let storage = Arc::new(store);
             let dry_run = Arc::new(DryRun::new(storage.clone(), codec, keys));
-            (row, wrap(ResourceStorage { storage, dry_run }))
+            let resource = Arc::new(StoredResource::of(row.clone()));
+            let storages = ResourceStorage {
+                resource,
+                storage,
+                dry_run,
+            };
+            (row, wrap(storages))
         });
         let registry = Registry::new(ROOT, EVENT_TTL, storages.collect());
         let deadline = Instant::now() + Duration::from_secs(60);

@@ -11,6 +11,7 @@ use actors::watch::{Projection, WatchEventKind};
 use bytes::Bytes;
 
 use super::shape::{ObjectShape, Shape};
+use super::version::Version;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 
@@ -93,7 +94,7 @@ impl Projection for JsonEvents {
         frame_of(&*self.shape, kind, object, at, first)
             .or_else(|| {
                 // An object that cannot be converted is sent unchanged (API-74).
-                let whole = ObjectShape::new(self.kind.clone());
+                let whole = ObjectShape::new(Version::of(self.kind.clone()));
                 frame_of(&whole, kind, object, at, first)
             })
             .unwrap_or_default()

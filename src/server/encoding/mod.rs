@@ -3,10 +3,11 @@
 //! Cached objects and an [`Encoding`] enter, and bytes leave. This folder must not know HTTP, users
 //! or storage, and does no I/O.
 //!
-//! The cache holds the JSON of each object, in the version that is stored and served. A [`Shape`]
-//! defines what part of it is shown: all of it, its metadata, or a row of a Table ([`shape`]). A
-//! [`MediaType`](media_type::MediaType) defines the bytes: JSON or YAML ([`media_type`]). Each of
-//! them is one file and one line in a list. Documents that are not objects (a Status, discovery)
+//! The cache holds the JSON of each object in one version, the hub of its stored resource. A
+//! [`Shape`] defines what part of it is shown: all of it, its metadata, or a row of a Table
+//! ([`shape`]). A [`Version`] defines in which version ([`version`]). A
+//! [`MediaType`](media_type::MediaType) defines the bytes: JSON or YAML ([`media_type`]). A shape
+//! or media type is one file and one line in a list. A version is a definition of the registry. Documents that are not objects (a Status, discovery)
 //! enter as compact JSON and pass through the same media types.
 //!
 //! The common case is an unconverted object in compact JSON. It only copies slices.
@@ -16,6 +17,7 @@ mod json;
 mod list;
 mod media_type;
 mod shape;
+mod version;
 mod yaml;
 
 use std::sync::Arc;
@@ -31,6 +33,7 @@ pub use shape::{IncludeObject, MetaVersion};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use shape::{MetadataShape, ObjectShape, Shape, TableShape};
+use version::Version;
 
 /// The conversion of an object or list (API-66).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -111,10 +114,10 @@ impl Encoding {
         let name = &kind.kind;
         match (self.conversion, content) {
             (None | Some(Conversion::AggregatedDiscovery), _) => {
-                Ok(Box::new(ObjectShape::new(kind.clone())))
+                Ok(Box::new(ObjectShape::new(Version::of(kind.clone()))))
             }
             (Some(Conversion::Table(version)), _) => {
-                let table = TableShape::new(kind.clone(), version, self.include);
+                let table = TableShape::new(Version::of(kind.clone()), version, self.include);
                 Ok(Box::new(table))
             }
             (Some(Conversion::Metadata(_)), Content::List) => refused(

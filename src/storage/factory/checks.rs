@@ -4,7 +4,7 @@ use super::decision::Decision;
 use super::error::FactoryError;
 use super::options::{GroupResource, VersionOverride, named};
 use super::versions;
-use crate::api::resource::ResourceDefinition;
+use crate::api::resource::{ConversionStrategy, ResourceDefinition};
 use crate::storage::codec::TypeName;
 
 /// All storage versions that do not exist, and all resources that cannot be converted.
@@ -12,27 +12,55 @@ pub(super) fn faults(decision: &Decision<'_>) -> Vec<FactoryError> {
     let versions = decision.options.versions.iter();
     let unknown = versions.filter_map(|one| check_one(decision, one).err());
     let definitions = decision.definitions.iter();
-    let unconverted = definitions.filter_map(|row| check_conversion(decision, row).err());
+    let unconverted = definitions.filter_map(|row| check_row(decision, row).err());
     unknown.chain(unconverted).collect()
 }
 
-/// Refuses to store a resource as a type that nothing converts it into.
-pub(super) fn check_conversion(
+/// Refuses a row that is stored as a type that nothing converts it into, and a row that differs
+/// from the version in caches in what caches and keys depend on.
+pub(super) fn check_row(
     decision: &Decision<'_>,
     definition: &ResourceDefinition,
 ) -> Result<(), FactoryError> {
-    let resource = GroupResource::new(&definition.group, &definition.plural);
-    let destination = decision.destination(&resource)?;
+    let destination = decision.destination(&GroupResource::of(definition))?;
     let stored = decision.stored_type(&destination, definition);
     // Each version of a resource has its own type.
     let served = TypeName::of(definition);
-    match decision.converts(&stored, &served) {
-        true => Ok(()),
-        false => Err(FactoryError::NoConversion {
+    if !decision.converts(&stored, definition) {
+        return Err(FactoryError::NoConversion {
             resource: definition.qualified(),
             served,
             stored,
-        }),
+        });
+    }
+    match versions::hub(decision, &destination.chosen) {
+        Some(hub) => check_same_objects(hub, definition),
+        None => Ok(()),
+    }
+}
+
+/// Checks that a version can share the cache and the keys of another one.
+pub(super) fn check_same_objects(
+    hub: &ResourceDefinition,
+    definition: &ResourceDefinition,
+) -> Result<(), FactoryError> {
+    let differs = |difference| {
+        Err(FactoryError::Versions {
+            version: TypeName::of(definition),
+            hub: TypeName::of(hub),
+            difference,
+        })
+    };
+    let is_type_only = |row: &ResourceDefinition| row.conversion == ConversionStrategy::TypeOnly;
+    match definition {
+        own if TypeName::of(own) == TypeName::of(hub) => Ok(()),
+        own if !is_type_only(own) || !is_type_only(hub) => differs("nothing converts between them"),
+        own if own.key_prefix != hub.key_prefix => differs("their key prefixes differ"),
+        own if own.scope != hub.scope => differs("only one of them is namespaced"),
+        own if own.selectable_fields != hub.selectable_fields => {
+            differs("their selectable fields differ")
+        }
+        _ => Ok(()),
     }
 }
 

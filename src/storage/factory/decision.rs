@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::options::{GroupResource, StorageOptions};
-use crate::api::resource::ResourceDefinition;
+use crate::api::resource::{ConversionStrategy, ResourceDefinition};
 use crate::storage::codec::TypeName;
 
 /// Groups that share the key prefix of a resource, in order of preference. The first served one
@@ -25,9 +25,9 @@ pub(super) struct Decision<'d> {
     pub(super) definitions: &'d [Arc<ResourceDefinition>],
 }
 
-impl Decision<'_> {
+impl<'d> Decision<'d> {
     /// The first row of a resource: its preferred version.
-    pub(super) fn row(&self, resource: &GroupResource) -> Option<&ResourceDefinition> {
+    pub(super) fn row(&self, resource: &GroupResource) -> Option<&'d Arc<ResourceDefinition>> {
         self.rows(resource).next()
     }
 
@@ -35,33 +35,40 @@ impl Decision<'_> {
     pub(super) fn rows(
         &self,
         resource: &GroupResource,
-    ) -> impl Iterator<Item = &ResourceDefinition> {
-        let rows = self.definitions.iter().map(|row| &**row);
+    ) -> impl Iterator<Item = &'d Arc<ResourceDefinition>> {
+        let rows = self.definitions.iter();
         rows.filter(|row| row.is(&resource.group, &resource.resource))
     }
 
-    /// The types that a resource, and those that share its key prefix, may be stored as.
-    pub(super) fn known_types(&self, resource: &GroupResource) -> Vec<TypeName> {
-        let cohabitants = self.cohabitants(resource);
+    /// The rows of a stored resource: all versions of the chosen resource, then those of the
+    /// resources that share its key prefix.
+    pub(super) fn versions(&self, chosen: &GroupResource) -> Vec<&'d Arc<ResourceDefinition>> {
+        let mut cohabitants = self.cohabitants(chosen);
+        cohabitants.sort_by_key(|one| one != chosen);
         let rows = cohabitants.iter().flat_map(|one| self.rows(one));
-        rows.map(TypeName::of).collect()
+        rows.collect()
     }
 
-    /// Those of these types that can be read as what a row serves.
+    /// The types of a stored resource that can be read as what a row serves.
     pub(super) fn read_types(
         &self,
         chosen: &GroupResource,
-        definition: &ResourceDefinition,
+        served: &ResourceDefinition,
     ) -> Vec<TypeName> {
-        let served = TypeName::of(definition);
-        let mut known = self.known_types(chosen);
-        known.retain(|stored| self.converts(stored, &served));
+        let versions = self.versions(chosen).into_iter();
+        let mut known: Vec<TypeName> = versions.map(|row| TypeName::of(row)).collect();
+        known.retain(|stored| self.converts(stored, served));
         known
     }
 
-    /// Whether a value of one type can be read as one of the other.
-    pub(super) fn converts(&self, stored: &TypeName, served: &TypeName) -> bool {
-        stored == served || (self.options.differ_in_name_alone)(stored, served)
+    /// Whether a value of a stored type can be read as what a row serves.
+    pub(super) fn converts(&self, stored: &TypeName, served: &ResourceDefinition) -> bool {
+        let is_convertible =
+            |row: &ResourceDefinition| row.conversion == ConversionStrategy::TypeOnly;
+        let mut rows = self.definitions.iter();
+        let mut stored_row = || rows.find(|row| TypeName::of(row) == *stored);
+        TypeName::of(served) == *stored
+            || is_convertible(served) && stored_row().is_some_and(|row| is_convertible(row))
     }
 
     pub(super) fn has_group(&self, group: &str) -> bool {

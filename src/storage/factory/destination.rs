@@ -29,7 +29,7 @@ pub struct Destination {
     pub keys: Keys,
     /// The version it is stored in (SF-43).
     pub storage_version: GroupVersion,
-    /// The version it has in caches and answers (SF-44).
+    /// The version it has in caches (SF-44).
     pub memory_version: GroupVersion,
     /// The form it is stored in.
     pub media_type: MediaType,
@@ -52,7 +52,7 @@ impl Decision<'_> {
     /// The overrides that name the servers of at least one resource.
     pub(super) fn deciding(&self) -> Vec<&ResourceOverride> {
         let rows = self.definitions.iter();
-        let resources = rows.map(|row| GroupResource::new(&row.group, &row.plural));
+        let resources = rows.map(|row| GroupResource::of(row));
         resources
             .filter_map(|resource| self.servers_of(&self.chosen(&resource)))
             .collect()
@@ -83,10 +83,7 @@ impl Decision<'_> {
         let prefix = own.iter().rev().find_map(|one| one.prefix.as_deref());
         let media_type = own.iter().rev().find_map(|one| one.media_type);
         let default_prefix = &self.row(&chosen).unwrap_or(definition).key_prefix;
-        let memory_version = GroupVersion {
-            group: definition.group.clone(),
-            version: definition.version.clone(),
-        };
+        let memory_version = GroupVersion::of(versions::hub(self, &chosen).unwrap_or(definition));
         Ok(Destination {
             back_end: match servers {
                 Some(servers) => name_of(&self.back_ends(), servers),
@@ -102,21 +99,21 @@ impl Decision<'_> {
         })
     }
 
-    /// The type that the objects of a resource are stored as.
+    /// The type that objects are stored as.
     pub(super) fn stored_type(
         &self,
         destination: &Destination,
         definition: &ResourceDefinition,
     ) -> TypeName {
-        let api_version = destination.storage_version.to_string();
-        let known = self.known_types(&destination.chosen);
-        let stored = known
+        let stored = &destination.storage_version;
+        let versions = self.versions(&destination.chosen);
+        let row = versions
             .into_iter()
-            .find(|known| known.api_version == api_version);
-        stored.unwrap_or_else(|| TypeName {
-            kind: definition.kind.clone(),
-            api_version,
-        })
+            .find(|row| GroupVersion::of(row) == *stored);
+        TypeName {
+            kind: row.map_or(&definition.kind, |row| &row.kind).clone(),
+            api_version: stored.to_string(),
+        }
     }
 
     /// The overrides of a resource: first those of its group, then its own, which win (SF-40,

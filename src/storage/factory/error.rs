@@ -35,6 +35,16 @@ pub enum FactoryError {
         /// The type it would be stored as.
         stored: TypeName,
     },
+    /// Two versions cannot be stored as one resource.
+    #[error("{version} cannot be stored together with {hub}: {difference}")]
+    Versions {
+        /// The version.
+        version: TypeName,
+        /// The version that is stored and cached.
+        hub: TypeName,
+        /// What differs.
+        difference: &'static str,
+    },
     /// Several errors, one line each (SF-30).
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Several(Vec<FactoryError>),

@@ -2,7 +2,8 @@
 //! Kubernetes' storage factory, it is the only place that decides this.
 //!
 //! The configuration ([`options`]) and the table of resources enter; a [`StoragePlan`] for each
-//! resource leaves. It must not know HTTP or strategies. Everything except
+//! stored resource leaves. All versions of a resource, and groups that share its keys, are one
+//! stored resource with one cache. It must not know HTTP or strategies. Everything except
 //! [`StorageFactory::plans`] works without engines, so that `taffrail storage table` can print the
 //! result. [`decision`], [`versions`] and [`destination`] decide, [`checks`] and [`warnings`] find
 //! mistakes in the configuration.
@@ -19,6 +20,7 @@ mod tests;
 mod versions;
 mod warnings;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 pub use back_ends::{BASE, BackEnd, Engines};
@@ -27,6 +29,7 @@ pub use error::FactoryError;
 pub use options::{DEFAULT_ROOT, GroupResource, GroupVersion, StorageOptions};
 pub use plan::StoragePlan;
 
+use super::StoredResource;
 use super::codec::{Codec, StoredForm, TypeName};
 use super::transformer::TransformerSource;
 use super::underlying::StoredDecoder;
@@ -41,27 +44,37 @@ pub struct StorageFactory {
 }
 
 impl Decision<'_> {
-    /// The plan of a resource with these engines.
+    /// The plan of the stored resource that a row belongs to.
     fn plan(
         &self,
         definition: &Arc<ResourceDefinition>,
         engines: &Engines,
         transformers: &dyn TransformerSource,
     ) -> Result<StoragePlan, FactoryError> {
-        let resource = GroupResource::new(&definition.group, &definition.plural);
-        let destination = self.destination(&resource)?;
+        let destination = self.destination(&GroupResource::of(definition))?;
+        let hub = versions::hub(self, &destination.chosen).unwrap_or(definition);
         let form = StoredForm {
             media_type: destination.media_type,
-            stored: self.stored_type(&destination, definition),
-            served: TypeName::of(definition),
-            read: self.read_types(&destination.chosen, definition),
+            stored: self.stored_type(&destination, hub),
+            served: TypeName::of(hub),
+            read: self.read_types(&destination.chosen, hub),
         };
-        let GroupResource { group, resource } = &destination.requested;
-        let codec = Codec::new(definition.clone()).stored_as(form);
-        let transformer = transformers.transformer_for(group, resource);
-        let decoder = StoredDecoder::measured_as(measured_as(definition), codec, transformer);
+        let resource = StoredResource {
+            name: destination.chosen.to_string(),
+            hub: hub.clone(),
+            stored_as: form.stored.clone(),
+        };
+        let GroupResource {
+            group,
+            resource: name,
+        } = &destination.requested;
+        let codec = Codec::new(hub.clone()).stored_as(form);
+        let transformer = transformers.transformer_for(group, name);
+        let decoder = StoredDecoder::measured_as(measured_as(hub), codec, transformer);
+        let versions = self.versions(&destination.chosen).into_iter();
         Ok(StoragePlan {
-            definition: definition.clone(),
+            resource: Arc::new(resource),
+            versions: versions.cloned().collect(),
             engine: engines.engine(&destination.back_end)?,
             decoder: Arc::new(decoder),
             destination,
@@ -91,9 +104,13 @@ impl StorageFactory {
     }
 
     fn decision(&self) -> Decision<'_> {
+        self.decision_of(&self.definitions)
+    }
+
+    fn decision_of<'d>(&'d self, definitions: &'d [Arc<ResourceDefinition>]) -> Decision<'d> {
         Decision {
             options: &self.options,
-            definitions: &self.definitions,
+            definitions,
         }
     }
 
@@ -117,16 +134,14 @@ impl StorageFactory {
     /// As [`StorageFactory::destination`].
     pub fn table(&self) -> Result<Vec<Destination>, FactoryError> {
         let rows = self.definitions.iter();
-        let mut resources: Vec<GroupResource> = rows
-            .map(|row| GroupResource::new(&row.group, &row.plural))
-            .collect();
+        let mut resources: Vec<GroupResource> = rows.map(|row| GroupResource::of(row)).collect();
         // A resource with several versions has a row for each.
         resources.dedup();
         let resources = resources.iter();
         resources.map(|one| self.destination(one)).collect()
     }
 
-    /// The plan of each resource with these engines and the source's transformers.
+    /// The plan of each stored resource with these engines and the source's transformers.
     ///
     /// # Errors
     /// As [`StorageFactory::destination`], and when a back end has no engine.
@@ -136,28 +151,55 @@ impl StorageFactory {
         transformers: &dyn TransformerSource,
     ) -> Result<Vec<StoragePlan>, FactoryError> {
         let decision = self.decision();
-        let definitions = self.definitions.iter();
-        let plans = definitions.map(|one| decision.plan(one, engines, transformers));
+        let mut planned = HashSet::new();
+        // The first version that is served makes the plan for all.
+        let first = |row: &&Arc<ResourceDefinition>| {
+            let chosen = decision.chosen(&GroupResource::of(row));
+            planned.insert(chosen.to_string())
+        };
+        let firsts = self.definitions.iter().filter(first);
+        let plans = firsts.map(|row| decision.plan(row, engines, transformers));
         plans.collect()
     }
 
-    /// The plan of a resource that is added to those of the table.
+    /// The name of the stored resource that a version belongs to, if it is served in addition to
+    /// others ([`StoredResource::name`]).
+    pub fn stored_resource_name(
+        &self,
+        definition: &Arc<ResourceDefinition>,
+        served: &[Arc<ResourceDefinition>],
+    ) -> String {
+        let definitions = with(served, definition);
+        let decision = self.decision_of(&definitions);
+        decision.chosen(&GroupResource::of(definition)).to_string()
+    }
+
+    /// Checks that a version can be stored together with the versions of a stored resource.
+    ///
+    /// # Errors
+    /// [`FactoryError::Versions`]
+    pub fn check_version(
+        &self,
+        resource: &StoredResource,
+        definition: &ResourceDefinition,
+    ) -> Result<(), FactoryError> {
+        checks::check_same_objects(&resource.hub, definition)
+    }
+
+    /// The plan of the stored resource of a version that is served in addition to others.
     ///
     /// # Errors
     /// As [`StorageFactory::plans`], and when nothing converts what it serves into what it stores.
     pub fn plan(
         &self,
         definition: &Arc<ResourceDefinition>,
+        served: &[Arc<ResourceDefinition>],
         engines: &Engines,
         transformers: &dyn TransformerSource,
     ) -> Result<StoragePlan, FactoryError> {
-        let mut definitions = self.definitions.clone();
-        definitions.push(definition.clone());
-        let decision = Decision {
-            options: &self.options,
-            definitions: &definitions,
-        };
-        checks::check_conversion(&decision, definition)?;
+        let definitions = with(served, definition);
+        let decision = self.decision_of(&definitions);
+        checks::check_row(&decision, definition)?;
         decision.plan(definition, engines, transformers)
     }
 
@@ -165,4 +207,11 @@ impl StorageFactory {
     pub fn warnings(&self) -> Vec<String> {
         warnings::of(&self.decision())
     }
+}
+
+fn with(
+    served: &[Arc<ResourceDefinition>],
+    definition: &Arc<ResourceDefinition>,
+) -> Vec<Arc<ResourceDefinition>> {
+    served.iter().chain([definition]).cloned().collect()
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::api::resource::ResourceDefinition;
 use crate::storage::Root;
-use crate::storage::codec::{MediaType, TypeName};
+use crate::storage::codec::MediaType;
 
 /// The default root of all keys (KV-1, SF-3).
 pub const DEFAULT_ROOT: &str = "/registry";
@@ -29,6 +30,11 @@ impl GroupResource {
             resource: resource.to_owned(),
         }
     }
+
+    /// The group and the plural of a definition.
+    pub fn of(definition: &ResourceDefinition) -> GroupResource {
+        GroupResource::new(&definition.group, &definition.plural)
+    }
 }
 
 impl fmt::Display for GroupResource {
@@ -48,6 +54,16 @@ pub struct GroupVersion {
     pub group: String,
     /// The version.
     pub version: String,
+}
+
+impl GroupVersion {
+    /// The group and the version of a definition.
+    pub fn of(definition: &ResourceDefinition) -> GroupVersion {
+        GroupVersion {
+            group: definition.group.clone(),
+            version: definition.version.clone(),
+        }
+    }
 }
 
 impl fmt::Display for GroupVersion {
@@ -138,9 +154,6 @@ pub struct StorageOptions {
     pub overrides: Vec<ResourceOverride>,
     /// The configured storage versions.
     pub versions: Vec<VersionOverride>,
-    /// Whether two types of the same objects differ only in name, so that a value of one is a value
-    /// of the other. No other types are stored or read, because nothing converts values.
-    pub differ_in_name_alone: fn(&TypeName, &TypeName) -> bool,
 }
 
 impl Default for StorageOptions {
@@ -153,7 +166,6 @@ impl Default for StorageOptions {
             watch_cache_sizes: BTreeMap::new(),
             overrides: Vec::new(),
             versions: Vec::new(),
-            differ_in_name_alone: |_, _| false,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The plan of how one resource is stored. It is made before any actor runs.
+//! The plan of how one stored resource is kept. It is made before any actor runs.
 
 use std::sync::Arc;
 
@@ -12,20 +12,36 @@ use crate::storage::cached::Cached;
 use crate::storage::dry_run::DryRun;
 use crate::storage::rewrite::RewrittenStore;
 use crate::storage::underlying::{StoredDecoder, Underlying};
-use crate::storage::{ResourceStorage, Storage};
+use crate::storage::{ResourceStorage, Storage, StoredResource};
 
-/// The plan of one resource.
+/// The plan of one stored resource.
 pub struct StoragePlan {
-    pub(super) definition: Arc<ResourceDefinition>,
+    pub(super) resource: Arc<StoredResource>,
+    pub(super) versions: Vec<Arc<ResourceDefinition>>,
     pub(super) destination: Destination,
     pub(super) engine: Arc<dyn Engine>,
     pub(super) decoder: Arc<StoredDecoder>,
 }
 
 impl StoragePlan {
-    /// The resource.
-    pub fn definition(&self) -> &Arc<ResourceDefinition> {
-        &self.definition
+    /// The stored resource.
+    pub fn resource(&self) -> &Arc<StoredResource> {
+        &self.resource
+    }
+
+    /// The versions that are served from it.
+    pub fn versions(&self) -> &[Arc<ResourceDefinition>] {
+        &self.versions
+    }
+
+    /// Each version with the storage that all of them share, as [`StoragePlan::build`] makes it.
+    pub fn build_versions(
+        &self,
+        actor_system: &ActorSystem,
+    ) -> Vec<(Arc<ResourceDefinition>, ResourceStorage)> {
+        let storage = self.build(actor_system);
+        let versions = self.versions.iter();
+        versions.map(|row| (row.clone(), storage.clone())).collect()
     }
 
     /// Where and how it is stored.
@@ -36,7 +52,7 @@ impl StoragePlan {
     /// The settings of its Cacher, whether or not it has one.
     pub fn cacher_spec(&self) -> CacherSpec {
         CacherSpec {
-            resource: self.definition.qualified(),
+            resource: self.resource.name.clone(),
             engine: self.engine.clone(),
             prefix: self.destination.keys.resource_prefix(),
             decode: self.decoder.clone(),
@@ -49,7 +65,7 @@ impl StoragePlan {
         let destination = &self.destination;
         let store = self.store(actor_system);
         let cacher = actor_system
-            .cacher(&self.definition.qualified())
+            .cacher(&self.resource.name)
             .filter(|_| destination.is_cached);
         tracing::debug!(
             resource = %destination.requested,
@@ -68,6 +84,7 @@ impl StoragePlan {
         let codec = self.decoder.codec.clone();
         let dry_run = DryRun::new(storage.clone(), codec, destination.keys.clone());
         ResourceStorage {
+            resource: self.resource.clone(),
             storage,
             dry_run: Arc::new(dry_run),
         }
@@ -76,7 +93,7 @@ impl StoragePlan {
     /// The store without its cache, for rewriting its values.
     pub fn rewritten(&self, actor_system: &ActorSystem) -> RewrittenStore {
         RewrittenStore {
-            resource: self.definition.qualified(),
+            resource: self.resource.name.clone(),
             back_end: self.destination.back_end.clone(),
             store: self.store(actor_system),
         }
@@ -89,7 +106,7 @@ impl StoragePlan {
             self.destination.keys.clone(),
             self.decoder.clone(),
             lessor.unwrap_or_else(|| {
-                // A actor_system has a Lessor for each back end, so this is not expected.
+                // The actor system has a Lessor for each back end, so this is not expected.
                 LessorHandle::new(self.engine.clone(), LeaseReuse::default())
             }),
             Some(actor_system.writers(&self.destination.back_end)),

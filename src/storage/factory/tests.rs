@@ -10,6 +10,7 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use super::options::{ResourceOverride, VersionOverride};
 use super::*;
 use crate::api::object::Object;
+use crate::api::resource::{ConversionStrategy, ResourceScope, SelectableField};
 use crate::storage::codec::{MediaType, object_of};
 use crate::storage::transformer::{Identity, Transformer};
 
@@ -20,9 +21,20 @@ fn rows(rows: &[(&str, &str, &str)]) -> Vec<Arc<ResourceDefinition>> {
     rows.iter().map(row).collect()
 }
 
-/// Some resources of each kind that the rules speak of.
+/// Versions that differ in their type only.
+fn convertible(rows: Vec<Arc<ResourceDefinition>>) -> Vec<Arc<ResourceDefinition>> {
+    let convertible = |row: Arc<ResourceDefinition>| {
+        Arc::new(ResourceDefinition {
+            conversion: ConversionStrategy::TypeOnly,
+            ..ResourceDefinition::clone(&row)
+        })
+    };
+    rows.into_iter().map(convertible).collect()
+}
+
+/// Some resources of each kind that the rules speak of. All versions of one kind are convertible.
 fn table() -> Vec<Arc<ResourceDefinition>> {
-    rows(&[
+    convertible(rows(&[
         ("", "v1", "configmaps"),
         ("", "v1", "events"),
         ("apps", "v1", "deployments"),
@@ -36,19 +48,11 @@ fn table() -> Vec<Arc<ResourceDefinition>> {
         ("events.k8s.io", "v1", "events"),
         ("extensions", "v1beta1", "deployments"),
         ("extensions", "v1beta1", "ingresses"),
-    ])
+    ]))
 }
 
 fn factory(options: StorageOptions) -> StorageFactory {
-    StorageFactory::new(convertible(options), table()).unwrap()
-}
-
-/// As if whatever is of one kind were the same in all versions.
-fn convertible(options: StorageOptions) -> StorageOptions {
-    StorageOptions {
-        differ_in_name_alone: |_, _| true,
-        ..options
-    }
+    StorageFactory::new(options, table()).unwrap()
 }
 
 fn destination(options: StorageOptions, group: &str, resource: &str) -> Destination {
@@ -162,7 +166,7 @@ fn groups_that_share_a_place_share_its_decisions_sf_41_sf_42_pf_23() {
     assert_eq!(events.requested.to_string(), "events");
     assert_eq!(events.chosen.to_string(), "events");
     assert_eq!(events.storage_version.to_string(), "v1");
-    assert_eq!(events.memory_version.to_string(), "events.k8s.io/v1");
+    assert_eq!(events.memory_version.to_string(), "v1");
     assert_eq!(events.back_end, "override-0");
     assert!(!events.is_cached);
     let old = destination(options, "extensions", "deployments");
@@ -207,21 +211,19 @@ fn the_storage_version_is_the_resources_then_the_groups_then_the_usual_one_sf_43
     let autoscalers = of(&usual, "autoscaling", "horizontalpodautoscalers");
     assert_eq!(autoscalers, both("autoscaling/v2", "autoscaling/v2"));
     let candidates = of(&usual, "coordination.k8s.io", "leasecandidates");
-    let candidate = both(
-        "coordination.k8s.io/v1beta1",
-        "coordination.k8s.io/v1alpha2",
-    );
-    assert_eq!(candidates, candidate);
+    // The version that is stored is also the one in memory, if it is served.
+    let candidate = "coordination.k8s.io/v1beta1";
+    assert_eq!(candidates, both(candidate, candidate));
     assert_eq!(
         of(&options, "apps", "deployments"),
-        both("apps/v1beta2", "apps/v1")
+        both("apps/v1beta2", "apps/v1beta2")
     );
     assert_eq!(
         of(&options, "apps", "daemonsets"),
         both("apps/v1", "apps/v1")
     );
     let autoscalers = of(&options, "autoscaling", "horizontalpodautoscalers");
-    assert_eq!(autoscalers, both("autoscaling/v1", "autoscaling/v2"));
+    assert_eq!(autoscalers, both("autoscaling/v1", "autoscaling/v1"));
 }
 
 #[test]
@@ -290,15 +292,7 @@ fn nothing_is_stored_nor_read_under_the_name_of_another_version_kv_24() {
     assert!(refused(options("v1")).contains("served as Thing of apps/v1beta2"));
     let both = refused(options("v3"));
     assert_eq!(both.lines().count(), 2, "{both}");
-    let same = StorageOptions {
-        differ_in_name_alone: |one, other| {
-            [one, other]
-                .iter()
-                .all(|name| name.api_version.starts_with("apps/"))
-        },
-        ..options("v1beta2")
-    };
-    let factory = StorageFactory::new(same, table).unwrap();
+    let factory = StorageFactory::new(options("v1beta2"), convertible(table.clone())).unwrap();
     let deployments = factory.destination(&GroupResource::new("apps", "deployments"));
     assert_eq!(
         deployments.unwrap().storage_version,
@@ -330,7 +324,7 @@ fn a_version_that_nothing_has_is_refused_and_what_there_is_named_sf_43() {
             versions: vec![one.clone()],
             ..StorageOptions::default()
         };
-        let refused = StorageFactory::new(convertible(options), table());
+        let refused = StorageFactory::new(options, table());
         let refused = refused.err().unwrap();
         let refused = refused.to_string();
         assert!(
@@ -460,13 +454,13 @@ fn plans_have_the_engine_of_their_back_end_and_the_transformer_of_whom_they_name
     );
     assert!(!page.contains("events.k8s.io"), "{page}");
     for plan in plans {
-        let is_other = plan.definition().plural == "events";
+        let is_other = plan.resource().hub.plural == "events";
         let engine: *const () = Arc::as_ptr(&plan.engine).cast();
         let expected: *const () = match is_other {
             true => Arc::as_ptr(&other).cast(),
             false => Arc::as_ptr(&base).cast(),
         };
-        assert_eq!(engine, expected, "{}", plan.definition().qualified());
+        assert_eq!(engine, expected, "{}", plan.resource().name);
     }
 }
 
@@ -483,31 +477,79 @@ fn plans_store_in_the_version_and_form_decided_and_read_all_there_are_kv_24_sf_4
     };
     let engines = Engines::of(MemoryEngine::new());
     let plans = factory(options).plans(&engines, &Identity).unwrap();
-    let events = plans
-        .iter()
-        .filter(|plan| plan.definition().plural == "events");
-    for plan in events {
-        let served = plan.definition().api_version();
-        let key = Key::new("/registry/events/a");
-        let codec = &plan.decoder.codec;
-        // Of either group it is taken, and stored as the same.
-        let [stored, same] = ["v1", "events.k8s.io/v1"].map(|given| {
-            let mut object = Object::default();
-            object.set_type("Thing", given);
-            object.set_meta("name", "a");
-            codec.encode(&object)
-        });
-        assert_eq!(stored, same);
-        let text = String::from_utf8(stored.clone()).unwrap();
-        assert!(text.starts_with("apiVersion: events.k8s.io/v1\n"), "{text}");
-        let core = text.replace("events.k8s.io/v1", "v1");
-        for value in [stored, core.into_bytes()] {
-            let read = codec
-                .decode(&key, Revision(1), &Bytes::from(value))
-                .unwrap();
-            assert_eq!(object_of(&read).unwrap().api_version(), served);
-        }
+    let mut events = plans.iter().filter(|plan| plan.resource().name == "events");
+    let plan = events.next().unwrap();
+    assert!(events.next().is_none(), "both groups have one plan");
+    let hub = plan.resource().hub.api_version();
+    assert_eq!(hub, "events.k8s.io/v1");
+    assert_eq!(plan.versions().len(), 2);
+    let key = Key::new("/registry/events/a");
+    let codec = &plan.decoder.codec;
+    // Of either group it is taken, and stored as the same.
+    let [stored, same] = ["v1", "events.k8s.io/v1"].map(|given| {
+        let mut object = Object::default();
+        object.set_type("Thing", given);
+        object.set_meta("name", "a");
+        codec.encode(&object)
+    });
+    assert_eq!(stored, same);
+    let text = String::from_utf8(stored.clone()).unwrap();
+    assert!(text.starts_with("apiVersion: events.k8s.io/v1\n"), "{text}");
+    let core = text.replace("events.k8s.io/v1", "v1");
+    for value in [stored, core.into_bytes()] {
+        let read = codec
+            .decode(&key, Revision(1), &Bytes::from(value))
+            .unwrap();
+        assert_eq!(object_of(&read).unwrap().api_version(), hub);
     }
+}
+
+/// SF-41: what is stored below one prefix has one plan, whatever its names are.
+#[test]
+fn there_is_one_plan_for_each_stored_resource() {
+    let plans = factory(StorageOptions::default())
+        .plans(&Engines::of(MemoryEngine::new()), &Identity)
+        .unwrap();
+    let served: usize = plans.iter().map(|plan| plan.versions().len()).sum();
+    assert_eq!(served, table().len());
+    let of = |name: &str| {
+        let mut plans = plans.iter().filter(|plan| plan.resource().name == name);
+        let plan = plans.next().unwrap();
+        assert!(plans.next().is_none(), "{name}");
+        let hub = plan.resource().hub.api_version();
+        let versions = plan.versions().iter().map(|row| row.api_version());
+        (hub, versions.collect::<Vec<_>>())
+    };
+    let deployments = of("deployments.apps");
+    assert_eq!(deployments.0, "apps/v1");
+    let all = ["apps/v1", "apps/v1beta2", "extensions/v1beta1"];
+    assert_eq!(deployments.1, all);
+    let candidates = of("leasecandidates.coordination.k8s.io");
+    assert_eq!(candidates.0, "coordination.k8s.io/v1beta1");
+    assert_eq!(of("events").1, ["v1", "events.k8s.io/v1"]);
+}
+
+/// Versions share keys and caches, so these must suit all of them.
+#[test]
+fn versions_that_differ_in_keys_or_caches_are_refused() {
+    let differing = |change: &dyn Fn(&mut ResourceDefinition)| {
+        let mut table = convertible(rows(&[
+            ("apps", "v1", "deployments"),
+            ("apps", "v2", "deployments"),
+        ]));
+        change(Arc::make_mut(&mut table[1]));
+        let refused = StorageFactory::new(StorageOptions::default(), table).err();
+        refused.map_or_else(String::new, |refused| refused.to_string())
+    };
+    assert_eq!(differing(&|_| {}), "");
+    let together = "Thing of apps/v2 cannot be stored together with Thing of apps/v1: ";
+    let prefix = differing(&|row| row.key_prefix = "others".to_owned());
+    assert_eq!(prefix, format!("{together}their key prefixes differ"));
+    let scope = differing(&|row| row.scope = ResourceScope::Cluster);
+    let why = "only one of them is namespaced";
+    assert_eq!(scope, format!("{together}{why}"));
+    let fields = differing(&|row| row.selectable_fields = vec![SelectableField::flag("spec.a")]);
+    assert_eq!(fields, format!("{together}their selectable fields differ"));
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! Decides the storage version of a resource (SF-43): the one configured for the resource, else for
 //! its group, else the one that Kubernetes stores, else the preferred one.
 
+use std::sync::Arc;
+
 use super::decision::Decision;
 use super::options::{GroupResource, GroupVersion};
+use crate::api::resource::ResourceDefinition;
 
 /// Resources that Kubernetes 1.36 does not store in the first version served.
 const STORED_IN: &[(&str, &str, &str)] = &[
@@ -36,6 +39,19 @@ pub(super) fn of(decision: &Decision<'_>, chosen: &GroupResource) -> Option<Grou
     configured(decision, chosen)
         .or_else(|| usual(decision, chosen))
         .or_else(|| versions_of(decision, chosen).into_iter().next())
+}
+
+/// The version of a stored resource that caches hold: the one that is stored if it is served, else
+/// the first one.
+pub(super) fn hub<'d>(
+    decision: &Decision<'d>,
+    chosen: &GroupResource,
+) -> Option<&'d Arc<ResourceDefinition>> {
+    let stored = of(decision, chosen);
+    let is_stored = |row: &&Arc<ResourceDefinition>| Some(GroupVersion::of(row)) == stored;
+    let versions = decision.versions(chosen);
+    let mut rows = versions.iter().copied();
+    rows.find(is_stored).or_else(|| versions.first().copied())
 }
 
 fn configured(decision: &Decision<'_>, resource: &GroupResource) -> Option<GroupVersion> {
@@ -73,13 +89,7 @@ pub(super) fn is_known(
 
 /// All versions that a resource can be stored in.
 pub(super) fn versions_of(decision: &Decision<'_>, resource: &GroupResource) -> Vec<GroupVersion> {
-    let mut cohabitants = decision.cohabitants(resource);
-    // Its own versions come first.
-    cohabitants.sort_by_key(|one| one != resource);
-    let rows = cohabitants.iter().flat_map(|one| decision.rows(one));
-    let versions = rows.map(|row| GroupVersion {
-        group: row.group.clone(),
-        version: row.version.clone(),
-    });
+    let versions = decision.versions(resource).into_iter();
+    let versions = versions.map(|row| GroupVersion::of(row));
     versions.collect()
 }

@@ -213,9 +213,9 @@ async fn a_namespace_is_created_active_with_a_finalizer() {
 #[tokio::test]
 async fn generated_names_are_tried_eight_times() {
     let attempts = Arc::new(AtomicUsize::new(0));
-    let fixture = Fixture::over(|ResourceStorage { storage, dry_run }| {
+    let fixture = Fixture::over(|storages| {
         let attempts = attempts.clone();
-        let mut storage = Hooked::new(storage);
+        let mut storage = Hooked::new(storages.storage);
         storage.before_create = Box::new(move |key| {
             attempts.fetch_add(1, Ordering::SeqCst);
             let error = StorageError {
@@ -224,8 +224,10 @@ async fn generated_names_are_tried_eight_times() {
             };
             std::future::ready(Err(error)).boxed()
         });
-        let storage = Arc::new(storage);
-        ResourceStorage { storage, dry_run }
+        ResourceStorage {
+            storage: Arc::new(storage),
+            ..storages
+        }
     });
     let body = r#"{"metadata":{"generateName":"n-"}}"#;
     let status = fixture

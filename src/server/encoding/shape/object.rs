@@ -1,42 +1,40 @@
-//! Whole objects, without conversion.
-
-use std::sync::Arc;
+//! Whole objects, as slices of the cached text.
 
 use actors::engine::Revision;
 use actors::object::CachedObject;
 
 use super::{ItemForm, ListMetadata, Shape, bookmark_metadata, list_opening};
-use crate::api::resource::ResourceDefinition;
+use crate::server::encoding::version::Version;
 
 /// The shape of whole objects.
 pub(in crate::server::encoding) struct ObjectShape {
-    kind: Arc<ResourceDefinition>,
+    version: Version,
 }
 
 impl ObjectShape {
-    /// Creates the shape for objects of a kind.
-    pub fn new(kind: Arc<ResourceDefinition>) -> ObjectShape {
-        ObjectShape { kind }
+    /// Creates the shape for objects in this version.
+    pub fn new(version: Version) -> ObjectShape {
+        ObjectShape { version }
     }
 }
 
 impl Shape for ObjectShape {
     fn identity(&self) -> &str {
-        "object"
+        self.version.identity()
     }
 
     fn object_length(&self, object: &CachedObject) -> usize {
-        object.wire.len()
+        self.version.length(object)
     }
 
     fn write_object(&self, object: &CachedObject, out: &mut Vec<u8>) -> bool {
-        out.extend_from_slice(&object.wire);
+        self.version.write(object, out);
         true
     }
 
     fn list_opening(&self, metadata: &ListMetadata) -> Vec<u8> {
-        let kind = format!("{}List", self.kind.kind);
-        list_opening(&kind, &self.kind.api_version(), metadata)
+        let kind = self.version.kind();
+        list_opening(&format!("{}List", kind.kind), &kind.api_version(), metadata)
     }
 
     /// Items of a typed list have neither kind nor apiVersion (API-61).
@@ -60,14 +58,7 @@ impl Shape for ObjectShape {
         _first: bool,
         out: &mut Vec<u8>,
     ) -> bool {
-        if object.revision == at {
-            return self.write_object(object, out);
-        }
-        let (before, after) = object.around_revision();
-        let member = format!(r#""resourceVersion":"{at}","#);
-        for piece in [before, member.as_bytes(), after] {
-            out.extend_from_slice(piece);
-        }
+        self.version.write_at(object, at, out);
         true
     }
 
@@ -79,16 +70,6 @@ impl Shape for ObjectShape {
         out: &mut Vec<u8>,
     ) {
         let metadata = bookmark_metadata(revision, ends_initial);
-        write_bookmark_object(&self.kind, &metadata, out);
+        self.version.write_empty(&metadata, out);
     }
-}
-
-/// The object of a bookmark: kind, apiVersion and metadata (WA-41).
-pub(super) fn write_bookmark_object(kind: &ResourceDefinition, metadata: &str, out: &mut Vec<u8>) {
-    let (name, version) = (&kind.kind, kind.api_version());
-    let empty = &kind.empty_members;
-    out.extend_from_slice(
-        format!(r#"{{"kind":"{name}","apiVersion":"{version}","metadata":{metadata}{empty}}}"#)
-            .as_bytes(),
-    );
 }

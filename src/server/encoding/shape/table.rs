@@ -1,20 +1,17 @@
 //! Rows of Tables (API-68, API-69, API-74). Only their cells need the object as a tree.
 
-use std::sync::Arc;
-
 use actors::engine::Revision;
 use actors::object::CachedObject;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::metadata::{metadata_of, write_partial_metadata};
-use super::object::write_bookmark_object;
 use super::{ListMetadata, MetaVersion, Shape, bookmark_metadata};
 use crate::api::object::Object;
-use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::api::table;
 use crate::clock;
+use crate::server::encoding::version::Version;
 use crate::storage::codec;
 
 /// What each row of a Table contains of its object (API-69).
@@ -58,28 +55,25 @@ impl IncludeObject {
 
 /// The shape of Tables for objects of a kind.
 pub(in crate::server::encoding) struct TableShape {
-    kind: Arc<ResourceDefinition>,
-    version: MetaVersion,
+    /// The version of the objects in its rows.
+    version: Version,
+    meta_version: MetaVersion,
     include: IncludeObject,
     identity: String,
 }
 
 impl TableShape {
-    /// Creates Tables in this version. `include` says what rows contain of their object.
-    pub fn new(
-        kind: Arc<ResourceDefinition>,
-        version: MetaVersion,
-        include: IncludeObject,
-    ) -> TableShape {
+    /// Creates Tables of objects in a version. `include` says what rows contain of their object.
+    pub fn new(version: Version, meta_version: MetaVersion, include: IncludeObject) -> TableShape {
         TableShape {
             identity: format!(
                 "table;{};{};{}",
-                version.api_version(),
+                meta_version.api_version(),
                 include.name(),
-                kind.qualified()
+                version.identity()
             ),
-            kind,
             version,
+            meta_version,
             include,
         }
     }
@@ -87,12 +81,12 @@ impl TableShape {
     /// Writes a Table up to its rows. `metadata` holds the members of its metadata.
     fn write_opening(&self, metadata: &str, with_columns: bool, out: &mut Vec<u8>) {
         out.extend_from_slice(br#"{"kind":"Table","apiVersion":""#);
-        out.extend_from_slice(self.version.api_version().as_bytes());
+        out.extend_from_slice(self.meta_version.api_version().as_bytes());
         out.extend_from_slice(br#"","metadata":{"#);
         out.extend_from_slice(metadata.as_bytes());
         out.extend_from_slice(br#"},"columnDefinitions":"#);
         if with_columns {
-            write_json(&table::column_definitions(&self.kind), out);
+            write_json(&table::column_definitions(self.version.kind()), out);
         } else {
             out.extend_from_slice(b"null");
         }
@@ -108,9 +102,9 @@ impl TableShape {
         self.write_cells(&tree, clock::now(), out);
         match self.include {
             IncludeObject::Metadata => {
-                write_partial_metadata(metadata_of(object), self.version, out);
+                write_partial_metadata(metadata_of(object), self.meta_version, out);
             }
-            IncludeObject::Object => out.extend_from_slice(&object.wire),
+            IncludeObject::Object => self.version.write(object, out),
             IncludeObject::None => out.extend_from_slice(b"null"),
         }
         out.push(b'}');
@@ -121,16 +115,19 @@ impl TableShape {
     /// initial events always shows its annotation (API-74).
     fn write_bookmark_row(&self, revision: Revision, ends_initial: bool, out: &mut Vec<u8>) {
         let mut empty = Object::default();
-        empty.set_type(&self.kind.kind, &self.kind.api_version());
+        let kind = self.version.kind();
+        empty.set_type(&kind.kind, &kind.api_version());
         empty.set_meta("resourceVersion", &revision.to_string());
         self.write_cells(&empty, clock::now(), out);
         let metadata = bookmark_metadata(revision, ends_initial);
         match self.include {
-            _ if ends_initial => write_partial_metadata(metadata.as_bytes(), self.version, out),
-            IncludeObject::Metadata => {
-                write_partial_metadata(metadata.as_bytes(), self.version, out);
+            _ if ends_initial => {
+                write_partial_metadata(metadata.as_bytes(), self.meta_version, out)
             }
-            IncludeObject::Object => write_bookmark_object(&self.kind, &metadata, out),
+            IncludeObject::Metadata => {
+                write_partial_metadata(metadata.as_bytes(), self.meta_version, out);
+            }
+            IncludeObject::Object => self.version.write_empty(&metadata, out),
             IncludeObject::None => out.extend_from_slice(b"null"),
         }
         out.push(b'}');
@@ -138,7 +135,10 @@ impl TableShape {
 
     fn write_cells(&self, object: &Object, now: Timestamp, out: &mut Vec<u8>) {
         out.extend_from_slice(br#"{"cells":"#);
-        write_json(&Value::Array(table::cells(&self.kind, object, now)), out);
+        write_json(
+            &Value::Array(table::cells(self.version.kind(), object, now)),
+            out,
+        );
         out.extend_from_slice(br#","object":"#);
     }
 }

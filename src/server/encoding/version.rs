@@ -1,0 +1,73 @@
+//! The version that objects are shown in.
+//!
+//! The cache holds each object in one version, the hub of its stored resource. Versions of a stored
+//! resource differ in `kind` and `apiVersion` only
+//! ([`ConversionStrategy`](crate::api::resource::ConversionStrategy)), which come first in the text
+//! of an object. So an object in any version is a beginning of that version and a slice of the
+//! cached text.
+
+use std::sync::Arc;
+
+use actors::engine::Revision;
+use actors::object::CachedObject;
+
+use crate::api::resource::ResourceDefinition;
+
+/// A version of a kind.
+pub(super) struct Version {
+    kind: Arc<ResourceDefinition>,
+    /// The text of an object up to its `metadata`: `{"kind":"Lease","apiVersion":"…",`.
+    head: String,
+}
+
+impl Version {
+    /// The version of a definition.
+    pub fn of(kind: Arc<ResourceDefinition>) -> Version {
+        let (name, api_version) = (&kind.kind, kind.api_version());
+        Version {
+            head: format!(r#"{{"kind":"{name}","apiVersion":"{api_version}","#),
+            kind,
+        }
+    }
+
+    /// A text that is equal for equal versions.
+    pub fn identity(&self) -> &str {
+        &self.head
+    }
+
+    /// The definition of the version.
+    pub fn kind(&self) -> &Arc<ResourceDefinition> {
+        &self.kind
+    }
+
+    /// The length of an object.
+    pub fn length(&self, object: &CachedObject) -> usize {
+        self.head.len() + object.item_body().len()
+    }
+
+    /// Writes an object.
+    pub fn write(&self, object: &CachedObject, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.head.as_bytes());
+        out.extend_from_slice(object.item_body());
+    }
+
+    /// Writes an object with the `resourceVersion` of this revision.
+    pub fn write_at(&self, object: &CachedObject, at: Revision, out: &mut Vec<u8>) {
+        if object.revision == at {
+            return self.write(object, out);
+        }
+        let (before, after) = object.around_revision();
+        let before = before.get(object.body as usize..).unwrap_or_default();
+        out.extend_from_slice(self.head.as_bytes());
+        out.extend_from_slice(before);
+        out.extend_from_slice(format!(r#""resourceVersion":"{at}","#).as_bytes());
+        out.extend_from_slice(after);
+    }
+
+    /// Writes an object that has nothing but this metadata document (WA-41).
+    pub fn write_empty(&self, metadata: &str, out: &mut Vec<u8>) {
+        let empty = &self.kind.empty_members;
+        out.extend_from_slice(self.head.as_bytes());
+        out.extend_from_slice(format!(r#""metadata":{metadata}{empty}}}"#).as_bytes());
+    }
+}
