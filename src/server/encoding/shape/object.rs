@@ -86,7 +86,7 @@ impl Shape for ObjectShape {
 /// The object of a bookmark: kind, apiVersion and metadata (WA-41).
 pub(super) fn write_bookmark_object(kind: &ResourceDefinition, metadata: &str, out: &mut Vec<u8>) {
     let (name, version) = (&kind.kind, kind.api_version());
-    let empty = &kind.empty_members;
+    let empty = kind.placeholder_schema.empty_members();
     out.extend_from_slice(
         format!(r#"{{"kind":"{name}","apiVersion":"{version}","metadata":{metadata}{empty}}}"#)
             .as_bytes(),
