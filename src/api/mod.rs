@@ -8,8 +8,10 @@
 
 pub mod continuation;
 pub mod decode;
+mod document_paths;
 pub mod duration;
 pub mod field_error;
+pub mod group_version_kind;
 pub mod indentation;
 pub mod metadata;
 pub mod names;
@@ -17,6 +19,7 @@ pub mod object;
 pub mod options;
 pub mod patch;
 pub mod percent;
+pub mod placeholder_schema;
 pub mod protobuf;
 pub mod resource;
 pub mod selector;

@@ -1,9 +1,10 @@
 //! Resource definitions for the tests of this folder.
 
 use crate::api::object::Object;
+use crate::api::placeholder_schema::{MemberType, PlaceholderSchema};
 use crate::api::resource::{
-    Cell, Column, DefaultPropagation, FieldPath, MemberType, NameRule, ResourceDefinition,
-    ResourceScope, SelectableField, UpdateChecks,
+    Cell, Column, DefaultPropagation, FieldPath, NameRule, ResourceDefinition, ResourceScope,
+    SelectableField, UpdateChecks,
 };
 
 fn named(group: &str, kind: &str, plural: &str) -> ResourceDefinition {
@@ -26,7 +27,7 @@ pub(crate) fn configmaps() -> ResourceDefinition {
             column("Data", "", entries),
             column("Age", "", Cell::Age),
         ],
-        member_types: MemberType::rows(&[
+        placeholder_schema: PlaceholderSchema::of(&[
             ("data", MemberType::StringMap),
             ("binaryData", MemberType::Base64Map),
             ("immutable", MemberType::Bool),
@@ -77,7 +78,7 @@ pub(crate) fn leases() -> ResourceDefinition {
         unconditional_update: false,
         strict_finalizers: false,
         update_checks: UpdateChecks::Changes,
-        member_types: MemberType::rows(&[
+        placeholder_schema: PlaceholderSchema::of(&[
             ("spec", MemberType::Object),
             ("spec.leaseDurationSeconds", MemberType::Int32),
             ("spec.renewTime", MemberType::MicroTime),

@@ -7,7 +7,6 @@
 //! lists and watches leave, or a `Status`. This folder must not know HTTP connections, wire
 //! encodings or storage engines.
 
-pub mod canonical;
 pub mod catalog;
 pub mod context;
 pub mod definitions;

@@ -1,25 +1,23 @@
 //! Decoding of request bodies.
 //!
-//! This folder owns the limits for JSON and YAML and the checks of types that apply before schemas
-//! exist (API-63, API-88 to API-90). Bytes and a resource definition enter. An object with the
-//! paths of its duplicate and unknown members leaves, or a `Status` that refuses the body. This
-//! folder must not know HTTP or storage.
+//! This folder owns the limits for JSON and YAML and the checks of kind and version (API-63, API-88
+//! to API-90). Bytes and a resource definition enter. An object with the paths of its duplicate and
+//! unknown members leaves, or a `Status` that refuses the body. This folder must not know HTTP or
+//! storage.
 
-mod paths;
 mod tree;
-mod types;
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::api::document_paths::json_type;
 use crate::api::field_error::go_quote;
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 
 pub use tree::{MAX_DEPTH, MAX_TREE_BYTES, is_deeper_than, tree_bytes};
-pub use types::normalize;
 
 /// The form of a body (http.md 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +100,7 @@ pub fn decode_object(
         // An empty document is an empty object.
         Value::Null => Object::default(),
         other => {
-            let found = types::name_of(&other);
+            let found = json_type(&other);
             return Err(no_type(&format!(
                 "json parse error: cannot unmarshal {found} into an object"
             )));
@@ -114,7 +112,7 @@ pub fn decode_object(
         Some(Value::String(text)) => Ok(text.clone()),
         Some(other) => Err(no_type(&format!(
             "json parse error: json: cannot unmarshal {} into Go struct field .{name} of type string",
-            types::name_of(other)
+            json_type(other)
         ))),
     };
     let (kind, version) = (member("kind")?, member("apiVersion")?);
@@ -125,7 +123,9 @@ pub fn decode_object(
     }
     check_kind(&kind, &version, definition, &own_version)?;
     object.set_type(&definition.kind, &own_version);
-    let unknown = normalize(&mut object, definition).map_err(|why| {
+    let schema = &definition.placeholder_schema;
+    let normalized = schema.normalize(&mut object, &definition.kind);
+    let unknown = normalized.map_err(|why| {
         let (kind, version) = (&definition.kind, &definition.version);
         Status::bad_request(format!(
             "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"

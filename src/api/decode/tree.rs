@@ -3,7 +3,7 @@
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::paths::{Paths, Place};
+use crate::api::document_paths::{Paths, Place};
 
 /// The maximum nesting of objects and lists. The JSON parsers of common clients stop at 128, and
 /// the difference leaves room for the lists and watch events around an object.

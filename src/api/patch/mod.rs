@@ -200,7 +200,8 @@ fn check_result(
         }
     }
     object.set_type(&definition.kind, &own_version);
-    let unknown = decode::normalize(object, definition)?;
+    let schema = &definition.placeholder_schema;
+    let unknown = schema.normalize(object, &definition.kind)?;
     if object
         .0
         .values()

@@ -11,6 +11,9 @@ mod path;
 mod strategy;
 mod verb;
 
+use crate::api::group_version_kind::GroupVersionKind;
+use crate::api::placeholder_schema::PlaceholderSchema;
+
 pub use columns::{Cell, Column};
 pub use conversion::ConversionStrategy;
 pub use path::FieldPath;
@@ -170,13 +173,8 @@ pub struct ResourceDefinition {
     pub selects_namespace: bool,
     /// Columns of its Tables.
     pub columns: Vec<Column>,
-    /// The members of an empty object besides kind, apiVersion and metadata, each with a comma
-    /// before it. Bookmarks are such objects (WA-41).
-    pub empty_members: String,
-    /// Members besides kind, apiVersion and metadata with their JSON types, for the types that are
-    /// checked before schemas exist: `data` of ConfigMaps and so on. A dotted path names a nested
-    /// member, `spec.renewTime`. Its parents are listed first.
-    pub member_types: Vec<(String, MemberType)>,
+    /// What is known of its members before schemas exist.
+    pub placeholder_schema: PlaceholderSchema,
 }
 
 /// The lifetime of an object that nobody deletes.
@@ -186,40 +184,6 @@ pub enum Lifetime {
     Unlimited,
     /// The configured retention of events, counted from the last change (OP-4).
     OfEvents,
-}
-
-/// The type that a member must have when it is present.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MemberType {
-    /// An object.
-    Object,
-    /// An object whose values are strings.
-    StringMap,
-    /// An object whose values are base64 strings.
-    Base64Map,
-    /// A string.
-    String,
-    /// A boolean.
-    Bool,
-    /// A list.
-    List,
-    /// A whole number of 32 bits.
-    Int32,
-    /// A whole number of 64 bits.
-    Int64,
-    /// A time in RFC 3339 form.
-    Time,
-    /// A time in RFC 3339 form with exactly six decimals (leases).
-    MicroTime,
-}
-
-impl MemberType {
-    /// Members with their types, as a definition holds them.
-    pub fn rows(rows: &[(&str, MemberType)]) -> Vec<(String, MemberType)> {
-        let rows = rows.iter();
-        rows.map(|(name, kind)| ((*name).to_owned(), *kind))
-            .collect()
-    }
 }
 
 impl std::fmt::Debug for ResourceDefinition {
@@ -260,8 +224,16 @@ impl ResourceDefinition {
             selectable_fields: Vec::new(),
             selects_namespace: true,
             columns: vec![Column::name(), Column::age()],
-            empty_members: String::new(),
-            member_types: Vec::new(),
+            placeholder_schema: PlaceholderSchema::default(),
+        }
+    }
+
+    /// Its kind with group and version.
+    pub fn group_version_kind(&self) -> GroupVersionKind<'_> {
+        GroupVersionKind {
+            group: &self.group,
+            version: &self.version,
+            kind: &self.kind,
         }
     }
 

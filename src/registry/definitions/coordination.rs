@@ -1,12 +1,12 @@
 //! `coordination.k8s.io/v1`.
 
-use crate::api::resource::{Cell, Column, MemberType, ResourceDefinition, UpdateChecks};
+use crate::api::placeholder_schema::{MemberType, PlaceholderSchema};
+use crate::api::resource::{Cell, Column, ResourceDefinition, UpdateChecks};
 
 /// Leases, for the election of leaders and the heartbeats of nodes.
 pub fn leases() -> ResourceDefinition {
     let holder = Cell::Text("spec.holderIdentity".into());
     ResourceDefinition {
-        empty_members: r#","spec":{}"#.to_owned(),
         create_on_update: true,
         unconditional_update: false,
         strict_finalizers: false,
@@ -16,7 +16,7 @@ pub fn leases() -> ResourceDefinition {
             Column::text("Holder", "Who holds the lease.", holder),
             Column::age(),
         ],
-        member_types: MemberType::rows(&[
+        placeholder_schema: PlaceholderSchema::of(&[
             ("spec", MemberType::Object),
             ("spec.holderIdentity", MemberType::String),
             ("spec.leaseDurationSeconds", MemberType::Int32),
@@ -25,7 +25,8 @@ pub fn leases() -> ResourceDefinition {
             ("spec.leaseTransitions", MemberType::Int32),
             ("spec.strategy", MemberType::String),
             ("spec.preferredHolder", MemberType::String),
-        ]),
+        ])
+        .with_empty_members(r#","spec":{}"#),
         ..ResourceDefinition::named("coordination.k8s.io", "v1", "Lease", "leases")
     }
 }

@@ -1,10 +1,11 @@
 //! The core group, `v1`.
 
-use super::{names, part, status, with_status};
+use super::{names, part, spec_and_status, status, with_status};
+use crate::api::placeholder_schema::{MemberType, PlaceholderSchema};
 use crate::api::resource::{
     Cell, Column, CreateStrategy, DefaultPropagation, DeleteStrategy, FieldPath, GenerationRule,
-    Lifetime, MemberType, NameRule, ResourceDefinition, ResourceScope, SelectableField,
-    UpdateChecks, UpdateStrategy, Verb,
+    Lifetime, NameRule, ResourceDefinition, ResourceScope, SelectableField, UpdateChecks,
+    UpdateStrategy, Verb,
 };
 use crate::registry::special::{
     immutable, namespaces as namespace, pods as pod, secrets as secret,
@@ -13,11 +14,6 @@ use crate::registry::special::{
 /// A resource of the group with the properties of most kinds.
 fn core(kind: &str, plural: &str) -> ResourceDefinition {
     ResourceDefinition::named("", "v1", kind, plural)
-}
-
-/// The types of `spec` and `status`.
-fn spec_and_status() -> Vec<(String, MemberType)> {
-    MemberType::rows(&[("spec", MemberType::Object), ("status", MemberType::Object)])
 }
 
 /// Namespaces.
@@ -36,7 +32,6 @@ pub fn namespaces() -> ResourceDefinition {
     status.update.prepare = Some(namespace::prepare_update);
     status.update.validate = Some(namespace::validate_status);
     ResourceDefinition {
-        empty_members: r#","spec":{},"status":{}"#.to_owned(),
         // Namespaces have no deletion of collections (API-10).
         verbs: Verb::ALL
             .into_iter()
@@ -70,7 +65,7 @@ pub fn namespaces() -> ResourceDefinition {
             ),
             Column::age(),
         ],
-        member_types: spec_and_status(),
+        placeholder_schema: spec_and_status().with_empty_members(r#","spec":{},"status":{}"#),
         ..core("Namespace", "namespaces")
     }
 }
@@ -89,7 +84,7 @@ pub fn configmaps() -> ResourceDefinition {
             Column::text("Data", "Number of its entries.", entries),
             Column::age(),
         ],
-        member_types: MemberType::rows(&[
+        placeholder_schema: PlaceholderSchema::of(&[
             ("data", MemberType::StringMap),
             ("binaryData", MemberType::Base64Map),
             ("immutable", MemberType::Bool),
@@ -118,7 +113,7 @@ pub fn secrets() -> ResourceDefinition {
             Column::text("Data", "Number of its entries.", entries),
             Column::age(),
         ],
-        member_types: MemberType::rows(&[
+        placeholder_schema: PlaceholderSchema::of(&[
             ("data", MemberType::Base64Map),
             ("stringData", MemberType::StringMap),
             ("type", MemberType::String),
@@ -138,7 +133,6 @@ pub fn pods() -> ResourceDefinition {
     ]);
     let row = with_status(core("Pod", "pods"));
     ResourceDefinition {
-        empty_members: r#","spec":{"containers":null},"status":{}"#.to_owned(),
         short_names: names(&["po"]),
         categories: names(&["all"]),
         subresources: vec![status],
@@ -165,7 +159,8 @@ pub fn pods() -> ResourceDefinition {
             SelectableField::text("status.podIPs", &[]),
             own("status.nominatedNodeName"),
         ],
-        member_types: spec_and_status(),
+        placeholder_schema: spec_and_status()
+            .with_empty_members(r#","spec":{"containers":null},"status":{}"#),
         ..row
     }
 }
@@ -174,13 +169,6 @@ pub fn pods() -> ResourceDefinition {
 pub fn nodes() -> ResourceDefinition {
     let row = with_status(core("Node", "nodes"));
     ResourceDefinition {
-        empty_members: concat!(
-            r#","spec":{},"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":0}},"nodeInfo":{"#,
-            r#""machineID":"","systemUUID":"","bootID":"","kernelVersion":"","osImage":"","#,
-            r#""containerRuntimeVersion":"","kubeletVersion":"","kubeProxyVersion":"","#,
-            r#""operatingSystem":"","architecture":""}}"#,
-        )
-        .to_owned(),
         short_names: names(&["no"]),
         scope: ResourceScope::Cluster,
         key_prefix: "minions".to_owned(),
@@ -189,7 +177,12 @@ pub fn nodes() -> ResourceDefinition {
         create: CreateStrategy::default(),
         selectable_fields: vec![SelectableField::flag("spec.unschedulable")],
         selects_namespace: false,
-        member_types: spec_and_status(),
+        placeholder_schema: spec_and_status().with_empty_members(concat!(
+            r#","spec":{},"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":0}},"nodeInfo":{"#,
+            r#""machineID":"","systemUUID":"","bootID":"","kernelVersion":"","osImage":"","#,
+            r#""containerRuntimeVersion":"","kubeletVersion":"","kubeProxyVersion":"","#,
+            r#""operatingSystem":"","architecture":""}}"#,
+        )),
         ..row
     }
 }
@@ -197,7 +190,6 @@ pub fn nodes() -> ResourceDefinition {
 /// Services.
 pub fn services() -> ResourceDefinition {
     ResourceDefinition {
-        empty_members: r#","spec":{},"status":{"loadBalancer":{}}"#.to_owned(),
         short_names: names(&["svc"]),
         categories: names(&["all"]),
         key_prefix: "services/specs".to_owned(),
@@ -208,7 +200,8 @@ pub fn services() -> ResourceDefinition {
             SelectableField::text("spec.clusterIP", &["spec.clusterIP"]),
             SelectableField::text("spec.type", &["spec.type"]),
         ],
-        member_types: spec_and_status(),
+        placeholder_schema: spec_and_status()
+            .with_empty_members(r#","spec":{},"status":{"loadBalancer":{}}"#),
         ..with_status(core("Service", "services"))
     }
 }
@@ -218,7 +211,7 @@ pub fn serviceaccounts() -> ResourceDefinition {
     ResourceDefinition {
         short_names: names(&["sa"]),
         returns_deleted: true,
-        member_types: MemberType::rows(&[
+        placeholder_schema: PlaceholderSchema::of(&[
             ("secrets", MemberType::List),
             ("imagePullSecrets", MemberType::List),
             ("automountServiceAccountToken", MemberType::Bool),
@@ -231,11 +224,6 @@ pub fn serviceaccounts() -> ResourceDefinition {
 pub fn events() -> ResourceDefinition {
     let own = |label: &str| SelectableField::text(label, &[label]);
     ResourceDefinition {
-        empty_members: concat!(
-            r#","involvedObject":{},"source":{},"firstTimestamp":null,"lastTimestamp":null,"#,
-            r#""eventTime":null,"reportingComponent":"","reportingInstance":"""#,
-        )
-        .to_owned(),
         short_names: names(&["ev"]),
         // Clients of core/v1 use arbitrary names for events (API-201).
         name_rule: NameRule::PathSegment,
@@ -257,7 +245,7 @@ pub fn events() -> ResourceDefinition {
             SelectableField::text("source", &["source.component", "reportingComponent"]),
             own("type"),
         ],
-        member_types: MemberType::rows(&[
+        placeholder_schema: PlaceholderSchema::of(&[
             ("involvedObject", MemberType::Object),
             ("source", MemberType::Object),
             ("series", MemberType::Object),
@@ -272,7 +260,11 @@ pub fn events() -> ResourceDefinition {
             ("firstTimestamp", MemberType::Time),
             ("lastTimestamp", MemberType::Time),
             ("eventTime", MemberType::MicroTime),
-        ]),
+        ])
+        .with_empty_members(concat!(
+            r#","involvedObject":{},"source":{},"firstTimestamp":null,"lastTimestamp":null,"#,
+            r#""eventTime":null,"reportingComponent":"","reportingInstance":"""#,
+        )),
         ..core("Event", "events")
     }
 }

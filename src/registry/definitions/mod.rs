@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use crate::api::placeholder_schema::{MemberType, PlaceholderSchema};
 use crate::api::resource::{FieldPath, ResourceDefinition, Subresource, UpdateStrategy, Verb};
 
 pub mod apps;
@@ -57,6 +58,11 @@ fn with_status(row: ResourceDefinition) -> ResourceDefinition {
     row.create.drops = FieldPath::list(&["status"]);
     row.update.keeps = FieldPath::list(&["status"]);
     row
+}
+
+/// The members of kinds with a spec and a status.
+fn spec_and_status() -> PlaceholderSchema {
+    PlaceholderSchema::of(&[("spec", MemberType::Object), ("status", MemberType::Object)])
 }
 
 /// Converts a list of names.

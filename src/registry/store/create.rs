@@ -13,7 +13,6 @@ use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::status::{Status, StatusReason};
 use crate::clock;
-use crate::registry::canonical::canonicalize;
 use crate::registry::context::RequestContext;
 use crate::registry::errors::Verb;
 use crate::registry::pending_creates::PendingCreate;
@@ -148,7 +147,7 @@ impl RegistryStore {
 
     /// Canonicalizes the object and removes duplicate owners (API-207).
     pub(super) fn clean(&self, object: &mut Object, context: &RequestContext) {
-        canonicalize(object, self.definition());
+        self.definition().placeholder_schema.canonicalize(object);
         for warning in deduplicate_owners(object) {
             context.warnings.add(warning);
         }

@@ -66,7 +66,7 @@ impl Version {
 
     /// Writes an object that has nothing but this metadata document (WA-41).
     pub fn write_empty(&self, metadata: &str, out: &mut Vec<u8>) {
-        let empty = &self.kind.empty_members;
+        let empty = self.kind.placeholder_schema.empty_members();
         out.extend_from_slice(self.head.as_bytes());
         out.extend_from_slice(format!(r#""metadata":{metadata}{empty}}}"#).as_bytes());
     }

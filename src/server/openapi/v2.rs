@@ -46,7 +46,6 @@ fn parameter(parameter: &Parameter) -> Value {
 }
 
 fn written(operation: &Operation<'_>) -> Value {
-    let definition = operation.definition;
     let mut parameters: Vec<Value> = operation.parameters.iter().map(parameter).collect();
     let mut consumes: &[&str] = &["*/*"];
     if let Some((media_types, schema)) = &operation.body {
@@ -78,10 +77,6 @@ fn written(operation: &Operation<'_>) -> Value {
             "401": {"description": "The credentials are wrong."},
         },
         "x-kubernetes-action": operation.action,
-        "x-kubernetes-group-version-kind": {
-            "group": definition.group,
-            "version": definition.version,
-            "kind": definition.kind,
-        },
+        "x-kubernetes-group-version-kind": operation.definition.group_version_kind(),
     })
 }

@@ -53,7 +53,6 @@ fn content(media_types: &[&str], schema: &Value) -> Value {
 }
 
 fn written(operation: &Operation<'_>) -> Value {
-    let definition = operation.definition;
     let (code, answer) = &operation.answers;
     let mut written = json!({
         "operationId": operation.id,
@@ -67,11 +66,7 @@ fn written(operation: &Operation<'_>) -> Value {
             "401": {"description": "The credentials are wrong."},
         },
         "x-kubernetes-action": operation.action,
-        "x-kubernetes-group-version-kind": {
-            "group": definition.group,
-            "version": definition.version,
-            "kind": definition.kind,
-        },
+        "x-kubernetes-group-version-kind": operation.definition.group_version_kind(),
     });
     if let Some((media_types, schema)) = &operation.body {
         let schema = schema

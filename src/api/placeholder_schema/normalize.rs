@@ -1,5 +1,5 @@
-//! The types of members that are checked before schemas exist: all of `metadata`, and the
-//! `member_types` of a definition.
+//! The types of members that are checked before schemas exist: all of `metadata`, and the members
+//! of a [`PlaceholderSchema`].
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -10,45 +10,45 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, PAD}
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::paths::Paths;
+use super::{MemberType, PlaceholderSchema};
+use crate::api::document_paths::{Paths, json_type};
 use crate::api::object::Object;
-use crate::api::resource::{MemberType, ResourceDefinition};
 
 /// Base64 as Go reads it: padding is required, unused bits may have any value.
 const LENIENT_BASE64: GeneralPurpose = GeneralPurpose::new(&ALPHABET, PAD_ALLOWING_TRAILING_BITS);
 const PAD_ALLOWING_TRAILING_BITS: GeneralPurposeConfig = PAD.with_decode_allow_trailing_bits(true);
 
-/// Checks the types of an object's members and normalizes them. Null counts as absent, a null text
-/// is empty, and times are whole seconds of UTC. Unknown members of `metadata` are dropped, and
-/// their paths are returned.
-///
-/// # Errors
-/// The first member of a wrong type, in the words of Kubernetes' decoder (API-89).
-pub fn normalize(
-    object: &mut Object,
-    definition: &ResourceDefinition,
-) -> Result<Vec<String>, String> {
-    let mut unknown = Paths::default();
-    drop_null(&mut object.0, "metadata");
-    if let Some(value) = object.0.get_mut("metadata") {
-        let place = Place::new(&definition.kind, "", "metadata");
-        let metadata = members(value, &place, "v1.ObjectMeta")?;
-        for (name, kind) in METADATA {
-            let place = Place::new("ObjectMeta", "metadata", name);
-            check(metadata, name, *kind, &place, &mut unknown)?;
+impl PlaceholderSchema {
+    /// Checks the types of an object's members and normalizes them. Null counts as absent, a null
+    /// text is empty, and times are whole seconds of UTC. Unknown members of `metadata` are
+    /// dropped, and their paths are returned. Refusals name the object's `kind`.
+    ///
+    /// # Errors
+    /// The first member of a wrong type, in the words of Kubernetes' decoder (API-89).
+    pub fn normalize(&self, object: &mut Object, kind: &str) -> Result<Vec<String>, String> {
+        let mut unknown = Paths::default();
+        drop_null(&mut object.0, "metadata");
+        if let Some(value) = object.0.get_mut("metadata") {
+            let place = Place::new(kind, "", "metadata");
+            let metadata = members(value, &place, "v1.ObjectMeta")?;
+            for (name, member_type) in METADATA {
+                let place = Place::new("ObjectMeta", "metadata", name);
+                check(metadata, name, *member_type, &place, &mut unknown)?;
+            }
+            drop_unknown(metadata, METADATA, "metadata", &mut unknown);
         }
-        drop_unknown(metadata, METADATA, "metadata", &mut unknown);
+        for (path, member_type) in &self.members {
+            let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
+            let Some(holder) = descend(&mut object.0, parent) else {
+                continue;
+            };
+            let owner = owner_name(kind, parent);
+            let place = Place::new(&owner, parent, name);
+            let member_type = Kind::Member(*member_type);
+            check(holder, name, member_type, &place, &mut unknown)?;
+        }
+        Ok(unknown.into_vec())
     }
-    for (path, kind) in &definition.member_types {
-        let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
-        let Some(holder) = descend(&mut object.0, parent) else {
-            continue;
-        };
-        let owner = owner_name(&definition.kind, parent);
-        let place = Place::new(&owner, parent, name);
-        check(holder, name, Kind::Member(*kind), &place, &mut unknown)?;
-    }
-    Ok(unknown.into_vec())
 }
 
 /// Drops unknown members and records their paths.
@@ -116,7 +116,7 @@ const MANAGED: &[(&str, MemberType)] = &[
 /// A type of a member.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// A type that definitions use too.
+    /// A type that kinds use too.
     Member(MemberType),
     /// A list of texts.
     Texts,
@@ -155,7 +155,7 @@ impl<'p> Place<'p> {
             "string" if self.name == "uid" => "types.UID",
             wanted => wanted,
         };
-        let mut found = name_of(value).to_owned();
+        let mut found = json_type(value).to_owned();
         if let (Value::Number(number), true) = (value, wanted.starts_with("int")) {
             found = format!("number {number}");
         }
@@ -164,18 +164,6 @@ impl<'p> Place<'p> {
             self.owner,
             self.path()
         ))
-    }
-}
-
-/// The JSON name of a value's type.
-pub fn name_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 

@@ -1,6 +1,9 @@
-//! Paths of members that a document should not have, up to the number that an answer reports.
+//! What answers say of a document: the paths of members that it should not have, up to the number
+//! that an answer reports, and the types of its values.
 
 use std::fmt;
+
+use serde_json::Value;
 
 use crate::api::truncated::truncated_display;
 
@@ -60,6 +63,18 @@ impl fmt::Display for Place<'_> {
             Place::Member(above, name) => write!(f, "{above}.{name}"),
             Place::Item(above, index) => write!(f, "{above}[{index}]"),
         }
+    }
+}
+
+/// The name of a value's type in JSON.
+pub fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }
 

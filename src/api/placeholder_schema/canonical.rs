@@ -7,27 +7,32 @@
 
 use serde_json::{Map, Value};
 
+use super::{MemberType, PlaceholderSchema};
 use crate::api::object::Object;
-use crate::api::resource::{MemberType, ResourceDefinition};
 
-/// Drops everything that counts as absent: nulls anywhere, empty members of `metadata`, and empty
-/// maps, lists and texts among the members with known types (API-254).
-pub fn canonicalize(object: &mut Object, definition: &ResourceDefinition) {
-    drop_nulls(&mut object.0);
-    if let Some(Value::Object(metadata)) = object.0.get_mut("metadata") {
-        metadata.retain(|_, value| !is_empty(value));
-    }
-    for (name, kind) in &definition.member_types {
-        if omitted_when_empty(*kind) && object.0.get(name).is_some_and(is_empty) {
-            object.0.remove(name);
+impl PlaceholderSchema {
+    /// Drops everything that counts as absent: nulls anywhere, empty members of `metadata`, and
+    /// empty maps, lists and texts among the members with known types (API-254).
+    pub fn canonicalize(&self, object: &mut Object) {
+        drop_nulls(&mut object.0);
+        if let Some(Value::Object(metadata)) = object.0.get_mut("metadata") {
+            metadata.retain(|_, value| !is_empty(value));
+        }
+        for (name, member_type) in &self.members {
+            if omitted_when_empty(*member_type) && object.0.get(name).is_some_and(is_empty) {
+                object.0.remove(name);
+            }
         }
     }
 }
 
 /// Empty objects, numbers and booleans are kept: `spec: {}`, `immutable: false`.
-fn omitted_when_empty(kind: MemberType) -> bool {
+fn omitted_when_empty(member_type: MemberType) -> bool {
     use MemberType as T;
-    matches!(kind, T::StringMap | T::Base64Map | T::String | T::List)
+    matches!(
+        member_type,
+        T::StringMap | T::Base64Map | T::String | T::List
+    )
 }
 
 fn drop_nulls(members: &mut Map<String, Value>) {
@@ -60,14 +65,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::registry::definitions::{coordination, core};
 
-    fn canonical(value: Value, definition: &ResourceDefinition) -> Value {
+    fn canonical(value: Value, schema: &PlaceholderSchema) -> Value {
         let Value::Object(members) = value else {
             panic!("an object is given");
         };
         let mut object = Object(members);
-        canonicalize(&mut object, definition);
+        schema.canonicalize(&mut object);
         Value::Object(object.0)
     }
 
@@ -80,14 +84,20 @@ mod tests {
             "data": {}, "binaryData": null, "immutable": false,
         });
         let kept = json!({"metadata": {"name": "a", "generation": 7}, "immutable": false});
-        assert_eq!(canonical(given, &core::configmaps()), kept);
+        let schema = PlaceholderSchema::of(&[
+            ("data", MemberType::StringMap),
+            ("binaryData", MemberType::Base64Map),
+            ("immutable", MemberType::Bool),
+        ]);
+        assert_eq!(canonical(given, &schema), kept);
     }
 
     /// http.md 6.2: members without a known type are kept except nulls. An empty spec stays.
     #[test]
     fn fields_without_a_type_stay() {
+        let schema = PlaceholderSchema::of(&[("spec", MemberType::Object)]);
         let given = json!({"metadata": {"name": "a"}, "spec": {}});
-        assert_eq!(canonical(given.clone(), &coordination::leases()), given);
+        assert_eq!(canonical(given.clone(), &schema), given);
         let given = json!({
             "metadata": {"name": "a"},
             "spec": {"containers": [{"name": "c", "command": null}], "volumes": [],
@@ -97,6 +107,6 @@ mod tests {
             "metadata": {"name": "a"},
             "spec": {"containers": [{"name": "c"}], "volumes": [], "securityContext": {}},
         });
-        assert_eq!(canonical(given, &core::pods()), kept);
+        assert_eq!(canonical(given, &schema), kept);
     }
 }
