@@ -126,7 +126,7 @@ impl Store {
         let plans = factory.plans(&engines, &Identity).unwrap();
         let plan = plans
             .iter()
-            .find(|plan| plan.definition().plural == "configmaps");
+            .find(|plan| plan.resource().name == "configmaps");
         let plan = plan.unwrap();
         let spec = StoreSpec {
             name: "base".to_owned(),
