@@ -177,13 +177,13 @@ pub async fn what_is_too_large_is_refused_and_nothing_is_done(subject: Subject) 
     subject.create("pods/a/next", "1").await;
 }
 
-pub async fn dropping_the_future_does_not_take_the_wish_back(subject: Subject) {
+pub async fn dropping_the_future_does_not_cancel_the_commit(subject: Subject) {
     let mut feed = subject.feed("pods/", Revision::ZERO).await;
     let mut wish =
         subject
             .engine
             .commit(mutation(subject.key("pods/a/b"), Expect::Absent, put("1")));
-    // Polled once: the wish is on its way.
+    // Polled once: the request is sent.
     let _ = futures_util::poll!(&mut wish);
     drop(wish);
     let events = crate::subjects::take(feed.as_mut(), 1).await;
