@@ -25,7 +25,7 @@ use crate::restart::committed;
 use crate::seed;
 
 /// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// As fast as possible.
 fn options(directory: &Path) -> EmbeddedOptions {
@@ -47,7 +47,7 @@ async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "{what} did not come");
+        assert!(begun.elapsed() < TIMEOUT, "{what} did not come");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }

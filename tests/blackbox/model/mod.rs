@@ -175,7 +175,8 @@ fn report(all: &[WatchEvent], sessions: &[Session]) {
     let count = |of: fn(&Session) -> usize| sessions.iter().map(of).sum::<usize>();
     let received = count(|session| session.received.len());
     println!(
-        "{} events; {} streams over {} watches received {received} events and {} bookmarks, {} were gone",
+        "{} events; {} streams over {} watches received {received} events and {} bookmarks, \
+         {} were gone",
         all.len(),
         sessions.len(),
         count(|session| session.watches as usize),
