@@ -6,7 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use rustix::fs::Mode;
 use rustix::process::umask;
-use taffrail::cli::{self, EXIT_REFUSED, Wish};
+use taffrail::cli::{self, Action, EXIT_REFUSED};
 use taffrail::clock;
 use taffrail::config::Config;
 use taffrail::daemon::{self, Daemon, StartError};
@@ -17,21 +17,21 @@ fn main() -> ExitCode {
     let started = Instant::now();
     // Files that are created from here on are accessible only to their owner.
     umask(Mode::from_raw_mode(0o077));
-    let wish = cli::parse();
+    let action = cli::parse();
     if let Err(error) = clock::check(SystemTime::now())
-        && !matches!(wish, Wish::Done(_))
+        && !matches!(action, Action::Done(_))
     {
         eprintln!("taffrail: {error}");
         return ExitCode::FAILURE;
     }
-    match wish {
-        Wish::Done(code) => code,
-        Wish::Serve(config) => actix::System::new().block_on(serve(*config, started)),
-        Wish::Compact(config) => cli::compact::run(&config, |config| {
+    match action {
+        Action::Done(code) => code,
+        Action::Serve(config) => actix::System::new().block_on(serve(*config, started)),
+        Action::Compact(config) => cli::compact::run(&config, |config| {
             daemon::open_existing(config).map_err(|error| error.to_string())
         }),
-        Wish::StorageRewrite(config) => cli::storage::rewrite::run(&config),
-        Wish::StorageTable(config) => {
+        Action::StorageRewrite(config) => cli::storage::rewrite::run(&config),
+        Action::StorageTable(config) => {
             let warnings = daemon::storage_warnings;
             cli::storage::table::run(&config, daemon::storage_factory, warnings)
         }
@@ -76,9 +76,9 @@ async fn until_stopped(daemon: &Daemon, signals: &mut Signals) -> ExitCode {
     tokio::pin!(ended);
     loop {
         tokio::select! {
-            wish = signals.next() => match wish {
-                shutdown::Wish::Reload => daemon.reload().await,
-                shutdown::Wish::Stop(signal) => {
+            action = signals.next() => match action {
+                shutdown::SignalAction::Reload => daemon.reload().await,
+                shutdown::SignalAction::Stop(signal) => {
                     tracing::info!(%signal, "stopping");
                     return ExitCode::SUCCESS;
                 }

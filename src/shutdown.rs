@@ -43,9 +43,9 @@ impl StopSignal {
     }
 }
 
-/// The request of a signal.
+/// What a signal asks the daemon to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum SignalAction {
     /// Stop.
     Stop(StopSignal),
     /// Reload the files that can be reloaded: SIGHUP.
@@ -77,18 +77,18 @@ impl Signals {
     pub async fn stop(&mut self) -> StopSignal {
         loop {
             match self.next().await {
-                Wish::Stop(signal) => return signal,
-                Wish::Reload => tracing::info!("SIGHUP: there is nothing to reload"),
+                SignalAction::Stop(signal) => return signal,
+                SignalAction::Reload => tracing::info!("SIGHUP: there is nothing to reload"),
             }
         }
     }
 
     /// Waits for any signal. It is cancel safe: no signal is lost.
-    pub async fn next(&mut self) -> Wish {
+    pub async fn next(&mut self) -> SignalAction {
         tokio::select! {
-            _ = self.interrupt.recv() => Wish::Stop(StopSignal::Interrupt),
-            _ = self.terminate.recv() => Wish::Stop(StopSignal::Terminate),
-            _ = self.hangup.recv() => Wish::Reload,
+            _ = self.interrupt.recv() => SignalAction::Stop(StopSignal::Interrupt),
+            _ = self.terminate.recv() => SignalAction::Stop(StopSignal::Terminate),
+            _ = self.hangup.recv() => SignalAction::Reload,
         }
     }
 }
@@ -115,7 +115,7 @@ pub fn stop_at_once() -> io::Result<StoppedAtOnce> {
     let watch = async move {
         let stopped = async {
             loop {
-                if let Wish::Stop(signal) = signals.next().await {
+                if let SignalAction::Stop(signal) = signals.next().await {
                     return signal;
                 }
             }
@@ -153,7 +153,7 @@ mod tests {
     async fn a_hangup_does_not_stop_and_each_stop_signal_does() {
         let mut signals = Signals::install().unwrap();
         kill_process(getpid(), Number::HUP).unwrap();
-        assert_eq!(signals.next().await, Wish::Reload);
+        assert_eq!(signals.next().await, SignalAction::Reload);
         kill_process(getpid(), Number::HUP).unwrap();
         kill_process(getpid(), Number::TERM).unwrap();
         assert_eq!(signals.stop().await, StopSignal::Terminate);

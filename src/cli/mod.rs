@@ -88,9 +88,9 @@ impl Arguments {
     }
 }
 
-/// The requested command.
+/// What the command line asks for.
 #[derive(Debug)]
-pub enum Wish {
+pub enum Action {
     /// Serve until stopped.
     Serve(Box<Config>),
     /// Compact, through the running daemon or without one.
@@ -104,11 +104,11 @@ pub enum Wish {
 }
 
 /// Reads the command line of the process.
-pub fn parse() -> Wish {
+pub fn parse() -> Action {
     parse_from(std::env::args_os())
 }
 
-fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Wish {
+fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action {
     let command_line = match CommandLine::try_parse_from(arguments) {
         Ok(command_line) => command_line,
         Err(error) => {
@@ -117,20 +117,22 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Wish {
                 None => {
                     // Help or the version. A failure to print it can't be reported.
                     let _ = error.print();
-                    Wish::Done(ExitCode::SUCCESS)
+                    Action::Done(ExitCode::SUCCESS)
                 }
             };
         }
     };
     let before = command_line.arguments;
-    let (arguments, command): (Arguments, fn(Box<Config>) -> Wish) = match command_line.command {
-        None => (Arguments::default(), Wish::Serve),
-        Some(Command::Serve(arguments)) => (arguments, Wish::Serve),
+    let (arguments, command): (Arguments, fn(Box<Config>) -> Action) = match command_line.command {
+        None => (Arguments::default(), Action::Serve),
+        Some(Command::Serve(arguments)) => (arguments, Action::Serve),
         Some(Command::Config(arguments)) => (arguments, print_config),
-        Some(Command::Compact(arguments)) => (arguments, Wish::Compact),
-        Some(Command::Storage(StorageCommand::Table(arguments))) => (arguments, Wish::StorageTable),
+        Some(Command::Compact(arguments)) => (arguments, Action::Compact),
+        Some(Command::Storage(StorageCommand::Table(arguments))) => {
+            (arguments, Action::StorageTable)
+        }
         Some(Command::Storage(StorageCommand::Rewrite(arguments))) => {
-            (arguments, Wish::StorageRewrite)
+            (arguments, Action::StorageRewrite)
         }
         Some(Command::Version) => return version::print(),
     };
@@ -140,14 +142,14 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Wish {
     }
 }
 
-fn refuse(refusal: &ConfigError) -> Wish {
+fn refuse(refusal: &ConfigError) -> Action {
     eprintln!("taffrail: {refusal}");
-    Wish::Done(ExitCode::from(EXIT_REFUSED))
+    Action::Done(ExitCode::from(EXIT_REFUSED))
 }
 
-fn print_config(config: Box<Config>) -> Wish {
+fn print_config(config: Box<Config>) -> Action {
     print!("{}", config.to_yaml());
-    Wish::Done(ExitCode::SUCCESS)
+    Action::Done(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 use super::*;
 use crate::config::Port;
 
-fn parsed(arguments: &[&str]) -> Wish {
+fn parsed(arguments: &[&str]) -> Action {
     let all = std::iter::once("taffrail").chain(arguments.iter().copied());
     parse_from(all.map(Into::into))
 }
 
 fn serve(arguments: &[&str]) -> Config {
     match parsed(arguments) {
-        Wish::Serve(config) => *config,
+        Action::Serve(config) => *config,
         other => panic!("{arguments:?} became {other:?}"),
     }
 }
@@ -46,7 +46,7 @@ fn a_refusal_exits_with_2() {
         &["--tls-cert-file=a"],
     ] {
         match parsed(arguments) {
-            Wish::Done(code) => {
+            Action::Done(code) => {
                 assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(2)));
             }
             other => panic!("{arguments:?} became {other:?}"),
@@ -57,7 +57,7 @@ fn a_refusal_exits_with_2() {
 #[test]
 fn compact_takes_the_same_settings() {
     match parsed(&["compact", "--data-dir=/d"]) {
-        Wish::Compact(config) => assert_eq!(config.data_dir.to_string(), "/d"),
+        Action::Compact(config) => assert_eq!(config.data_dir.to_string(), "/d"),
         other => panic!("{other:?}"),
     }
 }

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use super::Wish;
+use super::Action;
 
-pub(super) fn print() -> Wish {
+pub(super) fn print() -> Action {
     println!("taffrail {}", env!("CARGO_PKG_VERSION"));
-    Wish::Done(ExitCode::SUCCESS)
+    Action::Done(ExitCode::SUCCESS)
 }

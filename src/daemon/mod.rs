@@ -173,8 +173,8 @@ impl Daemon {
             cached(&plans),
         )?;
         let registry = assemble(&config, &plans, &actor_system);
-        let parts = actor_system.clone();
-        let health = Health::new(checks(&stores, &config)).telling(move || not_at_work(&parts));
+        let actors = actor_system.clone();
+        let health = Health::new(checks(&stores, &config)).telling(move || not_ready(&actors));
         let health = Arc::new(health);
         let namespaces = actor_system
             .cacher(NAMESPACES)
@@ -377,11 +377,11 @@ fn checks(stores: &Stores, config: &Config) -> Vec<Check> {
     checks.chain(encryption::check(config)).collect()
 }
 
-fn not_at_work(actor_system: &ActorSystem) -> Vec<String> {
-    let parts = actor_system.state().parts.into_iter();
-    parts
-        .filter(|part| !part.ready)
-        .map(|part| part.name)
+fn not_ready(actor_system: &ActorSystem) -> Vec<String> {
+    let actors = actor_system.state().actors.into_iter();
+    actors
+        .filter(|actor| !actor.ready)
+        .map(|actor| actor.name)
         .collect()
 }
 

@@ -15,7 +15,7 @@ pub(super) struct FrameBatch {
     /// The number of frames in it.
     pub(super) frames: u64,
     /// Whether the watch has nothing more and will wake its stream.
-    pub(super) rests: bool,
+    pub(super) is_last_for_now: bool,
 }
 
 /// Collects a frame and the available frames after it, up to `most` bytes. A single frame is not
@@ -30,9 +30,9 @@ pub(super) fn batch(
     let mut room = Some(room);
     let WatchFrame {
         bytes: first,
-        mut rests,
+        mut is_last_for_now,
     } = first;
-    while !rests {
+    while !is_last_for_now {
         if joined.len().max(first.len()) >= most {
             break;
         }
@@ -45,11 +45,11 @@ pub(super) fn batch(
                 }
                 joined.extend_from_slice(&frame.bytes);
                 frames += 1;
-                rests = frame.rests;
+                is_last_for_now = frame.is_last_for_now;
             }
-            // The end is reported again on the next poll. A watch that has nothing now, but does
-            // not say that it rests, may wake its stream from another thread before the stream
-            // listens.
+            // The end is reported again on the next poll. A watch that has nothing now, but did
+            // not say so in its last frame, may wake its stream from another thread before the
+            // stream listens.
             Poll::Ready(None) | Poll::Pending => break,
         }
     }
@@ -61,7 +61,7 @@ pub(super) fn batch(
     FrameBatch {
         bytes,
         frames,
-        rests,
+        is_last_for_now,
     }
 }
 
@@ -70,19 +70,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_watch_rests_only_when_it_says_so() {
-        let frame = |rests| WatchFrame {
+    fn a_frame_is_the_last_for_now_only_when_it_says_so() {
+        let frame = |is_last_for_now| WatchFrame {
             bytes: Bytes::from_static(b"frame\n"),
-            rests,
+            is_last_for_now,
         };
-        let joined = |rests| {
-            let mut later = [Poll::Ready(Some(frame(rests)))].into_iter();
+        let joined = |is_last_for_now| {
+            let mut later = [Poll::Ready(Some(frame(is_last_for_now)))].into_iter();
             let next = || later.next().unwrap_or(Poll::Pending);
             batch(frame(false), RESERVED_BYTES, || RESERVED_BYTES, next)
         };
-        for rests in [true, false] {
-            let joined = joined(rests);
-            assert_eq!((joined.frames, joined.rests), (2, rests));
+        for is_last_for_now in [true, false] {
+            let joined = joined(is_last_for_now);
+            assert_eq!(
+                (joined.frames, joined.is_last_for_now),
+                (2, is_last_for_now)
+            );
         }
     }
 }

@@ -35,7 +35,7 @@ async fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1).filter(|word| word != "--bench");
     let scenario = arguments.next().unwrap_or_default();
     let Some(directory) = arguments.next().map(PathBuf::from) else {
-        // `cargo bench` passes the same arguments to all benches. These were for another one.
+        // `cargo bench` passes the same arguments to all benches.
         return Ok(());
     };
     if !SCENARIOS.contains(&scenario.as_str()) {
@@ -225,7 +225,7 @@ async fn update(
     let mut last = vec![Revision::ZERO; keys.len()];
     let (mut waits, mut count) = (Vec::new(), committer);
     while Instant::now() < deadline {
-        // A walk without order, as of real writers.
+        // In random order, like real writers.
         count = count
             .wrapping_mul(6364136223846793005)
             .wrapping_add(1442695040888963407);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use etcd_client::{Client as Etcd, Compare, CompareOp, Txn, TxnOp};
 use futures_util::future::join_all;
 
-use crate::below;
+use crate::daemons;
 use crate::harness::{Call, Daemon, Protocol};
 use crate::load::{self, Until, Verb};
 use crate::meter::Sample;
@@ -22,11 +22,11 @@ const CLIENTS: u64 = 8;
 const OBJECTS: u64 = 100_000;
 
 async fn cluster() -> Cluster {
-    below::cluster(VERSION).await
+    daemons::cluster(VERSION).await
 }
 
 async fn daemon(cluster: &Cluster) -> Daemon {
-    below::beside(cluster, &[]).await
+    daemons::beside(cluster, &[]).await
 }
 
 /// Runs all measurements.
@@ -77,7 +77,7 @@ async fn costs(time: Duration) {
     }
 }
 
-/// A write as etcd's own clients make it: the value if the key is absent.
+/// A write as a client of etcd makes it: the value if the key is absent.
 fn transaction(key: &str, value: &str) -> Txn {
     Txn::new()
         .when([Compare::mod_revision(key, CompareOp::Equal, 0)])
@@ -133,9 +133,8 @@ where
     all
 }
 
-/// What the daemon adds to a write, at rates that BENCH_RATES names (`500,1000`), else with etcd
-/// at half of what it takes at most: beside daemon and load, which need the machine's cores too,
-/// and with those cores to itself.
+/// The latency that the daemon adds to a write, at the rates in BENCH_RATES (`500,1000`). The
+/// default rates are half of etcd's maximum: with daemon and load on the same cores, and alone.
 async fn latency(time: Duration) {
     part("latency that the daemon adds to a write of etcd's");
     let cluster = cluster().await;
@@ -274,7 +273,7 @@ impl Means {
 
 /// The sum of a counter of etcd's, by its labels.
 async fn counted(cluster: &Cluster, labels: &str) -> f64 {
-    let page = below::metrics(cluster).await;
+    let page = daemons::metrics(cluster).await;
     let lines = page
         .lines()
         .filter(|line| line.contains(labels) && !line.starts_with('#'));

@@ -42,8 +42,8 @@ fn event(number: u64) -> serde_json::Value {
     })
 }
 
-/// The measurements between two moments.
-struct Felt {
+/// The latencies between two moments.
+struct Latencies {
     writes: Durations,
     deliveries: Durations,
 }
@@ -112,7 +112,7 @@ async fn prepare(daemon: &Daemon) -> u64 {
     version(&daemon.client().call(object).await.expect(201))
 }
 
-/// The version that a watch of what comes now starts at.
+/// The version from which a watch sees only new events.
 async fn newest(daemon: &Daemon) -> u64 {
     let client = daemon.client();
     let list = client.call(Call::get(&format!("{}?limit=1", events())));
@@ -174,8 +174,8 @@ impl Probe {
         for watcher in self.deliveries {
             delivered.extend(watcher.await.unwrap());
         }
-        let mut quiet = felt(&writes, &delivered, quiet);
-        let mut busy = felt(&writes, &delivered, busy);
+        let mut quiet = latencies(&writes, &delivered, quiet);
+        let mut busy = latencies(&writes, &delivered, busy);
         compare("write", &mut quiet.writes, &mut busy.writes);
         compare("delivery", &mut quiet.deliveries, &mut busy.deliveries);
     }
@@ -197,14 +197,18 @@ fn compare(what: &str, quiet: &mut Durations, busy: &mut Durations) {
     }
 }
 
-fn felt(writes: &Samples, delivered: &Samples, (from, until): (Duration, Duration)) -> Felt {
+fn latencies(
+    writes: &Samples,
+    delivered: &Samples,
+    (from, until): (Duration, Duration),
+) -> Latencies {
     let within = |samples: &Samples| {
         let mut durations = Durations::default();
         let chosen = samples.iter().filter(|(at, _)| (from..until).contains(at));
         chosen.for_each(|(_, took)| durations.add(*took));
         durations
     };
-    Felt {
+    Latencies {
         writes: within(writes),
         deliveries: within(delivered),
     }
@@ -300,7 +304,7 @@ async fn watch_events(
 
 async fn deletions(mut lines: Lines, count: u64, origin: Instant) -> Deletions {
     /// Longer than any expiry.
-    const PATIENCE: Duration = Duration::from_secs(240);
+    const EVENT_TIMEOUT: Duration = Duration::from_secs(240);
     let mut gone = BTreeSet::new();
     let mut repeated = 0;
     let mut seen = Deletions {
@@ -309,7 +313,7 @@ async fn deletions(mut lines: Lines, count: u64, origin: Instant) -> Deletions {
         lost: count,
     };
     while (gone.len() as u64) < count
-        && let Ok(Ok(Some(line))) = tokio::time::timeout(PATIENCE, lines.next()).await
+        && let Ok(Ok(Some(line))) = tokio::time::timeout(EVENT_TIMEOUT, lines.next()).await
     {
         if !line.starts_with(b"{\"type\":\"DELETED\"") {
             continue;

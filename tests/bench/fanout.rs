@@ -7,21 +7,21 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 
-use crate::below::{self, Measured};
+use crate::daemons::{self, Measured};
 use crate::harness::{Call, Client, Daemon, version};
 use crate::load::{self, STREAMS};
 use crate::meter::{Sample, Used, kernel_memory};
 use crate::report::{Durations, figure, noise, part};
 
 /// The record of one watcher.
-struct Saw {
+struct WatchResult {
     latency: Durations,
     wrong: u64,
 }
 
-/// The watchers and the updates.
+/// The numbers of watchers and updates.
 #[derive(Clone, Copy)]
-pub struct Crowd {
+pub struct FanoutOptions {
     pub watchers: usize,
     /// Watches of one connection.
     pub streams: usize,
@@ -57,36 +57,39 @@ pub async fn measure(watchers: usize, rate: f64, time: Duration) {
     part(&format!(
         "{watchers} watchers over HTTP/2 of one object of 1 KiB, {rate} updates/s"
     ));
-    let crowd = Crowd {
+    let options = FanoutOptions {
         watchers,
         streams: STREAMS,
         rate,
         time,
     };
-    let mut saw = run(below::daemon().await, crowd).await;
+    let mut result = run(daemons::daemon().await, options).await;
     if watchers > 100 {
-        let each = saw.memory / watchers as f64;
+        let each = result.memory / watchers as f64;
         figure("memory for one idle watch", each, "KiB", "");
     }
-    let reached = saw.updates as f64 / saw.sent.as_secs_f64();
+    let reached = result.updates as f64 / result.sent.as_secs_f64();
     figure("updates/s reached", reached, "/s", "");
     figure(
         "CPU of the daemon for a million deliveries",
-        saw.used.daemon / (saw.delivered as f64 / 1e6),
+        result.used.daemon / (result.delivered as f64 / 1e6),
         "s",
         "<= 3",
     );
-    figure("lost", saw.lost as f64, "", "0");
-    figure("repeated or out of order", saw.wrong as f64, "", "0");
-    let (p50, p99) = (saw.latency.percentile(0.5), saw.latency.percentile(0.99));
+    figure("lost", result.lost as f64, "", "0");
+    figure("repeated or out of order", result.wrong as f64, "", "0");
+    let (p50, p99) = (
+        result.latency.percentile(0.5),
+        result.latency.percentile(0.99),
+    );
     figure("write to delivery p50", p50, "ms", "");
     let wanted = if watchers == 1 { "< 5" } else { "" };
     figure("write to delivery p99", p99, "ms", wanted);
-    noise((saw.used.other_cores - saw.store_cores).max(0.0));
+    noise((result.used.other_cores - result.store_cores).max(0.0));
 }
 
-/// Updates one object of a new daemon at a rate while a crowd watches its namespace.
-pub async fn run(daemon: Measured, crowd: Crowd) -> Outcome {
+/// Updates one object of a new daemon at a rate while watchers watch its namespace.
+pub async fn run(daemon: Measured, options: FanoutOptions) -> Outcome {
     load::namespace(&daemon).await;
     let client = daemon.client();
     let created = client
@@ -96,10 +99,10 @@ pub async fn run(daemon: Measured, crowd: Crowd) -> Outcome {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let (memory, kernel_memory) = (daemon.resident(), kernel_memory());
     let origin = Instant::now();
-    let updates = (crowd.rate * crowd.time.as_secs_f64()) as u64;
+    let updates = (options.rate * options.time.as_secs_f64()) as u64;
     let delivered = Arc::new(AtomicU64::new(0));
     let start = Sample::take(daemon.pid());
-    let watching = open(&daemon, crowd, from, origin, updates, &delivered).await;
+    let watching = open(&daemon, options, from, origin, updates, &delivered).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let opening = start.until(&Sample::take(daemon.pid())).daemon;
     let memory = (daemon.resident() - memory) * 1024.0;
@@ -107,10 +110,10 @@ pub async fn run(daemon: Measured, crowd: Crowd) -> Outcome {
 
     let start = Sample::take(daemon.pid());
     let store_before = daemon.store_seconds();
-    let sent = update(&client, updates, crowd.rate, origin).await;
-    let wanted = updates * crowd.watchers as u64;
-    let patience = Instant::now() + Duration::from_secs(30);
-    while delivered.load(Ordering::Relaxed) < wanted && Instant::now() < patience {
+    let sent = update(&client, updates, options.rate, origin).await;
+    let wanted = updates * options.watchers as u64;
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while delivered.load(Ordering::Relaxed) < wanted && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let used = start.until(&Sample::take(daemon.pid()));
@@ -119,9 +122,9 @@ pub async fn run(daemon: Measured, crowd: Crowd) -> Outcome {
     drop(daemon);
     let (mut latency, mut wrong) = (Durations::default(), 0);
     for watcher in watching {
-        let saw = watcher.await.unwrap();
-        latency.extend(saw.latency);
-        wrong += saw.wrong;
+        let result = watcher.await.unwrap();
+        latency.extend(result.latency);
+        wrong += result.wrong;
     }
     Outcome {
         memory,
@@ -141,16 +144,16 @@ pub async fn run(daemon: Measured, crowd: Crowd) -> Outcome {
 /// Opens all watches.
 async fn open(
     daemon: &Daemon,
-    crowd: Crowd,
+    options: FanoutOptions,
     from: u64,
     origin: Instant,
     updates: u64,
     delivered: &Arc<AtomicU64>,
-) -> Vec<JoinHandle<Saw>> {
-    let mut all = Vec::with_capacity(crowd.watchers);
-    while all.len() < crowd.watchers {
+) -> Vec<JoinHandle<WatchResult>> {
+    let mut all = Vec::with_capacity(options.watchers);
+    while all.len() < options.watchers {
         let client = Arc::new(daemon.client());
-        let streams = crowd.streams.min(crowd.watchers - all.len());
+        let streams = options.streams.min(options.watchers - all.len());
         let path = format!(
             "{}?watch=true&resourceVersion={from}&timeoutSeconds=3600",
             load::collection()
@@ -172,8 +175,8 @@ async fn follow(
     origin: Instant,
     updates: u64,
     delivered: Arc<AtomicU64>,
-) -> Saw {
-    let mut saw = Saw {
+) -> WatchResult {
+    let mut result = WatchResult {
         latency: Durations::default(),
         wrong: 0,
     };
@@ -185,16 +188,17 @@ async fn follow(
         let now = origin.elapsed();
         // Parsing each delivery would cost more than the daemon spends on it.
         let version = number_after(&line, "\"resourceVersion\":\"").unwrap_or(0);
-        saw.wrong += u64::from(version <= last);
+        result.wrong += u64::from(version <= last);
         last = version;
         if let Some(sent) = number_after(&line, "\"stamp\":\"") {
-            saw.latency
+            result
+                .latency
                 .add(now.saturating_sub(Duration::from_nanos(sent)));
         }
         delivered.fetch_add(1, Ordering::Relaxed);
     }
     drop(client);
-    saw
+    result
 }
 
 /// The number after the first such key.

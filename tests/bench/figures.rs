@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod attack;
-mod below;
+mod daemons;
 mod etcd;
 mod expiry;
 mod fanout;
@@ -75,13 +75,13 @@ its own that WATCHLOAD or the PATH leads to (see README.md):
   watchload        all of these, for about an hour
 ";
 
-/// A part for a page, which nobody waits for who wants figures.
+/// A part for docs/sizing.md, which runs only if named.
 const SIZING: &str = "sizing";
 
 /// All parts that need watchload.
 const SET: &str = "watchload";
 
-/// Parts that measure what only the embedded store does: opening its file, its history.
+/// Parts that measure only the embedded store: opening its file, its history.
 const EMBEDDED: [&str; 10] = [
     "startup",
     "startup-full",
@@ -112,7 +112,7 @@ async fn main() {
         let help = asked.iter().any(|word| word == "--help" || word == "-h");
         std::process::exit(if help { 0 } else { 2 });
     }
-    let over_etcd = below::version().is_some();
+    let over_etcd = daemons::version().is_some();
     let embedded = |name: &str| over_etcd && EMBEDDED.contains(&name);
     if let Some(name) = asked.iter().find(|word| embedded(word)) {
         println!("{name} chooses the store itself, which BENCH_ETCD can't replace: unset it");

@@ -52,7 +52,7 @@ pub async fn under_retention(clients: u64, time: Duration) {
     let daemon = Daemon::with(&["--retention-age", "10s"]).await;
     load::namespace(&daemon).await;
     load::write(&daemon, Verb::Create, clients, 0, Until::Count(1_000)).await;
-    // Until retention has something to delete, and goes on.
+    // Until retention has something to delete.
     let warm = Until::Time(Duration::from_secs(20));
     load::write(&daemon, Verb::Update, clients, 1_000, warm).await;
     let updated = load::write(&daemon, Verb::Update, clients, 1_000, Until::Time(time)).await;

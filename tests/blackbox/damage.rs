@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::harness::{CONFIGMAPS, Call, Daemon, Options, body, configmap, version};
 
 /// The time limit for verifying a small store on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const DAMAGED: &str = "taffrail_storage_damaged_records";
 const PASSES: &str = "taffrail_storage_verification_passes_total";
 
@@ -61,7 +61,7 @@ async fn passes(daemon: &Daemon, more: u64) {
     let before = daemon.count(PASSES).await;
     let begun = Instant::now();
     while daemon.count(PASSES).await < before + more {
-        assert!(begun.elapsed() < PATIENCE, "no pass is completed");
+        assert!(begun.elapsed() < TIMEOUT, "no pass is completed");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -84,7 +84,7 @@ async fn damage_behind_a_serving_daemon_ends_its_readiness_and_is_named() {
     flip(&daemon, &value_of(77), 60);
     let begun = Instant::now();
     while stranger.call(Call::get("/readyz")).await.status == 200 {
-        assert!(begun.elapsed() < PATIENCE, "60 bytes went unnoticed");
+        assert!(begun.elapsed() < TIMEOUT, "60 bytes went unnoticed");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let listing = stranger.call(Call::get("/readyz")).await;
@@ -146,7 +146,7 @@ async fn damage_anywhere_in_the_file_is_noticed_and_the_daemon_lives() {
     let client = daemon.client();
     let begun = Instant::now();
     while daemon.count(DAMAGED).await < 20 {
-        assert!(begun.elapsed() < PATIENCE, "not all damage is noticed");
+        assert!(begun.elapsed() < TIMEOUT, "not all damage is noticed");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(client.call(Call::get("/livez")).await.status, 200);
@@ -162,7 +162,7 @@ async fn damage_anywhere_in_the_file_is_noticed_and_the_daemon_lives() {
 async fn until_ready(daemon: &Daemon, is_ready: bool) {
     let begun = Instant::now();
     while (daemon.client().call(Call::get("/readyz")).await.status == 200) != is_ready {
-        assert!(begun.elapsed() < PATIENCE, "ready: not {is_ready}");
+        assert!(begun.elapsed() < TIMEOUT, "ready: not {is_ready}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

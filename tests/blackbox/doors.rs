@@ -12,7 +12,7 @@ use crate::harness::frames::{
 };
 use crate::harness::{CONFIGMAPS, Call, Daemon, body, configmap};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The error code of GOAWAY and RST_STREAM for a client that must slow down.
 const ENHANCE_YOUR_CALM: u8 = 11;
@@ -85,7 +85,7 @@ async fn a_stranger_who_goes_on_after_refusals_is_shown_out() {
         }
         Vec::new()
     };
-    let calmed = tokio::time::timeout(PATIENCE, calmed).await.unwrap();
+    let calmed = tokio::time::timeout(TIMEOUT, calmed).await.unwrap();
     assert_eq!(calmed, [0, 0, 0, ENHANCE_YOUR_CALM]);
     asking.await.unwrap();
     daemon
@@ -144,7 +144,7 @@ async fn answers_that_a_user_does_not_read_hold_a_bounded_number_of_bytes_and_co
         }
         bytes
     };
-    let bytes = tokio::time::timeout(PATIENCE, reading).await.unwrap();
+    let bytes = tokio::time::timeout(TIMEOUT, reading).await.unwrap();
     assert!(bytes > ANSWERS as usize * OBJECT_BYTES);
 }
 
@@ -183,7 +183,7 @@ async fn frames_that_watches_have_little_window_for_hold_a_bounded_number_of_byt
             bytes += if kind == 0 { payload.len() } else { 0 };
         }
     };
-    tokio::time::timeout(PATIENCE, reading).await.unwrap();
+    tokio::time::timeout(TIMEOUT, reading).await.unwrap();
 }
 
 /// What waits counts, and must not wait for itself.
@@ -248,7 +248,7 @@ async fn silent_connections_of_one_address_keep_nobody_out() {
             >= 78
     );
     assert!(daemon.count("taffrail_connections_unauthenticated").await <= 22);
-    let first = tokio::time::timeout(PATIENCE, kept[0].read(&mut [0])).await;
+    let first = tokio::time::timeout(TIMEOUT, kept[0].read(&mut [0])).await;
     assert!(matches!(first.unwrap(), Ok(0) | Err(_)));
 }
 
@@ -276,7 +276,7 @@ async fn of_a_crowd_of_one_address_everybody_is_served() {
         })
     });
     let crowd = futures_util::future::join_all(crowd);
-    let served = tokio::time::timeout(PATIENCE, crowd).await.unwrap();
+    let served = tokio::time::timeout(TIMEOUT, crowd).await.unwrap();
     assert!(served.into_iter().all(|one| one.is_ok()));
     assert_eq!(
         daemon
@@ -311,7 +311,7 @@ async fn users_may_have_all_slots_but_a_few_for_probes() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, retried).await.unwrap();
+    tokio::time::timeout(TIMEOUT, retried).await.unwrap();
 }
 
 #[tokio::test]
@@ -397,7 +397,7 @@ async fn http1_wants_a_host_and_lines_that_end_with_crlf() {
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
         let reading = stream.read_to_end(&mut answer);
-        let _ = tokio::time::timeout(PATIENCE, reading)
+        let _ = tokio::time::timeout(TIMEOUT, reading)
             .await
             .expect("the connection ends");
         let answer = String::from_utf8_lossy(&answer);
@@ -461,7 +461,7 @@ async fn bodies_that_never_end_leave_room_for_others() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, retried).await.unwrap();
+    tokio::time::timeout(TIMEOUT, retried).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -493,12 +493,12 @@ async fn memory_of_a_burst_goes_back_to_the_system() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, grown).await.unwrap();
+        tokio::time::timeout(TIMEOUT, grown).await.unwrap();
     }
     let given_back = async {
         while daemon.resident() > before + LEFT_MAX_MIB {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, given_back).await.unwrap();
+    tokio::time::timeout(TIMEOUT, given_back).await.unwrap();
 }

@@ -8,7 +8,7 @@ use crate::harness::client::Lines;
 use crate::harness::{CONFIGMAPS, Call, Client, Daemon, body, configmap, version};
 
 const EVENTS: &str = "/api/v1/namespaces/default/events";
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn event(name: &str, reason: &str) -> Value {
     json!({
@@ -27,7 +27,7 @@ async fn create(client: &Client, name: &str) -> Value {
 
 /// The next event of a watch: kind, name, version.
 async fn next(watch: &mut Lines) -> (String, String, u64) {
-    let seen = watch.event_within(PATIENCE).await;
+    let seen = watch.event_within(TIMEOUT).await;
     let seen = seen.expect("the watch fell silent");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let object = &seen["object"];

@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStdout, Command};
 use crate::harness::{CONFIGMAPS, Call, Daemon};
 use crate::load::churn::{Versions, churn, versions};
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The program of `tests/informers`.
 struct Informers {
@@ -55,7 +55,7 @@ impl Informers {
     }
 
     async fn line(&mut self) -> Option<String> {
-        let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
+        let line = tokio::time::timeout(TIMEOUT, self.lines.next_line()).await;
         line.unwrap_or_else(|_| panic!("WatchListClient={}: it hangs", self.mode))
             .unwrap()
     }

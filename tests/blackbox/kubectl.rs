@@ -70,19 +70,19 @@ spec: {holderIdentity: me, leaseDurationSeconds: 15}
 ";
 
 macro_rules! for_each_version {
-    ($($story:ident: $v1_20:ident, $v1_32:ident, $v1_36:ident;)*) => {
+    ($($scenario:ident: $v1_20:ident, $v1_32:ident, $v1_36:ident;)*) => {
         $(
-            for_each_version!(@one $story $v1_20 0);
-            for_each_version!(@one $story $v1_32 1);
-            for_each_version!(@one $story $v1_36 2);
+            for_each_version!(@one $scenario $v1_20 0);
+            for_each_version!(@one $scenario $v1_32 1);
+            for_each_version!(@one $scenario $v1_36 2);
         )*
     };
-    (@one $story:ident $test:ident $version:literal) => {
+    (@one $scenario:ident $test:ident $version:literal) => {
         #[tokio::test]
         async fn $test() {
             let daemon = Daemon::start().await;
             if let Some(kubectl) = Kubectl::find(VERSIONS[$version], &daemon) {
-                $story(daemon, kubectl).await;
+                $scenario(daemon, kubectl).await;
             }
         }
     };

@@ -75,9 +75,9 @@ async fn large_bodies_and_objects_hold_up_nobody() {
         let what = format!("{} {}", call.method, call.path);
         let (took, longest) = meanwhile(&daemon, call, code).await;
         // On a blocked thread a small request would wait for nearly all of it.
-        let patience = (took / 2).max(Duration::from_millis(200));
+        let limit = (took / 2).max(Duration::from_millis(200));
         assert!(
-            longest < patience,
+            longest < limit,
             "{what} took {took:?}, and something else {longest:?} meanwhile"
         );
     }

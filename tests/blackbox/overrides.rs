@@ -15,7 +15,7 @@ use crate::harness::{CONFIGMAPS, Call, Client, Daemon, body, configmap, version}
 use crate::servers::etcd::Cluster;
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 async fn cluster() -> Cluster {
     let starting = tokio::task::spawn_blocking(|| Cluster::single("3.5"));
@@ -53,7 +53,7 @@ async fn put(engine: &EtcdEngine, path: &str, value: &[u8]) {
 
 /// Sends requests until the answer has this status.
 async fn until(client: &Client, path: &str, status: u16) -> Value {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + TIMEOUT;
     loop {
         let answer = client.call(Call::get(path)).await;
         if answer.status == status {

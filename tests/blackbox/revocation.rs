@@ -15,7 +15,7 @@ const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 const REVOKED: &str = "taffrail_watches_revoked_total";
 
 /// Longer than any effect of a reload on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Puts a file that its owner alone may read in the place of another.
 fn replace(path: &Path, text: &str) {
@@ -36,7 +36,7 @@ async fn reload(daemon: &Daemon) -> String {
         if log.contains("the files of tokens were read again") {
             return log;
         }
-        assert!(start.elapsed() < PATIENCE, "no reload: {log}");
+        assert!(start.elapsed() < TIMEOUT, "no reload: {log}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -64,7 +64,7 @@ async fn watches(target: &Target) -> Vec<Lines> {
 }
 
 async fn ends(mut watch: Lines) {
-    let rest = tokio::time::timeout(PATIENCE, watch.rest()).await;
+    let rest = tokio::time::timeout(TIMEOUT, watch.rest()).await;
     let rest = rest.expect("the watch ends soon");
     assert!(
         rest.iter().all(|event| event["type"] != "ERROR"),
@@ -338,7 +338,7 @@ async fn watches_that_nobody_reads_end_too() {
     until(&daemon, open, 0).await;
 
     // One stream ends inside an event, which must not look like a normal end.
-    let end = tokio::time::timeout(PATIENCE, stalled.event())
+    let end = tokio::time::timeout(TIMEOUT, stalled.event())
         .await
         .unwrap();
     assert!(end.is_err(), "{end:?}");
@@ -354,7 +354,7 @@ async fn until(daemon: &Daemon, metric: &str, wanted: u64) {
             return;
         }
         assert!(
-            start.elapsed() < PATIENCE,
+            start.elapsed() < TIMEOUT,
             "{metric} is {count}, not {wanted}"
         );
         tokio::time::sleep(Duration::from_millis(20)).await;

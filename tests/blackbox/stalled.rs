@@ -22,10 +22,10 @@ const FAST: usize = 3;
 const STALLED: usize = 30;
 /// A queue of its own for each stalled stream would take 130 MiB.
 const GROWTH_MAX: f64 = 50.0;
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn next(stream: &mut Stream) -> Value {
-    let event = tokio::time::timeout(PATIENCE, stream.event()).await;
+    let event = tokio::time::timeout(TIMEOUT, stream.event()).await;
     let event = event.expect("an event in time").unwrap();
     let event = event.expect("the stream goes on");
     assert_ne!(event["type"], "ERROR", "{event}");

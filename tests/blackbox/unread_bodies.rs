@@ -8,7 +8,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::harness::{CONFIGMAPS, Daemon};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Connection(TlsStream<TcpStream>);
 
@@ -23,7 +23,7 @@ impl Connection {
 
     /// Header and body of the next answer.
     async fn answer(&mut self) -> (String, String) {
-        tokio::time::timeout(PATIENCE, answer(&mut self.0))
+        tokio::time::timeout(TIMEOUT, answer(&mut self.0))
             .await
             .expect("an answer")
     }
@@ -31,7 +31,7 @@ impl Connection {
     /// Whether the server has closed its end in order.
     async fn is_closed(&mut self) -> bool {
         let mut byte = [0];
-        let read = tokio::time::timeout(PATIENCE, self.0.read(&mut byte)).await;
+        let read = tokio::time::timeout(TIMEOUT, self.0.read(&mut byte)).await;
         matches!(read, Ok(Ok(0)))
     }
 }
@@ -102,7 +102,7 @@ async fn a_client_that_goes_on_uploading_reads_the_refusal_and_no_reset() {
                 writing.write_all(&[b' '; 65_536]).await.unwrap();
             }
         };
-        let ((), (head, body)) = tokio::time::timeout(PATIENCE, async {
+        let ((), (head, body)) = tokio::time::timeout(TIMEOUT, async {
             tokio::join!(upload, answer(&mut reading))
         })
         .await

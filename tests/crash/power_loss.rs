@@ -247,11 +247,11 @@ async fn a_first_start_that_is_cut_off_is_begun_again() {
         let disk = SimulatedDisk::from_image(image, seed);
         for expected in 1..3 {
             let engine = open(&disk).unwrap_or_else(|error| panic!("image {number}: {error}"));
-            let wish = Mutation {
+            let mutation = Mutation {
                 key: Key::new(format!("/registry/pods/ns/{expected}")),
                 ..newcomer()
             };
-            let outcome = engine.commit(wish).await.unwrap();
+            let outcome = engine.commit(mutation).await.unwrap();
             assert!(matches!(outcome, Outcome::Committed(event) if event.revision.0 == expected));
             engine.close().await;
         }

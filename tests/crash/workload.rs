@@ -369,11 +369,11 @@ impl<'f, T> Queued<'f, T> {
 
 /// A read with retries, because an error of the disk may appear only now.
 async fn patiently<'f, T>(read: impl Fn() -> BoxFuture<'f, Result<T, EngineError>>) -> T {
-    let mut patience = 2000;
+    let mut attempts_left = 2000;
     loop {
         match read().await {
-            Err(error) if error.is_retryable() && patience > 0 => {
-                patience -= 1;
+            Err(error) if error.is_retryable() && attempts_left > 0 => {
+                attempts_left -= 1;
                 tokio::time::sleep(std::time::Duration::from_millis(2)).await;
             }
             other => return other.unwrap(),

@@ -25,11 +25,11 @@ use crate::history_script::{
     self, Clock, ExpectedHistory, ScriptStep, expected_history, run_script,
 };
 
-/// What was written into a store.
-type Story = fn() -> Vec<ScriptStep>;
+/// The steps that wrote a store.
+type Script = fn() -> Vec<ScriptStep>;
 
 /// The stores and their scripts.
-const STORES: &[(&str, Story)] = &[
+const STORES: &[(&str, Script)] = &[
     ("store-format-1", history_script::first),
     ("store-format-2", history_script::second),
 ];

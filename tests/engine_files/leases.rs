@@ -71,11 +71,11 @@ async fn attach(
     name: &str,
     lease: LeaseId,
 ) -> Result<Revision, EngineError> {
-    let mut wish = put(name, Expect::Absent, "leased");
-    if let Change::Put { lease: of, .. } = &mut wish.change {
+    let mut mutation = put(name, Expect::Absent, "leased");
+    if let Change::Put { lease: of, .. } = &mut mutation.change {
         *of = lease;
     }
-    match engine.commit(wish).await? {
+    match engine.commit(mutation).await? {
         Outcome::Committed(event) => Ok(event.revision),
         refused => panic!("{refused:?}"),
     }

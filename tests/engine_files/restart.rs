@@ -18,7 +18,7 @@ use crate::golden::ask_everything;
 use crate::history_script::{self, Clock, Dice, expected_history, run_script_from};
 
 /// How long anything may take before a test fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub fn put(name: &str, expect: Expect, value: &str) -> Mutation {
     Mutation {
@@ -41,7 +41,7 @@ fn start(directory: &Path) -> (Arc<EmbeddedEngine>, Arc<Faults>) {
 }
 
 pub async fn committed(engine: &EmbeddedEngine, mutation: Mutation) -> Revision {
-    let outcome = tokio::time::timeout(PATIENCE, engine.commit(mutation)).await;
+    let outcome = tokio::time::timeout(TIMEOUT, engine.commit(mutation)).await;
     match outcome.expect("it hangs").unwrap() {
         Outcome::Committed(event) => event.revision,
         refused => panic!("{refused:?}"),
@@ -54,13 +54,13 @@ pub async fn serving(engine: &EmbeddedEngine) {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    let came = tokio::time::timeout(PATIENCE, wait).await;
+    let came = tokio::time::timeout(TIMEOUT, wait).await;
     came.unwrap_or_else(|_| panic!("{:?}", engine.health()));
 }
 
 async fn next_revision(feed: &mut dyn Feed) -> Vec<Revision> {
     loop {
-        let item = tokio::time::timeout(PATIENCE, feed.next()).await;
+        let item = tokio::time::timeout(TIMEOUT, feed.next()).await;
         if let FeedItem::Events(events) = item.expect("the feed fell silent").unwrap() {
             return events.iter().map(|event| event.revision).collect();
         }
@@ -128,7 +128,7 @@ async fn a_panic_of_the_writer_leaves_nobody_waiting() {
             .iter()
             .map(|name| engine.commit(put(name, Expect::Absent, "1")));
         let others = [engine.compact(Revision(expected))];
-        let answers = tokio::time::timeout(PATIENCE, async {
+        let answers = tokio::time::timeout(TIMEOUT, async {
             futures_util::join!(join_all(commits), join_all(others))
         });
         let (answers, _) = answers.await.expect("somebody waits for ever");
@@ -181,7 +181,7 @@ async fn a_panic_of_the_idle_writer_is_survived() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, idle)
+    tokio::time::timeout(TIMEOUT, idle)
         .await
         .expect("it is never idle");
     let wait = async {
@@ -193,7 +193,7 @@ async fn a_panic_of_the_idle_writer_is_survived() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    let outcome = tokio::time::timeout(PATIENCE, wait)
+    let outcome = tokio::time::timeout(TIMEOUT, wait)
         .await
         .expect("it never comes back");
     assert!(matches!(outcome, Outcome::Committed(event) if event.revision == first.next()));

@@ -25,7 +25,7 @@ use crate::restart::committed;
 use crate::seed;
 
 /// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// As fast as possible.
 fn options(directory: &Path) -> EmbeddedOptions {
@@ -47,7 +47,7 @@ async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "{what} did not come");
+        assert!(begun.elapsed() < TIMEOUT, "{what} did not come");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
@@ -150,7 +150,7 @@ async fn nothing_that_happens_to_a_store_is_taken_for_damage() {
             .get(&key)
             .map_or(Expect::Absent, |at| Expect::Unchanged(*at));
         let length = dice.roll(6000);
-        let wish = put(&key, text(&mut dice, length), expect);
+        let mutation = put(&key, text(&mut dice, length), expect);
         match dice.roll(20) {
             0 => {
                 let up_to = newest.0.saturating_sub(dice.roll(60));
@@ -160,7 +160,7 @@ async fn nothing_that_happens_to_a_store_is_taken_for_damage() {
             4 if step % 5 == 0 => while engine.purge().await.unwrap().more {},
             5 => {
                 let lease = engine.grant(Duration::from_secs(3600)).await.unwrap();
-                let mut held = wish;
+                let mut held = mutation;
                 if let Change::Put { lease: of, .. } = &mut held.change {
                     *of = lease.id;
                 }
@@ -174,12 +174,12 @@ async fn nothing_that_happens_to_a_store_is_taken_for_damage() {
             6..=8 if present.remove(&key).is_some() => {
                 let gone = Mutation {
                     change: Change::Delete,
-                    ..wish
+                    ..mutation
                 };
                 newest = committed(&engine, gone).await;
             }
             _ => {
-                newest = committed(&engine, wish).await;
+                newest = committed(&engine, mutation).await;
                 present.insert(key, newest);
             }
         }

@@ -74,7 +74,7 @@ on_every_engine! {
         of_rivals_for_one_revision_exactly_one_wins_st_58,
         empty_and_large_values_come_back_as_they_were,
         what_is_too_large_is_refused_and_nothing_is_done,
-        dropping_the_future_does_not_take_the_wish_back,
+        dropping_the_future_does_not_cancel_the_commit,
     }
     reads {
         an_absent_key_is_no_error_and_comes_with_the_store_revision_st_21,
@@ -137,7 +137,7 @@ on_every_engine! {
         compaction_forgets_no_lease_that_is_alive,
         readers_and_writers_go_on_while_keys_expire,
     }
-    life {
+    lifecycle {
         a_closed_engine_answers_closed_and_ends_feeds,
         a_fresh_engine_serves_and_is_empty,
     }
@@ -156,7 +156,7 @@ on_every_log! {
         a_deleted_key_is_forgotten_entirely,
         the_horizon_follows_age_and_bytes,
     }
-    life {
+    lifecycle {
         stats_follow_puts_and_deletes_st_74,
     }
 }

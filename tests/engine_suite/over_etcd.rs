@@ -54,8 +54,8 @@ async fn values_over_four_mebibytes_come_in_pages_and_in_events() {
     let mut feed = engine.feed(pods(), Revision::ZERO).await.unwrap();
     let value = "x".repeat(5 * MIB);
     for number in 0..6 {
-        let wish = mutation(key(&number.to_string()), Expect::Absent, put(&value));
-        let outcome = engine.commit(wish).await.unwrap();
+        let request = mutation(key(&number.to_string()), Expect::Absent, put(&value));
+        let outcome = engine.commit(request).await.unwrap();
         assert!(matches!(outcome, Outcome::Committed(_)), "{number}");
     }
     let events = take(feed.as_mut(), 6).await;
@@ -129,8 +129,8 @@ async fn a_write_whose_answer_is_lost_is_unknown_and_not_sent_again() {
     let (mut committed, mut unknown) = (0, 0);
     for number in 0..400 {
         let name = format!("n{number}");
-        let wish = mutation(key(&name), Expect::Absent, put("x"));
-        let commit = engine.commit(wish);
+        let request = mutation(key(&name), Expect::Absent, put("x"));
+        let commit = engine.commit(request);
         if number % 4 == 0 {
             proxy.cut();
         }
@@ -159,8 +159,8 @@ async fn a_feed_that_was_cut_goes_on_without_gap_or_repeat() {
     let straight = engine(cluster.urls()).await;
     let writing = tokio::spawn(async move {
         for number in 0..500 {
-            let wish = mutation(key(&format!("n{number:03}")), Expect::Absent, put("x"));
-            straight.commit(wish).await.unwrap();
+            let request = mutation(key(&format!("n{number:03}")), Expect::Absent, put("x"));
+            straight.commit(request).await.unwrap();
         }
     });
     let (mut seen, mut last, mut cuts) = (Vec::new(), Revision::ZERO, 0);
@@ -202,8 +202,8 @@ async fn feeds_that_nobody_reads_hold_up_nothing() {
     let mut read = engine.feed(pods(), Revision::ZERO).await.unwrap();
     let value = "x".repeat(512 << 10);
     for number in 0..60 {
-        let wish = mutation(key(&number.to_string()), Expect::Absent, put(&value));
-        let committing = tokio::time::timeout(Duration::from_secs(10), engine.commit(wish));
+        let request = mutation(key(&number.to_string()), Expect::Absent, put(&value));
+        let committing = tokio::time::timeout(Duration::from_secs(10), engine.commit(request));
         committing.await.expect("writes go on").unwrap();
         take(read.as_mut(), 1).await;
     }

@@ -17,7 +17,7 @@ use taffrail::storage::etcd::{EtcdEngine, EtcdOptions};
 use crate::servers::etcd;
 
 /// The time limit after which a check fails instead of hanging.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The duration of leases in checks: the minimum of all engines.
 pub const TTL: Duration = Duration::from_secs(2);
@@ -99,7 +99,7 @@ pub async fn etcd(version: &'static str) -> Option<Subject> {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, knows).await.unwrap();
+    tokio::time::timeout(TIMEOUT, knows).await.unwrap();
     Some(Subject {
         engine,
         clock: Clock::new(),
@@ -165,7 +165,7 @@ impl Subject {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        let ended = tokio::time::timeout(PATIENCE, ended).await;
+        let ended = tokio::time::timeout(TIMEOUT, ended).await;
         assert!(ended.is_ok(), "{lease:?} does not end");
     }
 
@@ -176,7 +176,7 @@ impl Subject {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        let gone = tokio::time::timeout(PATIENCE, gone).await;
+        let gone = tokio::time::timeout(TIMEOUT, gone).await;
         assert!(gone.is_ok(), "{name} outlived its lease");
     }
 
@@ -328,7 +328,7 @@ pub fn refused(outcome: Outcome) -> (Option<KeyValue>, Revision) {
 pub async fn take(feed: &mut dyn Feed, at_least: usize) -> Vec<Event> {
     let mut events = Vec::new();
     while events.len() < at_least {
-        let item = tokio::time::timeout(PATIENCE, feed.next()).await;
+        let item = tokio::time::timeout(TIMEOUT, feed.next()).await;
         match item.expect("the feed fell silent").unwrap() {
             FeedItem::Events(batch) => events.extend(batch.iter().cloned()),
             FeedItem::Progress(_) => {}

@@ -6,8 +6,8 @@ use etcd_client::Client;
 use serde_json::json;
 
 use crate::fleet::{Fleet, Plan};
+use crate::fleet_load::FleetLoad;
 use crate::harness::{Call, Daemon, version};
-use crate::story::Story;
 use crate::turn;
 
 const PATH: &str = "/api/v1/namespaces/default/configmaps";
@@ -29,18 +29,18 @@ async fn compact_everything(etcd: &mut Client) -> i64 {
 async fn another_client_compacts_under_watches() {
     let _turn = turn().await;
     let fleet = Fleet::start(Plan::SINGLE).await;
-    let story = Story::begin(&fleet).await;
+    let load = FleetLoad::start(&fleet).await;
     let mut etcd = Client::connect(fleet.cluster.urls(), None).await.unwrap();
     let mut fills = Vec::new();
     for daemon in &fleet.daemons {
         fills.push(fills_of(daemon).await);
     }
     for _ in 0..60 {
-        story.writes(10).await;
+        load.wait_for_writes(10).await;
         compact_everything(&mut etcd).await;
     }
-    let end = story.end(&fleet).await;
-    assert!(end.acknowledged > 500);
+    let totals = load.stop_and_check(&fleet).await;
+    assert!(totals.acknowledged > 500);
     for (daemon, before) in fleet.daemons.iter().zip(fills) {
         assert_eq!(
             fills_of(daemon).await,

@@ -15,17 +15,17 @@ mod load;
 mod servers;
 
 mod compaction;
+mod etcd_watch;
 mod fleet;
+mod fleet_load;
+mod known_bugs;
 mod leader_election;
-mod lineage;
-mod matrix;
+mod nospace;
+mod outages;
 mod overrides;
-mod planted;
 mod registers;
-mod space;
-mod story;
+mod restore;
 mod tls;
-mod witness;
 
 /// Tests with several servers run one after another, because they share the machine.
 async fn turn() -> tokio::sync::MutexGuard<'static, ()> {

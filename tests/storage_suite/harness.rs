@@ -58,7 +58,7 @@ pub enum Kind {
 
 /// The engine below the storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Below {
+pub enum EngineKind {
     Memory,
     Embedded,
     /// An etcd of this version.
@@ -69,7 +69,7 @@ pub enum Below {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layer {
     pub kind: Kind,
-    pub below: Below,
+    pub engine: EngineKind,
 }
 
 impl Layer {
@@ -79,21 +79,21 @@ impl Layer {
 
     /// Whether there is such an engine here: the environment may say that there is none.
     fn is_there(self) -> bool {
-        match self.below {
-            Below::Memory | Below::Embedded => true,
-            Below::Etcd(version) => etcd::find(version).is_some(),
+        match self.engine {
+            EngineKind::Memory | EngineKind::Embedded => true,
+            EngineKind::Etcd(version) => etcd::find(version).is_some(),
         }
     }
 
-    fn engine(self) -> (Arc<dyn Engine>, Box<dyn Any>) {
-        match self.below {
-            Below::Memory => (MemoryEngine::new(), Box::new(())),
-            Below::Embedded => {
+    fn open_engine(self) -> (Arc<dyn Engine>, Box<dyn Any>) {
+        match self.engine {
+            EngineKind::Memory => (MemoryEngine::new(), Box::new(())),
+            EngineKind::Embedded => {
                 let directory = tempfile::tempdir().unwrap();
                 let options = EmbeddedOptions::new(directory.path());
                 (EmbeddedEngine::open(options).unwrap(), Box::new(directory))
             }
-            Below::Etcd(version) => {
+            EngineKind::Etcd(version) => {
                 let cluster = etcd::Cluster::single(version);
                 let options = EtcdOptions::new(cluster.urls());
                 (EtcdEngine::open(options).unwrap(), Box::new(cluster))
@@ -173,8 +173,8 @@ where
 
 impl Harness {
     async fn start(layer: Layer) -> Harness {
-        let (engine, keep) = layer.engine();
-        if let Below::Etcd(_) = layer.below {
+        let (engine, keep) = layer.open_engine();
+        if let EngineKind::Etcd(_) = layer.engine {
             // What it can do is known once it has told its version.
             tokio::time::sleep(Duration::from_millis(100)).await;
         }

@@ -1,7 +1,7 @@
 //! The storage suite: what every implementation of `Storage` must do, on `Underlying` and on
 //! `Cached`, over every engine (storage.md 6a; TS- numbers in the names of the checks).
 //!
-//! Another engine joins by a variant of `harness::Below`; no check changes for it.
+//! Another engine joins by a variant of `harness::EngineKind`; no check changes for it.
 //!
 //! Rules that no check cites, as there is nothing to get wrong: ST-1 (the trait), ST-32, ST-40 and
 //! ST-50 (objects are moved in, answers are returned), ST-76 (the port's `compacted`, in the engine
@@ -24,15 +24,15 @@ mod watch;
 /// Makes a test of each check on each layer.
 macro_rules! on_every_layer {
     (
-        @layer $name:ident, $kind:ident, $below:expr,
+        @layer $name:ident, $kind:ident, $engine:expr,
         $($module:ident::{$($check:ident),* $(,)?}),* $(,)?
     ) => {
         mod $name {
-            use crate::harness::{Below, Kind, Layer};
+            use crate::harness::{EngineKind, Kind, Layer};
 
             const LAYER: Layer = Layer {
                 kind: Kind::$kind,
-                below: $below,
+                engine: $engine,
             };
 
             $($(
@@ -44,16 +44,22 @@ macro_rules! on_every_layer {
         }
     };
     ($($checks:tt)*) => {
-        on_every_layer!(@layer underlying_memory, Underlying, Below::Memory, $($checks)*);
-        on_every_layer!(@layer underlying_embedded, Underlying, Below::Embedded, $($checks)*);
-        on_every_layer!(@layer underlying_etcd_3_4, Underlying, Below::Etcd("3.4"), $($checks)*);
-        on_every_layer!(@layer underlying_etcd_3_5, Underlying, Below::Etcd("3.5"), $($checks)*);
-        on_every_layer!(@layer underlying_etcd_3_6, Underlying, Below::Etcd("3.6"), $($checks)*);
-        on_every_layer!(@layer cached_memory, Cached, Below::Memory, $($checks)*);
-        on_every_layer!(@layer cached_embedded, Cached, Below::Embedded, $($checks)*);
-        on_every_layer!(@layer cached_etcd_3_4, Cached, Below::Etcd("3.4"), $($checks)*);
-        on_every_layer!(@layer cached_etcd_3_5, Cached, Below::Etcd("3.5"), $($checks)*);
-        on_every_layer!(@layer cached_etcd_3_6, Cached, Below::Etcd("3.6"), $($checks)*);
+        on_every_layer!(@layer underlying_memory, Underlying, EngineKind::Memory, $($checks)*);
+        on_every_layer!(@layer underlying_embedded, Underlying, EngineKind::Embedded, $($checks)*);
+        on_every_layer!(
+            @layer underlying_etcd_3_4, Underlying, EngineKind::Etcd("3.4"), $($checks)*
+        );
+        on_every_layer!(
+            @layer underlying_etcd_3_5, Underlying, EngineKind::Etcd("3.5"), $($checks)*
+        );
+        on_every_layer!(
+            @layer underlying_etcd_3_6, Underlying, EngineKind::Etcd("3.6"), $($checks)*
+        );
+        on_every_layer!(@layer cached_memory, Cached, EngineKind::Memory, $($checks)*);
+        on_every_layer!(@layer cached_embedded, Cached, EngineKind::Embedded, $($checks)*);
+        on_every_layer!(@layer cached_etcd_3_4, Cached, EngineKind::Etcd("3.4"), $($checks)*);
+        on_every_layer!(@layer cached_etcd_3_5, Cached, EngineKind::Etcd("3.5"), $($checks)*);
+        on_every_layer!(@layer cached_etcd_3_6, Cached, EngineKind::Etcd("3.6"), $($checks)*);
     };
 }
 

@@ -562,14 +562,14 @@ async fn refuses_what_is_dear(h: &Harness) {
     }
 }
 
-/// What happens to pods in the story below: one of a namespace, with a label and a node, or gone.
+/// One change of a pod: a put with a label and a node, or a delete.
 #[derive(Clone, Copy)]
 enum Step {
     Put(&'static str, &'static str, &'static str),
     Delete(&'static str),
 }
 
-const STORY: [Step; 11] = [
+const STEPS: [Step; 11] = [
     Step::Put("x/a", "web", "n1"),
     Step::Put("x/b", "db", ""),
     Step::Put("y/a", "web", "n2"),
@@ -607,7 +607,7 @@ const FIELDS: [&str; 11] = [
     "metadata.name=a,metadata.namespace=x",
 ];
 
-/// One way to look at pods, and what a plain model of it sees.
+/// A scope and selectors, and what a plain model expects of them.
 struct View {
     scope: (&'static str, bool),
     labels: &'static str,
@@ -660,11 +660,11 @@ impl View {
             })
     }
 
-    /// The events of the story: kind, name, version, and what is shown of the object (WA-20).
+    /// The expected events of the steps: kind, name, version, and the label and node (WA-20).
     fn events(&self, revisions: &[Revision]) -> Vec<(&'static str, String, Revision, Known)> {
         let mut pods = std::collections::BTreeMap::new();
         let mut events = Vec::new();
-        for (step, revision) in STORY.iter().zip(revisions) {
+        for (step, revision) in STEPS.iter().zip(revisions) {
             let (name, now) = match *step {
                 Step::Put(name, label, node) => (name, Some((label, node))),
                 Step::Delete(name) => (name, None),
@@ -712,7 +712,7 @@ pub async fn ts_62_63_every_scope_and_selector_agrees_with_a_plain_model(h: Rc<H
         live.push((view, stream));
     }
     let mut revisions = Vec::new();
-    for step in STORY {
+    for step in STEPS {
         let written = match step {
             Step::Put(name, label, node) => {
                 let (namespace, own_name) = name.split_once('/').unwrap();
@@ -740,7 +740,7 @@ pub async fn ts_62_63_every_scope_and_selector_agrees_with_a_plain_model(h: Rc<H
                 assert_eq!(shown["spec"]["nodeName"], *node, "{seen:?}");
             }
         }
-        // What is left of it all is what a list shows, if the model knows of it.
+        // A list shows the objects whose last event is not a deletion.
         let list = h.list(view.list()).await.unwrap();
         let last = |name: &str| expected.iter().rev().find(|event| event.1 == name);
         let left = |name: &&str| last(name).is_some_and(|event| event.0 != "Deleted");

@@ -125,7 +125,7 @@ pub struct WatchFrame {
     /// The frame, ready for the wire.
     pub bytes: Bytes,
     /// Whether nothing follows for now. The caller need not poll again before it is woken.
-    pub rests: bool,
+    pub is_last_for_now: bool,
 }
 
 impl From<Bytes> for WatchFrame {
@@ -133,7 +133,7 @@ impl From<Bytes> for WatchFrame {
     fn from(bytes: Bytes) -> WatchFrame {
         WatchFrame {
             bytes,
-            rests: false,
+            is_last_for_now: false,
         }
     }
 }

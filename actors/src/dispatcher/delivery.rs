@@ -113,12 +113,15 @@ impl ResourceDispatcher {
         };
         let bytes = own_frame.unwrap_or_else(|| entry.frame.clone());
         // The caller learns that nothing follows, which saves a second poll.
-        let rests = is_last && member.ending == Ending::No && !member.is_bookmark_due;
-        if rests {
+        let is_last_for_now = is_last && member.ending == Ending::No && !member.is_bookmark_due;
+        if is_last_for_now {
             group.mark_current(member, position);
             member.park(caller);
         }
-        Some(Delivery::Frame(WatchFrame { bytes, rests }))
+        Some(Delivery::Frame(WatchFrame {
+            bytes,
+            is_last_for_now,
+        }))
     }
 
     fn deliver_from_ring(&mut self, number: u32, mut cursor: Cursor) -> Option<Delivery> {

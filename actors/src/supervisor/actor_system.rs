@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::actor_statuses::{ActorState, ActorStatuses};
 use super::child::Child;
 use super::child_specs::ChildContext;
+use super::child_statuses::{ChildState, ChildStatuses};
 use super::config::{ActorSystemConfig, CacherSpec, StoreSpec};
 use super::messages::StopAll;
 use super::resources::{AddResourceError, RemoveResourceError, Resources};
@@ -38,9 +38,9 @@ pub enum ActorSystemError {
     Resource(#[from] AddResourceError),
 }
 
-/// What one actor is doing, for `/readyz?verbose` and metrics.
+/// The status of one actor, for `/readyz?verbose` and metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PartState {
+pub struct ActorStatus {
     /// Its name: `cacher/configmaps`, `compactor`.
     pub name: String,
     /// Whether it works.
@@ -51,17 +51,17 @@ pub struct PartState {
     pub restarts: u64,
 }
 
-/// What every actor is doing.
+/// The status of every actor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ActorSystemState {
     /// In the order in which they are started.
-    pub parts: Vec<PartState>,
+    pub actors: Vec<ActorStatus>,
 }
 
 impl ActorSystemState {
     /// Whether every actor works.
     pub fn is_ready(&self) -> bool {
-        self.parts.iter().all(|part| part.ready)
+        self.actors.iter().all(|actor| actor.ready)
     }
 }
 
@@ -74,7 +74,7 @@ pub struct ActorSystem {
     compactors: Arc<[(String, CompactorHandle)]>,
     /// With the name of the store, in the order of the configuration.
     lessors: Arc<[(String, LessorHandle)]>,
-    statuses: ActorStatuses,
+    statuses: ChildStatuses,
     supervisor: Arc<ActorRef<Supervisor>>,
     alive: watch::Receiver<()>,
     threads: Arc<Mutex<Vec<Arbiter>>>,
@@ -99,7 +99,7 @@ impl ActorSystem {
         let threads = (0..config.data_arbiters.max(1))
             .map(|_| Arbiter::try_new())
             .collect::<Result<Vec<Arbiter>, _>>()?;
-        let statuses = ActorStatuses::default();
+        let statuses = ChildStatuses::default();
         let context = ChildContext {
             ids: Arc::default(),
             arbiters: threads.iter().map(Arbiter::handle).collect(),
@@ -228,20 +228,20 @@ impl ActorSystem {
         }
     }
 
-    /// What every actor is doing.
+    /// The status of every actor.
     pub fn state(&self) -> ActorSystemState {
         let statuses = self.statuses.read().into_iter();
-        let parts = statuses.map(|status| {
+        let actors = statuses.map(|status| {
             let (mut ready, mut text) = match status.state {
-                ActorState::Running => (true, "running".to_owned()),
-                ActorState::Restarting => (false, "restarting after its death".to_owned()),
-                ActorState::Degraded => (false, "died too often, left alone for now".to_owned()),
-                ActorState::Stopped => (false, "stopped".to_owned()),
+                ChildState::Running => (true, "running".to_owned()),
+                ChildState::Restarting => (false, "restarting after its death".to_owned()),
+                ChildState::Degraded => (false, "died too often, left alone for now".to_owned()),
+                ChildState::Stopped => (false, "stopped".to_owned()),
             };
             if ready && let Some(detail) = self.detail(&status.name) {
                 (ready, text) = detail;
             }
-            PartState {
+            ActorStatus {
                 name: status.name,
                 ready,
                 text,
@@ -249,7 +249,7 @@ impl ActorSystem {
             }
         });
         ActorSystemState {
-            parts: parts.collect(),
+            actors: actors.collect(),
         }
     }
 

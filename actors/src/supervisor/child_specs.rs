@@ -10,8 +10,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-use super::actor_statuses::ActorStatuses;
 use super::child::{ActorKind, Child, ChildIds};
+use super::child_statuses::ChildStatuses;
 use super::config::StoreSpec;
 use super::policy::RecentExits;
 use crate::actor_ref::ActorRef;
@@ -27,7 +27,7 @@ use crate::writer::{self, Writer};
 pub(super) struct ChildContext {
     pub(super) ids: Arc<ChildIds>,
     pub(super) arbiters: Arc<[ArbiterHandle]>,
-    pub(super) statuses: ActorStatuses,
+    pub(super) statuses: ChildStatuses,
 }
 
 /// How long a child may take to answer that it stops.

@@ -13,10 +13,10 @@
 //!
 //! Children can be added and removed at any time. A [`ChildId`] is never used twice.
 
-mod actor_statuses;
 mod actor_system;
 mod child;
 mod child_specs;
+mod child_statuses;
 mod config;
 mod handlers;
 mod messages;
@@ -35,7 +35,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::unfold;
 use tokio::sync::watch;
 
-pub use actor_system::{ActorSystem, ActorSystemError, ActorSystemState, PartState};
+pub use actor_system::{ActorStatus, ActorSystem, ActorSystemError, ActorSystemState};
 pub use config::{ActorSystemConfig, CacherSpec, OnRemoved, StoreSpec};
 pub use metrics::describe_metrics;
 pub use policy::RestartBudget;
@@ -44,8 +44,8 @@ pub use resources::{AddResourceError, RemoveResourceError};
 use crate::backoff::random_unit;
 use crate::exit::{ChildId, ExitGuard, ExitReason, ExitReports, Exited};
 use crate::mailbox;
-use actor_statuses::{ActorState, ActorStatuses};
 use child::Child;
+use child_statuses::{ChildState, ChildStatuses};
 use messages::Stopping;
 use policy::RestartDecision;
 use removal::Removal;
@@ -54,7 +54,7 @@ use removal::Removal;
 pub(crate) struct Supervisor {
     children: BTreeMap<ChildId, Child>,
     budget: RestartBudget,
-    statuses: ActorStatuses,
+    statuses: ChildStatuses,
     reports: ExitReports,
     is_stopping: bool,
     /// Dropped with the Supervisor. Receivers learn of its end that way.
@@ -65,7 +65,7 @@ impl Supervisor {
     fn new(
         children: Vec<Child>,
         budget: RestartBudget,
-        statuses: ActorStatuses,
+        statuses: ChildStatuses,
         alive: watch::Sender<()>,
     ) -> Supervisor {
         Supervisor {
@@ -110,7 +110,7 @@ impl Supervisor {
             return;
         }
         if self.is_stopping {
-            self.statuses.set(exited.child, ActorState::Stopped);
+            self.statuses.set(exited.child, ChildState::Stopped);
             return;
         }
         let decision =
@@ -119,8 +119,8 @@ impl Supervisor {
                 .ended_unexpectedly(Instant::now(), &self.budget, random_unit());
         metrics::ended_unexpectedly(child.kind, exited.reason);
         let (state, wait) = match decision {
-            RestartDecision::Restart(wait) => (ActorState::Restarting, wait),
-            RestartDecision::Degrade(wait) => (ActorState::Degraded, wait),
+            RestartDecision::Restart(wait) => (ChildState::Restarting, wait),
+            RestartDecision::Degrade(wait) => (ChildState::Degraded, wait),
         };
         tracing::error!(
             actor = child.name,

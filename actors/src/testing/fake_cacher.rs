@@ -197,7 +197,7 @@ pub fn receive_as(watcher: &mut Watcher, caller: &Caller<'_>) -> Received {
         match watcher.poll_next(caller) {
             Poll::Ready(Some(frame)) => {
                 lines.push(String::from_utf8_lossy(&frame.bytes).into_owned());
-                if frame.rests {
+                if frame.is_last_for_now {
                     break false;
                 }
             }

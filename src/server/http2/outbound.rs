@@ -199,7 +199,7 @@ impl Outbound {
     pub(super) fn turn(&mut self, most: usize, shared: &StreamContext) -> (Turn, Sent) {
         let mut sent = Sent::default();
         // Whether the source has nothing more and will wake the stream.
-        let mut rests = false;
+        let mut is_drained = false;
         let turn = loop {
             let made = self.make_room(shared, sent);
             if let Err(turn) = made.and_then(|()| self.send_pending(shared, &mut sent)) {
@@ -211,7 +211,7 @@ impl Outbound {
             if sent.bytes >= most {
                 break Turn::HasMore;
             }
-            if rests {
+            if is_drained {
                 break self.wait_for_reset();
             }
             if self.is_withheld(shared) {
@@ -220,7 +220,7 @@ impl Outbound {
             let caller = Caller::listed(&shared.ready, self.index, &self.waker);
             match self.source.poll_next(&caller) {
                 Poll::Ready(Some(frame)) if self.is_watch() => {
-                    rests = self.join(frame, shared, &mut sent);
+                    is_drained = self.join(frame, shared, &mut sent);
                 }
                 Poll::Ready(Some(piece)) => self.pending = piece.bytes,
                 Poll::Ready(None) => {
@@ -260,7 +260,7 @@ impl Outbound {
         let joined = batch(first, JOINED_BYTES, make_room, || source.poll_next(&caller));
         sent.watch_frames += joined.frames;
         self.pending = joined.bytes;
-        joined.rests
+        joined.is_last_for_now
     }
 
     fn reserve(&mut self, bytes: usize) {

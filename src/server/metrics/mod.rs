@@ -81,12 +81,12 @@ impl Measures {
             .set(read_only as f64);
         gauge!("apiserver_current_inflight_requests", "request_kind" => "mutating")
             .set(mutating as f64);
-        let parts = self
+        let actors = self
             .actor_system
             .as_ref()
-            .map(|actor_system| actor_system.state().parts);
-        for part in parts.into_iter().flatten() {
-            gauge!("taffrail_part_ready", "part" => part.name).set(f64::from(part.ready));
+            .map(|actor_system| actor_system.state().actors);
+        for actor in actors.into_iter().flatten() {
+            gauge!("taffrail_part_ready", "part" => actor.name).set(f64::from(actor.ready));
         }
     }
 }

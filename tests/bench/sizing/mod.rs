@@ -57,8 +57,8 @@ async fn constants(time: Duration) -> Constants {
     let large = runs::filled(OBJECTS, LARGE).await;
     let updates = runs::updates(time).await;
     let (saturated, version) = runs::saturated(time).await;
-    let many = runs::crowd(WATCHERS, STREAMS, 4.0, time).await;
-    let alone = runs::crowd(WATCHERS, 1, 4.0, time).await;
+    let many = runs::fan_out(WATCHERS, STREAMS, 4.0, time).await;
+    let alone = runs::fan_out(WATCHERS, 1, 4.0, time).await;
 
     let object_memory = |filled: &runs::Filled| {
         let mib = filled.started.memory_mib - empty.memory_mib;
@@ -73,11 +73,11 @@ async fn constants(time: Duration) -> Constants {
         (filled.object_bytes / 1024.0, seconds * 1e6 / OBJECTS as f64)
     };
     let start = sizes(filling(&small), filling(&large));
-    let each = |saw: &Outcome| saw.memory / WATCHERS as f64;
+    let each = |outcome: &Outcome| outcome.memory / WATCHERS as f64;
     let watch = shares(each(&many), each(&alone), STREAMS as f64);
-    let delivery_of = |saw: &Outcome| {
-        let taken = saw.updates as f64 * updates.taken_cpu_us;
-        (saw.used.daemon * 1e6 - taken) / saw.delivered as f64
+    let delivery_of = |outcome: &Outcome| {
+        let taken = outcome.updates as f64 * updates.taken_cpu_us;
+        (outcome.used.daemon * 1e6 - taken) / outcome.delivered as f64
     };
     let delivery = shares(delivery_of(&many), delivery_of(&alone), STREAMS as f64);
     Constants {

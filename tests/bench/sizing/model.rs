@@ -6,14 +6,14 @@ use super::constants::Constants;
 pub const CORES: f64 = 4.0;
 pub const MEMORY_GIB: f64 = 16.0;
 pub const BUSY: f64 = 0.6;
-/// Connections that a daemon takes unless `--max-connections` says otherwise.
+/// The default of `--max-connections`.
 pub const CONNECTIONS: f64 = 32_768.0;
-/// etcd's own limits: the quota it starts with, and the largest one it suggests.
+/// etcd's default quota, and the largest suggested quota.
 pub const QUOTA_GIB: f64 = 2.0;
 pub const LARGEST_QUOTA_GIB: f64 = 8.0;
 /// Compaction every five minutes leaves the history of up to two intervals.
 pub const HISTORY_S: f64 = 600.0;
-/// How often an idle watch is sent a bookmark.
+/// The interval of bookmarks for an idle watch.
 pub const BOOKMARK_S: f64 = 60.0;
 
 const KIB: f64 = 1024.0;
@@ -47,7 +47,7 @@ pub fn broadcast(watchers: f64) -> Load {
     }
 }
 
-/// Objects that a watcher has of its own, how often each is updated, who sees that.
+/// Each watcher's own objects, the period of their updates, and the watchers of each update.
 pub const OWN_OBJECTS: f64 = 5.0;
 pub const OWN_PERIOD_S: f64 = 300.0;
 pub const OWN_AUDIENCE: f64 = 3.0;
@@ -107,7 +107,7 @@ pub struct Etcd {
     pub share: f64,
     pub database_gib: f64,
     pub watches: f64,
-    /// How many etcds share what one can't do.
+    /// The number of etcds that the load needs.
     pub clusters: f64,
 }
 
@@ -117,7 +117,7 @@ impl Plan {
         self.following <= BUSY
     }
 
-    /// Over how many threads the caches of its resources would have to be spread.
+    /// The number of threads that the caches of its resources would need.
     pub fn threads(&self) -> f64 {
         (self.following / BUSY).ceil().max(1.0)
     }
@@ -128,7 +128,7 @@ impl Plan {
     }
 }
 
-/// Works out a load.
+/// Computes the plan for a load.
 pub fn plan(constants: &Constants, load: &Load) -> Plan {
     let following = load.updates_per_s * constants.update_followed_cpu_us * MICROSECOND;
     let kib = load.object_bytes / KIB;
@@ -147,7 +147,7 @@ pub fn plan(constants: &Constants, load: &Load) -> Plan {
     }
 }
 
-/// Bytes that a daemon needs whatever watchers it has.
+/// Bytes that a daemon needs without watchers.
 fn own_memory(constants: &Constants, load: &Load) -> f64 {
     let object =
         constants.object_memory_bytes + constants.json_byte_memory_bytes * load.object_bytes;
@@ -234,7 +234,7 @@ fn etcd(constants: &Constants, load: &Load, daemons: f64) -> Etcd {
 mod tests {
     use super::*;
 
-    /// Round numbers, and nothing that isn't asked for.
+    /// Round numbers, and zero for all other constants.
     fn constants() -> Constants {
         Constants {
             delivery_cpu_us: 1.0,

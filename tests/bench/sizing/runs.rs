@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use etcd_client::{Client as Etcd, Compare, CompareOp, Txn, TxnOp};
 use futures_util::future::join_all;
 
-use crate::below;
-use crate::fanout::{self, Crowd, Outcome};
+use crate::daemons;
+use crate::fanout::{self, FanoutOptions, Outcome};
 use crate::harness::{Call, Daemon};
 use crate::load::{self, Until, Verb};
 use crate::meter::Sample;
@@ -17,16 +17,16 @@ use crate::servers::etcd::Cluster;
 
 /// The version that is measured.
 pub const VERSION: &str = "3.5";
-/// Clients that keep a daemon busy without queues of their own, and many.
+/// Clients that keep a daemon busy without queues, and many clients.
 const CLIENTS: u64 = 8;
 const MANY: u64 = 64;
 /// The time until temporary memory is released.
 const SETTLE: Duration = Duration::from_secs(5);
 /// The number of starts in a median.
 const STARTS: usize = 5;
-/// Lists from which the cost of an object in them comes.
+/// The number of lists that the cost of a listed object is measured from.
 const LISTS: u64 = 10;
-/// Objects that are updated in turns.
+/// Objects that are updated in turn.
 const UPDATED: u64 = 1000;
 /// Daemons that follow beside the one that writes.
 const FOLLOWERS: usize = 3;
@@ -61,14 +61,14 @@ pub struct Saturated {
     pub revision_bytes: f64,
 }
 
-/// A daemon over what a cluster holds, the last of some that were started.
+/// Starts several daemons over a cluster, one after another, and returns the last.
 async fn started(cluster: &Cluster) -> (Daemon, Started) {
     let mut all = Durations::default();
     let mut last = None;
     for _ in 0..STARTS {
         drop(last.take());
         let start = Instant::now();
-        last = Some(below::beside(cluster, &[]).await);
+        last = Some(daemons::beside(cluster, &[]).await);
         all.add(start.elapsed());
     }
     let daemon = last.unwrap();
@@ -80,10 +80,10 @@ async fn started(cluster: &Cluster) -> (Daemon, Started) {
     (daemon, started)
 }
 
-/// A daemon without objects, and how many watches it has on etcd.
+/// A daemon without objects, and the number of its watches on etcd.
 pub async fn empty() -> (Started, f64) {
     part("a daemon without objects");
-    let cluster = below::cluster(VERSION).await;
+    let cluster = daemons::cluster(VERSION).await;
     let (daemon, started) = started(&cluster).await;
     let watches = metric(&cluster, "etcd_debugging_mvcc_watcher_total").await;
     drop(daemon);
@@ -93,11 +93,11 @@ pub async fn empty() -> (Started, f64) {
     (started, watches)
 }
 
-/// A daemon that finds objects which have so many bytes to fill them.
+/// A daemon over objects with this many bytes of filler.
 pub async fn filled(objects: u64, filler: usize) -> Filled {
     part(&format!("a daemon with {objects} objects, {filler} B each"));
-    let cluster = below::cluster(VERSION).await;
-    let first = below::beside(&cluster, &[]).await;
+    let cluster = daemons::cluster(VERSION).await;
+    let first = daemons::beside(&cluster, &[]).await;
     load::namespace(&first).await;
     let count = Until::Count(objects);
     load::write_filled(&first, Verb::Create, MANY, 0, count, filler).await;
@@ -128,34 +128,34 @@ pub async fn filled(objects: u64, filler: usize) -> Filled {
     }
 }
 
-/// A crowd that watches one object.
-pub async fn crowd(watchers: usize, streams: usize, rate: f64, time: Duration) -> Outcome {
+/// Many watchers of one object.
+pub async fn fan_out(watchers: usize, streams: usize, rate: f64, time: Duration) -> Outcome {
     part(&format!(
         "{watchers} watchers, {streams} to a connection, {rate} updates/s"
     ));
-    let daemon = below::over(below::cluster(VERSION).await, &[]).await;
-    let crowd = Crowd {
+    let daemon = daemons::over(daemons::cluster(VERSION).await, &[]).await;
+    let options = FanoutOptions {
         watchers,
         streams,
         rate,
         time,
     };
-    let saw = fanout::run(daemon, crowd).await;
-    let broken = (saw.lost, saw.wrong);
+    let result = fanout::run(daemon, options).await;
+    let broken = (result.lost, result.wrong);
     assert_eq!(
         broken,
         (0, 0),
         "deliveries lost, and repeated or out of order"
     );
     let each = |total: f64, unit: f64| total * unit / watchers as f64;
-    figure("memory for one watch", each(saw.memory, 1.0), "KiB", "");
-    let kernel = each(saw.kernel_memory, 0.5);
+    figure("memory for one watch", each(result.memory, 1.0), "KiB", "");
+    let kernel = each(result.kernel_memory, 0.5);
     figure("memory of the kernel, one end", kernel, "KiB", "");
-    figure("CPU to open a watch", each(saw.opening, 1e6), "us", "");
-    let delivery = saw.used.daemon * 1e6 / saw.delivered as f64;
+    figure("CPU to open a watch", each(result.opening, 1e6), "us", "");
+    let delivery = result.used.daemon * 1e6 / result.delivered as f64;
     figure("CPU for a delivery", delivery, "us", "");
-    noise((saw.used.other_cores - saw.store_cores).max(0.0));
-    saw
+    noise((result.used.other_cores - result.store_cores).max(0.0));
+    result
 }
 
 /// Updates through one daemon, alone and with others beside it.
@@ -163,14 +163,14 @@ pub async fn updates(time: Duration) -> Updates {
     part(&format!(
         "updates of 1 KiB through one daemon, alone and with {FOLLOWERS} beside it"
     ));
-    let cluster = below::cluster(VERSION).await;
-    let daemon = below::beside(&cluster, &[]).await;
+    let cluster = daemons::cluster(VERSION).await;
+    let daemon = daemons::beside(&cluster, &[]).await;
     load::namespace(&daemon).await;
     load::write(&daemon, Verb::Create, MANY, 0, Until::Count(UPDATED)).await;
     let (alone, etcd_alone, _) = updated(&cluster, &daemon, &[], time).await;
     let mut beside = Vec::new();
     for _ in 0..FOLLOWERS {
-        beside.push(below::beside(&cluster, &[]).await);
+        beside.push(daemons::beside(&cluster, &[]).await);
     }
     tokio::time::sleep(Duration::from_secs(2)).await;
     let (_, etcd_beside, followed_cpu_us) = updated(&cluster, &daemon, &beside, time).await;
@@ -192,7 +192,7 @@ pub async fn updates(time: Duration) -> Updates {
     }
 }
 
-/// Updates for a while; CPU for one, of the daemon, of etcd and of each of those that follow.
+/// Updates for a while. Returns the CPU per update of the daemon, of etcd and of each follower.
 async fn updated(
     cluster: &Cluster,
     daemon: &Daemon,
@@ -217,10 +217,10 @@ async fn updated(
     (each(written.used.daemon), each(etcd), each(followed))
 }
 
-/// Updates of 1 KiB straight to etcd, as many as it takes.
+/// The maximum rate of updates of 1 KiB straight to etcd.
 pub async fn saturated(time: Duration) -> (Saturated, String) {
     part("writes of 1 KiB straight to etcd, as many as it takes");
-    let cluster = below::cluster(VERSION).await;
+    let cluster = daemons::cluster(VERSION).await;
     let mut etcd = Etcd::connect(cluster.urls(), None).await.unwrap();
     let in_use = |status: etcd_client::StatusResponse| status.0.db_size_in_use as f64;
     let before = in_use(etcd.status().await.unwrap());
@@ -262,7 +262,7 @@ pub async fn saturated(time: Duration) -> (Saturated, String) {
     (saturated, version)
 }
 
-/// A write as a daemon makes it: on a condition, and what is there if it fails.
+/// A write as a daemon makes it: conditional, with a read of the value if the condition fails.
 fn put(key: &str, value: &str) -> Txn {
     Txn::new()
         .when([Compare::version(key, CompareOp::Greater, -1)])
@@ -270,9 +270,9 @@ fn put(key: &str, value: &str) -> Txn {
         .or_else([TxnOp::get(key, None)])
 }
 
-/// A number that etcd tells of itself.
+/// A metric of etcd.
 async fn metric(cluster: &Cluster, name: &str) -> f64 {
-    let page = below::metrics(cluster).await;
+    let page = daemons::metrics(cluster).await;
     let value = page.lines().find_map(|line| line.strip_prefix(name));
     value.unwrap().trim().parse().unwrap()
 }

@@ -56,7 +56,7 @@ pub const WRONG: Goal = at_most(
     "events lost, repeated, reordered; watches ended",
     "",
 );
-/// Of every run that didn't get the load which was asked for.
+/// Of every run that did not reach the requested load.
 pub const LOAD: Goal = at_least(0.0, "/s", "load reached", "");
 
 pub const FANOUT_CPU: Goal = at_most(1.4, "s", DELIVERY_CPU, "24-35");
@@ -97,9 +97,9 @@ pub const CONFLICTS: Goal = at_most(0.0, "", "requests not answered with success
 
 pub const STOPPED_P50: Goal = at_most(1.2, "times", "p50 of the others with over without", "");
 pub const STOPPED_P99: Goal = at_most(2.0, "times", "p99 of the others with over without", "");
-// The cap of the ring, and as much again for all the rest.
+// The limit of the ring, and as much again for everything else.
 pub const STOPPED_MEMORY: Goal = at_most(64.0, "MiB", ABOVE_IDLE, "");
-// And 256 KiB for each of 100 that read history: a chunk of 64 KiB, what it becomes on the wire,
+// And 256 KiB for each of 100 watches that read history: a chunk of 64 KiB, its wire form, and
 // buffers.
 pub const GOING_ON_MEMORY: Goal = at_most(89.0, "MiB", "the same until all have caught up", "");
 pub const STOPPED_MISSING: Goal = at_most(0.0, "", "events that they miss or get twice, 410s", "");
@@ -112,5 +112,5 @@ pub const QUIET_CPU: Goal = at_most(1.15, "times", "CPU for an update with over 
 pub const IDLE_OPENED: Goal = at_most(30.0, "s", "opened in", "");
 pub const IDLE_MEMORY: Goal = at_most(200.0, "MiB", "peak resident memory", "");
 
-// With its caches filled: that is what it waits for.
+// Ready means that the caches are filled.
 pub const FULL_START: Goal = at_most(600.0, "ms", "exec to ready, median of 5", "");

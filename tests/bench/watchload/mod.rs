@@ -57,13 +57,13 @@ pub const PARTS: [(&str, &str); 12] = [
     ("cache-fill", "start with 100,000 objects, as startup-full"),
 ];
 
-/// What the parts share.
-struct Set {
+/// The tool, table and settings that the parts share.
+struct Suite {
     tool: Watchload,
     table: Table,
     /// How long a run writes or lists.
     time: Duration,
-    /// Of runs that alternate.
+    /// The number of alternating runs.
     rounds: usize,
 }
 
@@ -77,7 +77,7 @@ pub async fn measure(parts: &[&'static str]) -> bool {
             return false;
         }
     };
-    let set = Arc::new(Set {
+    let suite = Arc::new(Suite {
         tool,
         table: Table::default(),
         time: Duration::from_secs_f64(setting("BENCH_SECONDS", 20.0)),
@@ -85,40 +85,41 @@ pub async fn measure(parts: &[&'static str]) -> bool {
     });
     for name in parts {
         part(name);
-        let running = set.clone();
+        let running = suite.clone();
         let name = *name;
         // A panic of one part does not end the others.
         let ended = tokio::spawn(async move { one(&running, name).await }).await;
         if ended.is_err() {
-            set.table.broken(name);
+            suite.table.broken(name);
         }
     }
-    set.table.print()
+    suite.table.print()
 }
 
-async fn one(set: &Set, name: &str) {
+async fn one(suite: &Suite, name: &str) {
     match name {
-        "fanout-http2" => deliveries::http2(set).await,
-        "fanout-one-stream" => deliveries::one_stream(set).await,
-        "fanout-http1" => deliveries::http1(set).await,
-        "saturation" => deliveries::saturation(set).await,
-        "selective" => deliveries::selective(set).await,
-        "lists" => requests::lists(set).await,
-        "informers" => requests::informers(set).await,
-        "contended" => requests::contended(set).await,
-        "stopped" => stopped::measure(set).await,
-        "quiet" => quiet::measure(set).await,
-        "idle" => deliveries::idle(set).await,
+        "fanout-http2" => deliveries::http2(suite).await,
+        "fanout-one-stream" => deliveries::one_stream(suite).await,
+        "fanout-http1" => deliveries::http1(suite).await,
+        "saturation" => deliveries::saturation(suite).await,
+        "selective" => deliveries::selective(suite).await,
+        "lists" => requests::lists(suite).await,
+        "informers" => requests::informers(suite).await,
+        "contended" => requests::contended(suite).await,
+        "stopped" => stopped::measure(suite).await,
+        "quiet" => quiet::measure(suite).await,
+        "idle" => deliveries::idle(suite).await,
         "cache-fill" => {
             let median = startup::full(100_000).await;
-            set.table
+            suite
+                .table
                 .add("100,000 objects of 1 KiB", goals::FULL_START, median, 0.0);
         }
         other => unreachable!("{other}"),
     }
 }
 
-impl Set {
+impl Suite {
     /// A run with the common duration.
     async fn run(&self, daemon: &Daemon, scenario: &str, arguments: &str) -> Report {
         let seconds = self.time.as_secs_f64();

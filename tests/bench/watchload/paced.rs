@@ -19,7 +19,7 @@ const END: &str = "end";
 
 /// The record of one watcher up to the end.
 #[derive(Default)]
-pub struct Saw {
+pub struct WatchResult {
     pub events: u64,
     /// Events that were not newer than the one before them.
     pub wrong: u64,
@@ -30,8 +30,8 @@ fn name(number: u64) -> String {
     format!("cm-{number:06}")
 }
 
-/// An object with a stamp that the tool's watchers understand: when it was sent, which object it
-/// is, which update of it.
+/// An object with a stamp that the tool's watchers understand: the time, the object's number, and
+/// the number of the update.
 fn object(number: u64, sent: u128, update: u64) -> serde_json::Value {
     json!({
         "metadata": { "name": name(number) },
@@ -58,7 +58,7 @@ pub async fn newest(daemon: &Daemon) -> u64 {
     version(&daemon.client().call(Call::get(&path)).await.expect(200))
 }
 
-/// Updates at a pace, then writes the end. Returns the number of updates and their rate.
+/// Updates at a fixed rate, then writes the end. Returns the number of updates and their rate.
 pub async fn write(daemon: &Daemon, origin: Instant, rate: f64, time: Duration) -> (u64, f64) {
     let begun = Instant::now();
     let writers = (0..WRITERS).map(|number| {
@@ -90,20 +90,21 @@ pub async fn write(daemon: &Daemon, origin: Instant, rate: f64, time: Duration) 
 }
 
 /// Reads up to the end of a run or of the stream.
-pub async fn follow(stream: &mut Stream, origin: Instant, from: u64) -> Saw {
-    let mut saw = Saw::default();
+pub async fn follow(stream: &mut Stream, origin: Instant, from: u64) -> WatchResult {
+    let mut result = WatchResult::default();
     let mut last = from;
     while let Ok(Some(line)) = stream.line().await {
         let now = origin.elapsed();
         let version = number_after(&line, "\"resourceVersion\":\"").unwrap_or(0);
-        saw.wrong += u64::from(version <= last);
+        result.wrong += u64::from(version <= last);
         last = version;
         let Some(sent) = number_after(&line, "@wl:") else {
             break;
         };
-        saw.events += 1;
-        saw.latency
+        result.events += 1;
+        result
+            .latency
             .add(now.saturating_sub(Duration::from_nanos(sent)));
     }
-    saw
+    result
 }

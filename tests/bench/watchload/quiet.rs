@@ -1,30 +1,30 @@
-//! Watchers that nothing matches, beside a ring that wraps again and again.
+//! Watchers without matching events, beside a ring that wraps many times.
 
 use futures_util::FutureExt;
 use serde_json::json;
 
-use crate::below::{self, Measured};
+use crate::daemons::{self, Measured};
 use crate::harness::streams::{Connection, Stream};
 use crate::harness::{Call, Daemon};
 
 use super::tool::Report;
-use super::{Set, goals, median};
+use super::{Suite, goals, median};
 
 const QUIET: usize = 10_000;
 const STREAMS: usize = 50;
 const RING_BYTES: u64 = 512 << 10;
 const RATE: f64 = 1_000.0;
-/// What HTTP/2 begins with.
+/// The initial window of HTTP/2.
 const WINDOW: u32 = 65_535;
 
-pub async fn measure(set: &Set) {
+pub async fn measure(suite: &Suite) {
     let of = "10000 quiet, 1000/s for others";
     let (mut without, mut with) = (Vec::new(), Vec::new());
     let (mut reads, mut ended, mut other) = (0.0, 0.0, 0.0_f64);
     let mut wraps = f64::MAX;
-    for _ in 0..set.rounds.min(3) {
+    for _ in 0..suite.rounds.min(3) {
         let daemon = start().await;
-        let report = busy(set, &daemon).await;
+        let report = busy(suite, &daemon).await;
         without.push(report.get("server_cpu_ms_per_update"));
         println!(
             "  without quiet ones: {} reads of history",
@@ -34,31 +34,31 @@ pub async fn measure(set: &Set) {
 
         let daemon = start().await;
         let mut quiet = open(&daemon).await;
-        let report = busy(set, &daemon).await;
+        let report = busy(suite, &daemon).await;
         with.push(report.get("server_cpu_ms_per_update"));
         other = other.max(report.get("other_cores"));
         wraps =
             wraps.min(report.get("updates") * report.get("bytes_per_delivery") / RING_BYTES as f64);
         reads += history_reads(&daemon, "pods").await;
         ended += disturbed(&daemon, &mut quiet).await as f64;
-        set.sound(of, &report, RATE);
+        suite.sound(of, &report, RATE);
     }
     println!("  ms for an update without {without:.3?}, with {with:.3?}");
-    set.table.add(of, goals::QUIET_WRAPS, wraps, other);
-    set.table.add(of, goals::QUIET_READS, reads, other);
-    set.table.add(of, goals::QUIET_ENDED, ended, other);
+    suite.table.add(of, goals::QUIET_WRAPS, wraps, other);
+    suite.table.add(of, goals::QUIET_READS, reads, other);
+    suite.table.add(of, goals::QUIET_ENDED, ended, other);
     let ratio = median(with) / median(without);
-    set.table.add(of, goals::QUIET_CPU, ratio, other);
+    suite.table.add(of, goals::QUIET_CPU, ratio, other);
 }
 
 async fn start() -> Measured {
-    below::with(&["--watch-ring-bytes", &RING_BYTES.to_string()]).await
+    daemons::with(&["--watch-ring-bytes", &RING_BYTES.to_string()]).await
 }
 
 /// Updates of pods that no quiet watcher sees.
-async fn busy(set: &Set, daemon: &Daemon) -> Report {
+async fn busy(suite: &Suite, daemon: &Daemon) -> Report {
     let load = format!("--watchers 1 --nodes 100 --pods 100 --writers 16 --rate {RATE}");
-    set.run(daemon, "selective", &load).await
+    suite.run(daemon, "selective", &load).await
 }
 
 fn node(number: usize) -> String {
@@ -82,7 +82,7 @@ async fn open(daemon: &Daemon) -> Vec<(Connection, Vec<Stream>)> {
     all
 }
 
-/// How many ended or got what isn't theirs, or don't get what is.
+/// The number of watches that ended, got a wrong event, or missed their event.
 async fn disturbed(daemon: &Daemon, quiet: &mut [(Connection, Vec<Stream>)]) -> usize {
     let streams = quiet.iter_mut().flat_map(|(_, streams)| streams);
     let mut disturbed = streams
@@ -108,7 +108,7 @@ async fn disturbed(daemon: &Daemon, quiet: &mut [(Connection, Vec<Stream>)]) -> 
     disturbed
 }
 
-/// Chunks of history that watches of a resource needed.
+/// Chunks of history that watches of a resource read.
 pub async fn history_reads(daemon: &Daemon, resource: &str) -> f64 {
     let label = format!("resource=\"{resource}\"");
     let page = daemon.client().call(Call::get("/metrics")).await.text();

@@ -5,51 +5,52 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use tokio::sync::watch;
 
-use crate::below;
+use crate::daemons;
 use crate::harness::{Call, Client};
 
-use super::{Set, goals, median};
+use super::{Suite, goals, median};
 
 const LIST_OBJECTS: &str = "--objects 5000 --payload 2048";
 /// Lists a second beside fan-out.
 const LISTS_RATE: f64 = 20.0;
 const LISTERS: usize = 4;
 
-pub async fn lists(set: &Set) {
+pub async fn lists(suite: &Suite) {
     let of = "lists of 5000 x 2 KiB, 4 clients";
-    let daemon = below::daemon().await;
+    let daemon = daemons::daemon().await;
     let load = format!("{LIST_OBJECTS} --modes rv0,rvunset");
-    let report = set.run(&daemon, "list", &load).await;
+    let report = suite.run(&daemon, "list", &load).await;
     let modes = [("rv0", goals::LIST_RV0), ("rvunset", goals::LIST_NEWEST)];
     for (mode, goal) in modes {
         let each = report.get(&format!("{mode}.server_cpu_ms_each"));
         let other = report.get(&format!("{mode}.other_cores"));
-        set.table.add(&format!("{of}, {mode}"), goal, each, other);
+        suite.table.add(&format!("{of}, {mode}"), goal, each, other);
     }
-    // A daemon of their own: what earlier lists left would count as resident before.
-    let daemon = below::daemon().await;
+    // On a new daemon, because memory left by earlier lists would count as resident before.
+    let daemon = daemons::daemon().await;
     let load = format!("{LIST_OBJECTS} --modes rv0 --listers 10");
-    let report = set.run(&daemon, "list", &load).await;
+    let report = suite.run(&daemon, "list", &load).await;
     let growth = report.get("rv0.rss_peak_mib") - report.get("rv0.before.rss_mib");
     let other = report.get("rv0.other_cores");
-    set.table
+    suite
+        .table
         .add("ten such lists at once", goals::LISTS_MEMORY, growth, other);
     drop(daemon);
-    beside_fanout(set).await;
+    beside_fanout(suite).await;
 }
 
-async fn beside_fanout(set: &Set) {
+async fn beside_fanout(suite: &Suite) {
     let of = "5000 over HTTP/2 beside 20 such lists/s";
-    let daemon = below::daemon().await;
+    let daemon = daemons::daemon().await;
     let once = format!("{LIST_OBJECTS} --modes rv0 --duration 0.1 --namespace listed --keep");
-    set.tool.run(&daemon, "list", &once).await;
+    suite.tool.run(&daemon, "list", &once).await;
     let (mut without, mut with) = (Vec::new(), Vec::new());
     let mut other = 0.0_f64;
-    for _ in 0..set.rounds {
+    for _ in 0..suite.rounds {
         let load = "--watchers 5000 --rate 20";
-        let report = set.run(&daemon, "fanout", load).await;
+        let report = suite.run(&daemon, "fanout", load).await;
         without.push(report.get("delivery_p99_ms"));
-        set.sound(of, &report, 20.0);
+        suite.sound(of, &report, 20.0);
         other = other.max(report.get("other_cores"));
 
         let (stop, stopped) = watch::channel(false);
@@ -59,7 +60,7 @@ async fn beside_fanout(set: &Set) {
         });
         let clients: Vec<_> = clients.collect();
         let begun = Instant::now();
-        let report = set.run(&daemon, "fanout", load).await;
+        let report = suite.run(&daemon, "fanout", load).await;
         let time = begun.elapsed().as_secs_f64();
         stop.send_replace(true);
         let lists: u64 = join_all(clients)
@@ -68,17 +69,18 @@ async fn beside_fanout(set: &Set) {
             .map(Result::unwrap)
             .sum();
         with.push(report.get("delivery_p99_ms"));
-        // The lists are read here: to the tool that is something else.
-        set.table.add(of, goals::WRONG, report.wrong(), other);
-        set.table
+        // The tool reports only the watches. The lists are counted here.
+        suite.table.add(of, goals::WRONG, report.wrong(), other);
+        suite
+            .table
             .add(of, goals::LISTS_REACHED, lists as f64 / time, other);
     }
     println!("  p99 without lists {without:.1?}, with {with:.1?}");
     let ratio = median(with) / median(without);
-    set.table.add(of, goals::LISTS_BESIDE, ratio, other);
+    suite.table.add(of, goals::LISTS_BESIDE, ratio, other);
 }
 
-/// Lists at a pace until it is told to stop; how many.
+/// Lists at a fixed rate until stopped. Returns the number of lists.
 async fn list(client: Client, number: usize, mut stopped: watch::Receiver<bool>) -> u64 {
     let path = "/api/v1/namespaces/listed/configmaps?resourceVersion=0";
     let begun = Instant::now();
@@ -98,39 +100,39 @@ async fn list(client: Client, number: usize, mut stopped: watch::Receiver<bool>)
     }
 }
 
-pub async fn informers(set: &Set) {
+pub async fn informers(suite: &Suite) {
     let of = "200 clients on 2000 objects";
     let scenarios = [
         ("watchlist", goals::WATCHLIST_CPU, goals::WATCHLIST_MEMORY),
         ("relist", goals::RELIST_CPU, goals::RELIST_MEMORY),
     ];
     for (scenario, cpu, memory) in scenarios {
-        let daemon = below::daemon().await;
+        let daemon = daemons::daemon().await;
         let load = "--clients 200 --objects 2000 --payload 1024";
-        let report = set.tool.run(&daemon, scenario, load).await;
+        let report = suite.tool.run(&daemon, scenario, load).await;
         let of = format!("{of}, {scenario}");
         let other = report.get("other_cores");
         let each = report.get("server_cpu_ms_per_client");
-        set.table.add(&of, cpu, each, other);
+        suite.table.add(&of, cpu, each, other);
         let growth = report.get("rss_peak_mib") - report.get("before.rss_mib");
-        set.table.add(&of, memory, growth, other);
+        suite.table.add(&of, memory, growth, other);
         let mut wrong = report.get("clients_failed");
         if scenario == "watchlist" {
             wrong += report.get("events_missing").abs();
         }
-        set.table.add(&of, goals::WRONG, wrong, other);
+        suite.table.add(&of, goals::WRONG, wrong, other);
     }
 }
 
-pub async fn contended(set: &Set) {
+pub async fn contended(suite: &Suite) {
     let of = "16 writers of one object";
-    let daemon = below::daemon().await;
-    let report = set
+    let daemon = daemons::daemon().await;
+    let report = suite
         .run(&daemon, "write", "--ops contended --writers 16")
         .await;
     let other = report.get("contended.other_cores");
     let rate = report.get("contended.ops_per_s");
-    set.table.add(of, goals::CONTENDED, rate, other);
+    suite.table.add(of, goals::CONTENDED, rate, other);
     let errors = report.errors("contended.");
-    set.table.add(of, goals::CONFLICTS, errors, other);
+    suite.table.add(of, goals::CONFLICTS, errors, other);
 }

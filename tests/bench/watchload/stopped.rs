@@ -6,29 +6,29 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::below;
+use crate::daemons;
 use crate::harness::streams::{Connection, Stream};
 use crate::harness::{Call, Daemon};
 use crate::load::{NAMESPACE, collection};
 use crate::meter::{Sample, peak, reset_peak};
 use crate::report::Durations;
 
-use super::paced::{self, Saw};
+use super::paced::{self, WatchResult};
 use super::quiet::history_reads;
 use super::tool::Running;
-use super::{Set, goals, median, percentiles};
+use super::{Suite, goals, median, percentiles};
 
 const RATE: f64 = 500.0;
 const RING: &str = "32MiB";
 const CONNECTIONS: usize = 10;
-/// On each connection; and as many that don't read, where there are such.
+/// Reading streams per connection. Where streams stop reading, there are as many of those.
 const STREAMS: usize = 10;
 const STOPPED: usize = CONNECTIONS * STREAMS;
-/// Some events of 4 KiB: streams that aren't read leave the connection's window to the others.
+/// A few events of 4 KiB, so that unread streams leave the connection's window to the others.
 const WINDOW: u32 = 16 << 10;
 /// How long a process stays stopped in the last round, as a multiple of what runs take.
 const STOP_RUNS: u32 = 3;
-/// For the tool to start and to catch up.
+/// The time for the tool to start, and to catch up.
 const TOOL_START: Duration = Duration::from_secs(15);
 const TOOL_CATCHES_UP: Duration = Duration::from_secs(90);
 
@@ -44,28 +44,28 @@ enum Stopped {
 struct Outcome {
     p50: f64,
     p99: f64,
-    /// Up to the last delivery to those that read, and up to the last to the others.
+    /// Up to the last delivery to readers, and up to the last delivery to the others.
     growth: f64,
     growth_after: f64,
     history_reads: f64,
-    /// Of those that read.
+    /// Of the readers.
     wrong: f64,
-    /// Of those that didn't, after they went on.
+    /// Of the stopped watchers, after they continued.
     missing: f64,
     reached: f64,
     other_cores: f64,
 }
 
-pub async fn measure(set: &Set) {
+pub async fn measure(suite: &Suite) {
     let kinds = [
         (Stopped::Nobody, "100 of 4 KiB, 500/s"),
         (Stopped::Process, "beside 100 of a stopped process"),
         (Stopped::Streams, "beside 100 streams with no window"),
     ];
     let mut outcomes = kinds.map(|_| Vec::new());
-    for round in 1..=set.rounds {
+    for round in 1..=suite.rounds {
         for ((stopped, of), outcomes) in kinds.into_iter().zip(&mut outcomes) {
-            let outcome = run(set, stopped, round == set.rounds).await;
+            let outcome = run(suite, stopped, round == suite.rounds).await;
             println!(
                 "  {of}: p50 {:.1} ms, p99 {:.1} ms, {:.0}/s, {:.1} MiB more, {:.1} when all went \
                  on, {} chunks of history, {:.1} other cores",
@@ -91,33 +91,37 @@ pub async fn measure(set: &Set) {
         let other = most(|outcome| outcome.other_cores);
         if stopped != Stopped::Nobody {
             let (p50, p99) = medians(outcomes);
-            set.table.add(of, goals::STOPPED_P50, p50 / alone.0, other);
-            set.table.add(of, goals::STOPPED_P99, p99 / alone.1, other);
+            suite
+                .table
+                .add(of, goals::STOPPED_P50, p50 / alone.0, other);
+            suite
+                .table
+                .add(of, goals::STOPPED_P99, p99 / alone.1, other);
             let missing = most(|outcome| outcome.missing);
-            set.table.add(of, goals::STOPPED_MISSING, missing, other);
+            suite.table.add(of, goals::STOPPED_MISSING, missing, other);
         }
         let growth = most(|outcome| outcome.growth);
-        set.table.add(of, goals::STOPPED_MEMORY, growth, other);
+        suite.table.add(of, goals::STOPPED_MEMORY, growth, other);
         let growth = most(|outcome| outcome.growth_after);
         if stopped != Stopped::Nobody {
-            set.table.add(of, goals::GOING_ON_MEMORY, growth, other);
+            suite.table.add(of, goals::GOING_ON_MEMORY, growth, other);
         }
         let wrong = most(|outcome| outcome.wrong);
-        set.table.add(of, goals::WRONG, wrong, other);
+        suite.table.add(of, goals::WRONG, wrong, other);
         let reached = outcomes.iter().map(|outcome| outcome.reached);
-        set.reached(of, reached.fold(f64::MAX, f64::min), RATE, other);
+        suite.reached(of, reached.fold(f64::MAX, f64::min), RATE, other);
     }
 }
 
 /// One run on a separate daemon. In the last run the stopped watchers continue.
-async fn run(set: &Set, stopped: Stopped, last: bool) -> Outcome {
-    let daemon = below::with(&["--watch-ring-bytes", RING]).await;
+async fn run(suite: &Suite, stopped: Stopped, last: bool) -> Outcome {
+    let daemon = daemons::with(&["--watch-ring-bytes", RING]).await;
     let stop = match stopped {
-        Stopped::Process if last => set.time * STOP_RUNS,
-        _ => set.time,
+        Stopped::Process if last => suite.time * STOP_RUNS,
+        _ => suite.time,
     };
     let tool = if stopped == Stopped::Process {
-        Some(stop_tool(set, &daemon, stop).await)
+        Some(stop_tool(suite, &daemon, stop).await)
     } else {
         paced::create(&daemon).await;
         None
@@ -143,7 +147,7 @@ async fn run(set: &Set, stopped: Stopped, last: bool) -> Outcome {
     let origin = Instant::now();
     let following = fast.into_iter().map(|stream| spawn(stream, origin, from));
     let following: Vec<_> = following.collect();
-    // A process stays stopped as long as there are writes, and a little longer.
+    // A process stays stopped a little longer than the writes take.
     let time = stop.saturating_sub(stopped_at.elapsed().min(stop / 2));
     let (count, reached) = paced::write(&daemon, origin, RATE, time).await;
     let (latency, wrong) = gather(following, count).await;
@@ -173,30 +177,33 @@ async fn run(set: &Set, stopped: Stopped, last: bool) -> Outcome {
     }
 }
 
-/// A reader, which returns the stream so that nothing is cancelled while others read.
-fn spawn(mut stream: Stream, origin: Instant, from: u64) -> tokio::task::JoinHandle<(Saw, Stream)> {
+/// A reader. It returns the stream, so that the watch stays open while others read.
+fn spawn(
+    mut stream: Stream,
+    origin: Instant,
+    from: u64,
+) -> tokio::task::JoinHandle<(WatchResult, Stream)> {
     tokio::spawn(async move { (paced::follow(&mut stream, origin, from).await, stream) })
 }
 
 /// The record of all watchers, and the number of missed, repeated or misordered events.
 async fn gather(
-    following: Vec<tokio::task::JoinHandle<(Saw, Stream)>>,
+    following: Vec<tokio::task::JoinHandle<(WatchResult, Stream)>>,
     count: u64,
 ) -> (Durations, f64) {
     let (mut latency, mut wrong, mut streams) = (Durations::default(), 0, Vec::new());
-    for saw in join_all(following).await {
-        let (saw, stream) = saw.unwrap();
-        wrong += saw.events.abs_diff(count) + saw.wrong;
-        latency.extend(saw.latency);
+    for result in join_all(following).await {
+        let (result, stream) = result.unwrap();
+        wrong += result.events.abs_diff(count) + result.wrong;
+        latency.extend(result.latency);
         streams.push(stream);
     }
     (latency, wrong as f64)
 }
 
-/// Starts the tool with watches of the objects that are going to be written, and stops it when
-/// they are open. It makes the objects and updates one of them at once; its second update, long
-/// after all others, ends it.
-async fn stop_tool(set: &Set, daemon: &Daemon, stop: Duration) -> Running {
+/// Starts the tool with watches of the objects, and stops it when they are open. The tool creates
+/// the objects and updates one of them at once. Its second update, long after all others, ends it.
+async fn stop_tool(suite: &Suite, daemon: &Daemon, stop: Duration) -> Running {
     let second = (TOOL_START + stop + TOOL_CATCHES_UP).as_secs_f64();
     let arguments = format!(
         "--namespace {NAMESPACE} --keep --watchers {STOPPED} --objects {} --payload 4096 \
@@ -205,14 +212,14 @@ async fn stop_tool(set: &Set, daemon: &Daemon, stop: Duration) -> Running {
         1.0 / second,
         second * 1.5
     );
-    let tool = set.tool.start(daemon, "fanout", &arguments);
+    let tool = suite.tool.start(daemon, "fanout", &arguments);
     let client = daemon.client();
     let begun = Instant::now();
     while !updated(&client.call(Call::get(&collection())).await.text()) {
         assert!(begun.elapsed() < TOOL_START, "watchload doesn't begin");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // Its watches have the update too by then.
+    // By then its watches have the update too.
     tokio::time::sleep(Duration::from_secs(1)).await;
     signal(&tool, Signal::STOP);
     tool
@@ -236,7 +243,7 @@ async fn go_on(tool: Running, count: u64) -> f64 {
     signal(&tool, Signal::CONT);
     let report = tool.report().await;
     let seen = report.get("delivered") + report.get("duplicate");
-    // The first update is before the others; it doesn't wait for the deliveries of its second.
+    // Its first update precedes the others. It does not wait for deliveries of its second.
     let least = (STOPPED as u64 * (count + 1)) as f64;
     let most = least + STOPPED as f64;
     let missing = (least - seen).max(0.0) + (seen - most).max(0.0);

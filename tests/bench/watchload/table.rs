@@ -2,14 +2,14 @@
 
 use parking_lot::Mutex;
 
-use crate::below;
+use crate::daemons;
 
 use super::goals::{Goal, Limit};
 
 /// A figure is noise when other processes use more cores than this.
 const NOISE: f64 = 0.1;
 
-/// Rows in the order in which their runs were first told of.
+/// Rows in the order in which their runs were first added.
 #[derive(Default)]
 pub struct Table(Mutex<Vec<Row>>);
 
@@ -93,7 +93,7 @@ impl Table {
             println!("{}", line(row));
         }
         let met = rows.iter().filter(|row| row.met()).count();
-        if let Some(version) = below::version() {
+        if let Some(version) = daemons::version() {
             println!("\n  Over etcd {version}, which is what is busy elsewhere.");
         }
         println!(

@@ -23,7 +23,7 @@ use keys::Keys;
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
 /// Long enough for a cache to be filled again after a failure.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn secret(name: &str, text: &str) -> Value {
     json!({
@@ -70,7 +70,7 @@ async fn until(client: &Client, call: impl Fn() -> Call, status: u16) -> Value {
             return answer.json();
         }
         assert!(
-            start.elapsed() < PATIENCE,
+            start.elapsed() < TIMEOUT,
             "{}: {}",
             answer.status,
             answer.text()
@@ -207,7 +207,7 @@ async fn reload(daemon: &Daemon, outcome: &str) {
     let start = Instant::now();
     while daemon.stderr().matches(outcome).count() == before {
         assert!(
-            start.elapsed() < PATIENCE,
+            start.elapsed() < TIMEOUT,
             "no {outcome:?} in\n{}",
             daemon.stderr()
         );

@@ -19,7 +19,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// Longer than any answer, because the server's own limits are shorter.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A failure before the answer. The request may or may not have been carried out.
 pub type Broken = Box<dyn std::error::Error + Send + Sync>;
@@ -289,7 +289,7 @@ impl Client {
 
     /// Sends a request and reads the whole answer.
     pub async fn attempt(&self, call: Call) -> Result<Answer, Broken> {
-        tokio::time::timeout(PATIENCE, async {
+        tokio::time::timeout(TIMEOUT, async {
             let (head, body) = self.send(call).await?.into_parts();
             let body = body.collect().await?.to_bytes();
             Ok(Answer {
@@ -307,9 +307,9 @@ impl Client {
         let (head, body) = match self.protocol {
             Protocol::Http1 => {
                 let alone = self.target.client_over(Protocol::Http1);
-                tokio::time::timeout(PATIENCE, alone.send(call)).await??
+                tokio::time::timeout(TIMEOUT, alone.send(call)).await??
             }
-            Protocol::Http2 => tokio::time::timeout(PATIENCE, self.send(call)).await??,
+            Protocol::Http2 => tokio::time::timeout(TIMEOUT, self.send(call)).await??,
         }
         .into_parts();
         Ok(Lines {
@@ -410,11 +410,11 @@ impl Lines {
         Ok(self.buffer.freeze())
     }
 
-    /// The next event, which must arrive within `patience`. `None` at the end of the stream.
-    pub async fn event_within(&mut self, patience: Duration) -> Option<Value> {
-        let line = tokio::time::timeout(patience, self.next())
+    /// The next event, which must arrive within `limit`. `None` at the end of the stream.
+    pub async fn event_within(&mut self, limit: Duration) -> Option<Value> {
+        let line = tokio::time::timeout(limit, self.next())
             .await
-            .unwrap_or_else(|_| panic!("no event within {patience:?}"))
+            .unwrap_or_else(|_| panic!("no event within {limit:?}"))
             .unwrap_or_else(|error| panic!("the stream broke: {error}"))?;
         Some(serde_json::from_slice(&line).unwrap())
     }
@@ -429,7 +429,7 @@ impl Lines {
     /// Everything up to the end of the stream.
     pub async fn rest(&mut self) -> Vec<Value> {
         let mut events = Vec::new();
-        while let Some(event) = self.event_within(PATIENCE).await {
+        while let Some(event) = self.event_within(TIMEOUT).await {
             events.push(event);
         }
         events

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::client::{Call, Client, Protocol, Target};
 
 /// The time limit for readiness, in a debug build on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A daemon, which is killed when this is dropped. A panic in the daemon fails the test.
 pub struct Daemon {
@@ -104,7 +104,7 @@ impl Options {
                 panic!("the daemon ended with {status}:\n{}", daemon.stderr());
             }
             assert!(
-                start.elapsed() < PATIENCE,
+                start.elapsed() < TIMEOUT,
                 "said only {:?}",
                 daemon.said.lock()
             );
@@ -144,7 +144,7 @@ impl Daemon {
             match answer {
                 Ok(answer) if answer.status == 200 => return,
                 other => assert!(
-                    start.elapsed() < PATIENCE,
+                    start.elapsed() < TIMEOUT,
                     "not ready: {other:?}\n{}",
                     self.stderr()
                 ),
@@ -275,7 +275,7 @@ impl Daemon {
                 return status;
             }
             assert!(
-                start.elapsed() < PATIENCE,
+                start.elapsed() < TIMEOUT,
                 "it doesn't end:\n{}",
                 self.stderr()
             );

@@ -10,7 +10,7 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use super::daemon::Daemon;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A kubectl of one version, with a home of its own.
 pub struct Kubectl {
@@ -69,7 +69,7 @@ impl Kubectl {
             // A command that ends early doesn't read it.
             let _ = stdin.write_all(input.as_bytes()).await;
         };
-        let wait = tokio::time::timeout(PATIENCE, child.wait_with_output());
+        let wait = tokio::time::timeout(TIMEOUT, child.wait_with_output());
         let ((), output) = tokio::join!(write, wait);
         let output = output
             .unwrap_or_else(|_| panic!("kubectl {arguments:?} hangs"))
@@ -141,7 +141,7 @@ impl Kubectl {
 impl Following {
     /// The next line, which must come soon.
     pub async fn line(&mut self) -> String {
-        tokio::time::timeout(PATIENCE, self.lines.next_line())
+        tokio::time::timeout(TIMEOUT, self.lines.next_line())
             .await
             .expect("a line in time")
             .unwrap()

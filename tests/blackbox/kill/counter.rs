@@ -1,4 +1,4 @@
-//! Writers of one object, each of whom adds one to what it read.
+//! Writers that increment a counter in one object, with optimistic concurrency.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,26 +8,26 @@ use serde_json::{Value, json};
 
 use super::NAMESPACE;
 use crate::harness::{Call, Client, version};
-use crate::load::writer::{Ledger, Written};
+use crate::load::writer::{AcknowledgedWrite, WriteLog};
 
 pub const NAME: &str = "counter";
 
-/// What all of them did.
+/// The increments of all writers.
 #[derive(Default)]
 pub struct Count {
     pub acknowledged: AtomicU64,
     pub unknown: AtomicU64,
 }
 
-/// The object that is counted in, before anybody counts.
+/// The counter at zero.
 pub fn zero() -> Value {
     json!({ "metadata": { "name": NAME }, "data": { "k": "0" } })
 }
 
-/// Reads, adds one, and writes under the condition that nobody was faster, again and again.
-pub async fn run(client: Client, ledger: Arc<Ledger>, count: Arc<Count>) {
+/// Increments the counter until stopped. Each update names the resourceVersion that it read.
+pub async fn run(client: Client, write_log: Arc<WriteLog>, count: Arc<Count>) {
     let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps/{NAME}");
-    while !ledger.stop.load(Ordering::SeqCst) {
+    while !write_log.stop.load(Ordering::SeqCst) {
         let read = match client.attempt(Call::get(&path)).await {
             Ok(answer) if answer.status == 200 => answer.json(),
             _ => {
@@ -40,16 +40,16 @@ pub async fn run(client: Client, ledger: Arc<Ledger>, count: Arc<Count>) {
         let metadata =
             json!({ "name": NAME, "resourceVersion": read["metadata"]["resourceVersion"] });
         let body = json!({ "metadata": metadata, "data": { "k": value } });
-        let (before, asked) = (ledger.newest(), Instant::now());
+        let (before, requested_at) = (write_log.newest(), Instant::now());
         match client.attempt(Call::put(&path, &body)).await {
             Ok(answer) => match answer.status.as_u16() {
                 200 => {
-                    let written = Written {
+                    let written = AcknowledgedWrite {
                         name: NAME.to_owned(),
                         value,
-                        asked,
+                        requested_at,
                     };
-                    ledger.acknowledge(before, version(&answer.json()), written);
+                    write_log.acknowledge(before, version(&answer.json()), written);
                     count.acknowledged.fetch_add(1, Ordering::SeqCst);
                 }
                 409 | 429 | 503 => {}
@@ -59,7 +59,6 @@ pub async fn run(client: Client, ledger: Arc<Ledger>, count: Arc<Count>) {
             },
             Err(_) => _ = count.unknown.fetch_add(1, Ordering::SeqCst),
         }
-        // The others want their turn too.
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use crate::harness::{Call, Daemon, Protocol, version};
 use crate::load::{
-    Form, Ledger, Possible, Random, Seen, Watcher, Writer, fold, from_environment, seed,
+    Collection, PossibleStates, Random, WatchEvent, Watcher, WriteLog, Writer, fold,
+    from_environment, seed,
 };
 
 const NAMESPACE: &str = "kills";
@@ -36,8 +37,8 @@ fn read(object: &Value) -> (String, String) {
 /// ConfigMaps of one namespace, each labelled with its writer.
 struct Labelled(String);
 
-impl Form for Labelled {
-    fn collection(&self) -> String {
+impl Collection for Labelled {
+    fn path(&self) -> String {
         collection()
     }
 
@@ -73,13 +74,15 @@ async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_
         .await;
     let from = version(&created.expect(201));
 
-    let ledger = Arc::new(Ledger::default());
+    let write_log = Arc::new(WriteLog::default());
     let writers: Vec<_> = (0..WRITERS)
         .map(|number| {
             let client = daemon.target().client_over(protocol(number));
             let name = format!("w{number}");
-            let form = Arc::new(Labelled(name.clone()));
-            tokio::spawn(Writer::new(client, ledger.clone(), form, name, random.next()).run())
+            let labelled = Arc::new(Labelled(name.clone()));
+            tokio::spawn(
+                Writer::new(client, write_log.clone(), labelled, name, random.next()).run(),
+            )
         })
         .collect();
     let path = collection();
@@ -92,7 +95,7 @@ async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_
     let counting: Vec<_> = (0..3)
         .map(|number| {
             let client = daemon.target().client_over(protocol(number));
-            tokio::spawn(counter::run(client, ledger.clone(), count.clone()))
+            tokio::spawn(counter::run(client, write_log.clone(), count.clone()))
         })
         .collect();
     let until = Arc::new(AtomicU64::new(0));
@@ -114,8 +117,8 @@ async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_
         .collect();
 
     for round in 0..rounds {
-        let told = ledger.newest();
-        // Sometimes before it is ready, sometimes after a while.
+        let newest = write_log.newest();
+        // Some kills come before the daemon is ready, some later.
         let wait = if random.below(8) == 0 {
             random.below(60)
         } else {
@@ -128,14 +131,14 @@ async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_
             daemon.ready().await;
             let list = list(&daemon).await;
             assert!(
-                version(&list) >= told,
-                "round {round}: back to {list} from {told}"
+                version(&list) >= newest,
+                "round {round}: back to {list} from {newest}"
             );
         }
     }
 
     daemon.ready().await;
-    ledger.stop.store(true, Ordering::SeqCst);
+    write_log.stop.store(true, Ordering::SeqCst);
     let mut possible = BTreeMap::new();
     for writer in writers {
         possible.extend(writer.await.unwrap());
@@ -154,31 +157,31 @@ async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_
     until.store(end, Ordering::SeqCst);
     let history = history(&daemon, from, end).await;
     check_state(&history, &list(&daemon).await, &possible);
-    ledger.check(&history);
+    write_log.check(&history);
     check_count(&history, &count);
     for (selector, watcher) in watchers {
-        let story = watcher.await.unwrap();
-        let wanted: Vec<Seen> = history
+        let record = watcher.await.unwrap();
+        let wanted: Vec<WatchEvent> = history
             .iter()
             .filter(|event| selects(&selector, event))
             .cloned()
             .collect();
-        let differs = wanted.iter().zip(&story.seen).find(|(a, b)| a != b);
-        let around = differs.map(|(wanted, _)| story.around(wanted.version));
+        let differs = wanted.iter().zip(&record.events).find(|(a, b)| a != b);
+        let around = differs.map(|(wanted, _)| record.around(wanted.version));
         assert_eq!(
-            story.seen, wanted,
+            record.events, wanted,
             "the stream of {selector:?} isn't what history holds; around the difference: {around:?}"
         );
     }
     println!(
         "{} writes acknowledged, {} unknown, {} refused, {} events",
-        ledger.acknowledged.lock().len(),
-        ledger.unknown.load(Ordering::SeqCst),
-        ledger.refused.load(Ordering::SeqCst),
+        write_log.acknowledged.lock().len(),
+        write_log.unknown.load(Ordering::SeqCst),
+        write_log.refused.load(Ordering::SeqCst),
         history.len()
     );
     assert!(
-        ledger.acknowledged.lock().len() as u64 >= rounds,
+        write_log.acknowledged.lock().len() as u64 >= rounds,
         "hardly anything was written"
     );
 }
@@ -197,7 +200,7 @@ fn selectors() -> Vec<String> {
     .collect()
 }
 
-fn selects(selector: &str, event: &Seen) -> bool {
+fn selects(selector: &str, event: &WatchEvent) -> bool {
     match selector {
         "" => true,
         "&labelSelector=writer%3Dw1" => event.name.starts_with("w1-"),
@@ -212,7 +215,7 @@ async fn list(daemon: &Daemon) -> Value {
 }
 
 /// All events from one version to another, as a new watch sees them.
-async fn history(daemon: &Daemon, from: u64, end: u64) -> Vec<Seen> {
+async fn history(daemon: &Daemon, from: u64, end: u64) -> Vec<WatchEvent> {
     let until = Arc::new(AtomicU64::new(end));
     let selector = String::new();
     Watcher {
@@ -225,12 +228,12 @@ async fn history(daemon: &Daemon, from: u64, end: u64) -> Vec<Seen> {
     }
     .run()
     .await
-    .seen
+    .events
 }
 
 /// Checks that the end of history equals the state, and that each object has a state that its
 /// writer allows.
-fn check_state(history: &[Seen], list: &Value, possible: &BTreeMap<String, Possible>) {
+fn check_state(history: &[WatchEvent], list: &Value, possible: &BTreeMap<String, PossibleStates>) {
     let folded = fold(history).unwrap();
     let listed: BTreeMap<String, String> =
         list["items"].as_array().unwrap().iter().map(read).collect();
@@ -244,7 +247,7 @@ fn check_state(history: &[Seen], list: &Value, possible: &BTreeMap<String, Possi
 }
 
 /// Checks that no increment was overwritten.
-fn check_count(history: &[Seen], count: &counter::Count) {
+fn check_count(history: &[WatchEvent], count: &counter::Count) {
     let last = history
         .iter()
         .rev()

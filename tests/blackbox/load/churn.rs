@@ -1,4 +1,4 @@
-//! Writers that don't mind what becomes of a write, for tests that compare ends alone.
+//! Writers that ignore the outcome of their writes, for tests that compare final states only.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::harness::{CONFIGMAPS, Call, Client, version};
 /// Objects by name, each with its version.
 pub type Versions = BTreeMap<String, u64>;
 
-/// Creates, updates and deletes until told to stop; what fails for a cut is tried again.
+/// Creates, updates and deletes until stopped, and ignores errors.
 pub async fn churn(client: Client, writer: u64, stop: tokio::sync::watch::Receiver<bool>) {
     let mut number = 0_u64;
     while !*stop.borrow() {
@@ -23,7 +23,6 @@ pub async fn churn(client: Client, writer: u64, stop: tokio::sync::watch::Receiv
             1 | 2 => Call::post(CONFIGMAPS, &object),
             _ => Call::put(&path, &object),
         };
-        // Refused, or cut: the next one will do.
         let _ = client.attempt(call).await;
         tokio::time::sleep(Duration::from_millis(2)).await;
     }

@@ -15,11 +15,11 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::Value;
 
 pub use random::Random;
-pub use record::{Possible, Seen, fold};
+pub use record::{PossibleStates, WatchEvent, fold};
 pub use watcher::Watcher;
-pub use writer::{Form, Ledger, Writer};
+pub use writer::{Collection, WriteLog, Writer};
 
-/// A number out of the environment.
+/// A number from an environment variable.
 pub fn from_environment(name: &str) -> Option<u64> {
     Some(
         std::env::var(name)
@@ -44,23 +44,23 @@ pub fn event(line: &[u8]) -> (String, Value) {
     (event["type"].as_str().unwrap().to_owned(), object)
 }
 
-/// How long a watcher may take to reach the end once it is known: some watches of a few seconds
-/// each, as one may begin before the end was written and show nothing.
+/// How long a watcher may take to reach the end once it is known. It may need several watches of a
+/// few seconds each, because a watch that began before the end may show nothing.
 const CATCH_UP: Duration = Duration::from_secs(60);
 
 /// Checks that a watcher reaches the end once the end is known.
 #[derive(Default)]
-pub struct Patience {
+pub struct CatchUpDeadline {
     known_since: Option<Instant>,
 }
 
-impl Patience {
-    /// It stands at this version, and the end is known to be there.
+impl CatchUpDeadline {
+    /// Fails if the watcher is still at version `at` too long after the end became known.
     pub fn check(&mut self, who: &str, at: u64, until: u64) {
         let since = self.known_since.get_or_insert_with(Instant::now);
         assert!(
             since.elapsed() < CATCH_UP,
-            "the watch of {who} stands at {at} and never reaches {until}"
+            "the watch of {who} stays at {at} and never reaches {until}"
         );
     }
 }

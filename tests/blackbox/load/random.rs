@@ -1,4 +1,4 @@
-//! Chance with a seed that is printed, so that a failure can be tried again.
+//! Pseudorandom numbers with a seed that is printed, so that a failure can be repeated.
 
 /// SplitMix64.
 pub struct Random(u64);

@@ -8,11 +8,11 @@ pub type State = Option<String>;
 
 /// The possible states of an object, as far as its only writer can know.
 #[derive(Clone, Debug)]
-pub struct Possible(BTreeSet<State>);
+pub struct PossibleStates(BTreeSet<State>);
 
 /// The request of a writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum WriteRequest {
     Create(String),
     Update(String),
     Delete,
@@ -30,22 +30,26 @@ pub enum Outcome {
     Refused,
 }
 
-impl Possible {
+impl PossibleStates {
     /// Nothing was ever written.
-    pub fn absent() -> Possible {
-        Possible(BTreeSet::from([None]))
+    pub fn absent() -> PossibleStates {
+        PossibleStates(BTreeSet::from([None]))
     }
 
-    /// The states after a wish with this outcome.
+    /// The states after a request with this outcome.
     ///
     /// # Errors
     /// When no state that was possible allows this outcome.
-    pub fn after(&self, wish: &Wish, outcome: Outcome) -> Result<Possible, String> {
-        let applied = |state: &State| match (wish, state) {
-            (Wish::Create(value), None) | (Wish::Update(value), Some(_)) => {
+    pub fn after(
+        &self,
+        request: &WriteRequest,
+        outcome: Outcome,
+    ) -> Result<PossibleStates, String> {
+        let applied = |state: &State| match (request, state) {
+            (WriteRequest::Create(value), None) | (WriteRequest::Update(value), Some(_)) => {
                 Some(Some(value.clone()))
             }
-            (Wish::Delete, Some(_)) => Some(None),
+            (WriteRequest::Delete, Some(_)) => Some(None),
             _ => None,
         };
         let states: BTreeSet<State> = match outcome {
@@ -72,28 +76,28 @@ impl Possible {
         };
         if states.is_empty() {
             return Err(format!(
-                "{wish:?} was {outcome:?}, but the object was one of {:?}",
+                "{request:?} was {outcome:?}, but the object was one of {:?}",
                 self.0
             ));
         }
-        Ok(Possible(states))
+        Ok(PossibleStates(states))
     }
 
     /// The states after the object was read.
     ///
     /// # Errors
     /// The state that was read is impossible.
-    pub fn read(&self, state: State) -> Result<Possible, String> {
+    pub fn read(&self, state: State) -> Result<PossibleStates, String> {
         if !self.0.contains(&state) {
             return Err(format!(
                 "read {state:?}, but the object was one of {:?}",
                 self.0
             ));
         }
-        Ok(Possible(BTreeSet::from([state])))
+        Ok(PossibleStates(BTreeSet::from([state])))
     }
 
-    /// Whether the object surely exists, or `None` when that is unknown.
+    /// Whether the object exists, or `None` if that is unknown.
     pub fn is_there(&self) -> Option<bool> {
         let there = self.0.iter().any(Option::is_some);
         let absent = self.0.contains(&None);
@@ -103,14 +107,14 @@ impl Possible {
 
 /// An event of a watch.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct WatchEvent {
     pub version: u64,
     pub kind: String,
     pub name: String,
     pub value: String,
 }
 
-impl fmt::Debug for Seen {
+impl fmt::Debug for WatchEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -123,8 +127,8 @@ impl fmt::Debug for Seen {
 /// Folds events of one stream to the state that they leave.
 ///
 /// # Errors
-/// When the order is broken, or an event doesn't follow from the ones before it.
-pub fn fold(events: &[Seen]) -> Result<BTreeMap<String, String>, String> {
+/// When events are out of order, or an event contradicts the ones before it.
+pub fn fold(events: &[WatchEvent]) -> Result<BTreeMap<String, String>, String> {
     let mut state: BTreeMap<String, String> = BTreeMap::new();
     let mut last = 0;
     for event in events {
@@ -153,29 +157,33 @@ pub fn fold(events: &[Seen]) -> Result<BTreeMap<String, String>, String> {
 
 #[test]
 fn an_unknown_outcome_leaves_both_states_possible() {
-    let states = Possible::absent();
+    let states = PossibleStates::absent();
     let states = states
-        .after(&Wish::Create("1".into()), Outcome::Unknown)
+        .after(&WriteRequest::Create("1".into()), Outcome::Unknown)
         .unwrap();
     assert_eq!(states.is_there(), None);
     assert!(states.read(None).is_ok());
     assert!(states.read(Some("1".into())).is_ok());
     assert!(states.read(Some("2".into())).is_err());
     let states = states
-        .after(&Wish::Update("2".into()), Outcome::Done)
+        .after(&WriteRequest::Update("2".into()), Outcome::Done)
         .unwrap();
     assert_eq!(states.is_there(), Some(true));
     assert!(
         states
-            .after(&Wish::Create("3".into()), Outcome::Done)
+            .after(&WriteRequest::Create("3".into()), Outcome::Done)
             .is_err()
     );
-    assert!(states.after(&Wish::Delete, Outcome::NotFound).is_err());
+    assert!(
+        states
+            .after(&WriteRequest::Delete, Outcome::NotFound)
+            .is_err()
+    );
 }
 
 #[test]
 fn events_must_follow_from_one_another() {
-    let event = |version, kind: &str, value: &str| Seen {
+    let event = |version, kind: &str, value: &str| WatchEvent {
         version,
         kind: kind.into(),
         name: "a".into(),

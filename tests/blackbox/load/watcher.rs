@@ -6,75 +6,75 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::record::Seen;
-use super::{Patience, event};
+use super::record::WatchEvent;
+use super::{CatchUpDeadline, event};
 use crate::harness::{Call, Client, version};
 
-/// Follows a part of a collection from a version on, over any number of connections.
+/// Watches part of a collection from a version on, over any number of connections.
 pub struct Watcher {
     pub client: Client,
     /// The path of the collection.
     pub path: String,
     /// The name and the value of an object.
     pub read: fn(&Value) -> (String, String),
-    /// The selector of what it follows, as a query; nothing for everything.
+    /// The selector as query parameters. Empty selects everything.
     pub selector: String,
     pub from: u64,
     /// The version at which it may stop, or 0 while it is unknown.
     pub until: Arc<AtomicU64>,
 }
 
-/// The events that a watcher saw, in order, and its streams.
+/// The events that a watcher saw, in order, and notes about its streams.
 #[derive(Default)]
-pub struct Story {
-    pub seen: Vec<Seen>,
-    steps: Vec<Step>,
+pub struct WatchRecord {
+    pub events: Vec<WatchEvent>,
+    notes: Vec<Note>,
 }
 
-/// A thing of note beside the events, with the version at which the watcher stood.
-struct Step {
+/// The start or end of a stream or a bookmark, with the version that the watcher had reached.
+struct Note {
     at: u64,
     what: String,
 }
 
-impl Story {
-    /// What happened beside the events from shortly before a version until shortly after it.
+impl WatchRecord {
+    /// The notes from shortly before a version until shortly after it.
     pub fn around(&self, version: u64) -> String {
         let near = version.saturating_sub(5)..=version + 5;
-        self.steps
+        self.notes
             .iter()
-            .filter(|step| near.contains(&step.at))
-            .map(|step| format!("at {}: {}\n", step.at, step.what))
+            .filter(|note| near.contains(&note.at))
+            .map(|note| format!("at {}: {}\n", note.at, note.what))
             .collect()
     }
 
-    fn step(&mut self, at: u64, what: impl Into<String>) {
+    fn note(&mut self, at: u64, what: impl Into<String>) {
         let what = what.into();
-        self.steps.push(Step { at, what });
+        self.notes.push(Note { at, what });
     }
 }
 
 impl Watcher {
-    /// What it saw, in order.
-    pub async fn run(self) -> Story {
-        let mut story = Story::default();
+    /// Watches until it reaches the end.
+    pub async fn run(self) -> WatchRecord {
+        let mut record = WatchRecord::default();
         let mut at = self.from;
-        let mut patience = Patience::default();
+        let mut deadline = CatchUpDeadline::default();
         loop {
-            self.follow(&mut at, &mut story).await;
+            self.follow(&mut at, &mut record).await;
             let until = self.until.load(Ordering::SeqCst);
             if until != 0 {
                 if at >= until {
-                    return story;
+                    return record;
                 }
-                patience.check(&format!("{}{:?}", self.path, self.selector), at, until);
+                deadline.check(&format!("{}{:?}", self.path, self.selector), at, until);
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
 
-    /// One stream, until it ends or has seen enough.
-    async fn follow(&self, at: &mut u64, story: &mut Story) {
+    /// One stream, until it ends or reaches the end version.
+    async fn follow(&self, at: &mut u64, record: &mut WatchRecord) {
         let path = format!(
             "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds=5&resourceVersion={at}{}",
             self.path, self.selector
@@ -86,21 +86,20 @@ impl Watcher {
             return;
         }
         assert_eq!(lines.status, 200, "a watch from {at}");
-        story.step(*at, "a watch opened");
+        record.note(*at, "a watch opened");
         loop {
             let line = match lines.next().await {
                 Ok(Some(line)) => line,
-                ended => return story.step(*at, format!("it ended: {:?}", ended.err())),
+                ended => return record.note(*at, format!("it ended: {:?}", ended.err())),
             };
             let (kind, object) = event(&line);
             if kind == "ERROR" {
-                // History is kept for long enough: only what a resume may meet on the way is
-                // allowed.
+                // History is kept long enough for every resume, so 410 is not allowed.
                 assert!(
                     matches!(object["code"].as_u64(), Some(429 | 500 | 503)),
                     "{object}"
                 );
-                return story.step(*at, object.to_string());
+                return record.note(*at, object.to_string());
             }
             let version = version(&object);
             if kind == "BOOKMARK" {
@@ -108,14 +107,14 @@ impl Watcher {
                     version >= *at,
                     "a bookmark went back from {at} to {version}"
                 );
-                story.step(*at, object.to_string());
+                record.note(*at, object.to_string());
             } else {
                 assert!(
                     version > *at,
                     "an event again, or too late, after {at}: {object}"
                 );
                 let (name, value) = (self.read)(&object);
-                story.seen.push(Seen {
+                record.events.push(WatchEvent {
                     version,
                     kind,
                     name,

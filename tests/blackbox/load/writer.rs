@@ -9,14 +9,14 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::random::Random;
-use super::record::{Outcome, Possible, Seen, Wish};
+use super::record::{Outcome, PossibleStates, WatchEvent, WriteRequest};
 use crate::harness::{Call, Client, version};
 
-/// What all writers share.
+/// The acknowledged writes and counters of all writers.
 #[derive(Default)]
-pub struct Ledger {
+pub struct WriteLog {
     /// The acknowledged writes by their versions.
-    pub acknowledged: Mutex<BTreeMap<u64, Written>>,
+    pub acknowledged: Mutex<BTreeMap<u64, AcknowledgedWrite>>,
     /// The newest version in any answer.
     newest: AtomicU64,
     pub stop: AtomicBool,
@@ -26,17 +26,17 @@ pub struct Ledger {
 
 /// An acknowledged write.
 #[derive(Clone, Debug)]
-pub struct Written {
+pub struct AcknowledgedWrite {
     pub name: String,
     pub value: String,
     /// The time of the request. The write happened later.
-    pub asked: Instant,
+    pub requested_at: Instant,
 }
 
-/// The objects of one collection, each of which encodes a value.
-pub trait Form: Send + Sync + 'static {
+/// A collection of objects, each of which encodes a value.
+pub trait Collection: Send + Sync + 'static {
     /// The path of the collection.
-    fn collection(&self) -> String;
+    fn path(&self) -> String;
 
     /// The object of a name that stands for a value.
     fn object(&self, name: &str, value: &str) -> Value;
@@ -49,31 +49,32 @@ pub trait Form: Send + Sync + 'static {
         unique
     }
 
-    /// What an object is called where there are several collections.
-    fn title(&self, name: &str) -> String {
+    /// The name of an object that is unique among several collections.
+    fn full_name(&self, name: &str) -> String {
         name.to_owned()
     }
 
-    /// Whether an object is marked before it is deleted, so that a deletion may stop halfway.
-    fn is_marked_first(&self) -> bool {
+    /// Whether an object gets a deletionTimestamp before it is removed. A deletion may then stop
+    /// halfway.
+    fn is_deleted_gracefully(&self) -> bool {
         false
     }
 }
 
 /// Writes its own objects, which no other writer changes.
 pub struct Writer {
-    form: Arc<dyn Form>,
+    collection: Arc<dyn Collection>,
     client: Client,
-    ledger: Arc<Ledger>,
+    write_log: Arc<WriteLog>,
     random: Random,
     name: String,
     written: u64,
-    objects: Vec<Possible>,
+    objects: Vec<PossibleStates>,
 }
 
-impl Ledger {
-    /// Remembers a version that a client was told, of a write that began when `before` was newest.
-    pub fn acknowledge(&self, before: u64, at: u64, written: Written) {
+impl WriteLog {
+    /// Records the version of a write that was requested when `before` was the newest version.
+    pub fn acknowledge(&self, before: u64, at: u64, written: AcknowledgedWrite) {
         assert!(
             at > before,
             "{written:?} got version {at}, after {before} had been given out"
@@ -85,8 +86,8 @@ impl Ledger {
     }
 
     /// Checks that each acknowledged write is in the history, under its version.
-    pub fn check(&self, history: &[Seen]) {
-        let events: BTreeMap<u64, &Seen> = history.iter().map(|e| (e.version, e)).collect();
+    pub fn check(&self, history: &[WatchEvent]) {
+        let events: BTreeMap<u64, &WatchEvent> = history.iter().map(|e| (e.version, e)).collect();
         for (version, written) in self.acknowledged.lock().iter() {
             let event = events.get(version);
             assert!(
@@ -96,15 +97,15 @@ impl Ledger {
         }
     }
 
-    /// The latest time at which a write was asked for that got a version up to this one.
-    pub fn asked_up_to(&self, version: u64) -> Option<Instant> {
+    /// The latest time at which a write with a version up to this one was requested.
+    pub fn last_request_up_to(&self, version: u64) -> Option<Instant> {
         let acknowledged = self.acknowledged.lock();
-        // Writes are in each other's way only for so long.
+        // Only concurrent writes are out of order, so the last ones suffice.
         let last = acknowledged.range(..=version).rev().take(100);
-        last.map(|(_, written)| written.asked).max()
+        last.map(|(_, written)| written.requested_at).max()
     }
 
-    /// The newest version that anybody was told.
+    /// The newest version that any client was told.
     pub fn newest(&self) -> u64 {
         self.newest.load(Ordering::SeqCst)
     }
@@ -113,16 +114,16 @@ impl Ledger {
 impl Writer {
     pub fn new(
         client: Client,
-        ledger: Arc<Ledger>,
-        form: Arc<dyn Form>,
+        write_log: Arc<WriteLog>,
+        collection: Arc<dyn Collection>,
         name: String,
         seed: u64,
     ) -> Writer {
-        let objects = vec![Possible::absent(); 4];
+        let objects = vec![PossibleStates::absent(); 4];
         Writer {
-            form,
+            collection,
             client,
-            ledger,
+            write_log,
             random: Random::new(seed),
             name,
             written: 0,
@@ -130,14 +131,15 @@ impl Writer {
         }
     }
 
-    /// Writes until it is told to stop; returns what its objects may hold.
-    pub async fn run(mut self) -> BTreeMap<String, Possible> {
-        while !self.ledger.stop.load(Ordering::SeqCst) {
+    /// Writes until stopped. Returns the possible states of its objects.
+    pub async fn run(mut self) -> BTreeMap<String, PossibleStates> {
+        while !self.write_log.stop.load(Ordering::SeqCst) {
             let index = self.random.below(self.objects.len() as u64) as usize;
-            let wish = self.wish(index);
-            self.carry_out(index, wish).await;
+            let request = self.next_request(index);
+            self.send(index, request).await;
         }
-        let names = (0..self.objects.len()).map(|index| self.form.title(&self.object(index)));
+        let names =
+            (0..self.objects.len()).map(|index| self.collection.full_name(&self.object(index)));
         let names = names.collect::<Vec<_>>();
         names.into_iter().zip(self.objects).collect()
     }
@@ -146,28 +148,30 @@ impl Writer {
         format!("{}-{index}", self.name)
     }
 
-    fn wish(&mut self, index: usize) -> Wish {
+    fn next_request(&mut self, index: usize) -> WriteRequest {
         self.written += 1;
         let unique = format!("{}.{}", self.name, self.written);
-        let value = self.form.value(unique, &mut self.random);
+        let value = self.collection.value(unique, &mut self.random);
         match self.objects[index].is_there() {
-            Some(false) => Wish::Create(value),
-            _ if self.random.below(5) == 0 => Wish::Delete,
-            Some(true) => Wish::Update(value),
-            None if self.random.below(2) == 0 => Wish::Create(value),
-            None => Wish::Update(value),
+            Some(false) => WriteRequest::Create(value),
+            _ if self.random.below(5) == 0 => WriteRequest::Delete,
+            Some(true) => WriteRequest::Update(value),
+            None if self.random.below(2) == 0 => WriteRequest::Create(value),
+            None => WriteRequest::Update(value),
         }
     }
 
-    async fn carry_out(&mut self, index: usize, wish: Wish) {
+    async fn send(&mut self, index: usize, request: WriteRequest) {
         let name = self.object(index);
-        let (before, asked) = (self.ledger.newest(), Instant::now());
-        let (collection, form) = (self.form.collection(), &self.form);
-        let path = format!("{collection}/{name}");
-        let call = match &wish {
-            Wish::Create(value) => Call::post(&collection, &form.object(&name, value)),
-            Wish::Update(value) => Call::put(&path, &form.object(&name, value)),
-            Wish::Delete => Writer::deletion(&path),
+        let (before, requested_at) = (self.write_log.newest(), Instant::now());
+        let collection = &self.collection;
+        let path = format!("{}/{name}", collection.path());
+        let call = match &request {
+            WriteRequest::Create(value) => {
+                Call::post(&collection.path(), &collection.object(&name, value))
+            }
+            WriteRequest::Update(value) => Call::put(&path, &collection.object(&name, value)),
+            WriteRequest::Delete => Writer::deletion(&path),
         };
         let outcome = match self.client.attempt(call).await {
             // While the daemon lives every request is answered, so no request runs later.
@@ -175,31 +179,31 @@ impl Writer {
             Err(_) => Outcome::Unknown,
             Ok(answer) => match answer.status.as_u16() {
                 200 | 201 => {
-                    if let Wish::Create(value) | Wish::Update(value) = &wish {
+                    if let WriteRequest::Create(value) | WriteRequest::Update(value) = &request {
                         let at = version(&answer.json());
-                        let written = Written {
-                            name: form.title(&name),
+                        let written = AcknowledgedWrite {
+                            name: collection.full_name(&name),
                             value: value.clone(),
-                            asked,
+                            requested_at,
                         };
-                        self.ledger.acknowledge(before, at, written);
+                        self.write_log.acknowledge(before, at, written);
                     }
                     Outcome::Done
                 }
                 404 => Outcome::NotFound,
                 409 => Outcome::AlreadyExists,
-                // Not ready, too busy, or on its way down: nothing was done.
+                // Not ready, too busy, or shutting down: nothing was done.
                 429 | 503 => Outcome::Refused,
-                // The store can't be reached: nothing was done, either (ST-11).
+                // The store can't be reached: nothing was done (ST-11).
                 500 if answer.json()["reason"] == "ServerTimeout" => Outcome::Refused,
                 504 => Outcome::Unknown,
-                other => panic!("{wish:?} of {name}: {other} {}", answer.text()),
+                other => panic!("{request:?} of {name}: {other} {}", answer.text()),
             },
         };
         self.objects[index] = self.objects[index]
-            .after(&wish, outcome)
+            .after(&request, outcome)
             .unwrap_or_else(|error| panic!("{name}: {error}"));
-        if wish == Wish::Delete && self.form.is_marked_first() {
+        if request == WriteRequest::Delete && self.collection.is_deleted_gracefully() {
             match outcome {
                 Outcome::Unknown | Outcome::Refused => return self.delete(index).await,
                 _ => {}
@@ -207,14 +211,14 @@ impl Writer {
         }
         match outcome {
             Outcome::Unknown => {
-                self.ledger.unknown.fetch_add(1, Ordering::Relaxed);
-                // Half of the time the next write meets the unknown, else a read resolves it.
+                self.write_log.unknown.fetch_add(1, Ordering::Relaxed);
+                // Half of the time a read resolves the state. Else the next write meets it.
                 if self.random.below(2) == 0 {
                     self.resolve(index).await;
                 }
             }
             Outcome::Refused => {
-                self.ledger.refused.fetch_add(1, Ordering::Relaxed);
+                self.write_log.refused.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             _ => {}
@@ -225,25 +229,27 @@ impl Writer {
         Call::delete(&format!("{path}?gracePeriodSeconds=0"))
     }
 
-    /// Deletes until the object is surely absent.
+    /// Deletes until the object is certainly absent.
     async fn delete(&mut self, index: usize) {
-        let path = format!("{}/{}", self.form.collection(), self.object(index));
+        let path = format!("{}/{}", self.collection.path(), self.object(index));
         loop {
             match self.client.attempt(Writer::deletion(&path)).await {
                 Ok(answer) if matches!(answer.status.as_u16(), 200 | 404) => break,
                 _ => tokio::time::sleep(Duration::from_millis(5)).await,
             }
         }
-        self.objects[index] = Possible::absent();
+        self.objects[index] = PossibleStates::absent();
     }
 
     /// Reads until there is an answer, which must be one of the possible states.
     async fn resolve(&mut self, index: usize) {
         let name = self.object(index);
-        let path = format!("{}/{name}", self.form.collection());
-        while !self.ledger.stop.load(Ordering::SeqCst) {
+        let path = format!("{}/{name}", self.collection.path());
+        while !self.write_log.stop.load(Ordering::SeqCst) {
             let state = match self.client.attempt(Call::get(&path)).await {
-                Ok(answer) if answer.status == 200 => Some(self.form.value_of(&answer.json())),
+                Ok(answer) if answer.status == 200 => {
+                    Some(self.collection.value_of(&answer.json()))
+                }
                 Ok(answer) if answer.status == 404 => None,
                 _ => {
                     tokio::time::sleep(Duration::from_millis(5)).await;

@@ -5,9 +5,9 @@
 //! `TAFFRAIL_MODEL_SECONDS` sets the duration, `TAFFRAIL_SEED` repeats the random choices of a run.
 //! It must not know the daemon's code.
 
-mod judge;
+mod check;
+mod objects;
 mod session;
-mod things;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,16 +17,18 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use self::judge::judge;
-use self::session::{Common, Follower, Session};
-use self::things::{Kind, NAMESPACES, Things, read};
+use self::check::check_session;
+use self::objects::{Kind, ModelCollection, NAMESPACES, read};
+use self::session::{Common, Session, WatchClient};
 use crate::harness::{Call, Daemon, Protocol, version};
-use crate::load::{Form, Ledger, Random, Seen, Watcher, Writer, fold, from_environment, seed};
+use crate::load::{
+    Collection, Random, WatchEvent, Watcher, WriteLog, Writer, fold, from_environment, seed,
+};
 
 /// The number of writers for each kind.
 const WRITERS: usize = 6;
-/// The number of followers for each kind.
-const FOLLOWERS: usize = 14;
+/// The number of watching clients for each kind.
+const WATCH_CLIENTS: usize = 14;
 /// Longer than the interruptions of the watches that record the log.
 const RETENTION: Duration = Duration::from_secs(8);
 /// Room for about twenty events.
@@ -48,14 +50,14 @@ async fn every_stream_of_the_daemon_is_the_log_s_whatever_happens_wa_10_wa_20_wa
     let from = namespaces(&daemon).await;
     let common = Arc::new(Common {
         target: daemon.target(),
-        ledger: Arc::new(Ledger::default()),
+        write_log: Arc::new(WriteLog::default()),
         retention: RETENTION,
         restarts: AtomicU64::new(0),
         until: Default::default(),
     });
-    let ledger = common.ledger.clone();
+    let write_log = common.write_log.clone();
     let mut logs = Vec::new();
-    let (mut writers, mut followers) = (Vec::new(), Vec::new());
+    let (mut writers, mut watch_clients) = (Vec::new(), Vec::new());
     let recorded: [Arc<AtomicU64>; 2] = Default::default();
     for kind in Kind::ALL {
         let recorder = Watcher {
@@ -70,18 +72,18 @@ async fn every_stream_of_the_daemon_is_the_log_s_whatever_happens_wa_10_wa_20_wa
         for number in 0..WRITERS {
             let client = common.target.client_over(protocol(&mut random));
             let namespace = NAMESPACES[number % NAMESPACES.len()];
-            let form = Arc::new(Things { kind, namespace });
+            let collection = Arc::new(ModelCollection { kind, namespace });
             let name = format!("w{number}");
-            let writer = Writer::new(client, ledger.clone(), form, name, random.next());
+            let writer = Writer::new(client, write_log.clone(), collection, name, random.next());
             writers.push(tokio::spawn(writer.run()));
         }
-        for _ in 0..FOLLOWERS {
-            let follower = Follower {
+        for _ in 0..WATCH_CLIENTS {
+            let watch_client = WatchClient {
                 common: common.clone(),
                 random: Random::new(random.next()),
                 kind,
             };
-            followers.push((kind, tokio::spawn(follower.run())));
+            watch_clients.push((kind, tokio::spawn(watch_client.run())));
         }
     }
 
@@ -92,7 +94,7 @@ async fn every_stream_of_the_daemon_is_the_log_s_whatever_happens_wa_10_wa_20_wa
         tokio::time::sleep(wait).await;
         history_reads += daemon.count("taffrail_watch_history_reads_total").await;
         common.restarts.fetch_add(1, Ordering::SeqCst);
-        let told = ledger.newest();
+        let newest = write_log.newest();
         if random.below(2) == 0 {
             daemon.kill().await;
         } else {
@@ -103,10 +105,10 @@ async fn every_stream_of_the_daemon_is_the_log_s_whatever_happens_wa_10_wa_20_wa
         common.restarts.fetch_add(1, Ordering::SeqCst);
         let call = Call::get(&Kind::Pods.path(None));
         let list = version(&daemon.client().call(call).await.expect(200));
-        assert!(list >= told, "back to {list} from {told}");
+        assert!(list >= newest, "back to {list} from {newest}");
     }
 
-    ledger.stop.store(true, Ordering::SeqCst);
+    write_log.stop.store(true, Ordering::SeqCst);
     for writer in writers {
         writer.await.unwrap();
     }
@@ -117,24 +119,24 @@ async fn every_stream_of_the_daemon_is_the_log_s_whatever_happens_wa_10_wa_20_wa
     }
     let mut history = Vec::new();
     for (kind, log) in Kind::ALL.into_iter().zip(logs) {
-        let log = log.await.unwrap().seen;
+        let log = log.await.unwrap().events;
         check_state(&log, kind, &daemon).await;
         history.push(log);
     }
     let mut all = history.concat();
     all.sort_by_key(|event| event.version);
-    ledger.check(&all);
+    write_log.check(&all);
     let mut sessions = Vec::new();
-    for (kind, follower) in followers {
-        for session in follower.await.unwrap() {
-            if let Err(fault) = judge(&history[kind as usize], &session) {
-                panic!("{fault}");
+    for (kind, watch_client) in watch_clients {
+        for session in watch_client.await.unwrap() {
+            if let Err(difference) = check_session(&history[kind as usize], &session) {
+                panic!("{difference}");
             }
             sessions.push(session);
         }
     }
     report(&all, &sessions);
-    println!("{history_reads} pieces of history were read for them");
+    println!("{history_reads} chunks of history were read for them");
     assert!(history_reads > 0, "the ring was never too short");
 }
 
@@ -151,13 +153,13 @@ async fn namespaces(daemon: &Daemon) -> u64 {
 /// The last write of a kind.
 async fn end(daemon: &Daemon, kind: Kind) -> u64 {
     let namespace = NAMESPACES[0];
-    let end = Things { kind, namespace }.object("end", "end red n0 0");
+    let end = ModelCollection { kind, namespace }.object("end", "end red n0 0");
     let call = Call::post(&kind.path(Some(namespace)), &end);
     version(&daemon.client().call(call).await.expect(201))
 }
 
 /// Checks that the log is consistent and ends in the current state.
-async fn check_state(log: &[Seen], kind: Kind, daemon: &Daemon) {
+async fn check_state(log: &[WatchEvent], kind: Kind, daemon: &Daemon) {
     let list = daemon.client().call(Call::get(&kind.path(None))).await;
     let list: Value = list.expect(200);
     let items = list["items"].as_array().unwrap();
@@ -169,11 +171,12 @@ async fn check_state(log: &[Seen], kind: Kind, daemon: &Daemon) {
     );
 }
 
-fn report(all: &[Seen], sessions: &[Session]) {
+fn report(all: &[WatchEvent], sessions: &[Session]) {
     let count = |of: fn(&Session) -> usize| sessions.iter().map(of).sum::<usize>();
-    let heard = count(|session| session.heard.len());
+    let received = count(|session| session.received.len());
     println!(
-        "{} events; {} streams over {} watches heard {heard} events and {} bookmarks, {} were gone",
+        "{} events; {} streams over {} watches received {received} events and {} bookmarks, \
+         {} were gone",
         all.len(),
         sessions.len(),
         count(|session| session.watches as usize),
@@ -181,7 +184,7 @@ fn report(all: &[Seen], sessions: &[Session]) {
         count(|session| usize::from(session.is_gone)),
     );
     assert!(
-        all.len() > 100 && heard > all.len(),
+        all.len() > 100 && received > all.len(),
         "hardly anything happened"
     );
 }

@@ -1,4 +1,4 @@
-//! Clients that watch a part of a collection in every way there is, and remember what they saw.
+//! Clients that watch part of a collection in every possible way, and record what they receive.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,24 +6,24 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::things::{Kind, Selection, read};
+use super::objects::{Kind, Selection, read};
 use crate::harness::{Call, Client, Protocol, Target, version};
-use crate::load::{Ledger, Patience, Random, Seen, event};
+use crate::load::{CatchUpDeadline, Random, WatchEvent, WriteLog, event};
 
-/// What all clients know of the daemon.
+/// What all clients share.
 pub struct Common {
     pub target: Target,
-    pub ledger: Arc<Ledger>,
-    /// How long history is kept for certain.
+    pub write_log: Arc<WriteLog>,
+    /// The minimum time that history is kept.
     pub retention: Duration,
     /// Odd while the daemon is being restarted.
     pub restarts: AtomicU64,
-    /// The version of the last write of each kind, 0 while nobody knows.
+    /// The version of the last write of each kind, 0 until known.
     pub until: [AtomicU64; 2],
 }
 
 impl Common {
-    /// The version at which watches of a kind may stop, 0 while nobody knows.
+    /// The version at which watches of a kind may stop, 0 until known.
     pub fn until(&self, kind: Kind) -> u64 {
         self.until[kind as usize].load(Ordering::SeqCst)
     }
@@ -32,7 +32,7 @@ impl Common {
 /// Where a stream begins.
 #[derive(Clone, Copy, Debug)]
 pub enum Start {
-    /// Behind this version.
+    /// After this version.
     After(u64),
     /// With a state at least as new as this.
     State { at_least: u64 },
@@ -42,46 +42,48 @@ pub enum Start {
 #[derive(Debug)]
 pub struct Session {
     pub selection: Selection,
-    pub form: Form,
+    pub representation: Representation,
     pub start: Start,
     /// The version of the bookmark that closed the initial state.
     pub initial_end: Option<u64>,
-    pub heard: Vec<Seen>,
+    pub received: Vec<WatchEvent>,
     /// Versions of bookmarks, with the number of events before each.
     pub bookmarks: Vec<(usize, u64)>,
-    /// Where it would resume; `None` while that is not known.
+    /// The version to resume from, if known.
     pub at: Option<u64>,
     pub watches: u64,
-    /// It was told that what comes next is gone.
+    /// Whether a watch ended with 410 Gone.
     pub is_gone: bool,
-    /// Whether it saw everything up to the end.
+    /// Whether it received everything up to the end.
     pub is_complete: bool,
 }
 
-/// What events are shown as (API-74, API-75).
+/// The representation of objects in events (API-74, API-75).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum Representation {
     Whole,
     Metadata,
     Table,
 }
 
-impl Form {
+impl Representation {
     fn accept(self) -> &'static str {
         match self {
-            Form::Whole => "application/json",
-            Form::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-            Form::Table => "application/json;as=Table;g=meta.k8s.io;v=v1",
+            Representation::Whole => "application/json",
+            Representation::Metadata => {
+                "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+            }
+            Representation::Table => "application/json;as=Table;g=meta.k8s.io;v=v1",
         }
     }
 
-    /// The object that is shown, as far as it is.
+    /// The object in an event, as far as the representation has it.
     fn object(self, shown: Value) -> Value {
         let kind = shown["kind"].as_str();
         match self {
-            Form::Whole => assert!(matches!(kind, Some("ConfigMap" | "Pod")), "{shown}"),
-            Form::Metadata => assert_eq!(kind, Some("PartialObjectMetadata"), "{shown}"),
-            Form::Table => {
+            Representation::Whole => assert!(matches!(kind, Some("ConfigMap" | "Pod")), "{shown}"),
+            Representation::Metadata => assert_eq!(kind, Some("PartialObjectMetadata"), "{shown}"),
+            Representation::Table => {
                 assert_eq!(kind, Some("Table"), "{shown}");
                 return shown["rows"][0]["object"].clone();
             }
@@ -90,25 +92,25 @@ impl Form {
     }
 }
 
-/// Why a watch is over.
+/// Why a watch ended.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     /// It may be resumed.
     Over,
-    /// What comes next was forgotten.
+    /// History was compacted (410).
     Gone,
-    /// It was not even begun.
+    /// It did not start.
     Refused,
 }
 
-/// A client.
-pub struct Follower {
+/// A client that watches until the end.
+pub struct WatchClient {
     pub common: Arc<Common>,
     pub random: Random,
     pub kind: Kind,
 }
 
-impl Follower {
+impl WatchClient {
     /// Watches until the end is known and reached.
     pub async fn run(mut self) -> Vec<Session> {
         let mut sessions = Vec::new();
@@ -123,12 +125,15 @@ impl Follower {
     async fn session(&mut self) -> Session {
         let mut session = Session {
             selection: Selection::any(self.kind, &mut self.random),
-            form: self
-                .random
-                .of(&[Form::Whole, Form::Whole, Form::Metadata, Form::Table]),
+            representation: self.random.of(&[
+                Representation::Whole,
+                Representation::Whole,
+                Representation::Metadata,
+                Representation::Table,
+            ]),
             start: Start::After(0),
             initial_end: None,
-            heard: Vec::new(),
+            received: Vec::new(),
             bookmarks: Vec::new(),
             at: None,
             watches: 0,
@@ -138,12 +143,12 @@ impl Follower {
         let first = self.first(&mut session);
         let client = self.client();
         let watches = 1 + self.random.below(8);
-        let mut patience = Patience::default();
+        let mut deadline = CatchUpDeadline::default();
         loop {
             let end = self.watch(&mut session, &client, &first).await;
             let until = self.common.until(self.kind);
             session.is_gone = end == End::Gone;
-            // Nothing is there to be resumed before its initial state was seen to its end.
+            // A watch can be resumed only after its initial state is complete.
             let is_stuck = session.at.is_none() && session.watches > 0;
             if session.is_gone || is_stuck {
                 return session;
@@ -157,25 +162,25 @@ impl Follower {
                 if session.is_complete {
                     return session;
                 }
-                patience.check(&format!("{:?}", session.selection), at, until);
+                deadline.check(&format!("{:?}", session.selection), at, until);
             }
             self.away(end).await;
         }
     }
 
-    /// Where it begins, as parameters of its first watch.
+    /// Chooses the start, and returns the parameters of the first watch.
     fn first(&mut self, session: &mut Session) -> String {
-        let told = self.common.ledger.newest();
+        let newest = self.common.write_log.newest();
         // Zero would mean any state.
-        let past = told.saturating_sub(self.random.below(3_000)).max(1);
+        let past = newest.saturating_sub(self.random.below(3_000)).max(1);
         let any = Start::State { at_least: 0 };
         let initial = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan\
                        &allowWatchBookmarks=true";
         let (start, parameters) = match self.random.below(10) {
             // WA-5: an unset version is as new as the store.
-            0 => (Start::State { at_least: told }, String::new()),
+            0 => (Start::State { at_least: newest }, String::new()),
             1 => (any, "&resourceVersion=0".to_owned()),
-            2 => (Start::State { at_least: told }, initial.to_owned()),
+            2 => (Start::State { at_least: newest }, initial.to_owned()),
             3 => (any, format!("{initial}&resourceVersion=0")),
             4 => {
                 let at_least = Start::State { at_least: past };
@@ -183,7 +188,7 @@ impl Follower {
             }
             5..8 => (Start::After(past), format!("&resourceVersion={past}")),
             _ => {
-                let present = told.max(1);
+                let present = newest.max(1);
                 (Start::After(present), format!("&resourceVersion={present}"))
             }
         };
@@ -200,7 +205,7 @@ impl Follower {
             _ => Protocol::Http2,
         };
         match self.random.below(3) {
-            // So that a pause of this client is soon one of its watch.
+            // A small window, so that a pause of the client soon blocks its watch.
             0 => self.common.target.narrow(16 << 10).client_over(protocol),
             _ => self.common.target.client_over(protocol),
         }
@@ -225,14 +230,14 @@ impl Follower {
             Some(at) if session.watches > 0 => path += &format!("&resourceVersion={at}"),
             _ => path += first,
         }
-        // In the end it has to be told where it stands.
+        // At the end it needs bookmarks to learn its version.
         let is_ending = common.until(kind) != 0;
         if !path.contains("allowWatchBookmarks") && (is_ending || self.random.below(3) > 0) {
             path += "&allowWatchBookmarks=true";
         }
         let restarts = common.restarts.load(Ordering::SeqCst);
         let opened = Instant::now();
-        let call = Call::get(&path).header("accept", session.form.accept());
+        let call = Call::get(&path).header("accept", session.representation.accept());
         let Ok(mut lines) = client.lines(call).await else {
             return End::Refused;
         };
@@ -250,12 +255,12 @@ impl Follower {
             let line = match tokio::time::timeout_at(leaves, lines.next()).await {
                 Ok(Ok(Some(line))) => line,
                 Ok(Ok(None)) => {
-                    // Nothing but its time, a restart, and forgotten history end a watch.
+                    // Only its timeout, a restart or compacted history may end a watch.
                     let is_in_time = opened.elapsed() >= timeout;
                     let undisturbed = restarts.is_multiple_of(2)
                         && common.restarts.load(Ordering::SeqCst) == restarts;
                     if undisturbed && !is_in_time {
-                        self.check_forgotten(session, "it ended silently");
+                        self.check_compacted(session, "it ended silently");
                     }
                     return End::Over;
                 }
@@ -265,10 +270,10 @@ impl Follower {
             if kind == "ERROR" {
                 return self.refused(session, &shown);
             }
-            let object = session.form.object(shown);
+            let object = session.representation.object(shown);
             match kind.as_str() {
-                "BOOKMARK" => Follower::bookmark(session, &object),
-                _ => Follower::seen(session, kind, &object),
+                "BOOKMARK" => WatchClient::bookmark(session, &object),
+                _ => WatchClient::seen(session, kind, &object),
             }
             let until = common.until(self.kind);
             if until != 0 && session.at.is_some_and(|at| at >= until) {
@@ -289,12 +294,12 @@ impl Follower {
         match status["code"].as_u64() {
             Some(410) => {
                 assert_eq!(status["reason"], "Expired", "{status}");
-                self.check_forgotten(session, "410");
+                self.check_compacted(session, "410");
                 End::Gone
             }
-            // Nothing was begun, or it broke off.
+            // It did not start, or it was interrupted.
             Some(429 | 500 | 503 | 504) => {
-                if session.heard.is_empty() && session.bookmarks.is_empty() {
+                if session.received.is_empty() && session.bookmarks.is_empty() {
                     session.watches -= 1;
                 }
                 End::Refused
@@ -303,14 +308,15 @@ impl Follower {
         }
     }
 
-    /// History may be forgotten only once it is old enough.
-    fn check_forgotten(&self, session: &Session, what: &str) {
+    /// Checks that history was old enough to be compacted.
+    fn check_compacted(&self, session: &Session, what: &str) {
         let Some(at) = session.at else {
             panic!("{what} in its initial state: {session:?}");
         };
-        // What came first after that version was written later than everything up to it.
-        let young = self.common.ledger.asked_up_to(at + 1);
-        let is_old = young.is_none_or(|asked| asked.elapsed() >= self.common.retention);
+        // The first event after that version was written after everything up to it.
+        let young = self.common.write_log.last_request_up_to(at + 1);
+        let is_old =
+            young.is_none_or(|requested_at| requested_at.elapsed() >= self.common.retention);
         assert!(
             is_old,
             "{what} at {at}, though what follows is not {:?} old; {:?} {:?}",
@@ -320,7 +326,7 @@ impl Follower {
 
     fn bookmark(session: &mut Session, object: &Value) {
         let version = version(object);
-        session.bookmarks.push((session.heard.len(), version));
+        session.bookmarks.push((session.received.len(), version));
         if !object["metadata"]["annotations"]["k8s.io/initial-events-end"].is_null() {
             assert_eq!(session.initial_end, None, "{object}");
             session.initial_end = Some(version);
@@ -335,7 +341,7 @@ impl Follower {
 
     fn seen(session: &mut Session, kind: String, object: &Value) {
         let version = version(object);
-        // An ADDED may be of the initial state, of which no version is one to resume at (WA-11).
+        // An ADDED may belong to the initial state, which has no version to resume from (WA-11).
         if session.at.is_some() || kind != "ADDED" {
             assert!(
                 Some(version) > session.at,
@@ -345,7 +351,7 @@ impl Follower {
             session.at = Some(version);
         }
         let (name, value) = read(object);
-        session.heard.push(Seen {
+        session.received.push(WatchEvent {
             version,
             kind,
             name,

@@ -167,8 +167,8 @@ pub async fn what_is_too_large_is_refused_and_nothing_is_done(subject: Subject) 
     for mebibytes in [3, 64] {
         let name = format!("pods/a/huge{mebibytes}");
         let huge = put(&"x".repeat(mebibytes << 20));
-        let wish = mutation(subject.key(&name), Expect::Absent, huge);
-        match subject.engine.commit(wish).await {
+        let request = mutation(subject.key(&name), Expect::Absent, huge);
+        match subject.engine.commit(request).await {
             Ok(_) => assert!(subject.get(&name).await.is_some()),
             Err(EngineError::TooLarge(_)) => assert_eq!(subject.get(&name).await, None),
             Err(other) => panic!("{other}"),
@@ -177,15 +177,15 @@ pub async fn what_is_too_large_is_refused_and_nothing_is_done(subject: Subject) 
     subject.create("pods/a/next", "1").await;
 }
 
-pub async fn dropping_the_future_does_not_take_the_wish_back(subject: Subject) {
+pub async fn dropping_the_future_does_not_cancel_the_commit(subject: Subject) {
     let mut feed = subject.feed("pods/", Revision::ZERO).await;
-    let mut wish =
+    let mut request =
         subject
             .engine
             .commit(mutation(subject.key("pods/a/b"), Expect::Absent, put("1")));
-    // Polled once: the wish is on its way.
-    let _ = futures_util::poll!(&mut wish);
-    drop(wish);
+    // Polled once: the request is sent.
+    let _ = futures_util::poll!(&mut request);
+    drop(request);
     let events = crate::subjects::take(feed.as_mut(), 1).await;
     assert_eq!(events[0].key, subject.key("pods/a/b"));
     assert!(subject.get("pods/a/b").await.is_some());
@@ -197,11 +197,11 @@ pub async fn origin_and_time_are_kept(subject: Subject) {
         manager: "kubectl-create".to_owned(),
         audit_id: "0000-11".to_owned(),
     };
-    let wish = Mutation {
+    let request = Mutation {
         origin: origin.clone(),
         ..mutation(subject.key("pods/a/b"), Expect::Absent, put("1"))
     };
-    let event = committed(subject.engine.commit(wish).await.unwrap());
+    let event = committed(subject.engine.commit(request).await.unwrap());
     assert_eq!((&event.origin, event.time), (&origin, subject.clock.now()));
     let mut feed = subject.feed("pods/", Revision(event.revision.0 - 1)).await;
     assert_eq!(crate::subjects::take(feed.as_mut(), 1).await, [event]);

@@ -105,8 +105,8 @@ pub async fn a_put_that_names_a_lease_that_is_gone_is_refused_and_nothing_is_don
             ("pods/a/b", Expect::Unchanged(first.revision)),
         ];
         for (name, expect) in wishes {
-            let wish = mutation(subject.key(name), expect, leased("new", gone));
-            let answer = subject.engine.commit(wish).await;
+            let request = mutation(subject.key(name), expect, leased("new", gone));
+            let answer = subject.engine.commit(request).await;
             assert_eq!(answer, Err(EngineError::LeaseNotFound(gone)));
         }
     }
@@ -160,8 +160,8 @@ pub async fn a_lease_without_keys_vanishes_when_its_time_is_over(subject: Subjec
     subject.gone("pods/a/b").await;
     // The other one has gone before, or goes within the same moment.
     subject.ended(lease).await;
-    let wish = mutation(subject.key("pods/a/c"), Expect::Absent, leased("x", lease));
-    let answer = subject.engine.commit(wish).await;
+    let request = mutation(subject.key("pods/a/c"), Expect::Absent, leased("x", lease));
+    let answer = subject.engine.commit(request).await;
     assert_eq!(answer, Err(EngineError::LeaseNotFound(lease)));
     assert_eq!(subject.engine.expire().await.unwrap().next, None);
 }
@@ -255,8 +255,8 @@ pub async fn readers_and_writers_go_on_while_keys_expire(subject: Subject) {
     let writes = async {
         for count in 0..50 {
             let name = format!("pods/c/{count}");
-            let wish = mutation(subject.key(&name), Expect::Absent, put("1"));
-            committed(subject.engine.commit(wish).await.unwrap());
+            let request = mutation(subject.key(&name), Expect::Absent, put("1"));
+            committed(subject.engine.commit(request).await.unwrap());
             assert!(subject.get(&name).await.is_some());
         }
     };

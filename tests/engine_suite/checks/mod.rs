@@ -8,6 +8,6 @@ pub mod compaction;
 pub mod feeds;
 pub mod history;
 pub mod leases;
-pub mod life;
+pub mod lifecycle;
 pub mod positions;
 pub mod reads;

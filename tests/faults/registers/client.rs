@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::check::{Call as Told, Did, History, Listed};
+use super::check::{Call as RecordedCall, History, ListResult, Operation};
 use crate::harness::client::Broken;
 use crate::harness::{Call, Client, version};
 use crate::load::Random;
@@ -15,7 +15,6 @@ use crate::load::Random;
 /// The number of registers. It is small, so that clients conflict.
 pub const REGISTERS: u64 = 4;
 
-/// Where they are.
 pub const NAMESPACE: &str = "registers";
 
 /// The path of their collection.
@@ -44,8 +43,8 @@ pub fn read(object: &Value) -> (String, u64, String) {
     (name, version(object), text(&object["data"]["k"]))
 }
 
-/// One client, with what it remembers of the registers.
-pub struct Registrar {
+/// One client, with the versions that it last saw.
+pub struct RegisterClient {
     pub client: Client,
     pub name: String,
     pub random: Random,
@@ -55,9 +54,9 @@ pub struct Registrar {
     history: History,
 }
 
-impl Registrar {
-    pub fn new(client: Client, name: String, seed: u64, stop: Arc<AtomicBool>) -> Registrar {
-        Registrar {
+impl RegisterClient {
+    pub fn new(client: Client, name: String, seed: u64, stop: Arc<AtomicBool>) -> RegisterClient {
+        RegisterClient {
             client,
             name,
             random: Random::new(seed),
@@ -84,15 +83,15 @@ impl Registrar {
         self.history
     }
 
-    fn note(&mut self, key: String, begun: Instant, did: Did) {
-        if let Did::Read { version, .. } | Did::Set { version, .. } = &did {
+    fn note(&mut self, key: String, begun: Instant, operation: Operation) {
+        if let Operation::Read { version, .. } | Operation::Set { version, .. } = &operation {
             self.known.insert(key.clone(), *version);
         }
-        self.history.calls.push(Told {
+        self.history.calls.push(RecordedCall {
             key,
             begun,
             ended: Instant::now(),
-            did,
+            operation,
         });
     }
 
@@ -101,7 +100,7 @@ impl Registrar {
         let path = format!("{}/{key}", collection());
         if let Some(object) = self.answer(Call::get(&path)).await {
             let (_, version, value) = read(&object);
-            self.note(key, begun, Did::Read { version, value });
+            self.note(key, begun, Operation::Read { version, value });
         }
     }
 
@@ -120,11 +119,11 @@ impl Registrar {
         let items = list["items"].as_array().unwrap().iter().map(read);
         let items: Vec<_> = items.collect();
         for (key, version, value) in items.iter().cloned() {
-            self.note(key, begun, Did::Read { version, value });
+            self.note(key, begun, Operation::Read { version, value });
         }
         if one.is_none() {
             let item = |(key, version, value)| (key, (version, value));
-            self.history.lists.push(Listed {
+            self.history.lists.push(ListResult {
                 begun,
                 ended: Instant::now(),
                 version: version(&list),
@@ -142,32 +141,35 @@ impl Registrar {
         let path = format!("{}/{key}", collection());
         let begun = Instant::now();
         let call = Call::put(&path, &object(&key, &value, Some(over)));
-        let did = match self.client.attempt(call).await {
-            Err(_) => Did::Perhaps { over, value },
+        let operation = match self.client.attempt(call).await {
+            Err(_) => Operation::Unknown { over, value },
             Ok(answer) => match answer.status.as_u16() {
                 200 => {
                     let version = version(&answer.json());
-                    Did::Set {
+                    Operation::Set {
                         over,
                         value,
                         version,
                     }
                 }
-                409 => Did::Beaten { over, value },
-                504 => Did::Perhaps { over, value },
+                409 => Operation::Conflict { over, value },
+                504 => Operation::Unknown { over, value },
                 code => {
                     assert!(is_refusal(code, &answer.json()), "{}", answer.text());
-                    Did::Refused { value }
+                    Operation::Refused { value }
                 }
             },
         };
-        if matches!(did, Did::Beaten { .. } | Did::Perhaps { .. }) {
+        if matches!(
+            operation,
+            Operation::Conflict { .. } | Operation::Unknown { .. }
+        ) {
             self.known.remove(&key);
         }
-        self.note(key, begun, did);
+        self.note(key, begun, operation);
     }
 
-    /// What was read, if it could be.
+    /// The object or list that was read, or `None` after a refusal.
     async fn answer(&self, call: Call) -> Option<Value> {
         let answer: Result<_, Broken> = self.client.attempt(call).await;
         let answer = answer.ok()?;

@@ -361,7 +361,7 @@ fn a_delivery_takes_one_poll_of_its_stream() {
             assert_eq!(counted.0.load(Ordering::Relaxed), delivery);
             let polled = watcher.poll_next(&caller);
             assert!(
-                matches!(&polled, Poll::Ready(Some(frame)) if frame.rests),
+                matches!(&polled, Poll::Ready(Some(frame)) if frame.is_last_for_now),
                 "{polled:?}"
             );
         }

@@ -159,7 +159,7 @@ fn a_cacher_that_panics_is_not_ready_then_filled_again_in_a_new_generation_wc_40
         cacher.fresh(0, newest, SOON).await.unwrap();
         assert_eq!(names(&cacher), ["a", "b"]);
         let state = actor_system.state();
-        assert_eq!(state.parts[0].restarts, 1, "{state:?}");
+        assert_eq!(state.actors[0].restarts, 1, "{state:?}");
         actor_system.stop().await;
     });
 }
@@ -176,9 +176,9 @@ fn a_panic_while_decoding_kills_the_reflector_alone_and_the_next_one_goes_on() {
         wait_until("a death of the reflector", || {
             actor_system
                 .state()
-                .parts
+                .actors
                 .iter()
-                .any(|part| part.restarts > 0)
+                .any(|actor| actor.restarts > 0)
         })
         .await;
         // The content of the cache is served meanwhile.
@@ -221,9 +221,9 @@ fn an_event_that_was_compacted_away_means_a_new_generation_wa_37() {
         wait_until("the broken feed is noticed", || {
             actor_system
                 .state()
-                .parts
+                .actors
                 .iter()
-                .any(|part| part.text.contains("gone"))
+                .any(|actor| actor.text.contains("gone"))
         })
         .await;
         engine.put(&key("default/b"), "red 2");
@@ -258,7 +258,7 @@ fn a_value_that_cannot_be_read_is_told_from_what_is_not_there_pf_20() {
         assert_eq!(names(&cacher), ["b"]);
         let state = actor_system.state();
         assert!(state.is_ready());
-        assert!(state.parts[0].text.ends_with("1 values can't be read"));
+        assert!(state.actors[0].text.ends_with("1 values can't be read"));
 
         // Overwritten, deleted, and written again: the cache follows.
         let read = engine.put(&key("default/a"), "red");
@@ -349,14 +349,14 @@ fn a_resource_whose_cacher_dies_too_often_is_degraded_and_the_others_go_on() {
         let is_degraded = |actor_system: &ActorSystem| {
             actor_system
                 .state()
-                .parts
+                .actors
                 .iter()
-                .any(|part| part.text.contains("too often"))
+                .any(|actor| actor.text.contains("too often"))
         };
         actor_system.panic_cacher("things").await;
-        wait_until("a second life", || {
+        wait_until("a restart", || {
             let state = actor_system.state();
-            state.parts[0].restarts == 1 && state.is_ready()
+            state.actors[0].restarts == 1 && state.is_ready()
         })
         .await;
         actor_system.panic_cacher("things").await;
@@ -387,9 +387,9 @@ fn turns_and_compactions_come_from_the_actor_system_and_end_with_it_wc_50() {
         assert_eq!(report.compacted, Revision::ZERO, "retention wants it all");
         let names: Vec<String> = actor_system
             .state()
-            .parts
+            .actors
             .into_iter()
-            .map(|part| part.name)
+            .map(|actor| actor.name)
             .collect();
         assert_eq!(names[0], "cacher/things");
         assert_eq!(names.last().map(String::as_str), Some("compactor/base"));

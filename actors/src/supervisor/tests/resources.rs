@@ -99,8 +99,8 @@ fn a_thousand_resources_come_and_go_and_a_watch_of_another_one_misses_nothing() 
             (before.1, before.2)
         );
         let names = |state: ActorSystemState| -> Vec<(String, u64)> {
-            let parts = state.parts.into_iter();
-            parts.map(|part| (part.name, part.restarts)).collect()
+            let actors = state.actors.into_iter();
+            actors.map(|actor| (actor.name, actor.restarts)).collect()
         };
         assert_eq!(names(actor_system.state()), names(before.0));
         // Its feeds among them.
@@ -227,8 +227,8 @@ fn a_resource_whose_actors_are_dead_is_removed_and_never_restarted() {
         actor_system.all_ready().await;
         actor_system.panic_cacher("things").await;
         wait_until("degraded", || {
-            let parts = actor_system.state().parts;
-            parts[0].text.contains("too often")
+            let actors = actor_system.state().actors;
+            actors[0].text.contains("too often")
         })
         .await;
         actor_system.remove_resource("things").await.unwrap();
@@ -238,8 +238,12 @@ fn a_resource_whose_actors_are_dead_is_removed_and_never_restarted() {
         // The old children would have been restarted by now.
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(cacher.readiness(), ready);
-        let parts = actor_system.state().parts;
-        assert!(parts.iter().all(|part| part.ready && part.restarts == 0));
+        let actors = actor_system.state().actors;
+        assert!(
+            actors
+                .iter()
+                .all(|actor| actor.ready && actor.restarts == 0)
+        );
         let twice = ActorSystem::start(super::config(&engine), vec![spec(&engine), spec(&engine)]);
         assert!(matches!(twice, Err(ActorSystemError::Resource(_))));
         actor_system.stop().await;

@@ -166,9 +166,9 @@ impl Client {
             };
             match watcher.poll_next(&caller) {
                 Poll::Ready(Some(frame)) => {
-                    self.has_turn = !frame.rests;
+                    self.has_turn = !frame.is_last_for_now;
                     self.take(&String::from_utf8_lossy(&frame.bytes), background);
-                    if frame.rests {
+                    if frame.is_last_for_now {
                         return;
                     }
                 }

@@ -6,9 +6,9 @@ use etcd_client::{AlarmAction, AlarmOptions, AlarmType, Client};
 use serde_json::json;
 
 use crate::fleet::{Fleet, Plan};
+use crate::fleet_load::FleetLoad;
 use crate::harness::{Call, version};
 use crate::registers::client::is_refusal;
-use crate::story::Story;
 use crate::turn;
 
 const MIB: usize = 1 << 20;
@@ -21,8 +21,8 @@ async fn etcd_is_full_and_is_given_room() {
         ..Plan::SINGLE
     })
     .await;
-    let story = Story::begin(&fleet).await;
-    story.writes(50).await;
+    let load = FleetLoad::start(&fleet).await;
+    load.wait_for_writes(50).await;
     let client = fleet.daemons[0].client();
     let path = "/api/v1/namespaces/default/configmaps";
     let large = |number: usize| json!({ "metadata": { "name": format!("large{number}") }, "data": { "k": "x".repeat(MIB) } });
@@ -87,5 +87,5 @@ async fn etcd_is_full_and_is_given_room() {
         off.await.unwrap();
     }
     tokio::time::sleep(Duration::from_millis(100)).await;
-    story.end(&fleet).await;
+    load.stop_and_check(&fleet).await;
 }

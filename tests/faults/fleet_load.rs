@@ -9,18 +9,19 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+use crate::etcd_watch::EtcdWatch;
 use crate::fleet::Fleet;
 use crate::harness::{Call, Client, Protocol, version};
-use crate::load::watcher::Story as Stream;
-use crate::load::{Form, Ledger, Possible, Random, Seen, Watcher, Writer, fold, seed};
-use crate::registers::check::{History, Truth, check};
-use crate::registers::client::{self as registers, REGISTERS, Registrar};
-use crate::witness::Witness;
+use crate::load::watcher::WatchRecord;
+use crate::load::{
+    Collection, PossibleStates, Random, WatchEvent, Watcher, WriteLog, Writer, fold, seed,
+};
+use crate::registers::check::{ActualHistory, History, check};
+use crate::registers::client::{self as registers, REGISTERS, RegisterClient};
 
-/// Where writers write.
 const NAMESPACE: &str = "writers";
 const WRITERS_PER_DAEMON: u64 = 3;
-const REGISTRARS_PER_DAEMON: u64 = 3;
+const REGISTER_CLIENTS_PER_DAEMON: u64 = 3;
 
 /// The time limit for a fleet to serve again after the fault.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(45);
@@ -38,8 +39,8 @@ fn read(object: &Value) -> (String, String) {
 /// ConfigMaps of one namespace, each labelled with its writer.
 struct Labelled(String);
 
-impl Form for Labelled {
-    fn collection(&self) -> String {
+impl Collection for Labelled {
+    fn path(&self) -> String {
         collection()
     }
 
@@ -54,25 +55,25 @@ impl Form for Labelled {
 }
 
 /// The load while it runs.
-pub struct Story {
-    ledger: Arc<Ledger>,
+pub struct FleetLoad {
+    write_log: Arc<WriteLog>,
     stop: Arc<AtomicBool>,
-    writers: Vec<JoinHandle<BTreeMap<String, Possible>>>,
-    registrars: Vec<JoinHandle<History>>,
-    watchers: Vec<(String, JoinHandle<Stream>)>,
+    writers: Vec<JoinHandle<BTreeMap<String, PossibleStates>>>,
+    register_clients: Vec<JoinHandle<History>>,
+    watchers: Vec<(String, JoinHandle<WatchRecord>)>,
     until: Arc<AtomicU64>,
-    witness: Witness,
-    registers: Witness,
+    etcd_watch: EtcdWatch,
+    registers_watch: EtcdWatch,
 }
 
-/// What came of it, to be looked at further.
-pub struct End {
+/// Totals of the load.
+pub struct Totals {
     pub acknowledged: usize,
     pub calls: usize,
 }
 
 /// Retries until the answer has this status.
-async fn insist(client: &Client, call: Call, status: u16) -> Value {
+async fn retry_until(client: &Client, call: Call, status: u16) -> Value {
     let begun = Instant::now();
     loop {
         match client.attempt(call.clone()).await {
@@ -83,9 +84,9 @@ async fn insist(client: &Client, call: Call, status: u16) -> Value {
     }
 }
 
-impl Story {
-    /// Puts load on every daemon of a fleet.
-    pub async fn begin(fleet: &Fleet) -> Story {
+impl FleetLoad {
+    /// Starts load on every daemon of a fleet.
+    pub async fn start(fleet: &Fleet) -> FleetLoad {
         let seed = seed();
         println!("TAFFRAIL_SEED={seed}");
         let mut random = Random::new(seed);
@@ -93,32 +94,32 @@ impl Story {
         let client = fleet.daemons[0].client();
         for namespace in [NAMESPACE, registers::NAMESPACE] {
             let namespace = json!({ "metadata": { "name": namespace } });
-            insist(&client, Call::post("/api/v1/namespaces", &namespace), 201).await;
+            retry_until(&client, Call::post("/api/v1/namespaces", &namespace), 201).await;
         }
-        let witness = Witness::of(&urls, NAMESPACE).await;
-        let of_registers = Witness::of(&urls, registers::NAMESPACE).await;
+        let etcd_watch = EtcdWatch::start(&urls, NAMESPACE).await;
+        let registers_watch = EtcdWatch::start(&urls, registers::NAMESPACE).await;
         for number in 0..REGISTERS {
             let object = registers::object(&registers::name(number), "0", None);
-            insist(&client, Call::post(&registers::collection(), &object), 201).await;
+            retry_until(&client, Call::post(&registers::collection(), &object), 201).await;
         }
         let list = client.call(Call::get(&collection())).await.expect(200);
-        let mut story = Story {
-            ledger: Arc::default(),
+        let mut load = FleetLoad {
+            write_log: Arc::default(),
             stop: Arc::default(),
             writers: Vec::new(),
-            registrars: Vec::new(),
+            register_clients: Vec::new(),
             watchers: Vec::new(),
             until: Arc::default(),
-            witness,
-            registers: of_registers,
+            etcd_watch,
+            registers_watch,
         };
         for number in 0..fleet.daemons.len() {
-            story.put_on(fleet, number, version(&list), &mut random);
+            load.start_on(fleet, number, version(&list), &mut random);
         }
-        story
+        load
     }
 
-    fn put_on(&mut self, fleet: &Fleet, number: usize, from: u64, random: &mut Random) {
+    fn start_on(&mut self, fleet: &Fleet, number: usize, from: u64, random: &mut Random) {
         let target = fleet.daemons[number].target();
         let over = |number: u64| match number.is_multiple_of(2) {
             true => target.client_over(Protocol::Http2),
@@ -126,15 +127,15 @@ impl Story {
         };
         for writer in 0..WRITERS_PER_DAEMON {
             let name = format!("w{number}{writer}");
-            let form = Arc::new(Labelled(name.clone()));
-            let ledger = self.ledger.clone();
-            let writer = Writer::new(over(writer), ledger, form, name, random.next());
+            let labelled = Arc::new(Labelled(name.clone()));
+            let write_log = self.write_log.clone();
+            let writer = Writer::new(over(writer), write_log, labelled, name, random.next());
             self.writers.push(tokio::spawn(writer.run()));
         }
-        for registrar in 0..REGISTRARS_PER_DAEMON {
-            let name = format!("d{number}c{registrar}");
-            let registrar = Registrar::new(over(registrar), name, random.next(), self.stop.clone());
-            self.registrars.push(tokio::spawn(registrar.run()));
+        for client in 0..REGISTER_CLIENTS_PER_DAEMON {
+            let name = format!("d{number}c{client}");
+            let client = RegisterClient::new(over(client), name, random.next(), self.stop.clone());
+            self.register_clients.push(tokio::spawn(client.run()));
         }
         for (selector, each) in selectors().into_iter().zip(0..) {
             let watcher = Watcher {
@@ -149,71 +150,68 @@ impl Story {
         }
     }
 
-    /// How many writes were acknowledged so far.
+    /// The number of writes acknowledged so far.
     pub fn acknowledged(&self) -> usize {
-        self.ledger.acknowledged.lock().len()
+        self.write_log.acknowledged.lock().len()
     }
 
-    /// Waits until so many more writes were acknowledged.
-    pub async fn writes(&self, more: usize) {
+    /// Waits until this many more writes are acknowledged.
+    pub async fn wait_for_writes(&self, more: usize) {
         let goal = self.acknowledged() + more;
         let begun = Instant::now();
         while self.acknowledged() < goal {
-            assert!(
-                begun.elapsed() < RECOVERED_WITHIN,
-                "nothing is written any more"
-            );
+            assert!(begun.elapsed() < RECOVERED_WITHIN, "no more writes succeed");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
     /// Stops the load and compares all answers with the real history.
-    pub async fn end(self, fleet: &Fleet) -> End {
+    pub async fn stop_and_check(self, fleet: &Fleet) -> Totals {
         for daemon in &fleet.daemons {
             daemon.ready().await;
         }
-        // It serves again by itself.
-        self.writes(20).await;
-        self.ledger.stop.store(true, Ordering::SeqCst);
+        // It recovers without help.
+        self.wait_for_writes(20).await;
+        self.write_log.stop.store(true, Ordering::SeqCst);
         self.stop.store(true, Ordering::SeqCst);
         let mut possible = BTreeMap::new();
         for writer in self.writers {
             possible.extend(writer.await.unwrap());
         }
-        let mut told = History::default();
-        for registrar in self.registrars {
-            let history = registrar.await.unwrap();
-            told.calls.extend(history.calls);
-            told.lists.extend(history.lists);
+        let mut answers = History::default();
+        for client in self.register_clients {
+            let history = client.await.unwrap();
+            answers.calls.extend(history.calls);
+            answers.lists.extend(history.lists);
         }
         let client = fleet.daemons[0].client();
         let marked = json!({ "metadata": { "name": "end" }, "data": { "k": "end" } });
-        let end = version(&insist(&client, Call::post(&collection(), &marked), 201).await);
+        let end = version(&retry_until(&client, Call::post(&collection(), &marked), 201).await);
         self.until.store(end, Ordering::SeqCst);
-        let history = self.witness.until(end).await;
+        let history = self.etcd_watch.events_until(end).await;
         for daemon in &fleet.daemons {
             check_state(&history, &daemon.client(), &possible).await;
         }
-        self.ledger.check(&history);
+        self.write_log.check(&history);
         for (selector, watcher) in self.watchers {
             check_stream(&selector, &watcher.await.unwrap(), &history);
         }
-        check_registers(&self.registers, &client, &told).await;
-        let end = End {
-            acknowledged: self.ledger.acknowledged.lock().len(),
-            calls: told.calls.len(),
+        check_registers(&self.registers_watch, &client, &answers).await;
+        let totals = Totals {
+            acknowledged: self.write_log.acknowledged.lock().len(),
+            calls: answers.calls.len(),
         };
         println!(
             "{} writes acknowledged, {} unknown, {} refused, {} events; {} calls of registers, \
              {} lists",
-            end.acknowledged,
-            self.ledger.unknown.load(Ordering::SeqCst),
-            self.ledger.refused.load(Ordering::SeqCst),
+            totals.acknowledged,
+            self.write_log.unknown.load(Ordering::SeqCst),
+            self.write_log.refused.load(Ordering::SeqCst),
             history.len(),
-            end.calls,
-            told.lists.len()
+            totals.calls,
+            answers.lists.len()
         );
-        end
+        totals
     }
 }
 
@@ -228,7 +226,7 @@ fn selectors() -> Vec<String> {
     selectors.map(str::to_owned).to_vec()
 }
 
-fn selects(selector: &str, event: &Seen) -> bool {
+fn selects(selector: &str, event: &WatchEvent) -> bool {
     match selector {
         "" => true,
         "&labelSelector=writer%3Dw01" => event.name.starts_with("w01-"),
@@ -236,8 +234,12 @@ fn selects(selector: &str, event: &Seen) -> bool {
     }
 }
 
-/// The end of history is the state, and each object is in a state that its writer allows.
-async fn check_state(history: &[Seen], client: &Client, possible: &BTreeMap<String, Possible>) {
+/// Checks that history ends in the current state, and that each object has a possible state.
+async fn check_state(
+    history: &[WatchEvent],
+    client: &Client,
+    possible: &BTreeMap<String, PossibleStates>,
+) {
     let list = client.call(Call::get(&collection())).await.expect(200);
     let items = list["items"].as_array().unwrap().iter();
     let listed: BTreeMap<String, String> = items.map(read).collect();
@@ -253,29 +255,29 @@ async fn check_state(history: &[Seen], client: &Client, possible: &BTreeMap<Stri
     }
 }
 
-fn check_stream(selector: &str, stream: &Stream, history: &[Seen]) {
+fn check_stream(selector: &str, stream: &WatchRecord, history: &[WatchEvent]) {
     let wanted = history.iter().filter(|event| selects(selector, event));
-    let wanted: Vec<Seen> = wanted.cloned().collect();
-    let differs = wanted.iter().zip(&stream.seen).find(|(a, b)| a != b);
+    let wanted: Vec<WatchEvent> = wanted.cloned().collect();
+    let differs = wanted.iter().zip(&stream.events).find(|(a, b)| a != b);
     let around = differs.map(|(wanted, _)| stream.around(wanted.version));
     assert_eq!(
-        stream.seen, wanted,
+        stream.events, wanted,
         "the stream of {selector:?} isn't what happened; around the difference: {around:?}"
     );
 }
 
-async fn check_registers(witness: &Witness, client: &Client, told: &History) {
+async fn check_registers(etcd_watch: &EtcdWatch, client: &Client, answers: &History) {
     let path = registers::collection();
     let list = client.call(Call::get(&path)).await.expect(200);
     let newest = list["items"].as_array().unwrap().iter().map(version).max();
-    let mut truth = Truth::new();
-    for event in witness.until(newest.unwrap()).await {
-        truth
+    let mut actual = ActualHistory::new();
+    for event in etcd_watch.events_until(newest.unwrap()).await {
+        actual
             .entry(event.name)
             .or_default()
             .insert(event.version, event.value);
     }
-    if let Err(error) = check(told, &truth) {
-        panic!("what clients were told can't have happened: {error}");
+    if let Err(error) = check(answers, &actual) {
+        panic!("the answers to clients are impossible: {error}");
     }
 }

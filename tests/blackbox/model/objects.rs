@@ -1,9 +1,9 @@
-//! What the writers of the model write: ConfigMaps and Pods that show their value in a label, and
-//! Pods in a field too; and what a watch selects of them.
+//! The objects and selections of the model. ConfigMaps and Pods show their value in a label, Pods
+//! also in a field.
 
 use serde_json::{Value, json};
 
-use crate::load::{Form, Random};
+use crate::load::{Collection, Random};
 
 pub const NAMESPACES: [&str; 3] = ["m0", "m1", "m2"];
 const COLORS: [&str; 3] = ["red", "blue", "green"];
@@ -19,7 +19,7 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Kind; 2] = [Kind::ConfigMaps, Kind::Pods];
 
-    /// The collection of a namespace, or of all.
+    /// The path of the collection in one namespace or in all.
     pub fn path(self, namespace: Option<&str>) -> String {
         let plural = match self {
             Kind::ConfigMaps => "configmaps",
@@ -33,13 +33,13 @@ impl Kind {
 }
 
 /// Objects of one kind in one namespace. A value is `UNIQUE COLOR NODE PADDING`.
-pub struct Things {
+pub struct ModelCollection {
     pub kind: Kind,
     pub namespace: &'static str,
 }
 
-impl Form for Things {
-    fn collection(&self) -> String {
+impl Collection for ModelCollection {
+    fn path(&self) -> String {
         self.kind.path(Some(self.namespace))
     }
 
@@ -67,11 +67,11 @@ impl Form for Things {
         format!("{unique} {color} {node} {}", random.below(PADDING_MAX))
     }
 
-    fn title(&self, name: &str) -> String {
+    fn full_name(&self, name: &str) -> String {
         format!("{}/{name}", self.namespace)
     }
 
-    fn is_marked_first(&self) -> bool {
+    fn is_deleted_gracefully(&self) -> bool {
         self.kind == Kind::Pods
     }
 }
@@ -92,8 +92,8 @@ fn padding(value: &str) -> usize {
     word(value, 3).parse().unwrap()
 }
 
-/// The name and the value of an object, which must be whole. One that is being deleted says so in
-/// its value.
+/// The name and the value of an object, which must be consistent. The value of a terminating object
+/// ends in "deleted".
 pub fn read(object: &Value) -> (String, String) {
     let metadata = &object["metadata"];
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -135,7 +135,7 @@ impl Selection {
         }
     }
 
-    /// Any selection there is.
+    /// A random selection.
     pub fn any(kind: Kind, random: &mut Random) -> Selection {
         let mut sometimes = |times| random.below(times) == 0;
         let (namespace, color, is_other_color) = (sometimes(3), sometimes(3), sometimes(4));
@@ -150,7 +150,7 @@ impl Selection {
         }
     }
 
-    /// The same of one color alone.
+    /// The same selection, restricted to one color.
     pub fn of_color(self, color: &'static str) -> Selection {
         Selection {
             color: Some(color),
@@ -158,7 +158,7 @@ impl Selection {
         }
     }
 
-    /// The path of a watch, which more parameters may follow.
+    /// The path of a watch, to which parameters can be appended.
     pub fn path(&self) -> String {
         let mut path = format!("{}?watch=true", self.kind.path(self.namespace));
         let mut fields = Vec::new();
@@ -176,8 +176,8 @@ impl Selection {
     }
 
     /// Whether it selects an object while it has this value.
-    pub fn selects(&self, title: &str, value: &str) -> bool {
-        let (namespace, name) = title.split_once('/').unwrap();
+    pub fn selects(&self, full_name: &str, value: &str) -> bool {
+        let (namespace, name) = full_name.split_once('/').unwrap();
         self.namespace.is_none_or(|wanted| wanted == namespace)
             && self.name.as_ref().is_none_or(|wanted| wanted == name)
             && self

@@ -1,4 +1,4 @@
-//! The real history, from a separate watch of etcd that starts before the test.
+//! The actual history, from a separate watch of etcd that starts before the test.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,34 +9,34 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::load::Seen;
+use crate::load::WatchEvent;
 
-/// Follows a prefix until it is dropped.
-pub struct Witness {
-    seen: Arc<Mutex<Vec<Seen>>>,
+/// Watches a prefix until it is dropped.
+pub struct EtcdWatch {
+    seen: Arc<Mutex<Vec<WatchEvent>>>,
     following: JoinHandle<()>,
 }
 
-impl Drop for Witness {
+impl Drop for EtcdWatch {
     fn drop(&mut self) {
         self.following.abort();
     }
 }
 
-impl Witness {
-    /// Of the ConfigMaps of a namespace, from the cluster's present on.
-    pub async fn of(urls: &[String], namespace: &str) -> Witness {
+impl EtcdWatch {
+    /// Watches the ConfigMaps of a namespace from now on.
+    pub async fn start(urls: &[String], namespace: &str) -> EtcdWatch {
         let prefix = format!("/registry/configmaps/{namespace}/");
         let mut client = Client::connect(urls, None).await.unwrap();
         let now = client.get("now", Some(GetOptions::new())).await.unwrap();
         let from = now.header().unwrap().revision() + 1;
-        let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+        let seen: Arc<Mutex<Vec<WatchEvent>>> = Arc::default();
         let following = tokio::spawn(follow(urls.to_vec(), prefix, from, seen.clone()));
-        Witness { seen, following }
+        EtcdWatch { seen, following }
     }
 
-    /// Everything up to a version, once it has got so far.
-    pub async fn until(&self, version: u64) -> Vec<Seen> {
+    /// Waits for all events up to a version.
+    pub async fn events_until(&self, version: u64) -> Vec<WatchEvent> {
         let reached = || self.seen.lock().last().map_or(0, |seen| seen.version) >= version;
         let waiting = async {
             while !reached() {
@@ -44,17 +44,17 @@ impl Witness {
             }
         };
         let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
-        waited.expect("the witness doesn't get to the end");
+        waited.expect("the watch of etcd doesn't reach the end");
         self.seen.lock().clone()
     }
 }
 
-async fn follow(urls: Vec<String>, prefix: String, from: i64, seen: Arc<Mutex<Vec<Seen>>>) {
+async fn follow(urls: Vec<String>, prefix: String, from: i64, seen: Arc<Mutex<Vec<WatchEvent>>>) {
     let mut next = from;
     let mut values: BTreeMap<String, String> = BTreeMap::new();
     loop {
         for url in &urls {
-            // A member that is away is left for the next one.
+            // If a member fails, the next one is tried.
             let _ = follow_at(url, &prefix, &mut next, &mut values, &seen).await;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -66,7 +66,7 @@ async fn follow_at(
     prefix: &str,
     next: &mut i64,
     values: &mut BTreeMap<String, String>,
-    seen: &Mutex<Vec<Seen>>,
+    seen: &Mutex<Vec<WatchEvent>>,
 ) -> Result<(), etcd_client::Error> {
     let options = etcd_client::ConnectOptions::new()
         .with_require_leader(true)
@@ -83,7 +83,7 @@ async fn follow_at(
         assert_eq!(
             response.compact_revision(),
             0,
-            "the witness was compacted away"
+            "the history was compacted before it was read"
         );
         if response.canceled() {
             return Ok(());
@@ -101,7 +101,7 @@ async fn follow_at(
                     (before.map_or("ADDED", |_| "MODIFIED"), value)
                 }
             };
-            seen.lock().push(Seen {
+            seen.lock().push(WatchEvent {
                 version: kv.mod_revision().cast_unsigned(),
                 kind: kind.to_owned(),
                 name,

@@ -1,9 +1,9 @@
-//! The matrix: one fault per test, with the same demands on all of them.
+//! Outages of etcd, the network and daemons: one fault per test, and the same checks after each.
 
 use std::time::Duration;
 
 use crate::fleet::{Fleet, Plan};
-use crate::story::Story;
+use crate::fleet_load::FleetLoad;
 use crate::turn;
 
 async fn seconds(seconds: u64) {
@@ -14,11 +14,11 @@ async fn seconds(seconds: u64) {
 async fn nothing_happens() {
     let _turn = turn().await;
     let fleet = Fleet::start(Plan::SINGLE).await;
-    let story = Story::begin(&fleet).await;
+    let load = FleetLoad::start(&fleet).await;
     seconds(5).await;
-    let end = story.end(&fleet).await;
+    let totals = load.stop_and_check(&fleet).await;
     assert!(
-        end.acknowledged > 200 && end.calls > 200,
+        totals.acknowledged > 200 && totals.calls > 200,
         "hardly anything was done"
     );
 }
@@ -27,14 +27,14 @@ async fn nothing_happens() {
 async fn etcd_is_killed_and_comes_back() {
     let _turn = turn().await;
     let mut fleet = Fleet::start(Plan::SINGLE).await;
-    let story = Story::begin(&fleet).await;
+    let load = FleetLoad::start(&fleet).await;
     for away in [0, 500, 4000] {
-        story.writes(100).await;
+        load.wait_for_writes(100).await;
         fleet.cluster.members[0].kill();
         tokio::time::sleep(Duration::from_millis(away)).await;
         fleet.cluster.members[0].restart();
     }
-    story.end(&fleet).await;
+    load.stop_and_check(&fleet).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,9 +45,9 @@ async fn the_way_to_etcd_is_cut_again_and_again() {
         ..Plan::SINGLE
     })
     .await;
-    let story = Story::begin(&fleet).await;
+    let load = FleetLoad::start(&fleet).await;
     for round in 0..30 {
-        story.writes(30).await;
+        load.wait_for_writes(30).await;
         fleet.proxies[0].cut();
         if round % 10 == 9 {
             fleet.proxies[0].shut(true);
@@ -55,50 +55,50 @@ async fn the_way_to_etcd_is_cut_again_and_again() {
             fleet.proxies[0].shut(false);
         }
     }
-    story.end(&fleet).await;
+    load.stop_and_check(&fleet).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn etcd_stands_still_for_half_a_minute() {
     let _turn = turn().await;
     let fleet = Fleet::start(Plan::SINGLE).await;
-    let story = Story::begin(&fleet).await;
-    story.writes(100).await;
+    let load = FleetLoad::start(&fleet).await;
+    load.wait_for_writes(100).await;
     fleet.cluster.members[0].pause();
     seconds(30).await;
     fleet.cluster.members[0].resume();
-    story.end(&fleet).await;
+    load.stop_and_check(&fleet).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_leader_of_three_is_killed() {
     let _turn = turn().await;
     let mut fleet = Fleet::start(Plan::THREE).await;
-    let story = Story::begin(&fleet).await;
+    let load = FleetLoad::start(&fleet).await;
     for _ in 0..3 {
-        story.writes(100).await;
+        load.wait_for_writes(100).await;
         let leader = fleet.cluster.leader().await;
         fleet.cluster.members[leader].kill();
-        story.writes(100).await;
+        load.wait_for_writes(100).await;
         fleet.cluster.members[leader].restart();
         fleet.cluster.members[leader].wait();
     }
-    story.end(&fleet).await;
+    load.stop_and_check(&fleet).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_three_is_dead_for_good() {
     let _turn = turn().await;
     let mut fleet = Fleet::start(Plan::THREE).await;
-    let story = Story::begin(&fleet).await;
+    let load = FleetLoad::start(&fleet).await;
     // The first one configured: whoever starts with it has to move on.
-    story.writes(50).await;
+    load.wait_for_writes(50).await;
     fleet.cluster.members[0].kill();
-    story.writes(300).await;
+    load.wait_for_writes(300).await;
     fleet.daemons[1].kill().await;
     fleet.daemons[1].restart().await;
-    story.writes(100).await;
-    story.end(&fleet).await;
+    load.wait_for_writes(100).await;
+    load.stop_and_check(&fleet).await;
 }
 
 /// A watch of a member without a leader is ended by etcd, as it is asked to (WC-45).
@@ -106,26 +106,26 @@ async fn one_of_three_is_dead_for_good() {
 async fn the_quorum_is_lost_and_regained() {
     let _turn = turn().await;
     let mut fleet = Fleet::start(Plan::THREE).await;
-    let story = Story::begin(&fleet).await;
-    story.writes(100).await;
+    let load = FleetLoad::start(&fleet).await;
+    load.wait_for_writes(100).await;
     fleet.cluster.members[0].kill();
     fleet.cluster.members[1].kill();
     seconds(12).await;
     fleet.cluster.members[0].restart();
     fleet.cluster.members[1].restart();
-    story.end(&fleet).await;
+    load.stop_and_check(&fleet).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn daemons_are_killed() {
     let _turn = turn().await;
     let mut fleet = Fleet::start(Plan::SINGLE).await;
-    let story = Story::begin(&fleet).await;
+    let load = FleetLoad::start(&fleet).await;
     for round in 0..10 {
-        story.writes(50).await;
+        load.wait_for_writes(50).await;
         let daemon = &mut fleet.daemons[round % 2];
         daemon.kill().await;
         daemon.relaunch().await;
     }
-    story.end(&fleet).await;
+    load.stop_and_check(&fleet).await;
 }

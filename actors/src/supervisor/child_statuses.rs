@@ -10,7 +10,7 @@ use crate::exit::ChildId;
 
 /// The state of one child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ActorState {
+pub(crate) enum ChildState {
     /// It runs.
     Running,
     /// It ended unexpectedly and will be restarted.
@@ -23,24 +23,24 @@ pub(crate) enum ActorState {
 
 /// The status of one child.
 #[derive(Clone, Debug)]
-pub(crate) struct ActorStatus {
+pub(crate) struct ChildStatus {
     pub(crate) kind: ActorKind,
     pub(crate) name: String,
-    pub(crate) state: ActorState,
+    pub(crate) state: ChildState,
     pub(crate) restarts: u64,
 }
 
 /// The statuses of all children. The Supervisor writes them.
 #[derive(Clone, Default)]
-pub(crate) struct ActorStatuses(Arc<Mutex<BTreeMap<ChildId, ActorStatus>>>);
+pub(crate) struct ChildStatuses(Arc<Mutex<BTreeMap<ChildId, ChildStatus>>>);
 
-impl ActorStatuses {
+impl ChildStatuses {
     /// Adds a child as running.
     pub(crate) fn add(&self, child: &Child) {
-        let status = ActorStatus {
+        let status = ChildStatus {
             kind: child.kind,
             name: child.name.clone(),
-            state: ActorState::Running,
+            state: ChildState::Running,
             restarts: 0,
         };
         self.0.lock().insert(child.id, status);
@@ -52,7 +52,7 @@ impl ActorStatuses {
     }
 
     /// Sets the state of a child.
-    pub(crate) fn set(&self, child: ChildId, state: ActorState) {
+    pub(crate) fn set(&self, child: ChildId, state: ChildState) {
         if let Some(status) = self.0.lock().get_mut(&child) {
             status.state = state;
         }
@@ -61,14 +61,14 @@ impl ActorStatuses {
     /// Sets a child to running and counts the restart.
     pub(crate) fn restarted(&self, child: ChildId) {
         if let Some(status) = self.0.lock().get_mut(&child) {
-            status.state = ActorState::Running;
+            status.state = ChildState::Running;
             status.restarts += 1;
         }
     }
 
     /// All children, in the order in which they are started.
-    pub(crate) fn read(&self) -> Vec<ActorStatus> {
-        let mut statuses: Vec<ActorStatus> = self.0.lock().values().cloned().collect();
+    pub(crate) fn read(&self) -> Vec<ChildStatus> {
+        let mut statuses: Vec<ChildStatus> = self.0.lock().values().cloned().collect();
         // The sort is stable: children of a kind stay in the order of their ids.
         statuses.sort_by_key(|status| status.kind);
         statuses

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::objects::Selection;
 use super::session::{Session, Start};
-use super::things::Selection;
-use crate::load::Seen;
+use crate::load::WatchEvent;
 
 /// The difference between a stream and the log.
-struct Fault {
-    /// So much of it is.
-    same: usize,
+struct Difference {
+    /// The number of events before it.
+    position: usize,
     text: String,
 }
 
@@ -17,30 +17,30 @@ struct Fault {
 ///
 /// # Errors
 /// The place where they differ.
-pub fn judge(log: &[Seen], session: &Session) -> Result<(), String> {
+pub fn check_session(log: &[WatchEvent], session: &Session) -> Result<(), String> {
     let events = transitions(log, &session.selection);
-    let fault = match session.start {
+    let difference = match session.start {
         Start::After(version) => stream(session, &[], &events[split(&events, version)..]).err(),
         Start::State { at_least } => state(session, &events, at_least).err(),
     };
-    let Some(Fault { same, text }) = fault else {
+    let Some(Difference { position, text }) = difference else {
         return Ok(());
     };
-    let heard = &session.heard;
-    let near = &heard[same.saturating_sub(3)..heard.len().min(same + 3)];
+    let received = &session.received;
+    let near = &received[position.saturating_sub(3)..received.len().min(position + 3)];
     Err(format!(
         "{text}\n{:?} of {:?} as {:?}, {} watches, at {:?}; around: {near:?}",
-        session.start, session.selection, session.form, session.watches, session.at
+        session.start, session.selection, session.representation, session.watches, session.at
     ))
 }
 
-/// How many events there are up to a version.
-fn split(events: &[Seen], version: u64) -> usize {
+/// The number of events up to a version.
+fn split(events: &[WatchEvent], version: u64) -> usize {
     events.partition_point(|event| event.version <= version)
 }
 
 /// The events of a log as a selection sees them (WA-20).
-fn transitions(log: &[Seen], selection: &Selection) -> Vec<Seen> {
+fn transitions(log: &[WatchEvent], selection: &Selection) -> Vec<WatchEvent> {
     let mut selected: BTreeMap<&str, &str> = BTreeMap::new();
     let mut events = Vec::new();
     for event in log {
@@ -56,7 +56,7 @@ fn transitions(log: &[Seen], selection: &Selection) -> Vec<Seen> {
             (false, Some(before)) => ("DELETED", before),
             (false, None) => continue,
         };
-        events.push(Seen {
+        events.push(WatchEvent {
             version: event.version,
             kind: kind.to_owned(),
             name: name.to_owned(),
@@ -66,15 +66,15 @@ fn transitions(log: &[Seen], selection: &Selection) -> Vec<Seen> {
     events
 }
 
-/// A stream that begins with a state that nobody named: one of those that there were must fit.
-fn state(session: &Session, events: &[Seen], at_least: u64) -> Result<(), Fault> {
+/// Checks a stream that begins with an unspecified state. One of the past states must fit.
+fn state(session: &Session, events: &[WatchEvent], at_least: u64) -> Result<(), Difference> {
     let (first, last) = match session.initial_end {
         Some(version) => (split(events, version), split(events, version)),
         None => (split(events, at_least), events.len()),
     };
-    // What is selected, in order of the keys.
-    let mut state: BTreeMap<&str, &Seen> = BTreeMap::new();
-    let mut nearest: Option<Fault> = None;
+    // The selected objects, in order of their keys.
+    let mut state: BTreeMap<&str, &WatchEvent> = BTreeMap::new();
+    let mut nearest: Option<Difference> = None;
     for passed in 0..=last {
         match passed.checked_sub(1).map(|before| &events[before]) {
             Some(event) if event.kind == "DELETED" => _ = state.remove(event.name.as_str()),
@@ -84,40 +84,47 @@ fn state(session: &Session, events: &[Seen], at_least: u64) -> Result<(), Fault>
         if passed < first {
             continue;
         }
-        let initial: Vec<&Seen> = state.values().copied().collect();
-        let Err(fault) = stream(session, &initial, &events[passed..]) else {
+        let initial: Vec<&WatchEvent> = state.values().copied().collect();
+        let Err(difference) = stream(session, &initial, &events[passed..]) else {
             return Ok(());
         };
-        if nearest.as_ref().is_none_or(|near| near.same < fault.same) {
-            nearest = Some(fault);
+        if nearest
+            .as_ref()
+            .is_none_or(|near| near.position < difference.position)
+        {
+            nearest = Some(difference);
         }
     }
-    Err(nearest.unwrap_or(Fault {
-        same: 0,
+    Err(nearest.unwrap_or(Difference {
+        position: 0,
         text: format!("no state is as new as {at_least}"),
     }))
 }
 
-/// A stream that begins with these objects and goes on with these events: what was heard must be
-/// its beginning, with all that a bookmark or the end stands for.
-fn stream(session: &Session, initial: &[&Seen], events: &[Seen]) -> Result<(), Fault> {
-    let heard = &session.heard;
+/// Checks a stream that begins with these objects and continues with these events. The received
+/// events must be a prefix that includes all events before each bookmark and before the end.
+fn stream(
+    session: &Session,
+    initial: &[&WatchEvent],
+    events: &[WatchEvent],
+) -> Result<(), Difference> {
+    let received = &session.received;
     let end = session.at.filter(|_| session.is_complete);
-    let end = end.map(|at| (heard.len(), at));
+    let end = end.map(|at| (received.len(), at));
     let mut bookmarks = session.bookmarks.iter().copied().chain(end).peekable();
     let length = initial.len() + events.len();
     let initial = initial.iter().map(|object| (0, "ADDED", *object));
     let events = events
         .iter()
         .map(|event| (event.version, event.kind.as_str(), event));
-    for (same, (version, kind, wanted)) in initial.chain(events).enumerate() {
-        while let Some((_, bookmark)) = bookmarks.next_if(|(events, _)| *events == same) {
+    for (position, (version, kind, wanted)) in initial.chain(events).enumerate() {
+        while let Some((_, bookmark)) = bookmarks.next_if(|(events, _)| *events == position) {
             if version <= bookmark {
                 let text = format!("a bookmark of {bookmark} passes {wanted:?}");
-                return Err(Fault { same, text });
+                return Err(Difference { position, text });
             }
         }
-        let Some(other) = heard.get(same) else {
+        let Some(other) = received.get(position) else {
             return Ok(());
         };
         let is_same = other.kind == kind
@@ -125,25 +132,28 @@ fn stream(session: &Session, initial: &[&Seen], events: &[Seen]) -> Result<(), F
                 == (wanted.version, &wanted.name, &wanted.value);
         if !is_same {
             let text = format!("{other:?} came where the log has {wanted:?}");
-            return Err(Fault { same, text });
+            return Err(Difference { position, text });
         }
     }
-    match heard.get(length) {
+    match received.get(length) {
         None => Ok(()),
         Some(other) => {
             let text = format!("{other:?} came after the end of the log");
-            Err(Fault { same: length, text })
+            Err(Difference {
+                position: length,
+                text,
+            })
         }
     }
 }
 
 mod tests {
-    use super::super::session::Form;
-    use super::super::things::Kind;
+    use super::super::objects::Kind;
+    use super::super::session::Representation;
     use super::*;
 
-    fn event(version: u64, kind: &str, value: &str) -> Seen {
-        Seen {
+    fn event(version: u64, kind: &str, value: &str) -> WatchEvent {
+        WatchEvent {
             version,
             kind: kind.to_owned(),
             name: "m0/a".to_owned(),
@@ -151,7 +161,7 @@ mod tests {
         }
     }
 
-    fn log() -> Vec<Seen> {
+    fn log() -> Vec<WatchEvent> {
         vec![
             event(2, "ADDED", "1 red n0 0"),
             event(4, "MODIFIED", "2 blue n0 0"),
@@ -160,18 +170,18 @@ mod tests {
         ]
     }
 
-    /// A stream of everything, or of what is red, that heard this.
-    fn session(start: Start, is_red: bool, heard: &[Seen]) -> Session {
+    /// A stream of everything, or of red objects, that received this.
+    fn session(start: Start, is_red: bool, received: &[WatchEvent]) -> Session {
         let selection = Selection::all(Kind::Pods);
         Session {
             selection: match is_red {
                 true => selection.of_color("red"),
                 false => selection,
             },
-            form: Form::Whole,
+            representation: Representation::Whole,
             start,
             initial_end: None,
-            heard: heard.to_vec(),
+            received: received.to_vec(),
             bookmarks: Vec::new(),
             at: None,
             watches: 1,
@@ -180,22 +190,22 @@ mod tests {
         }
     }
 
-    fn fault(session: &Session) -> String {
-        judge(&log(), session).unwrap_err()
+    fn difference(session: &Session) -> String {
+        check_session(&log(), session).unwrap_err()
     }
 
     #[test]
     fn the_beginning_of_the_log_is_right_and_a_gap_a_repetition_or_another_order_is_not() {
         let log = log();
-        let after = |heard: &[Seen]| session(Start::After(2), false, heard);
+        let after = |received: &[WatchEvent]| session(Start::After(2), false, received);
         for length in 0..=3 {
-            assert_eq!(judge(&log, &after(&log[1..1 + length])), Ok(()));
+            assert_eq!(check_session(&log, &after(&log[1..1 + length])), Ok(()));
         }
-        assert!(fault(&after(&log[2..])).contains("where the log has 4 MODIFIED"));
+        assert!(difference(&after(&log[2..])).contains("where the log has 4 MODIFIED"));
         let twice = [log[1].clone(), log[1].clone()];
-        assert!(fault(&after(&twice)).contains("where the log has 7 MODIFIED"));
+        assert!(difference(&after(&twice)).contains("where the log has 7 MODIFIED"));
         let more = [&log[1..], &[event(12, "ADDED", "4 red n0 0")]].concat();
-        assert!(fault(&after(&more)).contains("after the end of the log"));
+        assert!(difference(&after(&more)).contains("after the end of the log"));
     }
 
     #[test]
@@ -206,38 +216,41 @@ mod tests {
             event(7, "ADDED", "3 red n0 0"),
             event(9, "DELETED", "3 red n0 0"),
         ];
-        assert_eq!(judge(&log(), &session(Start::After(1), true, &red)), Ok(()));
+        assert_eq!(
+            check_session(&log(), &session(Start::After(1), true, &red)),
+            Ok(())
+        );
         let plain = &log()[1..];
-        assert!(judge(&log(), &session(Start::After(2), true, plain)).is_err());
+        assert!(check_session(&log(), &session(Start::After(2), true, plain)).is_err());
     }
 
     #[test]
     fn an_initial_state_is_one_that_there_was_and_is_new_enough() {
-        let heard = [event(4, "ADDED", "2 blue n0 0"), log()[2].clone()];
-        let stream = |at_least| session(Start::State { at_least }, false, &heard);
+        let received = [event(4, "ADDED", "2 blue n0 0"), log()[2].clone()];
+        let stream = |at_least| session(Start::State { at_least }, false, &received);
         for at_least in 0..=6 {
-            assert_eq!(judge(&log(), &stream(at_least)), Ok(()));
+            assert_eq!(check_session(&log(), &stream(at_least)), Ok(()));
         }
-        assert!(judge(&log(), &stream(7)).is_err());
-        // A bookmark that closes the state names it.
+        assert!(check_session(&log(), &stream(7)).is_err());
+        // A bookmark at the end of the initial state has its version.
         let mut closed = stream(0);
         (closed.initial_end, closed.bookmarks) = (Some(5), vec![(1, 5)]);
-        assert_eq!(judge(&log(), &closed), Ok(()));
+        assert_eq!(check_session(&log(), &closed), Ok(()));
         (closed.initial_end, closed.bookmarks) = (Some(8), vec![(1, 8)]);
-        assert!(judge(&log(), &closed).is_err());
+        assert!(check_session(&log(), &closed).is_err());
     }
 
     #[test]
     fn a_bookmark_and_the_end_stand_for_all_events_up_to_them_pf_17() {
         let mut early = session(Start::After(2), false, &log()[1..2]);
         early.bookmarks = vec![(1, 6)];
-        assert_eq!(judge(&log(), &early), Ok(()));
+        assert_eq!(check_session(&log(), &early), Ok(()));
         early.bookmarks = vec![(0, 6)];
-        assert!(fault(&early).contains("a bookmark of 6 passes 4 MODIFIED"));
+        assert!(difference(&early).contains("a bookmark of 6 passes 4 MODIFIED"));
         let mut short = session(Start::After(2), false, &log()[1..3]);
         (short.is_complete, short.at) = (true, Some(8));
-        assert_eq!(judge(&log(), &short), Ok(()));
+        assert_eq!(check_session(&log(), &short), Ok(()));
         short.at = Some(9);
-        assert!(fault(&short).contains("passes 9 DELETED"));
+        assert!(difference(&short).contains("passes 9 DELETED"));
     }
 }

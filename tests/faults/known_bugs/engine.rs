@@ -21,60 +21,60 @@ use tokio::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     None,
-    /// A reader of the newest revision is given the answer of a read that was sent before.
-    JoinsReadsUnderWay,
+    /// A read of the newest revision gets the answer of a read that was sent before.
+    SharesReadsInFlight,
     /// A write whose answer is lost is sent again as if it had failed.
-    TriesUnknownWritesAgain,
-    /// A read is answered with what was read a moment ago.
-    RemembersReads,
-    /// A write's precondition is forgotten.
-    WritesOverAnything,
-    /// Feeds tell that they are up to date before they are.
-    TellsProgressEarly,
+    RetriesUnknownWrites,
+    /// A read gets the answer of an earlier read.
+    CachesReads,
+    /// The precondition of a write is ignored.
+    IgnoresPreconditions,
+    /// Feeds report progress before the events that precede it.
+    ReportsProgressEarly,
 }
 
 /// The simulated latency to etcd. Timing bugs appear on slow connections.
-const WAY: Duration = Duration::from_millis(20);
-/// How long [`Bug::RemembersReads`] remembers.
-const REMEMBERED: Duration = Duration::from_millis(40);
+const LATENCY: Duration = Duration::from_millis(20);
+/// How long [`Bug::CachesReads`] caches.
+const CACHED_FOR: Duration = Duration::from_millis(40);
 
-type Reading = Shared<BoxFuture<'static, Result<Position, EngineError>>>;
+type PositionRead = Shared<BoxFuture<'static, Result<Position, EngineError>>>;
 
 /// See the module's documentation.
-pub struct Planted {
+pub struct BuggyEngine {
     inner: Arc<EtcdEngine>,
     bug: Bug,
-    under_way: Mutex<Option<Reading>>,
-    remembered: Mutex<HashMap<Key, (Instant, GetResponse)>>,
+    in_flight: Mutex<Option<PositionRead>>,
+    cached: Mutex<HashMap<Key, (Instant, GetResponse)>>,
     commits: AtomicU64,
 }
 
-impl Planted {
-    pub fn in_front_of(inner: Arc<EtcdEngine>, bug: Bug) -> Arc<Planted> {
-        Arc::new(Planted {
+impl BuggyEngine {
+    pub fn new(inner: Arc<EtcdEngine>, bug: Bug) -> Arc<BuggyEngine> {
+        Arc::new(BuggyEngine {
             inner,
             bug,
-            under_way: Mutex::default(),
-            remembered: Mutex::default(),
+            in_flight: Mutex::default(),
+            cached: Mutex::default(),
             commits: AtomicU64::new(0),
         })
     }
 
-    async fn get_remembered(&self, key: Key, at: At) -> Result<GetResponse, EngineError> {
-        let known = self.remembered.lock().get(&key).cloned();
+    async fn get_cached(&self, key: Key, at: At) -> Result<GetResponse, EngineError> {
+        let known = self.cached.lock().get(&key).cloned();
         if let Some((since, answer)) = known
-            && since.elapsed() < REMEMBERED
+            && since.elapsed() < CACHED_FOR
         {
             return Ok(answer);
         }
         let answer = self.inner.get(key.clone(), at).await?;
         let entry = (Instant::now(), answer.clone());
-        self.remembered.lock().insert(key, entry);
+        self.cached.lock().insert(key, entry);
         Ok(answer)
     }
 
     async fn commit_with_a_bug(&self, mut mutation: Mutation) -> Result<Outcome, EngineError> {
-        if self.bug == Bug::WritesOverAnything {
+        if self.bug == Bug::IgnoresPreconditions {
             let current = self.inner.get(mutation.key.clone(), At::Latest).await?.item;
             mutation.expect =
                 current.map_or(Expect::Absent, |item| Expect::Unchanged(item.revision));
@@ -83,47 +83,47 @@ impl Planted {
         let number = self.commits.fetch_add(1, Ordering::Relaxed);
         match self.bug {
             // Every fourth answer is lost on the way.
-            Bug::TriesUnknownWritesAgain if number % 4 == 3 => self.inner.commit(mutation).await,
+            Bug::RetriesUnknownWrites if number % 4 == 3 => self.inner.commit(mutation).await,
             _ => outcome,
         }
     }
 }
 
-/// A feed whose events take their way.
-struct Slow {
+/// A feed with latency.
+struct DelayedFeed {
     inner: Box<dyn Feed>,
     bug: Bug,
     newest: Arc<EtcdEngine>,
     prefix: Prefix,
-    told: Revision,
+    reported: Revision,
     next: Option<FeedItem>,
 }
 
-impl Feed for Slow {
+impl Feed for DelayedFeed {
     fn next(&mut self) -> BoxFuture<'_, Result<FeedItem, EngineError>> {
         async move {
             if let Some(item) = self.next.take() {
-                tokio::time::sleep(WAY).await;
+                tokio::time::sleep(LATENCY).await;
                 return Ok(item);
             }
             let item = self.inner.next().await?;
             let newest = self.newest.known(&self.prefix).revision;
-            if self.bug == Bug::TellsProgressEarly && newest > self.told {
-                self.told = newest;
+            if self.bug == Bug::ReportsProgressEarly && newest > self.reported {
+                self.reported = newest;
                 self.next = Some(item);
                 return Ok(FeedItem::Progress(newest));
             }
-            tokio::time::sleep(WAY).await;
+            tokio::time::sleep(LATENCY).await;
             Ok(item)
         }
         .boxed()
     }
 }
 
-impl DataEngine for Planted {
+impl DataEngine for BuggyEngine {
     fn get(&self, key: Key, at: At) -> BoxFuture<'_, Result<GetResponse, EngineError>> {
         match self.bug {
-            Bug::RemembersReads => self.get_remembered(key, at).boxed(),
+            Bug::CachesReads => self.get_cached(key, at).boxed(),
             _ => self.inner.get(key, at),
         }
     }
@@ -143,12 +143,12 @@ impl DataEngine for Planted {
     ) -> BoxFuture<'_, Result<Box<dyn Feed>, EngineError>> {
         async move {
             let inner = self.inner.feed(prefix.clone(), after).await?;
-            Ok(Box::new(Slow {
+            Ok(Box::new(DelayedFeed {
                 inner,
                 bug: self.bug,
                 newest: Arc::clone(&self.inner),
                 prefix,
-                told: after,
+                reported: after,
                 next: None,
             }) as Box<dyn Feed>)
         }
@@ -163,18 +163,17 @@ impl DataEngine for Planted {
         let (inner, prefix) = (Arc::clone(&self.inner), prefix.clone());
         let read = async move {
             let position = inner.current(&prefix).await;
-            // The answer takes its way.
-            tokio::time::sleep(WAY).await;
+            tokio::time::sleep(LATENCY).await;
             position
         };
-        if self.bug != Bug::JoinsReadsUnderWay {
+        if self.bug != Bug::SharesReadsInFlight {
             return read.boxed();
         }
-        let mut under_way = self.under_way.lock();
-        let joined = under_way.take().filter(|reading| reading.peek().is_none());
-        let reading = joined.unwrap_or_else(|| read.boxed().shared());
-        *under_way = Some(reading.clone());
-        reading.boxed()
+        let mut in_flight = self.in_flight.lock();
+        let joined = in_flight.take().filter(|read| read.peek().is_none());
+        let shared = joined.unwrap_or_else(|| read.boxed().shared());
+        *in_flight = Some(shared.clone());
+        shared.boxed()
     }
 
     fn known(&self, prefix: &Prefix) -> Position {
@@ -202,7 +201,7 @@ impl DataEngine for Planted {
     }
 }
 
-impl LeaseEngine for Planted {
+impl LeaseEngine for BuggyEngine {
     fn grant(&self, ttl: Duration) -> BoxFuture<'_, Result<Lease, EngineError>> {
         self.inner.grant(ttl)
     }
@@ -216,7 +215,7 @@ impl LeaseEngine for Planted {
     }
 }
 
-impl MaintenanceEngine for Planted {
+impl MaintenanceEngine for BuggyEngine {
     fn horizon(
         &self,
         retention: Retention,
@@ -238,7 +237,7 @@ impl MaintenanceEngine for Planted {
     }
 }
 
-impl Engine for Planted {
+impl Engine for BuggyEngine {
     fn close(&self) -> BoxFuture<'_, ()> {
         self.inner.close()
     }

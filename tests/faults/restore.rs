@@ -1,4 +1,4 @@
-//! An etcd that has lost data that it had shown, and another etcd at the same address.
+//! etcd restored from a backup without its newest revisions, and another etcd at the same address.
 
 use std::time::Duration;
 
@@ -34,8 +34,8 @@ async fn names(daemon: &Daemon, query: &str) -> Vec<String> {
         .collect()
 }
 
-/// Waits until a daemon shows these objects in reads of any state.
-async fn shows(daemon: &Daemon, wanted: &[&str]) {
+/// Waits until a list at resourceVersion=0 has exactly these objects.
+async fn wait_until_listed(daemon: &Daemon, wanted: &[&str]) {
     let begun = std::time::Instant::now();
     loop {
         let any = format!("{PATH}?resourceVersion=0");
@@ -60,10 +60,14 @@ async fn shows(daemon: &Daemon, wanted: &[&str]) {
     }
 }
 
-/// The common demands: the old state is dropped without a restart, watches end, and the new state
-/// is served.
-async fn goes_on(daemon: &Daemon, mut watch: crate::harness::client::Lines, wanted: &[&str]) {
-    shows(daemon, wanted).await;
+/// Checks that the daemon drops the old state without a restart, ends watches, and serves the new
+/// state.
+async fn check_recovery(
+    daemon: &Daemon,
+    mut watch: crate::harness::client::Lines,
+    wanted: &[&str],
+) {
+    wait_until_listed(daemon, wanted).await;
     daemon.ready().await;
     let end = async { while let Ok(Some(_)) = watch.next().await {} };
     let ended = tokio::time::timeout(Duration::from_secs(10), end).await;
@@ -84,23 +88,23 @@ async fn goes_on(daemon: &Daemon, mut watch: crate::harness::client::Lines, want
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn etcd_is_restored_from_a_backup() {
-    restored(Duration::ZERO, 0).await;
+    check_restore(Duration::ZERO, 0).await;
 }
 
-/// Away for longer than a cache pauses between attempts: some find out before caches ask again.
+/// The outage is longer than the retry backoff of caches, so others may notice first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn etcd_is_restored_from_a_backup_after_a_while() {
-    restored(Duration::from_secs(12), 0).await;
+    check_restore(Duration::from_secs(12), 0).await;
 }
 
-/// Others have written to it by then, so that it is further than it ever was.
+/// Other clients write after the restore, until the revision is higher than ever before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn etcd_is_restored_from_a_backup_and_has_grown_beyond_what_was_seen() {
-    restored(Duration::ZERO, 120).await;
+    check_restore(Duration::ZERO, 120).await;
 }
 
 /// Writes by other clients.
-async fn grow(fleet: &Fleet, writes: u64) {
+async fn write_as_another_client(fleet: &Fleet, writes: u64) {
     let mut etcd = Client::connect(fleet.cluster.urls(), None).await.unwrap();
     for number in 0..writes {
         let key = format!("/others/{number}");
@@ -108,8 +112,8 @@ async fn grow(fleet: &Fleet, writes: u64) {
     }
 }
 
-/// A restore after a time away, with writes of others before any daemon sees it.
-async fn restored(away: Duration, grown: u64) {
+/// A restore after an outage, with writes of other clients before any daemon sees it.
+async fn check_restore(away: Duration, other_writes: u64) {
     let _turn = turn().await;
     let mut fleet = Fleet::start(Plan {
         proxied: true,
@@ -126,8 +130,8 @@ async fn restored(away: Duration, grown: u64) {
     for number in 0..50 {
         create(&fleet.daemons[number % 2], &format!("b{number}")).await;
     }
-    if grown > 0 {
-        // A deletion leaves less to tell it by than anything else.
+    if other_writes > 0 {
+        // A deletion is the hardest change to notice.
         let last = Call::delete(&format!("{PATH}/b49"));
         fleet.daemons[0].client().call(last).await.expect(200);
     }
@@ -141,10 +145,10 @@ async fn restored(away: Duration, grown: u64) {
     tokio::time::sleep(away).await;
     fleet.cluster.members[0].restart();
     fleet.cluster.members[0].wait();
-    grow(&fleet, grown).await;
+    write_as_another_client(&fleet, other_writes).await;
     fleet.proxies[0].shut(false);
     for (daemon, watch) in fleet.daemons.iter().zip(watches) {
-        goes_on(daemon, watch, &["a"]).await;
+        check_recovery(daemon, watch, &["a"]).await;
         let path = format!("{PATH}/new");
         daemon.client().call(Call::delete(&path)).await.expect(200);
     }
@@ -167,9 +171,9 @@ async fn another_cluster_answers_at_the_same_address() {
     fleet.cluster.members[0].begin_anew();
     fleet.cluster.members[0].restart();
     fleet.cluster.members[0].wait();
-    // Not even the namespaces are there: the namespace controller creates them again.
+    // Even the namespaces are gone. The namespace controller creates them again.
     let daemon = &fleet.daemons[0];
-    shows(daemon, &[]).await;
+    wait_until_listed(daemon, &[]).await;
     let begun = std::time::Instant::now();
     let namespace = "/api/v1/namespaces/default";
     while daemon.client().call(Call::get(namespace)).await.status != 200 {
@@ -180,5 +184,5 @@ async fn another_cluster_answers_at_the_same_address() {
         );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    goes_on(daemon, watch, &[]).await;
+    check_recovery(daemon, watch, &[]).await;
 }

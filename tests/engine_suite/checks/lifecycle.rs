@@ -1,4 +1,4 @@
-//! The start and the end of an engine.
+//! The start, the statistics and the close of an engine.
 
 use actors::engine::{At, EngineError, Expect, Health, LeaseId, Revision};
 
@@ -18,8 +18,11 @@ pub async fn a_closed_engine_answers_closed_and_ends_feeds(subject: Subject) {
     let mut feed = subject.feed("pods/", event.revision).await;
     subject.engine.close().await;
     assert_eq!(feed.next().await, Err(EngineError::Closed));
-    let wish = mutation(subject.key("pods/ns/b"), Expect::Absent, put("1"));
-    assert_eq!(subject.engine.commit(wish).await, Err(EngineError::Closed));
+    let create = mutation(subject.key("pods/ns/b"), Expect::Absent, put("1"));
+    assert_eq!(
+        subject.engine.commit(create).await,
+        Err(EngineError::Closed)
+    );
     let read = subject
         .engine
         .get(subject.key("pods/ns/a"), At::Latest)

@@ -1,4 +1,4 @@
-//! Planted bugs between the stores and etcd.
+//! Known bugs between the stores and etcd.
 //!
 //! This folder owns an engine with known bugs and the test of the check of registers. The check
 //! must find each bug, and nothing where there is none. It must not know the daemon's process or
@@ -30,26 +30,26 @@ use taffrail::storage::{
     UpdateFunction, UpdateRequest, Updated, WriteDecision, WriteOutcome,
 };
 
-use self::engine::{Bug, Planted};
+use self::engine::{Bug, BuggyEngine};
+use crate::etcd_watch::EtcdWatch;
 use crate::load::{Random, seed};
-use crate::registers::check::{Call, Did, History, Listed, Truth, check};
+use crate::registers::check::{ActualHistory, Call, History, ListResult, Operation, check};
 use crate::servers::etcd::Cluster;
-use crate::witness::Witness;
 
-const NAMESPACE: &str = "planted";
+const NAMESPACE: &str = "known-bugs";
 const REGISTERS: u64 = 3;
 /// Clients of each of the two stores.
 const CLIENTS: u64 = 3;
-const LASTS: Duration = Duration::from_secs(4);
+const DURATION: Duration = Duration::from_secs(4);
 
-/// The verdict of the check on the answers to clients of two stores over one etcd.
-fn verdict(bug: Bug) -> Result<(), String> {
+/// Checks the answers to clients of two stores over one etcd.
+fn check_with(bug: Bug) -> Result<(), String> {
     actix::System::new().block_on(async move {
         let seed = seed();
         println!("TAFFRAIL_SEED={seed}");
         let cluster = Cluster::single("3.5");
         let urls = cluster.urls();
-        let witness = Witness::of(&urls, NAMESPACE).await;
+        let etcd_watch = EtcdWatch::start(&urls, NAMESPACE).await;
         let mut random = Random::new(seed);
         let mut stores = Vec::new();
         for _ in 0..2 {
@@ -63,7 +63,7 @@ fn verdict(bug: Bug) -> Result<(), String> {
                     .create(&key, object(&name, "0"), None, Origin::default());
             created.await.unwrap();
         }
-        let end = Instant::now() + LASTS;
+        let end = Instant::now() + DURATION;
         let clients = stores.iter().enumerate().flat_map(|(number, store)| {
             let client = move |client| (format!("s{number}c{client}"), store.storage.clone());
             (0..CLIENTS).map(client)
@@ -81,11 +81,11 @@ fn verdict(bug: Bug) -> Result<(), String> {
                 actix_rt::spawn(client.run(end))
             })
             .collect();
-        let mut told = History::default();
+        let mut answers = History::default();
         for client in clients {
             let history = client.await.unwrap();
-            told.calls.extend(history.calls);
-            told.lists.extend(history.lists);
+            answers.calls.extend(history.calls);
+            answers.lists.extend(history.lists);
         }
         let mut newest = 0;
         for number in 0..REGISTERS {
@@ -96,18 +96,18 @@ fn verdict(bug: Bug) -> Result<(), String> {
             let object = stores[0].storage.get(asked).await.unwrap().unwrap();
             newest = newest.max(object.revision.0);
         }
-        let mut truth = Truth::new();
-        for seen in witness.until(newest).await {
-            truth
+        let mut actual = ActualHistory::new();
+        for seen in etcd_watch.events_until(newest).await {
+            actual
                 .entry(seen.name)
                 .or_default()
                 .insert(seen.version, seen.value);
         }
-        assert!(told.calls.len() > 100, "hardly anything was done");
+        assert!(answers.calls.len() > 100, "hardly anything was done");
         for store in &stores {
             store.actor_system.stop().await;
         }
-        check(&told, &truth)
+        check(&answers, &actual)
     })
 }
 
@@ -120,7 +120,7 @@ struct Store {
 impl Store {
     async fn start(urls: Vec<String>, bug: Bug) -> Store {
         let etcd = EtcdEngine::open(EtcdOptions::new(urls)).unwrap();
-        let engine: Arc<dyn Engine> = Planted::in_front_of(etcd, bug);
+        let engine: Arc<dyn Engine> = BuggyEngine::new(etcd, bug);
         let engines = Engines::of(engine.clone());
         let factory = StorageFactory::new(StorageOptions::default(), built_in()).unwrap();
         let plans = factory.plans(&engines, &Identity).unwrap();
@@ -182,7 +182,7 @@ fn value(object: &actors::object::CachedObject) -> String {
     object.0["data"]["k"].as_str().unwrap().to_owned()
 }
 
-/// Sets a value, whatever was there: the precondition says what must have been.
+/// Sets a value. The precondition names the version that it replaces.
 struct Set(Object);
 
 impl UpdateFunction for Set {
@@ -219,9 +219,9 @@ impl Client {
         self.history
     }
 
-    fn note(&mut self, register: &str, begun: Instant, did: Did) {
-        match &did {
-            Did::Read { version, .. } | Did::Set { version, .. } => {
+    fn note(&mut self, register: &str, begun: Instant, operation: Operation) {
+        match &operation {
+            Operation::Read { version, .. } | Operation::Set { version, .. } => {
                 self.known.insert(register.to_owned(), *version);
             }
             _ => _ = self.known.remove(register),
@@ -230,7 +230,7 @@ impl Client {
             key: register.to_owned(),
             begun,
             ended: Instant::now(),
-            did,
+            operation,
         });
     }
 
@@ -241,11 +241,11 @@ impl Client {
             asked: Asked::Unset,
         });
         let object = got.await.unwrap().expect("a register is there");
-        let did = Did::Read {
+        let operation = Operation::Read {
             version: object.revision.0,
             value: value(&object),
         };
-        self.note(&register, begun, did);
+        self.note(&register, begun, operation);
     }
 
     async fn list(&mut self) {
@@ -256,7 +256,7 @@ impl Client {
             (name, (object.revision.0, value(object)))
         };
         let Revision(version) = list.revision;
-        self.history.lists.push(Listed {
+        self.history.lists.push(ListResult {
             begun,
             ended: Instant::now(),
             version,
@@ -283,56 +283,56 @@ impl Client {
         };
         let mut update = Set(object(&register, &new));
         let begun = Instant::now();
-        let did = match self.storage.guaranteed_update(request, &mut update).await {
-            Ok(WriteOutcome::Done(object)) => Did::Set {
+        let operation = match self.storage.guaranteed_update(request, &mut update).await {
+            Ok(WriteOutcome::Done(object)) => Operation::Set {
                 over,
                 value: new,
                 version: object.revision.0,
             },
-            Ok(WriteOutcome::Left) => panic!("nothing is to be left"),
+            Ok(WriteOutcome::Left) => panic!("an update was skipped"),
             Err(error) => match error.kind {
-                StorageErrorKind::InvalidObject(_) => Did::Beaten { over, value: new },
-                StorageErrorKind::OutcomeUnknown(_) => Did::Perhaps { over, value: new },
+                StorageErrorKind::InvalidObject(_) => Operation::Conflict { over, value: new },
+                StorageErrorKind::OutcomeUnknown(_) => Operation::Unknown { over, value: new },
                 other => panic!("{other}"),
             },
         };
-        self.note(&register, begun, did);
+        self.note(&register, begun, operation);
     }
 }
 
 #[test]
 fn without_a_bug_nothing_is_found() {
-    assert_eq!(verdict(Bug::None), Ok(()));
+    assert_eq!(check_with(Bug::None), Ok(()));
 }
 
 #[test]
 fn a_consistent_read_that_joins_a_read_under_way_is_found() {
-    let found = verdict(Bug::JoinsReadsUnderWay).unwrap_err();
+    let found = check_with(Bug::SharesReadsInFlight).unwrap_err();
     assert!(found.contains("stale"), "{found}");
 }
 
 #[test]
 fn a_write_of_unknown_outcome_that_is_tried_again_is_found() {
-    let found = verdict(Bug::TriesUnknownWritesAgain).unwrap_err();
+    let found = check_with(Bug::RetriesUnknownWrites).unwrap_err();
     assert!(found.contains("it was done"), "{found}");
 }
 
 #[test]
 fn a_read_of_a_moment_ago_is_found() {
-    let found = verdict(Bug::RemembersReads).unwrap_err();
-    // Who starts from an old state is beaten by nobody, too.
-    let is_it = found.contains("stale") || found.contains("beaten");
+    let found = check_with(Bug::CachesReads).unwrap_err();
+    // An update from an old state also fails with a conflict that no write explains.
+    let is_it = found.contains("stale") || found.contains("conflict");
     assert!(is_it, "{found}");
 }
 
 #[test]
 fn a_write_over_whatever_is_there_is_found() {
-    let found = verdict(Bug::WritesOverAnything).unwrap_err();
+    let found = check_with(Bug::IgnoresPreconditions).unwrap_err();
     assert!(found.contains("lost"), "{found}");
 }
 
 #[test]
 fn progress_that_is_told_before_its_events_is_found() {
-    let found = verdict(Bug::TellsProgressEarly).unwrap_err();
+    let found = check_with(Bug::ReportsProgressEarly).unwrap_err();
     assert!(found.contains("a list at"), "{found}");
 }
