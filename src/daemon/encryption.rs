@@ -5,8 +5,8 @@ use actors::supervisor::ActorSystem;
 use crate::config::Config;
 use crate::server::health::Check;
 use crate::storage::encryption::{Encryption, EncryptionError, POLL_PERIOD, follow as follow_file};
-use crate::storage::factory::{StorageFactory, StoragePlan};
-use crate::storage::rewrite::Rewriter;
+use crate::storage::factory::StorageFactory;
+use crate::storage::rewrite::{Rewriter, RewrittenStores};
 
 /// The transformers of a configuration.
 pub(super) fn load(config: &Config) -> Result<Encryption, EncryptionError> {
@@ -46,11 +46,11 @@ pub(super) fn check(config: &Config) -> Option<Check> {
     wanted.then(|| Check::not_of_liveness("kms-providers", || Ok(())))
 }
 
-/// The rewriter of the data that these plans store. Of the back ends without servers, the daemon
-/// itself keeps history and can purge it.
+/// The rewriter of these stores. Of the back ends without servers, the daemon itself keeps history
+/// and can purge it.
 pub(super) fn rewriter(
     encryption: &Encryption,
-    plans: &[StoragePlan],
+    stores: &RewrittenStores,
     actor_system: &ActorSystem,
     factory: &StorageFactory,
 ) -> Rewriter {
@@ -61,6 +61,5 @@ pub(super) fn rewriter(
     };
     let compactors = actor_system.compactors().iter();
     let compactors = compactors.filter(|(name, _)| is_own(name)).cloned();
-    let stores = plans.iter().map(|plan| plan.rewritten(actor_system));
-    Rewriter::new(encryption.clone(), stores.collect(), compactors.collect())
+    Rewriter::new(encryption.clone(), stores.clone(), compactors.collect())
 }

@@ -39,6 +39,7 @@ use crate::storage::encryption::{self as at_rest, Encryption, EncryptionError};
 use crate::storage::etcd::ConnectError;
 use crate::storage::factory::{Engines, FactoryError, StorageFactory, StoragePlan};
 use crate::storage::object_count::{self, ObjectCounter};
+use crate::storage::rewrite::RewrittenStores;
 use crate::storage::storage_size;
 use crate::telemetry::{self, Series};
 
@@ -194,7 +195,11 @@ impl Daemon {
             actix_rt::spawn(complete_start(actors, registry.clone(), checks, start)),
         ];
         background.extend(encryption::follow(&config, &encryption));
-        let rewriter = encryption::rewriter(&encryption, &plans, &actor_system, &factory);
+        let rewritten = RewrittenStores::default();
+        for plan in &plans {
+            rewritten.add(plan.rewritten(&actor_system));
+        }
+        let rewriter = encryption::rewriter(&encryption, &rewritten, &actor_system, &factory);
         let resources = Resources::new(resources::Parts {
             registry: registry.clone(),
             actor_system: actor_system.clone(),
@@ -202,6 +207,7 @@ impl Daemon {
             engines: engines.clone(),
             encryption: encryption.clone(),
             series: series.clone(),
+            rewritten,
             changing: tokio::sync::Mutex::default(),
         });
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
@@ -392,7 +398,7 @@ fn object_counter(config: &Config, registry: &Registry) -> ObjectCounter {
         let catalog = registry.current();
         let resources = catalog.stored_resources();
         resources
-            .map(|store| (store.definition().clone(), store.storage().clone()))
+            .map(|store| (store.stored_resource().clone(), store.storage().clone()))
             .collect()
     };
     ObjectCounter {

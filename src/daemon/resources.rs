@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use actors::supervisor::{ActorSystem, AddResourceError, RemoveResourceError};
+use futures_util::future::FutureExt;
 use tokio::sync::Mutex;
 
 use crate::api::resource::ResourceDefinition;
 use crate::registry::Registry;
-use crate::storage::ResourceStorage;
 use crate::storage::encryption::Encryption;
 use crate::storage::factory::{Engines, FactoryError, GroupResource, StorageFactory, StoragePlan};
+use crate::storage::rewrite::RewrittenStores;
+use crate::storage::{ResourceStorage, RunToCompletion};
 use crate::telemetry::{Series, TelemetryError};
 
 /// The reason why a resource was not added or removed.
@@ -53,6 +55,8 @@ pub(super) struct Parts {
     pub(super) engines: Engines,
     pub(super) encryption: Encryption,
     pub(super) series: Series,
+    /// The stores that a rewrite goes through.
+    pub(super) rewritten: RewrittenStores,
     /// Held during a change of the served resources, so that changes run one after another.
     pub(super) changing: Mutex<()>,
 }
@@ -70,19 +74,25 @@ impl Resources {
     /// # Errors
     /// [`ResourceError`], in which case nothing has changed.
     pub async fn add(&self, definition: ResourceDefinition) -> Result<(), ResourceError> {
+        let resources = self.clone();
+        let adding = async move { resources.add_now(Arc::new(definition)).await };
+        RunToCompletion::new(adding.boxed()).await
+    }
+
+    async fn add_now(&self, definition: Arc<ResourceDefinition>) -> Result<(), ResourceError> {
         let Parts {
             registry,
             factory,
+            series,
             changing,
             ..
         } = &*self.parts;
         let _changing = changing.lock().await;
         let catalog = registry.current();
         let served: Vec<_> = catalog.definitions().cloned().collect();
-        let definition = Arc::new(definition);
-        let name = factory.stored_resource_name(&definition, &served);
+        let prefix = &definition.key_prefix;
         let mut stores = catalog.stores().iter();
-        let storages = match stores.find(|store| store.stored_resource().name == name) {
+        let storages = match stores.find(|store| store.definition().key_prefix == *prefix) {
             Some(other) => {
                 check_type(&served, &definition)?;
                 factory.check_version(other.stored_resource(), &definition)?;
@@ -90,9 +100,14 @@ impl Resources {
             }
             None => {
                 check_keys(&served, &definition)?;
-                self.start(&name, &definition, &served).await?
+                self.start(&definition, &served).await?
             }
         };
+        let (name, own_name) = (&storages.resource.name, definition.qualified());
+        if own_name != *name && !served.iter().any(|other| other.qualified() == own_name) {
+            // Another group of the stored resource, whose requests are counted under its own name.
+            series.add_resource(&own_name)?;
+        }
         registry.add((definition, storages));
         Ok(())
     }
@@ -100,7 +115,6 @@ impl Resources {
     /// Starts the cache and the metrics of a stored resource with its first version.
     async fn start(
         &self,
-        name: &str,
         definition: &Arc<ResourceDefinition>,
         served: &[Arc<ResourceDefinition>],
     ) -> Result<ResourceStorage, ResourceError> {
@@ -110,8 +124,10 @@ impl Resources {
             engines,
             encryption,
             series,
+            rewritten,
             ..
         } = &*self.parts;
+        let name = &factory.stored_resource_name(definition, served);
         // The plan has metrics already.
         series.add_resource(name)?;
         let planned = factory.plan(definition, served, engines, encryption);
@@ -120,7 +136,10 @@ impl Resources {
             Err(error) => Err(error.into()),
         };
         match started {
-            Ok(plan) => Ok(plan.build(actor_system)),
+            Ok(plan) => {
+                rewritten.add(plan.rewritten(actor_system));
+                Ok(plan.build(actor_system))
+            }
             Err(error) => {
                 series.remove_resource(name);
                 Err(error)
@@ -129,8 +148,8 @@ impl Resources {
     }
 
     /// Removes a version of a resource: requests no longer find it. With the last version of its
-    /// stored resource the cache is removed too. The watches of all its versions end, as in
-    /// Kubernetes. Stored data stays.
+    /// stored resource the cache is removed too. Its watches end, and with a cache those of the other
+    /// versions too, as in Kubernetes. Stored data stays.
     ///
     /// # Errors
     /// [`ResourceError::NotServed`]
@@ -140,10 +159,23 @@ impl Resources {
         version: &str,
         plural: &str,
     ) -> Result<(), ResourceError> {
+        let resources = self.clone();
+        let [group, version, plural] = [group, version, plural].map(str::to_owned);
+        let removing = async move { resources.remove_now(&group, &version, &plural).await };
+        RunToCompletion::new(removing.boxed()).await
+    }
+
+    async fn remove_now(
+        &self,
+        group: &str,
+        version: &str,
+        plural: &str,
+    ) -> Result<(), ResourceError> {
         let Parts {
             registry,
             actor_system,
             series,
+            rewritten,
             changing,
             ..
         } = &*self.parts;
@@ -155,6 +187,14 @@ impl Resources {
         registry.remove(group, version, plural);
         let name = &store.stored_resource().name;
         let catalog = registry.current();
+        let own_name = store.definition().qualified();
+        if own_name != *name
+            && !catalog
+                .definitions()
+                .any(|other| other.qualified() == own_name)
+        {
+            series.remove_resource(&own_name);
+        }
         let mut rest = catalog.stores().iter();
         if rest.any(|other| other.stored_resource().name == *name) {
             actor_system.refill(name);
@@ -166,6 +206,7 @@ impl Resources {
             Err(error) => return Err(error.into()),
         }
         series.remove_resource(name);
+        rewritten.remove(name);
         Ok(())
     }
 }

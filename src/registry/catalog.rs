@@ -219,7 +219,51 @@ fn groups(endpoints: &[Arc<dyn RestStorage>]) -> Vec<Group> {
         };
         group.add(storage);
     }
+    for group in &mut groups {
+        let versions = &mut group.versions;
+        versions.sort_by(|one, other| compare_versions(&one.version, &other.version));
+    }
     groups
+}
+
+/// Orders versions by preference: v10, v2, v1, v2beta1, v1beta1, v1alpha1, then others by name
+/// (API-30).
+fn compare_versions(one: &str, other: &str) -> Ordering {
+    match (Stability::of(one), Stability::of(other)) {
+        (Some(one), Some(other)) => other.cmp(&one),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => one.cmp(other),
+    }
+}
+
+/// What the name of a version says, the most preferred last.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Stability {
+    /// `v1alpha2` as 1 and 2.
+    Alpha(u64, u64),
+    /// `v1beta2` as 1 and 2.
+    Beta(u64, u64),
+    /// `v1`
+    Stable(u64),
+}
+
+impl Stability {
+    /// `None` for a name of another form.
+    fn of(version: &str) -> Option<Stability> {
+        let number = |text: &str| {
+            let is_number = !text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
+            is_number.then(|| text.parse().ok()).flatten()
+        };
+        let rest = version.strip_prefix('v')?;
+        if let Some((major, minor)) = rest.split_once("alpha") {
+            return Some(Stability::Alpha(number(major)?, number(minor)?));
+        }
+        if let Some((major, minor)) = rest.split_once("beta") {
+            return Some(Stability::Beta(number(major)?, number(minor)?));
+        }
+        number(rest).map(Stability::Stable)
+    }
 }
 
 impl Group {
@@ -300,6 +344,20 @@ mod tests {
         let versions = groups.iter().flat_map(|group| &group.versions);
         let listed: usize = versions.map(|version| version.resources.len()).sum();
         assert_eq!(listed, rows.len());
+    }
+
+    /// API-30
+    #[test]
+    fn versions_are_ordered_as_clients_should_prefer_them() {
+        let preferred = [
+            "v10", "v2", "v1", "v2beta1", "v1beta2", "v1beta1", "v1alpha1",
+        ];
+        let others = ["foo1", "foo10", "v01", "v1beta"];
+        let expected: Vec<&str> = preferred.into_iter().chain(others).collect();
+        let mut versions = expected.clone();
+        versions.sort_unstable();
+        versions.sort_by(|one, other| compare_versions(one, other));
+        assert_eq!(versions, expected);
     }
 
     /// KV-1, KV-2: no resource's keys lie under the prefix of another.

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use metrics::{Unit, describe_gauge, gauge};
 
-use super::Storage;
-use crate::api::resource::ResourceDefinition;
+use super::{Storage, StoredResource};
 
 /// Registers units and help texts of these metrics.
 pub fn describe() {
@@ -26,8 +25,8 @@ pub fn describe() {
     );
 }
 
-/// Answers the resources that are served now, with their storages.
-pub type Stores = Box<dyn Fn() -> Vec<(Arc<ResourceDefinition>, Arc<dyn Storage>)> + Send>;
+/// Answers what is stored and served now, with the storages.
+pub type Stores = Box<dyn Fn() -> Vec<(Arc<StoredResource>, Arc<dyn Storage>)> + Send>;
 
 /// The pause after a count that some resources could not be part of.
 const RETRY: Duration = Duration::from_secs(1);
@@ -48,8 +47,8 @@ impl ObjectCounter {
         }
         loop {
             let mut is_complete = true;
-            for (definition, storage) in (self.stores)() {
-                is_complete &= count(&definition, &*storage).await;
+            for (resource, storage) in (self.stores)() {
+                is_complete &= count(&resource, &*storage).await;
             }
             let pause = match is_complete {
                 true => self.period,
@@ -62,7 +61,7 @@ impl ObjectCounter {
 }
 
 /// Counts one resource. Answers whether that was possible.
-async fn count(definition: &ResourceDefinition, storage: &dyn Storage) -> bool {
+async fn count(resource: &StoredResource, storage: &dyn Storage) -> bool {
     let stats = storage.stats().await.ok();
     let objects = stats.map_or(-1.0, |stats| stats.object_count as f64);
     let bytes = match stats {
@@ -72,10 +71,10 @@ async fn count(definition: &ResourceDefinition, storage: &dyn Storage) -> bool {
         _ => -1.0,
     };
     let labels = [
-        ("group", definition.group.clone()),
-        ("resource", definition.plural.clone()),
+        ("group", resource.group.clone()),
+        ("resource", resource.plural.clone()),
     ];
-    gauge!("apiserver_storage_objects", "resource" => definition.qualified()).set(objects);
+    gauge!("apiserver_storage_objects", "resource" => resource.name.clone()).set(objects);
     gauge!("apiserver_resource_objects", &labels).set(objects);
     gauge!("apiserver_resource_size_estimate_bytes", &labels).set(bytes);
     stats.is_some()

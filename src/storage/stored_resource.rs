@@ -12,6 +12,10 @@ use crate::api::resource::ResourceDefinition;
 pub struct StoredResource {
     /// The resource that decides where it is stored: `deployments.apps`.
     pub name: String,
+    /// Its group; empty for the core group.
+    pub group: String,
+    /// Its plural.
+    pub plural: String,
     /// The version that caches hold.
     pub hub: Arc<ResourceDefinition>,
     /// The type that objects are stored as.
@@ -23,6 +27,8 @@ impl StoredResource {
     pub fn of(hub: Arc<ResourceDefinition>) -> StoredResource {
         StoredResource {
             name: hub.qualified(),
+            group: hub.group.clone(),
+            plural: hub.plural.clone(),
             stored_as: TypeName::of(&hub),
             hub,
         }

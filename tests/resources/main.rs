@@ -17,7 +17,9 @@ mod process;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use taffrail::api::resource::{ConversionStrategy, ResourceDefinition};
+use taffrail::api::resource::{
+    ConversionStrategy, ResourceDefinition, ResourceScope, SelectableField,
+};
 use taffrail::daemon::resources::{ResourceError, Resources};
 
 use crate::harness::{Call, Client, version};
@@ -39,11 +41,11 @@ fn gadgets(plural: &str) -> ResourceDefinition {
 }
 
 /// A version that differs from the others in its type only.
-fn version_of_gadgets(version: &str) -> ResourceDefinition {
+fn version_of(plural: &str, version: &str) -> ResourceDefinition {
     ResourceDefinition {
         version: version.to_owned(),
         conversion: ConversionStrategy::TypeOnly,
-        ..gadgets("gadgets")
+        ..gadgets(plural)
     }
 }
 
@@ -247,8 +249,8 @@ async fn versions_share_a_stored_resource(running: &Running) {
         format!("/apis/example.com/{version}/namespaces/default/gadgets{rest}")
     };
     let api_version = |version: &str| json!(format!("example.com/{version}"));
-    resources.add(version_of_gadgets("v1")).await.unwrap();
-    resources.add(version_of_gadgets("v2")).await.unwrap();
+    resources.add(version_of("gadgets", "v1")).await.unwrap();
+    resources.add(version_of("gadgets", "v2")).await.unwrap();
     let health = client.call(Call::get("/readyz?verbose")).await.text();
     assert!(
         health
@@ -307,7 +309,7 @@ async fn versions_share_a_stored_resource(running: &Running) {
     assert_eq!(one["storageVersionHash"], two["storageVersionHash"]);
 
     // A version that is there, and one that can't be converted.
-    let twice = resources.add(version_of_gadgets("v2")).await;
+    let twice = resources.add(version_of("gadgets", "v2")).await;
     assert!(
         matches!(twice, Err(ResourceError::Taken { .. })),
         "{twice:?}"
@@ -354,5 +356,153 @@ fn versions_share_a_stored_resource_with_a_cache() {
 fn versions_share_a_stored_resource_without_a_cache() {
     let running = Running::start(&["--watch-cache=false"]);
     running.block_on(versions_share_a_stored_resource(&running));
+    running.stop();
+}
+
+/// What was stored in one version is readable in the others, whichever is added first.
+#[test]
+fn the_order_in_which_versions_come_does_not_matter() {
+    let running = Running::start(&[]);
+    running.block_on(async {
+        let (client, resources) = (running.client(), &running.resources);
+        let path =
+            |version: &str| format!("/apis/example.com/{version}/namespaces/default/sprockets");
+        resources.add(version_of("sprockets", "v1")).await.unwrap();
+        let object = json!({ "metadata": { "name": "a" }, "spec": 1 });
+        client
+            .call(Call::post(&path("v1"), &object))
+            .await
+            .expect(201);
+        resources
+            .remove("example.com", "v1", "sprockets")
+            .await
+            .unwrap();
+        resources.add(version_of("sprockets", "v2")).await.unwrap();
+        resources.add(version_of("sprockets", "v1")).await.unwrap();
+        for version in ["v1", "v2"] {
+            let got = client
+                .call(Call::get(&format!("{}/a", path(version))))
+                .await
+                .expect(200);
+            assert_eq!(got["apiVersion"], format!("example.com/{version}"));
+            let list = client.call(Call::get(&path(version))).await.expect(200);
+            assert_eq!(list["items"].as_array().unwrap().len(), 1);
+        }
+        // The preferred version comes first (API-30).
+        let group = client
+            .call(Call::get("/apis/example.com"))
+            .await
+            .expect(200);
+        assert_eq!(group["preferredVersion"]["version"], "v2");
+    });
+    running.stop();
+}
+
+/// A version that comes back must still suit the cache, the hub's version too.
+#[test]
+fn a_version_that_comes_back_with_other_keys_or_fields_is_refused() {
+    let running = Running::start(&[]);
+    running.block_on(async {
+        let resources = &running.resources;
+        resources.add(version_of("levers", "v1")).await.unwrap();
+        resources.add(version_of("levers", "v2")).await.unwrap();
+        resources
+            .remove("example.com", "v1", "levers")
+            .await
+            .unwrap();
+        let field = SelectableField::text("spec.color", &["spec.color"]);
+        for changed in [
+            ResourceDefinition {
+                selectable_fields: vec![field],
+                ..version_of("levers", "v1")
+            },
+            ResourceDefinition {
+                scope: ResourceScope::Cluster,
+                ..version_of("levers", "v1")
+            },
+            ResourceDefinition {
+                conversion: ConversionStrategy::Unsupported,
+                ..version_of("levers", "v1")
+            },
+            ResourceDefinition {
+                kind: "Widget".to_owned(),
+                ..version_of("levers", "v1")
+            },
+        ] {
+            let refused = resources.add(changed).await;
+            assert!(
+                matches!(refused, Err(ResourceError::Storage(_))),
+                "{refused:?}"
+            );
+        }
+        resources.add(version_of("levers", "v1")).await.unwrap();
+    });
+    running.stop();
+}
+
+/// Whoever stops waiting for a resource to come leaves no half of it.
+#[test]
+fn an_addition_that_nobody_waits_for_is_completed() {
+    let running = Running::start(&[]);
+    running.block_on(async {
+        let (client, resources) = (running.client(), &running.resources);
+        for cut in 0..20 {
+            let plural = format!("cogs{cut}");
+            let adding = resources.add(gadgets(&plural));
+            let _ = tokio::time::timeout(Duration::from_micros(50 * cut), adding).await;
+            let path = format!("/apis/example.com/v1/{plural}");
+            let begun = Instant::now();
+            let is_served = async || client.call(Call::get(&path)).await.status == 200;
+            while cut > 0 && !is_served().await {
+                assert!(begun.elapsed() < SOON, "{plural} does not come");
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                // A future that was never polled has done nothing.
+                if begun.elapsed() > Duration::from_millis(500) {
+                    resources.add(gadgets(&plural)).await.unwrap();
+                }
+            }
+        }
+    });
+    running.stop();
+}
+
+/// A watch that waits for a revision opens after its version has gone.
+#[test]
+fn a_watch_that_waits_does_not_outlive_its_version() {
+    let running = Running::start(&[]);
+    running.block_on(async {
+        let (client, resources) = (running.client(), &running.resources);
+        resources.add(version_of("valves", "v1")).await.unwrap();
+        resources.add(version_of("valves", "v2")).await.unwrap();
+        let path = |version: &str| format!("/apis/example.com/{version}/namespaces/default/valves");
+        let object = |name: &str| json!({ "metadata": { "name": name } });
+        let created = client
+            .call(Call::post(&path("v2"), &object("a")))
+            .await
+            .expect(201);
+        let next = version(&created) + 1;
+        let query = format!(
+            "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan\
+             &allowWatchBookmarks=true&resourceVersion={next}"
+        );
+        let waiting = format!("{}{query}", path("v1"));
+        let other = running.client();
+        let watch = tokio::spawn(async move { other.call(Call::get(&waiting)).await.status });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        resources
+            .remove("example.com", "v1", "valves")
+            .await
+            .unwrap();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        client
+            .call(Call::post(&path("v2"), &object("b")))
+            .await
+            .expect(201);
+        let status = tokio::time::timeout(SOON, watch)
+            .await
+            .expect("it ends")
+            .unwrap();
+        assert_eq!(status, 404);
+    });
     running.stop();
 }

@@ -137,6 +137,10 @@ impl RegistryStore {
             };
             refuse(self.fault(error, Verb::Watch, ""))
         })?;
+        // What ends the watches of a removed version may have come before this one was open.
+        if *self.removed.borrow() {
+            return Err(WatchRefusal::Http(Box::new(Status::route_not_found())));
+        }
         Ok(match opened {
             // Its cache ends it when the resource is removed.
             RunningWatch::Dispatched(watcher) => RunningWatch::Dispatched(watcher),

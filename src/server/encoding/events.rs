@@ -10,8 +10,8 @@ use actors::object::CachedObject;
 use actors::watch::{Projection, WatchEventKind};
 use bytes::Bytes;
 
+use super::api_version::Version;
 use super::shape::{ObjectShape, Shape};
-use super::version::Version;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 

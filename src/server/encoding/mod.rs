@@ -5,7 +5,7 @@
 //!
 //! The cache holds the JSON of each object in one version, the hub of its stored resource. A
 //! [`Shape`] defines what part of it is shown: all of it, its metadata, or a row of a Table
-//! ([`shape`]). A [`Version`] defines in which version ([`version`]). A
+//! ([`shape`]). A [`Version`] defines in which version ([`api_version`]). A
 //! [`MediaType`](media_type::MediaType) defines the bytes: JSON or YAML ([`media_type`]). A shape
 //! or media type is one file and one line in a list. A version is a definition of the registry.
 //! Documents that are not objects (a Status, discovery) enter as compact JSON and pass through the
@@ -13,12 +13,12 @@
 //!
 //! The common case is an unconverted object in compact JSON. It only copies slices.
 
+mod api_version;
 mod events;
 mod json;
 mod list;
 mod media_type;
 mod shape;
-mod version;
 mod yaml;
 
 use std::sync::Arc;
@@ -33,8 +33,8 @@ pub use shape::{IncludeObject, MetaVersion};
 
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
+use api_version::Version;
 use shape::{MetadataShape, ObjectShape, Shape, TableShape};
-use version::Version;
 
 /// The conversion of an object or list (API-66).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use crate::api::object::Object;
-use crate::api::resource::ResourceDefinition;
+use crate::api::resource::{ConversionStrategy, ResourceDefinition};
 use fields::FieldCollector;
 
 mod fields;
@@ -148,9 +148,7 @@ impl Codec {
         }
         let unreadable = |reason| fault(key, revision, reason);
         let mut object = self.recognise(value).map_err(unreadable)?;
-        if let Some(form) = &self.form {
-            object.set_type(&form.served.kind, &form.served.api_version);
-        }
+        object.set_type(&self.definition.kind, &self.definition.api_version());
         self.served(key, revision, &object).map_err(unreadable)
     }
 
@@ -164,11 +162,25 @@ impl Codec {
             api_version: object.api_version().to_owned(),
         };
         let served = TypeName::of(&self.definition);
-        let is_known = found == served || form.is_some_and(|form| form.reads(&found));
+        let is_known = found == served
+            || form.is_some_and(|form| form.reads(&found))
+            || self.reads_version(&found);
         match is_known {
             true => Ok(object),
             false => Err(format!("it is a {found}, not a {served}")),
         }
+    }
+
+    /// Whether a type is a version of the resource that differs in `apiVersion` only. It may have
+    /// been served when the value was stored.
+    fn reads_version(&self, found: &TypeName) -> bool {
+        let group = found
+            .api_version
+            .rsplit_once('/')
+            .map_or("", |(group, _)| group);
+        self.definition.conversion == ConversionStrategy::TypeOnly
+            && found.kind == self.definition.kind
+            && group == self.definition.group
     }
 
     /// The attributes and offsets of stored bytes. `None` when they are not canonical.

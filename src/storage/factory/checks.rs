@@ -1,5 +1,7 @@
 //! Refuses storage versions that do not exist, or that nothing converts into. Pure.
 
+use std::sync::Arc;
+
 use super::decision::Decision;
 use super::error::FactoryError;
 use super::options::{GroupResource, VersionOverride, named};
@@ -20,7 +22,7 @@ pub(super) fn faults(decision: &Decision<'_>) -> Vec<FactoryError> {
 /// from the version in caches in what caches and keys depend on.
 pub(super) fn check_row(
     decision: &Decision<'_>,
-    definition: &ResourceDefinition,
+    definition: &Arc<ResourceDefinition>,
 ) -> Result<(), FactoryError> {
     let destination = decision.destination(&GroupResource::of(definition))?;
     let stored = decision.stored_type(&destination, definition);
@@ -41,8 +43,8 @@ pub(super) fn check_row(
 
 /// Checks that a version can share the cache and the keys of another one.
 pub(super) fn check_same_objects(
-    hub: &ResourceDefinition,
-    definition: &ResourceDefinition,
+    hub: &Arc<ResourceDefinition>,
+    definition: &Arc<ResourceDefinition>,
 ) -> Result<(), FactoryError> {
     let differs = |difference| {
         Err(FactoryError::Versions {
@@ -53,7 +55,8 @@ pub(super) fn check_same_objects(
     };
     let is_type_only = |row: &ResourceDefinition| row.conversion == ConversionStrategy::TypeOnly;
     match definition {
-        own if TypeName::of(own) == TypeName::of(hub) => Ok(()),
+        own if Arc::ptr_eq(own, hub) => Ok(()),
+        own if own.kind != hub.kind => differs("their kinds differ"),
         own if !is_type_only(own) || !is_type_only(hub) => differs("nothing converts between them"),
         own if own.key_prefix != hub.key_prefix => differs("their key prefixes differ"),
         own if own.scope != hub.scope => differs("only one of them is namespaced"),

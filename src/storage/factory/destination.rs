@@ -75,7 +75,6 @@ impl Decision<'_> {
         let Some(definition) = self.row(resource) else {
             return Err(self.unknown(resource));
         };
-        let requested = requested(resource);
         let chosen = self.chosen(resource);
         let own = self.overrides_of(&chosen);
         let kept_by = self.servers_of(&chosen);
@@ -93,8 +92,8 @@ impl Decision<'_> {
             storage_version: versions::of(self, &chosen).unwrap_or_else(|| memory_version.clone()),
             memory_version,
             media_type: media_type.unwrap_or(self.options.media_type),
-            is_cached: self.is_cached(&requested),
-            requested,
+            is_cached: self.is_cached(&self::requested(&chosen)),
+            requested: requested(resource),
             chosen,
         })
     }
@@ -144,7 +143,8 @@ impl Decision<'_> {
     }
 }
 
-fn requested(resource: &GroupResource) -> GroupResource {
+/// The resource that flags, metrics and encryption name (SF-42).
+pub(super) fn requested(resource: &GroupResource) -> GroupResource {
     match renamed(&resource.group, &resource.resource) {
         Some((group, name)) => GroupResource::new(group, name),
         None => resource.clone(),

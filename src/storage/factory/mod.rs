@@ -35,7 +35,7 @@ use super::transformer::TransformerSource;
 use super::underlying::StoredDecoder;
 use crate::api::resource::ResourceDefinition;
 use decision::Decision;
-use destination::measured_as;
+use destination::{measured_as, requested};
 
 /// Decides how each resource is stored.
 pub struct StorageFactory {
@@ -61,13 +61,16 @@ impl Decision<'_> {
         };
         let resource = StoredResource {
             name: destination.chosen.to_string(),
+            group: destination.chosen.group.clone(),
+            plural: destination.chosen.resource.clone(),
             hub: hub.clone(),
             stored_as: form.stored.clone(),
         };
+        // All that is stored together is encrypted by the rules of the one that decides.
         let GroupResource {
             group,
             resource: name,
-        } = &destination.requested;
+        } = &requested(&destination.chosen);
         let codec = Codec::new(hub.clone()).stored_as(form);
         let transformer = transformers.transformer_for(group, name);
         let decoder = StoredDecoder::measured_as(measured_as(hub), codec, transformer);
@@ -181,7 +184,7 @@ impl StorageFactory {
     pub fn check_version(
         &self,
         resource: &StoredResource,
-        definition: &ResourceDefinition,
+        definition: &Arc<ResourceDefinition>,
     ) -> Result<(), FactoryError> {
         checks::check_same_objects(&resource.hub, definition)
     }

@@ -26,4 +26,4 @@ mod unserved;
 
 pub use self::progress::{Covered, RewriteProgress};
 pub use self::rewriter::Rewriter;
-pub use self::rewritten_store::RewrittenStore;
+pub use self::rewritten_store::{RewrittenStore, RewrittenStores};

@@ -1,6 +1,7 @@
 //! One pass over all values. Each back end is read at one revision.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use actors::engine::{Origin, Revision};
 use tokio::sync::mpsc::Sender;
@@ -39,7 +40,7 @@ impl Pass {
 
     /// Reads every value and rewrites the stale ones.
     pub(super) async fn run(
-        stores: &[RewrittenStore],
+        stores: &[Arc<RewrittenStore>],
         number: u32,
         rewritten: &mut u64,
         origin: &Origin,

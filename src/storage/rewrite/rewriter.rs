@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::pass::Pass;
 use super::progress::{Covered, RewriteError, RewriteProgress};
-use super::rewritten_store::RewrittenStore;
+use super::rewritten_store::{RewrittenStore, RewrittenStores};
 use super::unserved::{self, UnservedValues};
 use crate::storage::encryption::Encryption;
 
@@ -35,7 +35,7 @@ const NAMED_MAX: usize = 20;
 #[derive(Default)]
 pub struct Rewriter {
     encryption: Encryption,
-    stores: Vec<RewrittenStore>,
+    stores: RewrittenStores,
     /// By back end, where the daemon keeps the history itself.
     compactors: BTreeMap<String, CompactorHandle>,
 }
@@ -45,7 +45,7 @@ impl Rewriter {
     /// daemon keeps itself.
     pub fn new(
         encryption: Encryption,
-        stores: Vec<RewrittenStore>,
+        stores: RewrittenStores,
         compactors: BTreeMap<String, CompactorHandle>,
     ) -> Rewriter {
         Rewriter {
@@ -86,7 +86,8 @@ impl Rewriter {
         let [mut pause, pause_max] = EXPIRY_PAUSES;
         for number in 1..=PASSES_MAX {
             let generation = self.settled().await?;
-            let pass = Pass::run(&self.stores, number, &mut rewritten, origin, progress).await?;
+            let stores = self.stores.current();
+            let pass = Pass::run(&stores, number, &mut rewritten, origin, progress).await?;
             expired = pass.expired;
             if expired > 0 {
                 tokio::time::sleep(pause).await;
@@ -95,8 +96,8 @@ impl Rewriter {
             if !pass.is_clean() || self.encryption.generation() != generation {
                 continue;
             }
-            self.check_rest(&pass).await?;
-            let done = self.purge(pass, rewritten, progress).await?;
+            self.check_rest(&pass, &stores).await?;
+            let done = self.purge(pass, &stores, rewritten, progress).await?;
             if self.encryption.generation() == generation {
                 return Ok(done);
             }
@@ -126,10 +127,12 @@ impl Rewriter {
 
     /// Fails when values remain that a pass cannot rewrite: values that cannot be read, and
     /// encrypted values that belong to no served resource.
-    async fn check_rest(&self, pass: &Pass) -> Result<(), RewriteError> {
-        let unserved = unserved::find(&self.stores)
-            .await
-            .map_err(RewriteError::of)?;
+    async fn check_rest(
+        &self,
+        pass: &Pass,
+        stores: &[Arc<RewrittenStore>],
+    ) -> Result<(), RewriteError> {
+        let unserved = unserved::find(stores).await.map_err(RewriteError::of)?;
         let unreadable = unreadable(&pass.unreadable);
         let reasons: Vec<String> = unreadable
             .into_iter()
@@ -163,6 +166,7 @@ impl Rewriter {
     async fn purge(
         &self,
         pass: Pass,
+        stores: &[Arc<RewrittenStore>],
         rewritten: u64,
         progress: &Sender<RewriteProgress>,
     ) -> Result<RewriteProgress, RewriteError> {
@@ -170,7 +174,7 @@ impl Rewriter {
         let mut covered = Vec::new();
         for (back_end, revision) in pass.revisions {
             let compactor = self.compactors.get(&back_end);
-            let kept = self.stores.iter().filter(|one| one.back_end == back_end);
+            let kept = stores.iter().filter(|one| one.back_end == back_end);
             covered.push(Covered {
                 resources: kept.count() as u64,
                 revision: revision.0,

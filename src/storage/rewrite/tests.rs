@@ -134,11 +134,12 @@ impl Stage {
     }
 
     fn rewriter(&self) -> Arc<Rewriter> {
-        let stores = vec![RewrittenStore {
+        let stores = RewrittenStores::default();
+        stores.add(RewrittenStore {
             resource: "configmaps".to_owned(),
             back_end: "base".to_owned(),
             store: self.store(),
-        }];
+        });
         let rewriter = Rewriter::new(self.encryption.clone(), stores, BTreeMap::new());
         Arc::new(rewriter)
     }

@@ -2,6 +2,7 @@
 //! the resource has another key prefix by now.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use actors::engine::{At, Key, Prefix, RangeRequest};
 
@@ -24,7 +25,7 @@ pub(super) struct UnservedValues {
 
 /// Finds them in the back ends of these stores.
 pub(super) async fn find(
-    stores: &[RewrittenStore],
+    stores: &[Arc<RewrittenStore>],
 ) -> Result<Option<UnservedValues>, StorageError> {
     let mut back_ends: BTreeMap<&str, Vec<&Underlying>> = BTreeMap::new();
     for one in stores {

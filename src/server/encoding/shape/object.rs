@@ -4,7 +4,7 @@ use actors::engine::Revision;
 use actors::object::CachedObject;
 
 use super::{ItemForm, ListMetadata, Shape, bookmark_metadata, list_opening};
-use crate::server::encoding::version::Version;
+use crate::server::encoding::api_version::Version;
 
 /// The shape of whole objects.
 pub(in crate::server::encoding) struct ObjectShape {

@@ -11,7 +11,7 @@ use crate::api::object::Object;
 use crate::api::status::Status;
 use crate::api::table;
 use crate::clock;
-use crate::server::encoding::version::Version;
+use crate::server::encoding::api_version::Version;
 use crate::storage::codec;
 
 /// What each row of a Table contains of its object (API-69).
