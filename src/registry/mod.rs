@@ -14,6 +14,7 @@ pub mod deletion;
 pub mod errors;
 pub mod keys;
 mod namespace_source;
+mod namespaced_name;
 pub mod pending_creates;
 pub mod rest;
 mod served;
@@ -23,7 +24,8 @@ pub mod strategy;
 
 pub use catalog::Catalog;
 pub use context::RequestContext;
-pub use rest::{NamespacedName, RestStorage};
+pub use namespaced_name::NamespacedName;
+pub use rest::RestStorage;
 pub use served::Registry;
 pub use store::{
     Answer, Audience, Deletion, RegistryStore, StoreOptions, UpdateSource, WatchRefusal, Written,

@@ -22,6 +22,7 @@ use futures_util::future::{BoxFuture, LocalBoxFuture};
 use http::Method;
 
 use super::context::RequestContext;
+use super::namespaced_name::NamespacedName;
 use super::store::{Audience, Deletion, UpdateSource, WatchRefusal, Written};
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, ListOptions, Query, WriteOptions};
@@ -31,33 +32,6 @@ use crate::api::status::Status;
 use crate::storage::{ObjectList, RunningWatch};
 
 pub use subresource::SubresourceStore;
-
-/// The namespace and name of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NamespacedName<'n> {
-    /// Its namespace, or `None` for cluster-scoped objects.
-    pub namespace: Option<&'n str>,
-    /// Its name.
-    pub name: &'n str,
-}
-
-impl<'n> NamespacedName<'n> {
-    /// The object with this name in a namespace.
-    pub const fn in_namespace(namespace: &'n str, name: &'n str) -> NamespacedName<'n> {
-        NamespacedName {
-            namespace: Some(namespace),
-            name,
-        }
-    }
-
-    /// The cluster-scoped object with this name.
-    pub const fn in_cluster(name: &'n str) -> NamespacedName<'n> {
-        NamespacedName {
-            namespace: None,
-            name,
-        }
-    }
-}
 
 /// The answer of a capability, or the refusal for the client.
 pub type Answering<'a, T> = BoxFuture<'a, Result<T, Box<Status>>>;

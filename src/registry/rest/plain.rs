@@ -6,8 +6,7 @@ use actors::object::CachedObject;
 use futures_util::future::{FutureExt, LocalBoxFuture};
 
 use super::{
-    Answering, CollectionDeleter, Creater, Deleter, Getter, Lister, NamespacedName, RestStorage,
-    Updater, Watcher,
+    Answering, CollectionDeleter, Creater, Deleter, Getter, Lister, RestStorage, Updater, Watcher,
 };
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, ListOptions, WriteOptions};
@@ -15,6 +14,7 @@ use crate::api::resource::{ResourceDefinition, Verb};
 use crate::api::selector::Selection;
 use crate::registry::catalog::storage_version_hash;
 use crate::registry::context::RequestContext;
+use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::{
     Audience, Deletion, RegistryStore, UpdateSource, WatchRefusal, Written,
 };

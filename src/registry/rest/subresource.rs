@@ -5,10 +5,11 @@ use std::sync::Arc;
 use actors::object::CachedObject;
 use futures_util::future::FutureExt;
 
-use super::{Answering, Getter, NamespacedName, RestStorage, Updater};
+use super::{Answering, Getter, RestStorage, Updater};
 use crate::api::options::WriteOptions;
 use crate::api::resource::{ResourceDefinition, Subresource, Verb};
 use crate::registry::context::RequestContext;
+use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::{RegistryStore, UpdateSource, Written};
 
 /// A part of a store's objects, with its own path. The subresource's

@@ -15,8 +15,8 @@ use crate::api::status::{Status, StatusReason};
 use crate::clock;
 use crate::registry::context::RequestContext;
 use crate::registry::errors::Verb;
+use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::pending_creates::PendingCreate;
-use crate::registry::rest::NamespacedName;
 use crate::storage::{Asked, GetRequest, RunToCompletion, StorageErrorKind};
 
 /// The number of attempts with generated names (API-199).

@@ -15,7 +15,7 @@ use crate::clock;
 use crate::registry::context::RequestContext;
 use crate::registry::deletion::{DeletionVerdict, decide, needs_content};
 use crate::registry::errors::Verb;
-use crate::registry::rest::NamespacedName;
+use crate::registry::namespaced_name::NamespacedName;
 use crate::storage::{
     Current, DeleteRequest, Preconditions, StorageError, StorageErrorKind, UpdateFunction,
     UpdateRequest, Updated, ValidateDeletion, WriteDecision, WriteOutcome,

@@ -16,7 +16,7 @@ use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::registry::errors::{Verb, goes_in_stream};
 use crate::registry::keys::{ReadScope, read_scope};
-use crate::registry::rest::NamespacedName;
+use crate::registry::namespaced_name::NamespacedName;
 use crate::storage::{
     Asked, GetRequest, ListRequest, ObjectList, RunningWatch, WatchRequest, WatchStream,
 };

@@ -16,8 +16,8 @@ use crate::api::status::Status;
 use crate::registry::context::RequestContext;
 use crate::registry::deletion::is_released;
 use crate::registry::errors::Verb;
+use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::pending_creates::PendingCreate;
-use crate::registry::rest::NamespacedName;
 use crate::storage::{
     Asked, Current, DeleteRequest, Hold, Preconditions, StorageErrorKind, UpdateFunction,
     UpdateRequest, Updated, ValidateDeletion, WriteDecision, WriteOutcome,

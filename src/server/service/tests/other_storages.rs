@@ -9,9 +9,10 @@ use super::*;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::resource::ResourceDefinition;
+use crate::registry::NamespacedName;
 use crate::registry::definitions::{apps, core};
 use crate::registry::rest::{
-    Answering, Connected, Connecter, Getter, NamedCreater, NamespacedName, RestStorage, Updater,
+    Answering, Connected, Connecter, Getter, NamedCreater, RestStorage, Updater,
 };
 use crate::registry::store::{UpdateSource, Written};
 use crate::storage::codec::Codec;

@@ -1,0 +1,28 @@
+//! What identifies an object of a resource.
+
+/// The namespace and name of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamespacedName<'n> {
+    /// Its namespace, or `None` for cluster-scoped objects.
+    pub namespace: Option<&'n str>,
+    /// Its name.
+    pub name: &'n str,
+}
+
+impl<'n> NamespacedName<'n> {
+    /// The object with this name in a namespace.
+    pub const fn in_namespace(namespace: &'n str, name: &'n str) -> NamespacedName<'n> {
+        NamespacedName {
+            namespace: Some(namespace),
+            name,
+        }
+    }
+
+    /// The cluster-scoped object with this name.
+    pub const fn in_cluster(name: &'n str) -> NamespacedName<'n> {
+        NamespacedName {
+            namespace: None,
+            name,
+        }
+    }
+}
