@@ -5,7 +5,7 @@ use actors::supervisor::ActorSystem;
 use crate::config::Config;
 use crate::server::health::Check;
 use crate::storage::encryption::{Encryption, EncryptionError, POLL_PERIOD, follow as follow_file};
-use crate::storage::factory::StorageFactory;
+use crate::storage::factory::{StorageFactory, StoragePlan};
 use crate::storage::rewrite::{Rewriter, RewrittenStores};
 
 /// The transformers of a configuration.
@@ -44,6 +44,18 @@ pub(super) async fn reload(encryption: &Encryption) {
 pub(super) fn check(config: &Config) -> Option<Check> {
     let wanted = config.encryption_provider_config_automatic_reload.0;
     wanted.then(|| Check::not_of_liveness("kms-providers", || Ok(())))
+}
+
+/// The stores of these plans, for a rewrite.
+pub(super) fn rewritten_stores(
+    plans: &[StoragePlan],
+    actor_system: &ActorSystem,
+) -> RewrittenStores {
+    let stores = RewrittenStores::default();
+    for plan in plans {
+        stores.add(plan.rewritten(actor_system));
+    }
+    stores
 }
 
 /// The rewriter of these stores. Of the back ends without servers, the daemon itself keeps history

@@ -39,7 +39,6 @@ use crate::storage::encryption::{self as at_rest, Encryption, EncryptionError};
 use crate::storage::etcd::ConnectError;
 use crate::storage::factory::{Engines, FactoryError, StorageFactory, StoragePlan};
 use crate::storage::object_count::{self, ObjectCounter};
-use crate::storage::rewrite::RewrittenStores;
 use crate::storage::storage_size;
 use crate::telemetry::{self, Series};
 
@@ -155,8 +154,8 @@ impl Daemon {
         let (encryption, factory) = understood(&config)?;
         let sharing = sharing::of(&factory)?;
         let server = Server::bind(&config)?;
-        let metrics_address = config.metrics_bind_address.0;
-        let metrics_listener = metrics_address.map(MetricsListener::bind).transpose()?;
+        let metrics = config.metrics_bind_address.0;
+        let metrics_listener = metrics.map(MetricsListener::bind).transpose()?;
         let directory = stores::hold_directory(&config)?;
         for warning in storage_warnings(&config, &factory) {
             tracing::warn!("{warning}");
@@ -195,10 +194,7 @@ impl Daemon {
             actix_rt::spawn(complete_start(actors, registry.clone(), checks, start)),
         ];
         background.extend(encryption::follow(&config, &encryption));
-        let rewritten = RewrittenStores::default();
-        for plan in &plans {
-            rewritten.add(plan.rewritten(&actor_system));
-        }
+        let rewritten = encryption::rewritten_stores(&plans, &actor_system);
         let rewriter = encryption::rewriter(&encryption, &rewritten, &actor_system, &factory);
         let resources = Resources::new(resources::Parts {
             registry: registry.clone(),
@@ -228,10 +224,9 @@ impl Daemon {
             let api_server = Arc::clone(&api_server);
             listener.serve(move || api_server.metrics_page())
         }));
-        let dispatching = DispatcherConfig::default();
         let running = server
             .serve(tls.server_config(), move |thread| {
-                let dispatcher = LocalDispatcher::start(dispatching.clone(), thread);
+                let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), thread);
                 Service::new(Arc::clone(&api_server), dispatcher)
             })
             .map_err(StartError::HttpThreads)?;

@@ -148,8 +148,8 @@ impl Resources {
     }
 
     /// Removes a version of a resource: requests no longer find it. With the last version of its
-    /// stored resource the cache is removed too. Its watches end, and with a cache those of the other
-    /// versions too, as in Kubernetes. Stored data stays.
+    /// stored resource the cache is removed too. Its watches end, and with a cache those of the
+    /// other versions too, as in Kubernetes. Stored data stays.
     ///
     /// # Errors
     /// [`ResourceError::NotServed`]

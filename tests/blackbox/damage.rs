@@ -19,9 +19,10 @@ fn value_of(number: usize) -> String {
     format!("object {number:03} ").repeat(300)
 }
 
-/// A daemon with some hundred objects of some KiB.
+/// A daemon with some hundred objects of some KiB, which are in the database and not in its
+/// journal only.
 async fn filled(rate: &str) -> (Daemon, Vec<Value>) {
-    let daemon = Daemon::with(&["--verify-bytes-per-second", rate]).await;
+    let mut daemon = Daemon::with(&["--verify-bytes-per-second", rate]).await;
     let client = daemon.client();
     let mut objects = Vec::new();
     for number in 0..200 {
@@ -33,6 +34,8 @@ async fn filled(rate: &str) -> (Daemon, Vec<Value>) {
                 .expect(201),
         );
     }
+    daemon.stop(Signal::TERM).await;
+    daemon.restart().await;
     (daemon, objects)
 }
 

@@ -69,6 +69,9 @@ pub fn options() -> EmbeddedOptions {
     let mut options = EmbeddedOptions::new("/nowhere");
     options.cache_bytes = 256 * 1024;
     options.ballast_bytes = 0;
+    // Small, so that its files change often.
+    options.journal_bytes = 128 * 1024;
+    options.checkpoint_pause = Duration::from_millis(500);
     options.reserve_bytes = 0;
     options.reader_threads = 1;
     options.value_bytes_max = 1 << 20;

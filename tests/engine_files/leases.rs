@@ -243,33 +243,34 @@ async fn what_was_granted_by_a_clock_that_was_ahead_is_not_revived_at_each_start
     assert_eq!(expire(&engine).await, 1);
 }
 
+/// An older version refuses a store whose journal it does not know.
 #[tokio::test]
-async fn a_store_of_format_1_is_one_of_format_2_from_its_first_lease_on() {
-    let directory = unpack("store-format-1");
-    let clocks = Clocks::new();
-    let format = || {
-        let database = Database::open(directory.path().join("events.redb")).unwrap();
-        let meta = database.begin_read().unwrap().open_table(META).unwrap();
-        meta.get("format").unwrap().unwrap().value().to_vec()
-    };
-    let engine = clocks.open(directory.path());
-    engine.commit(put("a", Expect::Absent, "1")).await.unwrap();
-    assert_eq!(engine.expire().await.unwrap().next, None);
-    // Defragmentation changes nothing.
-    while engine.purge().await.unwrap().more {}
-    engine.close().await;
-    drop(engine);
-    assert_eq!(format(), [1, 0, 0, 0]);
-    let engine = clocks.open(directory.path());
-    let first = lease(&engine, 60).await;
-    attach(&engine, "leased", first).await.unwrap();
-    while engine.purge().await.unwrap().more {}
-    engine.close().await;
-    drop(engine);
-    assert_eq!(format(), [2, 0, 0, 0]);
-    let engine = clocks.open(directory.path());
-    engine.revoke(first).await.unwrap();
-    assert!(!names(&engine).await.contains(&"leased".to_owned()));
+async fn a_store_of_an_older_format_is_one_of_format_3_from_its_first_commit_on() {
+    for (name, old) in [("store-format-1", 1), ("store-format-2", 2)] {
+        let directory = unpack(name);
+        let clocks = Clocks::new();
+        let format = || {
+            let database = Database::open(directory.path().join("events.redb")).unwrap();
+            let meta = database.begin_read().unwrap().open_table(META).unwrap();
+            meta.get("format").unwrap().unwrap().value().to_vec()
+        };
+        let engine = clocks.open(directory.path());
+        engine.close().await;
+        drop(engine);
+        // Opening changes nothing. Closing a store with leases stores their time.
+        let closed = if old == 1 { 1 } else { 3 };
+        assert_eq!(format(), [closed, 0, 0, 0]);
+        let engine = clocks.open(directory.path());
+        let first = lease(&engine, 60).await;
+        attach(&engine, "leased", first).await.unwrap();
+        while engine.purge().await.unwrap().more {}
+        engine.close().await;
+        drop(engine);
+        assert_eq!(format(), [3, 0, 0, 0]);
+        let engine = clocks.open(directory.path());
+        engine.revoke(first).await.unwrap();
+        assert!(!names(&engine).await.contains(&"leased".to_owned()));
+    }
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ mod faulty;
 mod files;
 mod golden;
 mod history_script;
+mod journal;
 mod leases;
 mod middle;
 mod reads;

@@ -233,7 +233,7 @@ async fn each_byte_that_is_changed_is_found_or_harmless_and_found_whole_once_it_
     assert!(found > 60, "{found}");
     // Everything unsynced is lost at once, as in a power loss.
     let copy = tempfile::tempdir().unwrap();
-    for name in ["events.redb", "store"] {
+    for name in ["events.redb", "journal-0", "journal-1", "store"] {
         fs::copy(directory.path().join(name), copy.path().join(name)).unwrap();
     }
     let copied = copy.path().join("events.redb");

@@ -10,6 +10,7 @@ use metrics::{
 use super::schema::Totals;
 
 const COMMIT_SECONDS: &str = "taffrail_storage_commit_duration_seconds";
+const CHECKPOINT_SECONDS: &str = "taffrail_storage_checkpoint_duration_seconds";
 const BATCH_EVENTS: &str = "taffrail_storage_commit_events";
 const EVENTS: &str = "taffrail_storage_events_total";
 const REFUSALS: &str = "taffrail_storage_refusals_total";
@@ -34,6 +35,11 @@ pub(super) fn describe() {
         COMMIT_SECONDS,
         Unit::Seconds,
         "Time of a group commit, sync included."
+    );
+    describe_histogram!(
+        CHECKPOINT_SECONDS,
+        Unit::Seconds,
+        "Time of a checkpoint, which makes durable in the database what the journal holds."
     );
     describe_histogram!(
         BATCH_EVENTS,
@@ -100,6 +106,11 @@ fn describe_verification() {
         Unit::Seconds,
         "When the whole store was last verified, since 1970."
     );
+}
+
+/// A checkpoint was made.
+pub(super) fn checkpointed(took: Duration) {
+    histogram!(CHECKPOINT_SECONDS).record(took.as_secs_f64());
 }
 
 pub(super) fn committed(events: usize, requests: usize, took: Duration) {

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`writer`] | the one thread that writes; requests that wait share a commit and its sync |
 //! | [`write_txn`] | one write transaction, which keeps all tables consistent |
+//! | [`journal`] | the files in which changes are durable before redb is |
 //! | [`readers`] | a few threads that read; each read is one short transaction |
 //! | [`verify`], [`damage`] | the thread that looks for damage, and what it has found |
 //! | [`defrag`] | gives space back: copies the log into a smaller file |
@@ -23,6 +24,7 @@ mod disk_space;
 mod engine_state;
 mod error;
 mod fence;
+mod journal;
 mod lease_clock;
 mod maintenance_state;
 mod metrics;

@@ -29,6 +29,11 @@ pub struct EmbeddedOptions {
     /// The most bytes of values that share one commit, beyond the first mutation. Half the cache,
     /// because redb writes more to the file before the commit. Default 4 MiB.
     pub batch_bytes_max: usize,
+    /// The size of each of the two files of the journal. A checkpoint follows when one is full.
+    /// Default 8 MiB.
+    pub journal_bytes: u64,
+    /// How long after a checkpoint the next one is made while no request comes. Default 60 s.
+    pub checkpoint_pause: Duration,
     /// Bytes of mutations that may wait for their commit. Further callers wait. Default 32 MiB.
     pub queue_bytes_max: usize,
     /// The largest value. Default 3 MiB, the largest request that kube-apiserver accepts.
@@ -79,6 +84,8 @@ impl EmbeddedOptions {
             ballast_bytes: 8 * MIB as u64,
             batch_count_max: 1024,
             batch_bytes_max: 4 * MIB,
+            journal_bytes: 8 * MIB as u64,
+            checkpoint_pause: Duration::from_secs(60),
             queue_bytes_max: 32 * MIB,
             value_bytes_max: 3 * MIB,
             key_bytes_max: 4096,

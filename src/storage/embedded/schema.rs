@@ -7,11 +7,12 @@ use actors::engine::{LeaseId, Revision};
 use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 
 use super::error::Failure;
+use super::journal::Epoch;
 use super::record::{Record, tag};
 
 /// The version of tables and rows, stored in table `meta`. A store of format 1 has no tables of
-/// leases. It is upgraded when its first lease is granted.
-pub const FORMAT: u32 = 2;
+/// leases, and one of format 2 no journal. Both are upgraded by their first checkpoint.
+pub const FORMAT: u32 = 3;
 
 /// Revision → record: the log.
 pub const EVENTS: TableDefinition<u64, &[u8]> = TableDefinition::new("events");
@@ -38,10 +39,11 @@ mod name {
     pub(super) const COMPACTED: &str = "compacted";
     pub(super) const SCRUBBED: &str = "scrubbed";
     pub(super) const LEASES: &str = "leases";
+    pub(super) const JOURNAL: &str = "journal";
 }
 
 /// Revision, create revision, version, bytes of the record.
-type LiveColumns = (u64, u64, u64, u32);
+pub type LiveColumns = (u64, u64, u64, u32);
 
 /// A row of [`LIVE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +59,8 @@ pub struct Live {
 }
 
 impl Live {
+    const BYTES: usize = 28;
+
     /// The row's columns.
     pub fn columns(self) -> LiveColumns {
         (
@@ -65,6 +69,32 @@ impl Live {
             self.version,
             self.record_bytes,
         )
+    }
+
+    /// The row in the journal.
+    pub fn to_bytes(self) -> [u8; Live::BYTES] {
+        let mut bytes = [0; Live::BYTES];
+        let numbers = [self.revision.0, self.create_revision.0, self.version];
+        let (places, rest) = bytes.as_chunks_mut::<8>();
+        for (place, number) in places.iter_mut().zip(numbers) {
+            *place = number.to_le_bytes();
+        }
+        rest.copy_from_slice(&self.record_bytes.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a row in the journal.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Live> {
+        let (numbers, rest) = bytes.as_chunks::<8>();
+        let [revision, create_revision, version] = numbers else {
+            return None;
+        };
+        Some(Live {
+            revision: Revision(u64::from_le_bytes(*revision)),
+            create_revision: Revision(u64::from_le_bytes(*create_revision)),
+            version: u64::from_le_bytes(*version),
+            record_bytes: u32::from_le_bytes(rest.try_into().ok()?),
+        })
     }
 }
 
@@ -211,6 +241,8 @@ pub struct Meta {
     pub scrubbed: Revision,
     /// The row about all leases.
     pub leases: LeaseTotals,
+    /// The epoch of the journal whose groups the database may lack. 0 when it lacks nothing.
+    pub journal: Epoch,
 }
 
 impl Meta {
@@ -223,6 +255,7 @@ impl Meta {
             compacted: Revision::ZERO,
             scrubbed: Revision::ZERO,
             leases: LeaseTotals::default(),
+            journal: 0,
         }
     }
 
@@ -259,6 +292,10 @@ impl Meta {
             compacted: Revision(u64::from_le_bytes(row(&table, name::COMPACTED)?)),
             scrubbed: Revision(u64::from_le_bytes(row(&table, name::SCRUBBED)?)),
             leases: read_lease_totals(&table, format)?,
+            journal: match has_journal(format) {
+                true => u64::from_le_bytes(row(&table, name::JOURNAL)?),
+                false => 0,
+            },
         }))
     }
 
@@ -272,10 +309,11 @@ impl Meta {
         transaction.open_table(SUPERSEDED)?;
         transaction.open_table(TIMELINE)?;
         let mut table = transaction.open_table(META)?;
-        write_format(&mut table, 1)?;
-        write_totals(&mut table, self.totals)?;
+        write_row(&mut table, &format_row(self.format))?;
+        write_row(&mut table, &totals_row(self.totals))?;
         if has_leases(self.format) {
-            upgrade(transaction, &mut table)?;
+            transaction.open_table(LEASES)?;
+            transaction.open_table(ATTACHED)?;
         }
         self.write_names(&mut table)
     }
@@ -285,13 +323,16 @@ impl Meta {
     /// # Errors
     /// When the database can't be written.
     pub fn write_names(&self, table: &mut MetaTable<'_>) -> Result<(), Failure> {
-        table.insert(name::STORE, self.store.as_slice())?;
-        write_compacted(table, self.compacted)?;
-        write_scrubbed(table, self.scrubbed)?;
-        match has_leases(self.format) {
-            true => write_lease_totals(table, self.leases),
-            false => Ok(()),
+        write_row(table, &MetaRow::new(name::STORE, &self.store))?;
+        write_row(table, &compacted_row(self.compacted))?;
+        write_row(table, &scrubbed_row(self.scrubbed))?;
+        if has_leases(self.format) {
+            write_row(table, &lease_totals_row(self.leases))?;
         }
+        if has_journal(self.format) {
+            write_row(table, &journal_row(self.journal))?;
+        }
+        Ok(())
     }
 }
 
@@ -300,18 +341,52 @@ pub fn has_leases(format: u32) -> bool {
     format > 1
 }
 
-/// Upgrades a store of format 1 to the newest format, which its first lease needs. This is the only
-/// place where a format changes. Does nothing to a store of the newest format.
+/// Whether a store of this format has a journal.
+pub fn has_journal(format: u32) -> bool {
+    format > 2
+}
+
+/// Adds the tables of leases to a store of format 1.
 ///
 /// # Errors
 /// When the database fails or names no format.
-pub fn upgrade(transaction: &WriteTransaction, meta: &mut MetaTable<'_>) -> Result<(), Failure> {
+pub fn add_leases(transaction: &WriteTransaction, meta: &mut MetaTable<'_>) -> Result<(), Failure> {
     if has_leases(u32::from_le_bytes(row(meta, name::FORMAT)?)) {
         return Ok(());
     }
     transaction.open_table(LEASES)?;
     transaction.open_table(ATTACHED)?;
-    write_format(meta, FORMAT)
+    write_row(meta, &lease_totals_row(LeaseTotals::default()))?;
+    write_row(meta, &format_row(2))
+}
+
+/// Gives a store the format of the one that it is a copy of.
+///
+/// # Errors
+/// When the database fails.
+pub fn set_format(
+    transaction: &WriteTransaction,
+    meta: &mut MetaTable<'_>,
+    format: u32,
+) -> Result<(), Failure> {
+    if has_leases(format) {
+        add_leases(transaction, meta)?;
+    }
+    write_row(meta, &format_row(format))
+}
+
+/// Names the epoch of the journal that begins when this transaction is durable. A store of an older
+/// format gets the newest one: this is the only place where that happens.
+///
+/// # Errors
+/// When the database fails or names no format.
+pub fn set_journal(transaction: &WriteTransaction, epoch: Epoch) -> Result<(), Failure> {
+    let mut meta = transaction.open_table(META)?;
+    add_leases(transaction, &mut meta)?;
+    if !has_journal(u32::from_le_bytes(row(&meta, name::FORMAT)?)) {
+        write_row(&mut meta, &format_row(FORMAT))?;
+    }
+    write_row(&mut meta, &journal_row(epoch))
 }
 
 /// Table `meta` inside a write transaction.
@@ -344,18 +419,54 @@ pub fn read_totals(
         .ok_or_else(|| Failure::Corrupt("table meta: row totals is damaged".to_owned()))
 }
 
-/// Writes the totals.
+/// A row of table `meta`.
+#[derive(Clone, Copy, Debug)]
+pub struct MetaRow {
+    /// Its key.
+    pub name: &'static str,
+    bytes: [u8; Totals::BYTES],
+    length: usize,
+}
+
+impl MetaRow {
+    fn new(name: &'static str, value: &[u8]) -> MetaRow {
+        let mut bytes = [0; Totals::BYTES];
+        for (place, byte) in bytes.iter_mut().zip(value) {
+            *place = *byte;
+        }
+        MetaRow {
+            name,
+            bytes,
+            length: value.len(),
+        }
+    }
+
+    /// Its value.
+    pub fn value(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or(&self.bytes)
+    }
+}
+
+/// Writes a row.
 ///
 /// # Errors
 /// When the database can't be written.
-pub fn write_totals(table: &mut MetaTable<'_>, totals: Totals) -> Result<(), Failure> {
-    table.insert(name::TOTALS, totals.to_bytes().as_slice())?;
+pub fn write_row(table: &mut MetaTable<'_>, row: &MetaRow) -> Result<(), Failure> {
+    table.insert(row.name, row.value())?;
     Ok(())
 }
 
-fn write_format(table: &mut MetaTable<'_>, format: u32) -> Result<(), Failure> {
-    table.insert(name::FORMAT, format.to_le_bytes().as_slice())?;
-    Ok(())
+/// The row of the totals.
+pub fn totals_row(totals: Totals) -> MetaRow {
+    MetaRow::new(name::TOTALS, &totals.to_bytes())
+}
+
+fn format_row(format: u32) -> MetaRow {
+    MetaRow::new(name::FORMAT, &format.to_le_bytes())
+}
+
+fn journal_row(epoch: Epoch) -> MetaRow {
+    MetaRow::new(name::JOURNAL, &epoch.to_le_bytes())
 }
 
 /// Reads the row about all leases. Format 1 has none.
@@ -373,33 +484,20 @@ fn read_lease_totals(
     })
 }
 
-/// Writes the row about all leases.
-///
-/// # Errors
-/// When the database can't be written.
-pub fn write_lease_totals(table: &mut MetaTable<'_>, leases: LeaseTotals) -> Result<(), Failure> {
+/// The row about all leases.
+pub fn lease_totals_row(leases: LeaseTotals) -> MetaRow {
     let columns = u128::from(leases.time_nanos) << 64 | u128::from(leases.last.0);
-    let bytes = columns.to_le_bytes();
-    table.insert(name::LEASES, bytes.as_slice())?;
-    Ok(())
+    MetaRow::new(name::LEASES, &columns.to_le_bytes())
 }
 
-/// Writes the compacted revision.
-///
-/// # Errors
-/// When the database can't be written.
-pub fn write_compacted(table: &mut MetaTable<'_>, revision: Revision) -> Result<(), Failure> {
-    table.insert(name::COMPACTED, revision.0.to_le_bytes().as_slice())?;
-    Ok(())
+/// The row of the compacted revision.
+pub fn compacted_row(revision: Revision) -> MetaRow {
+    MetaRow::new(name::COMPACTED, &revision.0.to_le_bytes())
 }
 
-/// Writes the scrubbed revision.
-///
-/// # Errors
-/// When the database can't be written.
-pub fn write_scrubbed(table: &mut MetaTable<'_>, revision: Revision) -> Result<(), Failure> {
-    table.insert(name::SCRUBBED, revision.0.to_le_bytes().as_slice())?;
-    Ok(())
+/// The row of the scrubbed revision.
+pub fn scrubbed_row(revision: Revision) -> MetaRow {
+    MetaRow::new(name::SCRUBBED, &revision.0.to_le_bytes())
 }
 
 /// Decodes a record of table `events`. The failure names the record.

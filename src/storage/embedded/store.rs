@@ -15,10 +15,14 @@ use redb::{
 use super::disk::{DataFile, Disk, FileId};
 use super::error::Failure;
 use super::fence::{Fence, Fenced};
+use super::journal::{self, Epoch};
 use super::record::LeaseRecord;
-use super::schema::{ATTACHED, EVENTS, LEASES, LIVE, Live, Meta, SUPERSEDED, TIMELINE, has_leases};
-use super::schema::{LastMark, decode_event, missing_event};
+use super::schema::{
+    self, ATTACHED, EVENTS, LEASES, LIVE, LastMark, Live, Meta, SUPERSEDED, TIMELINE, decode_event,
+    has_leases, missing_event,
+};
 use super::store_id::{self, StoreId};
+use super::write_txn::WriteTxn;
 
 /// How many records at the end of the log are checked while opening.
 const TAIL_RECORDS: u64 = 256;
@@ -83,6 +87,7 @@ impl Store {
                 let what = format!("it is store {}", store_id::to_hex(&meta.store));
                 return Err(store_id::gone(&what, &name));
             }
+            (Some(meta), _) if meta.journal != 0 => store.replay(disk, &meta)?,
             (Some(meta), _) => meta,
             (None, Some(name)) => return Err(store_id::gone("it has no tables", &name)),
             (None, None) => store.create(Meta::new(uuid::Uuid::new_v4().into_bytes()))?,
@@ -170,6 +175,27 @@ impl Store {
         Ok(leases)
     }
 
+    /// Makes the changes again that the journal has and the database lacks. The database is whole
+    /// without the journal then.
+    fn replay(&self, disk: &dyn Disk, meta: &Meta) -> Result<Meta, Failure> {
+        let groups = journal::recover(disk, &meta.store, meta.journal)?;
+        let transaction = self.write()?;
+        let mut txn = WriteTxn::open(&transaction)?;
+        groups.iter().try_for_each(|group| txn.replay(group))?;
+        let (totals, _) = txn.finish()?;
+        self.checkpoint(transaction, 0)?;
+        if !groups.is_empty() {
+            tracing::info!(
+                file = %self.file(),
+                groups = groups.len(),
+                from = %meta.totals.revision,
+                to = %totals.revision,
+                "the journal was replayed"
+            );
+        }
+        Meta::read(&self.read()?)?.ok_or(Failure::Closed)
+    }
+
     fn create(&self, meta: Meta) -> Result<Meta, Failure> {
         let transaction = self.write()?;
         meta.create(&transaction)?;
@@ -223,6 +249,16 @@ impl Store {
         // nothing.
         transaction.set_quick_repair(true);
         Ok(transaction.commit()?)
+    }
+
+    /// Makes a transaction durable. It says that the journal holds this epoch from now on, or
+    /// nothing for 0.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    pub fn checkpoint(&self, transaction: WriteTransaction, epoch: Epoch) -> Result<(), Failure> {
+        schema::set_journal(&transaction, epoch)?;
+        self.commit(transaction)
     }
 
     /// Commits without a sync. The next durable commit makes it durable.

@@ -132,7 +132,7 @@ impl Defrag {
         let mut txn = WriteTxn::open(&transaction)?;
         txn.adopt(&meta)?;
         self.copy_leases(&source, &mut txn)?;
-        let totals = txn.finish()?;
+        let (totals, _) = txn.finish()?;
         if totals != meta.totals {
             tracing::warn!(
                 log = ?meta.totals,
@@ -225,7 +225,7 @@ impl Defrag {
             .next()
             .is_none();
         let copied = if last { meta.totals.revision } else { copied };
-        let totals = txn.finish()?;
+        let (totals, _) = txn.finish()?;
         let unsynced_bytes = self.unsynced_bytes + bytes_copied;
         if unsynced_bytes >= SYNC_BYTES {
             store.commit(transaction)?;

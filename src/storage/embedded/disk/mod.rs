@@ -23,6 +23,10 @@ use redb::StorageBackend;
 pub enum DataFile {
     /// The log: the redb database with all tables.
     Log,
+    /// The first file of the journal, which is durable before the log is.
+    Journal0,
+    /// The second file of the journal.
+    Journal1,
     /// A smaller copy of the log, which is written to take its place.
     DefragCopy,
     /// Only takes up space. It is removed when the disk is full, so that deletes work.
@@ -36,6 +40,8 @@ impl DataFile {
     pub fn name(self) -> &'static str {
         match self {
             DataFile::Log => "events.redb",
+            DataFile::Journal0 => "journal-0",
+            DataFile::Journal1 => "journal-1",
             DataFile::DefragCopy => "events.redb.rebuilt",
             DataFile::Ballast => "ballast",
             DataFile::StoreId => "store",

@@ -8,12 +8,14 @@ use crate::files::own;
 use crate::storage::embedded::error::OpenError;
 
 /// The files that a daemon creates in its directory.
-const FILES: [&str; 7] = [
+const FILES: [&str; 9] = [
     "admin.kubeconfig",
     "admin.token",
     "ballast",
     "events.redb",
     "events.redb.rebuilt",
+    "journal-0",
+    "journal-1",
     "lock",
     "store",
 ];

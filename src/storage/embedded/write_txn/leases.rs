@@ -10,30 +10,15 @@ use actors::engine::{Event, EventKind, Key, LeaseId, Origin, Revision};
 use bytes::Bytes;
 use redb::ReadableTable;
 
-use super::{LeaseTables, WriteTxn};
+use super::WriteTxn;
 use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::record::LeaseRecord;
-use crate::storage::embedded::schema::{self, ATTACHED, LEASES, LeaseTotals, Live, decode_event};
+use crate::storage::embedded::schema::{self, LeaseTotals, Live, decode_event};
 
 /// The user in the log for keys that a lease deletes.
 const USER: &str = "system:taffrail:leases";
 
-impl<'t> WriteTxn<'t> {
-    /// Opens the tables of leases. A store of format 1 is upgraded.
-    fn lease_tables(&mut self) -> Result<&mut LeaseTables<'t>, Failure> {
-        let opened = match self.leases.take() {
-            Some(opened) => opened,
-            None => {
-                schema::upgrade(self.transaction, &mut self.meta)?;
-                LeaseTables {
-                    leases: self.transaction.open_table(LEASES)?,
-                    attached: self.transaction.open_table(ATTACHED)?,
-                }
-            }
-        };
-        Ok(self.leases.insert(opened))
-    }
-
+impl WriteTxn<'_> {
     /// Puts a lease's row.
     ///
     /// # Errors
@@ -50,8 +35,7 @@ impl<'t> WriteTxn<'t> {
     /// # Errors
     /// When the database fails.
     pub fn put_lease_bytes(&mut self, lease: LeaseId, record: &[u8]) -> Result<(), Failure> {
-        self.lease_tables()?.leases.insert(lease.0, record)?;
-        Ok(())
+        self.tables.insert_lease(lease.0, record)
     }
 
     /// Writes the row about all leases.
@@ -59,7 +43,7 @@ impl<'t> WriteTxn<'t> {
     /// # Errors
     /// When the database fails.
     pub fn set_lease_totals(&mut self, totals: LeaseTotals) -> Result<(), Failure> {
-        schema::write_lease_totals(&mut self.meta, totals)
+        self.tables.write_meta(&schema::lease_totals_row(totals))
     }
 
     /// Notes that the put of this revision attached its key to a lease.
@@ -67,9 +51,7 @@ impl<'t> WriteTxn<'t> {
     /// # Errors
     /// When the database fails.
     pub fn attach(&mut self, lease: LeaseId, revision: Revision) -> Result<(), Failure> {
-        let place = (lease.0, revision.0);
-        self.lease_tables()?.attached.insert(place, ())?;
-        Ok(())
+        self.tables.insert_attached((lease.0, revision.0))
     }
 
     /// Deletes the keys that are attached to a lease, then the lease. Before each key it asks the
@@ -106,15 +88,14 @@ impl<'t> WriteTxn<'t> {
                 }
                 Err(failure) => return Err(failure),
             }
-            let place = (lease.0, revision.0);
-            self.lease_tables()?.attached.remove(place)?;
+            self.tables.remove_attached((lease.0, revision.0))?;
         }
-        self.lease_tables()?.leases.remove(lease.0)?;
+        self.tables.remove_lease(lease.0)?;
         Ok(true)
     }
 
     fn first_attached(&mut self, lease: LeaseId) -> Result<Option<Revision>, Failure> {
-        let attached = &self.lease_tables()?.attached;
+        let attached = &self.tables.lease_tables()?.attached;
         let first = attached.range((lease.0, 0)..=(lease.0, u64::MAX))?.next();
         Ok(first
             .transpose()?
@@ -125,7 +106,7 @@ impl<'t> WriteTxn<'t> {
     /// deleted since.
     fn held_by(&self, lease: LeaseId, revision: Revision) -> Result<Option<(Key, Live)>, Failure> {
         // The value was replaced, and removed after a compaction.
-        let Some(bytes) = self.events.get(revision.0)? else {
+        let Some(bytes) = self.tables.events.get(revision.0)? else {
             return Ok(None);
         };
         let record = decode_event(revision, bytes.value())?;
@@ -136,7 +117,7 @@ impl<'t> WriteTxn<'t> {
                 record.lease().0
             )));
         }
-        let live = self.live.get(record.key())?;
+        let live = self.tables.live.get(record.key())?;
         let live = live.map(|row| Live::from(row.value()));
         Ok(live
             .filter(|live| live.revision == revision)

@@ -4,6 +4,7 @@
 //! files.
 
 mod leases;
+mod tables;
 
 use std::time::SystemTime;
 
@@ -12,14 +13,13 @@ use actors::engine::{
     Change, EngineError, Event, EventKind, Expect, KeyValue, LeaseId, Mutation, Revision,
 };
 use bytes::Bytes;
-use redb::{ReadableTable, Table, WriteTransaction};
+use redb::{ReadableTable, WriteTransaction};
 
 use super::error::Failure;
+use super::journal::{Changes, Group};
 use super::record;
-use super::schema::{
-    self, EVENTS, LIVE, LastMark, Live, META, Meta, MetaTable, SUPERSEDED, Superseded, TIMELINE,
-    Totals, decode_event, missing_event,
-};
+use super::schema::{self, LastMark, Live, Meta, Superseded, Totals, decode_event, missing_event};
+use tables::Tables;
 
 /// The time between two rows of the timeline while there are commits.
 const MARK_NANOS: u64 = 1_000_000_000;
@@ -55,46 +55,54 @@ pub struct Moment<'m> {
     pub lease_time: LeaseTime,
 }
 
-/// The tables of leases, open for writing.
-struct LeaseTables<'t> {
-    leases: Table<'t, u64, &'static [u8]>,
-    attached: Table<'t, (u64, u64), ()>,
-}
-
-/// The tables, open for writing.
+/// A write transaction.
 pub struct WriteTxn<'t> {
     transaction: &'t WriteTransaction,
-    events: Table<'t, u64, &'static [u8]>,
-    live: Table<'t, &'static [u8], (u64, u64, u64, u32)>,
-    superseded: Table<'t, (&'static [u8], u64), u8>,
-    timeline: Table<'t, u64, (u64, u64)>,
-    meta: MetaTable<'t>,
-    /// Opened on demand, because most transactions have nothing to do with leases.
-    leases: Option<LeaseTables<'t>>,
+    tables: Tables<'t>,
     totals: Totals,
     /// Bytes written by this transaction.
     written_bytes: u64,
 }
 
 impl<'t> WriteTxn<'t> {
-    /// Opens the tables.
+    /// Opens the tables. The changes are not recorded, so the journal can't have them.
     ///
     /// # Errors
     /// When the database fails or the totals are damaged.
     pub fn open(transaction: &'t WriteTransaction) -> Result<WriteTxn<'t>, Failure> {
-        let meta = transaction.open_table(META)?;
-        let totals = schema::read_totals(&meta)?;
+        WriteTxn::over(transaction, Tables::open(transaction, false)?)
+    }
+
+    /// Opens the tables, and records the changes for the journal.
+    ///
+    /// # Errors
+    /// As [`WriteTxn::open`].
+    pub fn open_recorded(transaction: &'t WriteTransaction) -> Result<WriteTxn<'t>, Failure> {
+        WriteTxn::over(transaction, Tables::open(transaction, true)?)
+    }
+
+    fn over(
+        transaction: &'t WriteTransaction,
+        tables: Tables<'t>,
+    ) -> Result<WriteTxn<'t>, Failure> {
         Ok(WriteTxn {
+            totals: schema::read_totals(&tables.meta)?,
             transaction,
-            leases: None,
-            events: transaction.open_table(EVENTS)?,
-            live: transaction.open_table(LIVE)?,
-            superseded: transaction.open_table(SUPERSEDED)?,
-            timeline: transaction.open_table(TIMELINE)?,
-            meta,
-            totals,
+            tables,
             written_bytes: 0,
         })
+    }
+
+    /// Makes the changes of a group of the journal again.
+    ///
+    /// # Errors
+    /// When the database fails or the group holds something else.
+    pub fn replay(&mut self, group: &Group) -> Result<(), Failure> {
+        group
+            .changes()
+            .try_for_each(|change| self.tables.make(change?))?;
+        self.totals = schema::read_totals(&self.tables.meta)?;
+        Ok(())
     }
 
     /// The totals as this transaction sees them.
@@ -114,7 +122,11 @@ impl<'t> WriteTxn<'t> {
         events: &mut Vec<Event>,
     ) -> Result<Decision, Failure> {
         let key = mutation.key.as_bytes();
-        let before = self.live.get(key)?.map(|row| Live::from(row.value()));
+        let before = self
+            .tables
+            .live
+            .get(key)?
+            .map(|row| Live::from(row.value()));
         let holds = match mutation.expect {
             Expect::Absent => before.is_none(),
             Expect::Unchanged(revision) => before.is_some_and(|live| live.revision == revision),
@@ -168,7 +180,10 @@ impl<'t> WriteTxn<'t> {
     pub fn append(&mut self, entry: &Entry<'_>) -> Result<(), Failure> {
         let record_bytes = entry.record.len() as u64;
         let (revision, key) = (entry.revision.0, entry.key);
-        self.events.insert(revision, entry.record)?;
+        self.tables.insert_event(revision, entry.record)?;
+        if let Some(changes) = self.tables.recorded() {
+            changes.note_revision(entry.revision);
+        }
         let before = match entry.kind {
             EventKind::Put => {
                 let row = Live {
@@ -177,23 +192,21 @@ impl<'t> WriteTxn<'t> {
                     version: entry.version,
                     record_bytes: u32::try_from(entry.record.len()).unwrap_or(u32::MAX),
                 };
-                self.live
-                    .insert(key, row.columns())?
-                    .map(|row| Live::from(row.value()))
+                self.tables.insert_live(key, row)?
             }
-            EventKind::Delete => self.live.remove(key)?.map(|row| Live::from(row.value())),
+            EventKind::Delete => self.tables.remove_live(key)?,
         };
         if let Some(before) = before {
-            let tag = Superseded::Value.tag();
-            self.superseded.insert((key, before.revision.0), tag)?;
+            self.tables
+                .insert_superseded(key, before.revision.0, Superseded::Value)?;
             self.totals.superseded_bytes += u64::from(before.record_bytes);
         }
         match entry.kind {
             EventKind::Put if before.is_none() => self.totals.live_keys += 1,
             EventKind::Put => {}
             EventKind::Delete => {
-                self.superseded
-                    .insert((key, revision), Superseded::Absence.tag())?;
+                self.tables
+                    .insert_superseded(key, revision, Superseded::Absence)?;
                 self.totals.superseded_bytes += record_bytes;
                 self.totals.live_keys -= u64::from(before.is_some());
             }
@@ -209,8 +222,7 @@ impl<'t> WriteTxn<'t> {
     /// # Errors
     /// When the database fails.
     pub fn append_mark(&mut self, revision: u64, row: (u64, u64)) -> Result<(), Failure> {
-        self.timeline.insert(revision, row)?;
-        Ok(())
+        self.tables.insert_mark(revision, row)
     }
 
     /// Copies what the log alone does not tell.
@@ -221,11 +233,9 @@ impl<'t> WriteTxn<'t> {
         self.totals.superseded_bytes = original.totals.superseded_bytes;
         self.totals.time_nanos = original.totals.time_nanos;
         self.totals.revision = original.totals.revision;
-        if schema::has_leases(original.format) {
-            // The original may have been upgraded while its log was copied.
-            schema::upgrade(self.transaction, &mut self.meta)?;
-        }
-        original.write_names(&mut self.meta)
+        // The original may have been upgraded while its log was copied.
+        schema::set_format(self.transaction, &mut self.tables.meta, original.format)?;
+        original.write_names(&mut self.tables.meta)
     }
 
     /// Advances the time. Adds a row to the timeline if the last one is old enough.
@@ -242,7 +252,7 @@ impl<'t> WriteTxn<'t> {
         let waited = self.totals.time_nanos.saturating_sub(last.time_nanos);
         if waited >= MARK_NANOS || last.written_bytes >= MARK_BYTES {
             let row = (self.totals.time_nanos, self.totals.superseded_bytes);
-            self.timeline.insert(self.totals.revision.0, row)?;
+            self.tables.insert_mark(self.totals.revision.0, row)?;
             *last = LastMark {
                 time_nanos: self.totals.time_nanos,
                 written_bytes: 0,
@@ -256,7 +266,7 @@ impl<'t> WriteTxn<'t> {
     /// # Errors
     /// When the database fails.
     pub fn set_compacted(&mut self, compacted: Revision) -> Result<(), Failure> {
-        schema::write_compacted(&mut self.meta, compacted)
+        self.tables.write_meta(&schema::compacted_row(compacted))
     }
 
     /// Writes up to which revision compacted records are removed.
@@ -264,7 +274,7 @@ impl<'t> WriteTxn<'t> {
     /// # Errors
     /// When the database fails.
     pub fn set_scrubbed(&mut self, scrubbed: Revision) -> Result<(), Failure> {
-        schema::write_scrubbed(&mut self.meta, scrubbed)
+        self.tables.write_meta(&schema::scrubbed_row(scrubbed))
     }
 
     /// Removes the record that the event of this revision superseded, and the event itself if it is
@@ -275,7 +285,7 @@ impl<'t> WriteTxn<'t> {
     /// When the database fails or the event is damaged.
     pub fn scrub(&mut self, revision: Revision) -> Result<u64, Failure> {
         let (key, kind, previous) = {
-            let found = self.events.get(revision.0)?;
+            let found = self.tables.events.get(revision.0)?;
             // Only this function removes events, and in order. So the event must exist.
             let bytes = found.ok_or_else(|| missing_event(revision))?;
             let record = decode_event(revision, bytes.value())?;
@@ -292,12 +302,9 @@ impl<'t> WriteTxn<'t> {
     }
 
     fn forget(&mut self, key: &[u8], revision: Revision) -> Result<u64, Failure> {
-        let bytes = {
-            let removed = self.events.remove(revision.0)?;
-            let removed = removed.ok_or_else(|| missing_event(revision))?;
-            removed.value().len() as u64
-        };
-        if self.superseded.remove((key, revision.0))?.is_none() {
+        let bytes = self.tables.remove_event(revision.0)?;
+        let bytes = bytes.ok_or_else(|| missing_event(revision))?;
+        if !self.tables.remove_superseded(key, revision.0)? {
             return Err(Failure::Corrupt(format!(
                 "table superseded, key {:?}, record {revision}: the row is missing",
                 String::from_utf8_lossy(key)
@@ -314,26 +321,29 @@ impl<'t> WriteTxn<'t> {
     /// When the database fails.
     pub fn forget_marks(&mut self, up_to: Revision, rows_max: usize) -> Result<bool, Failure> {
         for _ in 0..rows_max {
-            let first = self.timeline.first()?.map(|(revision, _)| revision.value());
+            let first = self.tables.timeline.first()?;
+            let first = first.map(|(revision, _)| revision.value());
             match first {
-                Some(revision) if revision <= up_to.0 => self.timeline.remove(revision)?,
+                Some(revision) if revision <= up_to.0 => self.tables.remove_mark(revision)?,
                 _ => return Ok(true),
             };
         }
         Ok(false)
     }
 
-    /// Writes the totals. After this the tables are consistent.
+    /// Writes the totals. After this the tables are consistent. Answers the totals, and the changes
+    /// if they were recorded.
     ///
     /// # Errors
     /// When the database fails.
-    pub fn finish(mut self) -> Result<Totals, Failure> {
-        schema::write_totals(&mut self.meta, self.totals)?;
-        Ok(self.totals)
+    pub fn finish(mut self) -> Result<(Totals, Changes), Failure> {
+        self.tables.write_meta(&schema::totals_row(self.totals))?;
+        Ok((self.totals, self.tables.into_changes()))
     }
 
     fn value(&self, revision: Revision) -> Result<KeyValue, Failure> {
         let found = self
+            .tables
             .events
             .get(revision.0)?
             .ok_or_else(|| missing_event(revision))?;

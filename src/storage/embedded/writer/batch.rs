@@ -92,7 +92,7 @@ impl WriterThread {
         let moment = self.moment();
         let now = moment.time;
         let transaction = store.write()?;
-        let mut txn = WriteTxn::open(&transaction)?;
+        let mut txn = WriteTxn::open_recorded(&transaction)?;
         for request in requests {
             let decision = match &shortage {
                 Some(why) if takes_room(&request.mutation) => {
@@ -115,11 +115,10 @@ impl WriterThread {
         let before = txn.totals().retained_bytes;
         let mut last_mark = self.last_mark;
         txn.mark(now, &mut last_mark)?;
-        let totals = txn.finish()?;
+        let (totals, changes) = txn.finish()?;
         attempt.committing = true;
-        store.commit(transaction)?;
+        self.commit_durably(&store, transaction, &changes)?;
         self.last_mark = last_mark;
-        self.has_unsynced = false;
         self.disk_space
             .wrote(totals.retained_bytes.saturating_sub(before));
         Ok(totals)

@@ -91,7 +91,7 @@ impl WriterThread {
             let store = writer.store()?;
             let rows = store.leases()?;
             let transaction = store.write()?;
-            let mut txn = WriteTxn::open(&transaction)?;
+            let mut txn = WriteTxn::open_recorded(&transaction)?;
             for (lease, record) in rows.into_iter().filter(|(_, record)| !record.revoked) {
                 let Some(deadline) = writer.leases.leases.deadline(lease) else {
                     continue;
@@ -101,9 +101,8 @@ impl WriterThread {
                     txn.put_lease(lease, &LeaseRecord { deadline, ..record })?;
                 }
             }
-            txn.finish()?;
-            store.commit_lazily(transaction)?;
-            writer.has_unsynced = true;
+            let (_, changes) = txn.finish()?;
+            writer.commit_unsynced(&store, transaction, &changes)?;
             Ok(())
         })
     }
@@ -128,12 +127,11 @@ impl WriterThread {
         self.run_guarded(|writer| {
             let store = writer.store()?;
             let transaction = store.write()?;
-            let mut txn = WriteTxn::open(&transaction)?;
+            let mut txn = WriteTxn::open_recorded(&transaction)?;
             txn.put_lease(id, &record)?;
             txn.set_lease_totals(writer.leases.totals(now))?;
-            txn.finish()?;
-            store.commit_lazily(transaction)?;
-            writer.has_unsynced = true;
+            let (_, changes) = txn.finish()?;
+            writer.commit_unsynced(&store, transaction, &changes)?;
             writer.leases.leases.insert(id, now.after(ttl));
             Ok(Lease { id, ttl })
         })
@@ -234,7 +232,7 @@ impl WriterThread {
         let lease_time = self.lease_time();
         let store = self.store()?;
         let transaction = store.write()?;
-        let mut txn = WriteTxn::open(&transaction)?;
+        let mut txn = WriteTxn::open_recorded(&transaction)?;
         if let Some((lease, record)) = &revoked {
             txn.put_lease(*lease, record)?;
         }
@@ -261,15 +259,13 @@ impl WriterThread {
         if !events.is_empty() {
             txn.mark(time, &mut last_mark)?;
         }
-        let totals = txn.finish()?;
+        let (totals, changes) = txn.finish()?;
         if events.is_empty() && revoked.is_none() {
             // No key was attached. If this is lost, the leases are ended once more.
-            store.commit_lazily(transaction)?;
-            self.has_unsynced = true;
+            self.commit_unsynced(&store, transaction, &changes)?;
             return Ok(0);
         }
-        store.commit(transaction)?;
-        self.has_unsynced = false;
+        self.commit_durably(&store, transaction, &changes)?;
         self.last_mark = last_mark;
         let count = events.len();
         metrics::committed(count, count, started.elapsed());
@@ -290,11 +286,10 @@ impl WriterThread {
         let _ = self.run_guarded(|writer| {
             let store = writer.store()?;
             let transaction = store.write()?;
-            let mut txn = WriteTxn::open(&transaction)?;
+            let mut txn = WriteTxn::open_recorded(&transaction)?;
             txn.set_lease_totals(totals)?;
-            txn.finish()?;
-            store.commit_lazily(transaction)?;
-            writer.has_unsynced = true;
+            let (_, changes) = txn.finish()?;
+            writer.commit_unsynced(&store, transaction, &changes)?;
             Ok(())
         });
     }

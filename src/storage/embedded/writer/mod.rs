@@ -9,11 +9,13 @@
 //! | [`handle`], [`request`] | the bounded queue and what may be in it |
 //! | [`thread`] | takes one request after another |
 //! | [`batch`] | group commit: mutations that wait share one sync |
+//! | [`durability`] | the journal and checkpoints |
 //! | [`leases`], [`lease_requests`] | which leases there are; grant, revoke, expire |
 //! | [`scrub`] | compaction, removal of compacted records, the switch to a defragmented file |
 //! | [`recovery`] | reopens the database after a failure |
 
 mod batch;
+mod durability;
 mod handle;
 mod lease_requests;
 mod leases;

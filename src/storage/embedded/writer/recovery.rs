@@ -8,7 +8,7 @@ use actors::engine::{EngineError, Event, Health, HistoryRequest, Prefix, Revisio
 
 use super::batch::Unresolved;
 use super::request::{WriterRequest, refuse};
-use super::thread::WriterThread;
+use super::thread::{WriterThread, new_journal};
 use crate::storage::embedded::disk::DataFile;
 use crate::storage::embedded::error::{Failure, ReadError};
 use crate::storage::embedded::metrics;
@@ -68,6 +68,8 @@ impl WriterThread {
         }
         self.state.set_store(None);
         self.has_unsynced = false;
+        self.has_removed = false;
+        self.journal = new_journal(&self.state);
     }
 
     fn set_down(&self, failure: &Failure) {
@@ -86,6 +88,8 @@ impl WriterThread {
         }));
         let opened = opened.unwrap_or_else(|panic| Err(Failure::from_panic(&*panic)));
         let (store, opened, missed) = opened?;
+        // The database is whole without the journal. A file whose sync failed is not used again.
+        self.journal.remove()?;
         let store = Arc::new(store);
         self.last_mark = opened.last_mark;
         self.scrubbed = opened.meta.scrubbed;

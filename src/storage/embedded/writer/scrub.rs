@@ -49,8 +49,7 @@ impl WriterThread {
             let mut txn = WriteTxn::open(&transaction)?;
             txn.set_compacted(up_to)?;
             txn.finish()?;
-            store.commit(transaction)?;
-            writer.has_unsynced = false;
+            writer.checkpoint(&store, transaction)?;
             writer.state.set_compacted(up_to);
             metrics::compacted(up_to);
             Ok(())
@@ -72,7 +71,7 @@ impl WriterThread {
         }
         let store = self.store()?;
         let transaction = store.write()?;
-        let mut txn = WriteTxn::open(&transaction)?;
+        let mut txn = WriteTxn::open_recorded(&transaction)?;
         let (mut scrubbed, mut removed) = (self.scrubbed, 0);
         while scrubbed < compacted && started.elapsed() < self.state.options.scrub_budget {
             scrubbed = scrubbed.next();
@@ -80,11 +79,11 @@ impl WriterThread {
         }
         txn.set_scrubbed(scrubbed)?;
         txn.forget_marks(scrubbed, MARKS_MAX)?;
-        let totals = txn.finish()?;
+        let (totals, changes) = txn.finish()?;
         // No sync is needed. After a power loss the removal is repeated.
-        store.commit_lazily(transaction)?;
+        self.commit_unsynced(&store, transaction, &changes)?;
         self.scrubbed = scrubbed;
-        self.has_unsynced = true;
+        self.has_removed |= removed > 0;
         self.state.set_totals(totals);
         Ok(Maintenance {
             removed,
@@ -93,30 +92,14 @@ impl WriterThread {
         })
     }
 
-    /// Makes unsynced removals durable, which frees their pages.
-    pub(super) fn sync_pending(&mut self) {
-        if !self.has_unsynced || self.store.is_none() {
-            return;
-        }
-        // `run_guarded` handles the failure, and no caller waits.
-        let _ = self.run_guarded(|writer| {
-            let store = writer.store()?;
-            store.commit(store.write()?)?;
-            writer.has_unsynced = false;
-            Ok(())
-        });
-    }
-
     /// Puts a defragmented file in the log's place, once it holds everything.
     pub(super) fn promote(&mut self, mut defrag: Box<Defrag>) -> Result<Promotion, EngineError> {
         // Writers wait all this time.
         let started = Instant::now();
-        self.sync_pending();
-        if let Some(failure) = &self.failed {
-            return Err(failure.to_engine_error(&self.state.file()));
-        }
         let outcome = self.run_guarded(|writer| {
             let store = writer.store()?;
+            // The copy is whole without the journal.
+            writer.end_journal(&store)?;
             let leases = match defrag.seal(&store) {
                 Ok(Seal::Behind) => return Ok(Promotion::Later(defrag)),
                 Ok(Seal::Whole(leases)) => leases,
@@ -143,6 +126,8 @@ impl WriterThread {
             writer.leases.set(&leases, uptime);
             writer.store = Some(Arc::clone(&fresh));
             drop(store);
+            // What the old file held may be in the journal, too.
+            writer.journal.remove()?;
             Ok(Promotion::Done(writer.state.set_store(Some(fresh))))
         });
         metrics::promoted(started.elapsed());

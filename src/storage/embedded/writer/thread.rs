@@ -12,6 +12,7 @@ use super::request::{WriterRequest, refuse};
 use crate::storage::embedded::disk_space::DiskSpace;
 use crate::storage::embedded::engine_state::EngineState;
 use crate::storage::embedded::error::Failure;
+use crate::storage::embedded::journal::Journal;
 use crate::storage::embedded::metrics;
 use crate::storage::embedded::readers::ReaderPool;
 use crate::storage::embedded::schema::{LastMark, Totals};
@@ -21,6 +22,12 @@ use crate::storage::embedded::store::{Opened, Store};
 const SYNC_PENDING_AFTER: Duration = Duration::from_millis(100);
 /// How often the disk space is checked while no request comes.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
+
+/// A journal of a store that was just opened.
+pub(super) fn new_journal(state: &EngineState) -> Journal {
+    let bytes = state.options.journal_bytes;
+    Journal::new(Arc::clone(&state.disk), state.name, bytes)
+}
 
 /// The state that only this thread touches.
 pub(super) struct WriterThread {
@@ -35,6 +42,11 @@ pub(super) struct WriterThread {
     pub(super) scrubbed: Revision,
     /// Whether changes wait for the next sync.
     pub(super) has_unsynced: bool,
+    /// Whether records were removed since the last checkpoint.
+    pub(super) has_removed: bool,
+    pub(super) journal: Journal,
+    /// When the last checkpoint was made.
+    pub(super) checkpointed: Instant,
     pub(super) disk_space: DiskSpace,
     pub(super) leases: WriterLeases,
     /// The failure to recover from before the next request.
@@ -62,6 +74,9 @@ impl WriterThread {
             last_mark: opened.last_mark,
             scrubbed: opened.meta.scrubbed,
             has_unsynced: false,
+            has_removed: false,
+            journal: new_journal(&state),
+            checkpointed: Instant::now(),
             disk_space,
             leases: WriterLeases::new(&state.options, &opened),
             failed: None,
@@ -140,9 +155,8 @@ impl WriterThread {
     /// No request waits: syncs removals, keeps the ballast file, checks disk and clock, and
     /// publishes metrics.
     pub(super) fn idle(&mut self) {
-        if self.has_unsynced {
-            self.sync_pending();
-        }
+        self.sync_pending();
+        self.checkpoint_when_idle();
         let now = Instant::now();
         self.disk_space.keep_ballast(now);
         self.check_disk_space(now);
@@ -197,7 +211,10 @@ impl WriterThread {
             refuse(*request, &EngineError::Closed);
         }
         self.store_lease_time();
-        self.sync_pending();
+        if let Ok(store) = self.store() {
+            // `run_guarded` logs nothing, and the journal keeps what redb could not.
+            let _ = self.run_guarded(|writer| writer.end_journal(&store));
+        }
         self.state.set_store(None);
         // The database closes its file here, unless a reader outlives its thread.
         drop(self.store.take());

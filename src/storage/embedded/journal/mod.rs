@@ -1,0 +1,227 @@
+//! The journal: what is durable before redb is.
+//!
+//! Owns two files that take turns. The changes that a write transaction makes to the tables enter
+//! as [`Changes`], and are durable when [`Journal::append`] returns. redb gets the same changes
+//! without a sync. A checkpoint makes redb itself durable and begins a new epoch in the other file,
+//! which forgets everything before it. After a crash [`recover`] finds the groups of the epoch that
+//! redb names, and the caller applies them. The journal must not know tables, events or leases.
+//! `FORMAT.md` specifies its files to the byte.
+
+mod changes;
+mod group;
+mod scan;
+
+use std::fmt;
+use std::sync::Arc;
+
+use redb::StorageBackend;
+
+use super::disk::{DataFile, Disk};
+use super::error::Failure;
+use super::store_id::StoreId;
+pub use changes::{Change, Changes, TableId};
+use group::{BLOCK, GroupHeader};
+pub use scan::{Group, recover};
+
+/// The files of the journal, which take turns.
+pub const FILES: [DataFile; 2] = [DataFile::Journal0, DataFile::Journal1];
+
+/// How much a file grows at a time. Growing costs a longer sync, so it is rare.
+const GROWTH_BYTES: u64 = 1024 * 1024;
+
+/// The name of everything between two checkpoints. 0 names nothing.
+pub type Epoch = u64;
+
+/// The result of an attempt to append a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Appended {
+    /// The changes are durable.
+    Durably,
+    /// There is no room for them. A checkpoint makes some.
+    Full,
+}
+
+/// The journal of a store that is open for writing.
+pub struct Journal {
+    disk: Arc<dyn Disk>,
+    store: StoreId,
+    /// The largest size of a file.
+    file_bytes_max: u64,
+    /// The open epoch; `None` before the first checkpoint of this opening.
+    open: Option<OpenEpoch>,
+    /// The files, once they are open.
+    files: [Option<Arc<dyn StorageBackend>>; 2],
+    /// Changes that redb has and that wait for the next group.
+    carried: Changes,
+}
+
+/// The epoch that groups are appended to.
+struct OpenEpoch {
+    epoch: Epoch,
+    /// The index of its file.
+    number: usize,
+    file: Arc<dyn StorageBackend>,
+    /// Where the next group begins.
+    end: u64,
+    /// The size of the file.
+    file_bytes: u64,
+    /// The number of the last group.
+    groups: u64,
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journal")
+            .field("bytes", &self.bytes())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Journal {
+    /// A journal without an open epoch. Nothing can be appended before a checkpoint.
+    pub fn new(disk: Arc<dyn Disk>, store: StoreId, file_bytes_max: u64) -> Journal {
+        Journal {
+            disk,
+            store,
+            file_bytes_max,
+            open: None,
+            files: [None, None],
+            carried: Changes::default(),
+        }
+    }
+
+    /// Bytes of groups since the last checkpoint.
+    pub fn bytes(&self) -> u64 {
+        self.open.as_ref().map_or(0, |open| open.end)
+    }
+
+    /// Whether groups can be appended.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Keeps changes that redb has for the next group. A crash before that takes them back in redb,
+    /// too. Answers how many bytes wait.
+    pub fn carry(&mut self, changes: &Changes) -> usize {
+        self.carried.extend(changes);
+        self.carried.bytes().len()
+    }
+
+    /// Makes changes durable, after those that were carried. Returns when they are.
+    ///
+    /// # Errors
+    /// When the file system fails. The journal can't be used any more, and the changes may be
+    /// durable or not: a failed sync is never tried again on the same file.
+    pub fn append(&mut self, changes: &Changes) -> Result<Appended, Failure> {
+        let Some(open) = &mut self.open else {
+            return Ok(Appended::Full);
+        };
+        let revisions = changes.revisions();
+        let header = GroupHeader {
+            epoch: open.epoch,
+            number: open.groups + 1,
+            first: revisions.0,
+            last: revisions.1,
+        };
+        let body = [self.carried.bytes(), changes.bytes()];
+        let mut bytes = group::encode(&self.store, header, &body)?;
+        let end = open.end + bytes.len() as u64;
+        if end > self.file_bytes_max {
+            return Ok(Appended::Full);
+        }
+        let grows = end > open.file_bytes;
+        if grows {
+            // The new part of the file is written once, so that later groups change no metadata of
+            // the file system.
+            let grown = end.next_multiple_of(GROWTH_BYTES).min(self.file_bytes_max);
+            bytes.resize((grown - open.end) as usize, 0);
+        }
+        match open.file.write(open.end, &bytes) {
+            // What was written is no group, and the next epoch writes over it.
+            Err(error) if grows && error.kind() == std::io::ErrorKind::StorageFull => {
+                return Ok(Appended::Full);
+            }
+            written => written?,
+        }
+        open.file.sync_data()?;
+        open.file_bytes = open.file_bytes.max(open.end + bytes.len() as u64);
+        open.end = end;
+        open.groups += 1;
+        self.carried.clear();
+        Ok(Appended::Durably)
+    }
+
+    /// Prepares the epoch after a checkpoint. redb must store its name durably, in the transaction
+    /// that makes the checkpoint, before [`Journal::begin`].
+    ///
+    /// # Errors
+    /// When the file system fails.
+    pub fn prepare(&mut self) -> Result<PreparedEpoch, Failure> {
+        let [first, second] = match self.files.clone() {
+            [Some(first), Some(second)] => [first, second],
+            _ => self.open_files()?,
+        };
+        let (number, file) = match &self.open {
+            Some(open) if open.number == 0 => (1, second),
+            _ => (0, first),
+        };
+        let file_bytes = file.len()?.min(self.file_bytes_max);
+        Ok(PreparedEpoch(OpenEpoch {
+            epoch: rand_epoch(),
+            number,
+            file,
+            end: 0,
+            file_bytes: file_bytes / BLOCK as u64 * BLOCK as u64,
+            groups: 0,
+        }))
+    }
+
+    /// Opens both files. Their names are durable before redb names an epoch.
+    fn open_files(&mut self) -> Result<[Arc<dyn StorageBackend>; 2], Failure> {
+        let open = |file| self.disk.open(file).map(Arc::<dyn StorageBackend>::from);
+        let files = [open(DataFile::Journal0)?, open(DataFile::Journal1)?];
+        self.disk.sync_names()?;
+        self.files = files.clone().map(Some);
+        Ok(files)
+    }
+
+    /// Begins an epoch, after redb has stored its name durably. Everything before is forgotten.
+    pub fn begin(&mut self, prepared: PreparedEpoch) {
+        self.open = Some(prepared.0);
+        self.carried.clear();
+    }
+
+    /// Ends the use of the journal, after redb has stored durably that it is not used.
+    pub fn end(&mut self) {
+        self.open = None;
+        self.carried.clear();
+    }
+
+    /// Removes the files, so that nothing of their content is left. The journal must have ended.
+    ///
+    /// # Errors
+    /// When the file system fails.
+    pub fn remove(&mut self) -> Result<(), Failure> {
+        self.files = [None, None];
+        for file in FILES {
+            self.disk.remove(file)?;
+        }
+        Ok(())
+    }
+}
+
+/// An epoch that redb does not name yet.
+pub struct PreparedEpoch(OpenEpoch);
+
+impl PreparedEpoch {
+    /// Its name.
+    pub fn epoch(&self) -> Epoch {
+        self.0.epoch
+    }
+}
+
+/// A random name, which no group on the disk has.
+fn rand_epoch() -> Epoch {
+    let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
+    (high ^ low).max(1)
+}

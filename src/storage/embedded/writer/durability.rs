@@ -1,0 +1,115 @@
+//! How transactions become durable: in the journal, or in redb by a checkpoint.
+
+use std::time::Instant;
+
+use redb::WriteTransaction;
+
+use super::thread::WriterThread;
+use crate::storage::embedded::error::Failure;
+use crate::storage::embedded::journal::{Appended, Changes};
+use crate::storage::embedded::metrics;
+use crate::storage::embedded::store::Store;
+
+/// Changes beyond this do not wait for the next commit.
+const CARRIED_BYTES_MAX: usize = 1024 * 1024;
+
+impl WriterThread {
+    /// Makes a transaction durable, and only then visible. The journal has its changes then, or
+    /// redb if the journal has no room for them.
+    pub(super) fn commit_durably(
+        &mut self,
+        store: &Store,
+        transaction: WriteTransaction,
+        changes: &Changes,
+    ) -> Result<(), Failure> {
+        match self.journal.append(changes)? {
+            Appended::Durably => {
+                store.commit_lazily(transaction)?;
+                self.has_unsynced = false;
+                Ok(())
+            }
+            Appended::Full => self.checkpoint(store, transaction),
+        }
+    }
+
+    /// Makes a transaction visible without a sync. The next group of the journal makes it durable.
+    pub(super) fn commit_unsynced(
+        &mut self,
+        store: &Store,
+        transaction: WriteTransaction,
+        changes: &Changes,
+    ) -> Result<(), Failure> {
+        store.commit_lazily(transaction)?;
+        self.has_unsynced = true;
+        match self.journal.carry(changes) {
+            carried if carried > CARRIED_BYTES_MAX => self.sync_carried(store),
+            _ => Ok(()),
+        }
+    }
+
+    fn sync_carried(&mut self, store: &Store) -> Result<(), Failure> {
+        match self.journal.append(&Changes::default())? {
+            Appended::Durably => {
+                self.has_unsynced = false;
+                Ok(())
+            }
+            Appended::Full => self.checkpoint(store, store.write()?),
+        }
+    }
+
+    /// Makes redb durable with this transaction. The journal begins a new epoch.
+    pub(super) fn checkpoint(
+        &mut self,
+        store: &Store,
+        transaction: WriteTransaction,
+    ) -> Result<(), Failure> {
+        let started = Instant::now();
+        let prepared = self.journal.prepare()?;
+        store.checkpoint(transaction, prepared.epoch())?;
+        self.journal.begin(prepared);
+        self.has_unsynced = false;
+        self.has_removed = false;
+        self.checkpointed = Instant::now();
+        metrics::checkpointed(started.elapsed());
+        Ok(())
+    }
+
+    /// Makes redb durable, and ends the use of the journal: the database is whole without it.
+    pub(super) fn end_journal(&mut self, store: &Store) -> Result<(), Failure> {
+        if self.journal.is_open() || self.has_unsynced {
+            store.checkpoint(store.write()?, 0)?;
+            self.has_unsynced = false;
+            self.has_removed = false;
+        }
+        self.journal.end();
+        Ok(())
+    }
+
+    /// Makes unsynced changes durable.
+    pub(super) fn sync_pending(&mut self) {
+        if !self.has_unsynced || self.store.is_none() {
+            return;
+        }
+        // `run_guarded` handles the failure, and no caller waits.
+        let _ = self.run_guarded(|writer| {
+            let store = writer.store()?;
+            writer.sync_carried(&store)
+        });
+    }
+
+    /// Makes a checkpoint while no request comes, if the last one is long ago, so that opening the
+    /// store takes less time. Also if records were removed since, because redb frees their pages
+    /// with a checkpoint only.
+    pub(super) fn checkpoint_when_idle(&mut self) {
+        let is_old = self.checkpointed.elapsed() >= self.state.options.checkpoint_pause;
+        let is_due = self.has_removed || (is_old && self.journal.bytes() > 0);
+        if !is_due || self.store.is_none() {
+            return;
+        }
+        // As above.
+        let _ = self.run_guarded(|writer| {
+            let store = writer.store()?;
+            writer.checkpoint(&store, store.write()?)
+        });
+    }
+}
