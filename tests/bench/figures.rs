@@ -14,6 +14,7 @@ mod fanout;
 mod harness;
 mod lists;
 mod load;
+mod lone;
 mod memory;
 mod meter;
 mod report;
@@ -29,13 +30,14 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 14] = [
     "size",
     "startup",
     "startup-full",
     "startup-history",
     "memory",
     "write",
+    "lone",
     "latency",
     "fanout",
     "resume",
@@ -53,6 +55,8 @@ cargo bench [-- PART...]      all parts, or these:
   startup-history  the same with 1 GiB of history
   memory           resident memory, empty and with 100,000 ConfigMaps of 1 KiB
   write            durable creates and updates with 64 clients, also while retention deletes
+  lone             durable updates one after the other, over stores of 0 and 1.4 GiB (or BENCH_GIB):
+                   bytes that reach the disk, CPU and time of each
   latency          write to delivery, one watcher
   fanout           5,000 watchers over HTTP/2
   resume           5,000 watches resumed after kill -9
@@ -82,12 +86,13 @@ const SIZING: &str = "sizing";
 const SET: &str = "watchload";
 
 /// Parts that measure only the embedded store: opening its file, its history.
-const EMBEDDED: [&str; 10] = [
+const EMBEDDED: [&str; 11] = [
     "startup",
     "startup-full",
     "startup-history",
     "memory",
     "write",
+    "lone",
     "resume",
     "expiry",
     "cache-fill",
@@ -144,6 +149,12 @@ async fn main() {
     if wants("write") {
         write::measure(64, Duration::from_secs(15)).await;
         write::under_retention(64, Duration::from_secs(15)).await;
+    }
+    if wants("lone") {
+        let sizes = std::env::var("BENCH_GIB").unwrap_or_else(|_| "0,1.4".to_owned());
+        for gib in sizes.split(',') {
+            lone::measure(gib.trim().parse().expect("BENCH_GIB is numbers")).await;
+        }
     }
     if wants("latency") {
         fanout::measure(1, 50.0, Duration::from_secs(15)).await;

@@ -157,8 +157,20 @@ async fn a_journal_that_is_missing_while_it_is_needed_is_refused() {
         let directory = with_groups(2).await;
         fs::remove_file(directory.path().join(name)).unwrap();
         let refused = open(directory.path()).err().unwrap().to_string();
-        let what = format!("{name} is missing, which holds changes that events.redb does not have");
+        let what = format!("{name} is missing, which holds the newest changes");
         assert!(refused.contains(&what), "{refused}");
+        assert!(
+            refused.contains("remove the files store and journal-0, journal-1"),
+            "{refused}"
+        );
+        // Who does that has what the last checkpoint made durable.
+        for rest in FILES.iter().chain(&["store"]) {
+            let _ = fs::remove_file(directory.path().join(rest));
+        }
+        let engine = open(directory.path()).unwrap();
+        assert_eq!(revision(&engine), 1);
+        assert_eq!(put(&engine, "later", vec![b'v']).await, Revision(2));
+        engine.close().await;
     }
 }
 

@@ -15,7 +15,7 @@ use redb::{
 use super::disk::{DataFile, Disk, FileId};
 use super::error::Failure;
 use super::fence::{Fence, Fenced};
-use super::journal::{self, Epoch};
+use super::journal::{self, Epoch, Group};
 use super::record::LeaseRecord;
 use super::schema::{
     self, ATTACHED, EVENTS, LEASES, LIVE, LastMark, Live, Meta, SUPERSEDED, TIMELINE, decode_event,
@@ -87,7 +87,19 @@ impl Store {
                 let what = format!("it is store {}", store_id::to_hex(&meta.store));
                 return Err(store_id::gone(&what, &name));
             }
-            (Some(meta), _) if meta.journal != 0 => store.replay(disk, &meta)?,
+            // Who removes the store's ID and the journal wants the database as it is.
+            (Some(meta), None) if meta.journal != 0 && journal::is_absent(disk)? => {
+                tracing::warn!(
+                    file = %store.file(),
+                    revision = %meta.totals.revision,
+                    "the journal is missing: the newest changes are lost"
+                );
+                store.replay(&meta, &[])?
+            }
+            (Some(meta), _) if meta.journal != 0 => {
+                let groups = journal::recover(disk, &meta.store, meta.journal)?;
+                store.replay(&meta, &groups)?
+            }
             (Some(meta), _) => meta,
             (None, Some(name)) => return Err(store_id::gone("it has no tables", &name)),
             (None, None) => store.create(Meta::new(uuid::Uuid::new_v4().into_bytes()))?,
@@ -177,8 +189,7 @@ impl Store {
 
     /// Makes the changes again that the journal has and the database lacks. The database is whole
     /// without the journal then.
-    fn replay(&self, disk: &dyn Disk, meta: &Meta) -> Result<Meta, Failure> {
-        let groups = journal::recover(disk, &meta.store, meta.journal)?;
+    fn replay(&self, meta: &Meta, groups: &[Group]) -> Result<Meta, Failure> {
         let transaction = self.write()?;
         let mut txn = WriteTxn::open(&transaction)?;
         groups.iter().try_for_each(|group| txn.replay(group))?;

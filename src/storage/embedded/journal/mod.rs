@@ -21,7 +21,7 @@ use super::error::Failure;
 use super::store_id::StoreId;
 pub use changes::{Change, Changes, TableId};
 use group::{BLOCK, GroupHeader};
-pub use scan::{Group, recover};
+pub use scan::{Group, is_absent, recover};
 
 /// The files of the journal, which take turns.
 pub const FILES: [DataFile; 2] = [DataFile::Journal0, DataFile::Journal1];

@@ -40,10 +40,11 @@ pub fn recover(disk: &dyn Disk, store: &StoreId, epoch: Epoch) -> Result<Vec<Gro
     for file in FILES {
         if disk.length(file)?.is_none() {
             return Err(Failure::Corrupt(format!(
-                "its journal {} is missing, which holds changes that {} does not have; restore it \
-                 from the same backup",
+                "its journal {} is missing, which holds the newest changes; restore it from the \
+                 same backup, or remove the files {} and {} to go on without these changes",
                 disk.path(file),
-                DataFile::Log.name()
+                DataFile::StoreId.name(),
+                FILES.map(DataFile::name).join(", "),
             )));
         }
         let bytes = read(disk, file)?;
@@ -56,6 +57,15 @@ pub fn recover(disk: &dyn Disk, store: &StoreId, epoch: Epoch) -> Result<Vec<Gro
         groups.extend(found);
     }
     Ok(groups)
+}
+
+/// Whether neither file is there.
+///
+/// # Errors
+/// When the directory can't be read.
+pub fn is_absent(disk: &dyn Disk) -> Result<bool, Failure> {
+    let lengths = [disk.length(FILES[0])?, disk.length(FILES[1])?];
+    Ok(lengths == [None, None])
 }
 
 fn read(disk: &dyn Disk, file: DataFile) -> Result<Vec<u8>, Failure> {
