@@ -1,5 +1,4 @@
-//! What answers say of a document: the paths of members that it should not have, up to the number
-//! that an answer reports, and the types of its values.
+//! Bounded lists of a document's unknown or duplicate members, and type names, for error messages.
 
 use std::fmt;
 

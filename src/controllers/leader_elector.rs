@@ -18,12 +18,14 @@ use crate::storage::codec::object_of;
 
 /// The namespace of the Lease, which Kubernetes' own controllers use too.
 const NAMESPACE: &str = "kube-system";
+/// The old word stays, because daemons of different versions must contend for the same Lease.
 const NAME: &str = "taffrail-upkeep";
 const LEASE: NamespacedName<'static> = NamespacedName::in_namespace(NAMESPACE, NAME);
 
 /// The time limit for one request of the election.
 const TIME: Duration = Duration::from_secs(5);
 
+/// The old word stays, because dashboards read the metric.
 const LEADING: &str = "taffrail_upkeep_leading";
 
 /// Gives every metric of this module its unit and help text.

@@ -45,7 +45,7 @@ use crate::telemetry::{self, Series};
 use credentials::Credentials;
 pub use factory::{storage_factory, storage_warnings};
 use resources::Resources;
-use stores::Stores;
+use stores::OpenEngines;
 pub use stores::open_existing;
 
 /// The resource that the controllers follow.
@@ -160,7 +160,7 @@ impl Daemon {
         for warning in storage_warnings(&config, &factory) {
             tracing::warn!("{warning}");
         }
-        let stores = Stores::open(&config, &factory.back_ends())?;
+        let stores = OpenEngines::open(&config, &factory.back_ends())?;
         let engines = stores.engines.clone();
         let address = server.local_address();
         let tls = Tls::load_or_create(&config)?;
@@ -373,7 +373,7 @@ fn actor_system_config(config: &Config, engines: &Engines, series: &Series) -> A
 }
 
 /// The health checks in addition to the standard ones.
-fn checks(stores: &Stores, config: &Config) -> Vec<Check> {
+fn checks(stores: &OpenEngines, config: &Config) -> Vec<Check> {
     let checks = stores.checks().into_iter();
     checks.chain(encryption::check(config)).collect()
 }

@@ -15,7 +15,7 @@ use crate::storage::etcd::{ConnectError, EtcdEngine, EtcdOptions, Probe, TlsFile
 use crate::storage::factory::{BASE, BackEnd, Engines};
 
 /// All engines.
-pub(super) struct Stores {
+pub(super) struct OpenEngines {
     pub(super) engines: Engines,
     /// The engines by their names in metrics (ME-11).
     pub(super) measured: Vec<(String, Arc<dyn MaintenanceEngine>)>,
@@ -38,13 +38,13 @@ struct Probes {
     readiness: Probe,
 }
 
-impl Stores {
+impl OpenEngines {
     /// Opens the engine of each back end.
     ///
     /// # Errors
     /// [`StartError`]. An etcd that does not answer is not an error, because it may answer later.
-    pub(super) fn open(config: &Config, back_ends: &[BackEnd]) -> Result<Stores, StartError> {
-        let mut stores = Stores {
+    pub(super) fn open(config: &Config, back_ends: &[BackEnd]) -> Result<OpenEngines, StartError> {
+        let mut stores = OpenEngines {
             engines: Engines::default(),
             measured: Vec::new(),
             local: None,

@@ -51,7 +51,7 @@ impl PrivateDirectory {
         let file = open(path, flags | OFlags::DIRECTORY)?;
         let metadata = file.metadata()?;
         let mode = mode_of(&metadata);
-        match stranger(metadata.uid(), mode, this_user()) {
+        match foreign_owner(metadata.uid(), mode, this_user()) {
             Some(problem) => Err(refused(problem)),
             None => Ok(PrivateDirectory {
                 path: path.to_owned(),
@@ -104,7 +104,7 @@ impl PrivateDirectory {
     }
 }
 
-fn stranger(owner: u32, mode: u32, user: u32) -> Option<String> {
+fn foreign_owner(owner: u32, mode: u32, user: u32) -> Option<String> {
     (owner != user).then(|| {
         format!(
             "it belongs to user {owner} (mode {mode:o}), and this process runs as user {user}; run \
@@ -168,9 +168,9 @@ mod tests {
 
     #[test]
     fn a_directory_of_somebody_else_is_refused_with_its_owner_and_mode() {
-        assert_eq!(stranger(7, 0o700, 7), None);
+        assert_eq!(foreign_owner(7, 0o700, 7), None);
         for (owner, user) in [(8, 0), (0, 8)] {
-            let told = stranger(owner, 0o755, user).unwrap();
+            let told = foreign_owner(owner, 0o755, user).unwrap();
             let belongs = format!("belongs to user {owner} (mode 755)");
             let words = [
                 belongs,

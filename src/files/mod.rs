@@ -1,10 +1,16 @@
-//! Files that are opened by name, and the directory of the daemon's own. Whoever may write to a
-//! folder may put anything in a file's place: a pipe that waits for ever, a device, a link to
-//! another file. So nothing else of the actor_system opens files by name.
+//! Opens files by name safely.
 //!
-//! [`own`] has those that the daemon makes in its data directory: links are refused. [`given`] has
-//! those that an operator names by a flag: links are followed, as Kubernetes mounts Secrets by
-//! links. Both read regular files alone, as many bytes as were to be expected, and never wait.
+//! This folder owns the two ways to open a file. [`own`] opens the files that the daemon makes in
+//! its data directory, and refuses links. [`given`] reads the files that an operator names by a
+//! flag, and follows links, because Kubernetes mounts Secrets as links. [`PrivateDirectory`] is the
+//! data directory itself, or one within it.
+//!
+//! A path enters. Bounded contents or an open file leave, or an error that says what to fix.
+//! Anybody who may write to a folder can put a pipe, a device or a link in a file's place. So only
+//! regular files are read, and nothing blocks. This folder must not know what a file means.
+//!
+//! No other product code opens files by name, except to sync a directory and to read what the
+//! kernel shows below `/proc`.
 
 mod directory;
 pub mod given;

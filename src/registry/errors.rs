@@ -13,7 +13,7 @@ const UNREACHABLE_RETRY_SECONDS: u32 = 2;
 
 /// The operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
+pub enum FailedOperation {
     /// Reading one object.
     Get,
     /// Reading many objects.
@@ -31,17 +31,17 @@ pub enum Verb {
 /// Converts a storage error to a Status. `name` is the name of the object, empty for lists.
 pub fn interpret(
     error: StorageError,
-    verb: Verb,
+    operation: FailedOperation,
     definition: &ResourceDefinition,
     name: &str,
 ) -> Box<Status> {
     let StorageError { key, kind } = error;
     Box::new(match kind {
         StorageErrorKind::Refused(status) => return status,
-        StorageErrorKind::KeyNotFound => not_found(verb, definition, name, &key),
-        StorageErrorKind::KeyExists => exists(verb, definition, name, &key),
-        StorageErrorKind::InvalidObject(text) => match verb {
-            Verb::Update | Verb::Delete => {
+        StorageErrorKind::KeyNotFound => not_found(operation, definition, name, &key),
+        StorageErrorKind::KeyExists => exists(operation, definition, name, &key),
+        StorageErrorKind::InvalidObject(text) => match operation {
+            FailedOperation::Update | FailedOperation::Delete => {
                 Status::precondition_failed(definition, name, &key, &text)
             }
             _ => Status::unknown(text),
@@ -72,7 +72,7 @@ pub fn interpret(
                 ..StatusCause::default()
             };
             let seconds = UNREACHABLE_RETRY_SECONDS;
-            Status::server_timeout(definition, operation(verb), seconds).because(cause)
+            Status::server_timeout(definition, operation_name(operation), seconds).because(cause)
         }
         StorageErrorKind::Unreadable(text) | StorageErrorKind::Internal(text) => {
             Status::internal(text)
@@ -81,31 +81,49 @@ pub fn interpret(
 }
 
 /// The name of the operation in a Status.
-fn operation(verb: Verb) -> &'static str {
-    match verb {
-        Verb::Get => "get",
-        Verb::List => "list",
-        Verb::Watch => "watch",
-        Verb::Create => "create",
-        Verb::Update => "update",
-        Verb::Delete => "delete",
+fn operation_name(operation: FailedOperation) -> &'static str {
+    match operation {
+        FailedOperation::Get => "get",
+        FailedOperation::List => "list",
+        FailedOperation::Watch => "watch",
+        FailedOperation::Create => "create",
+        FailedOperation::Update => "update",
+        FailedOperation::Delete => "delete",
     }
 }
 
-fn not_found(verb: Verb, definition: &ResourceDefinition, name: &str, key: &str) -> Status {
-    match verb {
-        Verb::Get | Verb::Update | Verb::Delete => Status::not_found(definition, name),
-        Verb::List => Status::not_found(definition, ""),
-        Verb::Create | Verb::Watch => Status::unknown(text("key not found", 1, key)),
+fn not_found(
+    operation: FailedOperation,
+    definition: &ResourceDefinition,
+    name: &str,
+    key: &str,
+) -> Status {
+    match operation {
+        FailedOperation::Get | FailedOperation::Update | FailedOperation::Delete => {
+            Status::not_found(definition, name)
+        }
+        FailedOperation::List => Status::not_found(definition, ""),
+        FailedOperation::Create | FailedOperation::Watch => {
+            Status::unknown(text("key not found", 1, key))
+        }
     }
 }
 
-fn exists(verb: Verb, definition: &ResourceDefinition, name: &str, key: &str) -> Status {
+fn exists(
+    operation: FailedOperation,
+    definition: &ResourceDefinition,
+    name: &str,
+    key: &str,
+) -> Status {
     let text = || text("key exists", 2, key);
-    match verb {
-        Verb::Create => Status::already_exists(definition, name),
-        Verb::Update | Verb::Delete => Status::conflict(definition, name, &text()),
-        Verb::Get | Verb::List | Verb::Watch => Status::unknown(text()),
+    match operation {
+        FailedOperation::Create => Status::already_exists(definition, name),
+        FailedOperation::Update | FailedOperation::Delete => {
+            Status::conflict(definition, name, &text())
+        }
+        FailedOperation::Get | FailedOperation::List | FailedOperation::Watch => {
+            Status::unknown(text())
+        }
     }
 }
 
@@ -155,39 +173,46 @@ mod tests {
     use crate::api::status::StatusReason;
     use crate::registry::definitions::{coordination, core};
 
-    fn status(kind: StorageErrorKind, verb: Verb) -> Status {
+    fn status(kind: StorageErrorKind, operation: FailedOperation) -> Status {
         let error = StorageError {
             key: "/registry/configmaps/d/a".to_owned(),
             kind,
         };
-        *interpret(error, verb, &core::configmaps(), "a")
+        *interpret(error, operation, &core::configmaps(), "a")
     }
 
-    fn parts(kind: StorageErrorKind, verb: Verb) -> (u16, StatusReason, String) {
-        let status = status(kind, verb);
+    fn parts(kind: StorageErrorKind, operation: FailedOperation) -> (u16, StatusReason, String) {
+        let status = status(kind, operation);
         (status.code, status.reason, status.message)
     }
 
-    /// storage.md 1.2, ST-10: the meaning of an error depends on the verb.
+    /// storage.md 1.2, ST-10: the meaning of an error depends on the operation.
     #[test]
-    fn the_verb_decides_what_an_absent_or_present_key_means() {
+    fn the_operation_decides_what_an_absent_or_present_key_means() {
         let absent = || StorageErrorKind::KeyNotFound;
-        for verb in [Verb::Get, Verb::Update, Verb::Delete] {
+        for operation in [
+            FailedOperation::Get,
+            FailedOperation::Update,
+            FailedOperation::Delete,
+        ] {
             let text = "configmaps \"a\" not found".to_owned();
-            assert_eq!(parts(absent(), verb), (404, StatusReason::NOT_FOUND, text));
+            assert_eq!(
+                parts(absent(), operation),
+                (404, StatusReason::NOT_FOUND, text)
+            );
         }
-        assert_eq!(parts(absent(), Verb::Create).0, 500);
+        assert_eq!(parts(absent(), FailedOperation::Create).0, 500);
         let present = || StorageErrorKind::KeyExists;
         let text = "configmaps \"a\" already exists".to_owned();
         assert_eq!(
-            parts(present(), Verb::Create),
+            parts(present(), FailedOperation::Create),
             (409, StatusReason::ALREADY_EXISTS, text)
         );
         let text = "Operation cannot be fulfilled on configmaps \"a\": StorageError: key exists, \
                     Code: 2, Key: /registry/configmaps/d/a, ResourceVersion: 0, \
                     AdditionalErrorMsg: ";
         assert_eq!(
-            parts(present(), Verb::Update),
+            parts(present(), FailedOperation::Update),
             (409, StatusReason::CONFLICT, text.to_owned())
         );
     }
@@ -202,7 +227,7 @@ mod tests {
              Code: 4, Key: /registry/configmaps/d/a, ResourceVersion: 0, AdditionalErrorMsg: {text}"
         );
         assert_eq!(
-            parts(kind, Verb::Update),
+            parts(kind, FailedOperation::Update),
             (409, StatusReason::CONFLICT, expected)
         );
     }
@@ -212,7 +237,7 @@ mod tests {
     fn a_version_on_create_is_a_plain_500() {
         let text = "resourceVersion should not be set on objects to be created".to_owned();
         assert_eq!(
-            parts(StorageErrorKind::VersionOnCreate, Verb::Create),
+            parts(StorageErrorKind::VersionOnCreate, FailedOperation::Create),
             (500, StatusReason::UNKNOWN, text)
         );
     }
@@ -225,7 +250,7 @@ mod tests {
             current: Revision(7),
             retry_after: 1,
         };
-        let status = status(kind, Verb::List);
+        let status = status(kind, FailedOperation::List);
         assert_eq!(
             status.message,
             "Timeout: Too large resource version: 9, current: 7"
@@ -241,7 +266,7 @@ mod tests {
         let kind = StorageErrorKind::Expired {
             what: Expired::List,
         };
-        assert_eq!(parts(kind, Verb::List).0, 410);
+        assert_eq!(parts(kind, FailedOperation::List).0, 410);
         let what = Expired::Continue {
             fresh_token: Some("t".to_owned()),
         };
@@ -249,7 +274,7 @@ mod tests {
             key: String::new(),
             kind: StorageErrorKind::Expired { what },
         };
-        let status = interpret(error, Verb::List, &coordination::leases(), "");
+        let status = interpret(error, FailedOperation::List, &coordination::leases(), "");
         assert!(
             status
                 .message
@@ -265,33 +290,33 @@ mod tests {
             retry_after: 2,
             last_error: None,
         };
-        let status = self::status(kind, Verb::List);
+        let status = self::status(kind, FailedOperation::List);
         assert_eq!(
             (status.code, status.reason.clone()),
             (429, StatusReason::TOO_MANY_REQUESTS)
         );
         assert_eq!(status.retry_after_seconds(), 2);
         let kind = StorageErrorKind::Unavailable("no space left".to_owned(), 5);
-        let status = self::status(kind, Verb::Create);
+        let status = self::status(kind, FailedOperation::Create);
         assert_eq!((status.code, status.retry_after_seconds()), (503, 5));
         let kind = StorageErrorKind::OutcomeUnknown("late".to_owned());
-        assert_eq!(parts(kind, Verb::Create).0, 504);
+        assert_eq!(parts(kind, FailedOperation::Create).0, 504);
     }
 
     #[test]
     fn a_store_that_can_not_be_reached_is_a_server_timeout_st_11_pf_21() {
-        let verbs = [
-            (Verb::Get, "get"),
-            (Verb::List, "list"),
-            (Verb::Create, "create"),
-            (Verb::Update, "update"),
-            (Verb::Delete, "delete"),
+        let operations = [
+            (FailedOperation::Get, "get"),
+            (FailedOperation::List, "list"),
+            (FailedOperation::Create, "create"),
+            (FailedOperation::Update, "update"),
+            (FailedOperation::Delete, "delete"),
         ];
-        for (verb, operation) in verbs {
+        for (operation, name) in operations {
             let why = "no etcd answers".to_owned();
-            let status = self::status(StorageErrorKind::Unreachable(why.clone()), verb);
+            let status = self::status(StorageErrorKind::Unreachable(why.clone()), operation);
             let text = format!(
-                "The {operation} operation against configmaps could not be completed at this time, \
+                "The {name} operation against configmaps could not be completed at this time, \
                  please try again."
             );
             assert_eq!(

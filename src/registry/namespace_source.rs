@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, FutureExt};
 
-use super::errors::{Verb, interpret};
+use super::errors::{FailedOperation, interpret};
 use super::keys::object_key;
 use crate::admission::lifecycle::{Lookup, NamespaceState, Namespaces};
 use crate::api::resource::ResourceDefinition;
@@ -46,8 +46,8 @@ impl Namespaces for NamespaceSource {
                 Lookup::Live => Asked::Unset,
             };
             let found = self.storage.get(GetRequest { key, asked }).await;
-            let found =
-                found.map_err(|error| interpret(error, Verb::Get, &self.definition, name))?;
+            let found = found
+                .map_err(|error| interpret(error, FailedOperation::Get, &self.definition, name))?;
             Ok(found.map_or(NamespaceState::Absent, |namespace| state_of(&namespace)))
         }
         .boxed()

@@ -14,7 +14,7 @@ use crate::api::options::WriteOptions;
 use crate::api::status::{Status, StatusReason};
 use crate::clock;
 use crate::registry::context::RequestContext;
-use crate::registry::errors::Verb;
+use crate::registry::errors::FailedOperation;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::pending_creates::PendingCreate;
 use crate::storage::{Asked, GetRequest, RunToCompletion, StorageErrorKind};
@@ -116,7 +116,7 @@ impl RegistryStore {
             Err(error) if matches!(error.kind, StorageErrorKind::KeyExists) => {
                 Err(Box::new(self.taken(key, &name).await))
             }
-            Err(error) => Err(self.fault(error, Verb::Create, &name)),
+            Err(error) => Err(self.fault(error, FailedOperation::Create, &name)),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::api::status::{Status, StatusDetails};
 use crate::clock;
 use crate::registry::context::RequestContext;
 use crate::registry::deletion::{DeletionVerdict, decide, needs_content};
-use crate::registry::errors::Verb;
+use crate::registry::errors::FailedOperation;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::storage::{
     Current, DeleteRequest, Preconditions, StorageError, StorageErrorKind, UpdateFunction,
@@ -118,7 +118,7 @@ impl Deleting<'_> {
             Err(error) if matches!(error.kind, StorageErrorKind::Unreadable(_)) => {
                 Ok(DeletionStep::Unreadable(error))
             }
-            Err(error) => Err(self.store.fault(error, Verb::Delete, self.name)),
+            Err(error) => Err(self.store.fault(error, FailedOperation::Delete, self.name)),
         }
     }
 
@@ -126,7 +126,7 @@ impl Deleting<'_> {
     /// owners can't be read either. Refuses when the client or the kind demands a check of the
     /// content.
     async fn try_remove_unread(&self, unread: StorageError) -> Result<DeletionStep, Box<Status>> {
-        let fault = |error| self.store.fault(error, Verb::Delete, self.name);
+        let fault = |error| self.store.fault(error, FailedOperation::Delete, self.name);
         let Preconditions {
             uid,
             resource_version,
@@ -186,7 +186,8 @@ impl Deleting<'_> {
         };
         let target = self.store.target(self.options.dry_run);
         let outcome = target.guaranteed_update(update, &mut mark).await;
-        let outcome = outcome.map_err(|error| self.store.fault(error, Verb::Update, self.name))?;
+        let outcome =
+            outcome.map_err(|error| self.store.fault(error, FailedOperation::Update, self.name))?;
         let marked = match (outcome, mark.kept) {
             (WriteOutcome::Done(marked), _) => marked,
             (WriteOutcome::Left, Some(kept)) => return Ok(DeletionStep::Done(self.kept(kept))),
@@ -218,7 +219,7 @@ impl Deleting<'_> {
             Err(error) if matches!(error.kind, StorageErrorKind::KeyNotFound) => {
                 self.removed(marked)
             }
-            Err(error) => Err(self.store.fault(error, Verb::Delete, self.name)),
+            Err(error) => Err(self.store.fault(error, FailedOperation::Delete, self.name)),
         }
     }
 

@@ -12,7 +12,7 @@ use actors::object::CachedObject;
 use tokio::sync::watch;
 
 use super::deletion::Collector;
-use super::errors::{Verb, interpret};
+use super::errors::{FailedOperation, interpret};
 use super::keys::{KeyError, object_key};
 use super::namespaced_name::NamespacedName;
 use super::pending_creates::PendingCreates;
@@ -150,8 +150,8 @@ impl RegistryStore {
         Ok(object)
     }
 
-    fn fault(&self, error: StorageError, verb: Verb, name: &str) -> Box<Status> {
-        interpret(error, verb, self.definition(), name)
+    fn fault(&self, error: StorageError, operation: FailedOperation, name: &str) -> Box<Status> {
+        interpret(error, operation, self.definition(), name)
     }
 }
 

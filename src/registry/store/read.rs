@@ -14,7 +14,7 @@ use super::{RegistryStore, bad_key};
 use crate::api::options::{ListOptions, VersionMatchText, list_version, read_version};
 use crate::api::selector::Selection;
 use crate::api::status::Status;
-use crate::registry::errors::{Verb, goes_in_stream};
+use crate::registry::errors::{FailedOperation, goes_in_stream};
 use crate::registry::keys::{ReadScope, read_scope};
 use crate::registry::namespaced_name::NamespacedName;
 use crate::storage::{
@@ -54,7 +54,7 @@ impl RegistryStore {
         let (key, name) = (self.key(at)?, at.name);
         let asked = read_version(resource_version)?;
         let found = self.storage().get(GetRequest { key, asked }).await;
-        match found.map_err(|error| self.fault(error, Verb::Get, name))? {
+        match found.map_err(|error| self.fault(error, FailedOperation::Get, name))? {
             Some(object) => Ok(object),
             None => Err(Box::new(Status::not_found(self.definition(), name))),
         }
@@ -91,7 +91,7 @@ impl RegistryStore {
             predicate: selection,
         };
         let list = self.storage().get_list(request).await;
-        list.map_err(|error| self.fault(error, Verb::List, ""))
+        list.map_err(|error| self.fault(error, FailedOperation::List, ""))
     }
 
     /// Opens a watch on the calling thread. Apply [`ListOptions::default_watch`] to the options
@@ -135,7 +135,7 @@ impl RegistryStore {
                 true => WatchRefusal::InStream,
                 false => WatchRefusal::Http,
             };
-            refuse(self.fault(error, Verb::Watch, ""))
+            refuse(self.fault(error, FailedOperation::Watch, ""))
         })?;
         // What ends the watches of a removed version may have come before this one was open.
         if *self.removed.borrow() {

@@ -15,7 +15,7 @@ use crate::api::resource::Subresource;
 use crate::api::status::Status;
 use crate::registry::context::RequestContext;
 use crate::registry::deletion::is_released;
-use crate::registry::errors::Verb;
+use crate::registry::errors::FailedOperation;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::pending_creates::PendingCreate;
 use crate::storage::{
@@ -81,8 +81,12 @@ impl RegistryStore {
             creation, released, ..
         } = updating;
         let created = creation.is_some();
-        let verb = if created { Verb::Create } else { Verb::Update };
-        let object = match outcome.map_err(|error| self.fault(error, verb, name))? {
+        let operation = if created {
+            FailedOperation::Create
+        } else {
+            FailedOperation::Update
+        };
+        let object = match outcome.map_err(|error| self.fault(error, operation, name))? {
             WriteOutcome::Done(object) => object,
             WriteOutcome::Left => {
                 let removing = self.remove_released(&request, options, &key, released);
@@ -140,7 +144,7 @@ impl RegistryStore {
                     .map(Arc::new)
                     .map_err(|error| Box::new(Status::internal(error)))
             }
-            Err((_, error)) => Err(self.fault(error, Verb::Delete, object.name())),
+            Err((_, error)) => Err(self.fault(error, FailedOperation::Delete, object.name())),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The default permissions of Kubernetes, before anything is granted (9.5): `system:masters` may do
-//! everything, others may read discovery, version and health.
+//! The default permissions of Kubernetes, before anything is granted (http.md 9.5):
+//! `system:masters` may do everything, others may read discovery, version and health.
 
 use std::borrow::Cow;
 

@@ -17,7 +17,7 @@ pub const JSON: &str = "application/json";
 pub const YAML: &str = "application/yaml";
 
 /// The media types of responses, in the order in which 406 names them. The first is the default.
-pub(super) static MEDIA_TYPES: [&dyn MediaType; 2] = [&Json, &Yaml];
+pub(super) static MEDIA_TYPES: &[&dyn MediaType] = &[&Json, &Yaml];
 
 /// A media type.
 pub(super) trait MediaType: Sync {

@@ -101,9 +101,10 @@ struct Count {
     begun: usize,
 }
 
-/// The admission decisions. Connection numbers rise, so the lowest is the oldest.
+/// Counts the slots and decides which connection gets or loses one. Connection numbers rise, so the
+/// lowest is the oldest.
 #[derive(Debug)]
-struct Admission {
+struct SlotAccounting {
     bounds: Bounds,
     next: u64,
     authenticated: usize,
@@ -114,9 +115,9 @@ struct Admission {
     closed: u64,
 }
 
-impl Admission {
-    fn new(bounds: Bounds) -> Admission {
-        Admission {
+impl SlotAccounting {
+    fn new(bounds: Bounds) -> SlotAccounting {
+        SlotAccounting {
             bounds,
             next: 0,
             authenticated: 0,
@@ -267,7 +268,7 @@ fn network(peer: IpAddr) -> IpAddr {
 
 /// The slots of a listener.
 pub(in crate::server) struct Slots {
-    admission: Mutex<Admission>,
+    admission: Mutex<SlotAccounting>,
     open: Gauge,
     unauthenticated: Gauge,
     closed: Counter,
@@ -289,7 +290,7 @@ impl Slots {
             "Unauthenticated connections closed to make room for others."
         );
         Arc::new(Slots {
-            admission: Mutex::new(Admission::new(Bounds::of(limits))),
+            admission: Mutex::new(SlotAccounting::new(Bounds::of(limits))),
             open: metrics::gauge!("taffrail_connections"),
             unauthenticated: metrics::gauge!("taffrail_connections_unauthenticated"),
             closed: metrics::counter!("taffrail_connections_unauthenticated_closed_total"),
@@ -310,14 +311,14 @@ impl Slots {
         }
     }
 
-    fn publish(&self, admission: &Admission) {
+    fn publish(&self, admission: &SlotAccounting) {
         self.open.set(admission.connections() as f64);
         self.unauthenticated
             .set(admission.unauthenticated.len() as f64);
         self.closed.absolute(admission.closed);
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Admission) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut SlotAccounting) -> T) -> T {
         let mut admission = self.admission.lock();
         let changed = change(&mut admission);
         self.publish(&admission);
@@ -382,13 +383,13 @@ impl Drop for Slot {
 mod tests {
     use super::*;
 
-    fn admission(connections: usize, unauthenticated: usize) -> Admission {
+    fn admission(connections: usize, unauthenticated: usize) -> SlotAccounting {
         let limits = Limits {
             connections,
             unauthenticated_connections: unauthenticated,
             ..Limits::default()
         };
-        Admission::new(Bounds::of(&limits))
+        SlotAccounting::new(Bounds::of(&limits))
     }
 
     fn peer(last: u8) -> IpAddr {
@@ -396,7 +397,7 @@ mod tests {
     }
 
     /// Admits a connection that must find a slot.
-    fn enter(admission: &mut Admission, last: u8) -> (u64, oneshot::Receiver<()>) {
+    fn enter(admission: &mut SlotAccounting, last: u8) -> (u64, oneshot::Receiver<()>) {
         match admission.admit(peer(last)) {
             Admitted::In(number, closed) => (number, closed),
             Admitted::Full => panic!("there is no room"),
@@ -407,7 +408,7 @@ mod tests {
         closed.try_recv() == Err(oneshot::error::TryRecvError::Closed)
     }
 
-    fn begin(admission: &mut Admission, connection: &(u64, oneshot::Receiver<()>)) -> bool {
+    fn begin(admission: &mut SlotAccounting, connection: &(u64, oneshot::Receiver<()>)) -> bool {
         admission.begin(connection.0, Instant::now())
     }
 

@@ -4,8 +4,7 @@ use serde_json::{Map, Value};
 
 use super::schemas;
 use crate::api::resource::{ResourceDefinition, Verb};
-use crate::server::encoding::{JSON, YAML};
-use crate::server::negotiation::{JSON_PATCH, MERGE_PATCH};
+use crate::server::negotiation::{self, JSON_PATCH, MERGE_PATCH};
 
 /// A path with its operations.
 pub(super) struct Path<'d> {
@@ -128,7 +127,7 @@ const LIST: [Parameter; 11] = [
     ),
 ];
 
-const BODIES: &[&str] = &[JSON, YAML];
+const BODIES: &[&str] = &negotiation::BODIES;
 const PATCHES: &[&str] = &[JSON_PATCH, MERGE_PATCH];
 
 /// The paths of all these resources. Two functions write parameters and operations in the format of

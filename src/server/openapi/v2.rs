@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::operations::{self, Operation, Parameter};
 use super::schemas::{self, References};
 use crate::api::resource::ResourceDefinition;
-use crate::server::negotiation::BODIES;
+use crate::server::encoding::MediaTypeRef;
 
 const REFERENCES: References = References {
     place: "#/definitions/",
@@ -69,7 +69,7 @@ fn written(operation: &Operation<'_>) -> Value {
         "operationId": operation.id,
         "description": operation.description,
         "consumes": consumes,
-        "produces": BODIES,
+        "produces": MediaTypeRef::names().collect::<Vec<_>>(),
         "schemes": ["https"],
         "parameters": parameters,
         "responses": {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::operations::{self, Operation, Parameter};
 use super::schemas::{self, References};
 use crate::api::resource::ResourceDefinition;
-use crate::server::negotiation::BODIES;
+use crate::server::encoding::MediaTypeRef;
 
 const REFERENCES: References = References {
     place: "#/components/schemas/",
@@ -45,10 +45,8 @@ fn parameter(parameter: &Parameter) -> Value {
     written
 }
 
-fn content(media_types: &[&str], schema: &Value) -> Value {
-    let entries = media_types
-        .iter()
-        .map(|&media_type| (media_type.to_owned(), json!({"schema": schema})));
+fn content(media_types: impl Iterator<Item = &'static str>, schema: &Value) -> Value {
+    let entries = media_types.map(|media_type| (media_type.to_owned(), json!({"schema": schema})));
     Value::Object(entries.collect())
 }
 
@@ -61,7 +59,7 @@ fn written(operation: &Operation<'_>) -> Value {
         "responses": {
             code.to_string(): {
                 "description": "It was done.",
-                "content": content(&BODIES, &REFERENCES.to(answer)),
+                "content": content(MediaTypeRef::names(), &REFERENCES.to(answer)),
             },
             "401": {"description": "The credentials are wrong."},
         },
@@ -73,7 +71,7 @@ fn written(operation: &Operation<'_>) -> Value {
             .as_ref()
             .map_or_else(|| json!({"type": "object"}), |name| REFERENCES.to(name));
         written["requestBody"] = json!({
-            "content": content(media_types, &schema),
+            "content": content(media_types.iter().copied(), &schema),
             "required": operation.method != "delete",
         });
     }

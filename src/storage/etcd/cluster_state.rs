@@ -286,6 +286,7 @@ impl ClusterState {
             "etcd has lost revisions that it had shown: every cache is filled anew and every watch \
              ends; clients that hold newer versions may see old ones again"
         );
+        // The old word stays, because dashboards read the metric.
         metrics::counter!("taffrail_etcd_lineage_breaks_total").increment(1);
         self.epochs.send_if_modified(|told| {
             let is_newer = epoch > *told;

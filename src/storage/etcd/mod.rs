@@ -1,25 +1,24 @@
-//! The distributed engine: an etcd cluster, for users who outgrow one machine (asked for:
-//! etcd-client).
+//! The etcd engine, for several daemons on one store.
 //!
-//! It owns the connections to etcd, and what their answers have shown of the cluster. Calls of the
-//! port enter; requests to etcd, answers and feeds leave. It knows nothing of objects or HTTP, and
-//! keeps no values. Keys and values lie in etcd as Kubernetes lays them, so that a kube-apiserver
-//! can be put beside or in place of this daemon.
+//! It owns the connections to etcd, and what etcd's answers have shown of the cluster. Calls of the
+//! engine port enter. Requests to etcd, answers and feeds leave. It must not know objects or HTTP,
+//! and it keeps no values. Keys and values have the layout of Kubernetes, so a kube-apiserver can
+//! run beside this daemon or replace it.
 //!
-//! Feeds, ranges and background tasks run on a thread of their own, for which callers wait. Reads
-//! and writes of one key go over a connection of the calling runtime: the way to another thread
-//! and back takes longer than all else here.
+//! Feeds, ranges and background tasks run on a thread of their own, and callers wait for it. Reads
+//! and writes of one key use a connection of the calling thread, because a thread hand-over costs
+//! more than the call.
 //!
-//! - `servers` calls one member until it fails; a write is repeated only when it certainly had no
-//!   effect. `connection` lets what tasks write to a member in one turn leave in one piece.
-//! - `reads`, `commit`, `leases` and `compaction` are the calls; `compact_rounds` agrees with all
-//!   others on the cluster who compacts.
+//! - `servers` calls one member until it fails. It repeats a write only if the write certainly had
+//!   no effect. `connection` sends what tasks write in one poll of the runtime as one write.
+//! - `reads`, `commit`, `leases` and `compaction` are the calls. `compact_rounds` agrees with all
+//!   other daemons of the cluster on which one compacts.
 //! - `etcd_watch`, `feed` and `history` turn etcd's watches into the port's feeds and chunks of
-//!   history, whole revisions at a time; `progress_requests` make them tell of progress when a
-//!   reader waits, `idle_watches` keeps those of history for the next chunk.
-//! - `current_revision` reads the current revision once for everybody who asks.
-//! - `cluster_state` remembers which cluster this is and how far it was, and begins a new epoch
-//!   when it is another one.
+//!   history, always whole revisions. `progress_requests` asks the watches for progress when a
+//!   reader waits. `idle_watches` keeps watches of history for the next chunk.
+//! - `current_revision` reads the current revision once for all who ask at the same time.
+//! - `cluster_state` remembers the cluster and how far it was. It begins a new epoch when another
+//!   cluster answers or when the cluster has lost data.
 
 mod background;
 mod call_error;

@@ -11,7 +11,7 @@
 //! configuration is still the same afterwards. Encrypted values below no served resource are
 //! looked for too, because they still need their keys. Where the daemon keeps history itself, the
 //! history is compacted up to the revision of the last pass and purged from the files. Nothing is
-//! remembered between two runs. A run finds done what an interrupted one has done.
+//! remembered between two runs. A run continues after an interrupted one.
 //!
 //! [`rewriter`] runs the whole, [`pass`] one pass, [`unserved`] the search for values that no
 //! served resource has.
