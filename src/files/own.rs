@@ -18,7 +18,7 @@ pub const UNFINISHED: &str = ".new";
 ///
 /// # Errors
 /// When the daemon does not use what stands there, and those of the file system.
-pub fn look(path: &Path) -> io::Result<Option<Metadata>> {
+pub fn inspect(path: &Path) -> io::Result<Option<Metadata>> {
     let metadata = match std::fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -58,7 +58,7 @@ fn problem_of(owner: u32, mode: u32, names: u64, directory: u32) -> Option<Strin
 
 fn open_with(path: &Path, flags: OFlags) -> io::Result<File> {
     // By name first: to open a device may already do something. Then what was opened.
-    look(path)?;
+    inspect(path)?;
     let file = open_at_once(path, flags | OFlags::NOFOLLOW)?;
     check(path, &file.metadata()?)?;
     Ok(file)
@@ -67,7 +67,7 @@ fn open_with(path: &Path, flags: OFlags) -> io::Result<File> {
 /// Opens a file to be read and written; it is made when absent.
 ///
 /// # Errors
-/// As [`look`].
+/// As [`inspect`].
 pub fn open(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::RDWR | OFlags::CREATE)
 }
@@ -75,7 +75,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// What a file holds, at most so many bytes; `None` when there is none.
 ///
 /// # Errors
-/// As [`look`]; and when it is longer.
+/// As [`inspect`]; and when it is longer.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
     match open_with(path, OFlags::RDONLY) {
         Ok(file) => read_all(&file, bytes_max).map(Some),
@@ -89,7 +89,7 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Option<Zeroizing<Vec<u8>>
 /// # Errors
 /// As [`read`]; and when others than its owner can have written it, or it is no text.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<Option<String>> {
-    let Some(metadata) = look(path)? else {
+    let Some(metadata) = inspect(path)? else {
         return Ok(None);
     };
     let (owner, mode) = (metadata.uid(), mode_of(&metadata));
@@ -108,7 +108,7 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<Option<String>> {
 /// one.
 ///
 /// # Errors
-/// As [`look`], for the file and for what is left of an earlier writing of it.
+/// As [`inspect`], for the file and for what is left of an earlier writing of it.
 pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
     let temporary = unfinished(path);
     // Left over from a crash; its mode may be anything.
@@ -127,10 +127,10 @@ pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
 /// Puts a file in the place of another one, durably.
 ///
 /// # Errors
-/// As [`look`], for both.
+/// As [`inspect`], for both.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    look(from).map_err(|error| naming(from, &error))?;
-    look(to)?;
+    inspect(from).map_err(|error| naming(from, &error))?;
+    inspect(to)?;
     std::fs::rename(from, to)?;
     File::open(folder_of(to))?.sync_all()
 }
@@ -138,9 +138,9 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
 /// Removes a file; none is no error.
 ///
 /// # Errors
-/// As [`look`].
+/// As [`inspect`].
 pub fn remove(path: &Path) -> io::Result<()> {
-    match look(path)? {
+    match inspect(path)? {
         Some(_) => std::fs::remove_file(path),
         None => Ok(()),
     }
@@ -195,7 +195,7 @@ mod tests {
     fn a_missing_file_is_no_error() {
         let path = Path::new("/does/not/exist");
         assert!(read(path, 1).unwrap().is_none());
-        assert!(look(path).unwrap().is_none());
+        assert!(inspect(path).unwrap().is_none());
         remove(path).unwrap();
     }
 

@@ -502,7 +502,8 @@ fn a_watch_that_waits_does_not_outlive_its_version() {
             .await
             .expect("it ends")
             .unwrap();
-        assert_eq!(status, 404);
+        // 200 if something else was written before, so that the watch was open and was ended.
+        assert!([200, 404].contains(&status.as_u16()), "{status}");
     });
     running.stop();
 }

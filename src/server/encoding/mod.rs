@@ -7,9 +7,9 @@
 //! [`Shape`] defines what part of it is shown: all of it, its metadata, or a row of a Table
 //! ([`shape`]). A [`Version`] defines in which version ([`api_version`]). A
 //! [`MediaType`](media_type::MediaType) defines the bytes: JSON or YAML ([`media_type`]). A shape
-//! or media type is one file and one line in a list. A version is a definition of the registry.
-//! Documents that are not objects (a Status, discovery) enter as compact JSON and pass through the
-//! same media types.
+//! or media type is one file and one line where it is listed. A version is a definition of the
+//! registry. Documents that are not objects (a Status, discovery) enter as compact JSON and pass
+//! through the same media types.
 //!
 //! The common case is an unconverted object in compact JSON. It only copies slices.
 

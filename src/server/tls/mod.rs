@@ -112,7 +112,7 @@ fn read(path: &Path) -> Result<String, TlsError> {
 fn kept(path: &Path) -> Result<Option<String>, TlsError> {
     // An obstacle to replacing the file is reported now instead of in a year.
     let unfinished = own::unfinished(path);
-    own::look(&unfinished).map_err(|error| TlsError::new(&unfinished, error))?;
+    own::inspect(&unfinished).map_err(|error| TlsError::new(&unfinished, error))?;
     own::read_text(path, given::PEM_BYTES_MAX).map_err(|error| TlsError::new(path, error))
 }
 

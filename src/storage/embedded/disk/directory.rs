@@ -104,7 +104,7 @@ impl Disk for Directory {
     }
 
     fn length(&self, file: DataFile) -> io::Result<Option<u64>> {
-        Ok(own::look(&self.at(file))?.map(|metadata| metadata.len()))
+        Ok(own::inspect(&self.at(file))?.map(|metadata| metadata.len()))
     }
 
     fn which(&self, file: DataFile) -> io::Result<Option<FileId>> {
@@ -142,7 +142,7 @@ impl Disk for Directory {
     }
 
     fn allocated_bytes(&self, file: DataFile) -> io::Result<u64> {
-        let metadata = own::look(&self.at(file))?;
+        let metadata = own::inspect(&self.at(file))?;
         Ok(metadata.map_or(0, |metadata| metadata.blocks() * STAT_BLOCK))
     }
 

@@ -44,7 +44,7 @@ pub(super) fn make_private(path: &Path) -> Result<(), OpenError> {
     directory.close().map_err(failed)?;
     for file in FILES.map(|name| path.join(name)) {
         for file in [own::unfinished(&file), file] {
-            own::look(&file).map_err(|source| OpenError::Io {
+            own::inspect(&file).map_err(|source| OpenError::Io {
                 file: file.display().to_string(),
                 source,
             })?;
