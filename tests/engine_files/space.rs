@@ -172,7 +172,7 @@ async fn the_space_of_forgotten_history_is_bounded_and_given_back_without_stalls
     keeper.await.unwrap();
     let most = sampler.await.unwrap();
     println!("at most {} MiB", most / MIB);
-    // The files of the journal are 16 MiB of that.
+    // The files of the journal are part of that.
     assert!(most <= (256 + 16) * MIB, "{} MiB", most / MIB);
 
     // Under load, everything that can be given back must be.

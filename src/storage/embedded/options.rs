@@ -32,6 +32,9 @@ pub struct EmbeddedOptions {
     /// The size of each of the two files of the journal. A checkpoint follows when one is full.
     /// Default 8 MiB.
     pub journal_bytes: u64,
+    /// Bytes of changes after which a checkpoint follows. Writers wait for it, a few milliseconds
+    /// for each MiB. Default 2 MiB.
+    pub checkpoint_bytes: u64,
     /// How long after a checkpoint the next one is made while no request comes. Default 60 s.
     pub checkpoint_pause: Duration,
     /// Bytes of mutations that may wait for their commit. Further callers wait. Default 32 MiB.
@@ -85,6 +88,7 @@ impl EmbeddedOptions {
             batch_count_max: 1024,
             batch_bytes_max: 4 * MIB,
             journal_bytes: 8 * MIB as u64,
+            checkpoint_bytes: 2 * MIB as u64,
             checkpoint_pause: Duration::from_secs(60),
             queue_bytes_max: 32 * MIB,
             value_bytes_max: 3 * MIB,

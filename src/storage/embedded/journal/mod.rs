@@ -45,14 +45,23 @@ pub enum Appended {
 pub struct Journal {
     disk: Arc<dyn Disk>,
     store: StoreId,
-    /// The largest size of a file.
-    file_bytes_max: u64,
+    limits: JournalLimits,
     /// The open epoch; `None` before the first checkpoint of this opening.
     open: Option<OpenEpoch>,
     /// The files, once they are open.
     files: [Option<Arc<dyn StorageBackend>>; 2],
     /// Changes that redb has and that wait for the next group.
     carried: Changes,
+}
+
+/// How much the journal holds before a checkpoint must follow.
+#[derive(Clone, Copy, Debug)]
+pub struct JournalLimits {
+    /// The largest size of a file.
+    pub file_bytes: u64,
+    /// Bytes of changes in an epoch. A checkpoint takes longer the more there are, and writers wait
+    /// for it.
+    pub changed_bytes: u64,
 }
 
 /// The epoch that groups are appended to.
@@ -65,6 +74,8 @@ struct OpenEpoch {
     end: u64,
     /// The size of the file.
     file_bytes: u64,
+    /// Bytes of the changes so far.
+    changed_bytes: u64,
     /// The number of the last group.
     groups: u64,
 }
@@ -79,11 +90,11 @@ impl fmt::Debug for Journal {
 
 impl Journal {
     /// A journal without an open epoch. Nothing can be appended before a checkpoint.
-    pub fn new(disk: Arc<dyn Disk>, store: StoreId, file_bytes_max: u64) -> Journal {
+    pub fn new(disk: Arc<dyn Disk>, store: StoreId, limits: JournalLimits) -> Journal {
         Journal {
             disk,
             store,
-            file_bytes_max,
+            limits,
             open: None,
             files: [None, None],
             carried: Changes::default(),
@@ -124,16 +135,23 @@ impl Journal {
             last: revisions.1,
         };
         let body = [self.carried.bytes(), changes.bytes()];
+        let body_bytes: usize = body.iter().map(|part| part.len()).sum();
+        let changed_bytes = open.changed_bytes + body_bytes as u64;
+        if changed_bytes > self.limits.changed_bytes {
+            return Ok(Appended::Full);
+        }
         let mut bytes = group::encode(&self.store, header, &body)?;
         let end = open.end + bytes.len() as u64;
-        if end > self.file_bytes_max {
+        if end > self.limits.file_bytes {
             return Ok(Appended::Full);
         }
         let grows = end > open.file_bytes;
         if grows {
             // The new part of the file is written once, so that later groups change no metadata of
             // the file system.
-            let grown = end.next_multiple_of(GROWTH_BYTES).min(self.file_bytes_max);
+            let grown = end
+                .next_multiple_of(GROWTH_BYTES)
+                .min(self.limits.file_bytes);
             bytes.resize((grown - open.end) as usize, 0);
         }
         match open.file.write(open.end, &bytes) {
@@ -146,6 +164,7 @@ impl Journal {
         open.file.sync_data()?;
         open.file_bytes = open.file_bytes.max(open.end + bytes.len() as u64);
         open.end = end;
+        open.changed_bytes = changed_bytes;
         open.groups += 1;
         self.carried.clear();
         Ok(Appended::Durably)
@@ -165,12 +184,13 @@ impl Journal {
             Some(open) if open.number == 0 => (1, second),
             _ => (0, first),
         };
-        let file_bytes = file.len()?.min(self.file_bytes_max);
+        let file_bytes = file.len()?.min(self.limits.file_bytes);
         Ok(PreparedEpoch(OpenEpoch {
             epoch: rand_epoch(),
             number,
             file,
             end: 0,
+            changed_bytes: 0,
             file_bytes: file_bytes / BLOCK as u64 * BLOCK as u64,
             groups: 0,
         }))

@@ -12,7 +12,7 @@ use super::request::{WriterRequest, refuse};
 use crate::storage::embedded::disk_space::DiskSpace;
 use crate::storage::embedded::engine_state::EngineState;
 use crate::storage::embedded::error::Failure;
-use crate::storage::embedded::journal::Journal;
+use crate::storage::embedded::journal::{Journal, JournalLimits};
 use crate::storage::embedded::metrics;
 use crate::storage::embedded::readers::ReaderPool;
 use crate::storage::embedded::schema::{LastMark, Totals};
@@ -25,8 +25,11 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// A journal of a store that was just opened.
 pub(super) fn new_journal(state: &EngineState) -> Journal {
-    let bytes = state.options.journal_bytes;
-    Journal::new(Arc::clone(&state.disk), state.name, bytes)
+    let limits = JournalLimits {
+        file_bytes: state.options.journal_bytes,
+        changed_bytes: state.options.checkpoint_bytes,
+    };
+    Journal::new(Arc::clone(&state.disk), state.name, limits)
 }
 
 /// The state that only this thread touches.
