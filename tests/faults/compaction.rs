@@ -12,14 +12,14 @@ use crate::turn;
 
 const PATH: &str = "/api/v1/namespaces/default/configmaps";
 
+/// The newest revision of an etcd.
+pub async fn newest_revision(etcd: &mut Client) -> i64 {
+    let now = etcd.get("now", None).await.unwrap();
+    now.header().unwrap().revision()
+}
+
 async fn compact_everything(etcd: &mut Client) -> i64 {
-    let newest = etcd
-        .get("now", None)
-        .await
-        .unwrap()
-        .header()
-        .unwrap()
-        .revision();
+    let newest = newest_revision(etcd).await;
     // Somebody else may have been faster.
     let _ = etcd.compact(newest, None).await;
     newest

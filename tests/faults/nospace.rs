@@ -5,6 +5,7 @@ use std::time::Duration;
 use etcd_client::{AlarmAction, AlarmOptions, AlarmType, Client};
 use serde_json::json;
 
+use crate::compaction::newest_revision;
 use crate::fleet::{Fleet, Plan};
 use crate::fleet_load::FleetLoad;
 use crate::harness::{Call, version};
@@ -67,13 +68,7 @@ async fn etcd_is_full_and_is_given_room() {
 
     // The repair by etcd's operator. The daemons need none.
     let mut etcd = Client::connect(fleet.cluster.urls(), None).await.unwrap();
-    let newest = etcd
-        .get("now", None)
-        .await
-        .unwrap()
-        .header()
-        .unwrap()
-        .revision();
+    let newest = newest_revision(&mut etcd).await;
     etcd.compact(newest, None).await.unwrap();
     etcd.defragment().await.unwrap();
     let alarms = etcd

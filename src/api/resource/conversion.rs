@@ -6,6 +6,6 @@ pub enum ConversionStrategy {
     /// They are not. Objects are stored in this version only.
     #[default]
     Unsupported,
-    /// Only `kind` and `apiVersion` change, as with the strategy `None` of custom resources.
+    /// Only `apiVersion` changes, as with the strategy `None` of custom resources.
     TypeOnly,
 }

@@ -1,10 +1,10 @@
 //! The version that objects are shown in.
 //!
 //! The cache holds each object in one version, the hub of its stored resource. Versions of a stored
-//! resource differ in `kind` and `apiVersion` only
-//! ([`ConversionStrategy`](crate::api::resource::ConversionStrategy)), which come first in the text
-//! of an object. So an object in any version is a beginning of that version and a slice of the
-//! cached text.
+//! resource differ in `apiVersion` only
+//! ([`ConversionStrategy`](crate::api::resource::ConversionStrategy)). The text of an object begins
+//! with `kind` and `apiVersion`. So an object in any version is the beginning of that version and a
+//! slice of the cached text.
 
 use std::sync::Arc;
 

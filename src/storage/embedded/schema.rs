@@ -420,30 +420,20 @@ pub fn read_totals(
 }
 
 /// A row of table `meta`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct MetaRow {
     /// Its key.
     pub name: &'static str,
-    bytes: [u8; Totals::BYTES],
-    length: usize,
+    /// Its value.
+    pub value: Vec<u8>,
 }
 
 impl MetaRow {
     fn new(name: &'static str, value: &[u8]) -> MetaRow {
-        let mut bytes = [0; Totals::BYTES];
-        for (place, byte) in bytes.iter_mut().zip(value) {
-            *place = *byte;
-        }
         MetaRow {
             name,
-            bytes,
-            length: value.len(),
+            value: value.to_vec(),
         }
-    }
-
-    /// Its value.
-    pub fn value(&self) -> &[u8] {
-        self.bytes.get(..self.length).unwrap_or(&self.bytes)
     }
 }
 
@@ -452,7 +442,7 @@ impl MetaRow {
 /// # Errors
 /// When the database can't be written.
 pub fn write_row(table: &mut MetaTable<'_>, row: &MetaRow) -> Result<(), Failure> {
-    table.insert(row.name, row.value())?;
+    table.insert(row.name, row.value.as_slice())?;
     Ok(())
 }
 

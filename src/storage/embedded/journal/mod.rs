@@ -111,6 +111,11 @@ impl Journal {
         self.open.is_some()
     }
 
+    /// Whether changes wait for the next group.
+    pub fn has_carried(&self) -> bool {
+        !self.carried.bytes().is_empty()
+    }
+
     /// Keeps changes that redb has for the next group. A crash before that takes them back in redb,
     /// too. Answers how many bytes wait.
     pub fn carry(&mut self, changes: &Changes) -> usize {
@@ -155,7 +160,8 @@ impl Journal {
             bytes.resize((grown - open.end) as usize, 0);
         }
         match open.file.write(open.end, &bytes) {
-            // What was written is no group, and the next epoch writes over it.
+            // The checkpoint that follows makes the same changes durable in redb. If it does not
+            // come to that, what was written of the group is read as after a power loss.
             Err(error) if grows && error.kind() == std::io::ErrorKind::StorageFull => {
                 return Ok(Appended::Full);
             }
@@ -186,7 +192,7 @@ impl Journal {
         };
         let file_bytes = file.len()?.min(self.limits.file_bytes);
         Ok(PreparedEpoch(OpenEpoch {
-            epoch: rand_epoch(),
+            epoch: random_epoch(),
             number,
             file,
             end: 0,
@@ -241,7 +247,7 @@ impl PreparedEpoch {
 }
 
 /// A random name, which no group on the disk has.
-fn rand_epoch() -> Epoch {
+fn random_epoch() -> Epoch {
     let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
     (high ^ low).max(1)
 }

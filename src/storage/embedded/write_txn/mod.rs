@@ -181,9 +181,6 @@ impl<'t> WriteTxn<'t> {
         let record_bytes = entry.record.len() as u64;
         let (revision, key) = (entry.revision.0, entry.key);
         self.tables.insert_event(revision, entry.record)?;
-        if let Some(changes) = self.tables.recorded() {
-            changes.note_revision(entry.revision);
-        }
         let before = match entry.kind {
             EventKind::Put => {
                 let row = Live {

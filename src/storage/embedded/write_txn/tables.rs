@@ -1,6 +1,7 @@
 //! The tables while they are open for writing. Every change of a row is made here, and recorded
 //! for the journal. Recovery makes recorded changes again.
 
+use actors::engine::Revision;
 use redb::{Table, WriteTransaction};
 
 use crate::storage::embedded::error::Failure;
@@ -53,11 +54,6 @@ impl<'t> Tables<'t> {
         self.recorded.unwrap_or_default()
     }
 
-    /// The recording, to note revisions.
-    pub(super) fn recorded(&mut self) -> Option<&mut Changes> {
-        self.recorded.as_mut()
-    }
-
     fn record(&mut self, table: TableId, key: &[u8], value: Option<&[u8]>) {
         if let Some(changes) = &mut self.recorded {
             changes.push(Change { table, key, value });
@@ -82,6 +78,9 @@ impl<'t> Tables<'t> {
     pub(super) fn insert_event(&mut self, revision: u64, record: &[u8]) -> Result<(), Failure> {
         self.events.insert(revision, record)?;
         self.record(TableId::Events, &revision.to_le_bytes(), Some(record));
+        if let Some(changes) = &mut self.recorded {
+            changes.note_revision(Revision(revision));
+        }
         Ok(())
     }
 
@@ -166,7 +165,7 @@ impl<'t> Tables<'t> {
 
     pub(super) fn write_meta(&mut self, row: &MetaRow) -> Result<(), Failure> {
         schema::write_row(&mut self.meta, row)?;
-        self.record(TableId::Meta, row.name.as_bytes(), Some(row.value()));
+        self.record(TableId::Meta, row.name.as_bytes(), Some(&row.value));
         Ok(())
     }
 
@@ -192,8 +191,7 @@ impl<'t> Tables<'t> {
                 let revision = u64::from_le_bytes(*revision);
                 match value {
                     Some([tag]) => {
-                        let kind =
-                            Superseded::from_tag(key, actors::engine::Revision(revision), *tag)?;
+                        let kind = Superseded::from_tag(key, Revision(revision), *tag)?;
                         self.insert_superseded(key, revision, kind)
                     }
                     Some(_) => Err(malformed()),

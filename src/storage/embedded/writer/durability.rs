@@ -25,7 +25,6 @@ impl WriterThread {
         match self.journal.append(changes)? {
             Appended::Durably => {
                 store.commit_lazily(transaction)?;
-                self.has_unsynced = false;
                 Ok(())
             }
             Appended::Full => self.checkpoint(store, transaction),
@@ -40,7 +39,6 @@ impl WriterThread {
         changes: &Changes,
     ) -> Result<(), Failure> {
         store.commit_lazily(transaction)?;
-        self.has_unsynced = true;
         match self.journal.carry(changes) {
             carried if carried > CARRIED_BYTES_MAX => self.sync_carried(store),
             _ => Ok(()),
@@ -49,10 +47,7 @@ impl WriterThread {
 
     fn sync_carried(&mut self, store: &Store) -> Result<(), Failure> {
         match self.journal.append(&Changes::default())? {
-            Appended::Durably => {
-                self.has_unsynced = false;
-                Ok(())
-            }
+            Appended::Durably => Ok(()),
             Appended::Full => self.checkpoint(store, store.write()?),
         }
     }
@@ -67,7 +62,6 @@ impl WriterThread {
         let prepared = self.journal.prepare()?;
         store.checkpoint(transaction, prepared.epoch())?;
         self.journal.begin(prepared);
-        self.has_unsynced = false;
         self.has_removed = false;
         self.checkpointed = Instant::now();
         metrics::checkpointed(started.elapsed());
@@ -76,9 +70,8 @@ impl WriterThread {
 
     /// Makes redb durable, and ends the use of the journal: the database is whole without it.
     pub(super) fn end_journal(&mut self, store: &Store) -> Result<(), Failure> {
-        if self.journal.is_open() || self.has_unsynced {
+        if self.journal.is_open() || self.journal.has_carried() {
             store.checkpoint(store.write()?, 0)?;
-            self.has_unsynced = false;
             self.has_removed = false;
         }
         self.journal.end();
@@ -87,7 +80,7 @@ impl WriterThread {
 
     /// Makes unsynced changes durable.
     pub(super) fn sync_pending(&mut self) {
-        if !self.has_unsynced || self.store.is_none() {
+        if !self.journal.has_carried() || self.store.is_none() {
             return;
         }
         // `run_guarded` handles the failure, and no caller waits.

@@ -67,7 +67,6 @@ impl WriterThread {
             store.fence().retire();
         }
         self.state.set_store(None);
-        self.has_unsynced = false;
         self.has_removed = false;
         self.journal = new_journal(&self.state);
     }

@@ -43,8 +43,6 @@ pub(super) struct WriterThread {
     pub(super) last_mark: LastMark,
     /// Removal of compacted records has reached this revision.
     pub(super) scrubbed: Revision,
-    /// Whether changes wait for the next sync.
-    pub(super) has_unsynced: bool,
     /// Whether records were removed since the last checkpoint.
     pub(super) has_removed: bool,
     pub(super) journal: Journal,
@@ -76,7 +74,6 @@ impl WriterThread {
             store: Some(store),
             last_mark: opened.last_mark,
             scrubbed: opened.meta.scrubbed,
-            has_unsynced: false,
             has_removed: false,
             journal: new_journal(&state),
             checkpointed: Instant::now(),
@@ -108,7 +105,7 @@ impl WriterThread {
             return Ok(request);
         }
         self.requests
-            .recv_timeout(if self.has_unsynced {
+            .recv_timeout(if self.journal.has_carried() {
                 SYNC_PENDING_AFTER
             } else {
                 CHECK_EVERY
