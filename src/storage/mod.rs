@@ -180,6 +180,17 @@ pub struct DeleteRequest {
     pub origin: Origin,
 }
 
+/// What an update has to do with the version of the object that it starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionUse {
+    /// It applies to one version only. Retries can't help it, so it never waits for its turn.
+    Names,
+    /// It applies to any state of the object, but may read its version, so that must be known.
+    Reads,
+    /// It applies to any state of the object. The version may not be known yet.
+    Ignores,
+}
+
 /// An update.
 #[derive(Clone, Debug)]
 pub struct UpdateRequest {
@@ -191,9 +202,8 @@ pub struct UpdateRequest {
     pub preconditions: Preconditions,
     /// A state to start from instead of a read. It may be outdated (ST-51).
     pub suggestion: Option<Arc<CachedObject>>,
-    /// Whether the update applies to any state of the object. Then it waits for its turn before the
-    /// first attempt while others compete for the key. An update of one version tries at once.
-    pub may_wait: bool,
+    /// What the update has to do with the object's version.
+    pub version: VersionUse,
     /// The origin of the update.
     pub origin: Origin,
 }

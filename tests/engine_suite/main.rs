@@ -71,6 +71,8 @@ on_every_engine! {
         a_deleted_key_can_be_created_again,
         nothing_is_deleted_under_an_absent_key,
         revisions_strictly_increase_over_all_keys_and_writers,
+        queued_mutations_follow_each_other_before_they_are_durable_st_58,
+        nothing_follows_a_mutation_that_failed_st_58,
         of_rivals_for_one_revision_exactly_one_wins_st_58,
         empty_and_large_values_come_back_as_they_were,
         what_is_too_large_is_refused_and_nothing_is_done,

@@ -14,6 +14,7 @@ mod load;
 #[path = "../servers/mod.rs"]
 mod servers;
 
+mod chained;
 mod compaction;
 mod etcd_watch;
 mod fleet;

@@ -12,6 +12,7 @@ use actors::object::CachedObject;
 use actors::supervisor::{ActorSystem, ActorSystemConfig, CacherSpec};
 use actors::testing::FaultyEngine;
 use actors::watch::{Everything, Predicate, Projection, Scope, WatchEventKind, WatchInterest};
+use actors::writer::WriterHandle;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ use taffrail::storage::underlying::{StoredDecoder, Underlying};
 use taffrail::storage::{
     Asked, Current, DeleteRequest, GetRequest, ListRequest, ObjectList, Preconditions,
     RunningWatch, Storage, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, Updated,
-    ValidateDeletion, VersionMatch, WatchRequest, WriteDecision, WriteOutcome,
+    ValidateDeletion, VersionMatch, VersionUse, WatchRequest, WriteDecision, WriteOutcome,
 };
 
 use crate::servers::etcd;
@@ -148,6 +149,7 @@ pub struct Harness {
     pub faults: Arc<FaultyEngine>,
     pub faulty: Arc<Faulty>,
     pub codec: Codec,
+    pub writers: WriterHandle,
     dispatcher: LocalDispatcher,
     actor_system: ActorSystem,
     _keep: Box<dyn Any>,
@@ -216,9 +218,15 @@ impl Harness {
             ActorSystem::start(ActorSystemConfig::of(engine.clone(), RETENTION), vec![spec])
                 .unwrap();
         actor_system.begin_expiry();
-        let writers = Some(actor_system.writers("base"));
+        let writers = actor_system.writers("base");
         let lessor = actor_system.lessor("base").unwrap();
-        let store = Underlying::new(engine.clone(), keys.clone(), decoder, lessor, writers);
+        let store = Underlying::new(
+            engine.clone(),
+            keys.clone(),
+            decoder,
+            lessor,
+            Some(writers.clone()),
+        );
         let storage: Arc<dyn Storage> = match layer.is_cached() {
             true => Arc::new(Cached::new(store, actor_system.cacher("pods").unwrap())),
             false => Arc::new(store),
@@ -233,6 +241,7 @@ impl Harness {
             faults,
             faulty,
             codec,
+            writers,
             dispatcher,
             actor_system,
             _keep: keep,
@@ -413,7 +422,7 @@ pub fn update_of(key: &str) -> UpdateRequest {
         ignore_not_found: false,
         preconditions: Preconditions::default(),
         suggestion: None,
-        may_wait: true,
+        version: VersionUse::Ignores,
         origin: origin(),
     }
 }

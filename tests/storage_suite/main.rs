@@ -10,6 +10,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod chained;
 mod dry_run;
 mod foreign;
 mod forms;
@@ -92,6 +93,12 @@ on_every_layer! {
         st_51_an_update_of_a_hot_key_that_is_deleted_finds_nothing,
         st_34_what_was_acknowledged_is_read_at_once,
         st_61_updates_see_the_current_version_and_answer_the_new_one,
+    },
+    chained::{
+        st_58_updates_build_on_what_is_not_durable_yet_and_lose_nothing,
+        st_53_an_end_without_a_write_waits_until_its_state_is_durable,
+        st_58_a_failed_commit_takes_its_successors_back_to_the_durable_state,
+        api_102_an_update_of_one_version_neither_waits_nor_builds_on_others,
     },
     list::{
         ts_15_versions_that_are_none_or_in_the_future,

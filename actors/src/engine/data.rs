@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt, ready};
 
 use super::error::EngineError;
 use super::event::{Event, KeyValue, Mutation, Outcome};
 use super::key::{Key, Prefix, Revision};
+use super::ticket::TicketIssuer;
 
 /// The state that a read returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +117,9 @@ pub enum FeedProgress {
     Seldom,
 }
 
+/// The outcome of a mutation that was queued. Dropping it does not cancel the mutation.
+pub type PendingOutcome = BoxFuture<'static, Result<Outcome, EngineError>>;
+
 /// Whether an engine can be used, and why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
@@ -148,6 +152,19 @@ pub trait DataEngine: Send + Sync + 'static {
     /// means that it was not committed. [`EngineError::LeaseNotFound`] for a put whose precondition
     /// holds and whose lease is gone.
     fn commit(&self, mutation: Mutation) -> BoxFuture<'_, Result<Outcome, EngineError>>;
+
+    /// Queues a mutation, and settles its ticket when its outcome is known. From then on a mutation
+    /// that expects [`Expect::LeftBy`](super::Expect::LeftBy) may be queued behind it. An engine
+    /// that has only one mutation of a key under way at a time queues nothing and commits at once.
+    fn queue(&self, mutation: Mutation, issuer: TicketIssuer) -> BoxFuture<'_, PendingOutcome> {
+        let committed = self.commit(mutation).map(move |outcome| {
+            if let Ok(Outcome::Committed(event)) = &outcome {
+                issuer.settle(event.revision);
+            }
+            ready(outcome).boxed()
+        });
+        committed.boxed()
+    }
 
     /// Opens a feed of the events of a prefix after a revision.
     ///

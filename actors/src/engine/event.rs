@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 use super::key::{Key, LeaseId, Revision};
+use super::ticket::Ticket;
 
 /// Who caused an event. It is kept in the log for history and audit, and not shown to clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,12 +89,27 @@ impl Event {
 }
 
 /// The precondition of a mutation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// The key must be absent. A delete that expects this is always refused.
     Absent,
     /// The key's value must be the one of this revision.
     Unchanged(Revision),
+    /// The key's value must be the one that this earlier mutation leaves. That one may not be
+    /// durable yet. It becomes durable together with this one or before it.
+    LeftBy(Ticket),
+}
+
+impl Expect {
+    /// Whether the precondition holds for a key whose value is of this revision; `None` if it is
+    /// absent. Only an engine that decides mutations in order, one after the other, may ask this.
+    pub fn holds(&self, current: Option<Revision>) -> bool {
+        match self {
+            Expect::Absent => current.is_none(),
+            Expect::Unchanged(revision) => current == Some(*revision),
+            Expect::LeftBy(ticket) => current.is_some() && current == ticket.decided(),
+        }
+    }
 }
 
 /// What a mutation does to its key.

@@ -27,12 +27,13 @@ mod leases;
 pub mod local;
 mod maintenance;
 pub mod memory;
+mod ticket;
 
 use futures_util::future::BoxFuture;
 
 pub use data::{
     At, DataEngine, Feed, FeedItem, FeedProgress, GetResponse, Health, HistoryChunk,
-    HistoryRequest, Position, RangeRequest, RangeResponse,
+    HistoryRequest, PendingOutcome, Position, RangeRequest, RangeResponse,
 };
 pub use error::EngineError;
 pub use event::{Change, Event, EventKind, Expect, KeyValue, Mutation, Origin, Outcome};
@@ -40,6 +41,7 @@ pub use key::{Key, LeaseId, Prefix, Revision};
 pub use leases::{Expiry, Lease, LeaseEngine};
 pub use maintenance::{EngineStats, Maintenance, MaintenanceEngine, Retention};
 pub use memory::MemoryEngine;
+pub use ticket::{Ticket, TicketIssuer, ticket};
 
 /// A whole engine, for code that opens and closes it.
 pub trait Engine: DataEngine + LeaseEngine + MaintenanceEngine {

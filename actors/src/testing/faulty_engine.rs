@@ -4,8 +4,8 @@
 //! gives another one. Puts and deletes of the test itself never fail.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -19,12 +19,14 @@ use crate::engine::{
     At, Change, DataEngine, Engine, EngineError, EngineStats, Event, Expect, Expiry, Feed,
     FeedItem, FeedProgress, GetResponse, Health, HistoryChunk, HistoryRequest, Key, KeyValue,
     Lease, LeaseEngine, LeaseId, Maintenance, MaintenanceEngine, MemoryEngine, Mutation, Origin,
-    Outcome, Position, Prefix, RangeRequest, RangeResponse, Retention, Revision,
+    Outcome, PendingOutcome, Position, Prefix, RangeRequest, RangeResponse, Retention, Revision,
+    TicketIssuer,
 };
 use crate::reflector::PAGE_ITEMS;
 
 /// An engine that fails, waits and counts as a test says.
 pub struct FaultyEngine {
+    itself: Weak<FaultyEngine>,
     inner: Arc<dyn Engine>,
     faults: Mutex<Faults>,
     /// The events that the test has written.
@@ -40,6 +42,8 @@ pub struct FaultyEngine {
 struct Faults {
     /// Every call fails with this.
     down: Option<EngineError>,
+    /// The next commit fails with this.
+    next_commit: Option<EngineError>,
     /// Reads of a Reflector that lists fail.
     refuses_fills: bool,
     /// How long a grant takes, even if it fails.
@@ -79,7 +83,8 @@ impl FaultyEngine {
 
     /// Faults in front of this engine.
     pub fn over(inner: Arc<dyn Engine>) -> Arc<FaultyEngine> {
-        Arc::new(FaultyEngine {
+        Arc::new_cyclic(|itself| FaultyEngine {
+            itself: itself.clone(),
             inner,
             faults: Mutex::default(),
             events: Mutex::default(),
@@ -112,9 +117,14 @@ impl FaultyEngine {
         self.feeds.send_modify(|feeds| feeds.progress = revision);
     }
 
-    /// Lets commits wait until the returned guard is dropped.
+    /// Lets commits wait until the returned guard is dropped. Mutations are queued meanwhile.
     pub async fn hold_commits(&self) -> OwnedRwLockWriteGuard<()> {
         Arc::clone(&self.commits).write_owned().await
+    }
+
+    /// Lets the next commit fail.
+    pub fn fail_next_commit(&self, error: EngineError) {
+        self.faults.lock().next_commit = Some(error);
     }
 
     /// Sets whether the reads of Reflectors that list fail.
@@ -169,6 +179,12 @@ impl FaultyEngine {
 
     fn check(&self) -> Result<(), EngineError> {
         self.faults.lock().down.clone().map_or(Ok(()), Err)
+    }
+
+    fn check_commit(&self) -> Result<(), EngineError> {
+        self.check()?;
+        let next = self.faults.lock().next_commit.take();
+        next.map_or(Ok(()), Err)
     }
 
     fn count_read(&self) {
@@ -319,10 +335,28 @@ impl DataEngine for FaultyEngine {
     fn commit(&self, mutation: Mutation) -> BoxFuture<'_, Result<Outcome, EngineError>> {
         async move {
             let _turn = self.commits.read().await;
-            self.check()?;
+            self.check_commit()?;
             self.inner.commit(mutation).await
         }
         .boxed()
+    }
+
+    fn queue(&self, mutation: Mutation, issuer: TicketIssuer) -> BoxFuture<'_, PendingOutcome> {
+        if self.commits.try_read().is_ok() {
+            return match self.check_commit() {
+                Ok(()) => self.inner.queue(mutation, issuer),
+                Err(error) => ready(ready(Err(error)).boxed()).boxed(),
+            };
+        }
+        let (engine, commits) = (self.itself.clone(), Arc::clone(&self.commits));
+        // Commits take place in the order in which their tasks begin.
+        let outcome = tokio::spawn(async move {
+            let _turn = commits.read_owned().await;
+            let engine = engine.upgrade().unwrap();
+            engine.check_commit()?;
+            engine.inner.queue(mutation, issuer).await.await
+        });
+        ready(outcome.map(Result::unwrap).boxed()).boxed()
     }
 
     fn feed(

@@ -8,7 +8,9 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
 use super::Writer;
+use super::last_outcomes::{LastOutcome, QueuedObject};
 use super::messages::{AskForTurn, ForgetAll, Granted};
+use super::turns::LOSSES_MAX;
 use crate::actor_ref::{ActorRef, AskError};
 use crate::engine::{Key, KeyValue};
 
@@ -54,6 +56,16 @@ pub struct Turn {
     deadline: Instant,
     losses: u32,
     granted: Granted,
+    claim: Claim,
+}
+
+/// What is left of a turn whose mutation was queued. While it lives, the key is contended.
+#[derive(Debug)]
+pub struct QueuedTurn {
+    writers: WriterHandle,
+    key: Key,
+    deadline: Instant,
+    losses: u32,
     _claim: Claim,
 }
 
@@ -138,7 +150,7 @@ impl WriterHandle {
             deadline,
             losses,
             granted,
-            _claim: claim,
+            claim,
         })
     }
 
@@ -208,10 +220,16 @@ impl Drop for Claim {
 }
 
 impl Turn {
-    /// The newest value of the key that an earlier holder has reported, if any. It saves a read. It
-    /// may be stale, so it is only a hint.
-    pub fn last_outcome(&self) -> Option<&KeyValue> {
+    /// The newest state of the key that an earlier holder has left, if any. It saves a read. It may
+    /// be outdated, so it is only a hint.
+    pub fn last_outcome(&self) -> Option<&LastOutcome> {
         self.granted.last_outcome.as_ref()
+    }
+
+    /// Whether the turn may start from a state that is not durable, and may end when its mutation
+    /// is queued. A caller that has lost two turns takes no further risk.
+    pub fn may_chain(&self) -> bool {
+        self.losses < LOSSES_MAX && !self.is_lost()
     }
 
     /// Whether the turn has expired because it took long and others wait. A commit may still
@@ -223,7 +241,20 @@ impl Turn {
     /// Gives the turn back and reports the value that was committed.
     pub fn committed(self, outcome: KeyValue) {
         // The Writer may have ended.
-        let _ = self.granted.give_back.send(outcome);
+        let _ = self.granted.give_back.send(LastOutcome::Durable(outcome));
+    }
+
+    /// Gives the turn back before its mutation is durable. The next holder may build on it.
+    pub fn queued(self, outcome: QueuedObject) -> QueuedTurn {
+        // As above.
+        let _ = self.granted.give_back.send(LastOutcome::Queued(outcome));
+        QueuedTurn {
+            writers: self.writers,
+            key: self.key,
+            deadline: self.deadline,
+            losses: self.losses,
+            _claim: self.claim,
+        }
     }
 
     /// After a refusal: this turn if it is still held, otherwise the next one. A caller that has
@@ -235,6 +266,20 @@ impl Turn {
         if !self.is_lost() {
             return Ok(self);
         }
+        let next = self
+            .writers
+            .turn_after(&self.key, self.deadline, self.losses + 1);
+        next.await
+    }
+}
+
+impl QueuedTurn {
+    /// After a refusal: the next turn. What its mutation was built on has failed, so this counts as
+    /// a lost turn.
+    ///
+    /// # Errors
+    /// [`TurnError`]
+    pub async fn again(self) -> Result<Turn, TurnError> {
         let next = self
             .writers
             .turn_after(&self.key, self.deadline, self.losses + 1);

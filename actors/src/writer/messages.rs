@@ -7,7 +7,8 @@ use actix::Message;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::engine::{Key, KeyValue};
+use super::last_outcomes::LastOutcome;
+use crate::engine::Key;
 
 /// Asks for the turn of a key. The answer says only whether the request is queued. The turn is sent
 /// through `grant`. A caller that has gone away is skipped.
@@ -31,8 +32,8 @@ pub(crate) struct Busy;
 pub(crate) struct Granted {
     /// Set when the turn has expired.
     pub(crate) is_lost: Arc<AtomicBool>,
-    pub(crate) last_outcome: Option<KeyValue>,
-    pub(crate) give_back: oneshot::Sender<KeyValue>,
+    pub(crate) last_outcome: Option<LastOutcome>,
+    pub(crate) give_back: oneshot::Sender<LastOutcome>,
 }
 
 /// Forgets all remembered values, because the engine does not know what it committed.

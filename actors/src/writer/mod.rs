@@ -1,13 +1,15 @@
 //! Writers give out turns to update contended keys. There are a few of them, by hash of the key.
 //!
-//! They own the queues of contended keys and the newest values that holders of turns have left.
+//! They own the queues of contended keys and the newest states that holders of turns have left.
 //! Requests for a turn enter through [`WriterHandle`]; a [`Turn`] leaves for each of them. They
-//! must know nothing of engines, objects or what an update does.
+//! must know nothing of engines or what an update does. Objects pass through unopened.
 //!
 //! Most writes never come here: they commit optimistically in their own task. Only a request whose
-//! commit was refused asks for the key's turn. It holds the [`Turn`] while it computes and commits,
-//! and gives it back by dropping it. `turns.rs` decides who is next. Preconditions protect the data
-//! in any case: if a Writer ends or a turn expires, requests are repeated, and no write is wrong.
+//! commit was refused asks for the key's turn. It holds the [`Turn`] while it computes, until its
+//! mutation is queued, and leaves the object and its ticket for the next holder. So many updates of
+//! a key share a commit. An engine that queues nothing lets the turn last until the mutation is
+//! committed. `turns.rs` decides who is next. Preconditions protect the data in any case: if a
+//! Writer ends or a turn expires, requests are repeated, and no write is wrong.
 
 mod handle;
 mod handlers;
@@ -26,10 +28,11 @@ use actix::fut::wrap_future;
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, SpawnHandle};
 use tokio::sync::oneshot;
 
-pub use handle::{Turn, TurnError, WriterHandle};
+pub use handle::{QueuedTurn, Turn, TurnError, WriterHandle};
+pub use last_outcomes::{LastOutcome, QueuedObject};
 pub use turns::WAITING_MAX;
 
-use crate::engine::{Key, KeyValue};
+use crate::engine::Key;
 use crate::exit::ExitGuard;
 use crate::mailbox;
 use messages::Granted;
@@ -90,7 +93,7 @@ impl Writer {
         &mut self,
         id: TurnId,
         key: Key,
-        last_outcome: Option<KeyValue>,
+        last_outcome: Option<LastOutcome>,
         context: &mut Context<Writer>,
     ) {
         let (give_back, given_back) = oneshot::channel();

@@ -7,11 +7,24 @@ use bytes::Bytes;
 use super::turns::{TURN_TIME, TurnRequest};
 use super::*;
 use crate::actor_ref::ActorRef;
-use crate::engine::{LeaseId, Revision};
+use crate::engine::{KeyValue, LeaseId, Revision, Ticket, ticket};
 use crate::exit::{ChildId, ExitReports};
+use crate::testing::thing;
 
 fn key(name: &str) -> Key {
     Key::new(name)
+}
+
+fn durable(name: &str, revision: u64) -> LastOutcome {
+    LastOutcome::Durable(value(name, revision))
+}
+
+fn queued(ticket: &Ticket) -> QueuedObject {
+    QueuedObject {
+        ticket: ticket.clone(),
+        object: Arc::new(thing("a", "text")),
+        plain: Bytes::from_static(b"plain"),
+    }
 }
 
 fn value(name: &str, revision: u64) -> KeyValue {
@@ -33,7 +46,7 @@ fn asked(id: u64, losses: u32, deadline: Instant) -> TurnRequest {
     }
 }
 
-fn granted(id: u64, last_outcome: Option<KeyValue>) -> Effect {
+fn granted(id: u64, last_outcome: Option<LastOutcome>) -> Effect {
     Effect::Grant {
         id: TurnId(id),
         key: key("a"),
@@ -55,7 +68,7 @@ fn turns_of_a_key_come_in_order_and_other_keys_do_not_wait() {
     assert_eq!(turns.ask(now, &key("a"), asked(2, 0, deadline)), []);
     assert_eq!(turns.ask(now, &key("a"), asked(3, 0, deadline)), []);
     assert_eq!(turns.ask(now, &key("b"), asked(4, 0, deadline)).len(), 1);
-    let outcome = value("a", 7);
+    let outcome = durable("a", 7);
     let effects = turns.give_back(now, &key("a"), TurnId(1), Some(outcome.clone()));
     assert_eq!(effects, [granted(2, Some(outcome.clone()))]);
     let effects = turns.give_back(now, &key("a"), TurnId(2), None);
@@ -85,7 +98,7 @@ fn a_turn_expires_only_while_others_wait() {
         [Effect::Expire(TurnId(2)), granted(3, None)]
     );
     // The value that was committed after the turn was lost is remembered too.
-    let outcome = Some(value("a", 7));
+    let outcome = Some(durable("a", 7));
     turns.give_back(late, &key("a"), TurnId(2), outcome.clone());
     turns.ask(late, &key("a"), asked(4, 0, deadline));
     let effects = turns.give_back(late, &key("a"), TurnId(3), None);
@@ -113,7 +126,7 @@ fn outcomes_are_remembered_by_revision_within_bounds_and_forgotten_when_in_doubt
     let mut turns = Turns::default();
     let deadline = now + LONG;
     let mut next_id = 0;
-    let mut pass = |turns: &mut Turns, name: &str, outcome: Option<KeyValue>| {
+    let mut pass = |turns: &mut Turns, name: &str, outcome: Option<LastOutcome>| {
         next_id += 1;
         let effects = turns.ask(now, &key(name), asked(next_id, 0, deadline));
         turns.give_back(now, &key(name), TurnId(next_id), outcome);
@@ -122,17 +135,53 @@ fn outcomes_are_remembered_by_revision_within_bounds_and_forgotten_when_in_doubt
             other => panic!("{other:?}"),
         }
     };
-    pass(&mut turns, "a", Some(value("a", 9)));
-    pass(&mut turns, "a", Some(value("a", 8)));
-    assert_eq!(pass(&mut turns, "a", None), Some(value("a", 9)));
+    pass(&mut turns, "a", Some(durable("a", 9)));
+    pass(&mut turns, "a", Some(durable("a", 8)));
+    assert_eq!(pass(&mut turns, "a", None), Some(durable("a", 9)));
     for number in 0..300 {
         let name = format!("k{number}");
-        pass(&mut turns, &name, Some(value(&name, 1)));
+        pass(&mut turns, &name, Some(durable(&name, 1)));
     }
     assert_eq!(pass(&mut turns, "a", None), None, "the oldest goes first");
     assert!(pass(&mut turns, "k299", None).is_some());
     turns.forget_outcomes();
     assert_eq!(pass(&mut turns, "k299", None), None);
+}
+
+#[test]
+fn what_is_queued_is_newest_unless_its_turn_had_expired() {
+    let start = Instant::now();
+    let deadline = start + LONG;
+    let mut turns = Turns::default();
+    let (issuer, first) = ticket();
+    let first = LastOutcome::Queued(queued(&first));
+    turns.ask(start, &key("a"), asked(1, 0, deadline));
+    turns.ask(start, &key("a"), asked(2, 0, deadline));
+    turns.ask(start, &key("a"), asked(3, 0, deadline));
+    let effects = turns.give_back(start, &key("a"), TurnId(1), Some(first.clone()));
+    assert_eq!(effects, [granted(2, Some(first.clone()))]);
+    // The second one is slow. What it queues later follows the third one.
+    let late = start + TURN_TIME;
+    let expired = [Effect::Expire(TurnId(2)), granted(3, Some(first.clone()))];
+    assert_eq!(turns.tick(late), expired);
+    let (_second, second) = ticket();
+    let second = Some(LastOutcome::Queued(queued(&second)));
+    turns.give_back(late, &key("a"), TurnId(2), second);
+    turns.ask(late, &key("a"), asked(4, 0, deadline));
+    // A durable value does not take the place of what waits for its commit.
+    let before = Some(durable("a", 5));
+    let effects = turns.give_back(late, &key("a"), TurnId(3), before);
+    assert_eq!(effects, [granted(4, Some(first.clone()))]);
+    issuer.decide(Revision(7));
+    turns.ask(late, &key("a"), asked(5, 0, deadline));
+    let before = Some(durable("a", 6));
+    let effects = turns.give_back(late, &key("a"), TurnId(4), before);
+    assert_eq!(effects, [granted(5, Some(first))]);
+    drop(issuer);
+    turns.ask(late, &key("a"), asked(6, 0, deadline));
+    let instead = Some(durable("a", 6));
+    let effects = turns.give_back(late, &key("a"), TurnId(5), instead.clone());
+    assert_eq!(effects, [granted(6, instead)]);
 }
 
 fn writer() -> (WriterHandle, Arc<ActorRef<Writer>>) {
@@ -157,7 +206,7 @@ fn a_dropped_turn_or_caller_gives_way_to_the_next() {
         assert_eq!(impatient.unwrap_err(), TurnError::Deadline);
         first.committed(value("a", 3));
         let next = writers.turn(&key("a"), soon()).await.unwrap();
-        assert_eq!(next.last_outcome(), Some(&value("a", 3)));
+        assert_eq!(next.last_outcome(), Some(&durable("a", 3)));
         drop(next);
         writers.forget_all().await;
         let next = writers.turn(&key("a"), soon()).await.unwrap();
@@ -192,10 +241,33 @@ fn a_slow_holder_loses_its_turn_and_may_ask_again() {
         tokio::task::yield_now().await;
         fast.committed(value("a", 3));
         let mut turn = again.await.unwrap().unwrap();
-        assert_eq!(turn.last_outcome(), Some(&value("a", 3)));
+        assert_eq!(turn.last_outcome(), Some(&durable("a", 3)));
         // After a refusal because of a write without a turn, it still has its turn.
         turn = turn.again().await.unwrap();
         assert!(!turn.is_lost());
+    });
+}
+
+#[test]
+fn who_builds_on_what_fails_twice_takes_no_further_risk() {
+    actix_rt::System::new().block_on(async {
+        let (writers, _) = writer();
+        let (issuer, ticket) = ticket();
+        let mut turn = writers.turn(&key("a"), soon()).await.unwrap();
+        for _ in 0..2 {
+            assert!(turn.may_chain());
+            let rest = turn.queued(queued(&ticket));
+            assert!(writers.is_contended(&key("a")), "the commit is under way");
+            // The next turn is free already.
+            let next = writers.turn(&key("a"), soon()).await.unwrap();
+            let left = LastOutcome::Queued(queued(&ticket));
+            assert_eq!(next.last_outcome(), Some(&left));
+            drop(next);
+            turn = rest.again().await.unwrap();
+        }
+        assert!(!turn.may_chain());
+        drop((turn, issuer));
+        assert!(!writers.is_contended(&key("a")));
     });
 }
 
@@ -230,7 +302,7 @@ fn the_same_key_of_another_store_is_another_key() {
         beside.committed(value("a", 2));
         for (writers, revision) in [(&writers, 3), (&other, 2)] {
             let turn = writers.turn(&key("a"), soon()).await.unwrap();
-            assert_eq!(turn.last_outcome(), Some(&value("a", revision)));
+            assert_eq!(turn.last_outcome(), Some(&durable("a", revision)));
         }
     });
 }

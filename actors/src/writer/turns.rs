@@ -8,13 +8,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::last_outcomes::LastOutcomes;
-use crate::engine::{Key, KeyValue};
+use super::last_outcomes::{LastOutcome, LastOutcomes};
+use crate::engine::Key;
 
 /// How long a turn lasts while others wait: many commits, but not a slow webhook.
 pub(super) const TURN_TIME: Duration = Duration::from_millis(100);
 /// A caller that has lost this many turns keeps the next one.
-const LOSSES_MAX: u32 = 2;
+pub(super) const LOSSES_MAX: u32 = 2;
 /// The most requests that wait in one shard. Each is an open request of a client. More than this
 /// could not be served before their deadlines.
 pub const WAITING_MAX: usize = 16_384;
@@ -36,11 +36,11 @@ pub(super) struct TurnRequest {
 /// What the Writer must do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Grant the key's turn, with the newest value known of the key.
+    /// Grant the key's turn, with the newest state known of the key.
     Grant {
         id: TurnId,
         key: Key,
-        last_outcome: Option<KeyValue>,
+        last_outcome: Option<LastOutcome>,
     },
     /// Tell the holder that its turn has expired.
     Expire(TurnId),
@@ -83,20 +83,24 @@ impl Turns {
         self.move_on(now, key)
     }
 
-    /// Takes back a turn, which may have expired, and the value that its holder committed, if any.
+    /// Takes back a turn, which may have expired, and what its holder has left, if anything. What a
+    /// holder queued after its turn had expired is queued behind the work of others, and probably
+    /// in vain.
     pub(super) fn give_back(
         &mut self,
         now: Instant,
         key: &Key,
         id: TurnId,
-        outcome: Option<KeyValue>,
+        outcome: Option<LastOutcome>,
     ) -> Vec<Effect> {
-        if let Some(outcome) = outcome {
+        let queue = self.keys.get_mut(key);
+        let held = queue.filter(|queue| queue.holder.is_some_and(|holder| holder.id == id));
+        if let Some(outcome) = outcome
+            && (held.is_some() || matches!(outcome, LastOutcome::Durable(_)))
+        {
             self.outcomes.remember(key, outcome);
         }
-        if let Some(queue) = self.keys.get_mut(key)
-            && queue.holder.is_some_and(|holder| holder.id == id)
-        {
+        if let Some(queue) = held {
             queue.holder = None;
         }
         self.move_on(now, key)

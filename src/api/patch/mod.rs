@@ -85,6 +85,27 @@ impl Patch {
         }
     }
 
+    /// Whether the patch may read or write the object's `resourceVersion`. Then its result depends
+    /// on the version.
+    pub fn touches_version(&self) -> bool {
+        const PLACE: &str = "/metadata/resourceVersion";
+        let contains = |path: &str| PLACE.starts_with(path) || path.starts_with(PLACE);
+        match self {
+            Patch::Json(operations) => operations.iter().flatten().any(|operation| {
+                let from = match operation {
+                    PatchOperation::Copy(copy) => Some(copy.from.as_str()),
+                    PatchOperation::Move(moved) => Some(moved.from.as_str()),
+                    _ => None,
+                };
+                contains(operation.path().as_str()) || from.is_some_and(contains)
+            }),
+            Patch::Merge(document, _) => match document.get("metadata") {
+                Some(Value::Object(metadata)) => metadata.contains_key("resourceVersion"),
+                other => other.is_some(),
+            },
+        }
+    }
+
     /// Applies the patch and checks the types of the result. A patch can remove kind and apiVersion
     /// but not change them. Unknown members are dropped, and strict validation refuses them.
     ///

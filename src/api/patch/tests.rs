@@ -374,3 +374,44 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_patch_touches_the_version_if_its_result_may_depend_on_it() {
+    let touches = |kind, body: &str| {
+        Patch::parse(kind, body.as_bytes())
+            .unwrap()
+            .touches_version()
+    };
+    for (body, expected) in [
+        (r#"{"data":{"resourceVersion":"1"}}"#, false),
+        (r#"{"metadata":{"labels":{"a":"b"}}}"#, false),
+        (r#"{"metadata":{"resourceVersion":"7"}}"#, true),
+        (r#"{"metadata":{"resourceVersion":null}}"#, true),
+        (r#"{"metadata":null}"#, true),
+    ] {
+        assert_eq!(touches(PatchKind::Merge, body), expected, "{body}");
+    }
+    for (operation, expected) in [
+        (
+            r#""op":"add","path":"/metadata/labels/a","value":"b""#,
+            false,
+        ),
+        (r#""op":"test","path":"/data/k","value":"v""#, false),
+        (r#""op":"copy","from":"/data/a","path":"/data/b""#, false),
+        (
+            r#""op":"test","path":"/metadata/resourceVersion","value":"7""#,
+            true,
+        ),
+        (r#""op":"remove","path":"/metadata/resourceVersion""#, true),
+        (
+            r#""op":"copy","from":"/metadata/resourceVersion","path":"/data/k""#,
+            true,
+        ),
+        (r#""op":"move","from":"/metadata","path":"/data""#, true),
+        (r#""op":"copy","from":"","path":"/data""#, true),
+        (r#""op":"replace","path":"","value":{}"#, true),
+    ] {
+        let body = format!("[{{{operation}}}]");
+        assert_eq!(touches(PatchKind::Json, &body), expected, "{body}");
+    }
+}

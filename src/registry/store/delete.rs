@@ -18,7 +18,7 @@ use crate::registry::errors::FailedOperation;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::storage::{
     Current, DeleteRequest, Preconditions, StorageError, StorageErrorKind, UpdateFunction,
-    UpdateRequest, Updated, ValidateDeletion, WriteDecision, WriteOutcome,
+    UpdateRequest, Updated, ValidateDeletion, VersionUse, WriteDecision, WriteOutcome,
 };
 
 /// The answer to a deletion (API-109, RG-10).
@@ -181,7 +181,7 @@ impl Deleting<'_> {
             ignore_not_found: false,
             preconditions: Preconditions::default(),
             suggestion: None,
-            may_wait: true,
+            version: VersionUse::Reads,
             origin: self.request.context.origin(),
         };
         let target = self.store.target(self.options.dry_run);

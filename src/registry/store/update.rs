@@ -20,7 +20,7 @@ use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::pending_creates::PendingCreate;
 use crate::storage::{
     Asked, Current, DeleteRequest, Hold, Preconditions, StorageErrorKind, UpdateFunction,
-    UpdateRequest, Updated, ValidateDeletion, WriteDecision, WriteOutcome,
+    UpdateRequest, Updated, ValidateDeletion, VersionUse, WriteDecision, WriteOutcome,
 };
 
 impl RegistryStore {
@@ -67,9 +67,13 @@ impl RegistryStore {
                 resource_version: None,
             },
             suggestion: None,
-            may_wait: match &source {
-                UpdateSource::Replace(object) => object.resource_version().is_empty(),
-                UpdateSource::Patch(_) => true,
+            version: match &source {
+                UpdateSource::Replace(object) if object.resource_version().is_empty() => {
+                    VersionUse::Ignores
+                }
+                UpdateSource::Replace(_) => VersionUse::Names,
+                UpdateSource::Patch(patch) if patch.touches_version() => VersionUse::Reads,
+                UpdateSource::Patch(_) => VersionUse::Ignores,
             },
             origin: context.origin(),
         };

@@ -46,7 +46,8 @@ use actors::engine::local::{LogReader, check_after};
 use actors::engine::{
     At, DataEngine, Engine, EngineError, EngineStats, Expiry, Feed, GetResponse, Health,
     HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine, LeaseId, Maintenance, MaintenanceEngine,
-    Mutation, Outcome, Position, Prefix, RangeRequest, RangeResponse, Retention, Revision,
+    Mutation, Outcome, PendingOutcome, Position, Prefix, RangeRequest, RangeResponse, Retention,
+    Revision, TicketIssuer,
 };
 use futures_util::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
@@ -330,6 +331,10 @@ impl DataEngine for EmbeddedEngine {
 
     fn commit(&self, mutation: Mutation) -> BoxFuture<'_, Result<Outcome, EngineError>> {
         self.writer.commit(mutation).boxed()
+    }
+
+    fn queue(&self, mutation: Mutation, issuer: TicketIssuer) -> BoxFuture<'_, PendingOutcome> {
+        self.writer.queue(mutation, issuer).boxed()
     }
 
     fn feed(

@@ -25,14 +25,21 @@ impl Cluster {
     /// See [`actors::engine::DataEngine::commit`]. A commit is repeated only if it certainly had no
     /// effect.
     pub(super) async fn commit(&self, mutation: Mutation) -> Result<Outcome, EngineError> {
-        if mutation.expect == Expect::Absent && mutation.change == Change::Delete {
-            // An absent key cannot be deleted.
+        let expected = match &mutation.expect {
+            Expect::Absent => Some(Revision::ZERO),
+            Expect::Unchanged(revision) => Some(*revision),
+            Expect::LeftBy(ticket) => ticket.settled().await,
+        };
+        let is_delete = mutation.change == Change::Delete;
+        let Some(expected) = expected.filter(|revision| !is_delete || *revision != Revision::ZERO)
+        else {
+            // An absent key cannot be deleted, and a void ticket stands for no state.
             let read = self.get(mutation.key, At::Latest).await?;
             return Ok(Outcome::Refused {
                 current: read.item,
                 revision: read.revision,
             });
-        }
+        };
         if let Change::Put { value, .. } = &mutation.change
             && value.len() > VALUE_BYTES_MAX
         {
@@ -41,7 +48,7 @@ impl Cluster {
             return Err(EngineError::TooLarge(text));
         }
         let known = self.state.known();
-        let transaction = transaction(&mutation);
+        let transaction = transaction(&mutation, expected);
         let answer = self
             .servers
             .call(CallKind::WRITE, |member| {
@@ -52,13 +59,14 @@ impl Cluster {
         let answer = match answer {
             Ok(answer) => answer,
             Err(CallError::OutOfSpace(text)) => {
-                return self.without_space(text, &mutation, known.revision()).await;
+                let before = known.revision();
+                return self.without_space(text, &mutation, expected, before).await;
             }
             Err(error) => return Err(commit_error(error, &mutation)),
         };
         let header = Header::from(answer.header());
         self.state.learn_linearizable(header, known, Instant::now());
-        outcome(answer.0, mutation)
+        outcome(answer.0, mutation, expected)
     }
 
     /// The outcome of a commit that was answered with NOSPACE. A server that knows of it refuses
@@ -68,16 +76,14 @@ impl Cluster {
         &self,
         text: String,
         mutation: &Mutation,
+        expected: Revision,
         before: Revision,
     ) -> Result<Outcome, EngineError> {
         let read = self.get(mutation.key.clone(), At::Latest);
         let Ok(read) = read.await else {
             return Err(EngineError::OutcomeUnknown(text));
         };
-        let expected = match mutation.expect {
-            Expect::Absent => None,
-            Expect::Unchanged(revision) => Some(revision),
-        };
+        let expected = Some(expected).filter(|revision| *revision != Revision::ZERO);
         let now = read.item.as_ref().map(|item| item.revision);
         let is_older = match now {
             Some(revision) => revision <= before,
@@ -97,12 +103,10 @@ impl Cluster {
     }
 }
 
-fn transaction(mutation: &Mutation) -> Txn {
+/// The transaction of a mutation whose key must be of the expected revision; 0 if it must be
+/// absent.
+fn transaction(mutation: &Mutation, expected: Revision) -> Txn {
     let key = mutation.key.as_bytes();
-    let expected = match mutation.expect {
-        Expect::Absent => 0,
-        Expect::Unchanged(revision) => number(revision),
-    };
     // The key's revisions and version after the put, or before the delete; those of a new key are
     // known.
     let numbers = TxnOp::get(key, Some(GetOptions::new().with_keys_only()));
@@ -110,15 +114,19 @@ fn transaction(mutation: &Mutation) -> Txn {
         Change::Put { value, lease } => {
             let options = PutOptions::new().with_lease(lease.0 as i64);
             let put = TxnOp::put(key, value.to_vec(), Some(options));
-            match mutation.expect {
-                Expect::Absent => vec![put],
-                Expect::Unchanged(_) => vec![put, numbers],
+            match expected {
+                Revision::ZERO => vec![put],
+                _ => vec![put, numbers],
             }
         }
         Change::Delete => vec![numbers, TxnOp::delete(key, None)],
     };
     Txn::new()
-        .when([Compare::mod_revision(key, CompareOp::Equal, expected)])
+        .when([Compare::mod_revision(
+            key,
+            CompareOp::Equal,
+            number(expected),
+        )])
         .and_then(then)
         .or_else([TxnOp::get(key, None)])
 }
@@ -131,7 +139,11 @@ fn commit_error(error: CallError, mutation: &Mutation) -> EngineError {
 }
 
 /// The outcome of the transaction.
-fn outcome(answer: PbTxnResponse, mutation: Mutation) -> Result<Outcome, EngineError> {
+fn outcome(
+    answer: PbTxnResponse,
+    mutation: Mutation,
+    expected: Revision,
+) -> Result<Outcome, EngineError> {
     let at = answer.header.as_ref().map_or(0, |header| header.revision);
     let mut found = None;
     for response in answer.responses {
@@ -145,21 +157,21 @@ fn outcome(answer: PbTxnResponse, mutation: Mutation) -> Result<Outcome, EngineE
             revision: revision(at),
         });
     }
-    let numbers = match (mutation.expect, found) {
-        (Expect::Absent, _) => Numbers {
+    let numbers = match (expected, found) {
+        (Revision::ZERO, _) => Numbers {
             revision: revision(at),
             prev_revision: Revision::ZERO,
             create_revision: revision(at),
             version: 1,
         },
-        (Expect::Unchanged(before), Some(found)) => Numbers {
+        (before, Some(found)) => Numbers {
             revision: revision(at),
             prev_revision: before,
             create_revision: found.create_revision,
             version: found.version,
         },
         // etcd never answers this. Whatever does has also said that the transaction succeeded.
-        (Expect::Unchanged(_), None) => {
+        (_, None) => {
             let text = "etcd answered a transaction incompletely".to_owned();
             return Err(EngineError::OutcomeUnknown(text));
         }

@@ -12,6 +12,7 @@ use std::time::Instant;
 use actors::engine::{At, Change, DataEngine, Event, Expect, KeyValue, LeaseId, Mutation, Outcome};
 use actors::engine::{
     EngineError, FeedProgress, GetResponse, Key, Origin, Position, Prefix, RangeRequest, Revision,
+    Ticket,
 };
 use actors::lessor::LessorHandle;
 use actors::object::{CachedObject, Decode};
@@ -34,6 +35,7 @@ mod delete;
 mod list;
 mod outstanding;
 mod rewrite;
+mod turns;
 mod update;
 mod watch;
 
@@ -76,8 +78,10 @@ struct ObjectState {
     plain: Bytes,
     /// The value is stale and should be rewritten (ST-56).
     stale: bool,
-    /// Whether it was read from the engine and not suggested by a cache.
+    /// Whether it was read from the engine, and neither suggested by a cache nor queued.
     current: bool,
+    /// The ticket of the mutation that leaves this state, if that is not durable yet.
+    ticket: Option<Ticket>,
     /// The store's revision when the key was in this state. For an absent key, any earlier value is
     /// older than this.
     seen: Revision,
@@ -91,9 +95,10 @@ impl ObjectState {
     }
 
     fn expectation(&self) -> Expect {
-        match self.revision() {
-            Revision::ZERO => Expect::Absent,
-            revision => Expect::Unchanged(revision),
+        match (&self.ticket, self.revision()) {
+            (Some(ticket), _) => Expect::LeftBy(ticket.clone()),
+            (None, Revision::ZERO) => Expect::Absent,
+            (None, revision) => Expect::Unchanged(revision),
         }
     }
 }
@@ -193,6 +198,7 @@ impl Underlying {
             plain,
             stale,
             current: true,
+            ticket: None,
             seen,
         })
     }
@@ -221,6 +227,7 @@ impl Underlying {
             plain,
             stale: false,
             current: false,
+            ticket: None,
         }
     }
 
@@ -268,12 +275,22 @@ impl Underlying {
     ) -> Result<Outcome, EngineError> {
         let started = Instant::now();
         let answer = self.engine.commit(mutation).await;
+        self.answered(operation, started, &answer).await;
+        answer
+    }
+
+    /// Counts the answer to a commit (ME-1, ME-2).
+    async fn answered(
+        &self,
+        operation: &'static str,
+        started: Instant,
+        answer: &Result<Outcome, EngineError>,
+    ) {
         self.metrics.request(operation, started, answer.is_ok());
-        if let (Err(EngineError::OutcomeUnknown(_)), Some(writers)) = (&answer, &self.writers) {
+        if let (Err(EngineError::OutcomeUnknown(_)), Some(writers)) = (answer, &self.writers) {
             // What Writers remember of hot keys may be outdated. The next attempts read.
             writers.forget_all().await;
         }
-        answer
     }
 
     fn in_the_way(&self, outcome: Outcome) -> Result<Result<Event, ObjectState>, StorageError> {
@@ -290,6 +307,17 @@ impl Underlying {
         }
     }
 
+    /// The stored bytes of a plain value.
+    fn stored(&self, key: &Key, plain: Vec<u8>) -> Result<Bytes, StorageError> {
+        let transformer = &self.decoder.transformer;
+        transformer
+            .transform_to_storage(key, plain)
+            .map_err(|error| {
+                let kind = StorageErrorKind::Internal(error.to_string());
+                self.fault(&error.key, kind)
+            })
+    }
+
     async fn put(
         &self,
         operation: &'static str,
@@ -298,16 +326,8 @@ impl Underlying {
         origin: &Origin,
     ) -> Result<Outcome, StorageError> {
         let PutRequest { expect, plain, ttl } = put;
-        let transformer = &self.decoder.transformer;
-        let hold = transformer.hold();
-        let value = transformer
-            .transform_to_storage(key, plain)
-            .map_err(|error| {
-                self.fault(
-                    &error.key.clone(),
-                    StorageErrorKind::Internal(error.to_string()),
-                )
-            })?;
+        let hold = self.decoder.transformer.hold();
+        let value = self.stored(key, plain)?;
         let mut leases_left = LEASES_MAX;
         loop {
             let lease = self.lease(key, ttl).await?;
@@ -317,7 +337,7 @@ impl Underlying {
             };
             let mutation = Mutation {
                 key: key.clone(),
-                expect,
+                expect: expect.clone(),
                 change,
                 origin: origin.clone(),
             };
@@ -451,6 +471,7 @@ fn absent(seen: Revision) -> ObjectState {
         plain: Bytes::new(),
         stale: false,
         current: true,
+        ticket: None,
         seen,
     }
 }

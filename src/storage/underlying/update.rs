@@ -1,24 +1,19 @@
 //! GuaranteedUpdate, in the steps of storage.md 1.6.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use actors::engine::{Key, Revision};
+use actors::engine::{Event, Key, Outcome, Revision};
 use actors::object::CachedObject;
-use actors::writer::Turn;
 use bytes::Bytes;
 use futures_util::future::FutureExt;
-use tokio::time::Instant;
 
+use super::turns::HeldTurn;
 use super::{ObjectState, PutRequest, Underlying};
 use crate::storage::preconditions;
 use crate::storage::{
     Current, RunToCompletion, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest,
-    Updated, WriteDecision, WriteOutcome,
+    Updated, VersionUse, WriteDecision, WriteOutcome,
 };
-
-/// How long a retry waits for its turn at a hot key before it continues without one.
-const TURN_WAIT: Duration = Duration::from_secs(30);
 
 /// The result of one attempt.
 enum Attempt {
@@ -44,13 +39,8 @@ impl Underlying {
             Some(object) => self.suggested(object.clone()),
             None => self.read(&key).await?,
         };
-        let mut turn: Option<Turn> = None;
-        if request.may_wait
-            && let Some(writers) = &self.writers
-            && writers.is_contended(&key)
-        {
-            (turn, state) = self.in_turn(&key, None, state).await;
-        }
+        let mut turn;
+        (turn, state) = self.first_turn(&key, &request, state).await;
         loop {
             if state.object.is_none() && !request.ignore_not_found {
                 if !state.current {
@@ -67,7 +57,7 @@ impl Underlying {
                 Attempt::Left => return Ok(WriteOutcome::Left),
                 Attempt::Again(next) => state = next,
                 Attempt::Beaten(next) => {
-                    (turn, state) = self.in_turn(&key, turn.take(), next).await
+                    (turn, state) = self.in_turn(&key, &request, turn.take(), next).await;
                 }
             }
         }
@@ -80,7 +70,7 @@ impl Underlying {
         request: &UpdateRequest,
         update: &mut dyn UpdateFunction,
         state: ObjectState,
-        turn: &mut Option<Turn>,
+        turn: &mut Option<HeldTurn>,
     ) -> Result<Attempt, StorageError> {
         if let Some(object) = &state.object
             && let Err(kind) = preconditions::check(&request.preconditions, object)
@@ -88,7 +78,7 @@ impl Underlying {
             // A suggestion may be outdated. Only a current state may refuse (PF-19).
             return match state.current {
                 true => Err(self.fault(&key.to_text(), kind)),
-                false => Ok(Attempt::Again(self.read(key).await?)),
+                false => Ok(Attempt::Again(self.durable(key, &state).await?)),
             };
         }
         let current = Current {
@@ -107,7 +97,8 @@ impl Underlying {
     }
 
     /// The update function wants nothing stored. That is final for a current state, and for a
-    /// suggestion that turns out to be current (ST-53).
+    /// suggestion that turns out to be current (ST-53). What was computed from a state that was not
+    /// durable yet is computed again.
     async fn ended(
         &self,
         key: &Key,
@@ -117,7 +108,7 @@ impl Underlying {
         if state.current {
             return end;
         }
-        let fresh = self.read(key).await?;
+        let fresh = self.durable(key, &state).await?;
         match fresh.revision() == state.revision() {
             true => end,
             false => Ok(Attempt::Again(fresh)),
@@ -131,12 +122,12 @@ impl Underlying {
         request: &UpdateRequest,
         mut state: ObjectState,
         updated: Updated,
-        turn: &mut Option<Turn>,
+        turn: &mut Option<HeldTurn>,
     ) -> Result<Attempt, StorageError> {
         let plain = Bytes::from(self.decoder.codec.encode(&updated.object));
         if !state.stale && state.object.is_some() && plain == state.plain {
             if !state.current {
-                state = self.read(key).await?;
+                state = self.durable(key, &state).await?;
                 if plain != state.plain {
                     return Ok(Attempt::Again(state));
                 }
@@ -145,12 +136,24 @@ impl Underlying {
                 return Ok(Attempt::Done(object.clone()));
             }
         }
+        let is_forever = updated.ttl.is_none_or(|seconds| seconds == 0);
+        if request.version == VersionUse::Ignores
+            && is_forever
+            && updated.hold.is_none()
+            && turn.as_ref().is_some_and(HeldTurn::may_chain)
+        {
+            let origin = &request.origin;
+            let (outcome, object) = self.put_in_turn(key, &state, &plain, origin, turn).await?;
+            return self.stored_or_beaten(outcome, turn, |event| {
+                Ok(Arc::new(object.at(event.revision)))
+            });
+        }
         let put = PutRequest {
             expect: state.expectation(),
             plain: plain.to_vec(),
             ttl: updated.ttl,
         };
-        let answer = match updated.hold {
+        let outcome = match updated.hold {
             None => self.put("update", key, put, &request.origin).await?,
             Some(hold) => {
                 let (store, key) = (self.clone(), key.clone());
@@ -163,48 +166,28 @@ impl Underlying {
                 RunToCompletion::new(put.boxed()).await?
             }
         };
-        match self.in_the_way(answer)? {
+        self.stored_or_beaten(outcome, turn, |event| {
+            self.written(key, event.revision, plain)
+        })
+    }
+
+    /// The end of an attempt to commit. A turn that is still held ends with what it has left.
+    fn stored_or_beaten(
+        &self,
+        outcome: Outcome,
+        turn: &mut Option<HeldTurn>,
+        object: impl FnOnce(&Event) -> Result<Arc<CachedObject>, StorageError>,
+    ) -> Result<Attempt, StorageError> {
+        match self.in_the_way(outcome)? {
             Ok(event) => {
-                let object = self.written(key, event.revision, plain)?;
-                if let Some(turn) = turn.take() {
+                let object = object(&event)?;
+                if let Some(HeldTurn::Held(turn)) = turn.take() {
                     turn.committed(event.key_value());
                 }
                 Ok(Attempt::Done(object))
             }
             Err(current) => Ok(Attempt::Beaten(current)),
         }
-    }
-
-    /// Waits for the key's turn, and starts from the state that the previous turn left, if that is
-    /// newer. A turn that was beaten waits once more. Without a Writer, or when it does not answer
-    /// in time, the caller continues without a turn. Turns affect only speed.
-    async fn in_turn(
-        &self,
-        key: &Key,
-        held: Option<Turn>,
-        state: ObjectState,
-    ) -> (Option<Turn>, ObjectState) {
-        let granted = match (held, &self.writers) {
-            (Some(turn), _) => turn.again().await,
-            (None, Some(writers)) => writers.turn(key, Instant::now() + TURN_WAIT).await,
-            (None, None) => return (None, state),
-        };
-        let Ok(turn) = granted else {
-            return (None, state);
-        };
-        // Compared with the store's revision, not with the object's. For a key that was deleted
-        // since, an older outcome would be tried and refused for ever.
-        let newest = turn
-            .last_outcome()
-            .filter(|item| item.revision > state.seen);
-        let state = match newest.map(|item| self.state_of(item, item.revision)) {
-            Some(Ok(newest)) => ObjectState {
-                current: false,
-                ..newest
-            },
-            _ => state,
-        };
-        (Some(turn), state)
     }
 }
 

@@ -93,6 +93,8 @@ pub const RELIST_MEMORY: Goal = at_most(48.0, "MiB", ABOVE_IDLE, "308");
 
 // Eight times theirs.
 pub const CONTENDED: Goal = at_least(992.0, "/s", "merge patches", "124");
+// The embedded engine's: updates of one object share commits.
+pub const CHAINED: Goal = at_least(5000.0, "/s", "merge patches", "");
 pub const CONFLICTS: Goal = at_most(0.0, "", "requests not answered with success", "");
 
 pub const STOPPED_P50: Goal = at_most(1.2, "times", "p50 of the others with over without", "");

@@ -50,7 +50,7 @@ pub const PARTS: [(&str, &str); 12] = [
         "informers",
         "200 clients that fill their caches at once, in both ways",
     ),
-    ("contended", "16 writers that patch one object"),
+    ("contended", "16 and 64 writers that patch one object"),
     ("stopped", "100 watchers beside 100 that don't read"),
     ("quiet", "10,000 watchers without events beside a busy ring"),
     ("idle", "50,000 watches, one update a second"),

@@ -125,14 +125,19 @@ pub async fn informers(suite: &Suite) {
 }
 
 pub async fn contended(suite: &Suite) {
-    let of = "16 writers of one object";
-    let daemon = daemons::daemon().await;
-    let report = suite
-        .run(&daemon, "write", "--ops contended --writers 16")
-        .await;
-    let other = report.get("contended.other_cores");
-    let rate = report.get("contended.ops_per_s");
-    suite.table.add(of, goals::CONTENDED, rate, other);
-    let errors = report.errors("contended.");
-    suite.table.add(of, goals::CONFLICTS, errors, other);
+    for (writers, embedded) in [(16, goals::CONTENDED), (64, goals::CHAINED)] {
+        let of = format!("{writers} writers of one object");
+        let goal = match daemons::version().is_some() {
+            true => goals::CONTENDED,
+            false => embedded,
+        };
+        let daemon = daemons::daemon().await;
+        let arguments = format!("--ops contended --writers {writers}");
+        let report = suite.run(&daemon, "write", &arguments).await;
+        let other = report.get("contended.other_cores");
+        let rate = report.get("contended.ops_per_s");
+        suite.table.add(&of, goal, rate, other);
+        let errors = report.errors("contended.");
+        suite.table.add(&of, goals::CONFLICTS, errors, other);
+    }
 }

@@ -1,9 +1,11 @@
 //! Kills of the real daemon at random moments, with writers and watchers.
 //!
-//! This folder owns the test and its counter. `TAFFRAIL_KILL_ROUNDS` sets the number of kills, and
-//! `TAFFRAIL_SEED` repeats the random choices of a run. It must not know the daemon's code.
+//! This folder owns the test, its counter and its patches. `TAFFRAIL_KILL_ROUNDS` sets the number
+//! of kills, and `TAFFRAIL_SEED` repeats the random choices of a run. It must not know the daemon's
+//! code.
 
 mod counter;
+mod patches;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,10 +30,12 @@ fn collection() -> String {
 /// The name and the value of a ConfigMap.
 fn read(object: &Value) -> (String, String) {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    (
-        text(&object["metadata"]["name"]),
-        text(&object["data"]["k"]),
-    )
+    let name = text(&object["metadata"]["name"]);
+    let value = match name.as_str() {
+        patches::NAME => patches::value_of(object),
+        _ => text(&object["data"]["k"]),
+    };
+    (name, value)
 }
 
 /// ConfigMaps of one namespace, each labelled with its writer.
@@ -98,6 +102,19 @@ async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_
             tokio::spawn(counter::run(client, write_log.clone(), count.clone()))
         })
         .collect();
+    daemon
+        .client()
+        .call(Call::post(&path, &patches::unpatched()))
+        .await
+        .expect(201);
+    let acknowledged = patches::Acknowledged::default();
+    let patching: Vec<_> = (0..patches::WRITERS)
+        .map(|number| {
+            let client = daemon.target().client_over(protocol(number));
+            let (write_log, acknowledged) = (write_log.clone(), acknowledged.clone());
+            tokio::spawn(patches::run(client, number, write_log, acknowledged))
+        })
+        .collect();
     let until = Arc::new(AtomicU64::new(0));
     let watchers: Vec<_> = selectors()
         .into_iter()
@@ -143,7 +160,7 @@ async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_
     for writer in writers {
         possible.extend(writer.await.unwrap());
     }
-    for each in counting {
+    for each in counting.into_iter().chain(patching) {
         each.await.unwrap();
     }
     let marked = json!({ "metadata": { "name": "end" }, "data": { "k": "end" } });
@@ -159,6 +176,7 @@ async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_
     check_state(&history, &list(&daemon).await, &possible);
     write_log.check(&history);
     check_count(&history, &count);
+    patches::check(&history, &acknowledged);
     for (selector, watcher) in watchers {
         let record = watcher.await.unwrap();
         let wanted: Vec<WatchEvent> = history

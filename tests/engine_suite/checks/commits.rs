@@ -1,7 +1,7 @@
 //! Commits and refusals.
 
 use actors::engine::{
-    Change, EngineError, EventKind, Expect, LeaseId, Mutation, Origin, Outcome, Revision,
+    Change, EngineError, EventKind, Expect, LeaseId, Mutation, Origin, Outcome, Revision, ticket,
 };
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -31,7 +31,7 @@ pub async fn an_update_needs_the_revision_it_was_computed_from_st_58(subject: Su
     assert!(second.revision > first.revision);
     assert_eq!(second.prev_revision, first.revision);
     let stale = Expect::Unchanged(first.revision);
-    refused(subject.commit("pods/a/b", stale, put("3")).await);
+    refused(subject.commit("pods/a/b", stale.clone(), put("3")).await);
     refused(subject.commit("pods/a/b", stale, Change::Delete).await);
     let future = Expect::Unchanged(Revision(second.revision.0 + 1));
     refused(subject.commit("pods/a/b", future, put("3")).await);
@@ -119,13 +119,70 @@ pub async fn revisions_strictly_increase_over_all_keys_and_writers(subject: Subj
     assert_eq!(all.len(), count, "a revision was used twice");
 }
 
+pub async fn queued_mutations_follow_each_other_before_they_are_durable_st_58(subject: Subject) {
+    let first = subject.create("pods/a/b", "0").await;
+    let mut expect = Expect::Unchanged(first.revision);
+    let mut outcomes = Vec::new();
+    for value in ["1", "2", "3"] {
+        let (issuer, ticket) = ticket();
+        let queued = mutation(subject.key("pods/a/b"), expect, put(value));
+        outcomes.push(subject.engine.queue(queued, issuer).await);
+        expect = Expect::LeftBy(ticket);
+    }
+    let last = expect.clone();
+    let mut before = first;
+    for (outcome, value) in outcomes.into_iter().zip(["1", "2", "3"]) {
+        let event = committed(outcome.await.unwrap());
+        assert_eq!(
+            (event.prev_revision, &*event.value),
+            (before.revision, value.as_bytes())
+        );
+        before = event;
+    }
+    // What it has left is known by its revision from now on.
+    let Expect::LeftBy(ticket) = &last else {
+        panic!("{last:?}");
+    };
+    assert_eq!(ticket.settled().await, Some(before.revision));
+    let next = committed(subject.commit("pods/a/b", last.clone(), put("4")).await);
+    assert_eq!(next.prev_revision, before.revision);
+    let (current, _) = refused(subject.commit("pods/a/b", last, put("5")).await);
+    assert_eq!(current.unwrap().revision, next.revision);
+}
+
+pub async fn nothing_follows_a_mutation_that_failed_st_58(subject: Subject) {
+    let created = subject.create("pods/a/b", "0").await;
+    let changed = subject.update("pods/a/b", created.revision, "1").await;
+    let (issuer, void) = ticket();
+    let stale = Expect::Unchanged(created.revision);
+    let stale = mutation(subject.key("pods/a/b"), stale, put("2"));
+    let failing = subject.engine.queue(stale, issuer).await;
+    for change in [put("3"), Change::Delete] {
+        let (issuer, ticket) = ticket();
+        let expect = Expect::LeftBy(void.clone());
+        let next = mutation(subject.key("pods/a/b"), expect, change);
+        let outcome = subject.engine.queue(next, issuer).await.await;
+        assert_eq!(
+            refused(outcome.unwrap()).0.unwrap().revision,
+            changed.revision
+        );
+        assert_eq!(ticket.settled().await, None);
+    }
+    refused(failing.await.unwrap());
+    // Nor is a key created that was absent.
+    let nothing = subject
+        .commit("pods/a/c", Expect::LeftBy(void), put("3"))
+        .await;
+    assert_eq!(refused(nothing).0, None);
+}
+
 pub async fn of_rivals_for_one_revision_exactly_one_wins_st_58(subject: Subject) {
     let mut current = subject.create("pods/a/b", "0").await;
     for round in 0..10 {
         let expect = Expect::Unchanged(current.revision);
         let rivals = (0..8).map(|rival| {
             let change = put(&format!("{round}-{rival}"));
-            subject.commit("pods/a/b", expect, change)
+            subject.commit("pods/a/b", expect.clone(), change)
         });
         let outcomes = join_all(rivals).await;
         let (won, lost): (Vec<_>, Vec<_>) = outcomes

@@ -27,7 +27,7 @@ use taffrail::storage::factory::{Engines, StorageFactory, StorageOptions};
 use taffrail::storage::transformer::Identity;
 use taffrail::storage::{
     Asked, Current, GetRequest, ListRequest, Preconditions, Storage, StorageErrorKind,
-    UpdateFunction, UpdateRequest, Updated, WriteDecision, WriteOutcome,
+    UpdateFunction, UpdateRequest, Updated, VersionUse, WriteDecision, WriteOutcome,
 };
 
 use self::engine::{Bug, BuggyEngine};
@@ -278,21 +278,24 @@ impl Client {
                 ..Preconditions::default()
             },
             suggestion: None,
-            may_wait: false,
+            version: VersionUse::Names,
             origin: Origin::default(),
         };
         let mut update = Set(object(&register, &new));
         let begun = Instant::now();
         let operation = match self.storage.guaranteed_update(request, &mut update).await {
             Ok(WriteOutcome::Done(object)) => Operation::Set {
-                over,
+                over: Some(over),
                 value: new,
                 version: object.revision.0,
             },
             Ok(WriteOutcome::Left) => panic!("an update was skipped"),
             Err(error) => match error.kind {
                 StorageErrorKind::InvalidObject(_) => Operation::Conflict { over, value: new },
-                StorageErrorKind::OutcomeUnknown(_) => Operation::Unknown { over, value: new },
+                StorageErrorKind::OutcomeUnknown(_) => Operation::Unknown {
+                    over: Some(over),
+                    value: new,
+                },
                 other => panic!("{other}"),
             },
         };

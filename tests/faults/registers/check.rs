@@ -24,14 +24,14 @@ pub struct Call {
 pub enum Operation {
     /// It was read with this version and value.
     Read { version: u64, value: String },
-    /// The value was set, in place of the one of version `over`.
+    /// The value was set, in place of the one of version `over`, or of any one.
     Set {
-        over: u64,
+        over: Option<u64>,
         value: String,
         version: u64,
     },
     /// The outcome is unknown: the value may have been set, then or later.
-    Unknown { over: u64, value: String },
+    Unknown { over: Option<u64>, value: String },
     /// Another client had set it since version `over`.
     Conflict { over: u64, value: String },
     /// The answer says that nothing was done.
@@ -215,9 +215,15 @@ impl<'h> Register<'h> {
         }
     }
 
-    fn check_set(&self, over: u64, version: u64, known: u64, call: &Call) -> Result<(), String> {
-        if self.before(version) != Some(over) {
-            let before = self.before(version);
+    fn check_set(
+        &self,
+        over: Option<u64>,
+        version: u64,
+        known: u64,
+        call: &Call,
+    ) -> Result<(), String> {
+        let before = self.before(version);
+        if over.is_some() && before != over {
             return Err(self.fault(&format!("an update of {before:?} was lost: {call:?}")));
         }
         match version <= known {
@@ -308,7 +314,7 @@ mod tests {
 
         fn set(self, begun: u64, ended: u64, number: u64) -> Scenario {
             let operation = Operation::Set {
-                over: 9 + number,
+                over: Some(9 + number),
                 value: number.to_string(),
                 version: 10 + number,
             };
@@ -377,7 +383,7 @@ mod tests {
     #[test]
     fn lost_updates_are_found() {
         let lost = Operation::Set {
-            over: 10,
+            over: Some(10),
             value: "2".to_owned(),
             version: 12,
         };
@@ -418,7 +424,7 @@ mod tests {
     #[test]
     fn a_write_of_unknown_outcome_may_take_place_once_and_never_before_it_began() {
         let unknown = || Operation::Unknown {
-            over: 11,
+            over: Some(11),
             value: "2".to_owned(),
         };
         let scenario = || Scenario::new().set(0, 10, 1).set(40, 50, 3);

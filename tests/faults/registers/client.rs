@@ -1,4 +1,5 @@
-//! Clients that read registers, set them if they are unchanged, and record the answers.
+//! Clients that read registers, set them if they are unchanged or whatever they are, and record the
+//! answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -132,19 +133,27 @@ impl RegisterClient {
         }
     }
 
+    /// Sets a register by a PUT that names the version to replace, or by a patch of any version.
     async fn set(&mut self, key: String) {
-        let Some(over) = self.known.get(&key).copied() else {
-            return self.get(key).await;
+        let over = match self.random.below(2) {
+            0 => None,
+            _ => match self.known.get(&key).copied() {
+                None => return self.get(key).await,
+                known => known,
+            },
         };
         self.written += 1;
         let value = format!("{}.{}", self.name, self.written);
         let path = format!("{}/{key}", collection());
         let begun = Instant::now();
-        let call = Call::put(&path, &object(&key, &value, Some(over)));
+        let call = match over {
+            Some(_) => Call::put(&path, &object(&key, &value, over)),
+            None => Call::merge_patch(&path, &json!({ "data": { "k": value } })),
+        };
         let operation = match self.client.attempt(call).await {
             Err(_) => Operation::Unknown { over, value },
-            Ok(answer) => match answer.status.as_u16() {
-                200 => {
+            Ok(answer) => match (answer.status.as_u16(), over) {
+                (200, _) => {
                     let version = version(&answer.json());
                     Operation::Set {
                         over,
@@ -152,9 +161,9 @@ impl RegisterClient {
                         version,
                     }
                 }
-                409 => Operation::Conflict { over, value },
-                504 => Operation::Unknown { over, value },
-                code => {
+                (409, Some(over)) => Operation::Conflict { over, value },
+                (504, _) => Operation::Unknown { over, value },
+                (code, _) => {
                     assert!(is_refusal(code, &answer.json()), "{}", answer.text());
                     Operation::Refused { value }
                 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::engine::local::{self, LeaseQueue, LeaseTime, TimelineMark, horizon};
 use crate::engine::{
-    At, Change, EngineError, EngineStats, Event, EventKind, Expect, GetResponse, HistoryChunk,
+    At, Change, EngineError, EngineStats, Event, EventKind, GetResponse, HistoryChunk,
     HistoryRequest, Key, LeaseId, Maintenance, Mutation, Outcome, RangeRequest, RangeResponse,
     Retention, Revision,
 };
@@ -60,10 +60,7 @@ impl EventLog {
         now: SystemTime,
     ) -> Result<Outcome, EngineError> {
         let current = self.value_at(&mutation.key, self.revision);
-        let holds = match mutation.expect {
-            Expect::Absent => current.is_none(),
-            Expect::Unchanged(revision) => current.is_some_and(|event| event.revision == revision),
-        };
+        let holds = mutation.expect.holds(current.map(|event| event.revision));
         // An absent key can't be deleted, whatever was expected.
         let deletes_nothing = current.is_none() && mutation.change == Change::Delete;
         if !holds || deletes_nothing {

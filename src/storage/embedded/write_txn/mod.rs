@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use actors::engine::local::{LeaseQueue, LeaseTime};
 use actors::engine::{
-    Change, EngineError, Event, EventKind, Expect, KeyValue, LeaseId, Mutation, Revision,
+    Change, EngineError, Event, EventKind, KeyValue, LeaseId, Mutation, Revision,
 };
 use bytes::Bytes;
 use redb::{ReadableTable, WriteTransaction};
@@ -127,10 +127,7 @@ impl<'t> WriteTxn<'t> {
             .live
             .get(key)?
             .map(|row| Live::from(row.value()));
-        let holds = match mutation.expect {
-            Expect::Absent => before.is_none(),
-            Expect::Unchanged(revision) => before.is_some_and(|live| live.revision == revision),
-        };
+        let holds = mutation.expect.holds(before.map(|live| live.revision));
         // An absent key cannot be deleted, whatever was expected.
         let vain = before.is_none() && mutation.change == Change::Delete;
         if !holds || vain {

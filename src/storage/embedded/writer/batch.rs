@@ -100,6 +100,11 @@ impl WriterThread {
                 }
                 _ => txn.apply(&request.mutation, moment, &mut attempt.events)?,
             };
+            if let (Some(issuer), Decision::Committed(at)) = (&request.issuer, &decision)
+                && let Some(event) = attempt.events.get(*at)
+            {
+                issuer.decide(event.revision);
+            }
             attempt.decisions.push(decision);
         }
         if attempt.events.is_empty() {

@@ -4,8 +4,11 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use actors::engine::{Change, EngineError, Health, Mutation, Outcome};
+use actors::engine::{
+    Change, EngineError, Health, Mutation, Outcome, PendingOutcome, TicketIssuer,
+};
 use crossbeam_channel::{Sender, bounded};
+use futures_util::future::FutureExt;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::request::{CommitRequest, REQUEST_BYTES, Reply, WriterRequest, weight};
@@ -18,6 +21,18 @@ use crate::storage::embedded::store::{Alarm, Opened, Store};
 const CONTROL_MAX: usize = 64;
 /// How many alarms of readers may wait. Each opening of the database raises one at most.
 const ALARMS_MAX: usize = 8;
+
+/// Where the answer to a commit comes.
+type Answered = oneshot::Receiver<Result<Outcome, EngineError>>;
+
+/// Waits for the outcome of a commit that was sent.
+async fn outcome(sent: Result<Answered, EngineError>) -> Result<Outcome, EngineError> {
+    // The thread answers every request that it takes. If it has ended, the outcome is unknown.
+    sent?.await.unwrap_or_else(|_| {
+        let why = "the storage thread ended".to_owned();
+        Err(EngineError::OutcomeUnknown(why))
+    })
+}
 
 /// Sends requests to the writer's thread.
 pub struct Writer {
@@ -62,6 +77,19 @@ impl Writer {
     /// # Errors
     /// As [`actors::engine::DataEngine::commit`].
     pub async fn commit(&self, mutation: Mutation) -> Result<Outcome, EngineError> {
+        outcome(self.send_commit(mutation, None).await).await
+    }
+
+    /// Queues a mutation behind those that were queued before.
+    pub async fn queue(&self, mutation: Mutation, issuer: TicketIssuer) -> PendingOutcome {
+        outcome(self.send_commit(mutation, Some(issuer)).await).boxed()
+    }
+
+    async fn send_commit(
+        &self,
+        mutation: Mutation,
+        issuer: Option<TicketIssuer>,
+    ) -> Result<Answered, EngineError> {
         self.check_size(&mutation)?;
         if let Health::Down(why) = self.state.health() {
             return Err(EngineError::Unavailable(why));
@@ -72,15 +100,11 @@ impl Writer {
         let (answer, answered) = oneshot::channel();
         self.send(WriterRequest::Commit(CommitRequest {
             mutation,
+            issuer,
             answer,
             _permit: permit,
         }))?;
-        // The thread answers every request that it takes. If it has ended, the outcome is unknown.
-        answered.await.unwrap_or_else(|_| {
-            Err(EngineError::OutcomeUnknown(
-                "the storage thread ended".to_owned(),
-            ))
-        })
+        Ok(answered)
     }
 
     fn check_size(&self, mutation: &Mutation) -> Result<(), EngineError> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use actors::engine::{
     Change, EngineError, Expiry, Lease, LeaseId, Maintenance, Mutation, Outcome, Revision,
+    TicketIssuer,
 };
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -42,12 +43,18 @@ pub enum WriterRequest {
 /// A mutation and its caller.
 pub struct CommitRequest {
     pub(super) mutation: Mutation,
+    /// Stands for what the mutation leaves behind, if others may follow it.
+    pub(super) issuer: Option<TicketIssuer>,
     pub(super) answer: oneshot::Sender<Result<Outcome, EngineError>>,
     pub(super) _permit: OwnedSemaphorePermit,
 }
 
 impl CommitRequest {
-    pub(super) fn answer(self, outcome: Result<Outcome, EngineError>) {
+    /// Answers the caller, and settles the ticket. A commit must be durable.
+    pub(super) fn answer(mut self, outcome: Result<Outcome, EngineError>) {
+        if let (Ok(Outcome::Committed(event)), Some(issuer)) = (&outcome, self.issuer.take()) {
+            issuer.settle(event.revision);
+        }
         // The caller may have gone away. The mutation counts all the same.
         let _ = self.answer.send(outcome);
     }
