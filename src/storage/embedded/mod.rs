@@ -9,6 +9,7 @@
 //! | [`writer`] | the one thread that writes; requests that wait share a commit and its sync |
 //! | [`write_txn`] | one write transaction, which keeps all tables consistent |
 //! | [`journal`] | the files in which changes are durable before redb is |
+//! | [`applier`] | the thread that gives redb what the journal has |
 //! | [`readers`] | a few threads that read; each read is one short transaction |
 //! | [`verify`], [`damage`] | the thread that looks for damage, and what it has found |
 //! | [`defrag`] | gives space back: copies the log into a smaller file |
@@ -17,6 +18,7 @@
 //! | [`disk`] | all access to the file system, so that tests can replace it by one that fails |
 //! | [`engine_state`] | what the threads and the engine share |
 
+mod applier;
 mod damage;
 mod defrag;
 pub mod disk;

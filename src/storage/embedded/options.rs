@@ -32,8 +32,8 @@ pub struct EmbeddedOptions {
     /// The size of each of the two files of the journal. A checkpoint follows when one is full.
     /// Default 8 MiB.
     pub journal_bytes: u64,
-    /// Bytes of changes after which a checkpoint follows. Writers wait for it, a few milliseconds
-    /// for each MiB. Default 2 MiB.
+    /// Bytes of changes after which a checkpoint follows. Opening the store after a crash takes
+    /// longer the more there are. Default 2 MiB.
     pub checkpoint_bytes: u64,
     /// How long after a checkpoint the next one is made while no request comes. Default 60 s.
     pub checkpoint_pause: Duration,

@@ -12,6 +12,7 @@ use redb::{
     ReadableTableMetadata, StorageBackend, WriteTransaction,
 };
 
+use super::applier::{ApplyQueue, Work};
 use super::disk::{DataFile, Disk, FileId};
 use super::error::Failure;
 use super::fence::{Fence, Fenced};
@@ -37,6 +38,8 @@ pub struct Store {
     id: Option<FileId>,
     /// Whether the writer was told that this database is broken.
     alarmed: AtomicBool,
+    /// What the journal has and the database lacks.
+    unapplied: Arc<ApplyQueue>,
     /// The file's path, for messages.
     file: RwLock<String>,
 }
@@ -162,6 +165,7 @@ impl Store {
             fence,
             id,
             alarmed: AtomicBool::new(false),
+            unapplied: Arc::default(),
             file: RwLock::new(disk.path(file)),
         })
     }
@@ -234,20 +238,55 @@ impl Store {
         &self.pages
     }
 
-    /// A read transaction. Hold it briefly, because it pins pages.
+    /// A read transaction. It shows everything that was durable when this was called, and waits
+    /// until it can. Hold it briefly, because it pins pages.
     ///
     /// # Errors
     /// When the database fails.
     pub fn read(&self) -> Result<ReadTransaction, Failure> {
+        self.unapplied.wait(false)?;
+        self.read_applied()
+    }
+
+    /// A read transaction that shows what the database has already.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn read_applied(&self) -> Result<ReadTransaction, Failure> {
         Ok(self.database.begin_read()?)
     }
 
-    /// A write transaction. Only the writer's thread asks for it.
+    /// A write transaction on top of everything durable. It waits until the database has that, and
+    /// until no checkpoint is under way. Only the writer's thread asks for it.
     ///
     /// # Errors
     /// When the database fails.
     pub fn write(&self) -> Result<WriteTransaction, Failure> {
+        self.unapplied.wait(true)?;
         Ok(self.database.begin_write()?)
+    }
+
+    /// What the journal has and the database lacks.
+    pub fn unapplied(&self) -> &Arc<ApplyQueue> {
+        &self.unapplied
+    }
+
+    /// Gives the database groups of the journal, durably if they end with a checkpoint. Only the
+    /// applier's thread asks for it.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn apply(&self, work: &Work) -> Result<(), Failure> {
+        let transaction = self.database.begin_write()?;
+        let mut txn = WriteTxn::open(&transaction)?;
+        for changes in &work.groups {
+            txn.make(changes.iter())?;
+        }
+        drop(txn);
+        match work.checkpoint {
+            Some(epoch) => self.checkpoint(transaction, epoch),
+            None => self.commit_lazily(transaction),
+        }
     }
 
     /// Makes a transaction durable.

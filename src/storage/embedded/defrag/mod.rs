@@ -25,7 +25,7 @@ use super::options::EmbeddedOptions;
 use super::record::LeaseRecord;
 use super::schema::{EVENTS, LIVE, Live, Meta, TIMELINE, Totals, decode_event};
 use super::store::{LeaseRows, Store, open_leases};
-use super::write_txn::{Entry, WriteTxn};
+use super::write_txn::{Entry, Tables, WriteTxn};
 pub use catch_up::Progress;
 use catch_up::{Amount, CatchUp};
 
@@ -148,7 +148,11 @@ impl Defrag {
 
     /// Copies the leases. A lease that ended after a key was copied with it becomes a revoked lease
     /// in the copy, and is ended once more.
-    fn copy_leases(&self, source: &ReadTransaction, txn: &mut WriteTxn<'_>) -> Result<(), Failure> {
+    fn copy_leases(
+        &self,
+        source: &ReadTransaction,
+        txn: &mut WriteTxn<Tables<'_>>,
+    ) -> Result<(), Failure> {
         let mut ended = self.leases.clone();
         if let Some(table) = open_leases(source)? {
             for row in table.iter()? {

@@ -14,11 +14,12 @@ use crate::storage::embedded::write_txn::Moment;
 const BATCH: u64 = 100;
 
 fn write(log: &Store, events: u64) {
+    let newest = read_meta(&log.read().unwrap()).unwrap().totals.revision.0;
     let transaction = log.write().unwrap();
     let mut txn = WriteTxn::open(&transaction).unwrap();
-    for _ in 0..events {
+    for revision in newest..newest + events {
         let put = Mutation {
-            key: Key::new(format!("/registry/{}", txn.totals().revision)),
+            key: Key::new(format!("/registry/{revision}")),
             expect: Expect::Absent,
             change: Change::Put {
                 value: Bytes::from_static(b"value"),

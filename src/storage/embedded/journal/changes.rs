@@ -93,6 +93,14 @@ impl Changes {
         self.bytes.extend_from_slice(&other.bytes);
     }
 
+    /// The changes, in order.
+    ///
+    /// # Errors
+    /// None: what was recorded can be read.
+    pub fn iter(&self) -> impl Iterator<Item = Result<Change<'_>, Failure>> {
+        decode(&self.bytes)
+    }
+
     /// The changes as the journal stores them.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -16,7 +16,7 @@ const HEADER_BYTES: usize = 44;
 pub struct GroupHeader {
     /// The epoch that it belongs to.
     pub epoch: u64,
-    /// 1 for the first group of the epoch.
+    /// 1 for the first group of a random epoch. Numbers continue in the epochs that follow from it.
     pub number: u64,
     /// The revision of its first event, 0 if it has none.
     pub first: Revision,

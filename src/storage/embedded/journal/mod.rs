@@ -2,10 +2,11 @@
 //!
 //! Owns two files that take turns. The changes that a write transaction makes to the tables enter
 //! as [`Changes`], and are durable when [`Journal::append`] returns. redb gets the same changes
-//! without a sync. A checkpoint makes redb itself durable and begins a new epoch in the other file,
-//! which forgets everything before it. After a crash [`recover`] finds the groups of the epoch that
-//! redb names, and the caller applies them. The journal must not know tables, events or leases.
-//! `FORMAT.md` specifies its files to the byte.
+//! without a sync. A checkpoint makes redb itself durable and names the epoch in the other file,
+//! which forgets everything before it. Groups can go to the next epoch while the checkpoint that
+//! will name it is being made ([`Journal::switch`]). After a crash [`recover`] finds the groups of
+//! the epoch that redb names and those of the next one, and the caller applies them. The journal
+//! must not know tables, events or leases. `FORMAT.md` specifies its files to the byte.
 
 mod changes;
 mod group;
@@ -29,8 +30,15 @@ pub const FILES: [DataFile; 2] = [DataFile::Journal0, DataFile::Journal1];
 /// How much a file grows at a time. Growing costs a longer sync, so it is rare.
 const GROWTH_BYTES: u64 = 1024 * 1024;
 
-/// The name of everything between two checkpoints. 0 names nothing.
+/// The name of the groups in one use of a file. 0 names nothing.
 pub type Epoch = u64;
+
+/// The epoch that groups go to while the checkpoint that ends this one is being made.
+pub fn next_epoch(epoch: Epoch) -> Epoch {
+    // Any fixed odd factor gives different names for a very long time.
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    epoch.wrapping_mul(FACTOR).wrapping_add(1).max(1)
+}
 
 /// The result of an attempt to append a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +67,7 @@ pub struct Journal {
 pub struct JournalLimits {
     /// The largest size of a file.
     pub file_bytes: u64,
-    /// Bytes of changes in an epoch. A checkpoint takes longer the more there are, and writers wait
-    /// for it.
+    /// Bytes of changes in an epoch after which a checkpoint is due.
     pub changed_bytes: u64,
 }
 
@@ -76,7 +83,7 @@ struct OpenEpoch {
     file_bytes: u64,
     /// Bytes of the changes so far.
     changed_bytes: u64,
-    /// The number of the last group.
+    /// The number of the last group. Numbers continue from one epoch to the next.
     groups: u64,
 }
 
@@ -104,6 +111,34 @@ impl Journal {
     /// Bytes of groups since the last checkpoint.
     pub fn bytes(&self) -> u64 {
         self.open.as_ref().map_or(0, |open| open.end)
+    }
+
+    /// Whether a checkpoint is due, so that opening the store takes no longer than it should.
+    pub fn is_checkpoint_due(&self) -> bool {
+        let changed_bytes = self.open.as_ref().map(|open| open.changed_bytes);
+        changed_bytes.is_some_and(|bytes| bytes > self.limits.changed_bytes)
+    }
+
+    /// Lets groups go to the next epoch, in the other file. A checkpoint of everything before must
+    /// name it. No other checkpoint may be under way, because it would still need that file.
+    /// Answers the epoch, or `None` if none is open.
+    ///
+    /// # Errors
+    /// When the file system fails.
+    pub fn switch(&mut self) -> Result<Option<Epoch>, Failure> {
+        let Some((epoch, groups)) = self.open.as_ref().map(|open| (open.epoch, open.groups)) else {
+            return Ok(None);
+        };
+        // An epoch without groups ends nothing.
+        if groups == 0 {
+            return Ok(None);
+        }
+        let PreparedEpoch(mut next) = self.prepare()?;
+        next.epoch = next_epoch(epoch);
+        next.groups = groups;
+        let epoch = next.epoch;
+        self.open = Some(next);
+        Ok(Some(epoch))
     }
 
     /// Whether groups can be appended.
@@ -142,9 +177,6 @@ impl Journal {
         let body = [self.carried.bytes(), changes.bytes()];
         let body_bytes: usize = body.iter().map(|part| part.len()).sum();
         let changed_bytes = open.changed_bytes + body_bytes as u64;
-        if changed_bytes > self.limits.changed_bytes {
-            return Ok(Appended::Full);
-        }
         let mut bytes = group::encode(&self.store, header, &body)?;
         let end = open.end + bytes.len() as u64;
         if end > self.limits.file_bytes {

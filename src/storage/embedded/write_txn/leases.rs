@@ -10,7 +10,7 @@ use actors::engine::{Event, EventKind, Key, LeaseId, Origin, Revision};
 use bytes::Bytes;
 use redb::ReadableTable;
 
-use super::WriteTxn;
+use super::{Rows, Tables, WriteTxn};
 use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::record::LeaseRecord;
 use crate::storage::embedded::schema::{self, LeaseTotals, Live, decode_event};
@@ -18,7 +18,25 @@ use crate::storage::embedded::schema::{self, LeaseTotals, Live, decode_event};
 /// The user in the log for keys that a lease deletes.
 const USER: &str = "system:taffrail:leases";
 
-impl WriteTxn<'_> {
+impl<R: Rows> WriteTxn<R> {
+    /// Writes the row about all leases.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn set_lease_totals(&mut self, totals: LeaseTotals) -> Result<(), Failure> {
+        self.tables.write_meta(&schema::lease_totals_row(totals))
+    }
+
+    /// Notes that the put of this revision attached its key to a lease.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn attach(&mut self, lease: LeaseId, revision: Revision) -> Result<(), Failure> {
+        self.tables.insert_attached((lease.0, revision.0))
+    }
+}
+
+impl WriteTxn<Tables<'_>> {
     /// Puts a lease's row.
     ///
     /// # Errors
@@ -36,22 +54,6 @@ impl WriteTxn<'_> {
     /// When the database fails.
     pub fn put_lease_bytes(&mut self, lease: LeaseId, record: &[u8]) -> Result<(), Failure> {
         self.tables.insert_lease(lease.0, record)
-    }
-
-    /// Writes the row about all leases.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub fn set_lease_totals(&mut self, totals: LeaseTotals) -> Result<(), Failure> {
-        self.tables.write_meta(&schema::lease_totals_row(totals))
-    }
-
-    /// Notes that the put of this revision attached its key to a lease.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub fn attach(&mut self, lease: LeaseId, revision: Revision) -> Result<(), Failure> {
-        self.tables.insert_attached((lease.0, revision.0))
     }
 
     /// Deletes the keys that are attached to a lease, then the lease. Before each key it asks the

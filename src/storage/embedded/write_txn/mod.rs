@@ -4,6 +4,8 @@
 //! files.
 
 mod leases;
+mod planned;
+mod scrub;
 mod tables;
 
 use std::time::SystemTime;
@@ -13,13 +15,16 @@ use actors::engine::{
     Change, EngineError, Event, EventKind, KeyValue, LeaseId, Mutation, Revision,
 };
 use bytes::Bytes;
-use redb::{ReadableTable, WriteTransaction};
+use redb::WriteTransaction;
 
 use super::error::Failure;
-use super::journal::{Changes, Group};
+use super::journal::{self, Changes, Group};
 use super::record;
-use super::schema::{self, LastMark, Live, Meta, Superseded, Totals, decode_event, missing_event};
-use tables::Tables;
+use super::schema::{self, LastMark, Live, Meta, Superseded, Totals};
+pub use planned::{ChangedRows, Overlay, PlannedRows};
+pub use scrub::Scrub;
+pub use tables::Tables;
+use tables::{Rows, pair, superseded_key};
 
 /// The time between two rows of the timeline while there are commits.
 const MARK_NANOS: u64 = 1_000_000_000;
@@ -55,39 +60,37 @@ pub struct Moment<'m> {
     pub lease_time: LeaseTime,
 }
 
-/// A write transaction.
-pub struct WriteTxn<'t> {
-    transaction: &'t WriteTransaction,
-    tables: Tables<'t>,
+/// A transaction that keeps all tables consistent: on the open tables of redb, or on rows whose
+/// changes only the journal gets for now.
+pub struct WriteTxn<R> {
+    tables: R,
     totals: Totals,
     /// Bytes written by this transaction.
     written_bytes: u64,
 }
 
-impl<'t> WriteTxn<'t> {
+impl<'t> WriteTxn<Tables<'t>> {
     /// Opens the tables. The changes are not recorded, so the journal can't have them.
     ///
     /// # Errors
     /// When the database fails or the totals are damaged.
-    pub fn open(transaction: &'t WriteTransaction) -> Result<WriteTxn<'t>, Failure> {
-        WriteTxn::over(transaction, Tables::open(transaction, false)?)
+    pub fn open(transaction: &'t WriteTransaction) -> Result<WriteTxn<Tables<'t>>, Failure> {
+        WriteTxn::over(Tables::open(transaction, false)?)
     }
 
     /// Opens the tables, and records the changes for the journal.
     ///
     /// # Errors
     /// As [`WriteTxn::open`].
-    pub fn open_recorded(transaction: &'t WriteTransaction) -> Result<WriteTxn<'t>, Failure> {
-        WriteTxn::over(transaction, Tables::open(transaction, true)?)
+    pub fn open_recorded(
+        transaction: &'t WriteTransaction,
+    ) -> Result<WriteTxn<Tables<'t>>, Failure> {
+        WriteTxn::over(Tables::open(transaction, true)?)
     }
 
-    fn over(
-        transaction: &'t WriteTransaction,
-        tables: Tables<'t>,
-    ) -> Result<WriteTxn<'t>, Failure> {
+    fn over(tables: Tables<'t>) -> Result<WriteTxn<Tables<'t>>, Failure> {
         Ok(WriteTxn {
             totals: schema::read_totals(&tables.meta)?,
-            transaction,
             tables,
             written_bytes: 0,
         })
@@ -98,16 +101,67 @@ impl<'t> WriteTxn<'t> {
     /// # Errors
     /// When the database fails or the group holds something else.
     pub fn replay(&mut self, group: &Group) -> Result<(), Failure> {
-        group
-            .changes()
-            .try_for_each(|change| self.tables.make(change?))?;
+        self.make(group.changes())?;
         self.totals = schema::read_totals(&self.tables.meta)?;
         Ok(())
     }
 
-    /// The totals as this transaction sees them.
-    pub fn totals(&self) -> Totals {
-        self.totals
+    /// Makes recorded changes.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn make<'c>(
+        &mut self,
+        mut changes: impl Iterator<Item = Result<journal::Change<'c>, Failure>>,
+    ) -> Result<(), Failure> {
+        changes.try_for_each(|change| self.tables.make(change?))
+    }
+
+    /// Copies what the log alone does not tell.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn adopt(&mut self, original: &Meta) -> Result<(), Failure> {
+        self.totals.superseded_bytes = original.totals.superseded_bytes;
+        self.totals.time_nanos = original.totals.time_nanos;
+        self.totals.revision = original.totals.revision;
+        // The original may have been upgraded while its log was copied.
+        schema::set_format(
+            self.tables.transaction,
+            &mut self.tables.meta,
+            original.format,
+        )?;
+        original.write_names(&mut self.tables.meta)
+    }
+
+    /// Writes the totals. After this the tables are consistent. Answers the totals, and the changes
+    /// if they were recorded.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn finish(self) -> Result<(Totals, Changes), Failure> {
+        let (totals, tables) = self.into_rows()?;
+        Ok((totals, tables.into_changes()))
+    }
+}
+
+impl<R: Rows> WriteTxn<R> {
+    /// A transaction on rows whose totals are these.
+    pub fn on(rows: R, totals: Totals) -> WriteTxn<R> {
+        WriteTxn {
+            tables: rows,
+            totals,
+            written_bytes: 0,
+        }
+    }
+
+    /// Writes the totals, and answers them with the rows.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn into_rows(mut self) -> Result<(Totals, R), Failure> {
+        self.tables.write_meta(&schema::totals_row(self.totals))?;
+        Ok((self.totals, self.tables))
     }
 
     /// Decides a mutation. If its precondition holds, appends its event to `events` and to the
@@ -122,17 +176,16 @@ impl<'t> WriteTxn<'t> {
         events: &mut Vec<Event>,
     ) -> Result<Decision, Failure> {
         let key = mutation.key.as_bytes();
-        let before = self
-            .tables
-            .live
-            .get(key)?
-            .map(|row| Live::from(row.value()));
+        let before = self.tables.live(key)?;
         let holds = mutation.expect.holds(before.map(|live| live.revision));
         // An absent key cannot be deleted, whatever was expected.
         let vain = before.is_none() && mutation.change == Change::Delete;
         if !holds || vain {
             return Ok(
-                match before.map(|live| self.value(live.revision)).transpose() {
+                match before
+                    .map(|live| self.value(live.revision, events))
+                    .transpose()
+                {
                     Ok(current) => Decision::Refused {
                         current,
                         revision: self.totals.revision,
@@ -155,6 +208,15 @@ impl<'t> WriteTxn<'t> {
         self.append_event(&event)?;
         events.push(event);
         Ok(Decision::Committed(events.len() - 1))
+    }
+
+    /// The value of a revision, which may be of an event of this transaction.
+    fn value(&self, revision: Revision, events: &[Event]) -> Result<KeyValue, Failure> {
+        let at = events.binary_search_by_key(&revision, |event| event.revision);
+        match at.ok().and_then(|at| events.get(at)) {
+            Some(event) => Ok(event.key_value()),
+            None => self.tables.value(revision),
+        }
     }
 
     fn append_event(&mut self, event: &Event) -> Result<(), Failure> {
@@ -219,19 +281,6 @@ impl<'t> WriteTxn<'t> {
         self.tables.insert_mark(revision, row)
     }
 
-    /// Copies what the log alone does not tell.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub fn adopt(&mut self, original: &Meta) -> Result<(), Failure> {
-        self.totals.superseded_bytes = original.totals.superseded_bytes;
-        self.totals.time_nanos = original.totals.time_nanos;
-        self.totals.revision = original.totals.revision;
-        // The original may have been upgraded while its log was copied.
-        schema::set_format(self.transaction, &mut self.tables.meta, original.format)?;
-        original.write_names(&mut self.tables.meta)
-    }
-
     /// Advances the time. Adds a row to the timeline if the last one is old enough.
     ///
     /// # Errors
@@ -261,87 +310,6 @@ impl<'t> WriteTxn<'t> {
     /// When the database fails.
     pub fn set_compacted(&mut self, compacted: Revision) -> Result<(), Failure> {
         self.tables.write_meta(&schema::compacted_row(compacted))
-    }
-
-    /// Writes up to which revision compacted records are removed.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub fn set_scrubbed(&mut self, scrubbed: Revision) -> Result<(), Failure> {
-        self.tables.write_meta(&schema::scrubbed_row(scrubbed))
-    }
-
-    /// Removes the record that the event of this revision superseded, and the event itself if it is
-    /// a delete. Answers how many records that were. The revision is compacted, so nothing reads
-    /// them any more.
-    ///
-    /// # Errors
-    /// When the database fails or the event is damaged.
-    pub fn scrub(&mut self, revision: Revision) -> Result<u64, Failure> {
-        let (key, kind, previous) = {
-            let found = self.tables.events.get(revision.0)?;
-            // Only this function removes events, and in order. So the event must exist.
-            let bytes = found.ok_or_else(|| missing_event(revision))?;
-            let record = decode_event(revision, bytes.value())?;
-            (record.key().to_vec(), record.kind(), record.prev_revision())
-        };
-        let mut removed = 0;
-        if previous != Revision::ZERO {
-            removed += self.forget(&key, previous)?;
-        }
-        if kind == EventKind::Delete {
-            removed += self.forget(&key, revision)?;
-        }
-        Ok(removed)
-    }
-
-    fn forget(&mut self, key: &[u8], revision: Revision) -> Result<u64, Failure> {
-        let bytes = self.tables.remove_event(revision.0)?;
-        let bytes = bytes.ok_or_else(|| missing_event(revision))?;
-        if !self.tables.remove_superseded(key, revision.0)? {
-            return Err(Failure::Corrupt(format!(
-                "table superseded, key {:?}, record {revision}: the row is missing",
-                String::from_utf8_lossy(key)
-            )));
-        }
-        self.totals.retained_bytes = self.totals.retained_bytes.saturating_sub(bytes);
-        Ok(1)
-    }
-
-    /// Removes rows of the timeline up to and including a revision, at most this many. Answers
-    /// whether all are removed.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub fn forget_marks(&mut self, up_to: Revision, rows_max: usize) -> Result<bool, Failure> {
-        for _ in 0..rows_max {
-            let first = self.tables.timeline.first()?;
-            let first = first.map(|(revision, _)| revision.value());
-            match first {
-                Some(revision) if revision <= up_to.0 => self.tables.remove_mark(revision)?,
-                _ => return Ok(true),
-            };
-        }
-        Ok(false)
-    }
-
-    /// Writes the totals. After this the tables are consistent. Answers the totals, and the changes
-    /// if they were recorded.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub fn finish(mut self) -> Result<(Totals, Changes), Failure> {
-        self.tables.write_meta(&schema::totals_row(self.totals))?;
-        Ok((self.totals, self.tables.into_changes()))
-    }
-
-    fn value(&self, revision: Revision) -> Result<KeyValue, Failure> {
-        let found = self
-            .tables
-            .events
-            .get(revision.0)?
-            .ok_or_else(|| missing_event(revision))?;
-        Ok(decode_event(revision, found.value())?.to_key_value())
     }
 }
 

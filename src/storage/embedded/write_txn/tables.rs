@@ -1,14 +1,14 @@
 //! The tables while they are open for writing. Every change of a row is made here, and recorded
 //! for the journal. Recovery makes recorded changes again.
 
-use actors::engine::Revision;
-use redb::{Table, WriteTransaction};
+use actors::engine::{KeyValue, Revision};
+use redb::{ReadableTable, Table, WriteTransaction};
 
 use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::journal::{Change, Changes, TableId};
 use crate::storage::embedded::schema::{
     self, ATTACHED, EVENTS, LEASES, LIVE, Live, LiveColumns, META, MetaRow, MetaTable, SUPERSEDED,
-    Superseded, TIMELINE,
+    Superseded, TIMELINE, decode_event, missing_event,
 };
 
 /// The tables of leases, open for writing.
@@ -17,9 +17,47 @@ pub(super) struct LeaseTables<'t> {
     pub(super) attached: Table<'t, (u64, u64), ()>,
 }
 
+/// The rows that a transaction reads and changes.
+pub trait Rows {
+    /// The row of `live` of a key; `None` if the key is absent.
+    ///
+    /// # Errors
+    /// When the database fails, as those of the other methods.
+    fn live(&mut self, key: &[u8]) -> Result<Option<Live>, Failure>;
+
+    /// The value that the put of this revision stored.
+    fn value(&self, revision: Revision) -> Result<KeyValue, Failure>;
+
+    /// Adds the record of an event.
+    fn insert_event(&mut self, revision: u64, record: &[u8]) -> Result<(), Failure>;
+
+    /// Puts a row of `live`. Answers the one before.
+    fn insert_live(&mut self, key: &[u8], row: Live) -> Result<Option<Live>, Failure>;
+
+    /// Removes a row of `live`. Answers what it was.
+    fn remove_live(&mut self, key: &[u8]) -> Result<Option<Live>, Failure>;
+
+    /// Adds a row of `superseded`.
+    fn insert_superseded(
+        &mut self,
+        key: &[u8],
+        revision: u64,
+        kind: Superseded,
+    ) -> Result<(), Failure>;
+
+    /// Adds a row of `timeline`.
+    fn insert_mark(&mut self, revision: u64, row: (u64, u64)) -> Result<(), Failure>;
+
+    /// Adds a row of `attached`.
+    fn insert_attached(&mut self, place: (u64, u64)) -> Result<(), Failure>;
+
+    /// Writes a row of `meta`.
+    fn write_meta(&mut self, row: &MetaRow) -> Result<(), Failure>;
+}
+
 /// The tables, open for writing.
-pub(super) struct Tables<'t> {
-    transaction: &'t WriteTransaction,
+pub struct Tables<'t> {
+    pub(super) transaction: &'t WriteTransaction,
     pub(super) events: Table<'t, u64, &'static [u8]>,
     pub(super) live: Table<'t, &'static [u8], LiveColumns>,
     superseded: Table<'t, (&'static [u8], u64), u8>,
@@ -75,15 +113,6 @@ impl<'t> Tables<'t> {
         Ok(self.leases.insert(opened))
     }
 
-    pub(super) fn insert_event(&mut self, revision: u64, record: &[u8]) -> Result<(), Failure> {
-        self.events.insert(revision, record)?;
-        self.record(TableId::Events, &revision.to_le_bytes(), Some(record));
-        if let Some(changes) = &mut self.recorded {
-            changes.note_revision(Revision(revision));
-        }
-        Ok(())
-    }
-
     /// Removes a record. Answers its length, or `None` if there was none.
     pub(super) fn remove_event(&mut self, revision: u64) -> Result<Option<u64>, Failure> {
         let removed = self.events.remove(revision)?;
@@ -92,45 +121,11 @@ impl<'t> Tables<'t> {
         Ok(bytes)
     }
 
-    /// Puts a row of `live`. Answers the one before.
-    pub(super) fn insert_live(&mut self, key: &[u8], row: Live) -> Result<Option<Live>, Failure> {
-        let before = self.live.insert(key, row.columns())?;
-        let before = before.map(|row| Live::from(row.value()));
-        self.record(TableId::Live, key, Some(&row.to_bytes()));
-        Ok(before)
-    }
-
-    /// Removes a row of `live`. Answers what it was.
-    pub(super) fn remove_live(&mut self, key: &[u8]) -> Result<Option<Live>, Failure> {
-        let before = self.live.remove(key)?.map(|row| Live::from(row.value()));
-        self.record(TableId::Live, key, None);
-        Ok(before)
-    }
-
-    pub(super) fn insert_superseded(
-        &mut self,
-        key: &[u8],
-        revision: u64,
-        kind: Superseded,
-    ) -> Result<(), Failure> {
-        self.superseded.insert((key, revision), kind.tag())?;
-        let place = superseded_key(key, revision);
-        self.record(TableId::Superseded, &place, Some(&[kind.tag()]));
-        Ok(())
-    }
-
     /// Removes a row of `superseded`. Answers whether it was there.
     pub(super) fn remove_superseded(&mut self, key: &[u8], revision: u64) -> Result<bool, Failure> {
         let was_there = self.superseded.remove((key, revision))?.is_some();
         self.record(TableId::Superseded, &superseded_key(key, revision), None);
         Ok(was_there)
-    }
-
-    pub(super) fn insert_mark(&mut self, revision: u64, row: (u64, u64)) -> Result<(), Failure> {
-        self.timeline.insert(revision, row)?;
-        let value = pair(row);
-        self.record(TableId::Timeline, &revision.to_le_bytes(), Some(&value));
-        Ok(())
     }
 
     pub(super) fn remove_mark(&mut self, revision: u64) -> Result<(), Failure> {
@@ -151,21 +146,9 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    pub(super) fn insert_attached(&mut self, place: (u64, u64)) -> Result<(), Failure> {
-        self.lease_tables()?.attached.insert(place, ())?;
-        self.record(TableId::Attached, &pair(place), Some(&[]));
-        Ok(())
-    }
-
     pub(super) fn remove_attached(&mut self, place: (u64, u64)) -> Result<(), Failure> {
         self.lease_tables()?.attached.remove(place)?;
         self.record(TableId::Attached, &pair(place), None);
-        Ok(())
-    }
-
-    pub(super) fn write_meta(&mut self, row: &MetaRow) -> Result<(), Failure> {
-        schema::write_row(&mut self.meta, row)?;
-        self.record(TableId::Meta, row.name.as_bytes(), Some(&row.value));
         Ok(())
     }
 
@@ -221,12 +204,79 @@ impl<'t> Tables<'t> {
     }
 }
 
+impl Rows for Tables<'_> {
+    fn live(&mut self, key: &[u8]) -> Result<Option<Live>, Failure> {
+        let row = self.live.get(key)?;
+        Ok(row.map(|row| Live::from(row.value())))
+    }
+
+    fn value(&self, revision: Revision) -> Result<KeyValue, Failure> {
+        let found = self.events.get(revision.0)?;
+        let found = found.ok_or_else(|| missing_event(revision))?;
+        Ok(decode_event(revision, found.value())?.to_key_value())
+    }
+
+    fn insert_event(&mut self, revision: u64, record: &[u8]) -> Result<(), Failure> {
+        self.events.insert(revision, record)?;
+        self.record(TableId::Events, &revision.to_le_bytes(), Some(record));
+        if let Some(changes) = &mut self.recorded {
+            changes.note_revision(Revision(revision));
+        }
+        Ok(())
+    }
+
+    fn insert_live(&mut self, key: &[u8], row: Live) -> Result<Option<Live>, Failure> {
+        let before = self.live.insert(key, row.columns())?;
+        let before = before.map(|row| Live::from(row.value()));
+        self.record(TableId::Live, key, Some(&row.to_bytes()));
+        Ok(before)
+    }
+
+    fn remove_live(&mut self, key: &[u8]) -> Result<Option<Live>, Failure> {
+        let before = self.live.remove(key)?.map(|row| Live::from(row.value()));
+        self.record(TableId::Live, key, None);
+        Ok(before)
+    }
+
+    fn insert_superseded(
+        &mut self,
+        key: &[u8],
+        revision: u64,
+        kind: Superseded,
+    ) -> Result<(), Failure> {
+        self.superseded.insert((key, revision), kind.tag())?;
+        let place = superseded_key(key, revision);
+        self.record(TableId::Superseded, &place, Some(&[kind.tag()]));
+        Ok(())
+    }
+
+    fn insert_mark(&mut self, revision: u64, row: (u64, u64)) -> Result<(), Failure> {
+        self.timeline.insert(revision, row)?;
+        let value = pair(row);
+        self.record(TableId::Timeline, &revision.to_le_bytes(), Some(&value));
+        Ok(())
+    }
+
+    fn insert_attached(&mut self, place: (u64, u64)) -> Result<(), Failure> {
+        self.lease_tables()?.attached.insert(place, ())?;
+        self.record(TableId::Attached, &pair(place), Some(&[]));
+        Ok(())
+    }
+
+    fn write_meta(&mut self, row: &MetaRow) -> Result<(), Failure> {
+        schema::write_row(&mut self.meta, row)?;
+        self.record(TableId::Meta, row.name.as_bytes(), Some(&row.value));
+        Ok(())
+    }
+}
+
 /// The key of a row of `superseded` in the journal.
-fn superseded_key(key: &[u8], revision: u64) -> Vec<u8> {
+pub fn superseded_key(key: &[u8], revision: u64) -> Vec<u8> {
     [key, &revision.to_le_bytes()].concat()
 }
 
-fn pair((one, other): (u64, u64)) -> [u8; 16] {
+/// Two numbers in the journal.
+pub fn pair((one, other): (u64, u64)) -> [u8; 16] {
     (u128::from(other) << 64 | u128::from(one)).to_le_bytes()
 }
 

@@ -9,19 +9,29 @@ use actors::engine::{Change, EngineError, Event, Mutation, Outcome};
 use super::request::{CommitRequest, WriterRequest, weight};
 use super::thread::WriterThread;
 use crate::storage::embedded::error::Failure;
+use crate::storage::embedded::journal::Changes;
 use crate::storage::embedded::metrics;
-use crate::storage::embedded::schema::Totals;
-use crate::storage::embedded::write_txn::{Decision, WriteTxn};
+use crate::storage::embedded::schema::{LastMark, Totals};
+use crate::storage::embedded::store::Store;
+use crate::storage::embedded::write_txn::{ChangedRows, Decision, PlannedRows, WriteTxn};
 
 /// The result of a batch so far. It is kept outside the attempt, so that it survives a panic.
 #[derive(Default)]
 pub(super) struct Attempt {
     /// In the order of the requests.
     decisions: Vec<Decision>,
-    pub(super) events: Vec<Event>,
+    pub(super) events: Arc<[Event]>,
     /// Whether the transaction may have reached the disk. From here on a failure does not prove
     /// that nothing was written.
     pub(super) committing: bool,
+}
+
+/// What a batch changes.
+struct Plan {
+    totals: Totals,
+    changes: Changes,
+    rows: ChangedRows,
+    last_mark: LastMark,
 }
 
 /// A batch whose outcome is not known yet.
@@ -88,45 +98,75 @@ impl WriterThread {
         attempt: &mut Attempt,
     ) -> Result<Totals, Failure> {
         let store = self.store()?;
+        if let Some(failure) = self.apply_failure() {
+            return Err(failure);
+        }
         let shortage = self.check_disk_space(Instant::now());
+        // Before the rows are read: what is applied meanwhile is seen twice, which does no harm.
+        self.overlay.forget_applied(store.unapplied().applied());
+        let Some(plan) = self.plan(&store, requests, shortage, attempt)? else {
+            // Nothing is written. What the decisions show is durable, because every earlier commit
+            // is.
+            return Ok(self.state.totals());
+        };
+        let Plan {
+            totals,
+            changes,
+            rows,
+            last_mark,
+        } = plan;
+        let before = self.state.totals().retained_bytes;
+        attempt.committing = true;
+        self.commit_planned(&store, changes, rows, &attempt.events)?;
+        self.last_mark = last_mark;
+        self.disk_space
+            .wrote(totals.retained_bytes.saturating_sub(before));
+        Ok(totals)
+    }
+
+    /// Decides the requests in order. `None` if that changes nothing.
+    fn plan(
+        &self,
+        store: &Store,
+        requests: &[CommitRequest],
+        shortage: Option<String>,
+        attempt: &mut Attempt,
+    ) -> Result<Option<Plan>, Failure> {
         let moment = self.moment();
-        let now = moment.time;
-        let transaction = store.write()?;
-        let mut txn = WriteTxn::open_recorded(&transaction)?;
+        let rows = PlannedRows::new(store.read_applied()?, &self.overlay)?;
+        let mut txn = WriteTxn::on(rows, self.state.totals());
+        let mut events = Vec::new();
         for request in requests {
             let decision = match &shortage {
                 Some(why) if takes_room(&request.mutation) => {
                     Decision::Rejected(EngineError::OutOfSpace(why.clone()))
                 }
-                _ => txn.apply(&request.mutation, moment, &mut attempt.events)?,
+                _ => txn.apply(&request.mutation, moment, &mut events)?,
             };
             if let (Some(issuer), Decision::Committed(at)) = (&request.issuer, &decision)
-                && let Some(event) = attempt.events.get(*at)
+                && let Some(event) = events.get(*at)
             {
                 issuer.decide(event.revision);
             }
             attempt.decisions.push(decision);
         }
-        if attempt.events.is_empty() {
-            // Nothing was written. What the decisions show is durable, because every earlier commit
-            // is.
-            drop(txn);
-            transaction.abort()?;
-            return Ok(self.state.totals());
+        if events.is_empty() {
+            return Ok(None);
         }
+        attempt.events = events.into();
         if !self.leases.is_empty() {
             txn.set_lease_totals(self.leases.totals(moment.lease_time))?;
         }
-        let before = txn.totals().retained_bytes;
         let mut last_mark = self.last_mark;
-        txn.mark(now, &mut last_mark)?;
-        let (totals, changes) = txn.finish()?;
-        attempt.committing = true;
-        self.commit_durably(&store, transaction, &changes)?;
-        self.last_mark = last_mark;
-        self.disk_space
-            .wrote(totals.retained_bytes.saturating_sub(before));
-        Ok(totals)
+        txn.mark(moment.time, &mut last_mark)?;
+        let (totals, rows) = txn.into_rows()?;
+        let (changes, rows) = rows.into_parts();
+        Ok(Some(Plan {
+            totals,
+            changes,
+            rows,
+            last_mark,
+        }))
     }
 
     /// Publishes a durable batch and answers its requests in order.
@@ -139,7 +179,6 @@ impl WriterThread {
         let Attempt {
             decisions, events, ..
         } = attempt;
-        let events: Arc<[Event]> = events.into();
         if !events.is_empty() {
             self.publish(&events, totals);
         }

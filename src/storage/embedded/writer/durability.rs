@@ -1,19 +1,91 @@
 //! How transactions become durable: in the journal, or in redb by a checkpoint.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use actors::engine::Event;
 use redb::WriteTransaction;
 
 use super::thread::WriterThread;
+use crate::storage::embedded::applier::Applier;
 use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::journal::{Appended, Changes};
 use crate::storage::embedded::metrics;
 use crate::storage::embedded::store::Store;
+use crate::storage::embedded::write_txn::{ChangedRows, WriteTxn};
 
 /// Changes beyond this do not wait for the next commit.
 const CARRIED_BYTES_MAX: usize = 1024 * 1024;
 
 impl WriterThread {
+    /// Makes a batch durable that was planned on top of the overlay. The applier gives it to redb.
+    pub(super) fn commit_planned(
+        &mut self,
+        store: &Arc<Store>,
+        changes: Changes,
+        rows: ChangedRows,
+        events: &Arc<[Event]>,
+    ) -> Result<(), Failure> {
+        let mut appended = self.journal.append(&changes)?;
+        if appended == Appended::Full && self.begin_checkpoint(store)? {
+            appended = self.journal.append(&changes)?;
+        }
+        if appended == Appended::Full {
+            // Everything before is in redb when this transaction begins.
+            let transaction = store.write()?;
+            let mut txn = WriteTxn::open(&transaction)?;
+            txn.make(changes.iter())?;
+            drop(txn);
+            return self.checkpoint(store, transaction);
+        }
+        let number = self.apply(store, changes)?;
+        self.overlay.add(number, Arc::clone(events), rows);
+        if self.journal.is_checkpoint_due() {
+            self.begin_checkpoint(store)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the applier give changes to redb. Answers the number of the group.
+    fn apply(&mut self, store: &Arc<Store>, changes: Changes) -> Result<u64, Failure> {
+        if self.applier.is_none() {
+            self.applier = Some(Applier::start(Arc::clone(store))?);
+        }
+        Ok(store.unapplied().send(changes))
+    }
+
+    /// Lets the applier make changes that need no sync of their own. The next group of the journal
+    /// makes them durable, or a checkpoint before it.
+    pub(super) fn apply_unsynced(
+        &mut self,
+        store: &Arc<Store>,
+        changes: Changes,
+    ) -> Result<(), Failure> {
+        let carried = self.journal.carry(&changes);
+        self.apply(store, changes)?;
+        match carried > CARRIED_BYTES_MAX {
+            true => self.sync_carried(store),
+            false => Ok(()),
+        }
+    }
+
+    /// Lets the applier make a checkpoint of everything so far, while groups go to the next epoch.
+    /// Answers `false` if another one is still being made, or if the journal is not open.
+    fn begin_checkpoint(&mut self, store: &Store) -> Result<bool, Failure> {
+        let is_possible = self.applier.is_some() && !store.unapplied().is_checkpointing();
+        let Some(epoch) = is_possible
+            .then(|| self.journal.switch())
+            .transpose()?
+            .flatten()
+        else {
+            return Ok(false);
+        };
+        store.unapplied().send_checkpoint(epoch);
+        self.has_removed = false;
+        self.checkpointed = Instant::now();
+        Ok(true)
+    }
+
     /// Makes a transaction durable, and only then visible. The journal has its changes then, or
     /// redb if the journal has no room for them.
     pub(super) fn commit_durably(

@@ -14,6 +14,7 @@ use crate::storage::embedded::error::{Failure, ReadError};
 use crate::storage::embedded::metrics;
 use crate::storage::embedded::readers::read_history;
 use crate::storage::embedded::store::{Opened, Store};
+use crate::storage::embedded::write_txn::Overlay;
 
 /// The first pause between two attempts. Each pause is twice as long as the one before.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -67,6 +68,8 @@ impl WriterThread {
             store.fence().retire();
         }
         self.state.set_store(None);
+        self.applier = None;
+        self.overlay = Overlay::default();
         self.has_removed = false;
         self.journal = new_journal(&self.state);
     }
@@ -92,6 +95,7 @@ impl WriterThread {
         let store = Arc::new(store);
         self.last_mark = opened.last_mark;
         self.scrubbed = opened.meta.scrubbed;
+        self.marks_forgotten = Revision::ZERO;
         let uptime = (self.state.options.uptime)();
         self.leases.reload(&opened, uptime);
         self.store = Some(Arc::clone(&store));

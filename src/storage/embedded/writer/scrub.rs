@@ -13,7 +13,7 @@ use super::thread::WriterThread;
 use crate::storage::embedded::defrag::{Defrag, Seal};
 use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::metrics;
-use crate::storage::embedded::write_txn::WriteTxn;
+use crate::storage::embedded::write_txn::{Overlay, Scrub, WriteTxn};
 
 /// Rows of the timeline removed in one step.
 const MARKS_MAX: usize = 64;
@@ -70,18 +70,17 @@ impl WriterThread {
             return Ok(Maintenance::default());
         }
         let store = self.store()?;
-        let transaction = store.write()?;
-        let mut txn = WriteTxn::open_recorded(&transaction)?;
+        let mut step = Scrub::new(&store.read_applied()?, self.state.totals())?;
         let (mut scrubbed, mut removed) = (self.scrubbed, 0);
         while scrubbed < compacted && started.elapsed() < self.state.options.scrub_budget {
             scrubbed = scrubbed.next();
-            removed += txn.scrub(scrubbed)?;
+            removed += step.remove(scrubbed)?;
         }
-        txn.set_scrubbed(scrubbed)?;
-        txn.forget_marks(scrubbed, MARKS_MAX)?;
-        let (totals, changes) = txn.finish()?;
+        let marks_forgotten = step.forget_marks(self.marks_forgotten, scrubbed, MARKS_MAX)?;
+        let (totals, changes) = step.finish(scrubbed);
         // No sync is needed. After a power loss the removal is repeated.
-        self.commit_unsynced(&store, transaction, &changes)?;
+        self.apply_unsynced(&store, changes)?;
+        self.marks_forgotten = marks_forgotten;
         self.scrubbed = scrubbed;
         self.has_removed |= removed > 0;
         self.state.set_totals(totals);
@@ -125,6 +124,8 @@ impl WriterThread {
             let uptime = (writer.state.options.uptime)();
             writer.leases.set(&leases, uptime);
             writer.store = Some(Arc::clone(&fresh));
+            writer.applier = None;
+            writer.overlay = Overlay::default();
             drop(store);
             // What the old file held may be in the journal, too.
             writer.journal.remove()?;

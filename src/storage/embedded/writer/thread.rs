@@ -9,6 +9,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 use super::leases::WriterLeases;
 use super::request::{WriterRequest, refuse};
+use crate::storage::embedded::applier::Applier;
 use crate::storage::embedded::disk_space::DiskSpace;
 use crate::storage::embedded::engine_state::EngineState;
 use crate::storage::embedded::error::Failure;
@@ -17,6 +18,7 @@ use crate::storage::embedded::metrics;
 use crate::storage::embedded::readers::ReaderPool;
 use crate::storage::embedded::schema::{LastMark, Totals};
 use crate::storage::embedded::store::{Opened, Store};
+use crate::storage::embedded::write_txn::Overlay;
 
 /// How soon unsynced removals are made durable while no request comes.
 const SYNC_PENDING_AFTER: Duration = Duration::from_millis(100);
@@ -43,9 +45,15 @@ pub(super) struct WriterThread {
     pub(super) last_mark: LastMark,
     /// Removal of compacted records has reached this revision.
     pub(super) scrubbed: Revision,
+    /// Rows of the timeline are removed up to this revision since the store was opened.
+    pub(super) marks_forgotten: Revision,
     /// Whether records were removed since the last checkpoint.
     pub(super) has_removed: bool,
     pub(super) journal: Journal,
+    /// What the journal has and redb lacks.
+    pub(super) overlay: Overlay,
+    /// Gives it to redb. It is started with the first batch.
+    pub(super) applier: Option<Applier>,
     /// When the last checkpoint was made.
     pub(super) checkpointed: Instant,
     pub(super) disk_space: DiskSpace,
@@ -74,8 +82,11 @@ impl WriterThread {
             store: Some(store),
             last_mark: opened.last_mark,
             scrubbed: opened.meta.scrubbed,
+            marks_forgotten: Revision::ZERO,
             has_removed: false,
             journal: new_journal(&state),
+            overlay: Overlay::default(),
+            applier: None,
             checkpointed: Instant::now(),
             disk_space,
             leases: WriterLeases::new(&state.options, &opened),
@@ -155,6 +166,10 @@ impl WriterThread {
     /// No request waits: syncs removals, keeps the ballast file, checks disk and clock, and
     /// publishes metrics.
     pub(super) fn idle(&mut self) {
+        if let Some(failure) = self.apply_failure() {
+            self.failed = Some(failure);
+            return;
+        }
         self.sync_pending();
         self.checkpoint_when_idle();
         let now = Instant::now();
@@ -188,6 +203,12 @@ impl WriterThread {
         shortage
     }
 
+    /// Why the applier gave up.
+    pub(super) fn apply_failure(&self) -> Option<Failure> {
+        let store = self.store.as_ref();
+        store.and_then(|store| store.unapplied().failure())
+    }
+
     /// The database, or an error while there is none.
     pub(super) fn store(&self) -> Result<Arc<Store>, Failure> {
         self.store.clone().ok_or(Failure::Closed)
@@ -216,6 +237,7 @@ impl WriterThread {
             let _ = self.run_guarded(|writer| writer.end_journal(&store));
         }
         self.state.set_store(None);
+        self.applier = None;
         // The database closes its file here, unless a reader outlives its thread.
         drop(self.store.take());
         self.state.disk.release();

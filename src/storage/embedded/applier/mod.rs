@@ -1,0 +1,75 @@
+//! The thread that gives the database what the journal has.
+//!
+//! Owns the order in which durable changes reach redb. Groups of the journal enter through the
+//! [`ApplyQueue`] of a store; redb gets many of them in one transaction, without a sync, or with
+//! one where a checkpoint was asked for. So neither stands in the way of writers. Readers wait
+//! until redb has what was durable when they came ([`Store::read`]). It must not decide anything:
+//! what enters is applied.
+
+mod queue;
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+pub use queue::{ApplyQueue, Work};
+
+use super::error::Failure;
+use super::metrics;
+use super::store::Store;
+
+/// The thread of one opening of the database. Dropping it ends the thread.
+#[derive(Debug)]
+pub struct Applier {
+    queue: Arc<ApplyQueue>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Applier {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub fn start(store: Arc<Store>) -> io::Result<Applier> {
+        let queue = Arc::clone(store.unapplied());
+        let thread = std::thread::Builder::new()
+            .name("storage-apply".to_owned())
+            .spawn(move || run(&store))?;
+        Ok(Applier {
+            queue,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Applier {
+    fn drop(&mut self) {
+        self.queue.close();
+        if let Some(thread) = self.thread.take() {
+            // Panics of the database are caught. If one was not, nothing can be done here.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(store: &Store) {
+    let queue = store.unapplied();
+    while let Some(work) = queue.next() {
+        let started = Instant::now();
+        // redb can panic on damaged pages.
+        let result = catch_unwind(AssertUnwindSafe(|| store.apply(&work)));
+        let result = result.unwrap_or_else(|panic| Err(Failure::from_panic(&*panic)));
+        match result {
+            Ok(()) => {
+                if work.checkpoint.is_some() {
+                    metrics::checkpointed(started.elapsed());
+                }
+                queue.applied_up_to(work.up_to, work.checkpoint.is_some());
+            }
+            // The writer opens the database again, and replays the journal.
+            Err(failure) => return queue.fail(failure),
+        }
+    }
+}
