@@ -71,6 +71,8 @@ pub fn options() -> EmbeddedOptions {
     options.ballast_bytes = 0;
     // Small, so that its files change often.
     options.journal_bytes = 128 * 1024;
+    // Many checkpoints, beside which groups go to the next epoch.
+    options.checkpoint_bytes = 16 * 1024;
     options.checkpoint_pause = Duration::from_millis(500);
     options.reserve_bytes = 0;
     options.reader_threads = 1;

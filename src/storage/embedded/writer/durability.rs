@@ -72,7 +72,7 @@ impl WriterThread {
     /// Lets the applier make a checkpoint of everything so far, while groups go to the next epoch.
     /// Answers `false` if another one is still being made, or if the journal is not open.
     fn begin_checkpoint(&mut self, store: &Store) -> Result<bool, Failure> {
-        let is_possible = self.applier.is_some() && !store.unapplied().is_checkpointing();
+        let is_possible = self.applier.is_some() && !self.is_checkpointing();
         let Some(epoch) = is_possible
             .then(|| self.journal.switch())
             .transpose()?
@@ -84,6 +84,12 @@ impl WriterThread {
         self.has_removed = false;
         self.checkpointed = Instant::now();
         Ok(true)
+    }
+
+    /// Whether the applier makes a checkpoint, or is about to.
+    pub(super) fn is_checkpointing(&self) -> bool {
+        let store = self.store.as_ref();
+        store.is_some_and(|store| store.unapplied().is_checkpointing())
     }
 
     /// Makes a transaction durable, and only then visible. The journal has its changes then, or

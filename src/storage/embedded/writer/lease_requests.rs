@@ -171,6 +171,8 @@ impl WriterThread {
         self.check_clock();
         let now = self.lease_time();
         let expired = match self.leases.leases.due(now) {
+            // The step would wait for the checkpoint, and writers for the step. It comes later.
+            Some(_) if self.is_checkpointing() => 0,
             Some(_) => match self.end(None, |leases| leases.due(now)) {
                 // The other leases are next.
                 (Err(_), Some(_)) => 0,
