@@ -17,6 +17,7 @@ mod load;
 mod lone;
 mod memory;
 mod meter;
+mod pages;
 mod report;
 mod resume;
 #[path = "../servers/mod.rs"]
@@ -30,7 +31,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 15] = [
     "size",
     "startup",
     "startup-full",
@@ -44,6 +45,7 @@ const PARTS: [&str; 14] = [
     "expiry",
     "attack",
     "lists",
+    "pages",
     "etcd",
 ];
 
@@ -64,6 +66,7 @@ cargo bench [-- PART...]      all parts, or these:
   expiry           100,000 events (or BENCH_EVENTS) that expire beside writes and watches, also at a
                    start after they were due
   lists            10,000 ConfigMaps listed with and without gzip
+  pages            100,000 ConfigMaps listed in pages, with and without a watch cache
   attack           60 connections that ask without credentials and read nothing
 
 BENCH_ETCD=3.5 measures latency, fanout and watchload's parts over an etcd of that version beside
@@ -86,7 +89,7 @@ const SIZING: &str = "sizing";
 const SET: &str = "watchload";
 
 /// Parts that measure only the embedded store: opening its file, its history.
-const EMBEDDED: [&str; 11] = [
+const EMBEDDED: [&str; 12] = [
     "startup",
     "startup-full",
     "startup-history",
@@ -95,6 +98,7 @@ const EMBEDDED: [&str; 11] = [
     "lone",
     "resume",
     "expiry",
+    "pages",
     "cache-fill",
     "etcd",
     "sizing",
@@ -171,6 +175,9 @@ async fn main() {
     }
     if wants("lists") {
         lists::measure().await;
+    }
+    if wants("pages") {
+        pages::measure(100_000).await;
     }
     if wants("expiry") {
         let events = std::env::var("BENCH_EVENTS").ok();

@@ -72,7 +72,7 @@ impl<T: Default> TopicMap<T> {
     pub(crate) fn matching<'t>(&'t self, event: &RingEvent, mut visit: impl FnMut(&'t T)) {
         self.all.iter().for_each(&mut visit);
         if !self.namespaces.is_empty() {
-            let namespace = self.namespaces.get(namespace_of(&event.key));
+            let namespace = self.namespaces.get(event.key.namespace());
             namespace.into_iter().for_each(&mut visit);
         }
         if !self.objects.is_empty() {
@@ -118,16 +118,6 @@ where
 fn field(object: &CachedObject, place: usize) -> &str {
     let value = object.attributes.fields.get(place);
     value.map(SmolStr::as_str).unwrap_or_default()
-}
-
-/// The key up to its last slash: the prefix of its namespace.
-fn namespace_of(key: &Key) -> &[u8] {
-    let bytes = key.as_bytes();
-    let end = bytes
-        .iter()
-        .rposition(|byte| *byte == b'/')
-        .map_or(0, |at| at + 1);
-    bytes.get(..end).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -208,7 +198,7 @@ mod tests {
 
     #[test]
     fn the_namespace_of_a_key_ends_at_its_last_slash() {
-        assert_eq!(namespace_of(&key("ns/a")), b"/registry/things/ns/");
-        assert_eq!(namespace_of(&Key::new("plain")), b"");
+        assert_eq!(key("ns/a").namespace(), b"/registry/things/ns/");
+        assert_eq!(Key::new("plain").namespace(), b"");
     }
 }

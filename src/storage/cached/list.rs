@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actors::engine::local::PageStart;
 use actors::engine::{Prefix, Revision};
 use actors::snapshot::{Snapshot, Stored};
 
@@ -166,20 +167,49 @@ impl Cached {
                 remaining_item_count: None,
             });
         };
-        let counts = request.predicate.identity().is_empty();
-        let remaining = match start {
-            _ if !counts => None,
-            // The first and only page.
-            None if *prefix == self.prefix() => snapshot.stored().checked_sub(fetched),
-            _ => Some(1 + counted(objects).await),
-        };
         self.kept.keep(revision, &snapshot, self.bounds());
+        let remaining_item_count = match request.predicate.identity().is_empty() {
+            true => {
+                let page = Page {
+                    revision,
+                    start,
+                    fetched,
+                    last: last.as_bytes(),
+                };
+                Some(self.remaining(&snapshot, prefix, &page).await)
+            }
+            false => None,
+        };
         Ok(ObjectList {
             revision,
             items,
             continue_token: Some(token_after(prefix, last.as_bytes(), revision)),
-            remaining_item_count: remaining.map(|count| count as u64),
+            remaining_item_count,
         })
+    }
+
+    /// The number of values after a page. The first page subtracts from what the snapshot knows,
+    /// and leaves the rest for the next one. Values are counted only for a page whose predecessor
+    /// was forgotten, or was read from another daemon.
+    async fn remaining(&self, snapshot: &Snapshot, prefix: &Prefix, page: &Page<'_>) -> u64 {
+        let place = |start: Vec<u8>| PageStart {
+            prefix: prefix.as_bytes().to_vec(),
+            start,
+            at: page.revision,
+            epoch: snapshot.epoch,
+        };
+        let behind = place([page.last, b"\0"].concat());
+        let from_start = match page.start {
+            None if *prefix == self.prefix() => Some(snapshot.stored() as u64),
+            None => Some(snapshot.stored_below(prefix)),
+            Some(start) => self.counts.find(&place(start.to_vec())),
+        };
+        let remaining = match from_start {
+            Some(count) => count.saturating_sub(page.fetched as u64),
+            None => counted(snapshot.range(prefix, Some(&behind.start))).await,
+        };
+        self.counts.remember(behind, remaining);
+        remaining
     }
 
     /// A list of the one object at a key (RG-2).
@@ -211,8 +241,18 @@ impl Cached {
     }
 }
 
+/// A page that has others after it.
+struct Page<'p> {
+    revision: Revision,
+    start: Option<&'p [u8]>,
+    /// The number of values in it.
+    fetched: usize,
+    /// Its last key.
+    last: &'p [u8],
+}
+
 /// Counts values. Other tasks run in between.
-async fn counted(stored: impl Iterator<Item = Stored<'_>>) -> usize {
+async fn counted(stored: impl Iterator<Item = Stored<'_>>) -> u64 {
     let mut count = 0;
     for _ in stored {
         count += 1;
@@ -221,7 +261,7 @@ async fn counted(stored: impl Iterator<Item = Stored<'_>>) -> usize {
             tokio::task::yield_now().await;
         }
     }
-    count
+    count as u64
 }
 
 #[cfg(test)]

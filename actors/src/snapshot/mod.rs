@@ -4,6 +4,8 @@
 //! and after it. The set of objects is a persistent tree, so a new snapshot costs a few nodes and
 //! not a copy.
 
+mod namespace_counts;
+
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::iter;
@@ -14,11 +16,12 @@ use imbl::{OrdMap, OrdSet};
 
 use crate::engine::{Key, Prefix, Revision};
 use crate::object::{CachedObject, DecodeError};
+use namespace_counts::NamespaceCounts;
 
 /// An object ordered by its own key. So the tree holds one pointer for each object and no second
 /// key.
 #[derive(Clone, Debug)]
-pub(crate) struct ByKey(pub(crate) Arc<CachedObject>);
+struct ByKey(Arc<CachedObject>);
 
 impl Borrow<[u8]> for ByKey {
     fn borrow(&self) -> &[u8] {
@@ -58,8 +61,9 @@ pub struct Snapshot {
     pub revision: Revision,
     /// The epoch of the store. Equal revisions of different epochs are different states.
     pub epoch: u64,
-    pub(crate) objects: OrdSet<ByKey>,
-    pub(crate) bytes: u64,
+    objects: OrdSet<ByKey>,
+    namespaces: NamespaceCounts,
+    bytes: u64,
     pub(crate) last_event: Revision,
     /// The values that can't be decoded. They are not among the objects. A request for one of them,
     /// or for a list that it belongs to, must fail.
@@ -77,6 +81,7 @@ impl Snapshot {
         Snapshot {
             revision,
             epoch: 0,
+            namespaces: NamespaceCounts::of(objects.iter().map(|entry| &entry.0.key)),
             objects,
             bytes,
             // The true value is unknown: the newest event before the list may have been a delete.
@@ -99,6 +104,25 @@ impl Snapshot {
             unreadable: unreadable.into_iter().collect(),
             ..self
         }
+    }
+
+    /// Puts an object in the place of the one at its key, which is returned.
+    pub(crate) fn insert(&mut self, object: Arc<CachedObject>) -> Option<Arc<CachedObject>> {
+        self.bytes += object.wire.len() as u64;
+        let replaced = self.objects.insert(ByKey(Arc::clone(&object)));
+        match &replaced {
+            Some(replaced) => self.bytes -= replaced.0.wire.len() as u64,
+            None => self.namespaces.added(&object.key),
+        }
+        replaced.map(|entry| entry.0)
+    }
+
+    /// Removes the object at a key, and returns it.
+    pub(crate) fn remove(&mut self, key: &Key) -> Option<Arc<CachedObject>> {
+        let removed = self.objects.remove(key.as_bytes())?.0;
+        self.bytes -= removed.wire.len() as u64;
+        self.namespaces.removed(key);
+        Some(removed)
     }
 
     /// The revision of the newest event that it shows, deletes included. Nothing of the resource
@@ -144,6 +168,12 @@ impl Snapshot {
         self.objects.len() + self.unreadable.len()
     }
 
+    /// The number of stored values below a prefix that ends in a slash. It does not visit them.
+    pub fn stored_below(&self, prefix: &Prefix) -> u64 {
+        let unreadable = self.unreadable_from(prefix, prefix.as_bytes()).count();
+        self.namespaces.below(prefix) + unreadable as u64
+    }
+
     /// The number of objects.
     pub fn len(&self) -> usize {
         self.objects.len()
@@ -176,11 +206,6 @@ impl Snapshot {
                 None => objects.next().map(Ok),
             }
         })
-    }
-
-    /// The number of values that [`Snapshot::range`] returns (`remainingItemCount`, LI-40).
-    pub fn count(&self, prefix: &Prefix, start: Option<&[u8]>) -> usize {
-        self.range(prefix, start).count()
     }
 
     /// The mean size of an object in wire form; 0 if there is none (ST-74).
