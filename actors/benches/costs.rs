@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use actors::dispatcher::{Caller, DispatcherConfig, LocalDispatcher, StartPoint, Watcher};
 use actors::engine::Prefix;
+use actors::ring::{RingBudget, RingLimits};
 use actors::testing::{FakeCacher, interest, key};
 use actors::watch::Scope;
 
@@ -16,9 +17,10 @@ const MIB: f64 = 1_048_576.0;
 
 fn main() {
     let only = std::env::args().skip(1).find(|name| !name.starts_with('-'));
-    let costs: [(&str, fn()); 4] = [
+    let costs: [(&str, fn()); 5] = [
         ("memory", memory),
         ("publish", publish),
+        ("budget", budget),
         ("fanout", fanout),
         ("selective", selective),
     ];
@@ -95,6 +97,39 @@ fn publish() {
             let each = started.elapsed() / (rounds * batch) as u32;
             println!("  {objects} objects, batches of {batch}: {each:?} per event");
         }
+    }
+}
+
+/// What an event costs when all rings together are full, by the number of rings.
+fn budget() {
+    const EVENTS: usize = 100_000;
+    let limits = RingLimits::default();
+    for resources in [10, 100, 1_000] {
+        let budget = RingBudget::new(limits);
+        let caches: Vec<FakeCacher> = (0..resources)
+            .map(|_| {
+                let fake = FakeCacher::within(&budget);
+                fake.fill_with((0..10).map(|number| (format!("ns/{number}"), value(number))));
+                fake
+            })
+            .collect();
+        let event = |number: usize| {
+            let fake = &caches[number % resources];
+            fake.prepare(&[(format!("ns/{}", number % 10), value(number))])
+        };
+        // A ring takes what its events replace.
+        for number in 0..limits.total_bytes / 1_000 {
+            caches[number % resources].apply(event(number));
+        }
+        let mut spent = Duration::ZERO;
+        for number in 0..EVENTS {
+            let batch = event(number);
+            let started = Instant::now();
+            caches[number % resources].apply(batch);
+            spent += started.elapsed();
+        }
+        let each = spent / EVENTS as u32;
+        println!("  {resources} full rings: {each:?} per event");
     }
 }
 

@@ -39,6 +39,11 @@ impl FakeCacher {
             per_resource_bytes: ring_bytes,
             total_bytes: usize::MAX,
         });
+        FakeCacher::within(&budget)
+    }
+
+    /// A cache that is not filled yet and shares a budget with others.
+    pub fn within(budget: &Arc<RingBudget>) -> FakeCacher {
         let watch_cache = WatchCache::new("things".to_owned(), prefix(), budget);
         let engine = FaultyEngine::new();
         // The engine follows the position of a prefix from the first request on.
