@@ -20,6 +20,7 @@ mod meter;
 mod pages;
 mod report;
 mod resume;
+mod selectors;
 #[path = "../servers/mod.rs"]
 mod servers;
 mod sizing;
@@ -31,7 +32,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 15] = [
+const PARTS: [&str; 16] = [
     "size",
     "startup",
     "startup-full",
@@ -46,6 +47,7 @@ const PARTS: [&str; 15] = [
     "attack",
     "lists",
     "pages",
+    "selectors",
     "etcd",
 ];
 
@@ -67,6 +69,7 @@ cargo bench [-- PART...]      all parts, or these:
                    start after they were due
   lists            10,000 ConfigMaps listed with and without gzip
   pages            100,000 ConfigMaps listed in pages, with and without a watch cache
+  selectors        50 of 200,000 pods listed by node and by label
   attack           60 connections that ask without credentials and read nothing
 
 BENCH_ETCD=3.5 measures latency, fanout and watchload's parts over an etcd of that version beside
@@ -178,6 +181,9 @@ async fn main() {
     }
     if wants("pages") {
         pages::measure(100_000).await;
+    }
+    if wants("selectors") {
+        selectors::measure(200_000).await;
     }
     if wants("expiry") {
         let events = std::env::var("BENCH_EVENTS").ok();

@@ -16,6 +16,7 @@ mod forms;
 mod harness;
 mod leases;
 mod list;
+mod selected;
 #[path = "../servers/mod.rs"]
 mod servers;
 mod store;
@@ -92,6 +93,9 @@ on_every_layer! {
         st_51_an_update_of_a_hot_key_that_is_deleted_finds_nothing,
         st_34_what_was_acknowledged_is_read_at_once,
         st_61_updates_see_the_current_version_and_answer_the_new_one,
+    },
+    selected::{
+        li_39_a_list_by_a_field_is_the_selected_part_of_everything,
     },
     list::{
         ts_15_versions_that_are_none_or_in_the_future,

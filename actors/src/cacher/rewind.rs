@@ -45,7 +45,7 @@ impl CacherHandle {
 
 impl Snapshot {
     /// Restores the object that the event replaced.
-    fn undo(&mut self, event: &RingEvent) {
+    pub(crate) fn undo(&mut self, event: &RingEvent) {
         match &event.previous {
             Some(object) => self.insert(Arc::clone(object)),
             None => self.remove(&event.key),

@@ -7,7 +7,6 @@ use std::hash::Hash;
 use smol_str::SmolStr;
 
 use crate::engine::{Key, Prefix};
-use crate::object::CachedObject;
 use crate::ring::RingEvent;
 use crate::watch::Topic;
 
@@ -82,11 +81,10 @@ impl<T: Default> TopicMap<T> {
                 .for_each(&mut visit);
         }
         for (place, values) in &self.fields {
-            let now = event.current.as_deref().map(|object| field(object, *place));
-            let before = event
-                .previous
-                .as_deref()
-                .map(|object| field(object, *place));
+            let now = event.current.as_ref();
+            let now = now.map(|object| object.attributes.field(*place));
+            let before = event.previous.as_ref();
+            let before = before.map(|object| object.attributes.field(*place));
             let left = before.filter(|value| now != Some(*value));
             for value in now.into_iter().chain(left) {
                 values.get(value).into_iter().for_each(&mut visit);
@@ -112,12 +110,6 @@ where
     if topics.get_mut(topic).is_some_and(reduce) {
         topics.remove(topic);
     }
-}
-
-/// The value of a field, empty if the object has none.
-fn field(object: &CachedObject, place: usize) -> &str {
-    let value = object.attributes.fields.get(place);
-    value.map(SmolStr::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

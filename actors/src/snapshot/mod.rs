@@ -4,7 +4,10 @@
 //! and after it. The set of objects is a persistent tree, so a new snapshot costs a few nodes and
 //! not a copy.
 
+mod field_index;
 mod namespace_counts;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -16,6 +19,8 @@ use imbl::{OrdMap, OrdSet};
 
 use crate::engine::{Key, Prefix, Revision};
 use crate::object::{CachedObject, DecodeError};
+use crate::watch::Predicate;
+use field_index::FieldIndex;
 use namespace_counts::NamespaceCounts;
 
 /// An object ordered by its own key. So the tree holds one pointer for each object and no second
@@ -63,6 +68,7 @@ pub struct Snapshot {
     pub epoch: u64,
     objects: OrdSet<ByKey>,
     namespaces: NamespaceCounts,
+    fields: FieldIndex,
     bytes: u64,
     pub(crate) last_event: Revision,
     /// The values that can't be decoded. They are not among the objects. A request for one of them,
@@ -82,12 +88,24 @@ impl Snapshot {
             revision,
             epoch: 0,
             namespaces: NamespaceCounts::of(objects.iter().map(|entry| &entry.0.key)),
+            fields: FieldIndex::default(),
             objects,
             bytes,
             // The true value is unknown: the newest event before the list may have been a delete.
             last_event: revision,
             unreadable: OrdMap::new(),
         }
+    }
+
+    /// The same snapshot, with its objects indexed by these fields. So are later objects.
+    pub fn indexed_by(mut self, places: Vec<u32>) -> Snapshot {
+        self.fields = FieldIndex::of(places);
+        if !self.fields.places().is_empty() {
+            for entry in &self.objects {
+                self.fields.put(&entry.0, None);
+            }
+        }
+        self
     }
 
     /// The same snapshot, read from a store of this epoch.
@@ -110,11 +128,13 @@ impl Snapshot {
     pub(crate) fn insert(&mut self, object: Arc<CachedObject>) -> Option<Arc<CachedObject>> {
         self.bytes += object.wire.len() as u64;
         let replaced = self.objects.insert(ByKey(Arc::clone(&object)));
+        let replaced = replaced.map(|entry| entry.0);
+        self.fields.put(&object, replaced.as_ref());
         match &replaced {
-            Some(replaced) => self.bytes -= replaced.0.wire.len() as u64,
+            Some(replaced) => self.bytes -= replaced.wire.len() as u64,
             None => self.namespaces.added(&object.key),
         }
-        replaced.map(|entry| entry.0)
+        replaced
     }
 
     /// Removes the object at a key, and returns it.
@@ -122,6 +142,7 @@ impl Snapshot {
         let removed = self.objects.remove(key.as_bytes())?.0;
         self.bytes -= removed.wire.len() as u64;
         self.namespaces.removed(key);
+        self.fields.remove(&removed);
         Some(removed)
     }
 
@@ -191,10 +212,47 @@ impl Snapshot {
         start: Option<&'a [u8]>,
     ) -> impl Iterator<Item = Stored<'a>> + 'a {
         let from = start.map_or(prefix.as_bytes(), |start| start.max(prefix.as_bytes()));
-        let mut objects = self
-            .objects
+        self.merged(self.objects_from(from), prefix, from)
+    }
+
+    /// The values that [`Snapshot::range`] returns, except for objects that an index shows not to
+    /// be selected. The caller must evaluate the predicate all the same.
+    pub fn candidates<'a>(
+        &'a self,
+        prefix: &'a Prefix,
+        start: Option<&'a [u8]>,
+        predicate: &'a dyn Predicate,
+    ) -> impl Iterator<Item = Stored<'a>> + 'a {
+        let from = start.map_or(prefix.as_bytes(), |start| start.max(prefix.as_bytes()));
+        // Objects without a value are not in the index.
+        let demanded = self.fields.places().iter().find_map(|place| {
+            let value = predicate.demanded_value(*place as usize)?;
+            (!value.is_empty()).then_some((*place, value))
+        });
+        let objects: Box<dyn Iterator<Item = _> + Send + 'a> = match demanded {
+            Some((place, value)) => Box::new(self.fields.having(place, value, from)),
+            None => Box::new(self.objects_from(from)),
+        };
+        self.merged(objects, prefix, from)
+    }
+
+    fn objects_from<'a>(
+        &'a self,
+        from: &[u8],
+    ) -> impl Iterator<Item = &'a Arc<CachedObject>> + use<'a> {
+        self.objects
             .range::<_, [u8]>((Bound::Included(from), Bound::Unbounded))
             .map(|entry| &entry.0)
+    }
+
+    /// Those of the objects that are under the prefix, and the values there that can't be decoded.
+    fn merged<'a>(
+        &'a self,
+        objects: impl Iterator<Item = &'a Arc<CachedObject>> + 'a,
+        prefix: &'a Prefix,
+        from: &'a [u8],
+    ) -> impl Iterator<Item = Stored<'a>> + 'a {
+        let mut objects = objects
             .take_while(move |object| prefix.covers(&object.key))
             .peekable();
         let mut unreadable = self.unreadable_from(prefix, from).peekable();

@@ -175,6 +175,7 @@ impl Resources {
             prefix: spec.prefix,
             engine: spec.engine,
             decode: spec.decode,
+            indexed_fields: spec.indexed_fields,
             cacher: Arc::clone(&actor_ref),
             observed: Arc::clone(&observed),
             relist: Arc::clone(&relist),

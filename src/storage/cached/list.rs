@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actors::engine::local::PageStart;
-use actors::engine::{Prefix, Revision};
+use actors::engine::{Key, Prefix, Revision};
 use actors::snapshot::{Snapshot, Stored};
 
 use super::delegator::{Question, Route, route, served_by_store_while_filling};
@@ -140,8 +140,7 @@ impl Cached {
         let mut items = Vec::new();
         let mut fetched = 0;
         let mut last = None;
-        let mut objects = snapshot.range(prefix, start);
-        for stored in objects.by_ref() {
+        for stored in snapshot.candidates(prefix, start, &*request.predicate) {
             // An unreadable value ends the page that would contain it. Earlier pages are served
             // (PF-20).
             let object = stored.map_err(|error| self.unreadable(error))?;
@@ -157,7 +156,11 @@ impl Cached {
                 tokio::task::yield_now().await;
             }
         }
-        let behind = last.filter(|_| objects.next().is_some());
+        let is_followed = |last: &Key| {
+            let behind = [last.as_bytes(), b"\0"].concat();
+            snapshot.range(prefix, Some(&behind)).next().is_some()
+        };
+        let behind = last.filter(is_followed);
         self.store.metrics.cache_list(fetched, items.len());
         let Some(last) = behind else {
             return Ok(ObjectList {

@@ -23,6 +23,7 @@ fn spec(engine: &Arc<FaultyEngine>) -> CacherSpec {
         engine: engine.clone(),
         prefix: prefix(),
         decode: Arc::new(OneLiners),
+        indexed_fields: vec![0],
     }
 }
 
