@@ -18,7 +18,11 @@ mod lone;
 mod memory;
 mod meter;
 mod pages;
+#[allow(dead_code)]
+#[path = "../resources/process.rs"]
+mod process;
 mod report;
+mod resources;
 mod resume;
 mod selectors;
 #[path = "../servers/mod.rs"]
@@ -32,7 +36,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 16] = [
+const PARTS: [&str; 17] = [
     "size",
     "startup",
     "startup-full",
@@ -48,6 +52,7 @@ const PARTS: [&str; 16] = [
     "lists",
     "pages",
     "selectors",
+    "resources",
     "etcd",
 ];
 
@@ -70,6 +75,7 @@ cargo bench [-- PART...]      all parts, or these:
   lists            10,000 ConfigMaps listed with and without gzip
   pages            100,000 ConfigMaps listed in pages, with and without a watch cache
   selectors        50 of 200,000 pods listed by node and by label
+  resources        1,000 resources that nobody uses, beside one that is
   attack           60 connections that ask without credentials and read nothing
 
 BENCH_ETCD=3.5 measures latency, fanout and watchload's parts over an etcd of that version beside
@@ -184,6 +190,9 @@ async fn main() {
     }
     if wants("selectors") {
         selectors::measure(200_000).await;
+    }
+    if wants("resources") {
+        resources::measure().await;
     }
     if wants("expiry") {
         let events = std::env::var("BENCH_EVENTS").ok();
