@@ -9,16 +9,19 @@ use std::time::{Duration, Instant};
 
 use actors::dispatcher::{Caller, DispatcherConfig, LocalDispatcher, StartPoint, Watcher};
 use actors::engine::Prefix;
-use actors::testing::{FakeCacher, interest, key};
-use actors::watch::Scope;
+use actors::ring::{RingBudget, RingLimits};
+use actors::testing::{ColorField, FakeCacher, interest, key};
+use actors::watch::{Predicate, Scope};
 
 const MIB: f64 = 1_048_576.0;
 
 fn main() {
     let only = std::env::args().skip(1).find(|name| !name.starts_with('-'));
-    let costs: [(&str, fn()); 4] = [
+    let costs: [(&str, fn()); 6] = [
         ("memory", memory),
         ("publish", publish),
+        ("budget", budget),
+        ("index", index),
         ("fanout", fanout),
         ("selective", selective),
     ];
@@ -95,6 +98,85 @@ fn publish() {
             let each = started.elapsed() / (rounds * batch) as u32;
             println!("  {objects} objects, batches of {batch}: {each:?} per event");
         }
+    }
+}
+
+/// What an index of a field takes and saves: 200,000 objects, 50 of each value.
+fn index() {
+    const OBJECTS: usize = 200_000;
+    const EVENTS: usize = 20_000;
+    let line = |number: usize| format!("node-{:04} {}", number * 7919 % 4_000, "x".repeat(100));
+    let name = |number: usize| format!("ns-{}/name-{number:06}", number % 10);
+    let mut taken = Vec::new();
+    let mut filled = Vec::new();
+    for places in [Vec::new(), vec![0]] {
+        let how = ["without an index", "with one"][places.len()];
+        let before = resident_bytes();
+        let fake = FakeCacher::unfilled(1 << 20);
+        fake.fill_indexed(
+            (0..OBJECTS).map(|number| (name(number), line(number))),
+            places,
+        );
+        taken.push(resident_bytes() - before);
+        filled.push(fake);
+        let Some(fake) = filled.last() else { return };
+        let mut spent = Duration::ZERO;
+        for number in 0..EVENTS {
+            let number = number * 104_729 % OBJECTS;
+            let batch = fake.prepare(&[(name(number), line(number))]);
+            let started = Instant::now();
+            fake.apply(batch);
+            spent += started.elapsed();
+        }
+        let each = spent / EVENTS as u32;
+        let Some(snapshot) = fake.cacher.snapshot() else {
+            return;
+        };
+        let all = Prefix::new("/registry/things/");
+        let started = Instant::now();
+        let predicate = ColorField::new("node-0007");
+        let found = snapshot.candidates(&all, None, &predicate);
+        let found = found.flatten().filter(|object| predicate.matches(object));
+        assert_eq!(found.count(), 50);
+        println!(
+            "  {how}: {each:?} per event, a list of 50 {:?}",
+            started.elapsed()
+        );
+    }
+    let more = (taken[1] - taken[0]) / OBJECTS as f64;
+    println!("  the index takes {more:.1} bytes for each object");
+}
+
+/// What an event costs when all rings together are full, by the number of rings.
+fn budget() {
+    const EVENTS: usize = 100_000;
+    let limits = RingLimits::default();
+    for resources in [10, 100, 1_000] {
+        let budget = RingBudget::new(limits);
+        let caches: Vec<FakeCacher> = (0..resources)
+            .map(|_| {
+                let fake = FakeCacher::within(&budget);
+                fake.fill_with((0..10).map(|number| (format!("ns/{number}"), value(number))));
+                fake
+            })
+            .collect();
+        let event = |number: usize| {
+            let fake = &caches[number % resources];
+            fake.prepare(&[(format!("ns/{}", number % 10), value(number))])
+        };
+        // A ring takes what its events replace.
+        for number in 0..limits.total_bytes / 1_000 {
+            caches[number % resources].apply(event(number));
+        }
+        let mut spent = Duration::ZERO;
+        for number in 0..EVENTS {
+            let batch = event(number);
+            let started = Instant::now();
+            caches[number % resources].apply(batch);
+            spent += started.elapsed();
+        }
+        let each = spent / EVENTS as u32;
+        println!("  {resources} full rings: {each:?} per event");
     }
 }
 

@@ -54,6 +54,12 @@ impl Attributes {
             .ok()?;
         self.labels.get(at).map(|(_, value)| value.as_str())
     }
+
+    /// The value of the selectable field at an index, empty if there is none.
+    pub fn field(&self, place: usize) -> &str {
+        let value = self.fields.get(place);
+        value.map(SmolStr::as_str).unwrap_or_default()
+    }
 }
 
 impl CachedObject {

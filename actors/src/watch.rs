@@ -59,6 +59,13 @@ pub trait Predicate: Send + Sync + 'static {
     fn demanded_field(&self) -> Option<(usize, &str)> {
         None
     }
+
+    /// The exact value that the field at this index must have for an object to be selected, if it
+    /// must have one. A list looks for it in an index of the field.
+    fn demanded_value(&self, place: usize) -> Option<&str> {
+        let (demanded, value) = self.demanded_field()?;
+        (demanded == place).then_some(value)
+    }
 }
 
 /// The predicate that selects everything.

@@ -57,7 +57,7 @@ pub(crate) fn namespaces() -> ResourceDefinition {
 pub(crate) fn pods() -> ResourceDefinition {
     ResourceDefinition {
         selectable_fields: vec![
-            SelectableField::text("spec.nodeName", &["spec.nodeName"]),
+            SelectableField::text("spec.nodeName", &["spec.nodeName"]).indexed(),
             SelectableField::text("status.phase", &["status.phase"]),
         ],
         ..named("", "Pod", "pods")

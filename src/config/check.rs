@@ -89,7 +89,7 @@ impl Config {
             ("max-mutating-requests-inflight", writes, 1, usize::MAX),
             ("lease-reuse-duration-seconds", reuse, 0, 86_400),
             ("http-threads", self.http_threads, 0, THREADS_MAX),
-            ("data-threads", self.data_threads, 1, THREADS_MAX),
+            ("data-threads", self.data_threads, 0, THREADS_MAX),
         ];
         let counts = counts.into_iter().filter_map(|(name, value, least, most)| {
             let fault = match value {

@@ -324,9 +324,10 @@ settings! {
     /// [default: 0]
     http_threads: usize ["COUNT"] = 0;
 
-    /// Threads that keep the caches, up to 1024.
-    /// [default: 1]
-    data_threads: usize ["COUNT"] = 1;
+    /// Threads that keep the caches, up to 1024; 0 is one for each four cores, at least one and at
+    /// most four.
+    /// [default: 0]
+    data_threads: usize ["COUNT"] = 0;
 
     /// What is logged: error, warn, info or debug, or a filter such as
     /// info,taffrail::server=debug. A development build also knows trace, for the libraries it

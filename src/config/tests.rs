@@ -309,7 +309,7 @@ fn all_that_is_wrong_is_told_at_once_each_by_its_name_sf_30() {
         "--etcd-certfile=/cert",
         "--encryption-provider-config-automatic-reload",
         "--etcd-servers-overrides=/events#http://a:1;b:2,/pods#https://c:2379",
-        "--data-threads=0",
+        "--data-threads=1025",
     ]);
     let refusal = Config::load(settings.unwrap(), None).unwrap_err();
     let refusal = refusal.to_string();
@@ -325,7 +325,7 @@ fn all_that_is_wrong_is_told_at_once_each_by_its_name_sf_30() {
              with neither http:// nor https://",
             "--etcd-servers-overrides: \"https://c:2379\" needs --etcd-cafile, the authority that \
              signed its certificate",
-            "--data-threads=0: at least 1 is needed",
+            "--data-threads=1025: at most 1024 is possible",
         ]
     );
     for (url, words) in [
@@ -392,11 +392,10 @@ fn numbers_have_bounds_within_which_a_daemon_can_work() {
         ),
         (
             "data-threads",
-            vec!["1", "1024"],
+            vec!["0", "1", "1024"],
             vec!["1025", "100000"],
             AT_MOST,
         ),
-        ("data-threads", vec![], vec!["0"], "at least 1 is needed"),
         (
             "max-connections",
             vec!["1", "18446744073709551615"],

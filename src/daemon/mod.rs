@@ -361,14 +361,24 @@ fn actor_system_config(config: &Config, engines: &Engines, series: &Series) -> A
         retention,
         leases,
     };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     ActorSystemConfig {
-        data_arbiters: config.data_threads,
+        data_arbiters: data_threads(config.data_threads, cores),
         rings: RingLimits {
             per_resource_bytes: config.watch_ring_bytes.0 as usize,
             total_bytes: config.watch_ring_total_bytes.0 as usize,
         },
         on_removed: Some(Arc::new(move |resource| series.remove_resource(resource))),
         ..ActorSystemConfig::new(engines.iter().map(store).collect())
+    }
+}
+
+/// The number of data threads: as it is set, or by the number of cores. What one etcd takes at most
+/// keeps a quarter of a thread busy (docs/sizing.md), so few are enough.
+fn data_threads(set: usize, cores: usize) -> usize {
+    match set {
+        0 => (cores / 4).clamp(1, 4),
+        set => set,
     }
 }
 
@@ -459,5 +469,17 @@ async fn complete_start(
                 "ready, but for caches that are not filled"
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_threads_follow_the_cores_unless_they_are_set() {
+        let by_cores = [1, 2, 7, 8, 16, 64].map(|cores| data_threads(0, cores));
+        assert_eq!(by_cores, [1, 1, 1, 2, 4, 4]);
+        assert_eq!(data_threads(3, 64), 3);
     }
 }

@@ -17,8 +17,14 @@ mod load;
 mod lone;
 mod memory;
 mod meter;
+mod pages;
+#[allow(dead_code)]
+#[path = "../resources/process.rs"]
+mod process;
 mod report;
+mod resources;
 mod resume;
+mod selectors;
 #[path = "../servers/mod.rs"]
 mod servers;
 mod sizing;
@@ -30,7 +36,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 17] = [
     "size",
     "startup",
     "startup-full",
@@ -44,6 +50,9 @@ const PARTS: [&str; 14] = [
     "expiry",
     "attack",
     "lists",
+    "pages",
+    "selectors",
+    "resources",
     "etcd",
 ];
 
@@ -64,6 +73,9 @@ cargo bench [-- PART...]      all parts, or these:
   expiry           100,000 events (or BENCH_EVENTS) that expire beside writes and watches, also at a
                    start after they were due
   lists            10,000 ConfigMaps listed with and without gzip
+  pages            100,000 ConfigMaps listed in pages, with and without a watch cache
+  selectors        50 of 200,000 pods listed by node and by label
+  resources        1,000 resources that nobody uses, beside one that is
   attack           60 connections that ask without credentials and read nothing
 
 BENCH_ETCD=3.5 measures latency, fanout and watchload's parts over an etcd of that version beside
@@ -86,7 +98,7 @@ const SIZING: &str = "sizing";
 const SET: &str = "watchload";
 
 /// Parts that measure only the embedded store: opening its file, its history.
-const EMBEDDED: [&str; 11] = [
+const EMBEDDED: [&str; 12] = [
     "startup",
     "startup-full",
     "startup-history",
@@ -95,6 +107,7 @@ const EMBEDDED: [&str; 11] = [
     "lone",
     "resume",
     "expiry",
+    "pages",
     "cache-fill",
     "etcd",
     "sizing",
@@ -171,6 +184,15 @@ async fn main() {
     }
     if wants("lists") {
         lists::measure().await;
+    }
+    if wants("pages") {
+        pages::measure(100_000).await;
+    }
+    if wants("selectors") {
+        selectors::measure(200_000).await;
+    }
+    if wants("resources") {
+        resources::measure().await;
     }
     if wants("expiry") {
         let events = std::env::var("BENCH_EVENTS").ok();

@@ -16,6 +16,8 @@ pub struct Sample {
 pub struct Used {
     pub elapsed: Duration,
     pub daemon: f64,
+    /// CPU of this process in seconds.
+    pub own: f64,
     /// Cores that neither the daemon nor this process used.
     pub other_cores: f64,
 }
@@ -41,10 +43,12 @@ impl Sample {
     pub fn until(&self, later: &Sample) -> Used {
         let elapsed = later.at - self.at;
         let daemon = later.daemon - self.daemon;
-        let other = later.machine - self.machine - daemon - (later.own - self.own);
+        let own = later.own - self.own;
+        let other = later.machine - self.machine - daemon - own;
         Used {
             elapsed,
             daemon,
+            own,
             other_cores: (other / elapsed.as_secs_f64()).max(0.0),
         }
     }

@@ -170,13 +170,19 @@ fn tables_and_live_keys_must_be_there() {
             .unwrap();
     };
     refused(key, &["table live", "2 keys", "3"]);
-    let row = |t: &WriteTransaction| {
-        t.open_table(LIVE)
-            .unwrap()
-            .insert(history_script::A, (99, 1, 1, 9))
-            .unwrap();
-    };
-    refused(row, &["table live", "default/a", "99"]);
+}
+
+/// Opening reads no rows of live keys, however many there are. Reading does.
+#[tokio::test]
+async fn a_live_key_of_a_revision_that_there_is_not_is_refused_when_it_is_read() {
+    let directory = unpack("store-format-1");
+    alter(directory.path(), |t| {
+        let mut live = t.open_table(LIVE).unwrap();
+        live.insert(history_script::A, (99, 1, 1, 9)).unwrap();
+    });
+    let engine = EmbeddedEngine::open(Clock::default().options(directory.path())).unwrap();
+    let error = engine.range(range(At::Latest)).await.unwrap_err();
+    is_damage(&error, 99);
 }
 
 /// The right number of keys, one of which is another key.

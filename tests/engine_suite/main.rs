@@ -86,6 +86,7 @@ on_every_engine! {
         a_range_ends_at_its_prefix_and_no_sibling_leaks_pf_18,
         an_empty_range_comes_with_the_store_revision_pf_6,
         limit_count_and_more_fit_together_li_14,
+        pages_that_begin_anywhere_count_all_that_follows_li_14,
         pages_at_one_revision_see_neither_later_puts_nor_deletes_li_13_li_45,
         a_start_that_names_no_key_begins_at_the_next,
         counting_alone_returns_no_items_st_74,

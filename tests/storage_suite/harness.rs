@@ -213,6 +213,7 @@ impl Harness {
             engine: engine.clone(),
             prefix: keys.resource_prefix(),
             decode: decoder.clone(),
+            indexed_fields: pods().indexed_fields(),
         };
         let actor_system =
             ActorSystem::start(ActorSystemConfig::of(engine.clone(), RETENTION), vec![spec])

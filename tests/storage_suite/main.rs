@@ -17,6 +17,7 @@ mod forms;
 mod harness;
 mod leases;
 mod list;
+mod selected;
 #[path = "../servers/mod.rs"]
 mod servers;
 mod store;
@@ -99,6 +100,9 @@ on_every_layer! {
         st_53_an_end_without_a_write_waits_until_its_state_is_durable,
         st_58_a_failed_commit_takes_its_successors_back_to_the_durable_state,
         api_102_an_update_of_one_version_neither_waits_nor_builds_on_others,
+    },
+    selected::{
+        li_39_a_list_by_a_field_is_the_selected_part_of_everything,
     },
     list::{
         ts_15_versions_that_are_none_or_in_the_future,

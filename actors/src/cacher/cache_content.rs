@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::engine::{Key, Revision};
 use crate::object::{CachedObject, DecodeError};
 use crate::ring::ObjectChange;
-use crate::snapshot::{ByKey, Snapshot};
+use crate::snapshot::Snapshot;
 
 /// A decoded event.
 #[derive(Clone, Debug)]
@@ -96,12 +96,9 @@ impl CacheContent {
             }
         };
         let previous = match &current {
-            Some(object) => self.current.objects.insert(ByKey(Arc::clone(object))),
-            None => self.current.objects.remove(key.as_bytes()),
+            Some(object) => self.current.insert(Arc::clone(object)),
+            None => self.current.remove(&key),
         };
-        let previous = previous.map(|entry| entry.0);
-        self.current.bytes += wire_bytes(current.as_ref());
-        self.current.bytes -= wire_bytes(previous.as_ref());
         if was_unreadable || is_unreadable {
             self.current.last_event = revision;
             return Some(AppliedUpdate::Gap(revision));
@@ -117,8 +114,4 @@ impl CacheContent {
         };
         Some(AppliedUpdate::Change(revision, change))
     }
-}
-
-fn wire_bytes(object: Option<&Arc<CachedObject>>) -> u64 {
-    object.map_or(0, |object| object.wire.len() as u64)
 }

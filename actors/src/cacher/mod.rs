@@ -31,6 +31,8 @@ use std::sync::Arc;
 
 use actix::{Actor, Context};
 
+#[cfg(test)]
+pub(crate) use cache_content::AppliedUpdate;
 pub(crate) use cache_content::{CacheContent, NewValue, Update};
 pub use handle::{CacherHandle, NotFresh};
 pub use interests::{EventSignal, SubscriberId};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::handle::CacherHandle;
 use crate::engine::Revision;
 use crate::ring::RingEvent;
-use crate::snapshot::{ByKey, Snapshot};
+use crate::snapshot::Snapshot;
 
 /// The most events that are undone. Earlier states are read from the engine.
 const EVENTS_MAX: usize = 16 * 1024;
@@ -45,14 +45,10 @@ impl CacherHandle {
 
 impl Snapshot {
     /// Restores the object that the event replaced.
-    fn undo(&mut self, event: &RingEvent) {
-        let removed = match &event.previous {
-            Some(object) => {
-                self.bytes += object.wire.len() as u64;
-                self.objects.insert(ByKey(Arc::clone(object)))
-            }
-            None => self.objects.remove(event.key.as_bytes()),
+    pub(crate) fn undo(&mut self, event: &RingEvent) {
+        match &event.previous {
+            Some(object) => self.insert(Arc::clone(object)),
+            None => self.remove(&event.key),
         };
-        self.bytes -= removed.map_or(0, |entry| entry.0.wire.len() as u64);
     }
 }

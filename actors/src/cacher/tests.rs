@@ -112,8 +112,8 @@ fn a_snapshot_is_read_by_prefix_in_order_of_keys_and_never_changes_li_37_pf_18()
     // A start before the prefix returns no keys outside of it.
     assert_eq!(list(Some(b"/registry/a")), ["a", "b", "c"]);
     assert_eq!(list(Some(b"/registry/zzz")), [""; 0]);
-    assert_eq!(snapshot.count(&ns, Some(b"/registry/things/ns/b")), 2);
-    assert_eq!(snapshot.count(&prefix(), None), 5);
+    assert_eq!(snapshot.stored_below(&ns), 3);
+    assert_eq!(snapshot.stored_below(&prefix()), 5);
     assert!(snapshot.get(&key("ns/b")).is_some() && snapshot.get(&key("ns/d")).is_none());
 }
 
@@ -275,6 +275,7 @@ async fn earlier_states_are_the_newest_one_with_the_ring_s_events_undone_li_27()
         assert_eq!(found, state, "at {revision}");
         let sum: usize = found.values().map(String::len).sum();
         assert_eq!(snapshot.average_bytes(), (sum / found.len()) as u64);
+        assert_eq!(snapshot.stored_below(&everything), found.len() as u64);
     }
     let future = fake.cacher.snapshot_at(newest.revision.next()).await;
     assert!(future.is_none(), "yet to come");

@@ -7,7 +7,6 @@ use std::hash::Hash;
 use smol_str::SmolStr;
 
 use crate::engine::{Key, Prefix};
-use crate::object::CachedObject;
 use crate::ring::RingEvent;
 use crate::watch::Topic;
 
@@ -72,7 +71,7 @@ impl<T: Default> TopicMap<T> {
     pub(crate) fn matching<'t>(&'t self, event: &RingEvent, mut visit: impl FnMut(&'t T)) {
         self.all.iter().for_each(&mut visit);
         if !self.namespaces.is_empty() {
-            let namespace = self.namespaces.get(namespace_of(&event.key));
+            let namespace = self.namespaces.get(event.key.namespace());
             namespace.into_iter().for_each(&mut visit);
         }
         if !self.objects.is_empty() {
@@ -82,11 +81,10 @@ impl<T: Default> TopicMap<T> {
                 .for_each(&mut visit);
         }
         for (place, values) in &self.fields {
-            let now = event.current.as_deref().map(|object| field(object, *place));
-            let before = event
-                .previous
-                .as_deref()
-                .map(|object| field(object, *place));
+            let now = event.current.as_ref();
+            let now = now.map(|object| object.attributes.field(*place));
+            let before = event.previous.as_ref();
+            let before = before.map(|object| object.attributes.field(*place));
             let left = before.filter(|value| now != Some(*value));
             for value in now.into_iter().chain(left) {
                 values.get(value).into_iter().for_each(&mut visit);
@@ -112,22 +110,6 @@ where
     if topics.get_mut(topic).is_some_and(reduce) {
         topics.remove(topic);
     }
-}
-
-/// The value of a field, empty if the object has none.
-fn field(object: &CachedObject, place: usize) -> &str {
-    let value = object.attributes.fields.get(place);
-    value.map(SmolStr::as_str).unwrap_or_default()
-}
-
-/// The key up to its last slash: the prefix of its namespace.
-fn namespace_of(key: &Key) -> &[u8] {
-    let bytes = key.as_bytes();
-    let end = bytes
-        .iter()
-        .rposition(|byte| *byte == b'/')
-        .map_or(0, |at| at + 1);
-    bytes.get(..end).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -208,7 +190,7 @@ mod tests {
 
     #[test]
     fn the_namespace_of_a_key_ends_at_its_last_slash() {
-        assert_eq!(namespace_of(&key("ns/a")), b"/registry/things/ns/");
-        assert_eq!(namespace_of(&Key::new("plain")), b"");
+        assert_eq!(key("ns/a").namespace(), b"/registry/things/ns/");
+        assert_eq!(Key::new("plain").namespace(), b"");
     }
 }

@@ -2,8 +2,7 @@
 //! recent events, the subscribers, and the readiness. It outlives restarts of its Cacher.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use ::metrics::Counter;
@@ -17,7 +16,7 @@ use super::metrics;
 use super::readiness::Readiness;
 use crate::engine::{Key, Prefix, Revision};
 use crate::object::CachedObject;
-use crate::ring::{Evict, ObjectChange, Ring, RingBudget, RingEvent};
+use crate::ring::{Evict, ObjectChange, Ring, RingBudget, RingEvent, RingShare};
 use crate::snapshot::Snapshot;
 use crate::watch::Topic;
 
@@ -27,8 +26,8 @@ pub(crate) struct WatchCache {
     pub(crate) prefix: Prefix,
     snapshot: ArcSwapOption<Snapshot>,
     buffer: RwLock<EventBuffer>,
-    ring_bytes: AtomicUsize,
-    budget: Arc<RingBudget>,
+    /// Is told what the ring takes.
+    share: RingShare,
     revision: watch::Sender<Revision>,
     readiness: watch::Sender<Readiness>,
     /// Held while history is read into the ring.
@@ -94,28 +93,24 @@ impl WatchCache {
     pub(crate) fn new(
         resource: String,
         prefix: Prefix,
-        budget: Arc<RingBudget>,
+        budget: &Arc<RingBudget>,
     ) -> Arc<WatchCache> {
         let pending = Readiness::Pending {
             since: Instant::now(),
             last_error: None,
         };
-        let watch_cache = Arc::new(WatchCache {
+        Arc::new_cyclic(|ring: &Weak<WatchCache>| WatchCache {
             backfilled: metrics::backfilled(&resource),
             resource,
             prefix,
             snapshot: ArcSwapOption::empty(),
             buffer: RwLock::default(),
-            ring_bytes: AtomicUsize::new(0),
-            budget: Arc::clone(&budget),
+            share: budget.join(ring.clone()),
             revision: watch::Sender::new(Revision::ZERO),
             readiness: watch::Sender::new(pending),
             backfill: tokio::sync::Mutex::default(),
             subscriber_left: Notify::new(),
-        });
-        let ring: Arc<dyn Evict> = Arc::clone(&watch_cache) as Arc<dyn Evict>;
-        budget.join(Arc::downgrade(&ring));
-        watch_cache
+        })
     }
 
     // Called by readers.
@@ -249,7 +244,7 @@ impl WatchCache {
         buffer.ring.can_prepend().then(|| RingBeginning {
             generation: buffer.generation,
             floor: buffer.ring.floor(),
-            bytes_max: self.budget.limits().per_resource_bytes / BACKFILL_SHARE,
+            bytes_max: self.share.budget().limits().per_resource_bytes / BACKFILL_SHARE,
         })
     }
 
@@ -272,7 +267,7 @@ impl WatchCache {
         floor: Revision,
         mut changes: Vec<(Revision, ObjectChange)>,
     ) -> bool {
-        let limit = self.budget.limits().per_resource_bytes;
+        let limit = self.share.budget().limits().per_resource_bytes;
         let mut expected = beginning.floor;
         let taken = loop {
             let piece = split_off_newest(&mut changes);
@@ -281,14 +276,13 @@ impl WatchCache {
             let is_same =
                 buffer.generation == beginning.generation && buffer.ring.floor() == expected;
             let taken = is_same && buffer.ring.prepend(reaches, piece, limit);
-            self.ring_bytes
-                .store(buffer.ring.bytes(), Ordering::Relaxed);
+            self.share.set(buffer.ring.bytes());
             if !taken || changes.is_empty() {
                 break taken;
             }
             expected = reaches;
         };
-        self.budget.settle();
+        self.share.budget().settle();
         taken
     }
 
@@ -325,7 +319,7 @@ impl WatchCache {
             let mut buffer = self.buffer.write();
             buffer.generation = buffer.generation.saturating_add(1);
             let dropped = buffer.ring.reset(revision);
-            self.ring_bytes.store(0, Ordering::Relaxed);
+            self.share.set(0);
             (
                 buffer.generation,
                 dropped,
@@ -346,7 +340,7 @@ impl WatchCache {
         let (dropped, due_signals) = {
             let mut buffer = self.buffer.write();
             buffer.generation = buffer.generation.saturating_add(1);
-            self.ring_bytes.store(0, Ordering::Relaxed);
+            self.share.set(0);
             (buffer.ring.close(), buffer.interests.due_signals(true))
         };
         drop(dropped);
@@ -355,18 +349,17 @@ impl WatchCache {
 
     /// Closes the cache of a removed resource, after its Cacher has ended. All watches end,
     /// everything is freed, and handles find the cache stopped.
-    pub(crate) fn close(self: &Arc<WatchCache>) {
+    pub(crate) fn close(&self) {
         self.set_stopped();
         let (dropped, due_signals) = {
             let mut buffer = self.buffer.write();
             buffer.generation = CLOSED_GENERATION;
-            self.ring_bytes.store(0, Ordering::Relaxed);
+            self.share.set(0);
             (buffer.ring.close(), buffer.interests.due_signals(true))
         };
         drop(dropped);
         send_all(due_signals);
-        let ring: Arc<dyn Evict> = Arc::clone(self) as Arc<dyn Evict>;
-        self.budget.leave(&ring);
+        self.share.leave();
     }
 
     /// Waits until all subscribers have left.
@@ -392,8 +385,8 @@ impl WatchCache {
             }
         }
         self.revision.send_replace(newest);
-        self.shrink_to(self.budget.limits().per_resource_bytes);
-        self.budget.settle();
+        self.shrink_to(self.share.budget().limits().per_resource_bytes);
+        self.share.budget().settle();
     }
 
     /// Appends events and notes them for their subscribers. Returns the signals to send and the
@@ -465,10 +458,6 @@ const BACKFILL_SHARE: usize = 4;
 const FRAMES_SHARE: usize = 4;
 
 impl Evict for WatchCache {
-    fn ring_bytes(&self) -> usize {
-        self.ring_bytes.load(Ordering::Relaxed)
-    }
-
     fn shrink_to(&self, bytes: usize) {
         loop {
             let mut dropped = Vec::new();
@@ -481,8 +470,7 @@ impl Evict for WatchCache {
                 {
                     dropped.append(&mut buffer.ring.evict());
                 }
-                self.ring_bytes
-                    .store(buffer.ring.bytes(), Ordering::Relaxed);
+                self.share.set(buffer.ring.bytes());
             }
             if dropped.len() < PIECE {
                 return;

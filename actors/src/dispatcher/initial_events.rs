@@ -90,7 +90,7 @@ impl InitialEvents {
         } = &self.interest;
         let piece: Vec<&Arc<CachedObject>> = self
             .snapshot
-            .range(&self.prefix, Some(from))
+            .candidates(&self.prefix, Some(from), &**predicate)
             // The watch was refused if a value in its scope can't be decoded.
             .flatten()
             .take(PIECE)

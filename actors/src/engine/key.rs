@@ -50,6 +50,13 @@ impl Key {
             .filter_map(|(at, _)| key.get(..=at))
     }
 
+    /// The key up to its last slash: the prefix of its namespace.
+    pub fn namespace(&self) -> &[u8] {
+        let key = self.as_bytes();
+        let end = key.iter().rposition(|byte| *byte == b'/');
+        key.get(..end.map_or(0, |at| at + 1)).unwrap_or_default()
+    }
+
     /// The key as text. Kubernetes' keys are always UTF-8. Any other bytes are replaced.
     pub fn to_text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.0)

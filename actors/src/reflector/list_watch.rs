@@ -30,6 +30,7 @@ pub(crate) struct Source {
     pub(crate) prefix: Prefix,
     pub(crate) engine: Arc<dyn DataEngine>,
     pub(crate) decode: Arc<dyn Decode>,
+    pub(crate) indexed_fields: Vec<u32>,
     pub(crate) cacher: Arc<ActorRef<Cacher>>,
     pub(crate) observed: Observed,
     /// Notified when everything is to be listed again.
@@ -183,8 +184,10 @@ impl Source {
         let unreadable = page.unreadable.into_iter();
         let unreadable = unreadable.map(|(item, error)| (item.key, error));
         let epoch = session.epoch;
+        let indexed = self.indexed_fields.clone();
         let fill = move || {
             Snapshot::of(page.objects, revision)
+                .indexed_by(indexed)
                 .of_epoch(epoch)
                 .with_unreadable(unreadable)
         };

@@ -1,5 +1,6 @@
 //! Bounds the memory of rings: of each, and of all together.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -27,17 +28,32 @@ impl Default for RingLimits {
 
 /// A ring that can be told to shrink.
 pub trait Evict: Send + Sync {
-    /// Bytes it takes.
-    fn ring_bytes(&self) -> usize;
     /// Drops its oldest events until it takes at most so many bytes.
     fn shrink_to(&self, bytes: usize);
 }
+
+/// When all rings together take too much, they shrink by this share of the total more than they
+/// must. So the rings are visited once for many publishes, and not for each.
+const SLACK_SHARE: usize = 32;
 
 /// The rings that share [`RingLimits::total_bytes`].
 #[derive(Default)]
 pub struct RingBudget {
     limits: RingLimits,
-    rings: Mutex<Vec<Weak<dyn Evict>>>,
+    /// The sum of what the rings said they take.
+    total: AtomicUsize,
+    members: Mutex<Vec<Member>>,
+}
+
+struct Member {
+    bytes: Arc<AtomicUsize>,
+    ring: Weak<dyn Evict>,
+}
+
+/// What one ring takes of a budget. The ring leaves the budget when this is dropped.
+pub struct RingShare {
+    budget: Arc<RingBudget>,
+    bytes: Arc<AtomicUsize>,
 }
 
 impl RingBudget {
@@ -45,7 +61,7 @@ impl RingBudget {
     pub fn new(limits: RingLimits) -> Arc<RingBudget> {
         Arc::new(RingBudget {
             limits,
-            rings: Mutex::default(),
+            ..RingBudget::default()
         })
     }
 
@@ -55,40 +71,79 @@ impl RingBudget {
     }
 
     /// Adds a ring.
-    pub fn join(&self, ring: Weak<dyn Evict>) {
-        self.rings.lock().push(ring);
-    }
-
-    /// Removes a ring.
-    pub fn leave(&self, ring: &Arc<dyn Evict>) {
-        let left = Arc::as_ptr(ring);
-        let mut rings = self.rings.lock();
-        rings.retain(|ring| !std::ptr::addr_eq(ring.as_ptr(), left));
+    pub fn join(self: &Arc<RingBudget>, ring: Weak<dyn Evict>) -> RingShare {
+        let bytes = Arc::default();
+        let member = Member {
+            bytes: Arc::clone(&bytes),
+            ring,
+        };
+        self.members.lock().push(member);
+        RingShare {
+            budget: Arc::clone(self),
+            bytes,
+        }
     }
 
     /// The number of rings.
     pub fn rings(&self) -> usize {
-        self.rings.lock().len()
+        self.members.lock().len()
     }
 
     /// Enforces the total after a ring has grown. Only the largest rings shrink, so a busy resource
     /// does not evict events of quiet ones.
     pub fn settle(&self) {
-        let mut sizes: Vec<(usize, Arc<dyn Evict>)> = {
-            let mut rings = self.rings.lock();
-            rings.retain(|ring| ring.strong_count() > 0);
-            let alive = rings.iter().filter_map(Weak::upgrade);
-            alive.map(|ring| (ring.ring_bytes(), ring)).collect()
+        let most = self.limits.total_bytes;
+        if self.total.load(Ordering::Relaxed) <= most {
+            return;
+        }
+        let sizes: Vec<(usize, Weak<dyn Evict>)> = {
+            let members = self.members.lock();
+            let sized = members.iter().map(|member| {
+                let bytes = member.bytes.load(Ordering::Relaxed);
+                (bytes, Weak::clone(&member.ring))
+            });
+            sized.filter(|(bytes, _)| *bytes > 0).collect()
         };
         let cap = largest_allowed(
             sizes.iter().map(|(bytes, _)| *bytes).collect(),
-            self.limits.total_bytes,
+            most - most / SLACK_SHARE,
         );
-        for (bytes, ring) in sizes.drain(..) {
-            if bytes > cap {
+        for (bytes, ring) in sizes {
+            if bytes > cap
+                && let Some(ring) = ring.upgrade()
+            {
                 ring.shrink_to(cap);
             }
         }
+    }
+}
+
+impl RingShare {
+    /// The bytes that the ring takes now.
+    pub fn set(&self, bytes: usize) {
+        let before = self.bytes.swap(bytes, Ordering::Relaxed);
+        // The sum wraps as the difference does.
+        let more = bytes.wrapping_sub(before);
+        self.budget.total.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// The budget.
+    pub fn budget(&self) -> &RingBudget {
+        &self.budget
+    }
+
+    /// Takes nothing of the budget from now on.
+    pub fn leave(&self) {
+        let mut members = self.budget.members.lock();
+        members.retain(|member| !Arc::ptr_eq(&member.bytes, &self.bytes));
+        drop(members);
+        self.set(0);
+    }
+}
+
+impl Drop for RingShare {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 
@@ -129,33 +184,77 @@ mod tests {
         assert_eq!(largest_allowed(vec![100], 60), 60);
     }
 
-    #[derive(Default)]
-    struct Fixed(Mutex<usize>);
+    /// A ring of any size, which counts how often it is told to shrink.
+    struct Fixed {
+        share: RingShare,
+        told: AtomicUsize,
+    }
+
+    impl Fixed {
+        fn within(budget: &Arc<RingBudget>, bytes: usize) -> Arc<Fixed> {
+            let ring = Arc::new_cyclic(|ring: &Weak<Fixed>| Fixed {
+                share: budget.join(ring.clone()),
+                told: AtomicUsize::new(0),
+            });
+            ring.share.set(bytes);
+            ring
+        }
+
+        fn bytes(&self) -> usize {
+            self.share.bytes.load(Ordering::Relaxed)
+        }
+    }
 
     impl Evict for Fixed {
-        fn ring_bytes(&self) -> usize {
-            *self.0.lock()
-        }
         fn shrink_to(&self, bytes: usize) {
-            *self.0.lock() = bytes;
+            self.told.fetch_add(1, Ordering::Relaxed);
+            self.share.set(bytes);
         }
+    }
+
+    fn budget(total_bytes: usize) -> Arc<RingBudget> {
+        RingBudget::new(RingLimits {
+            per_resource_bytes: total_bytes,
+            total_bytes,
+        })
+    }
+
+    fn total(budget: &RingBudget) -> usize {
+        budget.total.load(Ordering::Relaxed)
     }
 
     #[test]
     fn all_rings_together_stay_within_the_total() {
-        let budget = RingBudget::new(RingLimits {
-            per_resource_bytes: 100,
-            total_bytes: 100,
-        });
-        let rings: Vec<Arc<Fixed>> = [80, 15, 60]
-            .map(|bytes| Arc::new(Fixed(Mutex::new(bytes))))
-            .into();
-        for ring in &rings {
-            let weak: Weak<Fixed> = Arc::downgrade(ring);
-            budget.join(weak);
-        }
+        let budget = budget(100);
+        let rings = [80, 15, 60].map(|bytes| Fixed::within(&budget, bytes));
         budget.settle();
-        let sizes: Vec<usize> = rings.iter().map(|ring| ring.ring_bytes()).collect();
-        assert_eq!(sizes, [42, 15, 42]);
+        assert_eq!(rings.each_ref().map(|ring| ring.bytes()), [41, 15, 41]);
+        assert_eq!(total(&budget), 97);
+        let [first, second, _third] = rings;
+        drop(first);
+        second.share.leave();
+        assert_eq!((total(&budget), budget.rings()), (41, 1));
+        drop(second);
+        assert_eq!((total(&budget), budget.rings()), (41, 1));
+    }
+
+    #[test]
+    fn rings_are_told_to_shrink_once_for_many_publishes() {
+        const RINGS: usize = 1_000;
+        const EVENT: usize = 1 << 10;
+        let budget = budget(64 << 20);
+        let rings: Vec<Arc<Fixed>> = (0..RINGS).map(|_| Fixed::within(&budget, 65_000)).collect();
+        let publishes = 10 * RINGS;
+        for number in 0..publishes {
+            let ring = &rings[number * 7919 % RINGS];
+            ring.share.set(ring.bytes() + EVENT);
+            budget.settle();
+            assert!(total(&budget) <= 64 << 20);
+        }
+        let told: usize = rings
+            .iter()
+            .map(|ring| ring.told.load(Ordering::Relaxed))
+            .sum();
+        assert!(2 * told < publishes, "{told} times");
     }
 }

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub use budget::{Evict, RingBudget, RingLimits};
+pub use budget::{Evict, RingBudget, RingLimits, RingShare};
 pub use event::{ObjectChange, RingEvent};
 
 use crate::engine::Revision;

@@ -78,4 +78,7 @@ pub struct CacherSpec {
     pub prefix: Prefix,
     /// How to read what is stored there.
     pub decode: Arc<dyn Decode>,
+    /// The selectable fields by which its cache indexes objects, as indices into
+    /// [`Attributes::fields`](crate::object::Attributes::fields).
+    pub indexed_fields: Vec<u32>,
 }

@@ -166,11 +166,7 @@ impl Resources {
         number: usize,
         arbiter: &ArbiterHandle,
     ) -> (Resource, [Child; 2]) {
-        let watch_cache = WatchCache::new(
-            spec.resource.clone(),
-            spec.prefix.clone(),
-            Arc::clone(&self.budget),
-        );
+        let watch_cache = WatchCache::new(spec.resource.clone(), spec.prefix.clone(), &self.budget);
         let actor_ref = ActorRef::new("cacher", mailbox::CACHER);
         let observed = Observed::default();
         let relist = Arc::<Notify>::default();
@@ -179,6 +175,7 @@ impl Resources {
             prefix: spec.prefix,
             engine: spec.engine,
             decode: spec.decode,
+            indexed_fields: spec.indexed_fields,
             cacher: Arc::clone(&actor_ref),
             observed: Arc::clone(&observed),
             relist: Arc::clone(&relist),

@@ -39,6 +39,11 @@ impl FakeCacher {
             per_resource_bytes: ring_bytes,
             total_bytes: usize::MAX,
         });
+        FakeCacher::within(&budget)
+    }
+
+    /// A cache that is not filled yet and shares a budget with others.
+    pub fn within(budget: &Arc<RingBudget>) -> FakeCacher {
         let watch_cache = WatchCache::new("things".to_owned(), prefix(), budget);
         let engine = FaultyEngine::new();
         // The engine follows the position of a prefix from the first request on.
@@ -75,11 +80,17 @@ impl FakeCacher {
 
     /// Fills the cache with these values, which are not in the store.
     pub fn fill_with(&self, values: impl Iterator<Item = (String, String)>) {
+        self.fill_indexed(values, Vec::new());
+    }
+
+    /// As [`FakeCacher::fill_with`], with an index of these fields.
+    pub fn fill_indexed(&self, values: impl Iterator<Item = (String, String)>, places: Vec<u32>) {
         let mut objects: Vec<Arc<CachedObject>> =
             values.map(|(name, value)| decoded(&name, value)).collect();
         objects.sort_by(|one, other| one.key.cmp(&other.key));
         let mut content = self.content.borrow_mut();
-        content.replace(Snapshot::of(objects, self.engine.revision()));
+        let snapshot = Snapshot::of(objects, self.engine.revision());
+        content.replace(snapshot.indexed_by(places));
         self.cacher.watch_cache.replace(content.snapshot());
     }
 

@@ -95,6 +95,9 @@ pub struct SelectableField {
     pub paths: Vec<FieldPath>,
     /// The value when no path has one: `false` for booleans, which are never absent.
     pub absent: String,
+    /// Whether watch caches keep an index, so that a list that demands a value reads only the
+    /// objects that have it. Worth it where clients list few of many objects by this field.
+    pub indexed: bool,
 }
 
 impl SelectableField {
@@ -104,6 +107,15 @@ impl SelectableField {
             label: label.to_owned(),
             paths: FieldPath::list(paths),
             absent: String::new(),
+            indexed: false,
+        }
+    }
+
+    /// The same field with an index.
+    pub fn indexed(self) -> SelectableField {
+        SelectableField {
+            indexed: true,
+            ..self
         }
     }
 
@@ -193,6 +205,14 @@ impl std::fmt::Debug for ResourceDefinition {
 }
 
 impl ResourceDefinition {
+    /// The selectable fields that are indexed, by their place in the list.
+    pub fn indexed_fields(&self) -> Vec<u32> {
+        let fields = (0..).zip(&self.selectable_fields);
+        fields
+            .filter_map(|(place, field)| field.indexed.then_some(place))
+            .collect()
+    }
+
     /// A resource with names and the properties of most kinds: every verb, namespaced, stored below
     /// its plural.
     pub fn named(group: &str, version: &str, kind: &str, plural: &str) -> ResourceDefinition {

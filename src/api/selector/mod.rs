@@ -125,6 +125,14 @@ impl Predicate for Selection {
             .iter()
             .find_map(FieldRequirement::demanded_field)
     }
+
+    fn demanded_value(&self, place: usize) -> Option<&str> {
+        let mut demanded = self
+            .fields
+            .iter()
+            .filter_map(FieldRequirement::demanded_field);
+        demanded.find_map(|(other, value)| (other == place).then_some(value))
+    }
 }
 
 #[cfg(test)]

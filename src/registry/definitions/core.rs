@@ -147,7 +147,7 @@ pub fn pods() -> ResourceDefinition {
             ..DeleteStrategy::default()
         },
         selectable_fields: vec![
-            own("spec.nodeName"),
+            own("spec.nodeName").indexed(),
             SelectableField::text("spec.host", &["spec.nodeName"]),
             own("spec.restartPolicy"),
             own("spec.schedulerName"),
@@ -236,7 +236,7 @@ pub fn events() -> ResourceDefinition {
             own("involvedObject.kind"),
             own("involvedObject.namespace"),
             own("involvedObject.name"),
-            own("involvedObject.uid"),
+            own("involvedObject.uid").indexed(),
             own("involvedObject.apiVersion"),
             own("involvedObject.resourceVersion"),
             own("involvedObject.fieldPath"),

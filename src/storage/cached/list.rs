@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use actors::engine::{Prefix, Revision};
+use actors::engine::local::PageStart;
+use actors::engine::{Key, Prefix, Revision};
 use actors::snapshot::{Snapshot, Stored};
 
 use super::delegator::{Question, Route, route, served_by_store_while_filling};
@@ -139,8 +140,7 @@ impl Cached {
         let mut items = Vec::new();
         let mut fetched = 0;
         let mut last = None;
-        let mut objects = snapshot.range(prefix, start);
-        for stored in objects.by_ref() {
+        for stored in snapshot.candidates(prefix, start, &*request.predicate) {
             // An unreadable value ends the page that would contain it. Earlier pages are served
             // (PF-20).
             let object = stored.map_err(|error| self.unreadable(error))?;
@@ -156,7 +156,11 @@ impl Cached {
                 tokio::task::yield_now().await;
             }
         }
-        let behind = last.filter(|_| objects.next().is_some());
+        let is_followed = |last: &Key| {
+            let behind = [last.as_bytes(), b"\0"].concat();
+            snapshot.range(prefix, Some(&behind)).next().is_some()
+        };
+        let behind = last.filter(is_followed);
         self.store.metrics.cache_list(fetched, items.len());
         let Some(last) = behind else {
             return Ok(ObjectList {
@@ -166,20 +170,49 @@ impl Cached {
                 remaining_item_count: None,
             });
         };
-        let counts = request.predicate.identity().is_empty();
-        let remaining = match start {
-            _ if !counts => None,
-            // The first and only page.
-            None if *prefix == self.prefix() => snapshot.stored().checked_sub(fetched),
-            _ => Some(1 + counted(objects).await),
-        };
         self.kept.keep(revision, &snapshot, self.bounds());
+        let remaining_item_count = match request.predicate.identity().is_empty() {
+            true => {
+                let page = Page {
+                    revision,
+                    start,
+                    fetched,
+                    last: last.as_bytes(),
+                };
+                Some(self.remaining(&snapshot, prefix, &page).await)
+            }
+            false => None,
+        };
         Ok(ObjectList {
             revision,
             items,
             continue_token: Some(token_after(prefix, last.as_bytes(), revision)),
-            remaining_item_count: remaining.map(|count| count as u64),
+            remaining_item_count,
         })
+    }
+
+    /// The number of values after a page. The first page subtracts from what the snapshot knows,
+    /// and leaves the rest for the next one. Values are counted only for a page whose predecessor
+    /// was forgotten, or was read from another daemon.
+    async fn remaining(&self, snapshot: &Snapshot, prefix: &Prefix, page: &Page<'_>) -> u64 {
+        let place = |start: Vec<u8>| PageStart {
+            prefix: prefix.as_bytes().to_vec(),
+            start,
+            at: page.revision,
+            epoch: snapshot.epoch,
+        };
+        let behind = place([page.last, b"\0"].concat());
+        let from_start = match page.start {
+            None if *prefix == self.prefix() => Some(snapshot.stored() as u64),
+            None => Some(snapshot.stored_below(prefix)),
+            Some(start) => self.counts.find(&place(start.to_vec())),
+        };
+        let remaining = match from_start {
+            Some(count) => count.saturating_sub(page.fetched as u64),
+            None => counted(snapshot.range(prefix, Some(&behind.start))).await,
+        };
+        self.counts.remember(behind, remaining);
+        remaining
     }
 
     /// A list of the one object at a key (RG-2).
@@ -211,8 +244,18 @@ impl Cached {
     }
 }
 
+/// A page that has others after it.
+struct Page<'p> {
+    revision: Revision,
+    start: Option<&'p [u8]>,
+    /// The number of values in it.
+    fetched: usize,
+    /// Its last key.
+    last: &'p [u8],
+}
+
 /// Counts values. Other tasks run in between.
-async fn counted(stored: impl Iterator<Item = Stored<'_>>) -> usize {
+async fn counted(stored: impl Iterator<Item = Stored<'_>>) -> u64 {
     let mut count = 0;
     for _ in stored {
         count += 1;
@@ -221,7 +264,7 @@ async fn counted(stored: impl Iterator<Item = Stored<'_>>) -> usize {
             tokio::task::yield_now().await;
         }
     }
-    count
+    count as u64
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use actors::cacher::{CacherHandle, NotFresh, Readiness};
 use actors::dispatcher::{StartPoint, WatchStart};
-use actors::engine::local::check_after;
+use actors::engine::local::{RemainingCounts, check_after};
 use actors::engine::{FeedProgress, Key, Origin, Position, Prefix, Revision};
 use actors::object::{CachedObject, DecodeError};
 use actors::snapshot::Snapshot;
@@ -52,6 +52,8 @@ pub struct Cached {
     store: Underlying,
     cacher: CacherHandle,
     kept: Arc<KeptSnapshots>,
+    /// What remains of lists that are read in pages.
+    counts: Arc<RemainingCounts>,
 }
 
 /// A snapshot, and the version that it shows.
@@ -65,6 +67,7 @@ impl Cached {
     pub fn new(store: Underlying, cacher: CacherHandle) -> Cached {
         Cached {
             kept: Arc::new(KeptSnapshots::new(cacher.resource())),
+            counts: Arc::default(),
             store,
             cacher,
         }

@@ -44,7 +44,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-use actors::engine::local::{LogReader, check_after};
+use actors::engine::local::{LogReader, RemainingCounts, check_after};
 use actors::engine::{
     At, DataEngine, Engine, EngineError, EngineStats, Expiry, Feed, GetResponse, Health,
     HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine, LeaseId, Maintenance, MaintenanceEngine,
@@ -62,7 +62,7 @@ use disk::{DataFile, Directory, Disk};
 use engine_state::EngineState;
 use error::{Failure, ReadError};
 use maintenance_state::{HeldMaintenance, MaintenanceState};
-use readers::{ReaderPool, RemainingCounts, horizon, read_history, read_key, read_range};
+use readers::{ReaderPool, horizon, read_history, read_key, read_range};
 use store::Store;
 use store_id::StoreId;
 use writer::{LeaseRequest, Promotion, Writer, WriterRequest};

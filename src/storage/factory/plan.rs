@@ -56,6 +56,7 @@ impl StoragePlan {
             engine: self.engine.clone(),
             prefix: self.destination.keys.resource_prefix(),
             decode: self.decoder.clone(),
+            indexed_fields: self.decoder.codec.definition().indexed_fields(),
         }
     }
 

@@ -185,6 +185,33 @@ pub async fn a_start_that_names_no_key_begins_at_the_next(subject: Subject) {
     );
 }
 
+/// Counts of earlier pages are used for later ones, wherever these begin.
+pub async fn pages_that_begin_anywhere_count_all_that_follows_li_14(subject: Subject) {
+    let name = |number: u64| format!("pods/ns/{number:02}");
+    let mut revisions = Vec::new();
+    for number in (0..60).step_by(2) {
+        revisions.push(subject.create(&name(number), "1").await.revision);
+    }
+    let then = revisions[revisions.len() - 1];
+    for (number, revision) in (0..60).step_by(6).zip(revisions.into_iter().step_by(3)) {
+        subject.delete(&name(number), revision).await;
+    }
+    let now = subject.create(&name(61), "1").await.revision;
+    for seed in 1..=20 {
+        let mut dice = Dice::new(seed);
+        let at = At::Revision([then, now][dice.roll(2) as usize]);
+        let start = subject.key(&name(dice.roll(64)));
+        let mut request = subject.range_request("pods/", at, 0);
+        request.start = Some(start.as_bytes().to_vec());
+        let all = subject.engine.range(request.clone()).await.unwrap();
+        assert_eq!(all.count, all.items.len() as u64, "seed {seed}");
+        request.limit = 1 + dice.roll(9) as usize;
+        let page = subject.engine.range(request).await.unwrap();
+        assert_eq!(page.count, all.count, "seed {seed}");
+        assert_eq!(page.more, page.count > page.items.len() as u64, "{seed}");
+    }
+}
+
 pub async fn counting_alone_returns_no_items_st_74(subject: Subject) {
     let before = subject.create("pods/ns/a", "a").await;
     subject.create("pods/ns/b", "b").await;

@@ -23,6 +23,7 @@ fn spec(engine: &Arc<FaultyEngine>) -> CacherSpec {
         engine: engine.clone(),
         prefix: prefix(),
         decode: Arc::new(OneLiners),
+        indexed_fields: vec![0],
     }
 }
 
@@ -283,7 +284,7 @@ fn a_value_that_cannot_be_read_is_told_from_what_is_not_there_pf_20() {
         let [b, c] = ["b", "c"].map(|name| key(&format!("default/{name}")));
         let from = |key: &Key| readable(&snapshot_with_more, Some(key.as_bytes()));
         assert_eq!((from(&b), from(&c)), (vec![false, true], vec![true]));
-        let counted = snapshot_with_more.count(&all, None);
+        let counted = snapshot_with_more.stored_below(&all);
         assert_eq!((counted, snapshot_with_more.stored()), (3, 3));
         assert!(snapshot.first_unreadable(&all).is_some());
         engine.delete(&key("default/c"));

@@ -13,5 +13,5 @@ mod read_txn;
 
 pub use history::{horizon, read_history};
 pub use pool::ReaderPool;
-pub use range::{RemainingCounts, read_range};
+pub use range::read_range;
 pub use read_txn::read_key;

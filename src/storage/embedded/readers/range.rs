@@ -1,51 +1,14 @@
 //! Reads the keys of a prefix at a revision, a page at a time.
 
-use std::collections::VecDeque;
 use std::ops::Bound;
 
+use actors::engine::local::{PageStart, RemainingCounts};
 use actors::engine::{KeyValue, RangeRequest, RangeResponse, Revision};
-use parking_lot::Mutex;
 
 use super::read_txn::ReadTxn;
 use crate::storage::embedded::error::{Failure, ReadError};
 use crate::storage::embedded::schema::Live;
 use crate::storage::embedded::store::Store;
-
-/// How many continued ranges are remembered.
-const COUNTS_MAX: usize = 64;
-
-/// The number of keys left in ranges of which a page was read.
-///
-/// The first page of a range counts its keys. Later pages at the same revision need not: the state
-/// at a revision never changes, so the rest is the count minus the page.
-#[derive(Debug, Default)]
-pub struct RemainingCounts {
-    known: Mutex<VecDeque<(Continued, u64)>>,
-}
-
-/// Where the next page starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Continued {
-    prefix: Vec<u8>,
-    start: Vec<u8>,
-    at: Revision,
-}
-
-impl RemainingCounts {
-    fn take(&self, place: &Continued) -> Option<u64> {
-        let mut known = self.known.lock();
-        let at = known.iter().position(|(other, _)| other == place)?;
-        known.remove(at).map(|(_, count)| count)
-    }
-
-    fn remember(&self, place: Continued, count: u64) {
-        let mut known = self.known.lock();
-        if known.len() >= COUNTS_MAX {
-            known.pop_front();
-        }
-        known.push_back((place, count));
-    }
-}
 
 /// A page of a range.
 ///
@@ -62,10 +25,11 @@ pub fn read_range(
     let prefix = request.prefix.as_bytes();
     let start = request.start.as_deref().unwrap_or(prefix).max(prefix);
     let end = request.prefix.end();
-    let place = Continued {
+    let place = PageStart {
         prefix: prefix.to_vec(),
         start: start.to_vec(),
         at,
+        epoch: 0,
     };
     let mut puts = Puts::new(&txn, at, start, end.as_deref())?;
     let chosen = if request.count_only {
@@ -73,16 +37,22 @@ pub fn read_range(
     } else {
         choose(&mut puts, request.limit, bytes_max)?
     };
-    let count = match counts.take(&place) {
-        Some(count) => count,
-        None => chosen.len() as u64 + puts.count_rest()?,
+    let behind = chosen.last().map(|last| PageStart {
+        start: [&last.key, b"\0".as_slice()].concat(),
+        ..place.clone()
+    });
+    let rest = match (counts.find(&place), &behind) {
+        (Some(count), _) => count.saturating_sub(chosen.len() as u64),
+        // A page that ends where no page of the engine did, because of selectors, is counted up to
+        // where one did.
+        (None, Some(behind)) => puts.count_rest(counts.next_known(behind))?,
+        (None, None) => puts.count_rest(None)?,
     };
-    let more = !request.count_only && count > chosen.len() as u64;
+    let count = chosen.len() as u64 + rest;
+    let more = !request.count_only && rest > 0;
     let items = fetch(&txn, chosen)?;
-    if more && let Some(last) = items.last() {
-        let mut start = last.key.as_bytes().to_vec();
-        start.push(0);
-        counts.remember(Continued { start, ..place }, count - items.len() as u64);
+    if more && let Some(behind) = behind {
+        counts.remember(behind, rest);
     }
     Ok(RangeResponse {
         revision: txn.totals.revision,
@@ -200,18 +170,30 @@ impl<'s> Puts<'s> {
         }
     }
 
-    /// Counts the rest.
-    fn count_rest(&mut self) -> Result<u64, Failure> {
-        let mut count = 0;
+    /// Counts the rest. If the number of keys from some key on is known, only those before it are
+    /// counted.
+    fn count_rest(&mut self, known: Option<(Vec<u8>, u64)>) -> Result<u64, Failure> {
+        let (end, mut count) = known.map_or((None, 0), |(end, count)| (Some(end), count));
+        let is_before = |key: &[u8]| end.as_deref().is_none_or(|end| key < end);
         if self.next_superseded.is_none() && self.at == self.txn.totals.revision {
-            count += u64::from(self.next_live.take().is_some());
+            let Some((next, _)) = self.next_live.take() else {
+                return Ok(count);
+            };
+            if !is_before(&next) {
+                return Ok(count);
+            }
+            count += 1;
             for row in self.live.by_ref() {
-                row?;
+                if !is_before(row?.0.value()) {
+                    break;
+                }
                 count += 1;
             }
             return Ok(count);
         }
-        while self.next()?.is_some() {
+        while let Some(put) = self.next()?
+            && is_before(&put.key)
+        {
             count += 1;
         }
         Ok(count)

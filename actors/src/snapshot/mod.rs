@@ -4,6 +4,11 @@
 //! and after it. The set of objects is a persistent tree, so a new snapshot costs a few nodes and
 //! not a copy.
 
+mod field_index;
+mod namespace_counts;
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::iter;
@@ -14,11 +19,14 @@ use imbl::{OrdMap, OrdSet};
 
 use crate::engine::{Key, Prefix, Revision};
 use crate::object::{CachedObject, DecodeError};
+use crate::watch::Predicate;
+use field_index::FieldIndex;
+use namespace_counts::NamespaceCounts;
 
 /// An object ordered by its own key. So the tree holds one pointer for each object and no second
 /// key.
 #[derive(Clone, Debug)]
-pub(crate) struct ByKey(pub(crate) Arc<CachedObject>);
+struct ByKey(Arc<CachedObject>);
 
 impl Borrow<[u8]> for ByKey {
     fn borrow(&self) -> &[u8] {
@@ -58,8 +66,10 @@ pub struct Snapshot {
     pub revision: Revision,
     /// The epoch of the store. Equal revisions of different epochs are different states.
     pub epoch: u64,
-    pub(crate) objects: OrdSet<ByKey>,
-    pub(crate) bytes: u64,
+    objects: OrdSet<ByKey>,
+    namespaces: NamespaceCounts,
+    fields: FieldIndex,
+    bytes: u64,
     pub(crate) last_event: Revision,
     /// The values that can't be decoded. They are not among the objects. A request for one of them,
     /// or for a list that it belongs to, must fail.
@@ -77,12 +87,25 @@ impl Snapshot {
         Snapshot {
             revision,
             epoch: 0,
+            namespaces: NamespaceCounts::of(objects.iter().map(|entry| &entry.0.key)),
+            fields: FieldIndex::default(),
             objects,
             bytes,
             // The true value is unknown: the newest event before the list may have been a delete.
             last_event: revision,
             unreadable: OrdMap::new(),
         }
+    }
+
+    /// The same snapshot, with its objects indexed by these fields. So are later objects.
+    pub fn indexed_by(mut self, places: Vec<u32>) -> Snapshot {
+        self.fields = FieldIndex::of(places);
+        if !self.fields.places().is_empty() {
+            for entry in &self.objects {
+                self.fields.put(&entry.0, None);
+            }
+        }
+        self
     }
 
     /// The same snapshot, read from a store of this epoch.
@@ -99,6 +122,28 @@ impl Snapshot {
             unreadable: unreadable.into_iter().collect(),
             ..self
         }
+    }
+
+    /// Puts an object in the place of the one at its key, which is returned.
+    pub(crate) fn insert(&mut self, object: Arc<CachedObject>) -> Option<Arc<CachedObject>> {
+        self.bytes += object.wire.len() as u64;
+        let replaced = self.objects.insert(ByKey(Arc::clone(&object)));
+        let replaced = replaced.map(|entry| entry.0);
+        self.fields.put(&object, replaced.as_ref());
+        match &replaced {
+            Some(replaced) => self.bytes -= replaced.wire.len() as u64,
+            None => self.namespaces.added(&object.key),
+        }
+        replaced
+    }
+
+    /// Removes the object at a key, and returns it.
+    pub(crate) fn remove(&mut self, key: &Key) -> Option<Arc<CachedObject>> {
+        let removed = self.objects.remove(key.as_bytes())?.0;
+        self.bytes -= removed.wire.len() as u64;
+        self.namespaces.removed(key);
+        self.fields.remove(&removed);
+        Some(removed)
     }
 
     /// The revision of the newest event that it shows, deletes included. Nothing of the resource
@@ -144,6 +189,12 @@ impl Snapshot {
         self.objects.len() + self.unreadable.len()
     }
 
+    /// The number of stored values below a prefix that ends in a slash. It does not visit them.
+    pub fn stored_below(&self, prefix: &Prefix) -> u64 {
+        let unreadable = self.unreadable_from(prefix, prefix.as_bytes()).count();
+        self.namespaces.below(prefix) + unreadable as u64
+    }
+
     /// The number of objects.
     pub fn len(&self) -> usize {
         self.objects.len()
@@ -161,10 +212,47 @@ impl Snapshot {
         start: Option<&'a [u8]>,
     ) -> impl Iterator<Item = Stored<'a>> + 'a {
         let from = start.map_or(prefix.as_bytes(), |start| start.max(prefix.as_bytes()));
-        let mut objects = self
-            .objects
+        self.merged(self.objects_from(from), prefix, from)
+    }
+
+    /// The values that [`Snapshot::range`] returns, except for objects that an index shows not to
+    /// be selected. The caller must evaluate the predicate all the same.
+    pub fn candidates<'a>(
+        &'a self,
+        prefix: &'a Prefix,
+        start: Option<&'a [u8]>,
+        predicate: &'a dyn Predicate,
+    ) -> impl Iterator<Item = Stored<'a>> + 'a {
+        let from = start.map_or(prefix.as_bytes(), |start| start.max(prefix.as_bytes()));
+        // Objects without a value are not in the index.
+        let demanded = self.fields.places().iter().find_map(|place| {
+            let value = predicate.demanded_value(*place as usize)?;
+            (!value.is_empty()).then_some((*place, value))
+        });
+        let objects: Box<dyn Iterator<Item = _> + Send + 'a> = match demanded {
+            Some((place, value)) => Box::new(self.fields.having(place, value, from)),
+            None => Box::new(self.objects_from(from)),
+        };
+        self.merged(objects, prefix, from)
+    }
+
+    fn objects_from<'a>(
+        &'a self,
+        from: &[u8],
+    ) -> impl Iterator<Item = &'a Arc<CachedObject>> + use<'a> {
+        self.objects
             .range::<_, [u8]>((Bound::Included(from), Bound::Unbounded))
             .map(|entry| &entry.0)
+    }
+
+    /// Those of the objects that are under the prefix, and the values there that can't be decoded.
+    fn merged<'a>(
+        &'a self,
+        objects: impl Iterator<Item = &'a Arc<CachedObject>> + 'a,
+        prefix: &'a Prefix,
+        from: &'a [u8],
+    ) -> impl Iterator<Item = Stored<'a>> + 'a {
+        let mut objects = objects
             .take_while(move |object| prefix.covers(&object.key))
             .peekable();
         let mut unreadable = self.unreadable_from(prefix, from).peekable();
@@ -176,11 +264,6 @@ impl Snapshot {
                 None => objects.next().map(Ok),
             }
         })
-    }
-
-    /// The number of values that [`Snapshot::range`] returns (`remainingItemCount`, LI-40).
-    pub fn count(&self, prefix: &Prefix, start: Option<&[u8]>) -> usize {
-        self.range(prefix, start).count()
     }
 
     /// The mean size of an object in wire form; 0 if there is none (ST-74).

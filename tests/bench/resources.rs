@@ -1,0 +1,85 @@
+//! Many resources that nobody uses: what each takes, and what they cost those that are used. The
+//! daemon runs in this process, because resources are added through its handle.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use taffrail::api::resource::ResourceDefinition;
+
+use crate::harness::Call;
+use crate::load;
+use crate::meter::Sample;
+use crate::process::{Process, Running};
+use crate::report::{figure, noise, part};
+
+const FEW: usize = 10;
+const MANY: usize = 1_000;
+const WRITES: u64 = 5_000;
+
+/// The time until temporary memory is released.
+const SETTLE: Duration = Duration::from_secs(12);
+
+async fn add(running: &Running, numbers: std::ops::Range<usize>) {
+    for number in numbers {
+        let (kind, plural) = (format!("Idle{number}"), format!("idle{number}s"));
+        let idle = ResourceDefinition::named("example.com", "v1", &kind, &plural);
+        running.resources.add(idle).await.unwrap();
+    }
+}
+
+/// The microseconds of this process's CPU for a write and its event.
+async fn write(running: &Running) -> f64 {
+    let client = running.client();
+    let path = format!("{}/{}", load::collection(), load::name(0));
+    let before = Sample::without_daemon();
+    for number in 0..WRITES {
+        let patch = json!({ "data": { "stamp": number.to_string() } });
+        client
+            .call(Call::merge_patch(&path, &patch))
+            .await
+            .expect(200);
+    }
+    let used = before.until(&Sample::without_daemon());
+    noise(used.other_cores);
+    used.own * 1e6 / WRITES as f64
+}
+
+async fn idle(running: &Running) {
+    let client = running.client();
+    let namespace = json!({ "metadata": { "name": load::NAMESPACE } });
+    let created = client
+        .call(Call::post("/api/v1/namespaces", &namespace))
+        .await;
+    created.expect(201);
+    let object = load::object(0, "0");
+    let created = client.call(Call::post(&load::collection(), &object)).await;
+    created.expect(201);
+    add(running, 0..FEW).await;
+    write(running).await;
+    let few = write(running).await;
+    tokio::time::sleep(SETTLE).await;
+    let before = Process::resident_mib();
+    let started = Instant::now();
+    add(running, FEW..MANY).await;
+    let took = started.elapsed().as_secs_f64() * 1e3 / (MANY - FEW) as f64;
+    tokio::time::sleep(SETTLE).await;
+    let each = (Process::resident_mib() - before) * 1024.0 / (MANY - FEW) as f64;
+    let many = write(running).await;
+    let each_name = "memory of each idle resource";
+    figure(each_name, each, "KiB", "< 20");
+    figure("adding one, with its cache", took, "ms", "");
+    let name = |count| format!("CPU of a write beside {count}, client included");
+    figure(&name(FEW), few, "µs", "");
+    figure(&name(MANY), many, "µs", "the same");
+}
+
+pub async fn measure() {
+    part(&format!("{MANY} idle resources"));
+    let measured = tokio::task::spawn_blocking(|| {
+        // The thread that verifies the file would fill the cache of pages meanwhile.
+        let running = Running::start(&["--verify-bytes-per-second=0"]);
+        running.block_on(idle(&running));
+        running.stop();
+    });
+    measured.await.unwrap();
+}
