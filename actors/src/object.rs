@@ -1,11 +1,12 @@
 //! A cached object: the bytes that clients get, and the attributes that selectors use.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use smol_str::SmolStr;
 
-use crate::engine::{Key, Revision};
+use crate::engine::{Event, Key, Revision};
 
 /// An object in wire form, as JSON with `kind` and `apiVersion` in front:
 /// `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"7",…},…}`.
@@ -130,6 +131,15 @@ pub trait Decode: Send + Sync + 'static {
         revision: Revision,
         value: &Bytes,
     ) -> Result<CachedObject, DecodeError>;
+
+    /// Decodes the value of an event. Its writer may have done so already.
+    ///
+    /// # Errors
+    /// As [`Decode::decode`].
+    fn decode_event(&self, event: &Event) -> Result<Arc<CachedObject>, DecodeError> {
+        let decoded = self.decode(&event.key, event.revision, &event.value);
+        decoded.map(Arc::new)
+    }
 
     /// Retries what could not be decoded before. A further failure is not counted again.
     ///

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use actors::engine::{Change, Expect, Key, LeaseId, Mutation, Origin};
+use actors::engine::{Change, Expect, Key, LeaseId, Mutation, Origin, Prepared};
 use bytes::Bytes;
 
 const VALUE_BYTES: usize = 1024;
@@ -26,6 +26,7 @@ pub fn put(key: String, expect: Expect, count: u64) -> Mutation {
             manager: "engine-load".to_owned(),
             audit_id: "9e107d9d-3721-4d2c-8a1b-1c2d3e4f5a6b".to_owned(),
         },
+        prepared: Prepared::default(),
     }
 }
 

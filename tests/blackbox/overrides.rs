@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{
-    At, Change, DataEngine, Engine, Expect, Key, LeaseId, Mutation, Origin, Outcome,
+    At, Change, DataEngine, Engine, Expect, Key, LeaseId, Mutation, Origin, Outcome, Prepared,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -46,6 +46,7 @@ async fn put(engine: &EtcdEngine, path: &str, value: &[u8]) {
             lease: LeaseId::default(),
         },
         origin: Origin::default(),
+        prepared: Prepared::default(),
     };
     let outcome = engine.commit(mutation).await.unwrap();
     assert!(matches!(outcome, Outcome::Committed(_)), "{outcome:?}");

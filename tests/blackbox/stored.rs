@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use actors::engine::{At, Change, Engine, Expect, Key, LeaseId, Mutation, Origin, Outcome};
+use actors::engine::{
+    At, Change, Engine, Expect, Key, LeaseId, Mutation, Origin, Outcome, Prepared,
+};
 use bytes::Bytes;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -35,6 +37,7 @@ async fn put(engine: &dyn Engine, name: &str, value: &[u8]) {
             lease: LeaseId::default(),
         },
         origin: Origin::default(),
+        prepared: Prepared::default(),
     };
     let outcome = engine.commit(mutation).await.unwrap();
     assert!(matches!(outcome, Outcome::Committed(_)), "{outcome:?}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actors::engine::{
     Change, DataEngine, Engine, Expect, Key, LeaseId, MaintenanceEngine, Mutation, Origin, Outcome,
-    Prefix, Revision,
+    Prefix, Prepared, Revision,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -168,6 +168,7 @@ fn newcomer() -> Mutation {
             lease: LeaseId(0),
         },
         origin: Origin::default(),
+        prepared: Prepared::default(),
     }
 }
 

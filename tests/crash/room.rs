@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actors::engine::{
     Change, DataEngine, EngineError, Expect, Health, Key, LeaseId, MaintenanceEngine, Mutation,
-    Origin, Outcome, Prefix, Revision,
+    Origin, Outcome, Prefix, Prepared, Revision,
 };
 use bytes::Bytes;
 use taffrail::storage::embedded::EmbeddedEngine;
@@ -26,6 +26,7 @@ fn put(number: u64, expect: Expect) -> Mutation {
             lease: LeaseId(0),
         },
         origin: Origin::default(),
+        prepared: Prepared::default(),
     }
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use actors::engine::{
     At, Change, DataEngine, EngineError, Event, EventKind, Expect, HistoryRequest, Key, KeyValue,
-    LeaseEngine, MaintenanceEngine, Mutation, Origin, Outcome, Prefix, RangeRequest, Revision,
+    LeaseEngine, MaintenanceEngine, Mutation, Origin, Outcome, Prefix, Prepared, RangeRequest,
+    Revision,
 };
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, join_all};
@@ -181,6 +182,7 @@ impl Workload {
                 }
             },
             origin: Origin::default(),
+            prepared: Prepared::default(),
         }
     }
 

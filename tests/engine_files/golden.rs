@@ -11,7 +11,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use actors::engine::{
     At, Change, DataEngine, Engine, EngineError, Expect, Health, HistoryRequest, Key, KeyValue,
-    LeaseId, MaintenanceEngine, Mutation, Origin, Outcome, Prefix, RangeRequest, Revision,
+    LeaseId, MaintenanceEngine, Mutation, Origin, Outcome, Prefix, Prepared, RangeRequest,
+    Revision,
 };
 use bytes::Bytes;
 use flate2::Compression;
@@ -209,6 +210,7 @@ async fn stores_of_every_format_open_as_they_were_and_go_on() {
                 lease: LeaseId(0),
             },
             origin: Origin::default(),
+            prepared: Prepared::default(),
         };
         let Outcome::Committed(event) = engine.commit(mutation).await.unwrap() else {
             panic!("refused")

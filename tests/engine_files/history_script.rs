@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use actors::engine::{
     Change, Engine, Event, EventKind, Expect, Key, KeyValue, LeaseId, Mutation, Origin, Outcome,
-    Prefix, Revision,
+    Prefix, Prepared, Revision,
 };
 use bytes::Bytes;
 use taffrail::storage::embedded::EmbeddedOptions;
@@ -237,6 +237,7 @@ pub fn expected_history(steps: &[ScriptStep]) -> ExpectedHistory {
             origin: origin(user),
             previous: before.map(|item| item.value),
             key,
+            prepared: Prepared::default(),
         };
         history.events.insert(revision, event);
     }
@@ -339,6 +340,7 @@ async fn commit(engine: &dyn Engine, event: &Event) {
             EventKind::Delete => Change::Delete,
         },
         origin: event.origin.clone(),
+        prepared: Prepared::default(),
     };
     let outcome = engine.commit(mutation).await.unwrap();
     let Outcome::Committed(written) = outcome else {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use actors::engine::{Change, Origin, Outcome};
 use actors::engine::{
     DataEngine, Engine, Expect, Key, LeaseEngine, LeaseId, MaintenanceEngine, Mutation, Prefix,
-    Revision,
+    Prepared, Revision,
 };
 use bytes::Bytes;
 use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions, OpenError};
@@ -37,6 +37,7 @@ async fn put(engine: &EmbeddedEngine, name: &str, value: Vec<u8>) -> Revision {
             lease: LeaseId(0),
         },
         origin: Origin::default(),
+        prepared: Prepared::default(),
     };
     match engine.commit(mutation).await.unwrap() {
         Outcome::Committed(event) => event.revision,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actors::engine::{
     At, Change, DataEngine, Engine, EngineError, Expect, FeedItem, Health, HistoryRequest, Key,
-    LeaseId, MaintenanceEngine, Mutation, Origin, Outcome, Prefix, Revision,
+    LeaseId, MaintenanceEngine, Mutation, Origin, Outcome, Prefix, Prepared, Revision,
 };
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -30,6 +30,7 @@ fn put(key: Key, expect: Expect) -> Mutation {
             lease: LeaseId(0),
         },
         origin: Origin::default(),
+        prepared: Prepared::default(),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use actors::engine::{Event, EventKind, Key, LeaseId, Origin, Revision};
+use actors::engine::{Event, EventKind, Key, LeaseId, Origin, Prepared, Revision};
 use bytes::Bytes;
 use taffrail::storage::embedded::record::{LeaseRecord, Record, RecordError, VERSION, encode, tag};
 
@@ -26,6 +26,7 @@ fn event(revision: u64, kind: EventKind, key: &[u8], value: &[u8]) -> Event {
         time: UNIX_EPOCH + Duration::from_nanos(1),
         origin: Origin::default(),
         previous: None,
+        prepared: Prepared::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use actors::engine::{
     At, Change, DataEngine, Engine, EngineError, Expect, Feed, FeedItem, Health, Key, LeaseId,
-    MaintenanceEngine, Mutation, Origin, Outcome, Prefix, Revision,
+    MaintenanceEngine, Mutation, Origin, Outcome, Prefix, Prepared, Revision,
 };
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -29,6 +29,7 @@ pub fn put(name: &str, expect: Expect, value: &str) -> Mutation {
             lease: LeaseId(0),
         },
         origin: Origin::default(),
+        prepared: Prepared::default(),
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use actors::engine::{
     Change, DataEngine, Engine, Expect, Key, LeaseId, MaintenanceEngine, Mutation, Origin, Outcome,
-    Retention, Revision,
+    Prepared, Retention, Revision,
 };
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -49,6 +49,7 @@ fn put(number: u64, key: u64, expect: Expect) -> Mutation {
             manager: "kubectl".to_owned(),
             audit_id: "9e107d9d-3721-4d2c-8a1b-1c2d3e4f5a6b".to_owned(),
         },
+        prepared: Prepared::default(),
     }
 }
 

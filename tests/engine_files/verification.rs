@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use actors::engine::{
     Change, DataEngine, Engine, Expect, Health, Key, LeaseEngine, LeaseId, MaintenanceEngine,
-    Mutation, Origin, Revision,
+    Mutation, Origin, Prepared, Revision,
 };
 use bytes::Bytes;
 use redb::WriteTransaction;
@@ -86,6 +86,7 @@ fn put(key: &str, value: Bytes, expect: Expect) -> Mutation {
             lease: LeaseId(0),
         },
         origin: Origin::default(),
+        prepared: Prepared::default(),
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use actors::engine::{
     At, Change, DataEngine, Engine, Event, EventKind, Expect, Feed, FeedItem, Key, KeyValue,
-    LeaseId, MemoryEngine, Mutation, Origin, Outcome, Prefix, RangeRequest, RangeResponse,
-    Revision,
+    LeaseId, MemoryEngine, Mutation, Origin, Outcome, Prefix, Prepared, RangeRequest,
+    RangeResponse, Revision,
 };
 use bytes::Bytes;
 use taffrail::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
@@ -294,6 +294,7 @@ pub fn mutation(key: Key, expect: Expect, change: Change) -> Mutation {
         expect,
         change,
         origin: Origin::default(),
+        prepared: Prepared::default(),
     }
 }
 

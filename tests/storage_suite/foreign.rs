@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use actors::engine::{At, Change, Expect, Key, LeaseId, Mutation, Outcome, Revision};
+use actors::engine::{At, Change, Expect, Key, LeaseId, Mutation, Outcome, Prepared, Revision};
 use bytes::Bytes;
 use serde_json::json;
 use taffrail::storage::{Asked, StorageErrorKind};
@@ -29,6 +29,7 @@ async fn put(h: &Harness, name: &str, value: &[u8]) -> Revision {
             lease: LeaseId::default(),
         },
         origin: origin(),
+        prepared: Prepared::default(),
     };
     match h.engine.commit(mutation).await.unwrap() {
         Outcome::Committed(event) => event.revision,

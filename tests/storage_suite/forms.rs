@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use actors::engine::{At, Change, Expect, Key, LeaseId, Mutation, Outcome, Revision};
+use actors::engine::{At, Change, Expect, Key, LeaseId, Mutation, Outcome, Prepared, Revision};
 use actors::object::Decode;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -98,6 +98,7 @@ pub async fn kv_23_values_of_kube_apiserver_are_read_and_rewritten(h: Rc<Harness
                 lease: LeaseId::default(),
             },
             origin: origin(),
+            prepared: Prepared::default(),
         };
         let stored = h.engine.commit(mutation).await.unwrap();
         let Outcome::Committed(event) = stored else {

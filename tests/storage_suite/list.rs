@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use actors::engine::{Change, Expect, Key, LeaseId, Mutation, Outcome, Revision};
+use actors::engine::{Change, Expect, Key, LeaseId, Mutation, Outcome, Prepared, Revision};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use taffrail::api::continuation::Continuation;
 use taffrail::storage::codec::object_of;
@@ -47,6 +47,7 @@ async fn elsewhere(h: &Harness) -> Revision {
             lease: LeaseId::default(),
         },
         origin: origin(),
+        prepared: Prepared::default(),
     };
     match h.engine.commit(mutation).await.unwrap() {
         Outcome::Committed(event) => event.revision,

@@ -91,6 +91,7 @@ on_every_layer! {
         ts_34_keys_are_checked_by_every_method,
         st_64_many_writers_of_one_key_lose_nothing,
         st_56_a_stale_value_is_written_anew,
+        st_30_what_was_written_is_decoded_once,
         st_51_an_update_of_a_hot_key_that_is_deleted_finds_nothing,
         st_34_what_was_acknowledged_is_read_at_once,
         st_61_updates_see_the_current_version_and_answer_the_new_one,

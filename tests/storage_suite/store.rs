@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use actors::engine::{At, Change, Expect, Key, LeaseId, Mutation, Outcome, Revision};
+use actors::engine::{At, Change, Expect, Key, LeaseId, Mutation, Outcome, Prepared, Revision};
 use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::json;
@@ -579,6 +579,7 @@ fn put(expect: Expect, value: Vec<u8>) -> Mutation {
             lease: LeaseId::default(),
         },
         origin: origin(),
+        prepared: Prepared::default(),
     }
 }
 
@@ -632,6 +633,25 @@ pub async fn st_61_updates_see_the_current_version_and_answer_the_new_one(h: Rc<
     let stored: serde_json::Value = serde_json::from_slice(&stored.value).unwrap();
     let kept = &stored["metadata"]["resourceVersion"];
     assert!(kept.is_null(), "ST-54: {stored}");
+}
+
+pub async fn st_30_what_was_written_is_decoded_once(h: Rc<Harness>) {
+    let created = h.create(&pod("ns", "a")).await;
+    let updated = h.set_node(A, "n").await;
+    for written in [&created, &updated] {
+        let codec = h.codec.decode_stored(
+            &physical(A),
+            written.revision,
+            &h.codec.stored_form(written),
+        );
+        assert_eq!(**written, codec.unwrap());
+    }
+    h.settled(updated.revision).await;
+    let seen = h.get(A, Asked::Any).await.unwrap().unwrap();
+    assert_eq!(seen, updated);
+    // An engine in this process passes on what the writer knows, and the cache keeps just that.
+    let is_here = !matches!(h.layer.engine, EngineKind::Etcd(_));
+    assert_eq!(Arc::ptr_eq(&seen, &updated), h.layer.is_cached() && is_here);
 }
 
 pub async fn st_51_an_update_of_a_hot_key_that_is_deleted_finds_nothing(h: Rc<Harness>) {

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 use super::key::{Key, LeaseId, Revision};
+use super::prepared::Prepared;
 use super::ticket::Ticket;
 
 /// Who caused an event. It is kept in the log for history and audit, and not shown to clients.
@@ -69,6 +70,8 @@ pub struct Event {
     pub time: SystemTime,
     /// Who caused it.
     pub origin: Origin,
+    /// What the writer knows of the value, if the event was written in this process.
+    pub prepared: Prepared,
     /// The value before this event, if the engine provides it. In answers of
     /// [`super::DataEngine::history`] every event with a `prev_revision` has it.
     pub previous: Option<Bytes>,
@@ -137,6 +140,8 @@ pub struct Mutation {
     pub change: Change,
     /// Who requested it.
     pub origin: Origin,
+    /// What the writer knows of the value. It travels with the event.
+    pub prepared: Prepared,
 }
 
 /// The answer to a mutation. Both kinds are given only when the state that they report is durable.

@@ -27,6 +27,7 @@ mod leases;
 pub mod local;
 mod maintenance;
 pub mod memory;
+mod prepared;
 mod ticket;
 
 use futures_util::future::BoxFuture;
@@ -41,6 +42,7 @@ pub use key::{Key, LeaseId, Prefix, Revision};
 pub use leases::{Expiry, Lease, LeaseEngine};
 pub use maintenance::{EngineStats, Maintenance, MaintenanceEngine, Retention};
 pub use memory::MemoryEngine;
+pub use prepared::Prepared;
 pub use ticket::{Ticket, TicketIssuer, ticket};
 
 /// A whole engine, for code that opens and closes it.

@@ -45,8 +45,8 @@ pub(super) fn updates(decode: &dyn Decode, events: &[Event]) -> Vec<Update> {
         key: event.key.clone(),
         value: match event.kind {
             EventKind::Delete => NewValue::Deleted,
-            EventKind::Put => match decode.decode(&event.key, event.revision, &event.value) {
-                Ok(object) => NewValue::Object(Arc::new(object)),
+            EventKind::Put => match decode.decode_event(event) {
+                Ok(object) => NewValue::Object(object),
                 Err(error) => NewValue::Unreadable(Arc::new(error)),
             },
         },
@@ -122,6 +122,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::engine::Prepared;
     use crate::engine::{LeaseId, Revision};
     use crate::testing::{OneLiners, key};
 
@@ -180,6 +181,7 @@ mod tests {
             time: std::time::UNIX_EPOCH,
             origin: Default::default(),
             previous: None,
+            prepared: Prepared::default(),
         };
         let events = [
             event("ns/a", 1, EventKind::Put, "undecodable"),

@@ -19,8 +19,8 @@ use crate::engine::{
     At, Change, DataEngine, Engine, EngineError, EngineStats, Event, Expect, Expiry, Feed,
     FeedItem, FeedProgress, GetResponse, Health, HistoryChunk, HistoryRequest, Key, KeyValue,
     Lease, LeaseEngine, LeaseId, Maintenance, MaintenanceEngine, MemoryEngine, Mutation, Origin,
-    Outcome, PendingOutcome, Position, Prefix, RangeRequest, RangeResponse, Retention, Revision,
-    TicketIssuer,
+    Outcome, PendingOutcome, Position, Prefix, Prepared, RangeRequest, RangeResponse, Retention,
+    Revision, TicketIssuer,
 };
 use crate::reflector::PAGE_ITEMS;
 
@@ -248,6 +248,7 @@ impl FaultyEngine {
             expect,
             change,
             origin: Origin::default(),
+            prepared: Prepared::default(),
         };
         match at_once(self.inner.commit(mutation)).unwrap() {
             Outcome::Committed(event) => {

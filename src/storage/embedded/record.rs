@@ -5,7 +5,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use actors::engine::{Event, EventKind, Key, KeyValue, LeaseId, Origin, Revision};
+use actors::engine::{Event, EventKind, Key, KeyValue, LeaseId, Origin, Prepared, Revision};
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bytes::Bytes;
 use serde::de::{Deserialize, Deserializer, Visitor};
@@ -327,6 +327,7 @@ impl<'a> Record<'a> {
                 audit_id: self.body.audit_id.to_owned(),
             },
             previous: None,
+            prepared: Prepared::default(),
         }
     }
 

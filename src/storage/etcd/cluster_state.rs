@@ -365,6 +365,7 @@ impl ObservedState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use actors::engine::Prepared;
 
     fn header(revision: u64) -> Header {
         Header {
@@ -463,6 +464,7 @@ mod tests {
             time: std::time::SystemTime::UNIX_EPOCH,
             origin: Default::default(),
             previous: None,
+            prepared: Prepared::default(),
         };
         for revision in [3, 9, 7] {
             state.learn_event(&event(revision), 0);

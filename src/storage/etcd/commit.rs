@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime};
 
 use actors::engine::{
     At, Change, EngineError, Event, EventKind, Expect, Key, LeaseId, Mutation, Origin, Outcome,
-    Revision,
+    Prepared, Revision,
 };
 use bytes::Bytes;
 use etcd_client::proto::{PbTxnOpResponse, PbTxnResponse};
@@ -210,5 +210,6 @@ fn event(key: Key, change: Change, numbers: Numbers, origin: Origin) -> Event {
         time: SystemTime::now(),
         origin,
         previous: None,
+        prepared: Prepared::default(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use actors::engine::{Event, EventKind, Key, KeyValue, LeaseId, Origin, Revision};
+use actors::engine::{Event, EventKind, Key, KeyValue, LeaseId, Origin, Prepared, Revision};
 use bytes::Bytes;
 use etcd_client::proto::{PbEvent, PbKeyValue};
 
@@ -81,6 +81,7 @@ fn read(event: PbEvent, now: SystemTime) -> Result<Event, String> {
         time: now,
         origin: Origin::default(),
         previous: previous.map(|before| Bytes::from(before.value)),
+        prepared: Prepared::default(),
     })
 }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use actors::engine::{
-    Change, DataEngine, Expect, Key, LeaseId, MemoryEngine, Mutation, Origin, Outcome, Revision,
+    Change, DataEngine, Expect, Key, LeaseId, MemoryEngine, Mutation, Origin, Outcome, Prepared,
+    Revision,
 };
 use actors::lessor::{LeaseReuse, LessorHandle};
 use actors::object::Decode;
@@ -82,6 +83,7 @@ impl Store {
                 lease: LeaseId::default(),
             },
             origin: Origin::default(),
+            prepared: Prepared::default(),
         };
         let outcome = self.engine.commit(mutation).await.unwrap();
         assert!(matches!(outcome, Outcome::Committed(_)));

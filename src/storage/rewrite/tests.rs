@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actors::engine::{
     Change, DataEngine, Engine, Expect, Key, LeaseEngine, LeaseId, MaintenanceEngine, MemoryEngine,
-    Mutation, Outcome, Prefix, Revision,
+    Mutation, Outcome, Prefix, Prepared, Revision,
 };
 use actors::lessor::{LeaseReuse, LessorHandle};
 use base64::Engine as _;
@@ -129,6 +129,7 @@ impl Stage {
             expect,
             change,
             origin: Origin::default(),
+            prepared: Prepared::default(),
         };
         self.engine.commit(mutation).await.unwrap()
     }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use actors::engine::{Key, Revision};
+use actors::engine::{Event, Key, Revision};
 use actors::object::{CachedObject, Decode, DecodeError};
 use bytes::Bytes;
 
+use super::prepared::prepared_object;
 use crate::storage::codec::Codec;
 use crate::storage::metrics::Metrics;
 use crate::storage::transformer::Transformer;
@@ -77,6 +78,16 @@ impl Decode for StoredDecoder {
     ) -> Result<CachedObject, DecodeError> {
         let plain = self.transformed(key, revision, value)?;
         self.decode_plain(key, revision, &plain)
+    }
+
+    fn decode_event(&self, event: &Event) -> Result<Arc<CachedObject>, DecodeError> {
+        match prepared_object(event, self.codec.definition()) {
+            Some(object) => Ok(object),
+            None => {
+                let decoded = self.decode(&event.key, event.revision, &event.value);
+                decoded.map(Arc::new)
+            }
+        }
     }
 
     fn decode_again(

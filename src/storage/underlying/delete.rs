@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::{At, Change, Expect, Key, Mutation, Origin, Outcome};
+use actors::engine::{At, Change, Expect, Key, Mutation, Origin, Outcome, Prepared};
 use actors::object::CachedObject;
 
 use super::{ObjectState, Underlying};
@@ -43,6 +43,7 @@ impl Underlying {
                 expect: Expect::Unchanged(object.revision),
                 change: Change::Delete,
                 origin: request.origin.clone(),
+                prepared: Prepared::default(),
             };
             match self.commit("delete", mutation).await? {
                 // The last content at the deletion's own revision (ST-42, PF-1).
@@ -77,6 +78,7 @@ impl Underlying {
                 expect: Expect::Unchanged(item.revision),
                 change: Change::Delete,
                 origin: origin.clone(),
+                prepared: Prepared::default(),
             };
             if let Outcome::Committed(event) = self.outcome("delete", mutation).await? {
                 let revision = event.revision.0;

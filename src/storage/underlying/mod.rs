@@ -21,6 +21,7 @@ use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
 use self::outstanding::Outstanding;
+use self::prepared::PreparedObject;
 use super::keys::Keys;
 use super::metrics::Metrics;
 use super::{
@@ -34,6 +35,7 @@ mod decoder;
 mod delete;
 mod list;
 mod outstanding;
+mod prepared;
 mod rewrite;
 mod turns;
 mod update;
@@ -60,12 +62,14 @@ pub struct Underlying {
 /// How many leases one put tries, each after the previous one turned out to be gone.
 const LEASES_MAX: usize = 3;
 
-/// A put that is prepared for the engine.
+/// A put for the engine.
 struct PutRequest {
     /// The precondition on the key.
     expect: Expect,
     /// The value, before it is transformed.
-    plain: Vec<u8>,
+    plain: Bytes,
+    /// The object that the value is of.
+    prepared: PreparedObject,
     /// Seconds to live. `None` and 0 mean for ever.
     ttl: Option<u64>,
 }
@@ -325,9 +329,14 @@ impl Underlying {
         put: PutRequest,
         origin: &Origin,
     ) -> Result<Outcome, StorageError> {
-        let PutRequest { expect, plain, ttl } = put;
+        let PutRequest {
+            expect,
+            plain,
+            prepared,
+            ttl,
+        } = put;
         let hold = self.decoder.transformer.hold();
-        let value = self.stored(key, plain)?;
+        let value = self.stored(key, plain.to_vec())?;
         let mut leases_left = LEASES_MAX;
         loop {
             let lease = self.lease(key, ttl).await?;
@@ -340,6 +349,7 @@ impl Underlying {
                 expect: expect.clone(),
                 change,
                 origin: origin.clone(),
+                prepared: prepared.prepared(),
             };
             let outstanding = Outstanding::new(hold.clone());
             let answer = self.submit(operation, mutation).await;
@@ -366,18 +376,15 @@ impl Underlying {
         lease.map_err(|error| self.engine_fault(&key.to_text(), error))
     }
 
-    /// The object that was stored at a revision, without reading it back (ST-30).
-    fn written(
-        &self,
-        key: &Key,
-        revision: Revision,
-        plain: Bytes,
-    ) -> Result<Arc<CachedObject>, StorageError> {
-        let decoded = self.decoder.codec.decode(key, revision, &plain);
-        decoded.map(Arc::new).map_err(|error| {
+    /// Decodes an object before it is stored. So it need not be read back (ST-30).
+    fn prepare(&self, key: &Key, plain: &Bytes) -> Result<PreparedObject, StorageError> {
+        let codec = &self.decoder.codec;
+        let decoded = codec.decode(key, PreparedObject::VERSION, plain);
+        let object = decoded.map(Arc::new).map_err(|error| {
             let kind = StorageErrorKind::Internal(error.to_string());
             self.fault(&key.to_text(), kind)
-        })
+        })?;
+        Ok(PreparedObject::new(codec.definition().clone(), object))
     }
 
     async fn create_object(
@@ -396,13 +403,15 @@ impl Underlying {
             return Err(self.fault(&key.to_text(), StorageErrorKind::VersionOnCreate));
         }
         let plain = Bytes::from(self.decoder.codec.encode(&object));
+        let prepared = self.prepare(&key, &plain)?;
         let put = PutRequest {
             expect: Expect::Absent,
-            plain: plain.to_vec(),
+            plain,
+            prepared: prepared.clone(),
             ttl,
         };
         match self.put("create", &key, put, &origin).await? {
-            Outcome::Committed(event) => self.written(&key, event.revision, plain),
+            Outcome::Committed(event) => Ok(prepared.stored_at(event.revision)),
             // Any value counts as existing, readable or not.
             Outcome::Refused { .. } => Err(self.fault(&key.to_text(), StorageErrorKind::KeyExists)),
         }

@@ -5,7 +5,8 @@
 use std::time::Instant;
 
 use actors::engine::{
-    At, Change, EngineError, Expect, KeyValue, Mutation, Origin, Outcome, RangeRequest, Revision,
+    At, Change, EngineError, Expect, KeyValue, Mutation, Origin, Outcome, Prepared, RangeRequest,
+    Revision,
 };
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 
@@ -184,6 +185,7 @@ impl Underlying {
                 expect: Expect::Unchanged(item.revision),
                 change,
                 origin: origin.clone(),
+                prepared: Prepared::default(),
             })
             .await;
         self.metrics.request("update", started, answer.is_ok());
@@ -261,6 +263,7 @@ mod tests {
             expect: Expect::Absent,
             change,
             origin: Origin::default(),
+            prepared: Prepared::default(),
         };
         let outcome = engine.commit(mutation).await.unwrap();
         assert!(matches!(outcome, Outcome::Committed(_)), "{outcome:?}");

@@ -5,19 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::engine::{Change, Key, LeaseId, Mutation, Origin, Outcome, Revision, ticket};
-use actors::object::CachedObject;
 use actors::writer::{LastOutcome, QueuedObject, QueuedTurn, Turn, WriterHandle};
-use bytes::Bytes;
 
 use super::outstanding::Outstanding;
-use super::{ObjectState, Underlying};
+use super::{ObjectState, PutRequest, Underlying};
 use crate::storage::{StorageError, UpdateRequest, VersionUse};
 
 /// How long a retry waits for its turn at a hot key before it continues without one.
 const TURN_WAIT: Duration = Duration::from_secs(30);
-
-/// The version that an object shows while its own is not known. No client can name it.
-const UNKNOWN: Revision = Revision(u64::MAX);
 
 /// A turn of a key, as far as an update still has it.
 pub(super) enum HeldTurn {
@@ -97,27 +92,26 @@ impl Underlying {
         (Some(HeldTurn::Held(turn)), state)
     }
 
-    /// Queues a put in a turn, and gives the turn to the next update. Answers the engine's outcome
-    /// and the object, whose version is still [`UNKNOWN`].
+    /// Queues a put in a turn, and gives the turn to the next update.
     pub(super) async fn put_in_turn(
         &self,
         key: &Key,
-        state: &ObjectState,
-        plain: &Bytes,
+        put: &PutRequest,
         origin: &Origin,
         turn: &mut Option<HeldTurn>,
-    ) -> Result<(Outcome, Arc<CachedObject>), StorageError> {
+    ) -> Result<Outcome, StorageError> {
         let hold = self.decoder.transformer.hold();
         let mutation = Mutation {
             key: key.clone(),
-            expect: state.expectation(),
+            expect: put.expect.clone(),
             change: Change::Put {
-                value: self.stored(key, plain.to_vec())?,
+                value: self.stored(key, put.plain.to_vec())?,
                 lease: LeaseId::default(),
             },
             origin: origin.clone(),
+            prepared: put.prepared.prepared(),
         };
-        let object = self.written(key, UNKNOWN, plain.clone())?;
+        let object = put.prepared.object();
         let started = Instant::now();
         let outstanding = Outstanding::new(hold);
         let (issuer, ticket) = ticket();
@@ -128,8 +122,8 @@ impl Underlying {
             *turn = turn.take().map(|held| match held {
                 HeldTurn::Held(turn) => HeldTurn::Queued(turn.queued(QueuedObject {
                     ticket,
-                    object: object.clone(),
-                    plain: plain.clone(),
+                    object,
+                    plain: put.plain.clone(),
                 })),
                 queued => queued,
             });
@@ -137,8 +131,7 @@ impl Underlying {
         let answer = pending.await;
         self.answered("update", started, &answer).await;
         outstanding.answered(&answer);
-        let outcome = answer.map_err(|error| self.engine_fault(&key.to_text(), error))?;
-        Ok((outcome, object))
+        answer.map_err(|error| self.engine_fault(&key.to_text(), error))
     }
 
     /// The newest durable state of a key. A state that is not durable yet may be part of it, so

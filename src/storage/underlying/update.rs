@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::{Event, Key, Outcome, Revision};
+use actors::engine::{Key, Revision};
 use actors::object::CachedObject;
 use bytes::Bytes;
 use futures_util::future::FutureExt;
@@ -137,27 +137,23 @@ impl Underlying {
             }
         }
         let is_forever = updated.ttl.is_none_or(|seconds| seconds == 0);
-        if request.version == VersionUse::Ignores
-            && is_forever
-            && updated.hold.is_none()
-            && turn.as_ref().is_some_and(HeldTurn::may_chain)
-        {
-            let origin = &request.origin;
-            let (outcome, object) = self.put_in_turn(key, &state, &plain, origin, turn).await?;
-            return self.stored_or_beaten(outcome, turn, |event| {
-                Ok(Arc::new(object.at(event.revision)))
-            });
-        }
+        let prepared = self.prepare(key, &plain)?;
         let put = PutRequest {
             expect: state.expectation(),
-            plain: plain.to_vec(),
+            plain,
+            prepared: prepared.clone(),
             ttl: updated.ttl,
         };
+        let origin = &request.origin;
+        let may_chain = request.version == VersionUse::Ignores
+            && is_forever
+            && turn.as_ref().is_some_and(HeldTurn::may_chain);
         let outcome = match updated.hold {
-            None => self.put("update", key, put, &request.origin).await?,
+            None if may_chain => self.put_in_turn(key, &put, origin, turn).await?,
+            None => self.put("update", key, put, origin).await?,
             Some(hold) => {
                 let (store, key) = (self.clone(), key.clone());
-                let origin = request.origin.clone();
+                let origin = origin.clone();
                 let put = async move {
                     let answer = store.put("update", &key, put, &origin).await;
                     drop(hold);
@@ -166,25 +162,12 @@ impl Underlying {
                 RunToCompletion::new(put.boxed()).await?
             }
         };
-        self.stored_or_beaten(outcome, turn, |event| {
-            self.written(key, event.revision, plain)
-        })
-    }
-
-    /// The end of an attempt to commit. A turn that is still held ends with what it has left.
-    fn stored_or_beaten(
-        &self,
-        outcome: Outcome,
-        turn: &mut Option<HeldTurn>,
-        object: impl FnOnce(&Event) -> Result<Arc<CachedObject>, StorageError>,
-    ) -> Result<Attempt, StorageError> {
         match self.in_the_way(outcome)? {
             Ok(event) => {
-                let object = object(&event)?;
                 if let Some(HeldTurn::Held(turn)) = turn.take() {
                     turn.committed(event.key_value());
                 }
-                Ok(Attempt::Done(object))
+                Ok(Attempt::Done(prepared.stored_at(event.revision)))
             }
             Err(current) => Ok(Attempt::Beaten(current)),
         }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::{LogReader, Positions, Tail};
 use crate::engine::{
     EngineError, Event, EventKind, Feed, FeedItem, HistoryChunk, HistoryRequest, Key, LeaseId,
-    Origin, Position, Prefix, Revision,
+    Origin, Position, Prefix, Prepared, Revision,
 };
 
 fn event(revision: u64, key: &str) -> Event {
@@ -25,6 +25,7 @@ fn event(revision: u64, key: &str) -> Event {
         time: SystemTime::UNIX_EPOCH + Duration::from_secs(revision),
         origin: Origin::default(),
         previous: None,
+        prepared: Prepared::default(),
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime};
 use super::log::EventLog;
 use crate::engine::local::LeaseTime;
 use crate::engine::{
-    Change, EngineError, Event, Expect, Expiry, Key, Lease, LeaseId, Mutation, Origin, Revision,
+    Change, EngineError, Event, Expect, Expiry, Key, Lease, LeaseId, Mutation, Origin, Prepared,
+    Revision,
 };
 
 /// Keys deleted in one step of expiry.
@@ -82,6 +83,7 @@ impl EventLog {
                 expect: Expect::Unchanged(Revision::ZERO),
                 change: Change::Delete,
                 origin: Origin::default(),
+                prepared: Prepared::default(),
             };
             self.append(mutation, lease, now)
         });

@@ -114,6 +114,7 @@ impl EventLog {
             time: now,
             origin: mutation.origin,
             previous: None,
+            prepared: mutation.prepared,
         };
         self.apply(event.clone());
         event

@@ -1,4 +1,6 @@
-use actors::engine::{At, Change, DataEngine, Expect, Key, LeaseId, Mutation, Origin, Outcome};
+use actors::engine::{
+    At, Change, DataEngine, Expect, Key, LeaseId, Mutation, Origin, Outcome, Prepared,
+};
 use serde_json::{Value, json};
 
 use crate::api::options::{DeleteOptions, Propagation};
@@ -314,6 +316,7 @@ async fn with_protobuf(key: &str) -> Fixture {
             lease: LeaseId::default(),
         },
         origin: Origin::default(),
+        prepared: Prepared::default(),
     };
     let outcome = fixture.engine.commit(mutation).await.expect("a commit");
     assert!(matches!(outcome, Outcome::Committed(_)));

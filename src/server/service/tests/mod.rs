@@ -9,7 +9,7 @@ mod other_storages;
 use actors::dispatcher::Caller;
 use actors::dispatcher::DispatcherConfig;
 use actors::engine::{
-    Change, Expect, HistoryRequest, Key, LeaseId, Mutation, Origin, Prefix, Revision,
+    Change, Expect, HistoryRequest, Key, LeaseId, Mutation, Origin, Prefix, Prepared, Revision,
 };
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -580,6 +580,7 @@ fn a_value_that_can_not_be_read_fails_lists_of_it_and_is_deleted_by_name_pf_20_r
                     lease: LeaseId::default(),
                 },
                 origin: Origin::default(),
+                prepared: Prepared::default(),
             };
             engine.commit(garbage).await.expect("a commit");
             let path = format!("{SECRETS}/bad");

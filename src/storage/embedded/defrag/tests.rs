@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use actors::engine::local::{LeaseQueue, LeaseTime};
-use actors::engine::{Change, Expect, Key, LeaseId, Mutation, Origin};
+use actors::engine::{Change, Expect, Key, LeaseId, Mutation, Origin, Prepared};
 use bytes::Bytes;
 
 use super::catch_up::REFUSALS_MAX;
@@ -26,6 +26,7 @@ fn write(log: &Store, events: u64) {
                 lease: LeaseId(0),
             },
             origin: Origin::default(),
+            prepared: Prepared::default(),
         };
         let moment = Moment {
             time: SystemTime::UNIX_EPOCH,

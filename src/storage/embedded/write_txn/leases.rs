@@ -6,7 +6,7 @@
 
 use std::time::SystemTime;
 
-use actors::engine::{Event, EventKind, Key, LeaseId, Origin, Revision};
+use actors::engine::{Event, EventKind, Key, LeaseId, Origin, Prepared, Revision};
 use bytes::Bytes;
 use redb::ReadableTable;
 
@@ -141,6 +141,7 @@ impl WriteTxn<Tables<'_>> {
                 user: USER.to_owned(),
                 ..Origin::default()
             },
+            prepared: Prepared::default(),
             previous: None,
         }
     }

@@ -356,5 +356,6 @@ fn next_event(
         time: now,
         origin: mutation.origin.clone(),
         previous: None,
+        prepared: mutation.prepared.clone(),
     }
 }

@@ -1,0 +1,73 @@
+//! An object that is decoded once: before it is stored. The answer to its writer and the watch
+//! cache of this process share it.
+
+use std::sync::Arc;
+
+use actors::engine::{Event, Prepared, Revision};
+use actors::object::CachedObject;
+use parking_lot::Mutex;
+
+use crate::api::resource::ResourceDefinition;
+
+/// The version that an object shows while its own is not known. No client can name it.
+const UNKNOWN: Revision = Revision(u64::MAX);
+
+/// An object that is about to be stored.
+#[derive(Clone)]
+pub(super) struct PreparedObject(Arc<Inner>);
+
+struct Inner {
+    /// The version of the resource whose form the object has.
+    definition: Arc<ResourceDefinition>,
+    /// The object, first with an [`UNKNOWN`] version, later as it was stored.
+    object: Mutex<Arc<CachedObject>>,
+}
+
+impl PreparedObject {
+    /// The version that the object shows until it is stored.
+    pub(super) const VERSION: Revision = UNKNOWN;
+
+    /// An object of this version of its resource, at [`PreparedObject::VERSION`].
+    pub(super) fn new(
+        definition: Arc<ResourceDefinition>,
+        object: Arc<CachedObject>,
+    ) -> PreparedObject {
+        let object = Mutex::new(object);
+        PreparedObject(Arc::new(Inner { definition, object }))
+    }
+
+    /// The object now.
+    pub(super) fn object(&self) -> Arc<CachedObject> {
+        self.0.object.lock().clone()
+    }
+
+    /// What travels with the mutation.
+    pub(super) fn prepared(&self) -> Prepared {
+        Prepared::new(self.0.clone())
+    }
+
+    /// The object as it was stored at a revision.
+    pub(super) fn stored_at(&self, revision: Revision) -> Arc<CachedObject> {
+        self.0.stored_at(revision)
+    }
+}
+
+impl Inner {
+    fn stored_at(&self, revision: Revision) -> Arc<CachedObject> {
+        let mut object = self.object.lock();
+        if object.revision != revision {
+            *object = Arc::new(object.at(revision));
+        }
+        object.clone()
+    }
+}
+
+/// The object that an event stored, if it was prepared in this process and in this version.
+pub(super) fn prepared_object(
+    event: &Event,
+    definition: &Arc<ResourceDefinition>,
+) -> Option<Arc<CachedObject>> {
+    let inner: &Inner = event.prepared.get()?;
+    let is_same = Arc::ptr_eq(&inner.definition, definition);
+    is_same.then(|| inner.stored_at(event.revision))
+}
