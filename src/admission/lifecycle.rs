@@ -117,6 +117,10 @@ impl Plugin for NamespaceLifecycle {
 }
 
 impl MutatingPlugin for NamespaceLifecycle {
+    fn may_change(&self) -> bool {
+        false
+    }
+
     fn admit<'p>(
         &'p self,
         attributes: &'p Attributes<'_>,

@@ -93,6 +93,11 @@ pub trait MutatingPlugin: Send + Sync {
         attributes: &'p Attributes<'_>,
         object: Option<&'p mut Object>,
     ) -> Admitted<'p>;
+
+    /// Whether it ever changes the object. Objects that may have changed are cleaned again.
+    fn may_change(&self) -> bool {
+        true
+    }
 }
 
 /// A plugin's part in the second stage.
@@ -154,6 +159,12 @@ impl Admission {
             }
         }
         Ok(())
+    }
+
+    /// Whether the first stage may change an object.
+    pub fn may_change(&self) -> bool {
+        let mut mutating = self.plugins.iter().filter_map(|plugin| plugin.mutating());
+        mutating.any(MutatingPlugin::may_change)
     }
 
     /// Runs the second stage with every validating plugin.

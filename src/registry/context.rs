@@ -45,9 +45,9 @@ impl RequestContext {
     /// The user for the event log: the user as whom the request runs.
     pub fn origin(&self) -> Origin {
         Origin {
-            user: self.user.name.clone(),
-            manager: self.manager.clone(),
-            audit_id: self.audit_id.clone(),
+            user: self.user.name.as_str().into(),
+            manager: self.manager.as_str().into(),
+            audit_id: self.audit_id.as_str().into(),
         }
     }
 }

@@ -22,9 +22,9 @@ pub fn put(key: String, expect: Expect, count: u64) -> Mutation {
             lease: LeaseId(0),
         },
         origin: Origin {
-            user: "admin".to_owned(),
-            manager: "engine-load".to_owned(),
-            audit_id: "9e107d9d-3721-4d2c-8a1b-1c2d3e4f5a6b".to_owned(),
+            user: "admin".into(),
+            manager: "engine-load".into(),
+            audit_id: "9e107d9d-3721-4d2c-8a1b-1c2d3e4f5a6b".into(),
         },
         prepared: Prepared::default(),
     }

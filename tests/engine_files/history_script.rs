@@ -250,14 +250,14 @@ const LEASES: &str = "system:taffrail:leases";
 fn origin(user: &str) -> Origin {
     if matches!(user, "" | LEASES) {
         return Origin {
-            user: user.to_owned(),
+            user: user.into(),
             ..Origin::default()
         };
     }
     Origin {
-        user: user.to_owned(),
-        manager: "kubectl".to_owned(),
-        audit_id: "9e107d9d-3721-4d2c-8a1b-1c2d3e4f5a6b".to_owned(),
+        user: user.into(),
+        manager: "kubectl".into(),
+        audit_id: "9e107d9d-3721-4d2c-8a1b-1c2d3e4f5a6b".into(),
     }
 }
 

@@ -32,9 +32,9 @@ fn event(revision: u64, kind: EventKind, key: &[u8], value: &[u8]) -> Event {
 
 fn origin(user: &str, manager: &str, audit_id: &str) -> Origin {
     Origin {
-        user: user.to_owned(),
-        manager: manager.to_owned(),
-        audit_id: audit_id.to_owned(),
+        user: user.into(),
+        manager: manager.into(),
+        audit_id: audit_id.into(),
     }
 }
 

@@ -45,9 +45,9 @@ fn put(number: u64, key: u64, expect: Expect) -> Mutation {
             lease: LeaseId(0),
         },
         origin: Origin {
-            user: "admin".to_owned(),
-            manager: "kubectl".to_owned(),
-            audit_id: "9e107d9d-3721-4d2c-8a1b-1c2d3e4f5a6b".to_owned(),
+            user: "admin".into(),
+            manager: "kubectl".into(),
+            audit_id: "9e107d9d-3721-4d2c-8a1b-1c2d3e4f5a6b".into(),
         },
         prepared: Prepared::default(),
     }

@@ -411,7 +411,7 @@ pub fn done(outcome: WriteOutcome) -> Arc<CachedObject> {
 
 pub fn origin() -> Origin {
     Origin {
-        user: "suite".to_owned(),
+        user: "suite".into(),
         ..Origin::default()
     }
 }

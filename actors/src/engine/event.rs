@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use smol_str::SmolStr;
 
 use super::key::{Key, LeaseId, Revision};
 use super::prepared::Prepared;
@@ -12,11 +13,11 @@ use super::ticket::Ticket;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The authenticated user's name, such as `admin` or `system:taffrail:namespaces`.
-    pub user: String,
+    pub user: SmolStr,
     /// The field manager of the request, if any.
-    pub manager: String,
+    pub manager: SmolStr,
     /// The request's `Audit-ID`.
-    pub audit_id: String,
+    pub audit_id: SmolStr,
 }
 
 /// One key's value at some revision.

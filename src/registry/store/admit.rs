@@ -21,7 +21,7 @@ pub(super) struct Request<'r> {
 
 impl RegistryStore {
     /// The first stage of a write that stores an object, perhaps over a stored one. It may change
-    /// the object.
+    /// the object, which is clean afterwards.
     pub(super) async fn admit(
         &self,
         request: &Request<'_>,
@@ -31,10 +31,12 @@ impl RegistryStore {
     ) -> Result<(), Box<Status>> {
         let name = object.name().to_owned();
         let attributes = self.attributes(request, writing(options, stored), &name, stored);
-        self.options
-            .admission
-            .admit(&attributes, Some(object))
-            .await
+        let admission = &self.options.admission;
+        admission.admit(&attributes, Some(object)).await?;
+        if admission.may_change() {
+            self.clean(object, request.context);
+        }
+        Ok(())
     }
 
     /// The second stage, which may refuse the write.

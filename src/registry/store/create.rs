@@ -55,7 +55,6 @@ impl RegistryStore {
             subresource: None,
         };
         self.admit(&request, options, &mut object, None).await?;
-        self.clean(&mut object, context);
         let base = object.meta("generateName").to_owned();
         let is_generated = object.name().is_empty() && !base.is_empty();
         if !is_generated {

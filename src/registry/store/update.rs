@@ -245,7 +245,6 @@ impl Updating<'_> {
         store
             .admit(&self.request, self.options, &mut object, None)
             .await?;
-        store.clean(&mut object, self.request.context);
         store.prepare_new(&mut object)?;
         store
             .validate_admitted(&self.request, self.options, &object, None)
@@ -260,7 +259,6 @@ impl Updating<'_> {
         store
             .admit(&self.request, self.options, &mut object, Some(stored))
             .await?;
-        store.clean(&mut object, self.request.context);
         self.check_version(&object, cached)?;
         store
             .strategy

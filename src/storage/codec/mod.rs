@@ -95,6 +95,17 @@ impl Codec {
         }
     }
 
+    /// Whether these are the bytes of [`Codec::stored_form`].
+    pub fn is_stored_as(&self, object: &CachedObject, plain: &[u8]) -> bool {
+        match &self.form {
+            None => {
+                let (before, after) = object.around_revision();
+                plain.strip_prefix(before) == Some(after)
+            }
+            Some(_) => self.stored_form(object) == plain,
+        }
+    }
+
     /// The canonical form of an object in the version served.
     fn canonical_form(&self, object: &Object) -> Vec<u8> {
         let mut bytes = self.head.clone();

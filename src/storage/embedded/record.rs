@@ -322,9 +322,9 @@ impl<'a> Record<'a> {
             lease: self.lease(),
             time: SystemTime::UNIX_EPOCH + Duration::from_nanos(self.body.time_nanos),
             origin: Origin {
-                user: self.body.user.to_owned(),
-                manager: self.body.manager.to_owned(),
-                audit_id: self.body.audit_id.to_owned(),
+                user: self.body.user.into(),
+                manager: self.body.manager.into(),
+                audit_id: self.body.audit_id.into(),
             },
             previous: None,
             prepared: Prepared::default(),

@@ -78,8 +78,8 @@ struct PutRequest {
 struct ObjectState {
     /// The object, `None` when the key is absent.
     object: Option<Arc<CachedObject>>,
-    /// Its plain stored bytes; empty when absent.
-    plain: Bytes,
+    /// Its plain stored bytes; `None` for the form that the codec stores it in.
+    plain: Option<Bytes>,
     /// The value is stale and should be rewritten (ST-56).
     stale: bool,
     /// Whether it was read from the engine, and neither suggested by a cache nor queued.
@@ -199,7 +199,7 @@ impl Underlying {
         let object = self.decode(&item.key, item.revision, &plain)?;
         Ok(ObjectState {
             object: Some(object),
-            plain,
+            plain: Some(plain),
             stale,
             current: true,
             ticket: None,
@@ -224,11 +224,10 @@ impl Underlying {
 
     /// The state that a cache suggests, as if it were stored in the canonical form.
     fn suggested(&self, object: Arc<CachedObject>) -> ObjectState {
-        let plain = Bytes::from(self.decoder.codec.stored_form(&object));
         ObjectState {
             seen: object.revision,
             object: Some(object),
-            plain,
+            plain: None,
             stale: false,
             current: false,
             ticket: None,
@@ -477,7 +476,7 @@ impl Underlying {
 fn absent(seen: Revision) -> ObjectState {
     ObjectState {
         object: None,
-        plain: Bytes::new(),
+        plain: None,
         stale: false,
         current: true,
         ticket: None,

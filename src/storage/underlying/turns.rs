@@ -162,7 +162,7 @@ async fn queued_state(
     } = queued;
     let state = ObjectState {
         object: Some(object.clone()),
-        plain: plain.clone(),
+        plain: Some(plain.clone()),
         stale: false,
         current: false,
         ticket: Some(ticket.clone()),

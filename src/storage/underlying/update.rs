@@ -125,10 +125,10 @@ impl Underlying {
         turn: &mut Option<HeldTurn>,
     ) -> Result<Attempt, StorageError> {
         let plain = Bytes::from(self.decoder.codec.encode(&updated.object));
-        if !state.stale && state.object.is_some() && plain == state.plain {
+        if !state.stale && self.is_stored_as(&state, &plain) {
             if !state.current {
                 state = self.durable(key, &state).await?;
-                if plain != state.plain {
+                if !self.is_stored_as(&state, &plain) {
                     return Ok(Attempt::Again(state));
                 }
             }
@@ -170,6 +170,17 @@ impl Underlying {
                 Ok(Attempt::Done(prepared.stored_at(event.revision)))
             }
             Err(current) => Ok(Attempt::Beaten(current)),
+        }
+    }
+}
+
+impl Underlying {
+    /// Whether an object is stored as these plain bytes.
+    fn is_stored_as(&self, state: &ObjectState, plain: &Bytes) -> bool {
+        match (&state.object, &state.plain) {
+            (None, _) => false,
+            (Some(_), Some(stored)) => stored == plain,
+            (Some(object), None) => self.decoder.codec.is_stored_as(object, plain),
         }
     }
 }

@@ -250,9 +250,9 @@ pub async fn dropping_the_future_does_not_cancel_the_commit(subject: Subject) {
 
 pub async fn origin_and_time_are_kept(subject: Subject) {
     let origin = Origin {
-        user: "admin".to_owned(),
-        manager: "kubectl-create".to_owned(),
-        audit_id: "0000-11".to_owned(),
+        user: "admin".into(),
+        manager: "kubectl-create".into(),
+        audit_id: "0000-11".into(),
     };
     let request = Mutation {
         origin: origin.clone(),

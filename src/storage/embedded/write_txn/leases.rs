@@ -138,7 +138,7 @@ impl WriteTxn<Tables<'_>> {
             lease,
             time: now,
             origin: Origin {
-                user: USER.to_owned(),
+                user: USER.into(),
                 ..Origin::default()
             },
             prepared: Prepared::default(),
