@@ -79,7 +79,7 @@ where
     let _lingering = thread.join();
     let state = Rc::clone(state);
     connection::Connection::new(h2, socket.clone(), facts, state, service, thread).await?;
-    socket.allow_read(usize::MAX);
+    socket.allow_read(usize::MAX, usize::MAX);
     lingering_close(socket).await;
     Ok(())
 }
