@@ -88,7 +88,8 @@ impl<'a> Caller<'a> {
 /// How a waiting stream is woken.
 #[derive(Debug)]
 pub(super) enum StreamWaker {
-    Task(Waker),
+    /// It is boxed because most streams are listed.
+    Task(Box<Waker>),
     Listed(Rc<ReadyList>, u32),
 }
 
@@ -96,7 +97,7 @@ impl StreamWaker {
     pub(super) fn of(caller: &Caller<'_>) -> StreamWaker {
         match caller.listed {
             Some((list, number)) => StreamWaker::Listed(Rc::clone(list), number),
-            None => StreamWaker::Task(caller.waker.clone()),
+            None => StreamWaker::Task(Box::new(caller.waker.clone())),
         }
     }
 

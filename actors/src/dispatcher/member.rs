@@ -1,8 +1,7 @@
 //! One watcher of a ResourceDispatcher: its progress, its bookmarks and its end. Pure.
 
-use std::time::Instant;
-
 use super::caller::{Caller, StreamWaker};
+use super::schedule::Tick;
 use crate::engine::Revision;
 
 /// One watcher of a ResourceDispatcher.
@@ -21,9 +20,9 @@ pub(super) struct Member {
     pub(super) wants_bookmarks: bool,
     pub(super) is_bookmark_due: bool,
     pub(super) ending: Ending,
-    pub(super) deadline: Instant,
+    pub(super) deadline: Tick,
     /// When its next bookmark is due, or its deadline.
-    pub(super) due: Instant,
+    pub(super) due: Tick,
     waker: Option<StreamWaker>,
     is_parked: bool,
 }
@@ -66,7 +65,7 @@ pub(super) struct NewMember {
     pub(super) index_in_group: u32,
     pub(super) start: Revision,
     pub(super) wants_bookmarks: bool,
-    pub(super) deadline: Instant,
+    pub(super) deadline: Tick,
 }
 
 impl Member {

@@ -109,7 +109,7 @@ impl ResourceDispatcher {
             .groups
             .get(group)
             .map_or(0, |group| group.members.len());
-        let deadline = start.deadline.into_std();
+        let deadline = self.schedule.tick(start.deadline.into_std());
         let slab_key = self.members.insert(Member::new(NewMember {
             group,
             index_in_group: index_in_group as u32,
@@ -228,15 +228,16 @@ impl ResourceDispatcher {
     /// Handles the bookmarks and deadlines that are due.
     pub(super) fn tick(&mut self, now: Instant) {
         let now = now.into_std();
+        let passed = self.schedule.passed(now);
         for slab_key in self.schedule.due(now) {
             let Some(member) = self.members.find_mut(slab_key) else {
                 continue;
             };
-            if now < member.due {
+            if passed < member.due {
                 self.schedule_at(slab_key, now);
                 continue;
             }
-            if now >= member.deadline {
+            if passed >= member.deadline {
                 member.ending = match (member.ending, member.progress) {
                     (Ending::Now, _) => Ending::Now,
                     (_, Progress::Current) => Ending::OnceCurrent,
@@ -266,15 +267,17 @@ impl ResourceDispatcher {
             return;
         };
         let now = Instant::now().into_std();
-        if now >= member.deadline && member.ending != Ending::No {
+        let deadline = self.schedule.time(member.deadline);
+        if now >= deadline && member.ending != Ending::No {
             return;
         }
         // Bookmarks of watches that began together are spread over ten seconds.
         let spread = Duration::from_secs(u64::from(slab_key.number % 11));
         let bookmark = member
             .wants_bookmarks
-            .then(|| bookmarks::next_due(now, member.deadline, spread));
-        member.due = bookmark.flatten().unwrap_or(member.deadline);
+            .then(|| bookmarks::next_due(now, deadline, spread));
+        let due = bookmark.flatten();
+        member.due = due.map_or(member.deadline, |due| self.schedule.tick(due));
         self.schedule_at(slab_key, now);
     }
 
@@ -282,8 +285,8 @@ impl ResourceDispatcher {
     /// come, and a watch may end long before its deadline.
     fn schedule_at(&mut self, slab_key: SlabKey, now: StdInstant) {
         if let Some(member) = self.members.find_mut(slab_key) {
-            self.schedule
-                .add(member.due.min(now + SCHEDULE_AHEAD), slab_key);
+            let ahead = self.schedule.tick(now + SCHEDULE_AHEAD);
+            self.schedule.add(member.due.min(ahead), slab_key);
         }
     }
 }

@@ -8,12 +8,16 @@ use super::slab::SlabKey;
 /// The period of the Dispatcher's timer. A stream may end this much after its deadline.
 pub(super) const TICK: Duration = Duration::from_millis(250);
 
+/// A time, in ticks since the schedule began. 34 years fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Tick(u32);
+
 /// The members that are due, by tick. An entry stays until its time has come. The caller must skip
 /// members that were removed or rescheduled meanwhile.
 #[derive(Debug)]
 pub(super) struct Schedule {
     start: Instant,
-    ticks: BTreeMap<u64, Vec<SlabKey>>,
+    ticks: BTreeMap<Tick, Vec<SlabKey>>,
 }
 
 impl Schedule {
@@ -24,10 +28,25 @@ impl Schedule {
         }
     }
 
-    /// Adds an entry that is due at this time, at most a tick later and never earlier.
-    pub(super) fn add(&mut self, at: Instant, slab_key: SlabKey) {
-        let since = at.saturating_duration_since(self.start);
-        let tick = since.as_millis().div_ceil(TICK.as_millis()) as u64;
+    /// The first tick at or after this time.
+    pub(super) fn tick(&self, at: Instant) -> Tick {
+        let since = at.saturating_duration_since(self.start).as_millis();
+        Tick(u32::try_from(since.div_ceil(TICK.as_millis())).unwrap_or(u32::MAX))
+    }
+
+    /// The last tick that has passed.
+    pub(super) fn passed(&self, now: Instant) -> Tick {
+        let since = now.saturating_duration_since(self.start).as_millis();
+        Tick(u32::try_from(since / TICK.as_millis()).unwrap_or(u32::MAX))
+    }
+
+    /// The time of a tick.
+    pub(super) fn time(&self, tick: Tick) -> Instant {
+        self.start + TICK * tick.0
+    }
+
+    /// Adds an entry that is due at this tick.
+    pub(super) fn add(&mut self, tick: Tick, slab_key: SlabKey) {
         self.ticks.entry(tick).or_default().push(slab_key);
     }
 
@@ -39,12 +58,11 @@ impl Schedule {
 
     /// Removes and returns the entries that are due.
     pub(super) fn due(&mut self, now: Instant) -> Vec<SlabKey> {
-        let since = now.saturating_duration_since(self.start);
-        let tick = (since.as_millis() / TICK.as_millis()) as u64;
+        let tick = self.passed(now);
         if self.ticks.keys().next().is_none_or(|first| *first > tick) {
             return Vec::new();
         }
-        let later = self.ticks.split_off(&(tick + 1));
+        let later = self.ticks.split_off(&Tick(tick.0.saturating_add(1)));
         let due = std::mem::replace(&mut self.ticks, later);
         due.into_values().flatten().collect()
     }
@@ -62,13 +80,27 @@ mod tests {
         let mut slab = Slab::default();
         let [a, b, c] = ["a", "b", "c"].map(|name| slab.insert(name));
         let mut schedule = Schedule::new(start);
-        schedule.add(at(1_001), c);
-        schedule.add(at(1_000), b);
-        schedule.add(at(10), a);
+        for (millis, slab_key) in [(1_001, c), (1_000, b), (10, a)] {
+            schedule.add(schedule.tick(at(millis)), slab_key);
+        }
         assert_eq!(schedule.due(at(249)), []);
         assert_eq!(schedule.due(at(250)), [a]);
         assert_eq!(schedule.due(at(1_249)), [b]);
         assert_eq!(schedule.due(at(1_250)), [c]);
         assert_eq!(schedule.due(at(9_999)), []);
+    }
+
+    #[test]
+    fn a_tick_is_no_earlier_than_its_time_and_passes_with_it() {
+        let start = Instant::now();
+        let schedule = Schedule::new(start);
+        for millis in [0, 1, 249, 250, 251, 315_360_000_000] {
+            let at = start + Duration::from_millis(millis);
+            let tick = schedule.tick(at);
+            let time = schedule.time(tick);
+            assert!(time >= at && time < at + TICK, "{millis}");
+            assert_eq!(schedule.passed(time), tick);
+            assert!(schedule.passed(time - Duration::from_millis(1)) < tick || millis == 0);
+        }
     }
 }

@@ -23,14 +23,21 @@ use super::keepalive::{Keepalive, KeepaliveAction, Observation};
 use super::reply::{Reply, answer, no_room, request_bytes};
 use super::signals::Signals;
 use super::socket::Http2Socket;
-use super::streams::{ROUND_BYTES, Streams};
+use super::streams::{ROUND_BYTES, STREAMS_PER_STEP, Streams};
 use super::unread::Unread;
 use crate::server::body::{ConnectionFacts, HttpService, RequestBody};
 use crate::server::connection_state::{ConnectionState, Held};
 use crate::server::listener::thread::{HttpThread, Membership};
 
-/// How many requests are accepted before earlier requests continue.
-const ACCEPTED_PER_ROUND: usize = 64;
+/// How many requests are accepted before the other connections of the thread have their turn.
+const ACCEPTED_PER_ROUND: u64 = 64;
+
+/// How many requests are read in one step. h2 keeps room for the most that ever waited in it, 240
+/// bytes for each, as long as the connection lives.
+const REQUESTS_PER_STEP: usize = 8;
+
+/// How many steps one round takes at most.
+const STEPS_PER_ROUND: usize = 64;
 
 /// How many rounds one poll runs before the other connections of the thread have their turn.
 const ROUNDS_PER_POLL: usize = 4;
@@ -39,9 +46,9 @@ const ROUNDS_PER_POLL: usize = 4;
 /// window can be large because bodies are bounded and read as they arrive.
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
-/// Bytes read in one round.
+/// Bytes read in one step.
 const READ_BYTES: usize = 256 << 10;
-/// Bytes read in one round from an unauthenticated connection.
+/// Bytes read in one step from an unauthenticated connection.
 const UNAUTHENTICATED_READ_BYTES: usize = 256;
 
 /// How many requests are refused before an unauthenticated connection is closed. Refusing one costs
@@ -63,7 +70,7 @@ where
 {
     let mut shaking = std::pin::pin!(builder.handshake(socket.clone()));
     std::future::poll_fn(|context| {
-        socket.allow_read(UNAUTHENTICATED_READ_BYTES);
+        socket.allow_read(UNAUTHENTICATED_READ_BYTES, REQUESTS_PER_STEP);
         let polled = shaking.as_mut().poll(context);
         if let Poll::Ready(Err(error)) = socket.poll_out(context) {
             return Poll::Ready(Err(error.into()));
@@ -104,6 +111,18 @@ pub(super) struct Connection<S, T> {
     written: u64,
     keepalive: Keepalive,
     pings: Option<PingPong>,
+}
+
+/// What one step did.
+struct Step {
+    /// Bytes handed to h2.
+    sent: usize,
+    /// Whether there are more answers, or there was a new request.
+    is_more: bool,
+    /// Whether the connection held so much that no further request was answered.
+    was_withheld: bool,
+    /// Whether the connection is over.
+    is_over: bool,
 }
 
 /// The outcome of a round.
@@ -167,18 +186,19 @@ where
     }
 
     /// Continues requests in progress and starts to send finished responses if the socket is clear.
-    /// Returns whether there is more to do once other connections have had their turn.
-    fn answer_requests(&mut self, is_clear: bool) -> bool {
+    /// Returns how many bytes h2 was given, and whether there may be more.
+    fn answer_requests(&mut self, is_clear: bool) -> (usize, bool) {
         let mut sent = 0;
-        while is_clear
-            && sent < ROUND_BYTES
-            && let Some((reply, _held)) = self.replies.pop_front()
-        {
-            sent += self.start(reply);
-        }
-        while sent < ROUND_BYTES {
+        for _ in 0..STREAMS_PER_STEP {
+            if sent >= ROUND_BYTES {
+                break;
+            }
+            if is_clear && let Some((reply, _held)) = self.replies.pop_front() {
+                sent += self.start(reply);
+                continue;
+            }
             let Poll::Ready(reply) = self.poll_answering() else {
-                return false;
+                return (sent, false);
             };
             let Some(reply) = reply else { continue };
             if is_clear {
@@ -188,7 +208,7 @@ where
                 self.replies.push_back((reply, held));
             }
         }
-        true
+        (sent, true)
     }
 
     /// The next finished response. `None` stands for a request that its client cancelled.
@@ -304,13 +324,12 @@ where
         Poll::Pending
     }
 
-    fn round(&mut self) -> Result<PollRound, Http2Error> {
+    /// Lets requests and streams do a little, and h2 frame it. What h2 frames is written out at the
+    /// end of the round.
+    fn step(&mut self, was_clear: bool) -> Result<Step, Http2Error> {
         self.signals.work_served();
-        // A full socket means that the client is slower than the server. Pulling more from its
-        // streams would only buffer it here.
-        let was_clear = self.socket.is_clear();
-        let mut more = self.answer_requests(was_clear);
-        let could_answer = self.state.may_answer();
+        let (mut sent, mut is_more) = self.answer_requests(was_clear);
+        let was_withheld = !self.state.may_answer();
         if self.leaving {
             self.unread.give_up();
         } else {
@@ -318,35 +337,67 @@ where
             self.unread.take_in(&mut context);
         }
         if was_clear {
-            let sent = self.streams.round();
-            self.membership.thread().counters().sent(sent.watch_frames);
+            let streams = self.streams.step();
+            self.membership
+                .thread()
+                .counters()
+                .sent(streams.watch_frames);
+            sent += streams.bytes;
         }
-        self.membership.carries(self.streams.len());
-
         let accepted = self.accepted;
-        self.socket.allow_read(match self.state.is_authenticated() {
+        let readable = match self.state.is_authenticated() {
             true => READ_BYTES,
             false => UNAUTHENTICATED_READ_BYTES,
-        });
+        };
+        self.socket.allow_read(readable, REQUESTS_PER_STEP);
         self.signals.connection_served();
-        let over = match self.poll_h2() {
+        let is_over = match self.poll_h2() {
             Poll::Ready(Ok(())) => true,
             Poll::Ready(Err(error)) => return Err(error.into()),
             Poll::Pending => false,
         };
-        let clear = self.let_out()?;
-        if over {
-            return Ok(PollRound::Over);
+        is_more |= accepted != self.accepted;
+        Ok(Step {
+            sent,
+            is_more,
+            was_withheld,
+            is_over,
+        })
+    }
+
+    fn round(&mut self) -> Result<PollRound, Http2Error> {
+        // A full socket means that the client is slower than the server. Pulling more from its
+        // streams would only buffer it here.
+        let was_clear = self.socket.is_clear();
+        let accepted_before = self.accepted;
+        let (mut sent, mut more, mut was_withheld) = (0, false, false);
+        for _ in 0..STEPS_PER_ROUND {
+            let step = self.step(was_clear)?;
+            if step.is_over {
+                self.let_out()?;
+                return Ok(PollRound::Over);
+            }
+            sent += step.sent;
+            more = step.is_more;
+            was_withheld = step.was_withheld;
+            if !(more || (was_clear && self.streams.has_turns()))
+                || sent >= ROUND_BYTES
+                || self.accepted - accepted_before >= ACCEPTED_PER_ROUND
+                || (self.socket.is_full() && !self.let_out()?)
+            {
+                break;
+            }
         }
+        self.membership.carries(self.streams.len());
+        let clear = self.let_out()?;
         if self.socket.is_flooded() && !self.abrupt {
             tracing::debug!(peer = %self.facts.peer, "a flood of frames that carry nothing");
             self.membership.thread().counters().flooded();
             self.shut_down_abruptly();
         }
-        more |= accepted != self.accepted
-            || (clear && (self.streams.has_turns() || !was_clear))
+        more |= (clear && (self.streams.has_turns() || !was_clear))
             // What was sent has made room for further responses.
-            || (!could_answer && self.state.may_answer());
+            || (was_withheld && self.state.may_answer());
         Ok(if more || !self.signals.rest() {
             PollRound::Again
         } else {

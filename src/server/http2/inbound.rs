@@ -73,6 +73,8 @@ pub(in crate::server) struct InboundFrames {
     /// Bytes sent up to that time.
     sent: u64,
     is_flood: bool,
+    /// Requests that may be read until more are allowed.
+    requests: usize,
 }
 
 impl InboundFrames {
@@ -87,7 +89,18 @@ impl InboundFrames {
             refilled: Instant::now(),
             sent: 0,
             is_flood: false,
+            requests: 0,
         }
+    }
+
+    /// Allows this many requests to be read.
+    pub(in crate::server) fn allow_requests(&mut self, requests: usize) {
+        self.requests = requests;
+    }
+
+    /// Whether the next byte may be read.
+    pub(in crate::server) fn may_read(&self) -> bool {
+        self.requests > 0 || self.skip > 0 || self.filled > 0
     }
 
     /// Whether more frames arrived than any client needs.
@@ -95,12 +108,17 @@ impl InboundFrames {
         self.is_flood
     }
 
-    /// Counts the frames in these bytes. `sent` is the number of bytes sent so far.
-    pub(in crate::server) fn read(&mut self, mut bytes: &[u8], sent: u64) {
+    /// Counts the frames in these bytes, up to the end of the last request that may be read.
+    /// Returns how many bytes these are. `sent` is the number of bytes sent so far.
+    pub(in crate::server) fn read(&mut self, mut bytes: &[u8], sent: u64) -> usize {
+        let given = bytes.len();
         while !bytes.is_empty() {
             let skipped = self.skip.min(bytes.len());
             self.skip -= skipped;
             bytes = bytes.get(skipped..).unwrap_or_default();
+            if !self.may_read() {
+                break;
+            }
             for byte in bytes.iter().take(HEAD_BYTES - self.filled) {
                 if let Some(slot) = self.head.get_mut(self.filled) {
                     *slot = *byte;
@@ -112,9 +130,13 @@ impl InboundFrames {
                 self.filled = 0;
                 let [high, middle, low, kind, ..] = self.head;
                 self.skip = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
+                if kind == HEADERS {
+                    self.requests = self.requests.saturating_sub(1);
+                }
                 self.count(kind, sent);
             }
         }
+        given - bytes.len()
     }
 
     fn count(&mut self, kind: u8, sent: u64) {
@@ -163,6 +185,7 @@ mod tests {
 
     fn begun() -> InboundFrames {
         let mut frames = InboundFrames::new();
+        frames.allow_requests(usize::MAX);
         frames.read(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 0);
         frames
     }
@@ -175,9 +198,31 @@ mod tests {
         }
         for size in 1..all.len() {
             let mut frames = InboundFrames::new();
-            all.chunks(size).for_each(|chunk| frames.read(chunk, 0));
+            frames.allow_requests(usize::MAX);
+            for chunk in all.chunks(size) {
+                frames.read(chunk, 0);
+            }
             assert_eq!(frames.control.left, CONTROL_BURST - 2, "{size}");
             assert_eq!(frames.flow.left, FLOW_BURST - 1, "{size}");
+        }
+    }
+
+    #[test]
+    fn no_more_requests_are_read_than_allowed() {
+        let requests = frame(HEADERS, 20).repeat(5);
+        for size in 1..requests.len() {
+            let mut frames = begun();
+            frames.allow_requests(2);
+            let (mut bytes, mut passed) = (&requests[..], Vec::new());
+            while !bytes.is_empty() {
+                let read = frames.read(&bytes[..size.min(bytes.len())], 0);
+                bytes = &bytes[read..];
+                if !frames.may_read() {
+                    passed.push(requests.len() - bytes.len());
+                    frames.allow_requests(2);
+                }
+            }
+            assert_eq!(passed, [2 * 29, 4 * 29], "{size}");
         }
     }
 

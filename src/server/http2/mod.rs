@@ -57,31 +57,33 @@ pub(super) enum Http2Error {
     Stalled,
 }
 
-/// Serves a connection until it ends.
-pub(super) async fn serve<S, T>(
+/// Serves a connection until it ends. It is no async function, which would keep the memory of `io`
+/// a second time while the connection lives.
+pub(super) fn serve<S, T>(
     io: T,
     facts: ConnectionFacts,
     state: &Rc<ConnectionState>,
     service: S,
     thread: HttpThread,
-) -> Result<(), Http2Error>
+) -> impl Future<Output = Result<(), Http2Error>> + use<S, T>
 where
     S: HttpService,
     T: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let limits = thread.limits();
     let socket = Http2Socket::new(io, thread.buffers().clone());
-    let handshake = connection::handshake(builder(limits), socket.clone());
-    let h2 = tokio::time::timeout(limits.handshake_timeout, handshake)
-        .await
-        .map_err(|_| Http2Error::HandshakeTimeout)??;
-    // The thread must not count as empty before the last messages are sent.
-    let _lingering = thread.join();
     let state = Rc::clone(state);
-    connection::Connection::new(h2, socket.clone(), facts, state, service, thread).await?;
-    socket.allow_read(usize::MAX);
-    lingering_close(socket).await;
-    Ok(())
+    async move {
+        let handshake = connection::handshake(builder(thread.limits()), socket.clone());
+        let h2 = tokio::time::timeout(thread.limits().handshake_timeout, handshake)
+            .await
+            .map_err(|_| Http2Error::HandshakeTimeout)??;
+        // The thread must not count as empty before the last messages are sent.
+        let _lingering = thread.join();
+        connection::Connection::new(h2, socket.clone(), facts, state, service, thread).await?;
+        socket.allow_read(usize::MAX, usize::MAX);
+        lingering_close(socket).await;
+        Ok(())
+    }
 }
 
 fn builder(limits: &Limits) -> Builder {

@@ -12,6 +12,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::inbound::InboundFrames;
@@ -79,7 +80,19 @@ struct Io<T> {
     bytes_read: u64,
     /// Bytes that may be read until more are allowed.
     readable: usize,
+    /// Bytes that were read and come after what is allowed.
+    ahead: Bytes,
     inbound: InboundFrames,
+}
+
+impl<T> Io<T> {
+    /// Keeps what was read too far.
+    fn put_back(&mut self, read: &[u8]) {
+        let mut ahead = BytesMut::with_capacity(read.len() + self.ahead.len());
+        ahead.extend_from_slice(read);
+        ahead.extend_from_slice(&self.ahead);
+        self.ahead = ahead.freeze();
+    }
 }
 
 impl<T> Http2Socket<T> {
@@ -90,6 +103,7 @@ impl<T> Http2Socket<T> {
                 writer: CoalescingWriter::new(io, pool),
                 bytes_read: 0,
                 readable: 0,
+                ahead: Bytes::new(),
                 inbound: InboundFrames::new(),
             })),
         }
@@ -101,11 +115,18 @@ impl<T> Http2Socket<T> {
         self.io.borrow().writer.is_clear()
     }
 
-    /// Allows this many bytes to be read, or slightly more if the number is large. h2 reads all it
-    /// can, and stores the requests in it before the first is handled. It therefore gets little at
-    /// a time.
-    pub fn allow_read(&self, bytes: usize) {
-        self.io.borrow_mut().readable = bytes;
+    /// Allows this many bytes to be read, or slightly more if the number is large, and this many
+    /// requests. h2 reads all it can, and stores the requests in it before the first is handled. It
+    /// therefore gets little at a time.
+    pub fn allow_read(&self, bytes: usize, requests: usize) {
+        let mut io = self.io.borrow_mut();
+        io.readable = bytes;
+        io.inbound.allow_requests(requests);
+    }
+
+    /// Whether waiting bytes have to be written before there is room for more.
+    pub fn is_full(&self) -> bool {
+        !self.io.borrow().writer.has_room()
     }
 
     /// Bytes that the operating system has taken so far.
@@ -147,7 +168,11 @@ impl<T: AsyncRead + Unpin> AsyncRead for Http2Socket<T> {
             return Poll::Pending;
         }
         let before = buffer.filled().len();
-        let polled = if io.readable < buffer.remaining().min(SMALL_READ_BYTES) {
+        let polled = if !io.ahead.is_empty() {
+            let part = io.ahead.len().min(buffer.remaining()).min(io.readable);
+            buffer.put_slice(&io.ahead.split_to(part));
+            Poll::Ready(Ok(()))
+        } else if io.readable < buffer.remaining().min(SMALL_READ_BYTES) {
             let mut small = [0; SMALL_READ_BYTES];
             let mut part = ReadBuf::new(small.get_mut(..io.readable).unwrap_or_default());
             let polled = Pin::new(io.writer.get_mut()).poll_read(context, &mut part);
@@ -157,10 +182,17 @@ impl<T: AsyncRead + Unpin> AsyncRead for Http2Socket<T> {
             Pin::new(io.writer.get_mut()).poll_read(context, buffer)
         };
         let read = buffer.filled().get(before..).unwrap_or_default();
-        io.bytes_read += read.len() as u64;
-        io.readable = io.readable.saturating_sub(read.len());
         let written = io.writer.bytes_taken();
-        io.inbound.read(read, written);
+        let passed = io.inbound.read(read, written);
+        io.bytes_read += passed as u64;
+        io.readable = match io.inbound.may_read() {
+            true => io.readable.saturating_sub(passed),
+            false => 0,
+        };
+        if passed < read.len() {
+            io.put_back(read.get(passed..).unwrap_or_default());
+            buffer.set_filled(before + passed);
+        }
         polled
     }
 }
@@ -263,6 +295,29 @@ mod tests {
         let (got, ()) = tokio::join!(reading, writing);
         assert!(got == expected);
         assert!(socket.is_clear());
+    }
+
+    #[tokio::test]
+    async fn requests_are_read_as_many_as_allowed_and_none_is_lost() {
+        let (ours, mut theirs) = tokio::io::duplex(1 << 20);
+        let mut socket = Http2Socket::new(ours, BufferPool::default());
+        let mut request = [0; 19];
+        (request[2], request[3]) = (10, 1);
+        let sent = [&[0; 24][..], &request.repeat(50)].concat();
+        theirs.write_all(&sent).await.unwrap();
+        let (mut got, mut part) = (Vec::new(), [0; 300]);
+        for step in 1..=6 {
+            socket.allow_read(1 << 10, 8);
+            while let Some(read) = socket.read(&mut part).now_or_never() {
+                got.extend_from_slice(&part[..read.unwrap()]);
+            }
+            assert_eq!(got.len(), 24 + step * 8 * request.len());
+        }
+        socket.allow_read(1 << 10, 8);
+        let read = socket.read(&mut part).await.unwrap();
+        got.extend_from_slice(&part[..read]);
+        assert!(got == sent);
+        assert!(socket.io.borrow().ahead.is_empty());
     }
 
     #[tokio::test]

@@ -16,9 +16,16 @@ use crate::server::connection_state::ConnectionState;
 /// The most bytes that a stream may send before the others have their turn.
 const STREAM_TURN_BYTES: usize = 64 * 1024;
 
-/// The most bytes sent before h2 and the socket are polled. After as many, the other connections of
-/// the thread have their turn.
+/// The most bytes sent in one round. After as many, the other connections of the thread have their
+/// turn.
 pub(super) const ROUND_BYTES: usize = 256 * 1024;
+
+/// How many streams have a turn before h2 is polled. h2 keeps room for the most frames that ever
+/// waited in it, 300 bytes for each, as long as the connection lives.
+pub(super) const STREAMS_PER_STEP: usize = 16;
+
+/// The most slots that are added when all are taken. A vector would double.
+const SLOTS_ADDED_MAX: usize = 8;
 
 /// Bodies by index. Indexes are reused.
 pub(super) struct Streams {
@@ -63,9 +70,13 @@ impl Streams {
         !self.turns.is_empty()
     }
 
-    /// Adds a body. Its first turn comes with the next round.
+    /// Adds a body. Its first turn comes with the next step.
     pub(super) fn add(&mut self, stream: SendStream<Bytes>, source: Source, pending: Bytes) {
         let index = self.free.pop().unwrap_or_else(|| {
+            if self.slots.len() == self.slots.capacity() {
+                let added = self.slots.len().clamp(1, SLOTS_ADDED_MAX);
+                self.slots.reserve_exact(added);
+            }
             self.slots.push(None);
             // The number of streams of a connection is limited.
             (self.slots.len() - 1) as u32
@@ -82,12 +93,12 @@ impl Streams {
         self.shared.is_window_short.set(true);
     }
 
-    /// Runs one round. Every stream woken since the last round, and every one that was not done
-    /// then, has a turn until the bytes of the round are used up.
-    pub(super) fn round(&mut self) -> Sent {
+    /// Runs one step. The streams that were woken, and those that were not done, have their turns,
+    /// until their number or their bytes are enough. The rest comes in the next step.
+    pub(super) fn step(&mut self) -> Sent {
         self.take_woken();
         let mut total = Sent::default();
-        let mut left = self.turns.len();
+        let mut left = self.turns.len().min(STREAMS_PER_STEP);
         while left > 0
             && total.bytes < ROUND_BYTES
             && let Some(index) = self.turns.pop_front()
@@ -116,7 +127,7 @@ impl Streams {
         total
     }
 
-    /// Schedules the streams woken since the last round.
+    /// Schedules the streams woken since the last step.
     fn take_woken(&mut self) {
         let known = self.turns.len();
         self.shared.signals.take_ready(&mut self.turns);

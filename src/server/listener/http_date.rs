@@ -26,7 +26,9 @@ impl HttpDate {
         match &*last {
             Some((known, value)) if *known == second => value.clone(),
             _ => {
-                let value = format(&time);
+                let mut value = format(&time);
+                // A value for each second would fill the compression table of an HTTP/2 connection.
+                value.set_sensitive(true);
                 *last = Some((second, value.clone()));
                 value
             }
