@@ -191,6 +191,9 @@ impl HistogramFn for Buckets {
     }
 }
 
+/// A resource gets a few dozen series once and then few more. So the list grows by few.
+const GROW_BY: usize = 4;
+
 /// A series of a resource.
 struct OneSeries {
     /// The hash of its key.
@@ -260,6 +263,9 @@ impl ResourceSeries {
             return known.value.clone();
         }
         let value = new();
+        if series.len() == series.capacity() {
+            series.reserve_exact(GROW_BY);
+        }
         series.push(OneSeries {
             hash,
             template: templates.share(Template::of(kind, key, resource)),
