@@ -85,8 +85,14 @@ impl<A: Actor<Context = Context<A>>> ActorRef<A> {
         A: Handler<M>,
         A::Context: ToEnvelope<A, M>,
     {
-        let _permit = self.permit().await?;
-        self.first_start().await;
+        // Waits are rare. They are boxed, so that those who ask have no room for them.
+        let _permit = match self.permits.try_acquire() {
+            Ok(permit) => permit,
+            Err(_) => Box::pin(self.permit()).await?,
+        };
+        if *self.incarnations.borrow() == 0 {
+            Box::pin(self.first_start()).await;
+        }
         let address = self.address.load_full().ok_or(AskError::Gone)?;
         address.send(message).await.map_err(|_| AskError::Gone)
     }
@@ -94,17 +100,13 @@ impl<A: Actor<Context = Context<A>>> ActorRef<A> {
     /// Waits for the first start of the actor. Once it has started, a missing address means that
     /// it has ended, and nobody waits for its restart.
     async fn first_start(&self) {
-        if *self.incarnations.borrow() == 0 {
-            let mut incarnations = self.incarnations.subscribe();
-            // The sender belongs to this reference and outlives the wait.
-            let _ = incarnations.wait_for(|count| *count > 0).await;
-        }
+        let mut incarnations = self.incarnations.subscribe();
+        // The sender belongs to this reference and outlives the wait.
+        let _ = incarnations.wait_for(|count| *count > 0).await;
     }
 
+    /// Waits for a permit.
     async fn permit(&self) -> Result<tokio::sync::SemaphorePermit<'_>, AskError> {
-        if let Ok(permit) = self.permits.try_acquire() {
-            return Ok(permit);
-        }
         let blocked_since = StdInstant::now();
         let permit = self.permits.acquire().await.map_err(|_| AskError::Gone);
         metrics::histogram!("taffrail_mailbox_blocked_seconds", "actor" => self.name)

@@ -12,7 +12,7 @@ use crate::storage::encryption::Encryption;
 use crate::storage::factory::{Engines, FactoryError, GroupResource, StorageFactory, StoragePlan};
 use crate::storage::rewrite::RewrittenStores;
 use crate::storage::{ResourceStorage, RunToCompletion};
-use crate::telemetry::{Series, TelemetryError};
+use crate::telemetry::Series;
 
 /// The reason why a resource was not added or removed.
 #[derive(Debug, thiserror::Error)]
@@ -31,9 +31,6 @@ pub enum ResourceError {
     /// It can't be stored.
     #[error(transparent)]
     Storage(#[from] FactoryError),
-    /// It can't have metrics.
-    #[error(transparent)]
-    Metrics(#[from] TelemetryError),
     /// It can't be cached.
     #[error(transparent)]
     Add(#[from] AddResourceError),
@@ -106,7 +103,7 @@ impl Resources {
         let (name, own_name) = (&storages.resource.name, definition.qualified());
         if own_name != *name && !served.iter().any(|other| other.qualified() == own_name) {
             // Another group of the stored resource, whose requests are counted under its own name.
-            series.add_resource(&own_name)?;
+            series.add_resource(&own_name);
         }
         registry.add((definition, storages));
         Ok(())
@@ -129,7 +126,7 @@ impl Resources {
         } = &*self.parts;
         let name = &factory.stored_resource_name(definition, served);
         // The plan has metrics already.
-        series.add_resource(name)?;
+        series.add_resource(name);
         let planned = factory.plan(definition, served, engines, encryption);
         let started = match planned {
             Ok(plan) => start_cache(actor_system, &plan).await.map(|()| plan),

@@ -5,13 +5,14 @@
 //! know the parts of the daemon that log or measure.
 
 mod process;
+mod resource_series;
 mod series;
 
 use std::io::IsTerminal;
 use std::panic::PanicHookInfo;
 use std::time::Duration;
 
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+use metrics_exporter_prometheus::Matcher;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -86,18 +87,10 @@ fn one_line(message: &str) -> String {
 /// # Errors
 /// The process has a recorder already.
 pub fn install_metrics() -> Result<Series, TelemetryError> {
-    let series = Series::new(builder)?;
+    let series = Series::new(buckets())?;
     metrics::set_global_recorder(series.clone())
         .map_err(|error| TelemetryError::Recorder(error.to_string()))?;
     Ok(series)
-}
-
-fn builder() -> Result<PrometheusBuilder, TelemetryError> {
-    let mut builder = PrometheusBuilder::new();
-    for (matcher, buckets) in buckets() {
-        builder = builder.set_buckets_for_metric(matcher, buckets)?;
-    }
-    Ok(builder)
 }
 
 /// Bounds the memory of histograms and measures the process. Never returns.
@@ -177,6 +170,7 @@ const fn doubling<const N: usize>(first: f64) -> [f64; N] {
 mod tests {
     use super::*;
     use metrics::{Key, Label, Level, Metadata, Recorder};
+    use metrics_exporter_prometheus::PrometheusBuilder;
 
     #[test]
     fn a_histogram_named_by_kubernetes_has_its_buckets() {

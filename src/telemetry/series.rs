@@ -1,18 +1,20 @@
 //! The series of metrics. Resources that can be removed have separate series.
 //!
-//! The recorder of `metrics-exporter-prometheus` keeps every series forever. A resource that is
-//! added to a running daemon therefore gets its own recorder, which is removed with it. The page
-//! shows the series of all recorders, each family once.
+//! The recorder of `metrics-exporter-prometheus` keeps every series forever, and takes some KiB
+//! with all its tables. The series of a resource that is added to a running daemon are therefore
+//! kept apart from it ([`ResourceSeries`]), and are removed with the resource. The page shows all
+//! series, each family once.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 use parking_lot::RwLock;
 
 use super::TelemetryError;
+use super::resource_series::{Registration, ResourceSeries, Templates};
 
 /// The number of removed resources that are remembered. Late samples for them, such as from a
 /// request in progress, create no series.
@@ -25,8 +27,9 @@ pub struct Series {
 }
 
 struct Inner {
-    builder: fn() -> Result<PrometheusBuilder, TelemetryError>,
     base: PrometheusRecorder,
+    /// The bounds of histograms' buckets, by name.
+    buckets: Vec<(Matcher, &'static [f64])>,
     /// Whether any resource was added. Before that, no key is checked.
     has_resources: AtomicBool,
     resources: RwLock<Resources>,
@@ -35,25 +38,32 @@ struct Inner {
 #[derive(Default)]
 struct Resources {
     /// By the name of the resource: `deployments.apps`.
-    recorders: HashMap<String, PrometheusRecorder>,
+    added: HashMap<String, ResourceSeries>,
+    templates: Templates,
     removed: VecDeque<String>,
 }
 
-/// The recorder of a series.
+/// Where a series is kept.
 enum Place<'r> {
     Base(&'r PrometheusRecorder),
-    Resource(&'r PrometheusRecorder),
+    Resource(&'r ResourceSeries, Registration<'r>),
     Nowhere,
 }
 
 impl Series {
-    /// Without any series. `builder` has the buckets of histograms.
+    /// Without any series. These are the bounds of histograms' buckets.
     pub(super) fn new(
-        builder: fn() -> Result<PrometheusBuilder, TelemetryError>,
+        mut buckets: Vec<(Matcher, &'static [f64])>,
     ) -> Result<Series, TelemetryError> {
+        // The order in which the exporter tries them.
+        buckets.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let mut builder = PrometheusBuilder::new();
+        for (matcher, bounds) in &buckets {
+            builder = builder.set_buckets_for_metric(matcher.clone(), bounds)?;
+        }
         let inner = Inner {
-            base: builder()?.build_recorder(),
-            builder,
+            base: builder.build_recorder(),
+            buckets,
             has_resources: AtomicBool::new(false),
             resources: RwLock::default(),
         };
@@ -63,24 +73,21 @@ impl Series {
     }
 
     /// Separates the series of this resource, so that they can be removed.
-    ///
-    /// # Errors
-    /// The table of buckets is wrong.
-    pub fn add_resource(&self, name: &str) -> Result<(), TelemetryError> {
-        let recorder = (self.inner.builder)()?.build_recorder();
+    pub fn add_resource(&self, name: &str) {
         let mut resources = self.inner.resources.write();
         resources.removed.retain(|removed| removed != name);
-        resources.recorders.insert(name.to_owned(), recorder);
+        let series = ResourceSeries::default();
+        resources.added.insert(name.to_owned(), series);
         self.inner.has_resources.store(true, Ordering::Release);
-        Ok(())
     }
 
     /// Removes every series of an added resource.
     pub fn remove_resource(&self, name: &str) {
         let mut resources = self.inner.resources.write();
-        if resources.recorders.remove(name).is_none() {
+        if resources.added.remove(name).is_none() {
             return;
         }
+        resources.templates.prune();
         if resources.removed.len() == REMOVED_MAX {
             resources.removed.pop_front();
         }
@@ -90,46 +97,45 @@ impl Series {
     /// Folds the samples of histograms into their buckets.
     pub fn run_upkeep(&self) {
         self.inner.base.handle().run_upkeep();
-        for recorder in self.inner.resources.read().recorders.values() {
-            recorder.handle().run_upkeep();
-        }
     }
 
     /// All series in Prometheus' text format.
     pub fn render(&self) -> String {
         let base = self.inner.base.handle().render();
-        let resources = self.inner.resources.read();
-        let pages = resources.recorders.values();
-        merged(base, pages.map(|recorder| recorder.handle().render()))
+        let mut further = BTreeMap::new();
+        for (name, series) in &self.inner.resources.read().added {
+            series.render(name, &mut further);
+        }
+        merged(base, further)
     }
 
-    fn register<T>(
-        &self,
-        key: &Key,
-        register: impl FnOnce(&PrometheusRecorder) -> T,
-        nowhere: impl FnOnce() -> T,
-    ) -> T {
+    fn register<T>(&self, key: &Key, register: impl FnOnce(Place<'_>) -> T) -> T {
         if !self.inner.has_resources.load(Ordering::Acquire) {
-            return register(&self.inner.base);
+            return register(Place::Base(&self.inner.base));
         }
-        let resources = self.inner.resources.read();
-        match resources.place(key, &self.inner.base) {
-            Place::Base(recorder) | Place::Resource(recorder) => register(recorder),
-            Place::Nowhere => nowhere(),
-        }
-    }
-}
-
-impl Resources {
-    fn place<'r>(&'r self, key: &Key, base: &'r PrometheusRecorder) -> Place<'r> {
-        let Some(name) = resource_of(key) else {
-            return Place::Base(base);
+        let Some(resource) = resource_of(key) else {
+            return register(Place::Base(&self.inner.base));
         };
-        match self.recorders.get(&name) {
-            Some(recorder) => Place::Resource(recorder),
-            None if self.removed.contains(&name) => Place::Nowhere,
-            None => Place::Base(base),
-        }
+        let resources = self.inner.resources.read();
+        register(match resources.added.get(&resource) {
+            Some(series) => {
+                let registration = Registration {
+                    key,
+                    resource: &resource,
+                    templates: &resources.templates,
+                };
+                Place::Resource(series, registration)
+            }
+            None if resources.removed.contains(&resource) => Place::Nowhere,
+            None => Place::Base(&self.inner.base),
+        })
+    }
+
+    /// The bounds of a histogram's buckets. Without any, all samples are in one.
+    fn bounds(&self, key: &Key) -> &'static [f64] {
+        let mut known = self.inner.buckets.iter();
+        let known = known.find(|(matcher, _)| matcher.matches(key.name()));
+        known.map_or(&[], |(_, bounds)| bounds)
     }
 }
 
@@ -150,20 +156,8 @@ fn resource_of(key: &Key) -> Option<String> {
     })
 }
 
-/// Merges pages. Each family of series appears once, with all its samples below its header.
-fn merged(base: String, pages: impl Iterator<Item = String>) -> String {
-    let mut further: BTreeMap<String, Family> = BTreeMap::new();
-    for page in pages {
-        for family in families(&page) {
-            let known = further
-                .entry(family.name.clone())
-                .or_insert_with(|| Family {
-                    samples: String::new(),
-                    ..family.clone()
-                });
-            known.samples += &family.samples;
-        }
-    }
+/// Adds further families to a page. Each appears once, with all its samples below its header.
+fn merged(base: String, mut further: BTreeMap<String, Family>) -> String {
     if further.is_empty() {
         return base;
     }
@@ -185,12 +179,12 @@ fn merged(base: String, pages: impl Iterator<Item = String>) -> String {
 }
 
 /// A family of series on a page.
-#[derive(Clone, Default)]
-struct Family {
-    name: String,
+#[derive(Default)]
+pub(super) struct Family {
+    pub(super) name: String,
     /// Its help and type lines.
-    head: String,
-    samples: String,
+    pub(super) head: String,
+    pub(super) samples: String,
 }
 
 fn families(page: &str) -> Vec<Family> {
@@ -235,18 +229,29 @@ impl Recorder for Series {
     }
 
     fn register_counter(&self, key: &Key, metadata: &Metadata<'_>) -> Counter {
-        let register = |recorder: &PrometheusRecorder| recorder.register_counter(key, metadata);
-        self.register(key, register, Counter::noop)
+        self.register(key, |place| match place {
+            Place::Base(recorder) => recorder.register_counter(key, metadata),
+            Place::Resource(series, registration) => series.counter(registration),
+            Place::Nowhere => Counter::noop(),
+        })
     }
 
     fn register_gauge(&self, key: &Key, metadata: &Metadata<'_>) -> Gauge {
-        let register = |recorder: &PrometheusRecorder| recorder.register_gauge(key, metadata);
-        self.register(key, register, Gauge::noop)
+        self.register(key, |place| match place {
+            Place::Base(recorder) => recorder.register_gauge(key, metadata),
+            Place::Resource(series, registration) => series.gauge(registration),
+            Place::Nowhere => Gauge::noop(),
+        })
     }
 
     fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> Histogram {
-        let register = |recorder: &PrometheusRecorder| recorder.register_histogram(key, metadata);
-        self.register(key, register, Histogram::noop)
+        self.register(key, |place| match place {
+            Place::Base(recorder) => recorder.register_histogram(key, metadata),
+            Place::Resource(series, registration) => {
+                series.histogram(registration, || self.bounds(key))
+            }
+            Place::Nowhere => Histogram::noop(),
+        })
     }
 }
 
@@ -257,7 +262,8 @@ mod tests {
     use super::*;
 
     fn series() -> Series {
-        Series::new(|| Ok(PrometheusBuilder::new())).unwrap()
+        let seconds = Matcher::Suffix("_seconds".to_owned());
+        Series::new(vec![(seconds, &[0.1, 1.0])]).unwrap()
     }
 
     fn count(series: &Series, resource: &'static str, group: &'static str) {
@@ -276,7 +282,7 @@ mod tests {
         let series = series();
         count(&series, "pods", "");
         let before = series.render();
-        series.add_resource("gadgets.example.com").unwrap();
+        series.add_resource("gadgets.example.com");
         count(&series, "gadgets", "example.com");
         count(&series, "pods", "");
         let page = series.render();
@@ -294,9 +300,64 @@ mod tests {
             series.render(),
             before.replace("} 1\n\n# TYPE part", "} 2\n\n# TYPE part")
         );
-        series.add_resource("gadgets.example.com").unwrap();
+        series.add_resource("gadgets.example.com");
         count(&series, "gadgets", "example.com");
         assert!(series.render().contains("gadgets"));
+    }
+
+    /// The lines of a page, sorted, with this name for `gadgets`.
+    fn lines(page: &str, name: &str) -> Vec<String> {
+        let lines = page.lines().map(|line| line.replace("gadgets", name));
+        let mut lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
+        lines.sort();
+        lines
+    }
+
+    #[test]
+    fn the_series_of_an_added_resource_are_rendered_as_all_others() {
+        let measure = |series: &Series, group: &'static str| {
+            count(series, "gadgets", group);
+            with_local_recorder(series, || {
+                let labels = [("resource", "gadgets"), ("group", group), ("verb", "\"a\"")];
+                metrics::counter!("size_total", &labels).absolute(7);
+                metrics::gauge!("part", "part" => format!("reflector/gadgets.{group}")).set(1.5);
+                for sample in [0.05, 0.1, 0.2, 2.0] {
+                    metrics::histogram!("took_seconds", &labels).record(sample);
+                }
+                let _ = metrics::histogram!("wait_seconds", &labels);
+                let _ = metrics::counter!("unused", &labels);
+            });
+            series.render()
+        };
+        let (base, added) = (series(), series());
+        added.add_resource("gadgets.example.com");
+        let page = measure(&added, "example.com");
+        assert!(page.contains("took_seconds_bucket"), "{page}");
+        let expected = lines(&measure(&base, "example.com"), "widgets");
+        assert_eq!(lines(&page, "widgets"), expected);
+    }
+
+    #[test]
+    fn resources_share_the_templates_of_their_series() {
+        let series = series();
+        let templates = || series.inner.resources.read().templates.count();
+        let names = ["gadgets", "widgets"];
+        for name in names {
+            series.add_resource(&format!("{name}.example.com"));
+            count(&series, name, "example.com");
+            count(&series, name, "example.com");
+            assert_eq!(templates(), 2);
+        }
+        let page = series.render();
+        for name in names {
+            assert!(
+                page.contains(&format!(r#"resource="{name}"}} 2"#)),
+                "{page}"
+            );
+            assert_eq!(templates(), 2);
+            series.remove_resource(&format!("{name}.example.com"));
+        }
+        assert_eq!(templates(), 0);
     }
 
     #[test]
@@ -304,12 +365,12 @@ mod tests {
         let series = series();
         for number in 0..REMOVED_MAX * 2 {
             let name = format!("gadgets-{number}");
-            series.add_resource(&name).unwrap();
+            series.add_resource(&name);
             series.remove_resource(&name);
         }
         let resources = series.inner.resources.read();
         assert_eq!(resources.removed.len(), REMOVED_MAX);
-        assert!(resources.recorders.is_empty());
+        assert!(resources.added.is_empty());
     }
 
     #[test]

@@ -24,7 +24,6 @@ use crate::object::{Decode, DecodeError};
 use crate::snapshot::Snapshot;
 
 /// What a Reflector reads, and where it sends it.
-#[derive(Clone)]
 pub(crate) struct Source {
     pub(crate) resource: String,
     pub(crate) prefix: Prefix,
@@ -59,7 +58,10 @@ struct ListWatchSession {
 }
 
 /// Runs as long as the actor does. Its end is reported after the feed was dropped.
-pub(super) async fn run(_exit: ExitGuard, source: Source) {
+///
+/// A Reflector waits for events most of the time. What it does rarely is boxed, so that it takes no
+/// memory meanwhile.
+pub(super) async fn run(_exit: ExitGuard, source: Arc<Source>) {
     let mut session = ListWatchSession {
         incarnations: source.cacher.incarnations(),
         epoch: source.engine.epoch(),
@@ -69,21 +71,21 @@ pub(super) async fn run(_exit: ExitGuard, source: Source) {
         unreadable: UnreadableRetry::default(),
         metrics: ReflectorMetrics::new(&source.resource),
     };
-    let resume_point = source.cacher.ask_patiently(WhereToResume).await;
+    let resume_point = Box::pin(source.cacher.ask_patiently(WhereToResume)).await;
     let mut machine = ListWatchMachine::new(resume_point.unwrap_or(None));
     let mut step = machine.start();
     loop {
         source.observed.lock().state = machine.state().clone();
         step = match step {
             ListWatchStep::Pause(time) => {
-                tokio::time::sleep(time).await;
+                Box::pin(tokio::time::sleep(time)).await;
                 machine.start()
             }
             step => {
                 let outcome = source.perform(step, &mut session).await;
                 let outcome = match outcome {
                     Ok(outcome) => outcome,
-                    Err(failure) => source.report(failure).await,
+                    Err(failure) => Box::pin(source.report(failure)).await,
                 };
                 machine.next(outcome, random_unit())
             }
@@ -98,8 +100,10 @@ impl Source {
         session: &mut ListWatchSession,
     ) -> Result<StepOutcome, StepFailure> {
         match step {
-            ListWatchStep::ReadPage { at, start } => self.read_page(at, start, session).await,
-            ListWatchStep::Install { revision } => self.install(revision, session).await,
+            ListWatchStep::ReadPage { at, start } => {
+                Box::pin(self.read_page(at, start, session)).await
+            }
+            ListWatchStep::Install { revision } => Box::pin(self.install(revision, session)).await,
             ListWatchStep::OpenFeed { after } => {
                 let feed = self
                     .engine

@@ -23,6 +23,8 @@ mod observation;
 mod unreadable;
 mod unreadable_retry;
 
+use std::sync::Arc;
+
 use actix::fut::wrap_future;
 use actix::{Actor, AsyncContext, Context};
 
@@ -37,14 +39,14 @@ use crate::mailbox;
 
 /// The actor that fills one Cacher.
 pub(crate) struct Reflector {
-    source: Source,
+    source: Arc<Source>,
     /// Moved into the list-and-watch task when the actor starts.
     exit: Option<ExitGuard>,
 }
 
 impl Reflector {
     /// A Reflector of this source, not yet started.
-    pub(crate) fn new(source: Source, exit: ExitGuard) -> Reflector {
+    pub(crate) fn new(source: Arc<Source>, exit: ExitGuard) -> Reflector {
         Reflector {
             source,
             exit: Some(exit),
@@ -59,7 +61,7 @@ impl Actor for Reflector {
         context.set_mailbox_capacity(mailbox::REFLECTOR);
         if let Some(exit) = self.exit.take() {
             // A panic in the future ends this actor: its context polls the future.
-            context.spawn(wrap_future(list_watch::run(exit, self.source.clone())));
+            context.spawn(wrap_future(list_watch::run(exit, Arc::clone(&self.source))));
         }
     }
 }

@@ -43,7 +43,7 @@ impl UnreadableRetry {
             let next = *self
                 .next
                 .get_or_insert_with(|| Instant::now() + RETRY_EVERY);
-            sleep_until(next).await;
+            Box::pin(sleep_until(next)).await;
             self.next = Some(Instant::now() + RETRY_EVERY);
             if self.values.retry_some(decode) {
                 return;

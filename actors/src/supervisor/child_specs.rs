@@ -115,6 +115,7 @@ pub(super) fn reflector(
     actor_ref: &Arc<ActorRef<Reflector>>,
 ) -> Child {
     let name = source.resource.clone();
+    let source = Arc::new(source);
     child(
         id,
         ActorKind::Reflector,
@@ -122,7 +123,7 @@ pub(super) fn reflector(
         actor_ref,
         || reflector::messages::Stop,
         move |exit| {
-            let source = source.clone();
+            let source = Arc::clone(&source);
             Reflector::start_in_arbiter(&arbiter, move |_| Reflector::new(source, exit))
         },
     )
