@@ -152,7 +152,10 @@ impl ApplyQueue {
         let later = usize::try_from(state.sent - up_to).unwrap_or(usize::MAX);
         let count = state.waiting.len().saturating_sub(later);
         let groups: Vec<Changes> = state.waiting.drain(..count).collect();
-        state.bytes -= groups.iter().map(|group| group.bytes().len()).sum::<usize>();
+        state.bytes -= groups
+            .iter()
+            .map(|group| group.bytes().len())
+            .sum::<usize>();
         state.since = state.since.filter(|_| !state.waiting.is_empty());
         Some(Work {
             groups,
