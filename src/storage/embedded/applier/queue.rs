@@ -31,8 +31,8 @@ struct QueueState {
     bytes: usize,
     /// When the oldest of them was sent.
     since: Option<Instant>,
-    /// The epoch whose beginning becomes durable with a checkpoint after everything that waits.
-    checkpoint: Option<Epoch>,
+    /// The epoch that a checkpoint names, and the number of the last group before that epoch.
+    checkpoint: Option<(Epoch, u64)>,
     /// Whether a checkpoint was sent and is not made yet.
     is_checkpointing: bool,
     /// The number of the last group that was sent.
@@ -78,11 +78,13 @@ impl ApplyQueue {
         state.sent
     }
 
-    /// Asks for a checkpoint that names this epoch, after everything that was sent.
+    /// Asks for a checkpoint that names this epoch, after everything that was sent. What is sent
+    /// later is not part of it: recovery makes the groups of the epoch again on top of it, and they
+    /// must not meet what came after them, such as the removal of records.
     pub fn send_checkpoint(&self, epoch: Epoch) {
         let mut state = self.state.lock();
         if state.is_running() {
-            state.checkpoint = Some(epoch);
+            state.checkpoint = Some((epoch, state.sent));
             state.is_checkpointing = true;
             self.work.notify_one();
         }
@@ -145,12 +147,20 @@ impl ApplyQueue {
                 Some(due) => _ = self.work.wait_until(&mut state, due),
             }
         }
-        state.bytes = 0;
-        state.since = None;
+        let checkpoint = state.checkpoint.take();
+        let up_to = checkpoint.map_or(state.sent, |(_, last)| last);
+        let later = usize::try_from(state.sent - up_to).unwrap_or(usize::MAX);
+        let count = state.waiting.len().saturating_sub(later);
+        let groups: Vec<Changes> = state.waiting.drain(..count).collect();
+        state.bytes -= groups
+            .iter()
+            .map(|group| group.bytes().len())
+            .sum::<usize>();
+        state.since = state.since.filter(|_| !state.waiting.is_empty());
         Some(Work {
-            groups: state.waiting.drain(..).collect(),
-            up_to: state.sent,
-            checkpoint: state.checkpoint.take(),
+            groups,
+            up_to,
+            checkpoint: checkpoint.map(|(epoch, _)| epoch),
         })
     }
 
@@ -214,6 +224,23 @@ mod tests {
         assert_eq!((work.groups.len(), work.up_to), (2, 2));
         assert_eq!(queue.applied(), 0);
         queue.applied_up_to(2, false);
+        assert_eq!(queue.wait(true), Ok(()));
+    }
+
+    #[test]
+    fn what_is_sent_after_a_checkpoint_is_applied_after_it() {
+        let queue = ApplyQueue::default();
+        queue.send(changes(1));
+        queue.send_checkpoint(7);
+        queue.send(changes(1));
+        let first = queue.next().unwrap();
+        assert_eq!((first.groups.len(), first.up_to), (1, 1));
+        assert_eq!(first.checkpoint, Some(7));
+        queue.applied_up_to(first.up_to, true);
+        let second = queue.next().unwrap();
+        assert_eq!((second.groups.len(), second.up_to), (1, 2));
+        assert_eq!(second.checkpoint, None);
+        queue.applied_up_to(second.up_to, false);
         assert_eq!(queue.wait(true), Ok(()));
     }
 
