@@ -85,6 +85,8 @@ struct OpenEpoch {
     changed_bytes: u64,
     /// The number of the last group. Numbers continue from one epoch to the next.
     groups: u64,
+    /// Whether a group that found no room may lie behind the last one, in part or whole.
+    has_remains: bool,
 }
 
 impl fmt::Debug for Journal {
@@ -121,18 +123,18 @@ impl Journal {
 
     /// Lets groups go to the next epoch, in the other file. A checkpoint of everything before must
     /// name it. No other checkpoint may be under way, because it would still need that file.
-    /// Answers the epoch, or `None` if none is open.
+    /// Answers the epoch, or `None` if no other one can follow the open one, or none is open.
     ///
     /// # Errors
     /// When the file system fails.
     pub fn switch(&mut self) -> Result<Option<Epoch>, Failure> {
-        let Some((epoch, groups)) = self.open.as_ref().map(|open| (open.epoch, open.groups)) else {
+        // The next epoch continues the numbers of this one. So there must be groups in this one, and
+        // nothing behind them that recovery may take for the next.
+        let open = self.open.as_ref();
+        let open = open.filter(|open| open.end > 0 && !open.has_remains);
+        let Some((epoch, groups)) = open.map(|open| (open.epoch, open.groups)) else {
             return Ok(None);
         };
-        // An epoch without groups ends nothing.
-        if groups == 0 {
-            return Ok(None);
-        }
         let PreparedEpoch(mut next) = self.prepare()?;
         next.epoch = next_epoch(epoch);
         next.groups = groups;
@@ -195,6 +197,7 @@ impl Journal {
             // The checkpoint that follows makes the same changes durable in redb. If it does not
             // come to that, what was written of the group is read as after a power loss.
             Err(error) if grows && error.kind() == std::io::ErrorKind::StorageFull => {
+                open.has_remains = true;
                 return Ok(Appended::Full);
             }
             written => written?,
@@ -231,6 +234,7 @@ impl Journal {
             changed_bytes: 0,
             file_bytes: file_bytes / BLOCK as u64 * BLOCK as u64,
             groups: 0,
+            has_remains: false,
         }))
     }
 

@@ -148,42 +148,100 @@ fn groups_in(file: &File, store: &StoreId, epoch: Epoch) -> Result<Vec<Group>, F
 
 #[cfg(test)]
 mod tests {
+    use std::io;
     use std::path::Path;
     use std::sync::Arc;
+
+    use redb::StorageBackend;
 
     use super::*;
     use crate::storage::embedded::disk::Directory;
     use crate::storage::embedded::journal::{Appended, Changes, Journal, JournalLimits, TableId};
 
     const STORE: StoreId = [7; 16];
+    const LIMITS: JournalLimits = JournalLimits {
+        file_bytes: 1 << 20,
+        changed_bytes: 1 << 20,
+    };
 
     /// A journal with these many groups, each as long as a block, and as many in the next epoch.
     /// Answers the first epoch.
     fn journal(disk: &Arc<dyn Disk>, groups: [u64; 2]) -> Epoch {
-        let limits = JournalLimits {
-            file_bytes: 1 << 20,
-            changed_bytes: 1 << 20,
-        };
-        let mut journal = Journal::new(Arc::clone(disk), STORE, limits);
+        let mut journal = Journal::new(Arc::clone(disk), STORE, LIMITS);
         let prepared = journal.prepare().unwrap();
         let epoch = prepared.epoch();
         journal.begin(prepared);
         let mut revision = 0;
         let mut append = |journal: &mut Journal| {
             revision += 1;
-            let mut changes = Changes::default();
-            changes.push(Change {
-                table: TableId::Events,
-                key: &[1],
-                value: Some(b"record"),
-            });
-            changes.note_revision(Revision(revision));
-            assert_eq!(journal.append(&changes).unwrap(), Appended::Durably);
+            let appended = journal.append(&record(revision));
+            assert_eq!(appended.unwrap(), Appended::Durably);
         };
         (0..groups[0]).for_each(|_| append(&mut journal));
         assert_eq!(journal.switch().unwrap(), Some(next_epoch(epoch)));
         (0..groups[1]).for_each(|_| append(&mut journal));
         epoch
+    }
+
+    /// A file that has room for the first block of a write.
+    #[derive(Debug)]
+    struct FullFile(Arc<dyn StorageBackend>);
+
+    impl StorageBackend for FullFile {
+        fn len(&self) -> io::Result<u64> {
+            self.0.len()
+        }
+        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+            self.0.read(offset, out)
+        }
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.0.set_len(len)
+        }
+        fn sync_data(&self) -> io::Result<()> {
+            self.0.sync_data()
+        }
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+            self.0.write(offset, &data[..BLOCK])?;
+            Err(io::ErrorKind::StorageFull.into())
+        }
+    }
+
+    fn record(revision: u64) -> Changes {
+        let mut changes = Changes::default();
+        changes.push(Change {
+            table: TableId::Events,
+            key: &[1],
+            value: Some(b"record"),
+        });
+        changes.note_revision(Revision(revision));
+        changes
+    }
+
+    #[test]
+    fn no_epoch_follows_one_that_may_end_with_the_remains_of_a_group() {
+        for groups in [0, 2] {
+            let directory = tempfile::tempdir().unwrap();
+            let disk: Arc<dyn Disk> = Arc::new(Directory::open(directory.path()).unwrap());
+            // The open epoch follows from another one.
+            let mut journal = Journal::new(Arc::clone(&disk), STORE, LIMITS);
+            let prepared = journal.prepare().unwrap();
+            let epoch = next_epoch(prepared.epoch());
+            journal.begin(prepared);
+            journal.append(&record(1)).unwrap();
+            assert_eq!(journal.switch().unwrap(), Some(epoch));
+            for number in 0..groups {
+                journal.append(&record(2 + number)).unwrap();
+            }
+            let open = journal.open.as_mut().unwrap();
+            open.file = Arc::new(FullFile(Arc::clone(&open.file)));
+            open.file_bytes = open.end;
+            assert_eq!(journal.append(&record(9)).unwrap(), Appended::Full);
+            if journal.switch().unwrap().is_some() {
+                journal.append(&record(9)).unwrap();
+            }
+            let found = recover(&*disk, &STORE, epoch).map_err(|failure| failure.to_string());
+            assert_eq!(found.unwrap().len() as u64, groups + 1);
+        }
     }
 
     fn flip(directory: &Path, file: DataFile, at: usize) {
