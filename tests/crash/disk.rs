@@ -459,19 +459,25 @@ impl StorageBackend for Handle {
                 .filter(|block| !file.blocks.contains(block))
                 .collect()
         };
-        let needed = world.allocated() + new.len() as u64 * BLOCK;
-        if !new.is_empty() && capacity.is_some_and(|capacity| needed > capacity) {
-            return Err(io::Error::from(io::ErrorKind::StorageFull));
-        }
+        let room = capacity.map(|capacity| capacity.saturating_sub(world.allocated()) / BLOCK);
+        let lacking = new.get(room.map_or(new.len(), |room| room as usize));
+        // What has room is written, as by any file system.
+        let written = lacking.map_or(data.len(), |block| {
+            (block * BLOCK).saturating_sub(offset) as usize
+        });
         let operation = Pending::Write {
             offset,
-            data: data.into(),
+            data: data[..written].into(),
         };
         let file = world.file(self.file);
-        file.blocks.extend(new);
+        file.blocks
+            .extend(new.iter().take_while(|block| Some(*block) != lacking));
         file.current.apply(&operation);
         file.pending.push(operation);
-        Ok(())
+        match lacking {
+            Some(_) => Err(io::Error::from(io::ErrorKind::StorageFull)),
+            None => Ok(()),
+        }
     }
 }
 
