@@ -13,6 +13,7 @@ use taffrail::storage::embedded::EmbeddedEngine;
 
 use crate::damage::{alter, alter_record, is_damage, range, remove_record};
 use crate::history_script::Clock;
+use crate::restart::serving;
 
 const MIDDLE: u64 = 250;
 const EVENTS_WRITTEN: u64 = 700;
@@ -163,4 +164,37 @@ async fn a_live_value_that_is_damaged_is_refused_and_others_are_not() {
     let other = engine.get(key_of(1), At::Latest).await.unwrap();
     assert_eq!(other.item.unwrap().revision, Revision(601));
     assert_eq!(engine.health(), Health::Serving);
+}
+
+/// Commits write a table that they need not read. What meets a damaged page of it is refused before
+/// it is durable, because the store could not be opened with it.
+#[tokio::test]
+async fn a_damaged_page_that_a_commit_would_change_stops_no_other_key() {
+    let directory = long_store().await;
+    let path = directory.path().join("events.redb");
+    let mut bytes = std::fs::read(&path).unwrap();
+    // A row of `superseded`, in leaves only.
+    let row = [key_of(50).as_bytes(), &150u64.to_le_bytes()[..]].concat();
+    let found = (0..bytes.len() - row.len()).filter(|at| bytes[*at..].starts_with(&row));
+    let pages = found.map(|at| at / 4096 * 4096);
+    let leaves: Vec<usize> = pages.filter(|page| bytes[*page] == 1).collect();
+    assert!(!leaves.is_empty());
+    for page in leaves {
+        // As many rows as there can't be.
+        bytes[page + 2..page + 4].copy_from_slice(&[0xff; 2]);
+    }
+    std::fs::write(&path, bytes).unwrap();
+    let engine = EmbeddedEngine::open(Clock::default().options(directory.path())).unwrap();
+    for round in 0..3 {
+        let other = Key::new(format!("/registry/pods/other/{round}"));
+        let done = engine.commit(put(other, Expect::Absent)).await;
+        assert!(matches!(done, Ok(Outcome::Committed(_))), "{done:?}");
+        let hit = put(key_of(50), Expect::Unchanged(Revision(650)));
+        let refused = engine.commit(hit).await.unwrap_err();
+        assert!(
+            refused.to_string().contains("nothing was written"),
+            "{refused}"
+        );
+        serving(&engine).await;
+    }
 }

@@ -4,12 +4,13 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use actors::engine::{Event, EventKind, KeyValue, Revision};
-use redb::{ReadOnlyTable, ReadTransaction};
+use redb::{ReadOnlyTable, ReadTransaction, TableError};
 
 use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::journal::{Change, Changes, TableId};
 use crate::storage::embedded::schema::{
-    EVENTS, LIVE, Live, LiveColumns, MetaRow, Superseded, decode_event, missing_event,
+    ATTACHED, EVENTS, LIVE, Live, LiveColumns, MetaRow, SUPERSEDED, Superseded, TIMELINE,
+    decode_event, missing_event,
 };
 
 use super::{Rows, pair, superseded_key};
@@ -75,11 +76,15 @@ struct SeenRow {
 }
 
 /// The rows that the next group starts from: those of the database with the [`Overlay`] on top.
-/// Changes are recorded for the journal, and the database is not written.
+/// Changes are recorded for the journal, and the database is not written. But the place of each new
+/// row is looked up: a page that is damaged there refuses the mutation. Once the journal has it, the
+/// database could neither take it nor be opened.
 pub struct PlannedRows<'o> {
     overlay: &'o Overlay,
     transaction: ReadTransaction,
     live: ReadOnlyTable<&'static [u8], LiveColumns>,
+    events: ReadOnlyTable<u64, &'static [u8]>,
+    superseded: ReadOnlyTable<(&'static [u8], u64), u8>,
     rows: ChangedRows,
     changes: Changes,
 }
@@ -96,6 +101,8 @@ impl<'o> PlannedRows<'o> {
         Ok(PlannedRows {
             overlay,
             live: transaction.open_table(LIVE)?,
+            events: transaction.open_table(EVENTS)?,
+            superseded: transaction.open_table(SUPERSEDED)?,
             transaction,
             rows: ChangedRows::default(),
             changes: Changes::default(),
@@ -139,12 +146,16 @@ impl Rows for PlannedRows<'_> {
         if let Some(value) = self.overlay.value(revision) {
             return Ok(value);
         }
-        let found = self.transaction.open_table(EVENTS)?.get(revision.0)?;
+        let found = self.events.get(revision.0)?;
         let found = found.ok_or_else(|| missing_event(revision))?;
         Ok(decode_event(revision, found.value())?.to_key_value())
     }
 
     fn insert_event(&mut self, revision: u64, record: &[u8]) -> Result<(), Failure> {
+        // All of a batch have their place at the end.
+        if self.changes.revisions() == Default::default() {
+            self.events.get(revision)?;
+        }
         self.record(TableId::Events, &revision.to_le_bytes(), Some(record));
         self.changes.note_revision(Revision(revision));
         Ok(())
@@ -166,18 +177,26 @@ impl Rows for PlannedRows<'_> {
         revision: u64,
         kind: Superseded,
     ) -> Result<(), Failure> {
+        self.superseded.get((key, revision))?;
         let place = superseded_key(key, revision);
         self.record(TableId::Superseded, &place, Some(&[kind.tag()]));
         Ok(())
     }
 
     fn insert_mark(&mut self, revision: u64, row: (u64, u64)) -> Result<(), Failure> {
+        self.transaction.open_table(TIMELINE)?.get(revision)?;
         let value = pair(row);
         self.record(TableId::Timeline, &revision.to_le_bytes(), Some(&value));
         Ok(())
     }
 
     fn insert_attached(&mut self, place: (u64, u64)) -> Result<(), Failure> {
+        match self.transaction.open_table(ATTACHED) {
+            Ok(attached) => _ = attached.get(place)?,
+            // Of a store of format 1.
+            Err(TableError::TableDoesNotExist(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
         self.record(TableId::Attached, &pair(place), Some(&[]));
         Ok(())
     }

@@ -57,6 +57,8 @@ impl WriterThread {
                 self.recover(&failure, Some(Unresolved { requests, attempt }));
             }
             Err(failure) => {
+                // Before anybody is told.
+                self.set_down(&failure);
                 let file = self.state.file();
                 let error = match &failure {
                     // Another attempt would meet the same damage.

@@ -74,7 +74,7 @@ impl WriterThread {
         self.journal = new_journal(&self.state);
     }
 
-    fn set_down(&self, failure: &Failure) {
+    pub(super) fn set_down(&self, failure: &Failure) {
         let why = format!("{}: {failure}; it is being opened again", self.state.file());
         self.state.set_health(Health::Down(why));
     }
