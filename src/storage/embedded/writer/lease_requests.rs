@@ -17,6 +17,9 @@ use crate::storage::embedded::write_txn::{Moment, WriteTxn};
 /// The most keys that one step deletes. Bounds what watchers get at once.
 const STEP_KEYS: usize = 128;
 
+/// How long expiry gives way to a checkpoint.
+const GIVES_WAY: Duration = Duration::from_secs(1);
+
 /// How long a lease waits behind others when damage keeps it from being ended.
 const ASIDE: Duration = Duration::from_secs(3600);
 
@@ -172,7 +175,7 @@ impl WriterThread {
         let now = self.lease_time();
         let expired = match self.leases.leases.due(now) {
             // The step would wait for the checkpoint, and writers for the step. It comes later.
-            Some(_) if self.is_checkpointing() => 0,
+            Some(_) if self.is_checkpointing() && self.checkpointed.elapsed() < GIVES_WAY => 0,
             Some(_) => match self.end(None, |leases| leases.due(now)) {
                 // The other leases are next.
                 (Err(_), Some(_)) => 0,

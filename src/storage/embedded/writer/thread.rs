@@ -170,6 +170,9 @@ impl WriterThread {
             self.failed = Some(failure);
             return;
         }
+        if let Some(store) = &self.store {
+            self.overlay.forget_applied(store.unapplied().applied());
+        }
         self.sync_pending();
         self.checkpoint_when_idle();
         let now = Instant::now();
@@ -233,8 +236,14 @@ impl WriterThread {
         }
         self.store_lease_time();
         if let Ok(store) = self.store() {
-            // `run_guarded` logs nothing, and the journal keeps what redb could not.
-            let _ = self.run_guarded(|writer| writer.end_journal(&store));
+            // `run_guarded` logs nothing, and the journal keeps what redb could not. Closing the
+            // database must not make a part of it durable.
+            if self
+                .run_guarded(|writer| writer.end_journal(&store))
+                .is_err()
+            {
+                store.fence().retire();
+            }
         }
         self.state.set_store(None);
         self.applier = None;
