@@ -128,8 +128,8 @@ impl Journal {
     /// # Errors
     /// When the file system fails.
     pub fn switch(&mut self) -> Result<Option<Epoch>, Failure> {
-        // The next epoch continues the numbers of this one. So there must be groups in this one, and
-        // nothing behind them that recovery may take for the next.
+        // The next epoch continues the numbers of this one. So there must be groups in this one,
+        // and nothing behind them that recovery may take for the next.
         let open = self.open.as_ref();
         let open = open.filter(|open| open.end > 0 && !open.has_remains);
         let Some((epoch, groups)) = open.map(|open| (open.epoch, open.groups)) else {

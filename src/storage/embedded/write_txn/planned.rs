@@ -76,9 +76,9 @@ struct SeenRow {
 }
 
 /// The rows that the next group starts from: those of the database with the [`Overlay`] on top.
-/// Changes are recorded for the journal, and the database is not written. But the place of each new
-/// row is looked up: a page that is damaged there refuses the mutation. Once the journal has it, the
-/// database could neither take it nor be opened.
+/// Changes are recorded for the journal, and the database is not written. But the place of each
+/// new row is looked up: a page that is damaged there refuses the mutation. Once the journal has
+/// it, the database could neither take it nor be opened.
 pub struct PlannedRows<'o> {
     overlay: &'o Overlay,
     transaction: ReadTransaction,
