@@ -24,29 +24,48 @@ pub struct Ticket(watch::Receiver<Fate>);
 
 /// The engine's end of a [`Ticket`]. Dropping it makes the ticket void.
 #[derive(Debug)]
-pub struct TicketIssuer(watch::Sender<Fate>);
+pub struct TicketIssuer {
+    fate: watch::Sender<Fate>,
+    has_followers: bool,
+}
 
 /// A ticket for a mutation that is about to be queued.
 pub fn ticket() -> (TicketIssuer, Ticket) {
     let (issuer, ticket) = watch::channel(Fate::Queued);
-    (TicketIssuer(issuer), Ticket(ticket))
+    let issuer = TicketIssuer {
+        fate: issuer,
+        has_followers: false,
+    };
+    (issuer, Ticket(ticket))
 }
 
 impl TicketIssuer {
+    /// The same issuer, for a mutation that others wait to follow.
+    pub fn with_followers(mut self) -> TicketIssuer {
+        self.has_followers = true;
+        self
+    }
+
+    /// Whether others wait to follow the mutation. An engine may wait a moment for them, so that
+    /// they share its commit.
+    pub fn has_followers(&self) -> bool {
+        self.has_followers
+    }
+
     /// The mutation leaves its key at this revision, if its commit succeeds.
     pub fn decide(&self, revision: Revision) {
-        self.0.send_replace(Fate::Decided(revision));
+        self.fate.send_replace(Fate::Decided(revision));
     }
 
     /// The mutation has left its key at this revision, durably.
     pub fn settle(self, revision: Revision) {
-        self.0.send_replace(Fate::Durable(revision));
+        self.fate.send_replace(Fate::Durable(revision));
     }
 }
 
 impl Drop for TicketIssuer {
     fn drop(&mut self) {
-        self.0.send_if_modified(|fate| {
+        self.fate.send_if_modified(|fate| {
             let is_open = !matches!(fate, Fate::Durable(_));
             if is_open {
                 *fate = Fate::Void;

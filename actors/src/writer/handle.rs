@@ -14,6 +14,10 @@ use super::turns::LOSSES_MAX;
 use crate::actor_ref::{ActorRef, AskError};
 use crate::engine::{Key, KeyValue};
 
+/// How many must wait for a key's next turns for a commit to wait for them. With fewer, each of
+/// them would wait longer than the shared commit saves.
+const FOLLOWERS_MIN: usize = 4;
+
 /// Asks for turns. It knows the shard of each key.
 #[derive(Clone)]
 pub struct WriterHandle {
@@ -230,6 +234,11 @@ impl Turn {
     /// is queued. A caller that has lost two turns takes no further risk.
     pub fn may_chain(&self) -> bool {
         self.losses < LOSSES_MAX && !self.is_lost()
+    }
+
+    /// Whether many wait for the key's next turns, so that a commit is worth sharing.
+    pub fn has_followers(&self) -> bool {
+        self.granted.waiting >= FOLLOWERS_MIN
     }
 
     /// Whether the turn has expired because it took long and others wait. A commit may still

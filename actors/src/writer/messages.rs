@@ -33,6 +33,8 @@ pub(crate) struct Granted {
     /// Set when the turn has expired.
     pub(crate) is_lost: Arc<AtomicBool>,
     pub(crate) last_outcome: Option<LastOutcome>,
+    /// How many requests wait for the key's next turns.
+    pub(crate) waiting: usize,
     pub(crate) give_back: oneshot::Sender<LastOutcome>,
 }
 

@@ -77,7 +77,18 @@ impl Writer {
                     id,
                     key,
                     last_outcome,
-                } => self.grant(id, key, last_outcome, context),
+                    waiting,
+                } => {
+                    let (give_back, given_back) = oneshot::channel();
+                    let granted = Granted {
+                        is_lost: Arc::default(),
+                        last_outcome,
+                        waiting,
+                        give_back,
+                    };
+                    self.grant(id, granted);
+                    self.await_return(id, key, given_back, context);
+                }
                 Effect::Expire(id) => {
                     if let Some(is_lost) = self.held.remove(&id) {
                         is_lost.store(true, Ordering::Relaxed);
@@ -89,25 +100,21 @@ impl Writer {
         self.arm(context);
     }
 
-    fn grant(
-        &mut self,
-        id: TurnId,
-        key: Key,
-        last_outcome: Option<LastOutcome>,
-        context: &mut Context<Writer>,
-    ) {
-        let (give_back, given_back) = oneshot::channel();
-        let is_lost = Arc::new(AtomicBool::new(false));
-        self.held.insert(id, Arc::clone(&is_lost));
-        let granted = Granted {
-            is_lost,
-            last_outcome,
-            give_back,
-        };
+    fn grant(&mut self, id: TurnId, granted: Granted) {
+        self.held.insert(id, Arc::clone(&granted.is_lost));
         if let Some(caller) = self.awaited.remove(&id) {
             // If the caller has gone away, the turn is dropped here, which gives it back.
             let _ = caller.send(granted);
         }
+    }
+
+    fn await_return(
+        &mut self,
+        id: TurnId,
+        key: Key,
+        given_back: oneshot::Receiver<LastOutcome>,
+        context: &mut Context<Writer>,
+    ) {
         let given_back = wrap_future::<_, Writer>(given_back);
         context.spawn(given_back.map(move |outcome, writer, context| {
             writer.held.remove(&id);
@@ -116,16 +123,16 @@ impl Writer {
         }));
     }
 
-    /// Sets the timer to the next turn that expires.
+    /// Sets the timer to the next turn that expires. A timer that is set for earlier stays: turns
+    /// change hands far more often than they expire, and what is early expires nothing.
     fn arm(&mut self, context: &mut Context<Writer>) {
-        let next = self.turns.next_expiry();
-        if self.timer.map(|(at, _)| at) == next {
+        let Some(at) = self.turns.next_expiry() else {
             return;
-        }
-        if let Some((_, timer)) = self.timer.take() {
-            context.cancel_future(timer);
-        }
-        if let Some(at) = next {
+        };
+        if self.timer.is_none_or(|(set, _)| at < set) {
+            if let Some((_, timer)) = self.timer.take() {
+                context.cancel_future(timer);
+            }
             let wait = at.saturating_duration_since(now());
             let timer = context.run_later(wait, |writer, context| {
                 writer.timer = None;

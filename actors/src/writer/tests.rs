@@ -46,11 +46,18 @@ fn asked(id: u64, losses: u32, deadline: Instant) -> TurnRequest {
     }
 }
 
+/// The last request that waited is granted its turn.
 fn granted(id: u64, last_outcome: Option<LastOutcome>) -> Effect {
+    granted_before(0, id, last_outcome)
+}
+
+/// A request is granted its turn while others still wait.
+fn granted_before(waiting: usize, id: u64, last_outcome: Option<LastOutcome>) -> Effect {
     Effect::Grant {
         id: TurnId(id),
         key: key("a"),
         last_outcome,
+        waiting,
     }
 }
 
@@ -70,7 +77,7 @@ fn turns_of_a_key_come_in_order_and_other_keys_do_not_wait() {
     assert_eq!(turns.ask(now, &key("b"), asked(4, 0, deadline)).len(), 1);
     let outcome = durable("a", 7);
     let effects = turns.give_back(now, &key("a"), TurnId(1), Some(outcome.clone()));
-    assert_eq!(effects, [granted(2, Some(outcome.clone()))]);
+    assert_eq!(effects, [granted_before(1, 2, Some(outcome.clone()))]);
     let effects = turns.give_back(now, &key("a"), TurnId(2), None);
     assert_eq!(effects, [granted(3, Some(outcome))]);
     assert_eq!(turns.give_back(now, &key("a"), TurnId(3), None), []);
@@ -159,7 +166,7 @@ fn what_is_queued_is_newest_unless_its_turn_had_expired() {
     turns.ask(start, &key("a"), asked(2, 0, deadline));
     turns.ask(start, &key("a"), asked(3, 0, deadline));
     let effects = turns.give_back(start, &key("a"), TurnId(1), Some(first.clone()));
-    assert_eq!(effects, [granted(2, Some(first.clone()))]);
+    assert_eq!(effects, [granted_before(1, 2, Some(first.clone()))]);
     // The second one is slow. What it queues later follows the third one.
     let late = start + TURN_TIME;
     let expired = [Effect::Expire(TurnId(2)), granted(3, Some(first.clone()))];

@@ -41,6 +41,8 @@ pub(super) enum Effect {
         id: TurnId,
         key: Key,
         last_outcome: Option<LastOutcome>,
+        /// How many requests wait for the key's next turns.
+        waiting: usize,
     },
     /// Tell the holder that its turn has expired.
     Expire(TurnId),
@@ -152,6 +154,7 @@ impl Turns {
                 id: next.id,
                 key: key.clone(),
                 last_outcome: self.outcomes.of(key),
+                waiting: queue.waiting.len(),
             });
         }
         if queue.holder.is_none() {

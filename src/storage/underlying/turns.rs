@@ -114,7 +114,12 @@ impl Underlying {
         let object = put.prepared.object();
         let started = Instant::now();
         let outstanding = Outstanding::new(hold);
-        let (issuer, ticket) = ticket();
+        let (mut issuer, ticket) = ticket();
+        if let Some(HeldTurn::Held(turn)) = turn
+            && turn.has_followers()
+        {
+            issuer = issuer.with_followers();
+        }
         let pending = self.engine.queue(mutation, issuer).await;
         // An engine that queues nothing has settled the ticket. Then the turn is still needed: to
         // try again, or to say what was committed.

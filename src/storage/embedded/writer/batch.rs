@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use actors::engine::{Change, EngineError, Event, Mutation, Outcome};
 
@@ -14,6 +14,10 @@ use crate::storage::embedded::metrics;
 use crate::storage::embedded::schema::{LastMark, Totals};
 use crate::storage::embedded::store::Store;
 use crate::storage::embedded::write_txn::{ChangedRows, Decision, PlannedRows, WriteTxn};
+
+/// How long a batch waits for mutations that follow its last one. A commit takes about as long, so
+/// nobody waits for two.
+const FOLLOWERS_WAIT: Duration = Duration::from_micros(400);
 
 /// The result of a batch so far. It is kept outside the attempt, so that it survives a panic.
 #[derive(Default)]
@@ -73,22 +77,28 @@ impl WriterThread {
         }
     }
 
-    /// Takes the mutations that wait already, up to the bounds of a batch. Never waits for more.
+    /// Takes the mutations that wait already, up to the bounds of a batch. It waits for more only
+    /// while others are about to follow the last one (docs/design.md 6).
     fn gather(&mut self, first: CommitRequest) -> Vec<CommitRequest> {
         let options = &self.state.options;
         let mut bytes = weight(&first.mutation);
         let mut requests = vec![first];
+        let until = Instant::now() + FOLLOWERS_WAIT;
         while requests.len() < options.batch_count_max && bytes < options.batch_bytes_max {
-            match self.requests.try_recv().map(|request| *request) {
-                Ok(WriterRequest::Commit(request)) => {
+            let next = match requests.last().is_some_and(CommitRequest::has_followers) {
+                true => self.requests.recv_deadline(until).ok(),
+                false => self.requests.try_recv().ok(),
+            };
+            match next.map(|request| *request) {
+                Some(WriterRequest::Commit(request)) => {
                     bytes += weight(&request.mutation);
                     requests.push(request);
                 }
-                Ok(other) => {
+                Some(other) => {
                     self.next_request_taken = Some(other);
                     break;
                 }
-                Err(_) => break,
+                None => break,
             }
         }
         requests

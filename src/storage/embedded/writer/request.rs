@@ -50,6 +50,12 @@ pub struct CommitRequest {
 }
 
 impl CommitRequest {
+    /// Whether others are about to follow the mutation.
+    pub(super) fn has_followers(&self) -> bool {
+        let issuer = self.issuer.as_ref();
+        issuer.is_some_and(TicketIssuer::has_followers)
+    }
+
     /// Answers the caller, and settles the ticket. A commit must be durable.
     pub(super) fn answer(mut self, outcome: Result<Outcome, EngineError>) {
         if let (Ok(Outcome::Committed(event)), Some(issuer)) = (&outcome, self.issuer.take()) {
