@@ -36,11 +36,11 @@ pub enum Scope {
 
 impl Scope {
     /// Whether a key of the resource is in the scope.
-    pub fn covers(&self, key: &Key) -> bool {
+    pub fn covers(&self, key: &[u8]) -> bool {
         match self {
             Scope::All => true,
             Scope::Namespace(prefix) => prefix.covers(key),
-            Scope::Object(object) => object == key,
+            Scope::Object(object) => object.as_bytes() == key,
         }
     }
 }
@@ -158,7 +158,7 @@ pub fn transition<'o>(
     current: Option<&'o CachedObject>,
     previous: Option<&'o CachedObject>,
 ) -> Option<(WatchEventKind, &'o CachedObject)> {
-    let selected = |object: &&CachedObject| scope.covers(&object.key) && predicate.matches(object);
+    let selected = |object: &&CachedObject| scope.covers(object.key()) && predicate.matches(object);
     match (current.filter(selected), previous.filter(selected)) {
         (Some(now), Some(_)) => Some((WatchEventKind::Modified, now)),
         (Some(now), None) => Some((WatchEventKind::Added, now)),

@@ -122,7 +122,7 @@ impl NamespaceController {
         let mut missing = SYSTEM_NAMESPACES.len();
         // Unreadable namespaces are reported by the actor system and skipped here.
         for namespace in snapshot.range(self.namespaces.prefix(), None).flatten() {
-            if SYSTEM_NAMESPACES.contains(&namespace.attributes.name.as_str()) {
+            if SYSTEM_NAMESPACES.contains(&namespace.attributes().name()) {
                 missing = missing.saturating_sub(1);
             }
             if is_terminating(namespace) {
@@ -194,7 +194,7 @@ fn worked_on(
 }
 
 async fn outcome_of(deleter: &NamespacedResourcesDeleter, namespace: &CachedObject) -> Outcome {
-    let name = namespace.attributes.name.as_str();
+    let name = namespace.attributes().name();
     match deleter.empty(namespace).await {
         Ok(Progress::Done) => Outcome::Done,
         Ok(Progress::Held { remaining, example }) => {
@@ -217,11 +217,8 @@ async fn outcome_of(deleter: &NamespacedResourcesDeleter, namespace: &CachedObje
 
 /// Checks `status.phase`, which the cache knows because it is a selectable field.
 fn is_terminating(namespace: &CachedObject) -> bool {
-    namespace
-        .attributes
-        .fields
-        .iter()
-        .any(|field| field == "Terminating")
+    let mut fields = namespace.attributes().fields();
+    fields.any(|field| field == "Terminating")
 }
 
 fn uid_of(namespace: &CachedObject) -> String {

@@ -77,7 +77,7 @@ impl NamespacedResourcesDeleter {
     }
 
     async fn empty_all(&self, namespace: &CachedObject) -> Result<Progress, Box<Status>> {
-        let name = namespace.attributes.name.as_str();
+        let name = namespace.attributes().name();
         let terminating = object_of(namespace).map_err(Status::internal)?;
         if !has_content_finalizer(&terminating) {
             return Ok(Progress::Done);
@@ -159,7 +159,7 @@ impl NamespacedResourcesDeleter {
         let (store, context) = (store.clone(), self.context.clone());
         let namespace = namespace.to_owned();
         async move {
-            let name = item.attributes.name.as_str();
+            let name = item.attributes().name();
             let object = object_of(&item).map_err(Status::internal)?;
             let options = DeleteOptions {
                 propagation_policy: Some(Propagation::Background),

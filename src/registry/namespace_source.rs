@@ -56,12 +56,8 @@ impl Namespaces for NamespaceSource {
 
 /// Reads `status.phase`, which caches know because it is a selectable field.
 fn state_of(namespace: &CachedObject) -> NamespaceState {
-    match namespace
-        .attributes
-        .fields
-        .iter()
-        .any(|field| field == "Terminating")
-    {
+    let mut fields = namespace.attributes().fields();
+    match fields.any(|field| field == "Terminating") {
         true => NamespaceState::Terminating,
         false => NamespaceState::Active,
     }

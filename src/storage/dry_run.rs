@@ -75,7 +75,7 @@ impl Storage for DryRun {
         async move {
             match self.found(key).await {
                 Ok(Some(existing)) => {
-                    let physical = existing.key.to_string();
+                    let physical = String::from_utf8_lossy(existing.key()).into_owned();
                     Err(self.fault(&physical, StorageErrorKind::KeyExists))
                 }
                 Err(error) if matches!(error.kind, StorageErrorKind::Unreadable(_)) => {
@@ -98,9 +98,12 @@ impl Storage for DryRun {
                 return Err(self.fault(&request.key, StorageErrorKind::KeyNotFound));
             };
             preconditions::check(&request.preconditions, &object)
-                .map_err(|kind| self.fault(&object.key.to_text(), kind))?;
+                .map_err(|kind| self.fault(&String::from_utf8_lossy(object.key()), kind))?;
             let decided = validate.call(&object).await.map_err(|status| {
-                self.fault(&object.key.to_text(), StorageErrorKind::Refused(status))
+                self.fault(
+                    &String::from_utf8_lossy(object.key()),
+                    StorageErrorKind::Refused(status),
+                )
             })?;
             Ok(match decided {
                 WriteDecision::Write(()) => WriteOutcome::Done(object),
@@ -155,7 +158,7 @@ impl Storage for DryRun {
             }
             if let Some(object) = &object {
                 preconditions::check(&request.preconditions, object)
-                    .map_err(|kind| self.fault(&object.key.to_text(), kind))?;
+                    .map_err(|kind| self.fault(&String::from_utf8_lossy(object.key()), kind))?;
             }
             let revision = object
                 .as_ref()

@@ -82,7 +82,7 @@ pub async fn pf_20_a_value_that_cannot_be_read_fails_what_shows_it_and_nothing_e
         for asked in [Asked::Unset, Asked::Any, Asked::At(first.revision)] {
             names_it(h.get("/pods/ns/b", asked).await, "ns/b");
             let other = h.get("/pods/ns/a", asked).await.unwrap().unwrap();
-            assert_eq!(other.attributes.name, "a");
+            assert_eq!(other.attributes().name(), "a");
         }
         let elsewhere = h.list(List::below("/pods/other")).await.unwrap();
         assert_eq!(names(&elsewhere), ["other/d"]);

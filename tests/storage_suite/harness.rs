@@ -460,7 +460,8 @@ pub fn key_of(object: &Object) -> String {
 }
 
 pub fn names(list: &ObjectList) -> Vec<String> {
-    let name = |o: &Arc<CachedObject>| format!("{}/{}", o.attributes.namespace, o.attributes.name);
+    let name =
+        |o: &Arc<CachedObject>| format!("{}/{}", o.attributes().namespace(), o.attributes().name());
     list.items.iter().map(name).collect()
 }
 

@@ -656,7 +656,7 @@ pub async fn li_23_a_list_never_claims_more_than_it_shows(h: Rc<Harness>) {
             List::below("/pods").any(),
         ] {
             let list = h.list(list).await.unwrap();
-            let is_shown = list.items.iter().any(|item| item.key == created.key);
+            let is_shown = list.items.iter().any(|item| item.key() == created.key());
             assert_eq!(
                 list.revision >= created.revision,
                 is_shown,
@@ -678,7 +678,7 @@ pub async fn li_30_later_pages_show_the_state_of_the_first_whatever_is_written(h
         let all = h.list(List::below("/pods").exact(first.revision)).await;
         let items = all.unwrap().items.into_iter();
         items
-            .map(|item| (item.key.clone(), item.revision))
+            .map(|item| (item.key().to_vec(), item.revision))
             .collect()
     };
     let mut seen: Vec<_> = Vec::new();
@@ -687,7 +687,7 @@ pub async fn li_30_later_pages_show_the_state_of_the_first_whatever_is_written(h
         seen.extend(
             page.items
                 .iter()
-                .map(|item| (item.key.clone(), item.revision)),
+                .map(|item| (item.key().to_vec(), item.revision)),
         );
         assert_eq!(page.revision, first.revision);
         let Some(token) = page.continue_token else {

@@ -33,7 +33,7 @@ pub async fn ts_1_create_answers_the_object_and_stores_no_version(h: Rc<Harness>
     pod.metadata_mut()
         .insert("selfLink".to_owned(), json!("/x"));
     let created = h.create(&pod).await;
-    assert_eq!(created.attributes.name, "a");
+    assert_eq!(created.attributes().name(), "a");
     assert!(created.revision > Revision::ZERO);
     let stored = h
         .engine

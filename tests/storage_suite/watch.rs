@@ -126,7 +126,7 @@ pub async fn ts_54_events_queue_up_in_order(h: Rc<Harness>) {
         written.push(h.create(&pod("ns", &format!("a{number}"))).await);
     }
     for object in written {
-        let name = format!("ns/{}", object.attributes.name);
+        let name = format!("ns/{}", object.attributes().name());
         stream.expect("Added", &name, object.revision).await;
     }
 }
@@ -171,7 +171,7 @@ pub async fn ts_59_deleted_events_carry_the_deletions_version(h: Rc<Harness>) {
     let deleted = h.delete("/pods/ns/a").await.unwrap();
     assert!(deleted.revision > created.revision);
     let seen = stream.expect("Deleted", "ns/a", deleted.revision).await;
-    let answered: serde_json::Value = serde_json::from_slice(&deleted.wire).unwrap();
+    let answered: serde_json::Value = serde_json::from_slice(deleted.wire()).unwrap();
     assert_eq!(seen.object, answered, "WA-22");
 }
 
@@ -416,7 +416,7 @@ pub async fn wa_47_a_bookmark_that_is_due_waits_for_the_end_of_the_initial_event
     // A bookmark that would tell nothing new is left out (WA-44), so let the cache hear of it.
     h.settled(later.revision).await;
     for object in &names[1..] {
-        let name = format!("ns/{}", object.attributes.name);
+        let name = format!("ns/{}", object.attributes().name());
         stream.expect("Added", &name, object.revision).await;
     }
     let end = stream.expect("End", "/", names[4].revision).await;
@@ -469,12 +469,12 @@ pub async fn wa_18_the_state_and_what_follows_join_without_a_gap(h: Rc<Harness>)
         assert_eq!(state.len(), OBJECTS);
         // What was last written of each object up to the end bookmark is what the state shows.
         for object in written.iter().filter(|object| object.revision <= end) {
-            let name = format!("ns/{}", object.attributes.name);
+            let name = format!("ns/{}", object.attributes().name());
             assert!(state[&name] >= object.revision, "{name} at {end}");
         }
         assert!(state.values().all(|revision| *revision <= end));
         for object in written.iter().filter(|object| object.revision > end) {
-            let name = format!("ns/{}", object.attributes.name);
+            let name = format!("ns/{}", object.attributes().name());
             stream.expect("Modified", &name, object.revision).await;
         }
         assert!(end <= last);

@@ -147,11 +147,7 @@ impl Decoded<'_> {
         if let Some(current) = &current {
             self.newest.insert(event.key.clone(), Arc::clone(current));
         }
-        Some(ObjectChange {
-            key: event.key.clone(),
-            current,
-            previous,
-        })
+        Some(ObjectChange { current, previous })
     }
 
     fn object(

@@ -97,7 +97,7 @@ impl CacheContent {
         };
         let previous = match &current {
             Some(object) => self.current.insert(Arc::clone(object)),
-            None => self.current.remove(&key),
+            None => self.current.remove(key.as_bytes()),
         };
         if was_unreadable || is_unreadable {
             self.current.last_event = revision;
@@ -107,11 +107,7 @@ impl CacheContent {
             return None;
         }
         self.current.last_event = revision;
-        let change = ObjectChange {
-            key,
-            current,
-            previous,
-        };
+        let change = ObjectChange { current, previous };
         Some(AppliedUpdate::Change(revision, change))
     }
 }

@@ -48,7 +48,7 @@ impl Snapshot {
     pub(crate) fn undo(&mut self, event: &RingEvent) {
         match &event.previous {
             Some(object) => self.insert(Arc::clone(object)),
-            None => self.remove(&event.key),
+            None => self.remove(event.key()),
         };
     }
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::cache_content::AppliedUpdate;
 use super::interests::Interests;
 use super::*;
-use crate::engine::{Prefix, Revision};
+use crate::engine::{Key, Prefix, Revision};
 use crate::object::{CachedObject, Decode};
 use crate::ring::{ObjectChange, Ring, RingEvent};
 use crate::snapshot::Snapshot;
-use crate::testing::{FakeCacher, OneLiners, key, prefix};
+use crate::testing::{FakeCacher, OneLiners, key, prefix, thing};
 use crate::watch::Topic;
 
 fn object(name: &str, revision: u64) -> Arc<CachedObject> {
@@ -92,7 +92,7 @@ fn a_snapshot_is_read_by_prefix_in_order_of_keys_and_never_changes_li_37_pf_18()
     let names = ["ns/a", "ns/b", "ns/c", "ns-bad/a", "other/a"];
     let objects = {
         let mut objects = names.map(|name| object(name, 1));
-        objects.sort_by(|one, other| one.key.cmp(&other.key));
+        objects.sort_by(|one, other| one.key().cmp(other.key()));
         objects
     };
     content.replace(Snapshot::of(objects, Revision(1)));
@@ -103,7 +103,7 @@ fn a_snapshot_is_read_by_prefix_in_order_of_keys_and_never_changes_li_37_pf_18()
         let range = snapshot.range(&ns, start);
         range
             .flatten()
-            .map(|object| object.attributes.name.to_string())
+            .map(|object| object.attributes().name().to_owned())
             .collect::<Vec<_>>()
     };
     assert_eq!(list(None), ["a", "b", "c"]);
@@ -132,8 +132,7 @@ fn event(name: &str, number: u64) -> Arc<RingEvent> {
     let mut sequence = 0;
     for _ in 0..number {
         let change = ObjectChange {
-            key: key(name),
-            current: None,
+            current: Some(Arc::new(thing(name, "red"))),
             previous: None,
         };
         sequence = ring.push(Revision(1), change);
@@ -267,8 +266,12 @@ async fn earlier_states_are_the_newest_one_with_the_ring_s_events_undone_li_27()
         let found: std::collections::BTreeMap<String, String> = objects
             .flatten()
             .map(|object| {
-                let value = String::from_utf8_lossy(&object.wire).into_owned();
-                let name = format!("{}/{}", object.attributes.namespace, object.attributes.name);
+                let value = String::from_utf8_lossy(object.wire()).into_owned();
+                let name = format!(
+                    "{}/{}",
+                    object.attributes().namespace(),
+                    object.attributes().name()
+                );
                 (name, value)
             })
             .collect();
@@ -283,7 +286,7 @@ async fn earlier_states_are_the_newest_one_with_the_ring_s_events_undone_li_27()
 
 /// An object as an event or a snapshot shows it.
 fn shown(object: &CachedObject) -> (Revision, String) {
-    let text = String::from_utf8_lossy(&object.wire).into_owned();
+    let text = String::from_utf8_lossy(object.wire()).into_owned();
     (object.revision, text)
 }
 
@@ -362,26 +365,30 @@ async fn what_is_read_into_the_ring_is_what_it_would_have_seen_wa_20_li_27() {
             .map(|event| {
                 let previous = event.previous.as_deref().map(shown);
                 let current = event.current.as_deref().map(shown);
-                (event.revision, event.key.clone(), previous, current)
+                (event.revision, Key::new(event.key()), previous, current)
             })
             .collect();
         assert!(found == expected, "seed {seed}");
         let mut newest = std::collections::HashMap::new();
         for event in &events {
             if let Some(previous) = &event.previous
-                && let Some(current) = newest.remove(&event.key)
+                && let Some(current) = newest.remove(event.key())
             {
-                assert!(Arc::ptr_eq(previous, current), "one copy of {}", event.key);
+                assert!(Arc::ptr_eq(previous, current), "one copy of {:?}", current);
             }
             if let Some(current) = &event.current {
-                newest.insert(&event.key, current);
+                newest.insert(event.key(), current);
             }
         }
         for (revision, state) in states.iter().filter(|(revision, _)| *revision >= floor) {
             let snapshot = fake.cacher.snapshot_at(*revision).await.unwrap();
             let everything = prefix();
             let objects = snapshot.range(&everything, None).flatten().map(|object| {
-                let name = format!("{}/{}", object.attributes.namespace, object.attributes.name);
+                let name = format!(
+                    "{}/{}",
+                    object.attributes().namespace(),
+                    object.attributes().name()
+                );
                 (name, shown(object))
             });
             assert_eq!(

@@ -6,7 +6,7 @@ use std::hash::Hash;
 
 use smol_str::SmolStr;
 
-use crate::engine::{Key, Prefix};
+use crate::engine::{Key, Prefix, namespace_of};
 use crate::ring::RingEvent;
 use crate::watch::Topic;
 
@@ -71,20 +71,20 @@ impl<T: Default> TopicMap<T> {
     pub(crate) fn matching<'t>(&'t self, event: &RingEvent, mut visit: impl FnMut(&'t T)) {
         self.all.iter().for_each(&mut visit);
         if !self.namespaces.is_empty() {
-            let namespace = self.namespaces.get(event.key.namespace());
+            let namespace = self.namespaces.get(namespace_of(event.key()));
             namespace.into_iter().for_each(&mut visit);
         }
         if !self.objects.is_empty() {
             self.objects
-                .get(&event.key)
+                .get(event.key())
                 .into_iter()
                 .for_each(&mut visit);
         }
         for (place, values) in &self.fields {
             let now = event.current.as_ref();
-            let now = now.map(|object| object.attributes.field(*place));
+            let now = now.map(|object| object.attributes().field(*place));
             let before = event.previous.as_ref();
-            let before = before.map(|object| object.attributes.field(*place));
+            let before = before.map(|object| object.attributes().field(*place));
             let left = before.filter(|value| now != Some(*value));
             for value in now.into_iter().chain(left) {
                 values.get(value).into_iter().for_each(&mut visit);
@@ -125,7 +125,6 @@ mod tests {
         let mut ring = Ring::default();
         let state = |text: Option<&str>| text.map(|text| Arc::new(thing(name, text)));
         let change = ObjectChange {
-            key: key(name),
             previous: state(before),
             current: state(now),
         };

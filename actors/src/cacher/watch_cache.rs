@@ -253,7 +253,7 @@ impl WatchCache {
         let buffer = self.buffer.read();
         let replaced = buffer.ring.from(0).filter_map(|event| {
             let previous = event.previous.as_ref()?;
-            (previous.revision <= floor).then(|| (event.key.clone(), Arc::clone(previous)))
+            (previous.revision <= floor).then(|| (Key::new(event.key()), Arc::clone(previous)))
         });
         replaced.collect()
     }

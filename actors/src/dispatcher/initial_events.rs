@@ -96,10 +96,10 @@ impl InitialEvents {
             .take(PIECE)
             .collect();
         if let (PIECE, Some(last)) = (piece.len(), piece.last()) {
-            self.next = Some([last.key.as_bytes(), b"\0"].concat());
+            self.next = Some([last.key(), b"\0"].concat());
         }
         let is_selected =
-            |object: &&Arc<CachedObject>| scope.covers(&object.key) && predicate.matches(object);
+            |object: &&Arc<CachedObject>| scope.covers(object.key()) && predicate.matches(object);
         let selected = piece.into_iter().filter(is_selected).cloned();
         self.selected = selected.collect::<Vec<_>>().into_iter();
     }

@@ -31,7 +31,7 @@ pub(super) fn replay(
 ) -> Result<ReplayChunk, String> {
     let mut events = Vec::with_capacity(chunk.events.len());
     for event in &chunk.events {
-        if !interest.scope.covers(&event.key) {
+        if !interest.scope.covers(event.key.as_bytes()) {
             continue;
         }
         match evaluate(event, interest, decode) {

@@ -52,14 +52,24 @@ impl Key {
 
     /// The key up to its last slash: the prefix of its namespace.
     pub fn namespace(&self) -> &[u8] {
-        let key = self.as_bytes();
-        let end = key.iter().rposition(|byte| *byte == b'/');
-        key.get(..end.map_or(0, |at| at + 1)).unwrap_or_default()
+        namespace_of(self.as_bytes())
     }
 
     /// The key as text. Kubernetes' keys are always UTF-8. Any other bytes are replaced.
     pub fn to_text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
+    }
+}
+
+/// The part of a key up to its last slash: the prefix of its namespace.
+pub fn namespace_of(key: &[u8]) -> &[u8] {
+    let end = key.iter().rposition(|byte| *byte == b'/');
+    key.get(..end.map_or(0, |at| at + 1)).unwrap_or_default()
+}
+
+impl AsRef<[u8]> for Key {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
     }
 }
 
@@ -98,8 +108,8 @@ impl Prefix {
     }
 
     /// Whether the key starts with this prefix.
-    pub fn covers(&self, key: &Key) -> bool {
-        key.as_bytes().starts_with(self.as_bytes())
+    pub fn covers(&self, key: impl AsRef<[u8]>) -> bool {
+        key.as_ref().starts_with(self.as_bytes())
     }
 
     /// The first key after all keys with this prefix; `None` if the prefix has only bytes 0xff.

@@ -38,7 +38,7 @@ pub use data::{
 };
 pub use error::EngineError;
 pub use event::{Change, Event, EventKind, Expect, KeyValue, Mutation, Origin, Outcome};
-pub use key::{Key, LeaseId, Prefix, Revision};
+pub use key::{Key, LeaseId, Prefix, Revision, namespace_of};
 pub use leases::{Expiry, Lease, LeaseEngine};
 pub use maintenance::{EngineStats, Maintenance, MaintenanceEngine, Retention};
 pub use memory::MemoryEngine;

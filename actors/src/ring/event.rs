@@ -7,7 +7,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use smol_str::SmolStr;
 
-use crate::engine::{Key, Revision};
+use crate::engine::Revision;
 use crate::object::CachedObject;
 use crate::watch::{Projection, WatchEventKind};
 
@@ -18,8 +18,6 @@ pub struct RingEvent {
     pub sequence: u64,
     /// The revision it happened at.
     pub revision: Revision,
-    /// The object's physical key.
-    pub key: Key,
     /// The object after the event; `None` when it was deleted.
     pub current: Option<Arc<CachedObject>>,
     /// The object before it; `None` when it was created.
@@ -57,12 +55,17 @@ impl RingEvent {
         RingEvent {
             sequence,
             revision,
-            key: change.key,
             current: change.current,
             previous: change.previous,
             frames: Mutex::default(),
             frame_bytes,
         }
+    }
+
+    /// The bytes of the object's physical key.
+    pub fn key(&self) -> &[u8] {
+        let object = self.current.as_ref().or(self.previous.as_ref());
+        object.map_or(&[], |object| object.key())
     }
 
     /// The frame that shows this event as `kind`. It is rendered at most once for each projection
@@ -124,11 +127,9 @@ impl RingEvent {
     }
 }
 
-/// A change to be put into a ring.
+/// A change to be put into a ring. One of the objects at least is there.
 #[derive(Clone, Debug)]
 pub struct ObjectChange {
-    /// The object's physical key.
-    pub key: Key,
     /// The object after the change.
     pub current: Option<Arc<CachedObject>>,
     /// The object before it.

@@ -1,7 +1,6 @@
 //! The ring alone.
 
 use super::*;
-use crate::engine::Key;
 use crate::object::Decode;
 use crate::testing::{Lines, OneLiners, key};
 use crate::watch::WatchEventKind;
@@ -15,7 +14,6 @@ fn object(name: &str, revision: u64, bytes: usize) -> Arc<crate::object::CachedO
 /// An update of one object, whose versions have 1,000 bytes.
 fn update(revision: u64) -> ObjectChange {
     ObjectChange {
-        key: key("ns/a"),
         current: Some(object("ns/a", revision, 1_000)),
         previous: (revision > 1).then(|| object("ns/a", revision - 1, 1_000)),
     }
@@ -124,7 +122,6 @@ fn what_the_cache_holds_anyway_costs_the_ring_little() {
     for number in 1..=100u64 {
         let name = format!("ns/{number}");
         let change = ObjectChange {
-            key: key(&name),
             current: Some(object(&name, number, 1_000)),
             previous: None,
         };
@@ -168,7 +165,6 @@ fn frames_count_until_they_are_taken_back_and_are_then_made_anew() {
 fn a_deletion_shows_what_was_before_and_an_event_without_an_object_shows_nothing_pf_1() {
     let mut ring = Ring::default();
     let change = ObjectChange {
-        key: Key::new("/registry/things/ns/a"),
         current: None,
         previous: Some(object("ns/a", 3, 2)),
     };

@@ -42,8 +42,8 @@ impl Position for Sought<'_> {
 
 impl Position for Entry {
     fn position(&self) -> (u32, &str, &[u8]) {
-        let value = self.object.attributes.field(self.place as usize);
-        (self.place, value, self.object.key.as_bytes())
+        let value = self.object.attributes().field(self.place as usize);
+        (self.place, value, self.object.key())
     }
 }
 
@@ -110,8 +110,9 @@ impl FieldIndex {
     /// An object has taken the place of another one with its key, or of nothing.
     pub(super) fn put(&mut self, object: &Arc<CachedObject>, replaced: Option<&Arc<CachedObject>>) {
         for place in self.places.iter().copied() {
-            let value = object.attributes.field(place as usize);
-            let has_left = |old: &&Arc<CachedObject>| old.attributes.field(place as usize) != value;
+            let value = object.attributes().field(place as usize);
+            let has_left =
+                |old: &&Arc<CachedObject>| old.attributes().field(place as usize) != value;
             if let Some(old) = replaced.filter(has_left) {
                 remove(&mut self.entries, old, place);
             }
@@ -164,9 +165,9 @@ impl FieldIndex {
 }
 
 fn remove(entries: &mut OrdSet<Entry>, object: &Arc<CachedObject>, place: u32) {
-    let value = object.attributes.field(place as usize);
+    let value = object.attributes().field(place as usize);
     if !value.is_empty() {
-        let position = Sought(place, value, object.key.as_bytes());
+        let position = Sought(place, value, object.key());
         let position: &dyn Position = &position;
         entries.remove(position);
     }

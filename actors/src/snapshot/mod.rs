@@ -30,13 +30,13 @@ struct ByKey(Arc<CachedObject>);
 
 impl Borrow<[u8]> for ByKey {
     fn borrow(&self) -> &[u8] {
-        self.0.key.as_bytes()
+        self.0.key()
     }
 }
 
 impl PartialEq for ByKey {
     fn eq(&self, other: &ByKey) -> bool {
-        self.0.key == other.0.key
+        self.0.key() == other.0.key()
     }
 }
 
@@ -50,7 +50,7 @@ impl PartialOrd for ByKey {
 
 impl Ord for ByKey {
     fn cmp(&self, other: &ByKey) -> Ordering {
-        self.0.key.cmp(&other.0.key)
+        self.0.key().cmp(other.0.key())
     }
 }
 
@@ -83,11 +83,14 @@ impl Snapshot {
         revision: Revision,
     ) -> Snapshot {
         let objects: OrdSet<ByKey> = objects.into_iter().map(ByKey).collect();
-        let bytes = objects.iter().map(|entry| entry.0.wire.len() as u64).sum();
+        let bytes = objects
+            .iter()
+            .map(|entry| entry.0.wire().len() as u64)
+            .sum();
         Snapshot {
             revision,
             epoch: 0,
-            namespaces: NamespaceCounts::of(objects.iter().map(|entry| &entry.0.key)),
+            namespaces: NamespaceCounts::of(objects.iter().map(|entry| entry.0.key())),
             fields: FieldIndex::default(),
             objects,
             bytes,
@@ -126,21 +129,21 @@ impl Snapshot {
 
     /// Puts an object in the place of the one at its key, which is returned.
     pub(crate) fn insert(&mut self, object: Arc<CachedObject>) -> Option<Arc<CachedObject>> {
-        self.bytes += object.wire.len() as u64;
+        self.bytes += object.wire().len() as u64;
         let replaced = self.objects.insert(ByKey(Arc::clone(&object)));
         let replaced = replaced.map(|entry| entry.0);
         self.fields.put(&object, replaced.as_ref());
         match &replaced {
-            Some(replaced) => self.bytes -= replaced.wire.len() as u64,
-            None => self.namespaces.added(&object.key),
+            Some(replaced) => self.bytes -= replaced.wire().len() as u64,
+            None => self.namespaces.added(object.key()),
         }
         replaced
     }
 
     /// Removes the object at a key, and returns it.
-    pub(crate) fn remove(&mut self, key: &Key) -> Option<Arc<CachedObject>> {
-        let removed = self.objects.remove(key.as_bytes())?.0;
-        self.bytes -= removed.wire.len() as u64;
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Option<Arc<CachedObject>> {
+        let removed = self.objects.remove(key)?.0;
+        self.bytes -= removed.wire().len() as u64;
         self.namespaces.removed(key);
         self.fields.remove(&removed);
         Some(removed)
@@ -253,12 +256,13 @@ impl Snapshot {
         from: &'a [u8],
     ) -> impl Iterator<Item = Stored<'a>> + 'a {
         let mut objects = objects
-            .take_while(move |object| prefix.covers(&object.key))
+            .take_while(move |object| prefix.covers(object.key()))
             .peekable();
         let mut unreadable = self.unreadable_from(prefix, from).peekable();
         iter::from_fn(move || {
             let object = objects.peek();
-            let is_next = |unreadable: &(&Key, _)| object.is_none_or(|o| *unreadable.0 < o.key);
+            let is_next =
+                |unreadable: &(&Key, _)| object.is_none_or(|o| unreadable.0.as_bytes() < o.key());
             match unreadable.next_if(is_next) {
                 Some((_, error)) => Some(Err(error)),
                 None => objects.next().map(Ok),

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use imbl::OrdMap;
 
-use crate::engine::{Key, Prefix};
+use crate::engine::{Key, Prefix, namespace_of};
 
 /// The number of objects by the part of their keys up to the last slash. It is a persistent tree,
 /// as the objects are.
@@ -15,11 +15,11 @@ pub(super) struct NamespaceCounts {
 
 impl NamespaceCounts {
     /// The counts of these keys. Keys of one namespace should follow one another.
-    pub(super) fn of<'k>(keys: impl Iterator<Item = &'k Key>) -> NamespaceCounts {
+    pub(super) fn of<'k>(keys: impl Iterator<Item = &'k [u8]>) -> NamespaceCounts {
         let mut counts = NamespaceCounts::default();
         let mut run: Option<(&[u8], u64)> = None;
         for key in keys {
-            let namespace = key.namespace();
+            let namespace = namespace_of(key);
             match &mut run {
                 Some((same, length)) if *same == namespace => *length += 1,
                 _ => {
@@ -42,13 +42,13 @@ impl NamespaceCounts {
     }
 
     /// An object was added.
-    pub(super) fn added(&mut self, key: &Key) {
-        self.add(Some((key.namespace(), 1)));
+    pub(super) fn added(&mut self, key: &[u8]) {
+        self.add(Some((namespace_of(key), 1)));
     }
 
     /// An object was removed.
-    pub(super) fn removed(&mut self, key: &Key) {
-        let namespace = key.namespace();
+    pub(super) fn removed(&mut self, key: &[u8]) {
+        let namespace = namespace_of(key);
         match self.counts.get_mut(namespace) {
             Some(count) if *count > 1 => *count -= 1,
             _ => {
@@ -74,14 +74,14 @@ mod tests {
 
     #[test]
     fn objects_are_counted_by_namespace_and_below_shorter_prefixes() {
-        let keys = ["/r/a/1", "/r/a/2", "/r/ab/1", "/r/b/1"].map(Key::new);
-        let mut counts = NamespaceCounts::of(keys.iter());
+        let keys: [&[u8]; 4] = [b"/r/a/1", b"/r/a/2", b"/r/ab/1", b"/r/b/1"];
+        let mut counts = NamespaceCounts::of(keys.into_iter());
         let below = |counts: &NamespaceCounts, prefix: &str| counts.below(&Prefix::new(prefix));
         let before = counts.clone();
         assert_eq!((below(&counts, "/r/a/"), below(&counts, "/r/")), (2, 4));
-        counts.added(&Key::new("/r/b/2"));
-        counts.removed(&keys[0]);
-        counts.removed(&keys[2]);
+        counts.added(b"/r/b/2");
+        counts.removed(keys[0]);
+        counts.removed(keys[2]);
         assert_eq!((below(&counts, "/r/a/"), below(&counts, "/r/")), (1, 3));
         assert_eq!((below(&counts, "/r/ab/"), below(&counts, "/r/b/")), (0, 2));
         assert_eq!(counts.counts.len(), 2, "an empty namespace takes nothing");

@@ -1,7 +1,6 @@
 //! What is read by an index is what reading everything finds: random objects, changes, demanded
 //! values, pages and revisions. A failure prints its seed, and `TAFFRAIL_SEED` runs it again.
 
-use bytes::Bytes;
 use smol_str::SmolStr;
 
 use super::*;
@@ -41,7 +40,7 @@ struct Demand(Vec<(usize, SmolStr)>);
 impl Predicate for Demand {
     fn matches(&self, object: &CachedObject) -> bool {
         let mut demands = self.0.iter();
-        demands.all(|(place, value)| object.attributes.field(*place) == value)
+        demands.all(|(place, value)| object.attributes().field(*place) == value)
     }
 
     fn identity(&self) -> &str {
@@ -55,17 +54,16 @@ impl Predicate for Demand {
 }
 
 fn object(dice: &mut Dice, key: &Key, revision: Revision) -> Arc<CachedObject> {
-    Arc::new(CachedObject {
-        key: key.clone(),
+    let attributes = Attributes {
+        fields: Box::new([dice.value(), dice.value(), dice.value()]),
+        ..Attributes::default()
+    };
+    Arc::new(crate::testing::object(
+        key,
         revision,
-        wire: Bytes::from(format!("{revision}")),
-        body: 0,
-        revision_member: 0..0,
-        attributes: Attributes {
-            fields: Box::new([dice.value(), dice.value(), dice.value()]),
-            ..Attributes::default()
-        },
-    })
+        &revision.to_string(),
+        &attributes,
+    ))
 }
 
 fn update(dice: &mut Dice, key: Key, revision: Revision) -> Update {
@@ -93,7 +91,7 @@ fn page<'a>(
 ) -> Vec<(String, Revision)> {
     let selected = stored.filter_map(|stored| match stored {
         Ok(object) => {
-            let shown = (object.key.to_string(), object.revision);
+            let shown = (Key::new(object.key()).to_string(), object.revision);
             demand.matches(object).then_some(shown)
         }
         Err(error) => Some((error.key.clone(), error.revision)),
@@ -121,14 +119,14 @@ fn check_entries(snapshot: &Snapshot) {
     for place in INDEXED {
         for value in ["a", "ab", "b"] {
             let has =
-                |object: &&Arc<CachedObject>| object.attributes.field(place as usize) == value;
+                |object: &&Arc<CachedObject>| object.attributes().field(place as usize) == value;
             let found = snapshot.fields.having(place, value, b"");
             let wanted = snapshot.objects_from(b"").filter(has);
             assert!(found.map(Arc::as_ptr).eq(wanted.map(Arc::as_ptr)));
         }
     }
     let has_value = |object: &&Arc<CachedObject>, place: u32| {
-        !object.attributes.field(place as usize).is_empty()
+        !object.attributes().field(place as usize).is_empty()
     };
     let count = |place| {
         snapshot

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{FaultyEngine, OneLiners, key, prefix};
 use crate::cacher::{CacheContent, CacherHandle, NewValue, Update, WatchCache};
 use crate::dispatcher::{Caller, StartPoint, WatchStart, Watcher};
-use crate::engine::{At, DataEngine, Event, EventKind, RangeRequest, Revision};
+use crate::engine::{At, DataEngine, Event, EventKind, Key, RangeRequest, Revision};
 use crate::object::{CachedObject, Decode};
 use crate::ring::{RingBudget, RingLimits};
 use crate::snapshot::Snapshot;
@@ -87,7 +87,7 @@ impl FakeCacher {
     pub fn fill_indexed(&self, values: impl Iterator<Item = (String, String)>, places: Vec<u32>) {
         let mut objects: Vec<Arc<CachedObject>> =
             values.map(|(name, value)| decoded(&name, value)).collect();
-        objects.sort_by(|one, other| one.key.cmp(&other.key));
+        objects.sort_by(|one, other| one.key().cmp(other.key()));
         let mut content = self.content.borrow_mut();
         let snapshot = Snapshot::of(objects, self.engine.revision());
         content.replace(snapshot.indexed_by(places));
@@ -110,7 +110,7 @@ impl FakeCacher {
             newest = newest.next();
             Update {
                 revision: newest,
-                key: object.key.clone(),
+                key: Key::new(object.key()),
                 value: NewValue::Object(object),
             }
         });

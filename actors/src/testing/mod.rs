@@ -23,5 +23,5 @@ pub use faulty_engine::FaultyEngine;
 #[cfg(test)]
 pub use interleaving::{Interleaving, interleave};
 pub use objects::{
-    ColorField, ColorIs, Lines, LinesWithHeader, OneLiners, interest, key, prefix, thing,
+    ColorField, ColorIs, Lines, LinesWithHeader, OneLiners, interest, key, object, prefix, thing,
 };

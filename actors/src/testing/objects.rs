@@ -6,7 +6,7 @@ use bytes::Bytes;
 use smol_str::SmolStr;
 
 use crate::engine::{Key, Prefix, Revision};
-use crate::object::{Attributes, CachedObject, Decode, DecodeError};
+use crate::object::{Attributes, CachedObject, Decode, DecodeError, WireParts};
 use crate::watch::{Everything, Predicate, Projection, Scope, WatchEventKind, WatchInterest};
 
 pub fn prefix() -> Prefix {
@@ -42,19 +42,27 @@ impl Decode for OneLiners {
         let path = path.trim_start_matches("/registry/things/");
         let (namespace, name) = path.split_once('/').unwrap_or(("", path));
         let color = text.split(' ').next().unwrap_or_default();
-        Ok(CachedObject {
-            key: key.clone(),
-            revision,
-            wire: Bytes::from(text.clone()),
-            body: 0,
-            revision_member: 0..0,
-            attributes: Attributes {
-                namespace: namespace.into(),
-                name: name.into(),
-                labels: Box::new([(SmolStr::new("color"), SmolStr::new(color))]),
-                fields: Box::new([SmolStr::new(color)]),
-            },
-        })
+        let attributes = Attributes {
+            namespace: namespace.into(),
+            name: name.into(),
+            labels: Box::new([(SmolStr::new("color"), SmolStr::new(color))]),
+            fields: Box::new([SmolStr::new(color)]),
+        };
+        Ok(object(key, revision, &text, &attributes))
+    }
+}
+
+/// An object whose wire form is this text.
+pub fn object(key: &Key, revision: Revision, text: &str, attributes: &Attributes) -> CachedObject {
+    let wire = WireParts {
+        before: text.as_bytes(),
+        revision_member: b"",
+        after: b"",
+        body: 0,
+    };
+    match CachedObject::new(key, revision, wire, attributes) {
+        Some(object) => object,
+        None => panic!("{key} is too large"),
     }
 }
 
@@ -84,8 +92,7 @@ impl ColorField {
 
 impl Predicate for ColorField {
     fn matches(&self, object: &CachedObject) -> bool {
-        let color = object.attributes.fields.first();
-        color.is_some_and(|color| color == self.color())
+        object.attributes().field(0) == self.color()
     }
 
     fn identity(&self) -> &str {
@@ -102,7 +109,7 @@ pub struct ColorIs(pub &'static str);
 
 impl Predicate for ColorIs {
     fn matches(&self, object: &CachedObject) -> bool {
-        object.attributes.label("color") == Some(self.0)
+        object.attributes().label("color") == Some(self.0)
     }
 
     fn identity(&self) -> &str {
@@ -126,10 +133,8 @@ impl Projection for Lines {
         _: bool,
     ) -> Bytes {
         let kind = format!("{kind:?}").to_uppercase();
-        let text = String::from_utf8_lossy(&object.wire);
-        let Attributes {
-            namespace, name, ..
-        } = &object.attributes;
+        let text = String::from_utf8_lossy(object.wire());
+        let (namespace, name) = (object.attributes().namespace(), object.attributes().name());
         Bytes::from(format!("{kind} {namespace}/{name}@{revision} {text}"))
     }
 

@@ -1,7 +1,7 @@
 //! The grammar of field selectors (API-87): `a=b`, `a==b`, `a!=b`, joined by commas. Backslashes
 //! escape `\`, `,` and `=` inside values.
 
-use actors::object::Attributes;
+use actors::object::AttributesRef;
 use smol_str::SmolStr;
 
 use crate::api::resource::ResourceDefinition;
@@ -48,15 +48,11 @@ impl FieldRequirement {
         }
     }
 
-    pub(super) fn selects(&self, attributes: &Attributes) -> bool {
+    pub(super) fn selects(&self, attributes: AttributesRef<'_>) -> bool {
         let actual = match self.target {
-            Target::Name => attributes.name.as_str(),
-            Target::Namespace => attributes.namespace.as_str(),
-            Target::Field(place) => attributes
-                .fields
-                .get(usize::from(place))
-                .map(|value| value.as_str())
-                .unwrap_or_default(),
+            Target::Name => attributes.name(),
+            Target::Namespace => attributes.namespace(),
+            Target::Field(place) => attributes.field(usize::from(place)),
         };
         (actual == self.value) != self.negated
     }

@@ -8,7 +8,7 @@
 mod fields;
 mod labels;
 
-use actors::object::{Attributes, CachedObject};
+use actors::object::CachedObject;
 use actors::watch::Predicate;
 
 use crate::api::resource::ResourceDefinition;
@@ -101,19 +101,15 @@ impl Selection {
             .iter()
             .find_map(|requirement| requirement.demands(target))
     }
-
-    /// Whether an object with these attributes is selected.
-    pub fn selects(&self, attributes: &Attributes) -> bool {
-        let fields = &mut self.fields.iter();
-        let (labels, text) = (&mut self.labels.iter(), &self.identity);
-        fields.all(|requirement| requirement.selects(attributes))
-            && labels.all(|label| label.selects(text, attributes.label(label.key(text))))
-    }
 }
 
 impl Predicate for Selection {
     fn matches(&self, object: &CachedObject) -> bool {
-        self.selects(&object.attributes)
+        let attributes = object.attributes();
+        let fields = &mut self.fields.iter();
+        let (labels, text) = (&mut self.labels.iter(), &self.identity);
+        fields.all(|requirement| requirement.selects(attributes))
+            && labels.all(|label| label.selects(text, attributes.label(label.key(text))))
     }
 
     fn identity(&self) -> &str {

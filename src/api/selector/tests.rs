@@ -1,4 +1,5 @@
-use actors::object::{Attributes, CachedObject};
+use actors::engine::{Key, Revision};
+use actors::object::{Attributes, CachedObject, WireParts};
 use actors::watch::Predicate;
 use proptest::prelude::*;
 use smol_str::SmolStr;
@@ -7,18 +8,27 @@ use super::*;
 use crate::api::samples::{configmaps, deployments, namespaces, pods};
 use crate::api::status::StatusReason;
 
-fn attributes(name: &str, labels: &[(&str, &str)], fields: &[&str]) -> Attributes {
+/// An object with these attributes.
+fn cached(name: &str, labels: &[(&str, &str)], fields: &[&str]) -> CachedObject {
     let mut labels: Vec<(SmolStr, SmolStr)> = labels
         .iter()
         .map(|(k, v)| ((*k).into(), (*v).into()))
         .collect();
     labels.sort();
-    Attributes {
+    let attributes = Attributes {
         namespace: "d".into(),
         name: name.into(),
         labels: labels.into(),
         fields: fields.iter().map(|value| SmolStr::from(*value)).collect(),
-    }
+    };
+    let wire = WireParts {
+        before: b"",
+        revision_member: b"",
+        after: b"",
+        body: 0,
+    };
+    let key = Key::new(format!("/registry/things/d/{name}"));
+    CachedObject::new(&key, Revision(1), wire, &attributes).unwrap()
 }
 
 fn labels(text: &str) -> Selection {
@@ -42,11 +52,11 @@ fn refusal(labels: &str, fields: &str, definition: &ResourceDefinition) -> Strin
 #[test]
 fn label_operators_select_as_kubernetes_does() {
     let objects = [
-        attributes("a", &[("app", "web"), ("tier", "front"), ("n", "1")], &[]),
-        attributes("b", &[("app", "web"), ("tier", "back"), ("n", "5")], &[]),
-        attributes("c", &[("app", "db"), ("n", "10")], &[]),
-        attributes("d", &[("empty", "")], &[]),
-        attributes("e", &[], &[]),
+        cached("a", &[("app", "web"), ("tier", "front"), ("n", "1")], &[]),
+        cached("b", &[("app", "web"), ("tier", "back"), ("n", "5")], &[]),
+        cached("c", &[("app", "db"), ("n", "10")], &[]),
+        cached("d", &[("empty", "")], &[]),
+        cached("e", &[], &[]),
     ];
     let cases = [
         ("", "abcde"),
@@ -82,8 +92,8 @@ fn label_operators_select_as_kubernetes_does() {
         let selection = labels(selector);
         let selected: String = objects
             .iter()
-            .filter(|object| selection.selects(object))
-            .map(|object| object.name.as_str())
+            .filter(|object| selection.matches(object))
+            .map(|object| object.attributes().name())
             .collect();
         assert_eq!(selected, wanted, "{selector}");
     }
@@ -176,7 +186,7 @@ fn bad_label_selectors_say_what_was_expected() {
 /// API-87.
 #[test]
 fn field_selectors_compare_metadata() {
-    let object = attributes("a", &[], &[]);
+    let object = cached("a", &[], &[]);
     let selected = [
         "",
         ",",
@@ -189,7 +199,7 @@ fn field_selectors_compare_metadata() {
         "metadata.name!=\\=",
     ];
     for selector in selected {
-        assert!(fields(selector).selects(&object), "{selector}");
+        assert!(fields(selector).matches(&object), "{selector}");
     }
     let others = [
         "metadata.name=b",
@@ -201,23 +211,23 @@ fn field_selectors_compare_metadata() {
         "metadata.name=a,metadata.name=b",
     ];
     for selector in others {
-        assert!(!fields(selector).selects(&object), "{selector}");
+        assert!(!fields(selector).matches(&object), "{selector}");
     }
-    let odd = attributes("a,=\\", &[], &[]);
-    assert!(fields("metadata.name=a\\,\\=\\\\").selects(&odd));
+    let odd = cached("a,=\\", &[], &[]);
+    assert!(fields("metadata.name=a\\,\\=\\\\").matches(&odd));
 }
 
 /// http.md 6.3: the selectable fields of a kind, in the order of its definition.
 #[test]
 fn own_fields_are_compared_by_their_place() {
-    let pod = attributes("p", &[], &["node-1", "Running"]);
-    let selects = |text| Selection::parse("", text, &pods()).unwrap().selects(&pod);
+    let pod = cached("p", &[], &["node-1", "Running"]);
+    let selects = |text| Selection::parse("", text, &pods()).unwrap().matches(&pod);
     assert!(selects("spec.nodeName=node-1,status.phase!=Failed"));
     assert!(!selects("spec.nodeName=node-2"));
     assert!(!selects("spec.nodeName=Running"));
-    let bare = attributes("p", &[], &[]);
+    let bare = cached("p", &[], &[]);
     let absent = Selection::parse("", "spec.nodeName=", &pods()).unwrap();
-    assert!(absent.selects(&bare));
+    assert!(absent.matches(&bare));
 }
 
 /// API-86, API-215, with the messages of kube-apiserver.
@@ -304,8 +314,8 @@ fn a_name_in_the_path_must_agree_with_the_selector() {
         assert_eq!((status.code, status.message.as_str()), (400, message));
     }
     let labelled = labels("app").with_name("a").unwrap();
-    assert!(labelled.selects(&attributes("a", &[("app", "")], &[])));
-    assert!(!labelled.selects(&attributes("b", &[("app", "")], &[])));
+    assert!(labelled.matches(&cached("a", &[("app", "")], &[])));
+    assert!(!labelled.matches(&cached("b", &[("app", "")], &[])));
 }
 
 /// Watchers with equal selectors share one group (docs/design.md 4), so identities must be
@@ -380,10 +390,10 @@ proptest! {
         prop_assert_eq!(&again, &selection);
         let pairs: Vec<(&str, &str)> =
             labels_of.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-        let object = attributes("x", &pairs, &[]);
+        let object = cached("x", &pairs, &[]);
         // Requirements are combined with AND: each of them must select the object.
-        let each = requirements.iter().all(|one| labels(one).selects(&object));
-        prop_assert_eq!(selection.selects(&object), each);
+        let each = requirements.iter().all(|one| labels(one).matches(&object));
+        prop_assert_eq!(selection.matches(&object), each);
     }
 
     /// API-86: any text is a selector or a 400.
@@ -401,7 +411,7 @@ proptest! {
             .flat_map(|c| matches!(c, '\\' | ',' | '=').then_some('\\').into_iter().chain([c]))
             .collect();
         let selection = fields(&format!("metadata.name={escaped}"));
-        prop_assert!(selection.selects(&attributes(&value, &[], &[])));
+        prop_assert!(selection.matches(&cached(&value, &[], &[])));
         prop_assert_eq!(selection.exact_name(), Some(value.as_str()));
     }
 }
@@ -436,14 +446,7 @@ fn a_selection_takes_a_few_bytes_for_each_of_its_text() {
 /// The port to the actors makes the same selection on a cached object.
 #[test]
 fn a_selection_is_a_predicate_over_cached_objects() {
-    let object = CachedObject {
-        key: actors::engine::Key::new("/registry/configmaps/d/a"),
-        revision: actors::engine::Revision(1),
-        wire: bytes::Bytes::new(),
-        body: 0,
-        revision_member: 0..0,
-        attributes: attributes("a", &[("app", "web")], &[]),
-    };
+    let object = cached("a", &[("app", "web")], &[]);
     assert!(labels("app=web").matches(&object));
     assert!(!labels("app=db").matches(&object));
 }

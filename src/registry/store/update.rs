@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actors::engine::Key;
 use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, FutureExt};
 
@@ -143,7 +144,8 @@ impl RegistryStore {
         match outcome.map_err(|error| (error.kind.clone(), error)) {
             Ok(_)
             | Err((StorageErrorKind::KeyNotFound | StorageErrorKind::InvalidObject(_), _)) => {
-                let shown = self.codec.wire(&stored.key, &object, stored.revision);
+                let key = Key::new(stored.key());
+                let shown = self.codec.wire(&key, &object, stored.revision);
                 shown
                     .map(Arc::new)
                     .map_err(|error| Box::new(Status::internal(error)))

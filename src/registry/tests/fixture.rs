@@ -156,7 +156,7 @@ impl Fixture {
         let list = list.expect("it can be listed");
         list.items
             .iter()
-            .map(|item| item.attributes.name.to_string())
+            .map(|item| item.attributes().name().to_owned())
             .collect()
     }
 

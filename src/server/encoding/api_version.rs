@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use actors::engine::Revision;
-use actors::object::CachedObject;
+use actors::object::{CachedObject, revision_member};
 
 use crate::api::resource::ResourceDefinition;
 
@@ -56,11 +56,10 @@ impl Version {
         if object.revision == at {
             return self.write(object, out);
         }
-        let (before, after) = object.around_revision();
-        let before = before.get(object.body as usize..).unwrap_or_default();
+        let (before, after) = object.item_body_around_revision();
         out.extend_from_slice(self.head.as_bytes());
         out.extend_from_slice(before);
-        out.extend_from_slice(format!(r#""resourceVersion":"{at}","#).as_bytes());
+        out.extend_from_slice(&revision_member(at));
         out.extend_from_slice(after);
     }
 

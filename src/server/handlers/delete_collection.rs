@@ -42,14 +42,15 @@ pub(super) async fn delete_collection(
         let listing = deleter.list(namespace, &options, Arc::clone(&selection));
         let page = listing.await?;
         for item in &page.items {
-            let is_large = item.wire.len() > LARGE_REQUEST_BYTES;
+            let is_large = item.wire().len() > LARGE_REQUEST_BYTES;
             let (storage, context) = (Arc::clone(storage), scope.context.clone());
-            let (attributes, deletion) = (item.attributes.clone(), deletion.clone());
+            let (item_to_delete, deletion) = (Arc::clone(item), deletion.clone());
             let done = scope.carry_out(is_large, async move {
                 let is_namespaced = storage.resource().is_namespaced();
+                let attributes = item_to_delete.attributes();
                 let object = NamespacedName {
-                    namespace: is_namespaced.then_some(attributes.namespace.as_str()),
-                    name: &attributes.name,
+                    namespace: is_namespaced.then_some(attributes.namespace()),
+                    name: attributes.name(),
                 };
                 let deleter = capability(storage.collection_deleter())?;
                 deleter.delete(&context, object, &deletion).await

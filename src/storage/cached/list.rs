@@ -148,7 +148,7 @@ impl Cached {
             if request.predicate.matches(object) {
                 items.push(Arc::clone(object));
                 if request.limit > 0 && items.len() == request.limit {
-                    last = Some(object.key.clone());
+                    last = Some(Key::new(object.key()));
                     break;
                 }
             }

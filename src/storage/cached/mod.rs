@@ -446,6 +446,6 @@ impl Storage for Cached {
     }
 
     fn held_bytes(&self, key: &str) -> usize {
-        self.suggestion(key).map_or(0, |object| object.wire.len())
+        self.suggestion(key).map_or(0, |object| object.wire().len())
     }
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actors::engine::{Key, Revision};
-use actors::object::{Attributes, CachedObject, Decode, DecodeError};
+use actors::object::{Attributes, CachedObject, Decode, DecodeError, WireParts, revision_member};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -204,27 +204,22 @@ impl Codec {
             return None;
         }
         let at = self.head.len();
-        let member = match revision {
-            Revision::ZERO => String::new(),
-            revision => format!("\"resourceVersion\":\"{revision}\","),
-        };
-        let mut wire = Vec::with_capacity(value.len() + member.len());
-        wire.extend_from_slice(value.get(..at)?);
-        wire.extend_from_slice(member.as_bytes());
-        wire.extend_from_slice(value.get(at..)?);
         // `{"resourceVersion":"7",}` would be invalid JSON. Every stored object has a name, so
         // bytes with empty metadata are no object.
         if value.get(at) == Some(&b'}') {
             return None;
         }
-        Some(CachedObject {
-            key: key.clone(),
-            revision,
-            wire: Bytes::from(wire),
+        let member = match revision {
+            Revision::ZERO => Vec::new(),
+            revision => revision_member(revision),
+        };
+        let wire = WireParts {
+            before: value.get(..at)?,
+            revision_member: &member,
+            after: value.get(at..)?,
             body: self.body,
-            revision_member: at as u32..(at + member.len()) as u32,
-            attributes,
-        })
+        };
+        CachedObject::new(key, revision, wire, &attributes)
     }
 
     /// What selectors ask about, and whether the metadata has a member that is never stored.
@@ -269,13 +264,13 @@ fn fault(key: &Key, revision: Revision, reason: String) -> DecodeError {
 /// # Errors
 /// [`DecodeError`] when the wire form is not a JSON object. Decoding has excluded that.
 pub fn object_of(cached: &CachedObject) -> Result<Object, DecodeError> {
-    match serde_json::from_slice(&cached.wire) {
+    match serde_json::from_slice(cached.wire()) {
         Ok(Value::Object(members)) => Ok(Object(members)),
         Ok(_) => Err("it is no JSON object".to_owned()),
         Err(error) => Err(error.to_string()),
     }
     .map_err(|reason| DecodeError {
-        key: cached.key.to_string(),
+        key: Key::new(cached.key()).to_string(),
         revision: cached.revision,
         reason,
     })

@@ -56,7 +56,7 @@ fn wire_form_splices_the_version_in_and_every_other_form_is_a_slice_of_it() {
     let cached = codec
         .decode(&key(), Revision(7), &Bytes::from_static(STORED.as_bytes()))
         .unwrap();
-    let wire = String::from_utf8(cached.wire.to_vec()).unwrap();
+    let wire = String::from_utf8(cached.wire().to_vec()).unwrap();
     assert!(wire.starts_with(
         r#"{"kind":"Thing","apiVersion":"ex.com/v1","metadata":{"resourceVersion":"7","labels""#
     ));
@@ -67,7 +67,7 @@ fn wire_form_splices_the_version_in_and_every_other_form_is_a_slice_of_it() {
     );
     assert_eq!(cached.stored_form(), STORED.as_bytes());
     let later = cached.at(Revision(1234));
-    assert_eq!(later.wire, later.wire_at(Revision(1234)));
+    assert_eq!(later.wire(), later.wire_at(Revision(1234)));
     assert_eq!(later.stored_form(), STORED.as_bytes());
     assert_eq!(object_of(&later).unwrap().resource_version(), "1234");
     assert_eq!(later.at(Revision(7)), cached);
@@ -78,7 +78,7 @@ fn an_object_that_was_never_stored_has_no_version_in_its_wire_form_st_80() {
     let cached = Codec::new(things())
         .wire(&key(), &thing(), Revision::ZERO)
         .unwrap();
-    assert_eq!(&cached.wire[..], STORED.as_bytes());
+    assert_eq!(cached.wire(), STORED.as_bytes());
     assert_eq!(cached.at(Revision(5)).stored_form(), STORED.as_bytes());
 }
 
@@ -87,16 +87,11 @@ fn attributes_are_labels_and_selectable_fields_where_the_first_path_wins_li_39()
     let cached = Codec::new(things())
         .wire(&key(), &thing(), Revision(1))
         .unwrap();
-    assert_eq!(cached.attributes.label("a"), Some("1"));
-    assert_eq!(cached.attributes.label("c"), None);
-    assert_eq!(cached.attributes.name, "a");
-    assert_eq!(cached.attributes.namespace, "d");
-    let fields: Vec<&str> = cached
-        .attributes
-        .fields
-        .iter()
-        .map(|f| f.as_str())
-        .collect();
+    assert_eq!(cached.attributes().label("a"), Some("1"));
+    assert_eq!(cached.attributes().label("c"), None);
+    assert_eq!(cached.attributes().name(), "a");
+    assert_eq!(cached.attributes().namespace(), "d");
+    let fields: Vec<&str> = cached.attributes().fields().collect();
     assert_eq!(fields, ["n1", "true", "nothing"]);
 }
 

@@ -278,7 +278,7 @@ impl Follower {
                 Revision::ZERO => WatchEventKind::Added,
                 _ => WatchEventKind::Modified,
             };
-            let covers = self.interest.scope.covers(&event.key);
+            let covers = self.interest.scope.covers(event.key.as_bytes());
             return Ok(covers.then(|| self.show(kind, object, event.revision)));
         }
         let previous = match (&event.previous, event.prev_revision) {

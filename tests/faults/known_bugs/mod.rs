@@ -252,7 +252,7 @@ impl Client {
         let begun = Instant::now();
         let list = self.storage.get_list(list()).await.unwrap();
         let item = |object: &Arc<actors::object::CachedObject>| {
-            let name = object.attributes.name.to_string();
+            let name = object.attributes().name().to_owned();
             (name, (object.revision.0, value(object)))
         };
         let Revision(version) = list.revision;

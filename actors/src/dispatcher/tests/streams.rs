@@ -443,7 +443,7 @@ struct Panicking;
 
 impl Predicate for Panicking {
     fn matches(&self, object: &CachedObject) -> bool {
-        assert_ne!(object.attributes.label("color"), Some("black"));
+        assert_ne!(object.attributes().label("color"), Some("black"));
         true
     }
 

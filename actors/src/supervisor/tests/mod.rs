@@ -55,7 +55,7 @@ fn names(cacher: &CacherHandle) -> Vec<String> {
     let names = snapshot.range(&all, None);
     names
         .flatten()
-        .map(|object| object.attributes.name.to_string())
+        .map(|object| object.attributes().name().to_owned())
         .collect()
 }
 

@@ -21,7 +21,7 @@ async fn listed(
     let items = list.expect("a list").items;
     items
         .iter()
-        .map(|i| format!("{}/{}", i.attributes.namespace, i.attributes.name))
+        .map(|i| format!("{}/{}", i.attributes().namespace(), i.attributes().name()))
         .collect()
 }
 

@@ -31,7 +31,7 @@ const ENDS_ONE_IN: u64 = 16;
 pub(super) fn run_length(items: &[Arc<CachedObject>]) -> usize {
     let mut bytes = 0;
     for (item, number) in items.iter().zip(1..) {
-        bytes += item.wire.len();
+        bytes += item.wire().len();
         let is_end = bytes >= RUN_BYTES_MIN && marks_an_end(item);
         if is_end || bytes >= RUN_BYTES_MAX {
             return number;
@@ -43,13 +43,9 @@ pub(super) fn run_length(items: &[Arc<CachedObject>]) -> usize {
 fn marks_an_end(item: &CachedObject) -> bool {
     // FNV-1a and a final mix. It does not matter which items end runs. They must always be the
     // same, and few among many similar names.
-    let hash = item
-        .key
-        .as_bytes()
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3_u64)
-        });
+    let hash = item.key().iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3_u64)
+    });
     let stirred = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (stirred >> 32).is_multiple_of(ENDS_ONE_IN)
 }

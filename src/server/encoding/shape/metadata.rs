@@ -1,7 +1,7 @@
 //! Only the metadata of objects (API-71, API-75): a slice of the object, found without parsing.
 
 use actors::engine::Revision;
-use actors::object::CachedObject;
+use actors::object::{CachedObject, revision_member};
 
 use super::{ItemForm, ListMetadata, MetaVersion, Shape, bookmark_metadata, list_opening};
 
@@ -62,9 +62,9 @@ impl Shape for MetadataShape {
         if object.revision == at {
             return self.write_object(object, out);
         }
-        let moved = object.wire_at(at);
-        let body = moved.get(object.body as usize..).unwrap_or_default();
-        write_partial_metadata(metadata_within(body), self.version, out);
+        let (before, after) = object.item_body_around_revision();
+        let moved = [before, &revision_member(at), after].concat();
+        write_partial_metadata(metadata_within(&moved), self.version, out);
         true
     }
 

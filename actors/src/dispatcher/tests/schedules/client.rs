@@ -299,9 +299,9 @@ impl Client {
         }
         if let Start::Initial(..) = self.start {
             let selected =
-                |object: &&CachedObject| scope.covers(&object.key) && predicate.matches(object);
+                |object: &&CachedObject| scope.covers(object.key()) && predicate.matches(object);
             let mut initial: Vec<&CachedObject> = state.objects.iter().filter(selected).collect();
-            initial.sort_by(|one, other| one.key.cmp(&other.key));
+            initial.sort_by(|one, other| one.key().cmp(other.key()));
             lines.extend(initial.into_iter().map(|object| {
                 let line = line(WatchEventKind::Added, object, object.revision);
                 (Revision::ZERO, line)
@@ -317,12 +317,12 @@ impl Client {
             let selects_all = predicate.identity().is_empty();
             let needs_previous = !selects_all || current.is_none();
             let fails = is_unreadable || (was_unreadable && needs_previous);
-            if fails && scope.covers(&event.key) {
+            if fails && scope.covers(event.key.as_bytes()) {
                 lines.push((event.revision, ERROR.to_owned()));
                 return lines;
             }
             if let Some(object) = current.as_ref().filter(|_| was_unreadable)
-                && scope.covers(&event.key)
+                && scope.covers(event.key.as_bytes())
             {
                 // The value before is unreadable. It is enough to know that there was one.
                 let line = line(WatchEventKind::Modified, object, event.revision);
@@ -369,7 +369,7 @@ impl ReferenceState {
         let at = self
             .objects
             .iter()
-            .position(|object| object.key == event.key);
+            .position(|object| object.key() == event.key.as_bytes());
         let previous = at.map(|at| self.objects.swap_remove(at));
         let unreadable = self.unreadable.len();
         self.unreadable.retain(|key| *key != event.key);

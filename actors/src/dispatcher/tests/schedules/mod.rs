@@ -115,7 +115,7 @@ impl Simulation {
         // A snapshot with unreadable values in the scope is refused to clients.
         let snapshot = snapshot.flatten().filter(|snapshot| {
             let mut unreadable = snapshot.unreadable.keys();
-            !unreadable.any(|key| interest.scope.covers(key))
+            !unreadable.any(|key| interest.scope.covers(key.as_bytes()))
         });
         let start = match snapshot {
             Some(snapshot) => {

@@ -1,0 +1,233 @@
+//! A cached object: the bytes that clients get, and the attributes that selectors use.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::engine::{Event, Key, Revision};
+pub use attributes::{Attributes, AttributesRef};
+
+mod attributes;
+#[cfg(test)]
+mod tests;
+
+/// An object in wire form, as JSON with `kind` and `apiVersion` in front:
+/// `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"7",…},…}`.
+///
+/// No tree is kept. The offsets make every other form a slice or a splice of the wire form. A list
+/// item is the wire form from `body` on. A watch frame is the wire form between a prefix and a
+/// suffix. A DELETED event has another revision spliced in. The canonical stored form is the wire
+/// form without its `resourceVersion` member.
+///
+/// The wire form, the key and the attributes share one buffer: a cache holds hundreds of thousands
+/// of objects, and each allocation more costs memory for each of them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CachedObject {
+    /// The wire form, then the key, then the encoded attributes.
+    buffer: Box<[u8]>,
+    /// The revision of the event that wrote it; 0 for an object that was never stored (dry run).
+    pub revision: Revision,
+    wire_end: u32,
+    key_end: u32,
+    body: u32,
+    revision_member: Range<u32>,
+}
+
+/// The wire form of an object in its parts.
+#[derive(Clone, Copy, Debug)]
+pub struct WireParts<'t> {
+    /// The text before the `resourceVersion` member.
+    pub before: &'t [u8],
+    /// The member, `"resourceVersion":"7",`. It may be empty.
+    pub revision_member: &'t [u8],
+    /// The text after it.
+    pub after: &'t [u8],
+    /// Where the members after `kind` and `apiVersion` begin.
+    pub body: u32,
+}
+
+impl CachedObject {
+    /// An object that is stored under a key at a revision. `None` if it takes 4 GiB or more.
+    pub fn new(
+        key: &Key,
+        revision: Revision,
+        wire: WireParts<'_>,
+        attributes: &Attributes,
+    ) -> Option<CachedObject> {
+        let encoded = attributes.encoded();
+        CachedObject::assemble(key.as_bytes(), revision, wire, &encoded)
+    }
+
+    fn assemble(
+        key: &[u8],
+        revision: Revision,
+        wire: WireParts<'_>,
+        attributes: &[u8],
+    ) -> Option<CachedObject> {
+        let parts = [
+            wire.before,
+            wire.revision_member,
+            wire.after,
+            key,
+            attributes,
+        ];
+        let mut buffer = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
+        let mut ends = [0_u32; 5];
+        for (part, end) in parts.into_iter().zip(&mut ends) {
+            buffer.extend_from_slice(part);
+            *end = u32::try_from(buffer.len()).ok()?;
+        }
+        let [member_start, member_end, wire_end, key_end, _] = ends;
+        Some(CachedObject {
+            buffer: buffer.into_boxed_slice(),
+            revision,
+            wire_end,
+            key_end,
+            body: wire.body,
+            revision_member: member_start..member_end,
+        })
+    }
+
+    fn slice(&self, from: u32, to: u32) -> &[u8] {
+        let range = from as usize..to as usize;
+        self.buffer.get(range).unwrap_or_default()
+    }
+
+    /// The JSON text that a client gets.
+    pub fn wire(&self) -> &[u8] {
+        self.slice(0, self.wire_end)
+    }
+
+    /// The bytes of the physical key.
+    pub fn key(&self) -> &[u8] {
+        self.slice(self.wire_end, self.key_end)
+    }
+
+    /// What selectors use.
+    pub fn attributes(&self) -> AttributesRef<'_> {
+        let encoded = self.buffer.get(self.key_end as usize..);
+        AttributesRef::of(encoded.unwrap_or_default())
+    }
+
+    /// The members of a list item, without `kind` and `apiVersion`, to be written after an opening
+    /// brace (API-61).
+    pub fn item_body(&self) -> &[u8] {
+        self.slice(self.body, self.wire_end)
+    }
+
+    /// The wire form before and after its `resourceVersion` member. For an object without one, the
+    /// two meet where the member would be.
+    pub fn around_revision(&self) -> (&[u8], &[u8]) {
+        let Range { start, end } = self.revision_member;
+        (self.slice(0, start), self.slice(end, self.wire_end))
+    }
+
+    /// The text of [`CachedObject::item_body`] before and after the `resourceVersion` member.
+    pub fn item_body_around_revision(&self) -> (&[u8], &[u8]) {
+        let Range { start, end } = self.revision_member;
+        (self.slice(self.body, start), self.slice(end, self.wire_end))
+    }
+
+    /// The canonical stored form: the wire form without the `resourceVersion` (ST-7).
+    pub fn stored_form(&self) -> Vec<u8> {
+        let (before, after) = self.around_revision();
+        [before, after].concat()
+    }
+
+    /// The wire form with another `resourceVersion`, for DELETED events (PF-1).
+    pub fn wire_at(&self, revision: Revision) -> Vec<u8> {
+        let (before, after) = self.around_revision();
+        [before, &revision_member(revision), after].concat()
+    }
+
+    /// The same object at another revision.
+    pub fn at(&self, revision: Revision) -> CachedObject {
+        let (before, after) = self.around_revision();
+        let wire = WireParts {
+            before,
+            revision_member: &revision_member(revision),
+            after,
+            body: self.body,
+        };
+        let attributes = self.buffer.get(self.key_end as usize..);
+        let moved =
+            CachedObject::assemble(self.key(), revision, wire, attributes.unwrap_or_default());
+        // It is at most 42 bytes longer.
+        moved.unwrap_or_else(|| self.clone())
+    }
+
+    /// The approximate memory it takes, in bytes. Rings and buffers count it.
+    pub fn size(&self) -> usize {
+        self.buffer.len() + OBJECT_OVERHEAD_BYTES
+    }
+}
+
+/// What an object takes beside its buffer: itself, its counters, and the allocator's overhead.
+const OBJECT_OVERHEAD_BYTES: usize = size_of::<CachedObject>() + 40;
+
+/// The `"resourceVersion":"7",` member of this revision.
+pub fn revision_member(revision: Revision) -> Vec<u8> {
+    format!("\"resourceVersion\":\"{revision}\",").into_bytes()
+}
+
+impl fmt::Debug for CachedObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CachedObject")
+            .field("key", &String::from_utf8_lossy(self.key()))
+            .field("revision", &self.revision)
+            .field("wire", &String::from_utf8_lossy(self.wire()))
+            .field("attributes", &self.attributes())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Decodes stored bytes into cached objects. The daemon implements it, because it knows codecs and
+/// transformers.
+pub trait Decode: Send + Sync + 'static {
+    /// Decodes what is stored under a key at a revision.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if the bytes are not an object of this resource. It names the key.
+    fn decode(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &Bytes,
+    ) -> Result<CachedObject, DecodeError>;
+
+    /// Decodes the value of an event. Its writer may have done so already.
+    ///
+    /// # Errors
+    /// As [`Decode::decode`].
+    fn decode_event(&self, event: &Event) -> Result<Arc<CachedObject>, DecodeError> {
+        let decoded = self.decode(&event.key, event.revision, &event.value);
+        decoded.map(Arc::new)
+    }
+
+    /// Retries what could not be decoded before. A further failure is not counted again.
+    ///
+    /// # Errors
+    /// As [`Decode::decode`].
+    fn decode_again(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &Bytes,
+    ) -> Result<CachedObject, DecodeError> {
+        self.decode(key, revision, value)
+    }
+}
+
+/// A stored value that can't be decoded.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("the value of {key} at revision {revision} can't be decoded: {reason}")]
+pub struct DecodeError {
+    /// The physical key.
+    pub key: String,
+    /// Its revision.
+    pub revision: Revision,
+    /// What is wrong with it.
+    pub reason: String,
+}
