@@ -243,8 +243,8 @@ mod tests {
         }
         let pods = Keys::new("/registry", "pods").unwrap();
         let below = pods.below("/pods/ns1").unwrap();
-        assert!(below.covers(&pods.object("/pods/ns1/a").unwrap()));
-        assert!(!below.covers(&pods.object("/pods/ns10/a").unwrap()));
+        assert!(below.covers(pods.object("/pods/ns1/a").unwrap()));
+        assert!(!below.covers(pods.object("/pods/ns10/a").unwrap()));
     }
 
     #[test]

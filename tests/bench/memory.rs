@@ -42,7 +42,7 @@ pub async fn measure(objects: u64) {
         "after the load: (memory - empty) / JSON",
         (loaded - empty) / json,
         "",
-        "<= 1.6",
+        "<= 1.35",
     );
     daemon.kill().await;
     let daemon = reopened(daemon.folder()).await;
@@ -51,6 +51,6 @@ pub async fn measure(objects: u64) {
         "after a restart: (memory - empty) / JSON",
         (restarted - empty) / json,
         "",
-        "<= 1.6",
+        "<= 1.35",
     );
 }

@@ -41,7 +41,12 @@ async fn change(h: &Harness, dice: &mut Dice) {
 fn shown(list: &ObjectList) -> Vec<(String, Revision)> {
     let items = list.items.iter();
     items
-        .map(|item| (String::from_utf8_lossy(item.key()).into_owned(), item.revision))
+        .map(|item| {
+            (
+                String::from_utf8_lossy(item.key()).into_owned(),
+                item.revision,
+            )
+        })
         .collect()
 }
 

@@ -110,7 +110,7 @@ mod tests {
     use crate::watch::WatchEventKind;
 
     fn replay(bytes: usize) -> ReplayChunk {
-        let value = Bytes::from(vec![b'x'; bytes]);
+        let value = Bytes::from(format!("red {}", "x".repeat(bytes)));
         let object = OneLiners.decode(&key("ns/a"), Revision(1), &value).unwrap();
         ReplayChunk {
             events: vec![ReplayedEvent {

@@ -1,17 +1,23 @@
 //! What selectors use of an object, and its encoding in the object's buffer. Pure.
 //!
-//! The encoding is a sequence of texts, each behind its length: the namespace, the name, the
-//! selectable fields, then the labels as keys and values. The number of fields stands in front.
+//! The encoding begins with two numbers: one that says where namespace and name are, and the number
+//! of fields. A sequence of texts follows, each behind its length: the namespace and the name, if
+//! they are not the end of the key, the selectable fields, then the labels as keys and values. A
+//! number is one byte, or 255 and four bytes, the lowest first.
 
 use std::fmt;
 
 use smol_str::SmolStr;
 
-/// The bytes of a length.
-const LENGTH_BYTES: usize = size_of::<u32>();
+/// The first byte of a number that takes four more.
+const IS_LONG: u8 = u8::MAX;
 
-/// The texts before the fields: the namespace and the name.
-const BEFORE_FIELDS: usize = 2;
+/// The namespace and the name are the first two texts.
+const IN_TEXTS: usize = 0;
+/// The name is the last part of the key, and there is no namespace.
+const NAME_IN_KEY: usize = 1;
+/// The namespace and the name are the last two parts of the key.
+const BOTH_IN_KEY: usize = 2;
 
 /// What selectors use. It is extracted once, when the object enters the cache (LI-39).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,23 +34,24 @@ pub struct Attributes {
 
 impl Attributes {
     /// The encoding that [`AttributesRef`] reads.
-    pub(super) fn encoded(&self) -> Vec<u8> {
+    pub(super) fn encoded(&self, key: &[u8]) -> Vec<u8> {
+        let in_key = ends(key);
+        let place = match (self.namespace.as_bytes(), self.name.as_bytes()) {
+            both if both == in_key => BOTH_IN_KEY,
+            (b"", name) if name == in_key.1 => NAME_IN_KEY,
+            _ => IN_TEXTS,
+        };
+        let own = (place == IN_TEXTS).then_some([&self.namespace, &self.name]);
         let texts = || {
             let labels = self.labels.iter().flat_map(|(key, value)| [key, value]);
-            [&self.namespace, &self.name]
-                .into_iter()
-                .chain(&self.fields)
-                .chain(labels)
+            own.into_iter().flatten().chain(&self.fields).chain(labels)
         };
-        let bytes: usize = texts().map(|text| LENGTH_BYTES + text.len()).sum();
-        let mut encoded = Vec::with_capacity(LENGTH_BYTES + bytes);
-        // No text is longer than a request, and a length that is cut only hides what follows.
-        let number = |encoded: &mut Vec<u8>, number: usize| {
-            encoded.extend_from_slice(&(number as u32).to_le_bytes());
-        };
-        number(&mut encoded, self.fields.len());
+        let bytes: usize = texts().map(|text| 1 + text.len()).sum();
+        let mut encoded = Vec::with_capacity(2 + bytes);
+        write_number(&mut encoded, place);
+        write_number(&mut encoded, self.fields.len());
         for text in texts() {
-            number(&mut encoded, text.len());
+            write_number(&mut encoded, text.len());
             encoded.extend_from_slice(text.as_bytes());
         }
         encoded
@@ -54,34 +61,54 @@ impl Attributes {
 /// [`Attributes`] of a cached object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct AttributesRef<'o> {
+    key: &'o [u8],
+    place: usize,
     fields: usize,
     texts: &'o [u8],
 }
 
 impl<'o> AttributesRef<'o> {
-    pub(super) fn of(encoded: &'o [u8]) -> AttributesRef<'o> {
+    pub(super) fn of(key: &'o [u8], encoded: &'o [u8]) -> AttributesRef<'o> {
+        let (place, encoded) = split_number(encoded).unwrap_or_default();
         let (fields, texts) = split_number(encoded).unwrap_or_default();
-        AttributesRef { fields, texts }
+        AttributesRef {
+            key,
+            place,
+            fields,
+            texts,
+        }
     }
 
-    fn texts(self) -> Texts<'o> {
-        Texts(self.texts)
+    /// The fields, then the labels.
+    fn fields_and_labels(self) -> Texts<'o> {
+        let mut texts = Texts(self.texts);
+        if self.place == IN_TEXTS {
+            texts.nth(1);
+        }
+        texts
     }
 
     /// `metadata.namespace`; empty for cluster-scoped objects.
     pub fn namespace(self) -> &'o str {
-        text(self.texts().next())
+        match self.place {
+            BOTH_IN_KEY => text(Some(ends(self.key).0)),
+            NAME_IN_KEY => "",
+            _ => text(Texts(self.texts).next()),
+        }
     }
 
     /// `metadata.name`.
     pub fn name(self) -> &'o str {
-        text(self.texts().nth(1))
+        match self.place {
+            IN_TEXTS => text(Texts(self.texts).nth(1)),
+            _ => text(Some(ends(self.key).1)),
+        }
     }
 
     /// The value of a label.
     pub fn label(self, key: &str) -> Option<&'o str> {
-        let mut texts = self.texts();
-        let mut next = texts.nth(BEFORE_FIELDS + self.fields);
+        let mut texts = self.fields_and_labels();
+        let mut next = texts.nth(self.fields);
         while let Some(found) = next {
             let value = texts.next();
             if found == key.as_bytes() {
@@ -95,24 +122,22 @@ impl<'o> AttributesRef<'o> {
     /// The value of the selectable field at an index, empty if there is none.
     pub fn field(self, place: usize) -> &'o str {
         let is_field = place < self.fields;
-        text(
-            is_field
-                .then(|| self.texts().nth(BEFORE_FIELDS + place))
-                .flatten(),
-        )
+        let field = is_field.then(|| self.fields_and_labels().nth(place));
+        text(field.flatten())
     }
 
     /// The values of the selectable fields.
     pub fn fields(self) -> impl Iterator<Item = &'o str> {
-        let texts = self.texts().skip(BEFORE_FIELDS).take(self.fields);
-        texts.map(|value| text(Some(value)))
+        let fields = self.fields_and_labels().take(self.fields);
+        fields.map(|value| text(Some(value)))
     }
 }
 
 impl fmt::Debug for AttributesRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let texts = self.texts().map(|value| text(Some(value)));
-        f.debug_list().entries(texts).finish()
+        let texts = self.fields_and_labels().map(|value| text(Some(value)));
+        let both = [self.namespace(), self.name()];
+        f.debug_list().entries(both).entries(texts).finish()
     }
 }
 
@@ -130,9 +155,32 @@ impl<'o> Iterator for Texts<'o> {
     }
 }
 
+/// The last two parts of a key.
+fn ends(key: &[u8]) -> (&[u8], &[u8]) {
+    let mut parts = key.rsplit(|byte| *byte == b'/');
+    let name = parts.next().unwrap_or_default();
+    (parts.next().unwrap_or_default(), name)
+}
+
+fn write_number(encoded: &mut Vec<u8>, number: usize) {
+    match u8::try_from(number) {
+        Ok(short) if short != IS_LONG => encoded.push(short),
+        _ => {
+            encoded.push(IS_LONG);
+            // No text is longer than a request, and a length that is cut only hides what follows.
+            encoded.extend_from_slice(&(number as u32).to_le_bytes());
+        }
+    }
+}
+
 fn split_number(encoded: &[u8]) -> Option<(usize, &[u8])> {
-    let (number, rest) = encoded.split_first_chunk::<LENGTH_BYTES>()?;
-    Some((u32::from_le_bytes(*number) as usize, rest))
+    match encoded.split_first()? {
+        (&IS_LONG, rest) => {
+            let (number, rest) = rest.split_first_chunk()?;
+            Some((u32::from_le_bytes(*number) as usize, rest))
+        }
+        (short, rest) => Some((usize::from(*short), rest)),
+    }
 }
 
 /// What was encoded is text, so nothing is lost.

@@ -1,7 +1,6 @@
 //! A cached object: the bytes that clients get, and the attributes that selectors use.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -29,10 +28,11 @@ pub struct CachedObject {
     buffer: Box<[u8]>,
     /// The revision of the event that wrote it; 0 for an object that was never stored (dry run).
     pub revision: Revision,
-    wire_end: u32,
-    key_end: u32,
-    body: u32,
-    revision_member: Range<u32>,
+    wire_bytes: u32,
+    key_bytes: u16,
+    body: u16,
+    revision_member: u16,
+    revision_member_bytes: u16,
 }
 
 /// The wire form of an object in its parts.
@@ -45,18 +45,19 @@ pub struct WireParts<'t> {
     /// The text after it.
     pub after: &'t [u8],
     /// Where the members after `kind` and `apiVersion` begin.
-    pub body: u32,
+    pub body: u16,
 }
 
 impl CachedObject {
-    /// An object that is stored under a key at a revision. `None` if it takes 4 GiB or more.
+    /// An object that is stored under a key at a revision. `None` if it takes 4 GiB or more, or if
+    /// its key or the text before its `resourceVersion` takes 64 KiB or more.
     pub fn new(
         key: &Key,
         revision: Revision,
         wire: WireParts<'_>,
         attributes: &Attributes,
     ) -> Option<CachedObject> {
-        let encoded = attributes.encoded();
+        let encoded = attributes.encoded(key.as_bytes());
         CachedObject::assemble(key.as_bytes(), revision, wire, &encoded)
     }
 
@@ -66,68 +67,66 @@ impl CachedObject {
         wire: WireParts<'_>,
         attributes: &[u8],
     ) -> Option<CachedObject> {
-        let parts = [
-            wire.before,
-            wire.revision_member,
-            wire.after,
-            key,
-            attributes,
-        ];
-        let mut buffer = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
-        let mut ends = [0_u32; 5];
-        for (part, end) in parts.into_iter().zip(&mut ends) {
-            buffer.extend_from_slice(part);
-            *end = u32::try_from(buffer.len()).ok()?;
-        }
-        let [member_start, member_end, wire_end, key_end, _] = ends;
+        let WireParts {
+            before,
+            revision_member,
+            after,
+            body,
+        } = wire;
+        let wire_bytes = before.len() + revision_member.len() + after.len();
         Some(CachedObject {
-            buffer: buffer.into_boxed_slice(),
+            buffer: [before, revision_member, after, key, attributes]
+                .concat()
+                .into(),
             revision,
-            wire_end,
-            key_end,
-            body: wire.body,
-            revision_member: member_start..member_end,
+            wire_bytes: wire_bytes.try_into().ok()?,
+            key_bytes: key.len().try_into().ok()?,
+            body,
+            revision_member: before.len().try_into().ok()?,
+            revision_member_bytes: revision_member.len().try_into().ok()?,
         })
-    }
-
-    fn slice(&self, from: u32, to: u32) -> &[u8] {
-        let range = from as usize..to as usize;
-        self.buffer.get(range).unwrap_or_default()
     }
 
     /// The JSON text that a client gets.
     pub fn wire(&self) -> &[u8] {
-        self.slice(0, self.wire_end)
+        self.split().0
     }
 
     /// The bytes of the physical key.
     pub fn key(&self) -> &[u8] {
-        self.slice(self.wire_end, self.key_end)
+        self.split().1
     }
 
     /// What selectors use.
     pub fn attributes(&self) -> AttributesRef<'_> {
-        let encoded = self.buffer.get(self.key_end as usize..);
-        AttributesRef::of(encoded.unwrap_or_default())
+        let (_, key, encoded) = self.split();
+        AttributesRef::of(key, encoded)
+    }
+
+    /// The wire form, the key and the attributes.
+    fn split(&self) -> (&[u8], &[u8], &[u8]) {
+        let (wire, rest) = split_at(&self.buffer, self.wire_bytes as usize);
+        let (key, attributes) = split_at(rest, self.key_bytes.into());
+        (wire, key, attributes)
     }
 
     /// The members of a list item, without `kind` and `apiVersion`, to be written after an opening
     /// brace (API-61).
     pub fn item_body(&self) -> &[u8] {
-        self.slice(self.body, self.wire_end)
+        split_at(self.wire(), self.body.into()).1
     }
 
     /// The wire form before and after its `resourceVersion` member. For an object without one, the
     /// two meet where the member would be.
     pub fn around_revision(&self) -> (&[u8], &[u8]) {
-        let Range { start, end } = self.revision_member;
-        (self.slice(0, start), self.slice(end, self.wire_end))
+        let (before, rest) = split_at(self.wire(), self.revision_member.into());
+        (before, split_at(rest, self.revision_member_bytes.into()).1)
     }
 
     /// The text of [`CachedObject::item_body`] before and after the `resourceVersion` member.
     pub fn item_body_around_revision(&self) -> (&[u8], &[u8]) {
-        let Range { start, end } = self.revision_member;
-        (self.slice(self.body, start), self.slice(end, self.wire_end))
+        let (before, after) = self.around_revision();
+        (split_at(before, self.body.into()).1, after)
     }
 
     /// The canonical stored form: the wire form without the `resourceVersion` (ST-7).
@@ -151,9 +150,8 @@ impl CachedObject {
             after,
             body: self.body,
         };
-        let attributes = self.buffer.get(self.key_end as usize..);
-        let moved =
-            CachedObject::assemble(self.key(), revision, wire, attributes.unwrap_or_default());
+        let (_, key, attributes) = self.split();
+        let moved = CachedObject::assemble(key, revision, wire, attributes);
         // It is at most 42 bytes longer.
         moved.unwrap_or_else(|| self.clone())
     }
@@ -162,6 +160,11 @@ impl CachedObject {
     pub fn size(&self) -> usize {
         self.buffer.len() + OBJECT_OVERHEAD_BYTES
     }
+}
+
+/// Splits bytes at a position that is within them.
+fn split_at(bytes: &[u8], at: usize) -> (&[u8], &[u8]) {
+    bytes.split_at_checked(at).unwrap_or((bytes, &[]))
 }
 
 /// What an object takes beside its buffer: itself, its counters, and the allocator's overhead.

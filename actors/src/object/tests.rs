@@ -6,7 +6,7 @@ use crate::testing::key;
 
 const BEFORE: &[u8] = br#"{"kind":"Thing","apiVersion":"v1","metadata":{"#;
 const AFTER: &[u8] = br#""name":"a"},"data":{}}"#;
-const BODY: u32 = 33;
+const BODY: u16 = 33;
 
 fn thing(revision: Revision, attributes: &Attributes) -> CachedObject {
     let wire = WireParts {
@@ -44,15 +44,15 @@ fn the_parts_of_an_object_are_found_in_its_buffer() {
 }
 
 fn texts() -> impl Strategy<Value = SmolStr> {
-    "\\PC{0,30}".prop_map(SmolStr::from)
+    prop_oneof!["\\PC{0,30}", "[ab]{250,260}"].prop_map(SmolStr::from)
 }
 
 proptest! {
     /// Whatever the texts are, each is read where it was put, and nothing is read beyond them.
     #[test]
     fn attributes_are_read_as_they_were_given(
-        namespace in texts(),
-        name in texts(),
+        namespace in prop_oneof![texts(), Just("ns".into()), Just(SmolStr::default())],
+        name in prop_oneof![texts(), Just("a".into())],
         labels in proptest::collection::btree_map(texts(), texts(), 0..5),
         fields in proptest::collection::vec(texts(), 0..5),
         unknown in texts(),

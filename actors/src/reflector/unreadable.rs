@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::cacher::{NewValue, Update};
 use crate::engine::{Event, EventKind, Key, KeyValue};
 use crate::object::{CachedObject, Decode, DecodeError};
@@ -22,10 +24,14 @@ impl Page {
     /// Decodes the items of a range.
     pub(super) fn decode(decode: &dyn Decode, items: Vec<KeyValue>) -> Page {
         let mut page = Page::default();
-        for item in items {
+        for mut item in items {
             match decode.decode(&item.key, item.revision, &item.value) {
                 Ok(object) => page.objects.push(Arc::new(object)),
-                Err(error) => page.unreadable.push((item, Arc::new(error))),
+                Err(error) => {
+                    // Its bytes may be a part of a buffer with the values of the whole page.
+                    item.value = Bytes::copy_from_slice(&item.value);
+                    page.unreadable.push((item, Arc::new(error)));
+                }
             }
         }
         page

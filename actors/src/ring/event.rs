@@ -43,7 +43,7 @@ struct RenderedFrame {
 
 /// What an event costs beside its objects: itself, its counters, its entry in the ring, and the
 /// allocator's overhead.
-const EVENT_OVERHEAD_BYTES: usize = 144;
+const EVENT_OVERHEAD_BYTES: usize = 112;
 
 impl RingEvent {
     pub(super) fn new(

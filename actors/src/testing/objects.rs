@@ -55,9 +55,9 @@ impl Decode for OneLiners {
 /// An object whose wire form is this text.
 pub fn object(key: &Key, revision: Revision, text: &str, attributes: &Attributes) -> CachedObject {
     let wire = WireParts {
-        before: text.as_bytes(),
+        before: b"",
         revision_member: b"",
-        after: b"",
+        after: text.as_bytes(),
         body: 0,
     };
     match CachedObject::new(key, revision, wire, attributes) {

@@ -45,7 +45,7 @@ pub struct Codec {
     /// The beginning of every object of this resource, up to and with the brace of `metadata`.
     head: Vec<u8>,
     /// The offset of `"metadata"` in `head`.
-    body: u32,
+    body: u16,
 }
 
 impl Codec {
@@ -58,7 +58,7 @@ impl Codec {
         Codec {
             definition,
             form: None,
-            body: body.len() as u32,
+            body: body.len() as u16,
             head,
         }
     }

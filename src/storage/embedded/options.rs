@@ -82,7 +82,7 @@ impl EmbeddedOptions {
         let started = Instant::now();
         EmbeddedOptions {
             directory: directory.into(),
-            cache_bytes: 8 * MIB,
+            cache_bytes: 4 * MIB,
             reserve_bytes: 64 * MIB as u64,
             ballast_bytes: 8 * MIB as u64,
             batch_count_max: 1024,

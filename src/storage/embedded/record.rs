@@ -333,9 +333,14 @@ impl<'a> Record<'a> {
 
     /// The key's value, of a put.
     pub fn to_key_value(&self) -> KeyValue {
+        self.to_key_value_by(Bytes::copy_from_slice)
+    }
+
+    /// As [`Record::to_key_value`], with the value copied by `copy`.
+    pub fn to_key_value_by(&self, copy: impl FnOnce(&[u8]) -> Bytes) -> KeyValue {
         KeyValue {
             key: Key::new(self.key()),
-            value: Bytes::copy_from_slice(self.value()),
+            value: copy(self.value()),
             create_revision: self.create_revision(),
             revision: self.revision,
             version: self.version(),

@@ -1,5 +1,5 @@
 //! An object that is decoded once: before it is stored. The answer to its writer and the watch
-//! cache of this process share it.
+//! cache of this process are made of it.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) struct PreparedObject(Arc<Inner>);
 struct Inner {
     /// The version of the resource whose form the object has.
     definition: Arc<ResourceDefinition>,
-    /// The object, first with an [`UNKNOWN`] version, later as it was stored.
+    /// The object, first with an [`UNKNOWN`] version, later as the cache holds it.
     object: Mutex<Arc<CachedObject>>,
 }
 
@@ -46,19 +46,16 @@ impl PreparedObject {
         Prepared::new(self.0.clone())
     }
 
-    /// The object as it was stored at a revision.
+    /// The object as it was stored at a revision, for its writer.
+    ///
+    /// It does not become the cache's object, which the Cacher's own thread makes: what lives long
+    /// would leave holes between the short-lived allocations of the threads that serve requests.
     pub(super) fn stored_at(&self, revision: Revision) -> Arc<CachedObject> {
-        self.0.stored_at(revision)
-    }
-}
-
-impl Inner {
-    fn stored_at(&self, revision: Revision) -> Arc<CachedObject> {
-        let mut object = self.object.lock();
-        if object.revision != revision {
-            *object = Arc::new(object.at(revision));
+        let object = self.object();
+        match object.revision == revision {
+            true => object,
+            false => Arc::new(object.at(revision)),
         }
-        object.clone()
     }
 }
 
@@ -69,5 +66,11 @@ pub(super) fn prepared_object(
 ) -> Option<Arc<CachedObject>> {
     let inner: &Inner = event.prepared.get()?;
     let is_same = Arc::ptr_eq(&inner.definition, definition);
-    is_same.then(|| inner.stored_at(event.revision))
+    is_same.then(|| {
+        let mut object = inner.object.lock();
+        if object.revision != event.revision {
+            *object = Arc::new(object.at(event.revision));
+        }
+        object.clone()
+    })
 }

@@ -85,7 +85,7 @@ fn choose(puts: &mut Puts<'_>, limit: usize, bytes_max: usize) -> Result<Vec<Put
 fn fetch(txn: &ReadTxn, mut chosen: Vec<Put>) -> Result<Vec<KeyValue>, Failure> {
     chosen.sort_unstable_by_key(|put| put.revision);
     let mut items = Vec::with_capacity(chosen.len());
-    let mut values = txn.rising();
+    let mut values = txn.rising(chosen.iter().map(|put| put.record_bytes).sum());
     for put in &chosen {
         items.push(values.value(&put.key, put.revision)?);
     }

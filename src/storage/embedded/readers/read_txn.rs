@@ -4,9 +4,11 @@ use std::cmp::Ordering;
 
 use actors::engine::local;
 use actors::engine::{At, EngineError, GetResponse, Key, KeyValue, Revision};
+use bytes::BytesMut;
 use redb::{ReadOnlyTable, ReadTransaction};
 
 use crate::storage::embedded::error::{Failure, ReadError};
+use crate::storage::embedded::record::Record;
 use crate::storage::embedded::schema::{EVENTS, LIVE, Live, Meta, SUPERSEDED, Superseded, Totals};
 use crate::storage::embedded::schema::{decode_event, missing_event};
 use crate::storage::embedded::store::Store;
@@ -123,15 +125,16 @@ impl ReadTxn {
             .events
             .get(revision.0)?
             .ok_or_else(|| missing_event(revision))?;
-        key_value(key, revision, found.value())
+        Ok(record_of(key, revision, found.value())?.to_key_value())
     }
 
-    /// Reads values at rising revisions.
-    pub(super) fn rising(&self) -> Rising<'_> {
+    /// Reads values at rising revisions, of about so many bytes in all.
+    pub(super) fn rising(&self, bytes: usize) -> Rising<'_> {
         Rising {
             events: &self.events,
             rows: None,
             next: 0,
+            values: BytesMut::with_capacity(bytes),
         }
     }
 
@@ -147,6 +150,9 @@ pub(super) struct Rising<'s> {
     rows: Option<redb::Range<'s, u64, &'static [u8]>>,
     /// The least revision that the next row may have.
     next: u64,
+    /// The values share a buffer. Values of their own would leave the heap full of holes when a
+    /// cache has been filled from them.
+    values: BytesMut,
 }
 
 /// Skipping up to this many rows is cheaper than a search from the root of the table.
@@ -163,7 +169,13 @@ impl Rising<'_> {
             self.next = found.value() + 1;
             match found.value().cmp(&revision.0) {
                 Ordering::Less => {}
-                Ordering::Equal => return key_value(key, revision, bytes.value()),
+                Ordering::Equal => {
+                    let record = record_of(key, revision, bytes.value())?;
+                    return Ok(record.to_key_value_by(|value| {
+                        self.values.extend_from_slice(value);
+                        self.values.split().freeze()
+                    }));
+                }
                 Ordering::Greater => break,
             }
         }
@@ -172,7 +184,7 @@ impl Rising<'_> {
 }
 
 /// Decodes the record of a key. The record must be about that key.
-fn key_value(key: &[u8], revision: Revision, bytes: &[u8]) -> Result<KeyValue, Failure> {
+fn record_of<'r>(key: &[u8], revision: Revision, bytes: &'r [u8]) -> Result<Record<'r>, Failure> {
     let record = decode_event(revision, bytes)?;
     if record.key() != key {
         return Err(Failure::Corrupt(format!(
@@ -181,7 +193,7 @@ fn key_value(key: &[u8], revision: Revision, bytes: &[u8]) -> Result<KeyValue, F
             String::from_utf8_lossy(key)
         )));
     }
-    Ok(record.to_key_value())
+    Ok(record)
 }
 
 /// Reads one key.
