@@ -58,9 +58,6 @@ pub fn interpret(
         StorageErrorKind::NotReady { retry_after, .. } => {
             Status::too_many_requests(kind.to_string(), retry_after)
         }
-        StorageErrorKind::Crowded(text, retry_after) => {
-            Status::too_many_requests(text, retry_after)
-        }
         StorageErrorKind::BadRequest(text) => Status::bad_request(text),
         StorageErrorKind::OutcomeUnknown(_) => Status::timeout(kind),
         StorageErrorKind::Unavailable(text, retry_after) => {
@@ -158,7 +155,6 @@ pub fn goes_in_stream(kind: &StorageErrorKind) -> bool {
         | StorageErrorKind::InvalidObject(_)
         | StorageErrorKind::VersionOnCreate
         | StorageErrorKind::NotReady { .. }
-        | StorageErrorKind::Crowded(..)
         | StorageErrorKind::BadRequest(_)
         | StorageErrorKind::InvalidKey(_)
         | StorageErrorKind::Refused(_) => false,

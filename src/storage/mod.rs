@@ -419,9 +419,6 @@ pub enum StorageErrorKind {
     /// Nothing was done, and a retry may succeed soon. Text, and seconds to wait.
     #[error("{0}")]
     Unavailable(String, u32),
-    /// Too many requests want the same (429). Text, and seconds to wait.
-    #[error("{0}")]
-    Crowded(String, u32),
     /// A stored value cannot be decoded (500).
     #[error("{0}")]
     Unreadable(String),

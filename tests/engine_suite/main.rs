@@ -110,6 +110,7 @@ on_every_engine! {
         history_comes_in_chunks_that_join_without_gap,
         history_ends_at_the_present_even_if_more_is_asked,
         history_of_a_quiet_prefix_reaches_the_end,
+        history_of_a_quiet_prefix_in_a_long_log_is_whole,
         history_before_the_horizon_is_refused_wa_32,
     }
     compaction {

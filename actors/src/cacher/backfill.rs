@@ -5,9 +5,11 @@
 //! a backfill each of them would read, decode and render the same piece of the log. The first one
 //! reads it into the ring, and the others find it there.
 //!
-//! A watch reads history by itself (docs/design.md 4) if it resumes further back than
-//! [`REVISIONS_MAX`], if the events are larger than a part of the ring, or if they can't be read
-//! within [`WITHIN`]. A client that was away for long must neither fill the ring nor delay others.
+//! How far back a watch resumes does not matter: the embedded engine finds the events of a quiet
+//! resource however many events of others lie between. A watch reads history by itself
+//! (docs/design.md 4) if the events are larger than a part of the ring, or if they can't be read
+//! within [`WITHIN`]. A client of a busy resource that was away for long must neither fill the ring
+//! nor delay others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,9 +24,6 @@ use crate::object::{CachedObject, Decode};
 use crate::ring::ObjectChange;
 use crate::snapshot::Snapshot;
 
-/// The most revisions of the whole store that one backfill reads.
-const REVISIONS_MAX: u64 = 1 << 16;
-
 /// How long a backfill may take, because other watches wait for it.
 const WITHIN: Duration = Duration::from_secs(1);
 
@@ -35,7 +34,7 @@ impl CacherHandle {
     /// Extends the ring back to this revision if that is cheap. Concurrent callers wait. Check
     /// [`CacherHandle::ring_floor`] afterwards.
     pub async fn backfill(&self, engine: &dyn DataEngine, decode: &dyn Decode, after: Revision) {
-        if !self.may_reach(after) {
+        if after >= self.ring_floor() {
             return;
         }
         let mut backfill = self.watch_cache.backfill.lock().await;
@@ -63,14 +62,11 @@ impl CacherHandle {
             Err(_) => return,
         };
         if !taken {
-            backfill.out_of_reach = Some((beginning.generation, after));
+            // Half of the way may be short enough. So all attempts together are few, whatever
+            // positions the callers have.
+            let half = Revision(after.0.midpoint(beginning.floor.0));
+            backfill.out_of_reach = Some((beginning.generation, half));
         }
-    }
-
-    fn may_reach(&self, after: Revision) -> bool {
-        self.watch_cache.ring_beginning().is_some_and(|beginning| {
-            after < beginning.floor && beginning.floor.0 - after.0 <= REVISIONS_MAX
-        })
     }
 
     /// All changes after a revision up to the ring's beginning; `None` if they are too large, take

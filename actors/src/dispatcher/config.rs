@@ -12,12 +12,11 @@ pub struct DispatcherConfig {
 }
 
 impl Default for DispatcherConfig {
-    /// Four reads at a time, because history comes from disk and clients' own reads go first. 256
-    /// watches, each of which then gets its next chunk in less than a second. 64 KiB of values,
-    /// about what one write to a client takes.
+    /// Four reads at a time, because history comes from disk and clients' own reads go first. 64 KiB
+    /// of values, about what one write to a client takes.
     fn default() -> DispatcherConfig {
         DispatcherConfig {
-            history: HistoryPool::new(4, 256),
+            history: HistoryPool::new(4),
             history_chunk_bytes: 64 << 10,
         }
     }

@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -19,43 +18,20 @@ use crate::engine::{DataEngine, EngineError, HistoryRequest, Prefix, Revision};
 use crate::object::Decode;
 use crate::watch::WatchInterest;
 
-/// Limits how many watches read the engine's history, over all threads, so that client requests
-/// are not delayed. A watch that finds all reads taken waits (docs/design.md 4).
+/// Limits how many watches read the engine's history at a time, over all threads, so that client
+/// requests are not delayed. A watch that finds all reads taken waits for its turn, and each turn
+/// reads one chunk. So none is refused, and none waits for another one's whole history.
 #[derive(Clone)]
 pub struct HistoryPool {
     reads: Arc<Semaphore>,
-    replays: Arc<AtomicUsize>,
-    replays_max: usize,
 }
 
 impl HistoryPool {
-    /// Allows `reads` reads at a time. The pool is full when `replays_max` watches replay history.
-    pub fn new(reads: usize, replays_max: usize) -> HistoryPool {
+    /// Allows so many reads at a time.
+    pub fn new(reads: usize) -> HistoryPool {
         HistoryPool {
             reads: Arc::new(Semaphore::new(reads)),
-            replays: Arc::default(),
-            replays_max,
         }
-    }
-
-    /// Whether a new watch that would begin in history should be refused for now. A running watch
-    /// that falls behind is never refused: it waits for its read.
-    pub fn is_full(&self) -> bool {
-        self.replays.load(Ordering::Relaxed) >= self.replays_max
-    }
-
-    fn count_replay(&self) -> CountedReplay {
-        self.replays.fetch_add(1, Ordering::Relaxed);
-        CountedReplay(Arc::clone(&self.replays))
-    }
-}
-
-/// One watch that replays history, counted by its pool.
-struct CountedReplay(Arc<AtomicUsize>);
-
-impl Drop for CountedReplay {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -86,7 +62,6 @@ pub(super) struct HistoryReplay {
     after: Revision,
     reading: Option<Reading>,
     chunk: Option<Rc<RefCell<BufferedChunk>>>,
-    _counted: CountedReplay,
 }
 
 /// A read in progress. It has a task of its own, so it returns its permit even if nobody polls the
@@ -133,7 +108,6 @@ impl HistoryReplay {
         after: Revision,
     ) -> HistoryReplay {
         HistoryReplay {
-            _counted: source.access.pool.count_replay(),
             source,
             interest,
             prefix,

@@ -133,11 +133,6 @@ impl LocalDispatcher {
         self.thread_dispatcher.watch(start)
     }
 
-    /// Whether so many watches read history that a further one should be refused for now.
-    pub fn is_history_crowded(&self) -> bool {
-        self.thread_dispatcher.history.pool.is_full()
-    }
-
     /// Ends all watches once they are up to date, with a last bookmark where one is wanted. Later
     /// watches end at once.
     pub fn drain(&self) {

@@ -39,9 +39,6 @@ const FRESH_WITHIN: Duration = Duration::from_secs(3);
 /// The seconds after which a client may retry a future version (ST-13).
 const TOO_LARGE_RETRY: u32 = 1;
 
-/// The seconds after which a client may retry a watch that starts in history.
-const CROWDED_RETRY: u32 = 1;
-
 /// How often a reader that waits for a future revision checks the store (WC-30: at this pace
 /// progress is requested where needed).
 const FUTURE_PACE: Duration = Duration::from_millis(25);
@@ -347,14 +344,6 @@ impl Cached {
             .map_err(|error| self.store.too_old(prefix, after, error))?;
         let (engine, decoder) = (&*self.store.engine, &*self.store.decoder);
         self.cacher.backfill(engine, decoder, after).await;
-        if after >= self.cacher.ring_floor() {
-            return Ok(StartPoint::After(after));
-        }
-        if request.dispatcher.is_history_crowded() {
-            let text = "too many watches are being served from history, please try again later";
-            let kind = StorageErrorKind::Crowded(text.to_owned(), CROWDED_RETRY);
-            return Err(self.store.fault(&prefix.to_string(), kind));
-        }
         Ok(StartPoint::After(after))
     }
 }

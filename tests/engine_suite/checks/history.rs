@@ -2,7 +2,9 @@
 
 use actors::engine::{EngineError, Event, EventKind, HistoryRequest, Revision};
 
-use crate::subjects::{Subject, outline};
+use futures_util::future::join_all;
+
+use crate::subjects::{Dice, Subject, outline};
 
 fn request(subject: &Subject, prefix: &str, after: Revision, until: Revision) -> HistoryRequest {
     HistoryRequest {
@@ -115,6 +117,54 @@ pub async fn history_of_a_quiet_prefix_reaches_the_end(subject: Subject) {
         .await;
     let chunk = chunk.unwrap();
     assert_eq!((chunk.events.len(), chunk.reached), (0, last));
+}
+
+/// A log so long that an engine may look for the few events of a prefix by their keys.
+pub async fn history_of_a_quiet_prefix_in_a_long_log_is_whole(subject: Subject) {
+    let mut dice = Dice::new(23);
+    let first = subject.create("quiet/0", "first").await;
+    let mut quiet = vec![first.clone()];
+    let mut busy = 0;
+    for round in 0..60 {
+        let writes = (0..120).map(|number| {
+            let name = format!("busy/{round}-{number}");
+            let subject = &subject;
+            async move { subject.create(&name, "x").await }
+        });
+        busy += join_all(writes).await.len();
+        // A few keys, which are created, updated, deleted and created again.
+        let name = format!("quiet/{}", dice.roll(4));
+        let event = match subject.get(&name).await {
+            Some(current) if dice.roll(3) == 0 => subject.delete(&name, current.revision).await,
+            _ => {
+                subject
+                    .set(&name, &format!("{name} in round {round}"))
+                    .await
+            }
+        };
+        quiet.push(event);
+    }
+    let last = quiet.last().unwrap().revision;
+    for _ in 0..12 {
+        let after = quiet[dice.roll(20) as usize].revision;
+        let after = Revision(after.0 - dice.roll(2));
+        let until = Revision(last.0 - dice.roll(3) * 400);
+        let mut asked = request(&subject, "quiet/", after, until);
+        asked.bytes_max = [1, 60, usize::MAX][dice.roll(3) as usize];
+        let found = all(&subject, asked).await;
+        let is_asked = |event: &&Event| event.revision > after && event.revision <= until;
+        let expected: Vec<Event> = quiet.iter().filter(is_asked).cloned().collect();
+        assert_eq!(outline(&found), outline(&expected), "{after}..={until}");
+        for event in &found {
+            let before = quiet
+                .iter()
+                .find(|other| other.revision == event.prev_revision);
+            let previous = before.map(|before| before.value.clone());
+            assert_eq!(event.previous, previous, "{after}: {}", event.key);
+        }
+    }
+    let everything = request(&subject, "busy/", Revision(first.revision.0), last);
+    assert_eq!(all(&subject, everything).await.len(), busy);
 }
 
 pub async fn history_before_the_horizon_is_refused_wa_32(subject: Subject) {

@@ -15,3 +15,6 @@ pub use history::{horizon, read_history};
 pub use pool::ReaderPool;
 pub use range::read_range;
 pub use read_txn::read_key;
+
+/// The assumed size of a record whose size is unknown.
+const RECORD_BYTES_GUESS: usize = 1024;

@@ -5,6 +5,7 @@ use std::ops::Bound;
 use actors::engine::local::{PageStart, RemainingCounts};
 use actors::engine::{KeyValue, RangeRequest, RangeResponse, Revision};
 
+use super::RECORD_BYTES_GUESS;
 use super::read_txn::ReadTxn;
 use crate::storage::embedded::error::{Failure, ReadError};
 use crate::storage::embedded::schema::Live;
@@ -92,9 +93,6 @@ fn fetch(txn: &ReadTxn, mut chosen: Vec<Put>) -> Result<Vec<KeyValue>, Failure> 
     items.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     Ok(items)
 }
-
-/// The assumed size of a record whose size is unknown.
-const RECORD_BYTES_GUESS: usize = 1024;
 
 /// The puts of a range at a revision, in key order: rows of [`LIVE`](super::super::schema), and for
 /// a past revision also the keys that were replaced or deleted since.

@@ -60,7 +60,7 @@ impl Simulation {
         // From a few events to more than a schedule writes.
         let ring_bytes = [1_500, 6_000, 1 << 20][random.below(3)];
         let config = DispatcherConfig {
-            history: HistoryPool::new(1 + random.below(2), 3),
+            history: HistoryPool::new(1 + random.below(2)),
             history_chunk_bytes: 1 + random.below(100),
         };
         let threads = 0..=random.below(2);
