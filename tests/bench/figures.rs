@@ -177,7 +177,8 @@ async fn main() {
         fanout::measure(5_000, 20.0, Duration::from_secs(15)).await;
     }
     if wants("resume") {
-        resume::measure(5_000, Duration::from_secs(8)).await;
+        resume::measure(5_000, 1, Duration::from_secs(8), "< 2").await;
+        resume::measure(5_000, 6, Duration::from_secs(60), "< 3").await;
     }
     if wants("attack") {
         attack::measure().await;
