@@ -68,7 +68,7 @@ cargo bench [-- PART...]      all parts, or these:
                    bytes that reach the disk, CPU and time of each
   latency          write to delivery, one watcher
   fanout           5,000 watchers over HTTP/2
-  resume           5,000 watches resumed after kill -9
+  resume           5,000 watches of quiet resources resumed after kill -9, beside writes to another
   etcd             writes, lists and filling over an etcd (tests/run.sh fetches it) beside it
   expiry           100,000 events (or BENCH_EVENTS) that expire beside writes and watches, also at a
                    start after they were due

@@ -8,7 +8,7 @@ use crate::report::{figure, part};
 use crate::startup::reopened;
 
 /// The time until temporary memory is released.
-const SETTLE: Duration = Duration::from_secs(5);
+const SETTLE: Duration = Duration::from_secs(12);
 
 async fn settled(daemon: &Daemon) -> f64 {
     tokio::time::sleep(SETTLE).await;

@@ -12,8 +12,8 @@ pub struct DispatcherConfig {
 }
 
 impl Default for DispatcherConfig {
-    /// Four reads at a time, because history comes from disk and clients' own reads go first. 64 KiB
-    /// of values, about what one write to a client takes.
+    /// Four reads at a time, because history comes from disk and clients' own reads go first. 64
+    /// KiB of values, about what one write to a client takes.
     fn default() -> DispatcherConfig {
         DispatcherConfig {
             history: HistoryPool::new(4),

@@ -67,7 +67,7 @@ pub(super) struct HistoryReplay {
 /// A read in progress. It has a task of its own, so it returns its permit even if nobody polls the
 /// watch.
 struct Reading {
-    chunk: oneshot::Receiver<Result<ReplayChunk, ReadError>>,
+    chunk: oneshot::Receiver<Result<Rc<RefCell<BufferedChunk>>, ReadError>>,
     task: JoinHandle<()>,
 }
 
@@ -172,7 +172,7 @@ impl HistoryReplay {
         self.reading = None;
         match read {
             Ok(Ok(chunk)) => {
-                self.chunk = Some(self.source.access.buffer.add(chunk));
+                self.chunk = Some(chunk);
                 self.step(until, first, context)
             }
             Ok(Err(ReadError::Unreadable(why))) => {
@@ -192,6 +192,8 @@ impl Reading {
         let (found, chunk) = oneshot::channel();
         let task = tokio::task::spawn_local(async move {
             let read = read(&source, &interest, request).await;
+            // The chunk counts from now on, though its client may not take it for long.
+            let read = read.map(|chunk| source.access.buffer.add(chunk));
             // The watch may have gone away.
             let _ = found.send(read);
         });

@@ -125,11 +125,12 @@ pub async fn history_of_a_quiet_prefix_in_a_long_log_is_whole(subject: Subject) 
     let first = subject.create("quiet/0", "first").await;
     let mut quiet = vec![first.clone()];
     let mut busy = 0;
+    let filler = "x".repeat(400);
     for round in 0..60 {
         let writes = (0..120).map(|number| {
             let name = format!("busy/{round}-{number}");
-            let subject = &subject;
-            async move { subject.create(&name, "x").await }
+            let (subject, filler) = (&subject, &filler);
+            async move { subject.create(&name, filler).await }
         });
         busy += join_all(writes).await.len();
         // A few keys, which are created, updated, deleted and created again.

@@ -1,8 +1,8 @@
 //! Reads the log: events of a prefix in order, and the revision that retention has reached.
 //!
 //! The log has no index by prefix, but each of its events is in one of the two tables that are
-//! ordered by key: the newest put of a key in `live`, all others in `superseded`. So the events of a
-//! prefix that few keys have are found there, however many events of others lie between.
+//! ordered by key: the newest put of a key in `live`, all others in `superseded`. So the events of
+//! a prefix that few keys have are found there, however many events of others lie between.
 
 use std::time::SystemTime;
 
@@ -21,20 +21,18 @@ use crate::storage::embedded::store::Store;
 /// pin pages.
 const SCAN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Up to this many records are scanned. Finding those of a prefix by key would save nothing.
-const SCANNED_RECORDS_MAX: u64 = 4096;
+/// The bytes that are scanned before a prefix's events are looked up by key. Those of a busy prefix
+/// have filled the chunk by then.
+const SCAN_FIRST_BYTES: usize = 1024 * 1024;
 
 /// The most rows of keys that are visited in search of a prefix's events. A longer transaction
 /// would pin pages.
-const KEY_ROWS_MAX: u64 = 1 << 18;
+const KEY_ROWS_MAX: u64 = 1 << 17;
 
 /// The rows of keys that may be visited instead of scanning so many records. To visit a row takes
 /// less than a quarter of the time.
 fn key_rows_max(records: u64) -> u64 {
-    match records <= SCANNED_RECORDS_MAX {
-        true => 0,
-        false => (records / 4).min(KEY_ROWS_MAX),
-    }
+    (records / 4).min(KEY_ROWS_MAX)
 }
 
 /// A chunk of history, with previous values if they are wanted.
@@ -49,10 +47,45 @@ pub fn read_history(
     let txn = ReadTxn::open(store)?;
     txn.check_after(request.after)?;
     let until = request.until.min(txn.totals.revision).max(request.after);
-    if with_previous && let Some(chunk) = read_by_key(&txn, request, until)? {
-        return Ok(chunk);
+    let mut chunk = HistoryChunk {
+        events: Vec::new(),
+        reached: request.after,
+    };
+    let (mut taken, mut scanned) = (0, 0);
+    let mut may_look_by_key = with_previous;
+    for row in txn.events().range(request.after.0 + 1..=until.0)? {
+        let (revision, bytes) = row?;
+        // The log has no holes after the compacted revision. A watch must not skip a missing event.
+        if revision.value() != chunk.reached.next().0 {
+            return Err(missing_event(chunk.reached.next()).into());
+        }
+        let record = decode_event(Revision(revision.value()), bytes.value())?;
+        let matches = record.key().starts_with(request.prefix.as_bytes());
+        let full = taken >= request.bytes_max && !chunk.events.is_empty();
+        if scanned >= SCAN_BYTES_MAX || (matches && full) {
+            return Ok(chunk);
+        }
+        if may_look_by_key && scanned >= SCAN_FIRST_BYTES {
+            may_look_by_key = false;
+            if let Some(chunk) = read_by_key(&txn, request, until)? {
+                return Ok(chunk);
+            }
+        }
+        scanned += bytes.value().len();
+        if matches {
+            let mut event = record.to_event();
+            if with_previous && event.prev_revision != Revision::ZERO {
+                event.previous = Some(previous(&txn, event.prev_revision)?);
+            }
+            taken += event.value.len() + event.previous.as_ref().map_or(0, Bytes::len);
+            chunk.events.push(event);
+        }
+        chunk.reached = Revision(revision.value());
     }
-    scan(&txn, request, until, with_previous)
+    if chunk.reached < until {
+        return Err(missing_event(chunk.reached.next()).into());
+    }
+    Ok(chunk)
 }
 
 /// The chunk, read by the tables that are ordered by key. `None` if a scan is cheaper, or if a row
@@ -101,9 +134,6 @@ fn find_by_key(
 ) -> Result<Option<Vec<Revision>>, Failure> {
     let records = until.0 - request.after.0;
     let rows_max = key_rows_max(records);
-    if rows_max == 0 {
-        return Ok(None);
-    }
     let (mut found, mut rows) = (Vec::new(), 0);
     let mut visit = |revision: u64| {
         rows += 1;
@@ -139,47 +169,6 @@ fn find_by_key(
     }
     found.sort_unstable();
     Ok(Some(found))
-}
-
-/// The chunk, read from the log from its first event on.
-fn scan(
-    txn: &ReadTxn,
-    request: &HistoryRequest,
-    until: Revision,
-    with_previous: bool,
-) -> Result<HistoryChunk, ReadError> {
-    let mut chunk = HistoryChunk {
-        events: Vec::new(),
-        reached: request.after,
-    };
-    let (mut taken, mut scanned) = (0, 0);
-    for row in txn.events().range(request.after.0 + 1..=until.0)? {
-        let (revision, bytes) = row?;
-        // The log has no holes after the compacted revision. A watch must not skip a missing event.
-        if revision.value() != chunk.reached.next().0 {
-            return Err(missing_event(chunk.reached.next()).into());
-        }
-        let record = decode_event(Revision(revision.value()), bytes.value())?;
-        let matches = record.key().starts_with(request.prefix.as_bytes());
-        let full = taken >= request.bytes_max && !chunk.events.is_empty();
-        if scanned >= SCAN_BYTES_MAX || (matches && full) {
-            return Ok(chunk);
-        }
-        scanned += bytes.value().len();
-        if matches {
-            let mut event = record.to_event();
-            if with_previous && event.prev_revision != Revision::ZERO {
-                event.previous = Some(previous(txn, event.prev_revision)?);
-            }
-            taken += event.value.len() + event.previous.as_ref().map_or(0, Bytes::len);
-            chunk.events.push(event);
-        }
-        chunk.reached = Revision(revision.value());
-    }
-    if chunk.reached < until {
-        return Err(missing_event(chunk.reached.next()).into());
-    }
-    Ok(chunk)
 }
 
 fn previous(txn: &ReadTxn, revision: Revision) -> Result<Bytes, Failure> {
@@ -229,8 +218,7 @@ mod tests {
 
     #[test]
     fn a_long_log_is_worth_visiting_the_keys_of_a_prefix() {
-        assert_eq!(key_rows_max(0), 0);
-        assert_eq!(key_rows_max(SCANNED_RECORDS_MAX), 0);
+        assert_eq!(key_rows_max(3), 0);
         assert_eq!(key_rows_max(100_000), 25_000);
         assert_eq!(key_rows_max(u64::MAX), KEY_ROWS_MAX);
     }
