@@ -40,7 +40,7 @@ fn uid_of(object: &CachedObject) -> String {
         #[serde(default)]
         uid: String,
     }
-    serde_json::from_slice::<Head>(object.wire())
+    serde_json::from_slice::<Head>(&object.wire())
         .map(|head| head.metadata.uid)
         .unwrap_or_default()
 }

@@ -88,7 +88,7 @@ fn values_of_kube_apiserver_are_read_en_1_en_2_en_7() {
         let (name, key) = (sample.text("name"), sample.key());
         let plain = sample.read(&key).unwrap();
         let object = secrets().decode(&key, Revision(7), &plain).unwrap();
-        let wire: Value = serde_json::from_slice(object.wire()).unwrap();
+        let wire: Value = serde_json::from_slice(&object.wire()).unwrap();
         assert_eq!(wire["metadata"]["name"], name);
         let password = BASE64_STANDARD.encode(format!("hunter2 of {name}"));
         assert_eq!(wire["data"]["password"], password);

@@ -171,7 +171,7 @@ pub async fn ts_59_deleted_events_carry_the_deletions_version(h: Rc<Harness>) {
     let deleted = h.delete("/pods/ns/a").await.unwrap();
     assert!(deleted.revision > created.revision);
     let seen = stream.expect("Deleted", "ns/a", deleted.revision).await;
-    let answered: serde_json::Value = serde_json::from_slice(deleted.wire()).unwrap();
+    let answered: serde_json::Value = serde_json::from_slice(&deleted.wire()).unwrap();
     assert_eq!(seen.object, answered, "WA-22");
 }
 

@@ -266,7 +266,7 @@ async fn earlier_states_are_the_newest_one_with_the_ring_s_events_undone_li_27()
         let found: std::collections::BTreeMap<String, String> = objects
             .flatten()
             .map(|object| {
-                let value = String::from_utf8_lossy(object.wire()).into_owned();
+                let value = String::from_utf8_lossy(object.item_body()).into_owned();
                 let name = format!(
                     "{}/{}",
                     object.attributes().namespace(),
@@ -286,7 +286,7 @@ async fn earlier_states_are_the_newest_one_with_the_ring_s_events_undone_li_27()
 
 /// An object as an event or a snapshot shows it.
 fn shown(object: &CachedObject) -> (Revision, String) {
-    let text = String::from_utf8_lossy(object.wire()).into_owned();
+    let text = String::from_utf8_lossy(object.item_body()).into_owned();
     (object.revision, text)
 }
 

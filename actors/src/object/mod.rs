@@ -12,53 +12,58 @@ mod attributes;
 #[cfg(test)]
 mod tests;
 
+/// The beginning of the wire form of all objects of one type, up to the brace or comma before
+/// `metadata`: `{"kind":"ConfigMap","apiVersion":"v1",`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TypeMembers(pub Box<[u8]>);
+
 /// An object in wire form, as JSON with `kind` and `apiVersion` in front:
 /// `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"7",…},…}`.
 ///
 /// No tree is kept. The offsets make every other form a slice or a splice of the wire form. A list
-/// item is the wire form from `body` on. A watch frame is the wire form between a prefix and a
+/// item is the wire form without its type. A watch frame is the wire form between a prefix and a
 /// suffix. A DELETED event has another revision spliced in. The canonical stored form is the wire
 /// form without its `resourceVersion` member.
 ///
-/// The wire form, the key and the attributes share one buffer: a cache holds hundreds of thousands
-/// of objects, and each allocation more costs memory for each of them.
+/// The text, the key and the attributes share one buffer, and all objects of a type share its
+/// members: a cache holds hundreds of thousands of objects, and each byte more counts for each.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CachedObject {
-    /// The wire form, then the key, then the encoded attributes.
+    types: Arc<TypeMembers>,
+    /// The wire form behind its type, then the key, then the encoded attributes.
     buffer: Box<[u8]>,
     /// The revision of the event that wrote it; 0 for an object that was never stored (dry run).
     pub revision: Revision,
-    wire_bytes: u32,
+    body_bytes: u32,
     key_bytes: u16,
-    body: u16,
-    revision_member: u16,
-    revision_member_bytes: u16,
+    revision_member: u8,
+    revision_member_bytes: u8,
 }
 
 /// The wire form of an object in its parts.
 #[derive(Clone, Copy, Debug)]
 pub struct WireParts<'t> {
-    /// The text before the `resourceVersion` member.
+    /// The members before `metadata`.
+    pub types: &'t Arc<TypeMembers>,
+    /// The text between them and the `resourceVersion` member.
     pub before: &'t [u8],
     /// The member, `"resourceVersion":"7",`. It may be empty.
     pub revision_member: &'t [u8],
     /// The text after it.
     pub after: &'t [u8],
-    /// Where the members after `kind` and `apiVersion` begin.
-    pub body: u16,
 }
 
 impl CachedObject {
-    /// An object that is stored under a key at a revision. `None` if it takes 4 GiB or more, or if
-    /// its key or the text before its `resourceVersion` takes 64 KiB or more.
+    /// An object that is stored under a key at a revision. `None` if it takes 4 GiB or more, if its
+    /// key takes 64 KiB or more, or if its `resourceVersion` is not at the beginning.
     pub fn new(
         key: &Key,
         revision: Revision,
         wire: WireParts<'_>,
         attributes: &Attributes,
     ) -> Option<CachedObject> {
-        let encoded = attributes.encoded(key.as_bytes());
-        CachedObject::assemble(key.as_bytes(), revision, wire, &encoded)
+        let key = key.as_bytes();
+        CachedObject::assemble(key, revision, wire, &attributes.encoded(key))
     }
 
     fn assemble(
@@ -68,27 +73,37 @@ impl CachedObject {
         attributes: &[u8],
     ) -> Option<CachedObject> {
         let WireParts {
+            types,
             before,
             revision_member,
             after,
-            body,
         } = wire;
-        let wire_bytes = before.len() + revision_member.len() + after.len();
+        let body_bytes = before.len() + revision_member.len() + after.len();
         Some(CachedObject {
+            types: Arc::clone(types),
             buffer: [before, revision_member, after, key, attributes]
                 .concat()
                 .into(),
             revision,
-            wire_bytes: wire_bytes.try_into().ok()?,
+            body_bytes: body_bytes.try_into().ok()?,
             key_bytes: key.len().try_into().ok()?,
-            body,
             revision_member: before.len().try_into().ok()?,
             revision_member_bytes: revision_member.len().try_into().ok()?,
         })
     }
 
     /// The JSON text that a client gets.
-    pub fn wire(&self) -> &[u8] {
+    pub fn wire(&self) -> Vec<u8> {
+        [self.types(), self.item_body()].concat()
+    }
+
+    fn types(&self) -> &[u8] {
+        &self.types.0
+    }
+
+    /// The wire form without `kind` and `apiVersion`, to be written after an opening brace: a list
+    /// item (API-61).
+    pub fn item_body(&self) -> &[u8] {
         self.split().0
     }
 
@@ -103,52 +118,47 @@ impl CachedObject {
         AttributesRef::of(key, encoded)
     }
 
-    /// The wire form, the key and the attributes.
+    /// The body, the key and the attributes.
     fn split(&self) -> (&[u8], &[u8], &[u8]) {
-        let (wire, rest) = split_at(&self.buffer, self.wire_bytes as usize);
+        let (body, rest) = split_at(&self.buffer, self.body_bytes as usize);
         let (key, attributes) = split_at(rest, self.key_bytes.into());
-        (wire, key, attributes)
+        (body, key, attributes)
     }
 
-    /// The members of a list item, without `kind` and `apiVersion`, to be written after an opening
-    /// brace (API-61).
-    pub fn item_body(&self) -> &[u8] {
-        split_at(self.wire(), self.body.into()).1
-    }
-
-    /// The wire form before and after its `resourceVersion` member. For an object without one, the
-    /// two meet where the member would be.
+    /// [`CachedObject::item_body`] before and after its `resourceVersion` member. For an object
+    /// without one, the two meet where the member would be.
     pub fn around_revision(&self) -> (&[u8], &[u8]) {
-        let (before, rest) = split_at(self.wire(), self.revision_member.into());
+        let (before, rest) = split_at(self.item_body(), self.revision_member.into());
         (before, split_at(rest, self.revision_member_bytes.into()).1)
-    }
-
-    /// The text of [`CachedObject::item_body`] before and after the `resourceVersion` member.
-    pub fn item_body_around_revision(&self) -> (&[u8], &[u8]) {
-        let (before, after) = self.around_revision();
-        (split_at(before, self.body.into()).1, after)
     }
 
     /// The canonical stored form: the wire form without the `resourceVersion` (ST-7).
     pub fn stored_form(&self) -> Vec<u8> {
         let (before, after) = self.around_revision();
-        [before, after].concat()
+        [self.types(), before, after].concat()
+    }
+
+    /// Whether these are the bytes of [`CachedObject::stored_form`].
+    pub fn is_stored_as(&self, stored: &[u8]) -> bool {
+        let (before, after) = self.around_revision();
+        let body = stored.strip_prefix(self.types());
+        body.and_then(|body| body.strip_prefix(before)) == Some(after)
     }
 
     /// The wire form with another `resourceVersion`, for DELETED events (PF-1).
     pub fn wire_at(&self, revision: Revision) -> Vec<u8> {
         let (before, after) = self.around_revision();
-        [before, &revision_member(revision), after].concat()
+        [self.types(), before, &revision_member(revision), after].concat()
     }
 
     /// The same object at another revision.
     pub fn at(&self, revision: Revision) -> CachedObject {
         let (before, after) = self.around_revision();
         let wire = WireParts {
+            types: &self.types,
             before,
             revision_member: &revision_member(revision),
             after,
-            body: self.body,
         };
         let (_, key, attributes) = self.split();
         let moved = CachedObject::assemble(key, revision, wire, attributes);
@@ -180,7 +190,7 @@ impl fmt::Debug for CachedObject {
         f.debug_struct("CachedObject")
             .field("key", &String::from_utf8_lossy(self.key()))
             .field("revision", &self.revision)
-            .field("wire", &String::from_utf8_lossy(self.wire()))
+            .field("wire", &String::from_utf8_lossy(&self.wire()))
             .field("attributes", &self.attributes())
             .finish_non_exhaustive()
     }

@@ -4,16 +4,16 @@ use smol_str::SmolStr;
 use super::*;
 use crate::testing::key;
 
-const BEFORE: &[u8] = br#"{"kind":"Thing","apiVersion":"v1","metadata":{"#;
+const TYPES: &[u8] = br#"{"kind":"Thing","apiVersion":"v1","#;
+const BEFORE: &[u8] = br#""metadata":{"#;
 const AFTER: &[u8] = br#""name":"a"},"data":{}}"#;
-const BODY: u16 = 33;
 
 fn thing(revision: Revision, attributes: &Attributes) -> CachedObject {
     let wire = WireParts {
+        types: &Arc::new(TypeMembers(TYPES.into())),
         before: BEFORE,
         revision_member: &revision_member(revision),
         after: AFTER,
-        body: BODY,
     };
     CachedObject::new(&key("ns/a"), revision, wire, attributes).unwrap()
 }
@@ -29,12 +29,12 @@ fn the_parts_of_an_object_are_found_in_its_buffer() {
     let object = thing(Revision(7), &attributes);
     assert_eq!(object.key(), key("ns/a").as_bytes());
     let member = br#""resourceVersion":"7","#;
-    assert_eq!(object.wire(), [BEFORE, member, AFTER].concat());
-    assert_eq!(object.item_body(), &object.wire()[BODY as usize..]);
+    assert_eq!(object.wire(), [TYPES, BEFORE, member, AFTER].concat());
+    assert_eq!(object.item_body(), [BEFORE, member, AFTER].concat());
     assert_eq!(object.around_revision(), (BEFORE, AFTER));
-    assert_eq!(object.stored_form(), [BEFORE, AFTER].concat());
-    let (before, after) = object.item_body_around_revision();
-    assert_eq!((before, after), (&BEFORE[BODY as usize..], AFTER));
+    let stored = [TYPES, BEFORE, AFTER].concat();
+    assert_eq!(object.stored_form(), stored);
+    assert!(object.is_stored_as(&stored) && !object.is_stored_as(&object.wire()));
     assert_eq!(object.attributes().field(0), "node-1");
     assert_eq!(object.attributes().label("app"), Some("web"));
     // A longer revision moves what follows it.

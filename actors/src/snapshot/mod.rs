@@ -85,7 +85,7 @@ impl Snapshot {
         let objects: OrdSet<ByKey> = objects.into_iter().map(ByKey).collect();
         let bytes = objects
             .iter()
-            .map(|entry| entry.0.wire().len() as u64)
+            .map(|entry| entry.0.item_body().len() as u64)
             .sum();
         Snapshot {
             revision,
@@ -129,12 +129,12 @@ impl Snapshot {
 
     /// Puts an object in the place of the one at its key, which is returned.
     pub(crate) fn insert(&mut self, object: Arc<CachedObject>) -> Option<Arc<CachedObject>> {
-        self.bytes += object.wire().len() as u64;
+        self.bytes += object.item_body().len() as u64;
         let replaced = self.objects.insert(ByKey(Arc::clone(&object)));
         let replaced = replaced.map(|entry| entry.0);
         self.fields.put(&object, replaced.as_ref());
         match &replaced {
-            Some(replaced) => self.bytes -= replaced.wire().len() as u64,
+            Some(replaced) => self.bytes -= replaced.item_body().len() as u64,
             None => self.namespaces.added(object.key()),
         }
         replaced
@@ -143,7 +143,7 @@ impl Snapshot {
     /// Removes the object at a key, and returns it.
     pub(crate) fn remove(&mut self, key: &[u8]) -> Option<Arc<CachedObject>> {
         let removed = self.objects.remove(key)?.0;
-        self.bytes -= removed.wire().len() as u64;
+        self.bytes -= removed.item_body().len() as u64;
         self.namespaces.removed(key);
         self.fields.remove(&removed);
         Some(removed)

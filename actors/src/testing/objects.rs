@@ -6,7 +6,7 @@ use bytes::Bytes;
 use smol_str::SmolStr;
 
 use crate::engine::{Key, Prefix, Revision};
-use crate::object::{Attributes, CachedObject, Decode, DecodeError, WireParts};
+use crate::object::{Attributes, CachedObject, Decode, DecodeError, TypeMembers, WireParts};
 use crate::watch::{Everything, Predicate, Projection, Scope, WatchEventKind, WatchInterest};
 
 pub fn prefix() -> Prefix {
@@ -55,10 +55,10 @@ impl Decode for OneLiners {
 /// An object whose wire form is this text.
 pub fn object(key: &Key, revision: Revision, text: &str, attributes: &Attributes) -> CachedObject {
     let wire = WireParts {
+        types: &Arc::new(TypeMembers(Box::default())),
         before: b"",
         revision_member: b"",
         after: text.as_bytes(),
-        body: 0,
     };
     match CachedObject::new(key, revision, wire, attributes) {
         Some(object) => object,
@@ -133,7 +133,7 @@ impl Projection for Lines {
         _: bool,
     ) -> Bytes {
         let kind = format!("{kind:?}").to_uppercase();
-        let text = String::from_utf8_lossy(object.wire());
+        let text = String::from_utf8_lossy(object.item_body());
         let (namespace, name) = (object.attributes().namespace(), object.attributes().name());
         Bytes::from(format!("{kind} {namespace}/{name}@{revision} {text}"))
     }

@@ -1,5 +1,7 @@
+use std::sync::Arc;
+
 use actors::engine::{Key, Revision};
-use actors::object::{Attributes, CachedObject, WireParts};
+use actors::object::{Attributes, CachedObject, TypeMembers, WireParts};
 use actors::watch::Predicate;
 use proptest::prelude::*;
 use smol_str::SmolStr;
@@ -22,10 +24,10 @@ fn cached(name: &str, labels: &[(&str, &str)], fields: &[&str]) -> CachedObject 
         fields: fields.iter().map(|value| SmolStr::from(*value)).collect(),
     };
     let wire = WireParts {
+        types: &Arc::new(TypeMembers(Box::default())),
         before: b"",
         revision_member: b"",
         after: b"",
-        body: 0,
     };
     let key = Key::new(format!("/registry/things/d/{name}"));
     CachedObject::new(&key, Revision(1), wire, &attributes).unwrap()

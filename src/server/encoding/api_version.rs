@@ -56,7 +56,7 @@ impl Version {
         if object.revision == at {
             return self.write(object, out);
         }
-        let (before, after) = object.item_body_around_revision();
+        let (before, after) = object.around_revision();
         out.extend_from_slice(self.head.as_bytes());
         out.extend_from_slice(before);
         out.extend_from_slice(&revision_member(at));

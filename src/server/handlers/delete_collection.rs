@@ -42,7 +42,7 @@ pub(super) async fn delete_collection(
         let listing = deleter.list(namespace, &options, Arc::clone(&selection));
         let page = listing.await?;
         for item in &page.items {
-            let is_large = item.wire().len() > LARGE_REQUEST_BYTES;
+            let is_large = item.item_body().len() > LARGE_REQUEST_BYTES;
             let (storage, context) = (Arc::clone(storage), scope.context.clone());
             let (item_to_delete, deletion) = (Arc::clone(item), deletion.clone());
             let done = scope.carry_out(is_large, async move {

@@ -271,7 +271,7 @@ async fn an_object_is_its_wire_form_and_a_newline_api_60() {
         answer.headers().get(CONTENT_TYPE).unwrap(),
         "application/json"
     );
-    assert_eq!(body(answer).await.0, [cached.wire(), b"\n"].concat());
+    assert_eq!(body(answer).await.0, [&cached.wire()[..], b"\n"].concat());
 }
 
 #[tokio::test]

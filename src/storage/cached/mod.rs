@@ -435,6 +435,7 @@ impl Storage for Cached {
     }
 
     fn held_bytes(&self, key: &str) -> usize {
-        self.suggestion(key).map_or(0, |object| object.wire().len())
+        self.suggestion(key)
+            .map_or(0, |object| object.item_body().len())
     }
 }

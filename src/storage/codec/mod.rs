@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actors::engine::{Key, Revision};
-use actors::object::{Attributes, CachedObject, Decode, DecodeError, WireParts, revision_member};
+use actors::object::{
+    Attributes, CachedObject, Decode, DecodeError, TypeMembers, WireParts, revision_member,
+};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -44,21 +46,21 @@ pub struct Codec {
     form: Option<Arc<StoredForm>>,
     /// The beginning of every object of this resource, up to and with the brace of `metadata`.
     head: Vec<u8>,
-    /// The offset of `"metadata"` in `head`.
-    body: u16,
+    /// The part of it before `"metadata"`, which the objects share.
+    types: Arc<TypeMembers>,
 }
 
 impl Codec {
     /// A codec that stores a resource in the canonical form of the served version.
     pub fn new(definition: impl Into<Arc<ResourceDefinition>>) -> Codec {
         let definition = definition.into();
-        let body = type_members(&definition.kind, &definition.api_version());
-        let mut head = body.clone();
+        let mut head = type_members(&definition.kind, &definition.api_version());
+        let types = Arc::new(TypeMembers(head.clone().into()));
         head.extend_from_slice(b"\"metadata\":{");
         Codec {
             definition,
             form: None,
-            body: body.len() as u16,
+            types,
             head,
         }
     }
@@ -98,10 +100,7 @@ impl Codec {
     /// Whether these are the bytes of [`Codec::stored_form`].
     pub fn is_stored_as(&self, object: &CachedObject, plain: &[u8]) -> bool {
         match &self.form {
-            None => {
-                let (before, after) = object.around_revision();
-                plain.strip_prefix(before) == Some(after)
-            }
+            None => object.is_stored_as(plain),
             Some(_) => self.stored_form(object) == plain,
         }
     }
@@ -214,10 +213,10 @@ impl Codec {
             revision => revision_member(revision),
         };
         let wire = WireParts {
-            before: value.get(..at)?,
+            types: &self.types,
+            before: value.get(self.types.0.len()..at)?,
             revision_member: &member,
             after: value.get(at..)?,
-            body: self.body,
         };
         CachedObject::new(key, revision, wire, &attributes)
     }
@@ -264,7 +263,7 @@ fn fault(key: &Key, revision: Revision, reason: String) -> DecodeError {
 /// # Errors
 /// [`DecodeError`] when the wire form is not a JSON object. Decoding has excluded that.
 pub fn object_of(cached: &CachedObject) -> Result<Object, DecodeError> {
-    match serde_json::from_slice(cached.wire()) {
+    match serde_json::from_slice(&cached.wire()) {
         Ok(Value::Object(members)) => Ok(Object(members)),
         Ok(_) => Err("it is no JSON object".to_owned()),
         Err(error) => Err(error.to_string()),

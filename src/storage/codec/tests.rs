@@ -56,7 +56,7 @@ fn wire_form_splices_the_version_in_and_every_other_form_is_a_slice_of_it() {
     let cached = codec
         .decode(&key(), Revision(7), &Bytes::from_static(STORED.as_bytes()))
         .unwrap();
-    let wire = String::from_utf8(cached.wire().to_vec()).unwrap();
+    let wire = String::from_utf8(cached.wire()).unwrap();
     assert!(wire.starts_with(
         r#"{"kind":"Thing","apiVersion":"ex.com/v1","metadata":{"resourceVersion":"7","labels""#
     ));

@@ -31,7 +31,7 @@ const ENDS_ONE_IN: u64 = 16;
 pub(super) fn run_length(items: &[Arc<CachedObject>]) -> usize {
     let mut bytes = 0;
     for (item, number) in items.iter().zip(1..) {
-        bytes += item.wire().len();
+        bytes += item.item_body().len();
         let is_end = bytes >= RUN_BYTES_MIN && marks_an_end(item);
         if is_end || bytes >= RUN_BYTES_MAX {
             return number;

@@ -62,7 +62,7 @@ impl Shape for MetadataShape {
         if object.revision == at {
             return self.write_object(object, out);
         }
-        let (before, after) = object.item_body_around_revision();
+        let (before, after) = object.around_revision();
         let moved = [before, &revision_member(at), after].concat();
         write_partial_metadata(metadata_within(&moved), self.version, out);
         true
