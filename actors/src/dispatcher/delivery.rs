@@ -76,6 +76,8 @@ impl ResourceDispatcher {
         let sent = member.after;
         let revision = bookmarks::revision(self.reached, known, member.start)
             .filter(|revision| *revision >= sent)?;
+        // It may be ahead of the ring, and the next one must not fall behind it (WA-25).
+        member.after = revision;
         let first = !std::mem::replace(&mut member.has_sent, true);
         let group = self.groups.get_mut(member.group)?;
         Some(Delivery::Frame(group.bookmark(revision, first).into()))

@@ -103,6 +103,22 @@ fn a_bookmark_never_covers_what_was_not_sent_pf_17() {
 }
 
 #[test]
+fn bookmarks_never_go_back_wa_25() {
+    run(async {
+        tokio::time::pause();
+        let (fake, dispatcher, mut watcher) = watched(3);
+        fake.engine.put(&Key::new("/registry/others/x"), "red");
+        pass(1.3).await;
+        assert_eq!(receive(&mut watcher).lines, ["BOOKMARK @2"]);
+        // The store has the event, and the cache, which is at revision 1, does not have it yet.
+        fake.engine.put(&crate::testing::key("ns/a"), "red 3");
+        dispatcher.drain();
+        let received = receive(&mut watcher);
+        assert_eq!((received.lines.len(), received.has_ended), (0, true));
+    });
+}
+
+#[test]
 fn a_bookmark_due_while_the_cache_was_refilled_is_not_sent_pf_17_wa_37() {
     run(async {
         tokio::time::pause();

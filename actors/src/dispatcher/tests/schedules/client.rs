@@ -126,6 +126,12 @@ impl Client {
         self.watch(StartPoint::After(at), thread, background, seconds);
     }
 
+    /// Whether this thread serves, or served last, its watches.
+    pub(super) fn is_of(&self, thread: &Thread) -> bool {
+        let is_it = |own: &Rc<ThreadDispatcher>| Rc::ptr_eq(own, &thread.thread_dispatcher);
+        self.thread.as_ref().is_some_and(is_it)
+    }
+
     fn watch(&mut self, from: StartPoint, thread: &Thread, background: &Background, seconds: u64) {
         if !background.is_ready() {
             return;

@@ -48,6 +48,7 @@ impl Thread {
 struct Simulation {
     random: RandomNumbers,
     background: Rc<Background>,
+    config: DispatcherConfig,
     threads: Vec<Thread>,
     opened: u32,
     clients: Vec<Client>,
@@ -69,6 +70,7 @@ impl Simulation {
         Simulation {
             // There are no Dispatchers. The schedule takes hints and lets time pass.
             threads: threads.map(|_| Thread::new(config.clone())).collect(),
+            config,
             opened: 0,
             clients: Vec::new(),
             _interleaving: Interleaving::with(move || acting.interrupt()),
@@ -92,7 +94,7 @@ impl Simulation {
             95..97 => self.background.compact(),
             97 => self.background.restart(),
             98 => self.background.break_or_mend(),
-            _ => tokio::task::yield_now().await,
+            _ => self.drain().await,
         }
     }
 
@@ -253,10 +255,24 @@ impl Simulation {
         let thread = self.some_thread();
         thread.thread_dispatcher.close_all();
         for client in &mut self.clients {
-            let is_there =
-                |there: &Rc<ThreadDispatcher>| Rc::ptr_eq(there, &thread.thread_dispatcher);
-            client.is_ended_by_thread |= client.thread.as_ref().is_some_and(is_there);
+            client.is_ended_by_thread |= client.is_of(&thread);
         }
+    }
+
+    /// A thread ends its streams politely, as when the daemon stops. Another one takes its place.
+    async fn drain(&mut self) {
+        let drained = self.some_thread();
+        drained.thread_dispatcher.drain();
+        for thread in &mut self.threads {
+            if Rc::ptr_eq(&thread.thread_dispatcher, &drained.thread_dispatcher) {
+                let config = self.config.clone();
+                thread.thread_dispatcher = Rc::new(ThreadDispatcher::new(config));
+            }
+        }
+        for client in &mut self.clients {
+            client.is_ended_by_thread |= client.is_of(&drained);
+        }
+        tokio::task::yield_now().await;
     }
 
     fn forget_finished(&mut self) {
