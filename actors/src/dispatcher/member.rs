@@ -11,7 +11,8 @@ pub(super) struct Member {
     pub(super) group: u32,
     pub(super) index_in_group: u32,
     pub(super) progress: Progress,
-    /// Events up to here are not sent to it: they precede its start or came from history (WA-10).
+    /// Events up to here are not sent to it: they precede its start, came from history, or are
+    /// covered by a bookmark (WA-10).
     pub(super) after: Revision,
     /// Bookmarks up to here are not sent to it (WA-44).
     pub(super) start: Revision,
