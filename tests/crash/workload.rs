@@ -375,7 +375,9 @@ impl<'f, T> Queued<'f, T> {
 }
 
 /// A read with retries, because an error of the disk may appear only now.
-async fn patiently<'f, T>(read: impl Fn() -> BoxFuture<'f, Result<T, EngineError>>) -> T {
+async fn patiently<'f, T>(
+    read: impl Fn() -> BoxFuture<'f, Result<T, EngineError>>,
+) -> Result<T, EngineError> {
     let mut attempts_left = 2000;
     loop {
         match read().await {
@@ -383,7 +385,7 @@ async fn patiently<'f, T>(read: impl Fn() -> BoxFuture<'f, Result<T, EngineError
                 attempts_left -= 1;
                 tokio::time::sleep(std::time::Duration::from_millis(2)).await;
             }
-            other => return other.unwrap(),
+            other => return other,
         }
     }
 }
@@ -399,7 +401,7 @@ pub async fn state(engine: &EmbeddedEngine) -> (Revision, BTreeMap<Key, (Revisio
     };
     let mut found = BTreeMap::new();
     loop {
-        let part = patiently(|| engine.range(request.clone())).await;
+        let part = patiently(|| engine.range(request.clone())).await.unwrap();
         let revision = match request.at {
             At::Latest => part.revision,
             At::Revision(revision) => revision,
@@ -421,19 +423,29 @@ pub async fn state(engine: &EmbeddedEngine) -> (Revision, BTreeMap<Key, (Revisio
     }
 }
 
-/// The retained log.
+/// The retained log. A compaction whose outcome is unknown may still take place, and then the log
+/// is read again.
 pub async fn log(engine: &EmbeddedEngine) -> Vec<Event> {
+    loop {
+        match log_after(engine, engine.compacted()).await {
+            Err(EngineError::Compacted { .. }) => {}
+            other => return other.unwrap(),
+        }
+    }
+}
+
+async fn log_after(engine: &EmbeddedEngine, after: Revision) -> Result<Vec<Event>, EngineError> {
     let mut request = HistoryRequest {
         prefix: Prefix::new("/registry/"),
-        after: engine.compacted(),
+        after,
         until: Revision::MAX,
         bytes_max: usize::MAX,
     };
     let mut events = Vec::new();
     loop {
-        let chunk = patiently(|| engine.history(request.clone())).await;
+        let chunk = patiently(|| engine.history(request.clone())).await?;
         if chunk.reached == request.after {
-            return events;
+            return Ok(events);
         }
         request.after = chunk.reached;
         events.extend(chunk.events);
