@@ -9,7 +9,7 @@ use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::journal::{Changes, Epoch};
 
 /// How long changes wait for others that are applied with them, while nobody reads the database.
-const LINGER: Duration = Duration::from_millis(10);
+const LINGER: Duration = Duration::from_millis(100);
 /// Bytes of changes that do not wait longer.
 const LINGER_BYTES: usize = 256 * 1024;
 /// Bytes of changes that may wait. The writer waits beyond that.
