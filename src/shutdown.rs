@@ -1,5 +1,5 @@
 //! Signals: the first SIGTERM or SIGINT drains, the second exits, SIGHUP reloads. During the start
-//! the first one exits, because there is nothing to drain yet.
+//! the first one exits, because there is nothing to drain yet. SIGUSR1 and SIGUSR2 do nothing.
 
 use std::fmt;
 use std::io;
@@ -57,6 +57,8 @@ pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
+    /// SIGUSR1 and SIGUSR2 mean something to other servers. Here they do nothing.
+    unused: [(&'static str, Signal); 2],
 }
 
 impl Signals {
@@ -69,6 +71,10 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
+            unused: [
+                ("SIGUSR1", signal(SignalKind::user_defined1())?),
+                ("SIGUSR2", signal(SignalKind::user_defined2())?),
+            ],
         })
     }
 
@@ -85,10 +91,16 @@ impl Signals {
 
     /// Waits for any signal. It is cancel safe: no signal is lost.
     pub async fn next(&mut self) -> SignalAction {
-        tokio::select! {
-            _ = self.interrupt.recv() => SignalAction::Stop(StopSignal::Interrupt),
-            _ = self.terminate.recv() => SignalAction::Stop(StopSignal::Terminate),
-            _ = self.hangup.recv() => SignalAction::Reload,
+        let [(first, one), (second, two)] = &mut self.unused;
+        loop {
+            let unused = tokio::select! {
+                _ = self.interrupt.recv() => return SignalAction::Stop(StopSignal::Interrupt),
+                _ = self.terminate.recv() => return SignalAction::Stop(StopSignal::Terminate),
+                _ = self.hangup.recv() => return SignalAction::Reload,
+                _ = one.recv() => *first,
+                _ = two.recv() => *second,
+            };
+            tracing::info!("{unused} means nothing here; SIGHUP reloads files, SIGTERM stops");
         }
     }
 }
@@ -154,6 +166,8 @@ mod tests {
         let mut signals = Signals::install().unwrap();
         kill_process(getpid(), Number::HUP).unwrap();
         assert_eq!(signals.next().await, SignalAction::Reload);
+        kill_process(getpid(), Number::USR1).unwrap();
+        kill_process(getpid(), Number::USR2).unwrap();
         kill_process(getpid(), Number::HUP).unwrap();
         kill_process(getpid(), Number::TERM).unwrap();
         assert_eq!(signals.stop().await, StopSignal::Terminate);

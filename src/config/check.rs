@@ -60,7 +60,7 @@ impl Config {
         let metrics = self.metrics_bind_address.0?;
         let clash = metrics.port() != 0
             && metrics.port() == self.secure_port.0
-            && metrics.ip() == self.bind_address;
+            && metrics.ip() == self.bind_address.0;
         clash.then(|| ConfigError::clash("metrics-bind-address", "secure-port"))
     }
 

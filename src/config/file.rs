@@ -42,7 +42,7 @@ fn read_text(path: &Path) -> Result<String, ConfigError> {
 /// Names and values as texts.
 fn entries(text: &str) -> Result<Vec<(String, String)>, String> {
     let value: Option<Value> =
-        serde_saphyr::from_str(text).map_err(|error| format!("not valid YAML: {error}"))?;
+        serde_saphyr::from_str(text).map_err(|error| not_yaml(&error.to_string()))?;
     let map = match value {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Object(map)) => map,
@@ -54,6 +54,13 @@ fn entries(text: &str) -> Result<Vec<(String, String)>, String> {
             None => Err(format!("{name}: a single value is expected")),
         })
         .collect()
+}
+
+/// The parser's reason, without its advice to programmers.
+fn not_yaml(reason: &str) -> String {
+    let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+    let reason = reason.split(", set DuplicateKeyPolicy").next();
+    format!("not valid YAML: {}", reason.unwrap_or_default())
 }
 
 fn scalar(value: &Value) -> Option<String> {

@@ -23,8 +23,8 @@ pub use storage::{
     StorageVersions, Switch, UnusedSize, WatchCacheSizes,
 };
 pub use values::{
-    ByteSize, FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port, StorageBackend,
-    WholeSeconds,
+    BindAddress, ByteSize, FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port,
+    StorageBackend, WholeSeconds,
 };
 
 use std::path::Path;

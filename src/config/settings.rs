@@ -8,8 +8,8 @@ use super::storage::{
     ServersOverrides, StorageMediaType, StorageVersions, Switch, UnusedSize, WatchCacheSizes,
 };
 use super::values::{
-    ByteSize, FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port, StorageBackend,
-    WholeSeconds,
+    BindAddress, ByteSize, FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port,
+    StorageBackend, WholeSeconds,
 };
 
 /// One setting, its value as text and what it means: a line of `taffrail config`.
@@ -102,7 +102,7 @@ settings! {
 
     /// Address that HTTPS listens on. Loopback, so that nothing is open by accident.
     /// [default: 127.0.0.1]
-    bind_address: IpAddr ["ADDRESS"] = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    bind_address: BindAddress ["ADDRESS"] = BindAddress(IpAddr::V4(Ipv4Addr::LOCALHOST));
 
     /// Port of HTTPS; 0 takes a free one and prints it.
     /// [default: 6443]

@@ -80,7 +80,7 @@ fn a_refused_flag_is_named_with_its_value_in_one_line() {
         ),
         (
             "--bind-address=here",
-            "--bind-address=here: invalid IP address syntax",
+            "--bind-address=here: not an IP address such as 127.0.0.1, 0.0.0.0 or ::, nor localhost",
         ),
         (
             "--log-level=loud",

@@ -1,10 +1,13 @@
 //! The values of settings. Each has one text form, which `FromStr` reads and `Display` writes.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
+
+use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 
 /// A number of bytes: `1GiB`, `64Mi`, `500MB`, `4096`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,6 +140,31 @@ impl fmt::Display for WholeSeconds {
     }
 }
 
+/// An IP address to listen on. `localhost` is 127.0.0.1; no name is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BindAddress(pub IpAddr);
+
+const LOCALHOST: &str = "localhost";
+
+impl FromStr for BindAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<BindAddress, String> {
+        if text == LOCALHOST {
+            return Ok(BindAddress(Ipv4Addr::LOCALHOST.into()));
+        }
+        text.parse().map(BindAddress).map_err(|_| {
+            "not an IP address such as 127.0.0.1, 0.0.0.0 or ::, nor localhost".to_owned()
+        })
+    }
+}
+
+impl fmt::Display for BindAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
 /// A port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port(pub u16);
@@ -221,13 +249,21 @@ impl fmt::Display for Names {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricsAddress(pub Option<SocketAddr>);
 
+/// `localhost:9464` as 127.0.0.1:9464.
+fn with_ip(text: &str) -> Cow<'_, str> {
+    match text.strip_prefix(LOCALHOST) {
+        Some(port) if port.starts_with(':') => format!("{}{port}", Ipv4Addr::LOCALHOST).into(),
+        _ => text.into(),
+    }
+}
+
 impl FromStr for MetricsAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<MetricsAddress, String> {
         match text {
             "" | "0" => Ok(MetricsAddress(None)),
-            text => text
+            text => with_ip(text)
                 .parse()
                 .map(|address| MetricsAddress(Some(address)))
                 .map_err(|_| "not an address and port such as 127.0.0.1:9464, nor 0".to_owned()),
@@ -265,17 +301,37 @@ impl FromStr for LogFilter {
     type Err = String;
 
     fn from_str(text: &str) -> Result<LogFilter, String> {
-        // A single word must be a level, as a misspelt level would count as the name of a module.
-        let level_or_list = text.contains([',', '=']) || LEVELS.contains(&text);
-        match tracing_subscriber::EnvFilter::builder().parse(text) {
-            Ok(_) if level_or_list => Ok(LogFilter(text.to_owned())),
-            Ok(_) => Err(format!("not a level: {}", LEVELS.join(", "))),
-            Err(error) => Err(error.to_string()),
+        let levels = built_in_levels();
+        for directive in text.split(',') {
+            let level = directive
+                .rsplit_once('=')
+                .map_or(directive, |(_, level)| level);
+            // A misspelt level would count as the name of a module, and everything of it be logged.
+            if !levels
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(level.trim()))
+            {
+                let which = match level == text {
+                    true => "not a level".to_owned(),
+                    false => format!("{level:?} is not a level"),
+                };
+                return Err(format!("{which}: {}", levels.join(", ")));
+            }
         }
+        let parsed = tracing_subscriber::EnvFilter::builder().parse(text);
+        let filter = parsed.map(|_| LogFilter(text.to_owned()));
+        filter.map_err(|error| error.to_string())
     }
 }
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+/// The levels that this build can log.
+fn built_in_levels() -> &'static [&'static str] {
+    let has_trace = LevelFilter::TRACE <= STATIC_MAX_LEVEL;
+    let (_, but_trace) = LEVELS.split_last().unwrap_or((&"", &[]));
+    if has_trace { &LEVELS } else { but_trace }
+}
 
 impl fmt::Display for LogFilter {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

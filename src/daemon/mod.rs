@@ -110,6 +110,9 @@ pub enum StartError {
 impl StartError {
     /// Whether the configuration is at fault, and not its execution.
     pub fn is_refusal(&self) -> bool {
+        if let StartError::Tls(error) = self {
+            return error.setting.is_some();
+        }
         matches!(
             self,
             StartError::Factory(_)

@@ -46,9 +46,14 @@ impl PrivateDirectory {
         if let Err(error) = made
             && error.kind() != io::ErrorKind::AlreadyExists
         {
-            return Err(error);
+            return Err(clearer(error, "a directory above it is a file"));
         }
-        let file = open(path, flags | OFlags::DIRECTORY)?;
+        let what = match flags.contains(OFlags::NOFOLLOW) {
+            true => "it is not a directory, but a file or a link",
+            false => "it is not a directory",
+        };
+        let opened = open(path, flags | OFlags::DIRECTORY);
+        let file = opened.map_err(|error| clearer(error, what))?;
         let metadata = file.metadata()?;
         let mode = mode_of(&metadata);
         match foreign_owner(metadata.uid(), mode, this_user()) {
@@ -82,7 +87,13 @@ impl PrivateDirectory {
         self.check_planted()?;
         rustix::fs::fchmod(&self.file, Mode::from_raw_mode(0o700))?;
         // Somebody may have been quicker.
-        self.check_planted()
+        self.check_planted()?;
+        tracing::warn!(
+            path = %self.path.display(),
+            mode = format_args!("{:o}", self.mode),
+            "this directory was open to others, and is closed to them now (mode 700)"
+        );
+        Ok(())
     }
 
     fn check_planted(&self) -> io::Result<()> {
@@ -101,6 +112,17 @@ impl PrivateDirectory {
             }
         }
         Ok(())
+    }
+}
+
+/// Says what stands in the place of a directory.
+fn clearer(error: io::Error, what: &str) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::NotADirectory => {
+            let problem = format!("{what}; choose another path, or move what is there away");
+            io::Error::new(io::ErrorKind::NotADirectory, problem)
+        }
+        _ => error,
     }
 }
 
@@ -159,11 +181,12 @@ mod tests {
         let link = folder.path().join("link");
         symlink(folder.path(), &link).unwrap();
         PrivateDirectory::open(&link).unwrap();
-        assert!(PrivateDirectory::within(&link).is_err());
+        let told = PrivateDirectory::within(&link).unwrap_err().to_string();
+        assert!(told.contains("a file or a link"), "{told}");
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
         let told = PrivateDirectory::open(&file).unwrap_err().to_string();
-        assert!(told.contains("Not a directory"), "{told}");
+        assert!(told.contains("it is not a directory;"), "{told}");
     }
 
     #[test]

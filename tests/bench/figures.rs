@@ -178,7 +178,7 @@ async fn main() {
     }
     if wants("resume") {
         resume::measure(5_000, 1, Duration::from_secs(8), "< 2").await;
-        resume::measure(5_000, 6, Duration::from_secs(60), "< 3").await;
+        resume::measure(5_000, 9, Duration::from_secs(60), "< 3").await;
     }
     if wants("attack") {
         attack::measure().await;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Client, Daemon, Protocol, version};
+use crate::harness::{Call, Client, Daemon, Protocol, Target, version};
 use crate::load::{self, STREAMS};
 use crate::meter::Sample;
 use crate::report::{Durations, figure, noise, part};
@@ -27,7 +27,7 @@ struct Counts {
 }
 
 /// The quiet resources: their collections, each with one object.
-fn collections() -> [String; 6] {
+fn collections() -> [String; 9] {
     let below = |path: &str| format!("{path}/namespaces/{}", load::NAMESPACE);
     [
         load::collection(),
@@ -36,6 +36,9 @@ fn collections() -> [String; 6] {
         "/api/v1/nodes".to_owned(),
         format!("{}/pods", below("/api/v1")),
         "/api/v1/namespaces".to_owned(),
+        format!("{}/services", below("/api/v1")),
+        format!("{}/events", below("/api/v1")),
+        format!("{}/deployments", below("/apis/apps/v1")),
     ]
 }
 
@@ -46,6 +49,7 @@ fn object(stamp: &str) -> Value {
     let containers = json!([{ "name": "c", "image": "i" }]);
     json!({
         "metadata": { "name": NAME, "annotations": { "stamp": stamp } },
+        "involvedObject": { "namespace": load::NAMESPACE },
         "spec": { "containers": containers },
     })
 }
@@ -90,6 +94,7 @@ pub async fn measure(watchers: usize, resources: usize, time: Duration, goal: &s
     daemon.ready().await;
     let ready = Instant::now();
     let start = Sample::take(daemon.pid());
+    let deliveries = tokio::spawn(deliveries(daemon.target()));
     let mut end = 0;
     for collection in collections {
         let stamp = json!({ "metadata": { "annotations": { "stamp": "1" } } });
@@ -103,6 +108,7 @@ pub async fn measure(watchers: usize, resources: usize, time: Duration, goal: &s
         caught_up.add(at.saturating_duration_since(ready));
     }
     let used = start.until(&Sample::take(daemon.pid()));
+    let mut deliveries = deliveries.await.unwrap();
     let seconds = |milliseconds: f64| milliseconds / 1e3;
     figure(
         "ready to half of them caught up",
@@ -125,6 +131,12 @@ pub async fn measure(watchers: usize, resources: usize, time: Duration, goal: &s
     );
     figure("told to come again later", count(&counts.refused), "", "0");
     figure("CPU of the daemon", used.daemon, "s", "");
+    let rate = deliveries.len() as f64 / BESIDE.as_secs_f64();
+    figure("updates of the other resource then", rate, "/s", "");
+    let median = deliveries.percentile(0.5);
+    figure("their write to delivery p50", median, "ms", "");
+    let worst = deliveries.percentile(1.0);
+    figure("worst, above it", worst - median, "ms", "< 50");
     noise(used.other_cores);
 }
 
@@ -177,24 +189,77 @@ async fn follow(
     }
 }
 
-/// Updates secrets for `time`, and returns the number of updates.
+/// How long updates of the other resource go on beside the watches that resume.
+const BESIDE: Duration = Duration::from_secs(3);
+/// The time between two updates of each of its writers.
+const EVERY: Duration = Duration::from_millis(8);
+
+/// Updates secrets 2,000 times a second, and returns the times until a watch has received them.
+async fn deliveries(target: Target) -> Durations {
+    let begun = Instant::now();
+    let client = target.client_over(Protocol::Http2);
+    let list = client.call(Call::get(&secrets())).await.expect(200);
+    let path = format!(
+        "{}?watch=true&resourceVersion={}",
+        secrets(),
+        version(&list)
+    );
+    let mut lines = client.watch(&path).await;
+    let writing = (0..WRITERS).map(|number| {
+        let client = target.client_over(Protocol::Http2);
+        async move {
+            let mut ticks = tokio::time::interval(EVERY);
+            while begun.elapsed() < BESIDE {
+                ticks.tick().await;
+                let sent = begun.elapsed().as_micros().to_string();
+                let one = format!("{}/{}", secrets(), load::name(number));
+                let call = Call::put(&one, &secret(number, &sent));
+                client.call(call).await.expect(200);
+            }
+        }
+    });
+    let writing = tokio::spawn(join_all(writing.collect::<Vec<_>>()));
+    let mut times = Durations::default();
+    // The last of them are received while nothing else is written.
+    while let Ok(Ok(Some(line))) = tokio::time::timeout(BESIDE / 2, lines.next()).await {
+        let event: Value = serde_json::from_slice(&line).unwrap();
+        let sent = event["object"]["metadata"]["annotations"]["stamp"].as_str();
+        let sent: u64 = sent.unwrap().parse().unwrap();
+        times.add(begun.elapsed().saturating_sub(Duration::from_micros(sent)));
+    }
+    writing.await.unwrap();
+    times
+}
+
+/// The collection of the other resource.
+fn secrets() -> String {
+    format!("/api/v1/namespaces/{}/secrets", load::NAMESPACE)
+}
+
+/// The writers of the other resource. Each has an object of its own.
+const WRITERS: u64 = 16;
+
+/// One writer's object.
+fn secret(number: u64, stamp: &str) -> Value {
+    json!({
+        "metadata": { "name": load::name(number), "annotations": { "stamp": stamp } },
+        "stringData": { "filler": "x".repeat(700) },
+    })
+}
+
+/// Updates secrets at full speed for `time`, and returns the number of updates.
 async fn write_secrets(daemon: &Daemon, time: Duration) -> u64 {
     let until = Instant::now() + time;
-    let path = format!("/api/v1/namespaces/{}/secrets", load::NAMESPACE);
-    let writers = (0..16).map(|number| {
+    let writers = (0..WRITERS).map(|number| {
         let client = daemon.target().client_over(Protocol::Http2);
-        let path = path.clone();
         async move {
-            let mut object = load::object(number, "0");
-            object["stringData"] = json!({});
-            object.as_object_mut().unwrap().remove("data");
-            let filler = "x".repeat(700);
-            client.call(Call::post(&path, &object)).await.expect(201);
-            let mut written = 0;
+            let call = Call::post(&secrets(), &secret(number, "0"));
+            client.call(call).await.expect(201);
+            let one = format!("{}/{}", secrets(), load::name(number));
+            let mut written = 0_u64;
             while Instant::now() < until {
-                object["stringData"] = json!({ "stamp": written.to_string(), "filler": filler });
-                let one = format!("{path}/{}", load::name(number));
-                client.call(Call::put(&one, &object)).await.expect(200);
+                let call = Call::put(&one, &secret(number, &written.to_string()));
+                client.call(call).await.expect(200);
                 written += 1;
             }
             written

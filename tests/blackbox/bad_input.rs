@@ -57,6 +57,19 @@ async fn malformed_bodies_are_bad_requests() {
 }
 
 #[tokio::test]
+async fn server_side_apply_is_refused_with_what_to_do_instead() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let path = format!("{}?fieldManager=me", configmap("applied"));
+    let text = body("applied", "1").to_string();
+    let call = Call::new("PATCH", &path).body("application/apply-patch+yaml", text);
+    let refusal = client.call(call).await.refusal(415, "UnsupportedMediaType");
+    let message = refusal["message"].as_str().unwrap();
+    assert!(message.contains("without --server-side"), "{message}");
+    still_works(&client).await;
+}
+
+#[tokio::test]
 async fn malformed_yaml_is_a_bad_request_and_alias_bombs_cost_nothing() {
     let daemon = Daemon::start().await;
     let client = daemon.client();

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
+use crate::harness::Daemon;
 use crate::harness::daemon::{command, taffrail};
 
 fn run(arguments: &[&str]) -> Output {
@@ -55,6 +56,13 @@ fn a_wrong_flag_or_value_is_named_in_one_line() {
         &["--log-level", "tower=loud"],
         &["--log-level", "tower=loud"],
     );
+    refused(&["--log-level", "loud"], &["loud: not a level: off, error"]);
+    refused(&["--log-level", "info,h2"], &["\"h2\" is not a level"]);
+    let pem = [
+        "--tls-cert-file=/nosuch.crt",
+        "--tls-private-key-file=/nosuch.key",
+    ];
+    refused(&pem, &["--tls-cert-file=/nosuch.crt: No such file"]);
     refused(&["no-such-command"], &["no-such-command"]);
     refused(
         &["--config", "/nonexistent/file"],
@@ -170,6 +178,10 @@ fn a_wrong_configuration_file_is_named_with_its_fault() {
         ("secure-port: [\n", &[]),
         ("retention-age: soon\n", &["retention-age", "soon"]),
         ("- a\n", &[]),
+        (
+            "data-dir: a\ndata-dir: b\n",
+            &["line 2", "duplicate", "data-dir"],
+        ),
     ] {
         let path = folder.path().join("config.yaml");
         std::fs::write(&path, text).unwrap();
@@ -178,6 +190,51 @@ fn a_wrong_configuration_file_is_named_with_its_fault() {
         refused(&["--config", path], &words);
         refused(&["config", "--config", path], &words);
     }
+}
+
+#[test]
+fn advice_for_programmers_is_not_passed_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.yaml");
+    std::fs::write(&path, "data-dir: a\ndata-dir: b\n").unwrap();
+    let output = run(&["--config", path.to_str().unwrap()]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(!stderr.contains("DuplicateKeyPolicy"), "{stderr}");
+    assert!(!stderr.contains("error: "), "{stderr}");
+}
+
+#[test]
+fn a_data_directory_that_is_a_file_is_called_so_and_nothing_else_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "kept").unwrap();
+    for (path, words) in [
+        (file.clone(), "it is not a directory"),
+        (file.join("below"), "a directory above it is a file"),
+    ] {
+        let data = format!("--data-dir={}", path.display());
+        let output = run(&[&data, "--secure-port=0", "--metrics-bind-address=0"]);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        assert!(stderr.contains(words), "{stderr}");
+        assert!(stderr.contains(path.to_str().unwrap()), "{stderr}");
+        assert!(!stderr.contains("os error"), "{stderr}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "kept");
+}
+
+#[tokio::test]
+async fn localhost_is_the_loopback_address() {
+    let daemon = Daemon::with(&["--bind-address=localhost"]).await;
+    let stdout = daemon.stdout();
+    assert!(stdout.contains("https://127.0.0.1:"), "{stdout}");
+    let metrics = ["config", "--metrics-bind-address=localhost:9000"];
+    let printed = String::from_utf8(run(&metrics).stdout).unwrap();
+    assert!(
+        printed.contains("metrics-bind-address: \"127.0.0.1:9000\""),
+        "{printed}"
+    );
 }
 
 #[test]

@@ -138,7 +138,7 @@ async fn whatever_stands_in_the_place_of_a_file_is_refused_at_once_and_never_fol
     fs::rename(&pki, folder.path().join("pki")).unwrap();
     symlink(folder.path().join("pki"), &pki).unwrap();
     let said = refusal(&mut command(folder.path(), 0));
-    says(&said, &["pki", "Not a directory"]);
+    says(&said, &["pki", "it is not a directory"]);
     // All of this has damaged nothing.
     fs::remove_file(&pki).unwrap();
     fs::rename(folder.path().join("pki"), &pki).unwrap();

@@ -51,8 +51,8 @@ async fn a_data_directory_that_others_can_read_is_closed_to_them() {
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();
     // Empty, and with all that a daemon makes.
-    for _ in 0..2 {
-        std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for open in [0o777, 0o755] {
+        std::fs::set_permissions(&data, std::fs::Permissions::from_mode(open)).unwrap();
         let mut daemon = crate::harness::Options::default()
             .over(folder.clone())
             .start()
@@ -63,6 +63,14 @@ async fn a_data_directory_that_others_can_read_is_closed_to_them() {
             .mode()
             & 0o7777;
         assert_eq!(mode, 0o700, "{mode:o}");
+        let said = daemon.stderr();
+        let mode = format!("mode={open:o}");
+        for words in [
+            "was open to others, and is closed to them now",
+            mode.as_str(),
+        ] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
         daemon.stop(Signal::TERM).await;
     }
 }

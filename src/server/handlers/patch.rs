@@ -11,7 +11,9 @@ use crate::api::status::{Status, StatusReason};
 use crate::registry::UpdateSource;
 use crate::server::body::RequestBody;
 use crate::server::large_requests::LARGE_REQUEST_BYTES;
-use crate::server::negotiation::{self, JSON_PATCH, MERGE_PATCH, Offer, STRATEGIC_PATCH};
+use crate::server::negotiation::{
+    self, APPLY_PATCH, JSON_PATCH, MERGE_PATCH, Offer, STRATEGIC_PATCH,
+};
 use crate::server::respond;
 use crate::server::routes::Target;
 
@@ -73,6 +75,10 @@ fn given(scope: &RequestScope<'_>) -> Result<Given, Box<Status>> {
         JSON_PATCH => Ok(Given::Plain(PatchKind::Json)),
         MERGE_PATCH => Ok(Given::Plain(PatchKind::Merge)),
         STRATEGIC_PATCH => Ok(Given::Strategic),
+        apply if apply.starts_with(APPLY_PATCH) => Err(unsupported(
+            "server-side apply is not supported yet: use kubectl apply without --server-side, a \
+             merge patch or a JSON patch",
+        )),
         _ => Err(Box::new(Status::unsupported_patch_type(&[
             JSON_PATCH,
             MERGE_PATCH,
@@ -88,16 +94,19 @@ fn read(given: &Given, body: &[u8]) -> Result<Patch, Box<Status>> {
         Given::Strategic => {
             let patch = Patch::parse(PatchKind::Merge, body)?;
             if matches!(&patch, Patch::Merge(document, _) if is_strategic(document)) {
-                return Err(Box::new(Status::failure(
-                    415,
-                    StatusReason::UNSUPPORTED_MEDIA_TYPE,
+                return Err(unsupported(
                     "strategic merge patches with lists or directives are not supported yet: use \
                      a merge patch or a JSON patch",
-                )));
+                ));
             }
             Ok(patch)
         }
     }
+}
+
+fn unsupported(message: &str) -> Box<Status> {
+    let reason = StatusReason::UNSUPPORTED_MEDIA_TYPE;
+    Box::new(Status::failure(415, reason, message))
 }
 
 fn is_strategic(value: &Value) -> bool {

@@ -37,7 +37,7 @@ use super::limits::Limits;
 use crate::config::{Config, ConnectionLimit};
 
 pub use metrics_listener::MetricsListener;
-pub use open_files::raise_open_file_limit;
+pub use open_files::{OpenFileLimit, raise_open_file_limit};
 pub use socket::BindError;
 
 use acceptor::Acceptor;
@@ -49,6 +49,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     limits: Limits,
+    open_files: OpenFileLimit,
     threads: usize,
 }
 
@@ -61,18 +62,20 @@ impl Server {
     /// [`BindError`], one line for the operator.
     pub fn bind(config: &Config) -> Result<Server, BindError> {
         let mut limits = Limits::of(config);
-        limits.connections = fitted(config.max_connections, raise_open_file_limit());
+        let open_files = raise_open_file_limit();
+        limits.connections = fitted(config.max_connections, open_files.connections());
         let threads = match config.http_threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
-        let address = SocketAddr::new(config.bind_address, config.secure_port.0);
+        let address = SocketAddr::new(config.bind_address.0, config.secure_port.0);
         let listener = socket::listen("secure-port", address)?;
         let address = listener.local_addr().unwrap_or(address);
         Ok(Server {
             listener,
             address,
             limits,
+            open_files,
             threads,
         })
     }
@@ -106,6 +109,7 @@ impl Server {
         S: HttpService,
         M: Fn(usize) -> S + Clone + Send + 'static,
     {
+        self.open_files.log();
         let limits = Arc::new(self.limits);
         let held = Arc::new(TotalHeldBytes::default());
         let mut workers = Vec::with_capacity(self.threads);

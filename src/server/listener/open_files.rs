@@ -5,9 +5,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Files reserved for everything that is not a connection: the store, epoll, the log.
 const KEPT_FOR_OTHERS: u64 = 256;
 
-/// Raises the soft limit to the hard limit and logs it. Returns how many connections it leaves room
-/// for.
-pub fn raise_open_file_limit() -> usize {
+/// The limit of open files, which was raised.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenFileLimit {
+    before: Rlimit,
+    after: Rlimit,
+}
+
+/// Raises the soft limit to the hard limit.
+pub fn raise_open_file_limit() -> OpenFileLimit {
     let before = getrlimit(Resource::Nofile);
     let wanted = Rlimit {
         current: before.maximum,
@@ -19,14 +25,25 @@ pub fn raise_open_file_limit() -> usize {
         tracing::warn!(%error, "the soft limit of open files can't be raised");
     }
     let after = getrlimit(Resource::Nofile);
-    tracing::info!(
-        soft = describe(after.current),
-        before = describe(before.current),
-        hard = describe(after.maximum),
-        "limit of open files"
-    );
-    let usable = after.current.unwrap_or(u64::MAX);
-    usize::try_from(usable.saturating_sub(KEPT_FOR_OTHERS).max(1)).unwrap_or(usize::MAX)
+    OpenFileLimit { before, after }
+}
+
+impl OpenFileLimit {
+    /// How many connections it leaves room for.
+    pub fn connections(&self) -> usize {
+        let usable = self.after.current.unwrap_or(u64::MAX);
+        usize::try_from(usable.saturating_sub(KEPT_FOR_OTHERS).max(1)).unwrap_or(usize::MAX)
+    }
+
+    /// Logs it.
+    pub fn log(&self) {
+        tracing::info!(
+            soft = describe(self.after.current),
+            before = describe(self.before.current),
+            hard = describe(self.after.maximum),
+            "limit of open files"
+        );
+    }
 }
 
 fn describe(limit: Option<u64>) -> String {
@@ -39,7 +56,7 @@ mod tests {
 
     #[test]
     fn the_soft_limit_is_the_hard_one_afterwards() {
-        let room = raise_open_file_limit();
+        let room = raise_open_file_limit().connections();
         let limit = getrlimit(Resource::Nofile);
         assert_eq!(limit.current, limit.maximum);
         assert!(room > 0);

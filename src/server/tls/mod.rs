@@ -30,13 +30,19 @@ use authority::Authority;
 pub(super) const ALPN_HTTP2: &[u8] = b"h2";
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 
+/// The settings that name files.
+const CERTIFICATE: &str = "tls-cert-file";
+const KEY: &str = "tls-private-key-file";
+
 /// The folder of the certificates within the data directory.
 const FOLDER: &str = "pki";
 
 /// The certificates cannot be read or created.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {problem}", .path.display())]
+#[error("{}{}: {problem}", flag(*.setting), .path.display())]
 pub struct TlsError {
+    /// The setting that names the file, unless the daemon chose it.
+    pub setting: Option<&'static str>,
     /// The file.
     pub path: PathBuf,
     /// What is wrong with it, and what the operator can do.
@@ -46,10 +52,22 @@ pub struct TlsError {
 impl TlsError {
     fn new(path: &Path, problem: impl ToString) -> TlsError {
         TlsError {
+            setting: None,
             path: path.to_owned(),
             problem: problem.to_string(),
         }
     }
+
+    fn of(setting: &'static str) -> impl FnOnce(TlsError) -> TlsError {
+        move |error| TlsError {
+            setting: Some(setting),
+            ..error
+        }
+    }
+}
+
+fn flag(setting: Option<&str>) -> String {
+    setting.map_or_else(String::new, |setting| format!("--{setting}="))
 }
 
 /// The certificates that the secure port presents, and those that its clients trust.
@@ -67,10 +85,18 @@ impl Tls {
     pub fn load_or_create(config: &Config) -> Result<Tls, TlsError> {
         if config.tls_cert_file.is_set() {
             let certificate = config.tls_cert_file.as_path();
-            let chain_pem = read(certificate)?;
+            let chain_pem = read(certificate).map_err(TlsError::of(CERTIFICATE))?;
             let key_path = config.tls_private_key_file.as_path();
-            let key_pem = read(key_path)?;
-            let server = server_config((certificate, &chain_pem), (key_path, &key_pem))?;
+            let key_pem = read(key_path).map_err(TlsError::of(KEY))?;
+            let server = server_config((certificate, &chain_pem), (key_path, &key_pem));
+            let server = server.map_err(|error| {
+                let setting = if error.path == key_path {
+                    KEY
+                } else {
+                    CERTIFICATE
+                };
+                TlsError::of(setting)(error)
+            })?;
             return Ok(Tls {
                 server,
                 trust_pem: chain_pem,

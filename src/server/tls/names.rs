@@ -32,7 +32,7 @@ pub(super) fn of(config: &Config) -> BTreeSet<Name> {
         IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(Ipv6Addr::LOCALHOST),
         IpAddr::V4(KUBERNETES_SERVICE),
-        config.bind_address,
+        config.bind_address.0,
     ];
     let texts = KUBERNETES
         .into_iter()
@@ -58,12 +58,12 @@ fn name(text: &str) -> Option<Name> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Names;
+    use crate::config::{BindAddress, Names};
 
     #[test]
     fn the_certificate_carries_the_names_clients_use() {
         let names = of(&Config {
-            bind_address: IpAddr::V4(Ipv4Addr::new(192, 168, 3, 4)),
+            bind_address: BindAddress(IpAddr::V4(Ipv4Addr::new(192, 168, 3, 4))),
             tls_san: Names(vec!["api.example".to_owned(), "10.9.8.7".to_owned()]),
             ..Config::default()
         });
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn an_unspecified_address_is_no_name() {
         let names = of(&Config {
-            bind_address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            bind_address: BindAddress(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
             ..Config::default()
         });
         assert!(!names.contains(&Name::Address(IpAddr::V4(Ipv4Addr::UNSPECIFIED))));

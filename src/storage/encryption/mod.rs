@@ -122,6 +122,11 @@ impl Encryption {
         })
     }
 
+    /// Whether there is a configuration. A file without keys is one, too.
+    pub fn is_configured(&self) -> bool {
+        self.config.path.is_some()
+    }
+
     /// The number of the current configuration. Each reload that changes it adds one.
     pub fn generation(&self) -> u64 {
         self.config.generations.number()

@@ -28,6 +28,10 @@ const SETTLE_MAX: Duration = Duration::from_secs(120);
 /// the longest one. Each is twice as long as the one before.
 const EXPIRY_PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(15)];
 
+/// Without a configuration there are no keys. A purge would only forget history.
+const NOT_CONFIGURED: &str = "nothing is encrypted, as --encryption-provider-config is not set; \
+                              nothing was rewritten, and no history was forgotten";
+
 /// How many unreadable values are named.
 const NAMED_MAX: usize = 20;
 
@@ -81,6 +85,9 @@ impl Rewriter {
         origin: &Origin,
         progress: &Sender<RewriteProgress>,
     ) -> Result<RewriteProgress, RewriteError> {
+        if !self.encryption.is_configured() {
+            return Err(RewriteError::of(NOT_CONFIGURED));
+        }
         self.reload().await?;
         let (mut rewritten, mut expired) = (0, 0);
         let [mut pause, pause_max] = EXPIRY_PAUSES;

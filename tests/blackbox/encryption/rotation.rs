@@ -274,3 +274,22 @@ async fn a_rewriting_that_can_not_read_everything_says_what_and_keeps_the_key() 
     let list = until(&client, || Call::get(SECRETS), 200).await;
     assert_eq!(list["items"].as_array().unwrap().len(), 2);
 }
+
+#[tokio::test]
+async fn without_encryption_a_rewrite_touches_nothing_and_history_stays() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let from = version(&create(&client, SECRETS, &secret("a", "a")).await);
+    create(&client, SECRETS, &secret("b", "b")).await;
+    let output = end(begin(&daemon)).await;
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains("--encryption-provider-config is not set"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("no history was forgotten"), "{stderr}");
+    let path = format!("{SECRETS}?watch=true&resourceVersion={from}");
+    let event = client.watch(&path).await.event().await;
+    assert_eq!(event["object"]["metadata"]["name"], "b");
+}
