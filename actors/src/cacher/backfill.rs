@@ -5,17 +5,15 @@
 //! a backfill each of them would read, decode and render the same piece of the log. The first one
 //! reads it into the ring, and the others find it there.
 //!
-//! How far back a watch resumes does not matter: the embedded engine finds the events of a quiet
-//! resource however many events of others lie between. A watch reads history by itself
+//! How far back a watch resumes does not matter to the embedded engine: it finds the events of a
+//! quiet resource however many events of others lie between. A watch reads history by itself
 //! (docs/design.md 4) if the events are larger than a part of the ring, or if they can't be read
-//! within [`WITHIN`]. A client of a busy resource that was away for long must neither fill the ring
+//! within [`WITHIN`], as from an etcd that is slow or far ahead. A client of a busy resource that was away for long must neither fill the ring
 //! nor delay others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-
-use tokio::time::Instant;
 
 use super::handle::CacherHandle;
 use super::watch_cache::RingBeginning;
@@ -47,8 +45,9 @@ impl CacherHandle {
         if is_out_of_reach || after >= beginning.floor {
             return;
         }
-        let taken = match self.read(engine, decode, after, beginning).await {
-            Ok(Some(changes)) => {
+        let read = self.read(engine, decode, after, beginning);
+        let taken = match tokio::time::timeout(WITHIN, read).await {
+            Ok(Ok(Some(changes))) => {
                 let events = changes.len();
                 let taken = self.watch_cache.prepend(beginning, after, changes);
                 if taken {
@@ -56,10 +55,8 @@ impl CacherHandle {
                 }
                 taken
             }
-            Ok(None) => false,
-            // The next caller may try again. A watch that the ring can't serve reads history and
-            // gets the error there.
-            Err(_) => return,
+            // A watch that the ring can't serve reads history, and gets an error there.
+            Ok(Ok(None) | Err(_)) | Err(_) => false,
         };
         if !taken {
             // Half of the way may be short enough. So all attempts together are few, whatever
@@ -69,8 +66,8 @@ impl CacherHandle {
         }
     }
 
-    /// All changes after a revision up to the ring's beginning; `None` if they are too large, take
-    /// too long, or one of them can't be decoded.
+    /// All changes after a revision up to the ring's beginning; `None` if they are too large, or
+    /// one of them can't be decoded.
     async fn read(
         &self,
         engine: &dyn DataEngine,
@@ -90,7 +87,6 @@ impl CacherHandle {
         };
         let mut changes = Vec::new();
         let (mut reached, mut bytes) = (after, 0);
-        let deadline = Instant::now() + WITHIN;
         while reached < beginning.floor {
             let request = HistoryRequest {
                 prefix: self.watch_cache.prefix.clone(),
@@ -106,8 +102,7 @@ impl CacherHandle {
                 };
                 changes.push((event.revision, change));
             }
-            let is_too_much = bytes > beginning.bytes_max || Instant::now() >= deadline;
-            if is_too_much || chunk.reached <= reached {
+            if bytes > beginning.bytes_max || chunk.reached <= reached {
                 return Ok(None);
             }
             reached = chunk.reached;

@@ -23,6 +23,8 @@ pub(super) struct ReplayBuffer {
 pub(super) struct BufferedChunk {
     events: std::vec::IntoIter<ReplayedEvent>,
     reached: Revision,
+    /// The revision of the last event that was taken.
+    taken: Revision,
     is_dropped: bool,
     bytes: usize,
     bytes_buffered: Rc<Cell<usize>>,
@@ -44,12 +46,12 @@ pub(super) enum Taken {
 impl ReplayBuffer {
     /// Adds a chunk, and drops old ones beyond the bound.
     pub(super) fn add(&self, replay: ReplayChunk) -> Rc<RefCell<BufferedChunk>> {
-        let sizes = replay.events.iter().map(|event| event.object.size());
-        let bytes = sizes.sum();
+        let bytes = bytes_of(&replay.events);
         self.bytes.set(self.bytes.get() + bytes);
         let chunk = Rc::new(RefCell::new(BufferedChunk {
             events: replay.events.into_iter(),
             reached: replay.reached,
+            taken: Revision::ZERO,
             is_dropped: false,
             bytes,
             bytes_buffered: Rc::clone(&self.bytes),
@@ -74,17 +76,34 @@ impl BufferedChunk {
             return Taken::Dropped;
         }
         match self.events.next() {
-            Some(event) => Taken::Event(event),
+            Some(event) => {
+                self.taken = event.revision;
+                Taken::Event(event)
+            }
             None => Taken::Finished {
                 reached: self.reached,
             },
         }
     }
 
+    /// Drops everything but the rest of a revision that its client has in part: the client reads
+    /// again after that revision.
     fn discard(&mut self) {
-        self.is_dropped = true;
-        self.events = Vec::new().into_iter();
+        let events = self.events.as_slice().iter();
+        let rest = events.take_while(|event| event.revision == self.taken);
+        let rest = rest.count();
+        let rest: Vec<ReplayedEvent> = self.events.by_ref().take(rest).collect();
         self.release();
+        match rest.is_empty() {
+            true => self.is_dropped = true,
+            false => {
+                self.reached = self.taken;
+                self.bytes = bytes_of(&rest);
+                self.bytes_buffered
+                    .set(self.bytes_buffered.get() + self.bytes);
+            }
+        }
+        self.events = rest.into_iter();
     }
 
     fn release(&mut self) {
@@ -92,6 +111,10 @@ impl BufferedChunk {
         self.bytes_buffered
             .set(self.bytes_buffered.get().saturating_sub(bytes));
     }
+}
+
+fn bytes_of(events: &[ReplayedEvent]) -> usize {
+    events.iter().map(|event| event.object.size()).sum()
 }
 
 impl Drop for BufferedChunk {
@@ -138,6 +161,35 @@ mod tests {
         ));
         assert!(buffer.bytes.get() <= BYTES_MAX);
         drop(chunks);
+        assert_eq!(buffer.bytes.get(), 0);
+    }
+
+    #[test]
+    fn a_revision_that_a_client_has_in_part_is_kept() {
+        let buffer = ReplayBuffer::default();
+        let mut several = replay(1);
+        for revision in [1, 1, 2] {
+            let mut more = replay(1).events;
+            more[0].revision = Revision(revision);
+            several.events.append(&mut more);
+        }
+        let chunk = buffer.add(several);
+        assert!(matches!(chunk.borrow_mut().take(), Taken::Event(_)));
+        drop(buffer.add(replay(2 * BYTES_MAX)));
+        for _ in 0..2 {
+            let Taken::Event(event) = chunk.borrow_mut().take() else {
+                panic!("two are left of revision 1");
+            };
+            assert_eq!(event.revision, Revision(1));
+        }
+        let finished = chunk.borrow_mut().take();
+        assert!(matches!(
+            finished,
+            Taken::Finished {
+                reached: Revision(1)
+            }
+        ));
+        drop(chunk);
         assert_eq!(buffer.bytes.get(), 0);
     }
 }

@@ -5,6 +5,7 @@
 //! they are not the end of the key, the selectable fields, then the labels as keys and values. A
 //! number is one byte, or 255 and four bytes, the lowest first.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use smol_str::SmolStr;
@@ -26,7 +27,7 @@ pub struct Attributes {
     pub namespace: SmolStr,
     /// `metadata.name`.
     pub name: SmolStr,
-    /// `metadata.labels`.
+    /// `metadata.labels`, in the order of their keys.
     pub labels: Box<[(SmolStr, SmolStr)]>,
     /// Values of the resource's selectable fields, in the order its definition lists them.
     pub fields: Box<[SmolStr]>,
@@ -105,18 +106,21 @@ impl<'o> AttributesRef<'o> {
         }
     }
 
-    /// The value of a label.
-    pub fn label(self, key: &str) -> Option<&'o str> {
+    /// The labels, to be looked up.
+    pub fn labels(self) -> Labels<'o> {
         let mut texts = self.fields_and_labels();
-        let mut next = texts.nth(self.fields);
-        while let Some(found) = next {
-            let value = texts.next();
-            if found == key.as_bytes() {
-                return Some(text(value));
-            }
-            next = texts.next();
+        if let Some(last) = self.fields.checked_sub(1) {
+            texts.nth(last);
         }
-        None
+        Labels {
+            next: next_label(&mut texts),
+            texts,
+        }
+    }
+
+    /// The value of a label. For several of them, see [`AttributesRef::labels`].
+    pub fn label(self, key: &str) -> Option<&'o str> {
+        self.labels().value(key)
     }
 
     /// The value of the selectable field at an index, empty if there is none.
@@ -133,6 +137,32 @@ impl<'o> AttributesRef<'o> {
     }
 }
 
+/// Looks labels up in the order of their keys, in one pass: an object may have very many labels,
+/// and a selector very many requirements.
+#[derive(Debug)]
+pub struct Labels<'o> {
+    texts: Texts<'o>,
+    next: Option<(&'o [u8], &'o [u8])>,
+}
+
+impl<'o> Labels<'o> {
+    /// The value of a label. Keys are asked for in the order of their bytes, and may repeat.
+    pub fn value(&mut self, key: &str) -> Option<&'o str> {
+        while let Some((found, value)) = self.next {
+            match found.cmp(key.as_bytes()) {
+                Ordering::Less => self.next = next_label(&mut self.texts),
+                Ordering::Equal => return Some(text(Some(value))),
+                Ordering::Greater => return None,
+            }
+        }
+        None
+    }
+}
+
+fn next_label<'o>(texts: &mut Texts<'o>) -> Option<(&'o [u8], &'o [u8])> {
+    texts.next().zip(texts.next())
+}
+
 impl fmt::Debug for AttributesRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let texts = self.fields_and_labels().map(|value| text(Some(value)));
@@ -142,6 +172,7 @@ impl fmt::Debug for AttributesRef<'_> {
 }
 
 /// Reads texts in their order.
+#[derive(Debug)]
 struct Texts<'o>(&'o [u8]);
 
 impl<'o> Iterator for Texts<'o> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::engine::{Event, Key, Revision};
-pub use attributes::{Attributes, AttributesRef};
+pub use attributes::{Attributes, AttributesRef, Labels};
 
 mod attributes;
 #[cfg(test)]

@@ -76,5 +76,13 @@ proptest! {
             prop_assert_eq!(found.label(key), Some(value.as_str()));
         }
         prop_assert_eq!(found.label(&unknown), labels.get(&unknown).map(SmolStr::as_str));
+        // In one pass, with a key that there may not be, and each twice.
+        let asked = labels.keys().chain([&unknown]).flat_map(|key| [key, key]);
+        let mut asked: Vec<&SmolStr> = asked.collect();
+        asked.sort_unstable();
+        let mut pass = found.labels();
+        for key in asked {
+            prop_assert_eq!(pass.value(key), labels.get(key).map(SmolStr::as_str));
+        }
     }
 }

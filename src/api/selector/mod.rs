@@ -108,8 +108,10 @@ impl Predicate for Selection {
         let attributes = object.attributes();
         let fields = &mut self.fields.iter();
         let (labels, text) = (&mut self.labels.iter(), &self.identity);
+        // Requirements are sorted by key.
+        let mut known = attributes.labels();
         fields.all(|requirement| requirement.selects(attributes))
-            && labels.all(|label| label.selects(text, attributes.label(label.key(text))))
+            && labels.all(|label| label.selects(text, known.value(label.key(text))))
     }
 
     fn identity(&self) -> &str {

@@ -140,7 +140,9 @@ impl Codec {
         object: &Object,
     ) -> Result<CachedObject, String> {
         self.canonical(key, revision, &self.canonical_form(object))
-            .ok_or_else(|| "its metadata is not that of an object".to_owned())
+            .ok_or_else(|| {
+                "its metadata is not that of an object, or its key is too long".to_owned()
+            })
     }
 
     /// Decodes stored bytes of any form into what is served.

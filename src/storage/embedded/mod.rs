@@ -62,7 +62,7 @@ use disk::{DataFile, Directory, Disk};
 use engine_state::EngineState;
 use error::{Failure, ReadError};
 use maintenance_state::{HeldMaintenance, MaintenanceState};
-use readers::{ReaderPool, horizon, read_history, read_key, read_range};
+use readers::{ReaderPool, VainLookups, horizon, read_history, read_key, read_range};
 use store::Store;
 use store_id::StoreId;
 use writer::{LeaseRequest, Promotion, Writer, WriterRequest};
@@ -73,6 +73,7 @@ pub struct EmbeddedEngine {
     writer: Writer,
     readers: Arc<ReaderPool>,
     counts: Arc<RemainingCounts>,
+    lookups: Arc<VainLookups>,
     maintenance: Arc<tokio::sync::Mutex<MaintenanceState>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -127,6 +128,7 @@ impl EmbeddedEngine {
             writer,
             readers,
             counts: Arc::new(RemainingCounts::default()),
+            lookups: Arc::default(),
             maintenance: Arc::default(),
             thread: Mutex::new(Some(thread)),
         }))
@@ -311,7 +313,7 @@ struct LogBacklog {
 impl LogReader for LogBacklog {
     fn read(&self, request: HistoryRequest) -> BoxFuture<'_, Result<HistoryChunk, EngineError>> {
         self.readers
-            .read(move |store| read_history(store, &request, false))
+            .read(move |store| read_history(store, &request, None))
             .boxed()
     }
 }
@@ -362,8 +364,9 @@ impl DataEngine for EmbeddedEngine {
     }
 
     fn history(&self, request: HistoryRequest) -> BoxFuture<'_, Result<HistoryChunk, EngineError>> {
+        let lookups = Arc::clone(&self.lookups);
         self.readers
-            .read(move |store| read_history(store, &request, true))
+            .read(move |store| read_history(store, &request, Some(&lookups)))
             .boxed()
     }
 

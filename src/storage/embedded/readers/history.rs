@@ -4,13 +4,14 @@
 //! ordered by key: the newest put of a key in `live`, all others in `superseded`. So the events of
 //! a prefix that few keys have are found there, however many events of others lie between.
 
-use std::time::SystemTime;
+use std::collections::HashMap;
+use std::time::{Duration, Instant, SystemTime};
 
 use actors::engine::local;
 use actors::engine::{HistoryChunk, HistoryRequest, Retention, Revision};
 use bytes::Bytes;
+use parking_lot::Mutex;
 
-use super::RECORD_BYTES_GUESS;
 use super::read_txn::ReadTxn;
 use crate::storage::embedded::error::{Failure, ReadError};
 use crate::storage::embedded::schema::{TIMELINE, mark};
@@ -35,14 +36,15 @@ fn key_rows_max(records: u64) -> u64 {
     (records / 4).min(KEY_ROWS_MAX)
 }
 
-/// A chunk of history, with previous values if they are wanted.
+/// A chunk of history. With `lookups` its events have their previous values, and those of a quiet
+/// prefix are found by key.
 ///
 /// # Errors
 /// [`actors::engine::EngineError::Compacted`], or damage.
 pub fn read_history(
     store: &Store,
     request: &HistoryRequest,
-    with_previous: bool,
+    lookups: Option<&VainLookups>,
 ) -> Result<HistoryChunk, ReadError> {
     let txn = ReadTxn::open(store)?;
     txn.check_after(request.after)?;
@@ -52,7 +54,8 @@ pub fn read_history(
         reached: request.after,
     };
     let (mut taken, mut scanned) = (0, 0);
-    let mut may_look_by_key = with_previous;
+    let is_vain = |lookups: &&VainLookups| lookups.has(request.prefix.as_bytes());
+    let mut by_key = lookups.filter(|lookups| !is_vain(lookups));
     for row in txn.events().range(request.after.0 + 1..=until.0)? {
         let (revision, bytes) = row?;
         // The log has no holes after the compacted revision. A watch must not skip a missing event.
@@ -65,16 +68,16 @@ pub fn read_history(
         if scanned >= SCAN_BYTES_MAX || (matches && full) {
             return Ok(chunk);
         }
-        if may_look_by_key && scanned >= SCAN_FIRST_BYTES {
-            may_look_by_key = false;
-            if let Some(chunk) = read_by_key(&txn, request, until)? {
-                return Ok(chunk);
-            }
+        if scanned >= SCAN_FIRST_BYTES
+            && let Some(lookups) = by_key.take()
+            && let Some(chunk) = read_by_key(&txn, request, until, lookups)?
+        {
+            return Ok(chunk);
         }
         scanned += bytes.value().len();
         if matches {
             let mut event = record.to_event();
-            if with_previous && event.prev_revision != Revision::ZERO {
+            if lookups.is_some() && event.prev_revision != Revision::ZERO {
                 event.previous = Some(previous(&txn, event.prev_revision)?);
             }
             taken += event.value.len() + event.previous.as_ref().map_or(0, Bytes::len);
@@ -88,16 +91,23 @@ pub fn read_history(
     Ok(chunk)
 }
 
-/// The chunk, read by the tables that are ordered by key. `None` if a scan is cheaper, or if a row
-/// is missing from those tables: the scan has the truth.
+/// The chunk, read by the tables that are ordered by key. `None` if a scan is cheaper, or if those
+/// tables lack an event that a later one names as the one before it. That they lack a key's newest
+/// event is not noticed here; all other reads trust them as much.
 fn read_by_key(
     txn: &ReadTxn,
     request: &HistoryRequest,
     until: Revision,
+    lookups: &VainLookups,
 ) -> Result<Option<HistoryChunk>, Failure> {
-    let Some(found) = find_by_key(txn, request, until)? else {
+    let mut lookup = Lookup::new(request.after, until);
+    if !lookup.run(txn, request)? {
+        if lookup.rows > VAIN_ROWS {
+            lookups.add(request.prefix.as_bytes());
+        }
         return Ok(None);
-    };
+    }
+    let found = lookup.found;
     let mut chunk = HistoryChunk {
         events: Vec::new(),
         reached: until,
@@ -126,49 +136,100 @@ fn read_by_key(
     Ok(Some(chunk))
 }
 
-/// The revisions of a prefix's events in order; `None` if a scan finds them cheaper.
-fn find_by_key(
-    txn: &ReadTxn,
-    request: &HistoryRequest,
-    until: Revision,
-) -> Result<Option<Vec<Revision>>, Failure> {
-    let records = until.0 - request.after.0;
-    let rows_max = key_rows_max(records);
-    let (mut found, mut rows) = (Vec::new(), 0);
-    let mut visit = |revision: u64| {
-        rows += 1;
-        if (request.after.0 + 1..=until.0).contains(&revision) {
-            found.push(Revision(revision));
-        }
-        rows <= rows_max
-    };
-    let prefix = request.prefix.as_bytes();
-    for row in txn.live.range::<&[u8]>(prefix..)? {
-        let (key, columns) = row?;
-        if !key.value().starts_with(prefix) {
-            break;
-        }
-        if !visit(columns.value().0) {
-            return Ok(None);
+/// The search for the revisions of a prefix's events.
+struct Lookup {
+    /// The range of revisions: after the first one, up to the second one.
+    range: (Revision, Revision),
+    rows_max: u64,
+    rows: u64,
+    found: Vec<Revision>,
+}
+
+impl Lookup {
+    fn new(after: Revision, until: Revision) -> Lookup {
+        Lookup {
+            range: (after, until),
+            rows_max: key_rows_max(until.0 - after.0),
+            rows: 0,
+            found: Vec::new(),
         }
     }
-    for row in txn.superseded.range((prefix, 0)..)? {
-        let (place, _) = row?;
-        let (key, revision) = place.value();
-        if !key.starts_with(prefix) {
-            break;
+
+    /// Finds them all, in order; false if a scan is cheaper.
+    fn run(&mut self, txn: &ReadTxn, request: &HistoryRequest) -> Result<bool, Failure> {
+        let prefix = request.prefix.as_bytes();
+        for row in txn.live.range::<&[u8]>(prefix..)? {
+            let (key, columns) = row?;
+            if !key.value().starts_with(prefix) {
+                break;
+            }
+            if !self.visit(columns.value().0) {
+                return Ok(false);
+            }
         }
-        if !visit(revision) {
-            return Ok(None);
+        for row in txn.superseded.range((prefix, 0)..)? {
+            let (place, _) = row?;
+            let (key, revision) = place.value();
+            if !key.starts_with(prefix) {
+                break;
+            }
+            if !self.visit(revision) {
+                return Ok(false);
+            }
         }
+        self.found.sort_unstable();
+        // Each chunk visits all rows again. A scan goes on where the chunk before has ended.
+        let bytes = match self.found.last() {
+            Some(last) => self.found.len() * 2 * record_bytes(txn, *last)?,
+            None => 0,
+        };
+        let chunks = 1 + bytes / request.bytes_max.max(1);
+        let (after, until) = self.range;
+        Ok(self.rows.saturating_mul(chunks as u64) <= (until.0 - after.0).saturating_mul(4))
     }
-    // Each chunk visits all rows again. A scan goes on where the chunk before has ended.
-    let chunks = 1 + found.len() * RECORD_BYTES_GUESS / request.bytes_max.max(1);
-    if rows.saturating_mul(chunks as u64) > records.saturating_mul(4) {
-        return Ok(None);
+
+    /// Whether to go on.
+    fn visit(&mut self, revision: u64) -> bool {
+        let (after, until) = self.range;
+        self.rows += 1;
+        if (after.0 + 1..=until.0).contains(&revision) {
+            self.found.push(Revision(revision));
+        }
+        self.rows <= self.rows_max
     }
-    found.sort_unstable();
-    Ok(Some(found))
+}
+
+fn record_bytes(txn: &ReadTxn, revision: Revision) -> Result<usize, Failure> {
+    let row = txn.events().get(revision.0)?;
+    Ok(row.ok_or_else(|| missing_event(revision))?.value().len())
+}
+
+/// Prefixes with so many keys that a search by key was in vain. It would be again for each chunk
+/// of a long history, and costs as much as many chunks.
+#[derive(Debug, Default)]
+pub struct VainLookups(Mutex<HashMap<Vec<u8>, Instant>>);
+
+/// Rows that a search may visit in vain each time.
+const VAIN_ROWS: u64 = 4 * 1024;
+/// How long a prefix is not searched for by key again.
+const VAIN_FOR: Duration = Duration::from_secs(10);
+/// Prefixes that are remembered. Beyond that all are forgotten.
+const VAIN_PREFIXES_MAX: usize = 256;
+
+impl VainLookups {
+    fn add(&self, prefix: &[u8]) {
+        let mut prefixes = self.0.lock();
+        if prefixes.len() >= VAIN_PREFIXES_MAX {
+            prefixes.clear();
+        }
+        prefixes.insert(prefix.to_vec(), Instant::now());
+    }
+
+    fn has(&self, prefix: &[u8]) -> bool {
+        let prefixes = self.0.lock();
+        let added = prefixes.get(prefix);
+        added.is_some_and(|added| added.elapsed() < VAIN_FOR)
+    }
 }
 
 fn previous(txn: &ReadTxn, revision: Revision) -> Result<Bytes, Failure> {
@@ -221,5 +282,18 @@ mod tests {
         assert_eq!(key_rows_max(3), 0);
         assert_eq!(key_rows_max(100_000), 25_000);
         assert_eq!(key_rows_max(u64::MAX), KEY_ROWS_MAX);
+    }
+
+    #[test]
+    fn a_prefix_is_not_searched_in_vain_for_each_chunk() {
+        let vain = VainLookups::default();
+        assert!(!vain.has(b"/pods/"));
+        vain.add(b"/pods/");
+        assert!(vain.has(b"/pods/"));
+        assert!(!vain.has(b"/leases/"));
+        for number in 0..VAIN_PREFIXES_MAX {
+            vain.add(number.to_string().as_bytes());
+        }
+        assert!(vain.0.lock().len() <= VAIN_PREFIXES_MAX);
     }
 }

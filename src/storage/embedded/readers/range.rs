@@ -11,6 +11,9 @@ use crate::storage::embedded::error::{Failure, ReadError};
 use crate::storage::embedded::schema::Live;
 use crate::storage::embedded::store::Store;
 
+/// Bytes that are allocated for a page's values at once. A page with more of them grows.
+const ALLOCATED_BYTES_MAX: usize = 4 << 20;
+
 /// A page of a range.
 ///
 /// # Errors
@@ -86,7 +89,9 @@ fn choose(puts: &mut Puts<'_>, limit: usize, bytes_max: usize) -> Result<Vec<Put
 fn fetch(txn: &ReadTxn, mut chosen: Vec<Put>) -> Result<Vec<KeyValue>, Failure> {
     chosen.sort_unstable_by_key(|put| put.revision);
     let mut items = Vec::with_capacity(chosen.len());
-    let mut values = txn.rising(chosen.iter().map(|put| put.record_bytes).sum());
+    // A damaged row may name any length, so no more is allocated before the records are read.
+    let bytes: usize = chosen.iter().map(|put| put.record_bytes).sum();
+    let mut values = txn.rising(bytes.min(ALLOCATED_BYTES_MAX));
     for put in &chosen {
         items.push(values.value(&put.key, put.revision)?);
     }

@@ -127,7 +127,7 @@ impl WriterThread {
         };
         let mut events = Vec::new();
         while request.after < found {
-            let chunk = read_history(store, &request, false).map_err(|error| match error {
+            let chunk = read_history(store, &request, None).map_err(|error| match error {
                 ReadError::Failure(failure) => failure,
                 ReadError::Engine(error) => Failure::Corrupt(error.to_string()),
             })?;
