@@ -59,12 +59,16 @@ async fn run(config: Config, started: Instant) -> Result<ExitCode, Box<dyn std::
     let mut signals = Signals::install()?;
     let starting = shutdown::stop_at_once()?;
     let daemon = Daemon::start(config, series, started).await?;
+    daemon.log_start();
     // The daemon serves even if stdout is closed.
     let _ = write!(std::io::stdout(), "{}", daemon.announcement());
     drop(starting);
     let code = until_stopped(&daemon, &mut signals).await;
     tokio::select! {
-        () = daemon.stop() => Ok(code),
+        () = daemon.stop() => {
+            tracing::info!("stopped");
+            Ok(code)
+        }
         // The second signal exits at once.
         signal = signals.stop() => Ok(signal.exit_code()),
     }

@@ -8,6 +8,7 @@ mod announcement;
 pub mod compact;
 mod running;
 pub mod storage;
+mod trust;
 mod version;
 
 use std::path::PathBuf;

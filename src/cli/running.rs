@@ -2,16 +2,14 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, StatusCode};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::trust;
 use crate::server::auth::AdminAccess;
 
 /// The maximum wait for data. Returning the space of a large store takes a while.
@@ -84,7 +82,7 @@ async fn ask(
     hear: Hear<'_>,
 ) -> Result<Refusal, Broken> {
     let name = ServerName::from(access.address.ip());
-    let stream = TlsConnector::from(tls(&access.trust_pem)?).connect(name, stream);
+    let stream = TlsConnector::from(trust::client_config(&access.trust_pem)?).connect(name, stream);
     let stream = patiently(stream).await??;
     let (requests, connection) = patiently(h2::client::handshake(stream)).await??;
     let answering = async {
@@ -120,18 +118,4 @@ async fn ask(
 async fn patiently<T>(work: impl Future<Output = T>) -> Result<T, Broken> {
     let work = tokio::time::timeout(PATIENCE, work).await;
     work.map_err(|_| Broken::Silent)
-}
-
-fn tls(trust_pem: &str) -> Result<Arc<ClientConfig>, Failure> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(trust_pem.as_bytes()) {
-        roots.add(certificate?)?;
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    Ok(Arc::new(config))
 }

@@ -12,17 +12,18 @@ pub mod resources;
 mod sharing;
 mod stores;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::dispatcher::{DispatcherConfig, LocalDispatcher};
-use actors::engine::{Engine, Retention};
+use actors::engine::{Engine, Prefix, Retention};
 use actors::lessor::LeaseReuse;
 use actors::ring::RingLimits;
 use actors::supervisor::{ActorSystem, ActorSystemConfig, ActorSystemError, CacherSpec, StoreSpec};
 
 use crate::cli::Announcement;
-use crate::config::Config;
+use crate::config::{Config, StorageBackend};
 use crate::controllers::{self, Controllers, ensure_system_namespaces};
 use crate::registry::Registry;
 use crate::server::auth::{AdminError, TokenFileError};
@@ -249,13 +250,36 @@ impl Daemon {
         })
     }
 
+    /// Logs what [`Daemon::announcement`] says, for those who read only the log.
+    pub fn log_start(&self) {
+        let everything = Prefix::new(self.config.etcd_prefix.as_str());
+        let own = self.engines.iter().next();
+        let revision = own.map(|(_, engine)| engine.known(&everything).revision);
+        // An etcd has not answered yet.
+        let is_known = self.config.backend() != StorageBackend::Etcd3;
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            api = %self.running.local_address(),
+            metrics = self.metrics_address.map(tracing::field::display),
+            data = %self.data_dir().display(),
+            backend = %self.config.backend(),
+            revision = revision.filter(|_| is_known).map(|revision| revision.0),
+            "serving"
+        );
+    }
+
+    /// The data directory, absolute.
+    fn data_dir(&self) -> PathBuf {
+        let directory = self.config.data_dir.as_path();
+        std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
+    }
+
     /// The addresses and paths for the operator.
     pub fn announcement(&self) -> Announcement {
-        let directory = self.config.data_dir.as_path();
         Announcement {
             secure: self.running.local_address(),
             metrics: self.metrics_address,
-            data_dir: std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned()),
+            data_dir: self.data_dir(),
             kubeconfig: self.credentials.kubeconfig().to_owned(),
         }
     }

@@ -1,10 +1,15 @@
 //! Flags and the configuration file. A fault is reported in one line, with exit code 2.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::harness::Daemon;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+use rustix::process::Signal;
+use serde_json::Value;
+
 use crate::harness::daemon::{command, taffrail};
+use crate::harness::{Daemon, Options};
 
 fn run(arguments: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
@@ -235,6 +240,72 @@ async fn localhost_is_the_loopback_address() {
         printed.contains("metrics-bind-address: \"127.0.0.1:9000\""),
         "{printed}"
     );
+}
+
+/// A key and a certificate for 127.0.0.1 that is its own authority, as `openssl req -x509` makes
+/// it, or one that is none.
+fn certificate(folder: &Path, is_ca: IsCa) -> [String; 2] {
+    let key = KeyPair::generate().unwrap();
+    let mut parameters = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    parameters.is_ca = is_ca;
+    let certificate = parameters.self_signed(&key).unwrap();
+    let write = |name: &str, text: String| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    [
+        format!("--tls-cert-file={}", write("tls.crt", certificate.pem())),
+        format!(
+            "--tls-private-key-file={}",
+            write("tls.key", key.serialize_pem())
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn commands_work_with_the_certificates_that_kubectl_works_with() {
+    let unlimited = IsCa::Ca(BasicConstraints::Unconstrained);
+    for is_ca in [unlimited, IsCa::NoCa, IsCa::ExplicitNoCa] {
+        let folder = tempfile::tempdir().unwrap();
+        let files = certificate(folder.path(), is_ca);
+        let arguments: Vec<&str> = files.iter().map(String::as_str).collect();
+        let mut daemon = Options::default().arguments(&arguments).launch().await;
+        daemon.compact().await;
+        // Another one with the same name is not trusted.
+        daemon.stop(Signal::TERM).await;
+        let certificates = std::fs::read_to_string(daemon.kubeconfig()).unwrap();
+        certificate(folder.path(), IsCa::NoCa);
+        daemon.relaunch().await;
+        std::fs::write(daemon.kubeconfig(), certificates).unwrap();
+        let data = daemon.data();
+        let output = run(&["compact", "--data-dir", data.to_str().unwrap()]);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("certificate"), "{stderr}");
+    }
+}
+
+#[tokio::test]
+async fn the_log_says_what_is_served_from_where_and_when_it_stopped() {
+    let mut daemon = Daemon::with(&["--log-format=json"]).await;
+    daemon.stop(Signal::TERM).await;
+    let stderr = daemon.stderr();
+    let lines = stderr
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let lines: Vec<Value> = lines.collect();
+    let find = |message: &str| lines.iter().find(|line| line["message"] == message);
+    let serving = find("serving").unwrap();
+    assert_eq!(serving["version"], env!("CARGO_PKG_VERSION"), "{serving}");
+    assert_eq!(serving["api"], daemon.target().address.to_string());
+    assert_eq!(serving["backend"], "embedded");
+    assert!(
+        serving["data"].as_str().unwrap().ends_with("data"),
+        "{serving}"
+    );
+    assert!(serving["revision"].as_u64().is_some(), "{serving}");
+    assert!(find("stopped").is_some(), "{stderr}");
 }
 
 #[test]

@@ -8,8 +8,8 @@
 //! How far back a watch resumes does not matter to the embedded engine: it finds the events of a
 //! quiet resource however many events of others lie between. A watch reads history by itself
 //! (docs/design.md 4) if the events are larger than a part of the ring, or if they can't be read
-//! within [`WITHIN`], as from an etcd that is slow or far ahead. A client of a busy resource that was away for long must neither fill the ring
-//! nor delay others.
+//! within [`WITHIN`], as from an etcd that is slow or far ahead. A client of a busy resource that
+//! was away for long must neither fill the ring nor delay others.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,0 +1,110 @@
+//! Which certificates of a daemon its commands trust: those that kubectl trusts with the same
+//! kubeconfig.
+
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// The TLS of a client that trusts these certificates (PEM), over HTTP/2.
+///
+/// # Errors
+/// The text is not PEM.
+pub(super) fn client_config(trust_pem: &str) -> Result<Arc<ClientConfig>, Failure> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let certificates = CertificateDer::pem_slice_iter(trust_pem.as_bytes());
+    let trusted = Trusted::new(certificates.collect::<Result<_, _>>()?, &provider)?;
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(trusted))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// Trusts what the authorities among these certificates have signed, and each of the certificates
+/// itself. The second is what kubectl does, too: a certificate that `openssl req -x509` makes is
+/// its own authority, and as such may not be a server's for rustls.
+#[derive(Debug)]
+struct Trusted {
+    certificates: Vec<CertificateDer<'static>>,
+    /// `None` without any authority.
+    authorities: Option<Arc<WebPkiServerVerifier>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Trusted {
+    fn new(
+        certificates: Vec<CertificateDer<'static>>,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Trusted, Failure> {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(certificates.iter().cloned());
+        let authorities = match roots.is_empty() {
+            true => None,
+            false => {
+                let provider = Arc::clone(provider);
+                let roots = Arc::new(roots);
+                Some(WebPkiServerVerifier::builder_with_provider(roots, provider).build()?)
+            }
+        };
+        Ok(Trusted {
+            certificates,
+            authorities,
+            provider: Arc::clone(provider),
+        })
+    }
+}
+
+impl ServerCertVerifier for Trusted {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        // The server must still prove that it has the key.
+        if self.certificates.contains(end_entity) {
+            return Ok(ServerCertVerified::assertion());
+        }
+        let unknown = Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        let authorities = self.authorities.as_ref().ok_or(unknown)?;
+        authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        algorithms.supported_schemes()
+    }
+}
