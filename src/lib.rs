@@ -19,13 +19,14 @@
 //!   connection, by that thread's Dispatcher.
 //! - [`daemon`] builds the parts and owns the order of starting and stopping. [`controllers`]
 //!   replace a controller manager.
-//! - [`files`] opens files by name, [`clock`] reads the time, and `coalescing_writer` combines
-//!   small writes to a socket. They must not know other parts.
+//! - [`files`] opens files by name, [`clock`] reads the time, [`build_info`] says what was built,
+//!   and `coalescing_writer` combines small writes to a socket. They must not know other parts.
 //!
 //! README.md has a map of the whole system. `tests/tidy` has the rules for dependencies.
 
 pub mod admission;
 pub mod api;
+pub mod build_info;
 pub mod cli;
 pub mod clock;
 mod coalescing_writer;

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use crate::build_info;
+
 /// The addresses and paths to announce.
 #[derive(Clone, Debug)]
 pub struct Announcement {
@@ -19,7 +21,7 @@ pub struct Announcement {
 
 impl fmt::Display for Announcement {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(formatter, "taffrail {}", env!("CARGO_PKG_VERSION"))?;
+        writeln!(formatter, "taffrail {}", build_info::VERSION)?;
         writeln!(formatter, "  API      https://{}", self.secure)?;
         if let Some(metrics) = self.metrics {
             writeln!(formatter, "  metrics  http://{metrics}/metrics")?;

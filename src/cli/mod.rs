@@ -52,7 +52,7 @@ enum Command {
     /// See to how objects are stored.
     #[command(subcommand)]
     Storage(StorageCommand),
-    /// Print the version.
+    /// Print the version, the commit and the date of the build.
     Version,
 }
 

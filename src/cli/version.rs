@@ -3,8 +3,15 @@
 use std::process::ExitCode;
 
 use super::Action;
+use crate::build_info::{COMMIT, COMPILER, DATE, MINOR, VERSION, platform};
 
 pub(super) fn print() -> Action {
-    println!("taffrail {}", env!("CARGO_PKG_VERSION"));
+    let unknown = "unknown (a development build)";
+    println!("taffrail {VERSION}");
+    println!("API       Kubernetes 1.{MINOR}");
+    println!("commit    {}", COMMIT.unwrap_or(unknown));
+    println!("built     {}", DATE.unwrap_or(unknown));
+    println!("compiler  {}", COMPILER.unwrap_or("rustc"));
+    println!("platform  {}", platform());
     Action::Done(ExitCode::SUCCESS)
 }

@@ -22,6 +22,7 @@ use actors::lessor::LeaseReuse;
 use actors::ring::RingLimits;
 use actors::supervisor::{ActorSystem, ActorSystemConfig, ActorSystemError, CacherSpec, StoreSpec};
 
+use crate::build_info;
 use crate::cli::Announcement;
 use crate::config::{Config, StorageBackend};
 use crate::controllers::{self, Controllers, ensure_system_namespaces};
@@ -258,7 +259,7 @@ impl Daemon {
         // An etcd has not answered yet.
         let is_known = self.config.backend() != StorageBackend::Etcd3;
         tracing::info!(
-            version = env!("CARGO_PKG_VERSION"),
+            version = build_info::VERSION,
             api = %self.running.local_address(),
             metrics = self.metrics_address.map(tracing::field::display),
             data = %self.data_dir().display(),

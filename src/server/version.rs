@@ -1,42 +1,24 @@
-//! `/version` (API-38): the version that kubectl compares with its own, and the build. The build
-//! script provides the latter.
+//! `/version` (API-38): the version that kubectl compares with its own, and the build.
 
 use serde_json::json;
 
-/// The minor version of Kubernetes whose API is served.
-const MINOR: &str = "36";
+use crate::build_info::{self, MINOR};
 
 /// The document. Kubernetes clients read `gitVersion` as a semantic version. The version of
 /// Taffrail follows the plus sign, where comparisons ignore it.
 pub fn document() -> Vec<u8> {
-    let ours = env!("CARGO_PKG_VERSION");
     let document = json!({
         "major": "1",
         "minor": MINOR,
-        "gitVersion": format!("v1.{MINOR}.0+taffrail-{ours}"),
-        "gitCommit": option_env!("TAFFRAIL_GIT_COMMIT").unwrap_or_default(),
-        "gitTreeState": option_env!("TAFFRAIL_GIT_TREE_STATE").unwrap_or_default(),
-        "buildDate": option_env!("TAFFRAIL_BUILD_DATE").unwrap_or("1970-01-01T00:00:00Z"),
+        "gitVersion": format!("v1.{MINOR}.0+taffrail-{}", build_info::VERSION),
+        "gitCommit": build_info::COMMIT.unwrap_or_default(),
+        "gitTreeState": build_info::TREE_STATE.unwrap_or_default(),
+        "buildDate": build_info::DATE.unwrap_or("1970-01-01T00:00:00Z"),
         "goVersion": "",
-        "compiler": option_env!("TAFFRAIL_COMPILER").unwrap_or("rustc"),
-        "platform": platform(),
+        "compiler": build_info::COMPILER.unwrap_or("rustc"),
+        "platform": build_info::platform(),
     });
     document.to_string().into_bytes()
-}
-
-/// Operating system and architecture as Go names them.
-fn platform() -> String {
-    let architecture = match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        "x86" => "386",
-        other => other,
-    };
-    let system = match std::env::consts::OS {
-        "macos" => "darwin",
-        other => other,
-    };
-    format!("{system}/{architecture}")
 }
 
 /// Includes the build script for testing.

@@ -348,6 +348,16 @@ fn help_and_version_are_printed() {
         assert!(help.contains(flag), "no {flag} in {help}");
     }
     assert!(run(&["--version"]).status.success());
+    let version = String::from_utf8(run(&["version"]).stdout).unwrap();
+    let mut lines = version.lines();
+    let ours = format!("taffrail {}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(lines.next(), Some(ours.as_str()));
+    for (line, name) in lines.zip(["API", "commit", "built", "compiler", "platform"]) {
+        let (found, value) = line.split_once(' ').unwrap();
+        assert_eq!(found, name, "{version}");
+        assert!(!value.trim().is_empty(), "{version}");
+    }
+    assert_eq!(version.lines().count(), 6, "{version}");
 }
 
 #[test]

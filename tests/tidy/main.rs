@@ -56,6 +56,7 @@ const DAEMON: Table = &[
     ("config", &["files"]),
     // Whatever is opened by name is opened here.
     ("files", &[]),
+    ("build_info", &[]),
     ("clock", &[]),
     ("coalescing_writer", &[]),
     // Errors and options speak of versions and preconditions in storage's words.
@@ -92,6 +93,7 @@ const DAEMON: Table = &[
             "telemetry",
             "shutdown",
             "files",
+            "build_info",
             "clock",
             "coalescing_writer",
             // What the registry answers with.
@@ -104,7 +106,10 @@ const DAEMON: Table = &[
         ],
     ),
     // A command reaches the running daemon with the admin's kubeconfig.
-    ("cli", &["config", "daemon", "storage", "server::auth"]),
+    (
+        "cli",
+        &["config", "daemon", "storage", "server::auth", "build_info"],
+    ),
     ("telemetry", &["config"]),
     ("shutdown", &[]),
 ];

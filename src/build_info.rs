@@ -1,0 +1,34 @@
+//! What this binary was built from. The build script provides it; whoever packages may set it.
+
+/// The version of Taffrail.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The minor version of Kubernetes whose API is served.
+pub const MINOR: &str = "36";
+
+/// The commit; `None` in a development build.
+pub const COMMIT: Option<&str> = option_env!("TAFFRAIL_GIT_COMMIT");
+
+/// Whether the files were those of the commit: `clean` or `dirty`.
+pub const TREE_STATE: Option<&str> = option_env!("TAFFRAIL_GIT_TREE_STATE");
+
+/// The time of the build (RFC 3339); `None` in a development build.
+pub const DATE: Option<&str> = option_env!("TAFFRAIL_BUILD_DATE");
+
+/// The compiler's name and version.
+pub const COMPILER: Option<&str> = option_env!("TAFFRAIL_COMPILER");
+
+/// Operating system and architecture as Go names them.
+pub fn platform() -> String {
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        "x86" => "386",
+        other => other,
+    };
+    let system = match std::env::consts::OS {
+        "macos" => "darwin",
+        other => other,
+    };
+    format!("{system}/{architecture}")
+}
