@@ -29,8 +29,9 @@ use crate::server::body::{ConnectionFacts, HttpService, RequestBody};
 use crate::server::connection_state::{ConnectionState, Held};
 use crate::server::listener::thread::{HttpThread, Membership};
 
-/// How many requests are accepted before the other connections of the thread have their turn.
-const ACCEPTED_PER_ROUND: u64 = 64;
+/// How many requests are accepted before the other connections of the thread have their turn. When
+/// thousands of watches resume at once, the events of others wait for a turn of each connection.
+const ACCEPTED_PER_ROUND: u64 = 16;
 
 /// How many requests are read in one step. h2 keeps room for the most that ever waited in it, 240
 /// bytes for each, as long as the connection lives.
@@ -493,8 +494,10 @@ where
             this.streams.end_revoked();
         }
         this.inspect(context)?;
+        let accepted_before = this.accepted;
         for _ in 0..ROUNDS_PER_POLL {
             match this.round()? {
+                PollRound::Again if this.accepted - accepted_before >= ACCEPTED_PER_ROUND => break,
                 PollRound::Again => {}
                 PollRound::Rested => return Poll::Pending,
                 // Nothing more is read from a client that asks for too much.
