@@ -1,10 +1,11 @@
-//! What this binary was built from. The build script provides it; whoever packages may set it.
+//! What this binary is: its versions, and what it was built from. The build script provides the
+//! latter; whoever packages may set it.
 
 /// The version of Taffrail.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The minor version of Kubernetes whose API is served.
-pub const MINOR: &str = "36";
+pub const KUBERNETES_MINOR: &str = "36";
 
 /// The commit; `None` in a development build.
 pub const COMMIT: Option<&str> = option_env!("TAFFRAIL_GIT_COMMIT");
@@ -15,8 +16,11 @@ pub const TREE_STATE: Option<&str> = option_env!("TAFFRAIL_GIT_TREE_STATE");
 /// The time of the build (RFC 3339); `None` in a development build.
 pub const DATE: Option<&str> = option_env!("TAFFRAIL_BUILD_DATE");
 
-/// The compiler's name and version.
-pub const COMPILER: Option<&str> = option_env!("TAFFRAIL_COMPILER");
+/// The compiler's name, and its version if the build script knew it.
+pub const COMPILER: &str = match option_env!("TAFFRAIL_COMPILER") {
+    Some(compiler) => compiler,
+    None => "rustc",
+};
 
 /// Operating system and architecture as Go names them.
 pub fn platform() -> String {

@@ -144,16 +144,21 @@ impl fmt::Display for WholeSeconds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BindAddress(pub IpAddr);
 
-const LOCALHOST: &str = "localhost";
+/// `localhost`, alone or before a port, as 127.0.0.1.
+fn with_ip(text: &str) -> Cow<'_, str> {
+    match text.strip_prefix("localhost") {
+        Some(rest) if rest.is_empty() || rest.starts_with(':') => {
+            format!("{}{rest}", Ipv4Addr::LOCALHOST).into()
+        }
+        _ => text.into(),
+    }
+}
 
 impl FromStr for BindAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<BindAddress, String> {
-        if text == LOCALHOST {
-            return Ok(BindAddress(Ipv4Addr::LOCALHOST.into()));
-        }
-        text.parse().map(BindAddress).map_err(|_| {
+        with_ip(text).parse().map(BindAddress).map_err(|_| {
             "not an IP address such as 127.0.0.1, 0.0.0.0 or ::, nor localhost".to_owned()
         })
     }
@@ -248,14 +253,6 @@ impl fmt::Display for Names {
 /// The address of the plain metrics listener, if it is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricsAddress(pub Option<SocketAddr>);
-
-/// `localhost:9464` as 127.0.0.1:9464.
-fn with_ip(text: &str) -> Cow<'_, str> {
-    match text.strip_prefix(LOCALHOST) {
-        Some(port) if port.starts_with(':') => format!("{}{port}", Ipv4Addr::LOCALHOST).into(),
-        _ => text.into(),
-    }
-}
 
 impl FromStr for MetricsAddress {
     type Err = String;

@@ -2,20 +2,20 @@
 
 use serde_json::json;
 
-use crate::build_info::{self, MINOR};
+use crate::build_info::{self, KUBERNETES_MINOR};
 
 /// The document. Kubernetes clients read `gitVersion` as a semantic version. The version of
 /// Taffrail follows the plus sign, where comparisons ignore it.
 pub fn document() -> Vec<u8> {
     let document = json!({
         "major": "1",
-        "minor": MINOR,
-        "gitVersion": format!("v1.{MINOR}.0+taffrail-{}", build_info::VERSION),
+        "minor": KUBERNETES_MINOR,
+        "gitVersion": format!("v1.{KUBERNETES_MINOR}.0+taffrail-{}", build_info::VERSION),
         "gitCommit": build_info::COMMIT.unwrap_or_default(),
         "gitTreeState": build_info::TREE_STATE.unwrap_or_default(),
         "buildDate": build_info::DATE.unwrap_or("1970-01-01T00:00:00Z"),
         "goVersion": "",
-        "compiler": build_info::COMPILER.unwrap_or("rustc"),
+        "compiler": build_info::COMPILER,
         "platform": build_info::platform(),
     });
     document.to_string().into_bytes()

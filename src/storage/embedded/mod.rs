@@ -62,7 +62,7 @@ use disk::{DataFile, Directory, Disk};
 use engine_state::EngineState;
 use error::{Failure, ReadError};
 use maintenance_state::{HeldMaintenance, MaintenanceState};
-use readers::{ReaderPool, VainLookups, horizon, read_history, read_key, read_range};
+use readers::{LargePrefixes, ReaderPool, horizon, read_history, read_key, read_range};
 use store::Store;
 use store_id::StoreId;
 use writer::{LeaseRequest, Promotion, Writer, WriterRequest};
@@ -73,7 +73,7 @@ pub struct EmbeddedEngine {
     writer: Writer,
     readers: Arc<ReaderPool>,
     counts: Arc<RemainingCounts>,
-    lookups: Arc<VainLookups>,
+    large_prefixes: Arc<LargePrefixes>,
     maintenance: Arc<tokio::sync::Mutex<MaintenanceState>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -128,7 +128,7 @@ impl EmbeddedEngine {
             writer,
             readers,
             counts: Arc::new(RemainingCounts::default()),
-            lookups: Arc::default(),
+            large_prefixes: Arc::default(),
             maintenance: Arc::default(),
             thread: Mutex::new(Some(thread)),
         }))
@@ -364,9 +364,9 @@ impl DataEngine for EmbeddedEngine {
     }
 
     fn history(&self, request: HistoryRequest) -> BoxFuture<'_, Result<HistoryChunk, EngineError>> {
-        let lookups = Arc::clone(&self.lookups);
+        let large_prefixes = Arc::clone(&self.large_prefixes);
         self.readers
-            .read(move |store| read_history(store, &request, Some(&lookups)))
+            .read(move |store| read_history(store, &request, Some(&large_prefixes)))
             .boxed()
     }
 

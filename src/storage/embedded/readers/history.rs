@@ -36,15 +36,15 @@ fn key_rows_max(records: u64) -> u64 {
     (records / 4).min(KEY_ROWS_MAX)
 }
 
-/// A chunk of history. With `lookups` its events have their previous values, and those of a quiet
-/// prefix are found by key.
+/// A chunk of history. With `large_prefixes` its events have their previous values, and are found
+/// by key unless their prefix is one of these or a scan is cheaper.
 ///
 /// # Errors
 /// [`actors::engine::EngineError::Compacted`], or damage.
 pub fn read_history(
     store: &Store,
     request: &HistoryRequest,
-    lookups: Option<&VainLookups>,
+    large_prefixes: Option<&LargePrefixes>,
 ) -> Result<HistoryChunk, ReadError> {
     let txn = ReadTxn::open(store)?;
     txn.check_after(request.after)?;
@@ -54,8 +54,7 @@ pub fn read_history(
         reached: request.after,
     };
     let (mut taken, mut scanned) = (0, 0);
-    let is_vain = |lookups: &&VainLookups| lookups.has(request.prefix.as_bytes());
-    let mut by_key = lookups.filter(|lookups| !is_vain(lookups));
+    let mut by_key = large_prefixes.filter(|large| !large.has(request.prefix.as_bytes()));
     for row in txn.events().range(request.after.0 + 1..=until.0)? {
         let (revision, bytes) = row?;
         // The log has no holes after the compacted revision. A watch must not skip a missing event.
@@ -69,15 +68,15 @@ pub fn read_history(
             return Ok(chunk);
         }
         if scanned >= SCAN_FIRST_BYTES
-            && let Some(lookups) = by_key.take()
-            && let Some(chunk) = read_by_key(&txn, request, until, lookups)?
+            && let Some(large_prefixes) = by_key.take()
+            && let Some(chunk) = read_by_key(&txn, request, until, large_prefixes)?
         {
             return Ok(chunk);
         }
         scanned += bytes.value().len();
         if matches {
             let mut event = record.to_event();
-            if lookups.is_some() && event.prev_revision != Revision::ZERO {
+            if large_prefixes.is_some() && event.prev_revision != Revision::ZERO {
                 event.previous = Some(previous(&txn, event.prev_revision)?);
             }
             taken += event.value.len() + event.previous.as_ref().map_or(0, Bytes::len);
@@ -98,12 +97,12 @@ fn read_by_key(
     txn: &ReadTxn,
     request: &HistoryRequest,
     until: Revision,
-    lookups: &VainLookups,
+    large_prefixes: &LargePrefixes,
 ) -> Result<Option<HistoryChunk>, Failure> {
     let mut lookup = Lookup::new(request.after, until);
     if !lookup.run(txn, request)? {
-        if lookup.rows > VAIN_ROWS {
-            lookups.add(request.prefix.as_bytes());
+        if lookup.rows > LARGE_ROWS {
+            large_prefixes.add(request.prefix.as_bytes());
         }
         return Ok(None);
     }
@@ -204,22 +203,22 @@ fn record_bytes(txn: &ReadTxn, revision: Revision) -> Result<usize, Failure> {
     Ok(row.ok_or_else(|| missing_event(revision))?.value().len())
 }
 
-/// Prefixes with so many keys that a search by key was in vain. It would be again for each chunk
-/// of a long history, and costs as much as many chunks.
+/// Prefixes that have so many keys that a search by key was given up. It would be given up again
+/// for each chunk of a long history, and costs as much as many chunks.
 #[derive(Debug, Default)]
-pub struct VainLookups(Mutex<HashMap<Vec<u8>, Instant>>);
+pub struct LargePrefixes(Mutex<HashMap<Vec<u8>, Instant>>);
 
-/// Rows that a search may visit in vain each time.
-const VAIN_ROWS: u64 = 4 * 1024;
+/// A search that was given up after no more rows may be repeated for each chunk.
+const LARGE_ROWS: u64 = 4 * 1024;
 /// How long a prefix is not searched for by key again.
-const VAIN_FOR: Duration = Duration::from_secs(10);
+const LARGE_FOR: Duration = Duration::from_secs(10);
 /// Prefixes that are remembered. Beyond that all are forgotten.
-const VAIN_PREFIXES_MAX: usize = 256;
+const LARGE_PREFIXES_MAX: usize = 256;
 
-impl VainLookups {
+impl LargePrefixes {
     fn add(&self, prefix: &[u8]) {
         let mut prefixes = self.0.lock();
-        if prefixes.len() >= VAIN_PREFIXES_MAX {
+        if prefixes.len() >= LARGE_PREFIXES_MAX {
             prefixes.clear();
         }
         prefixes.insert(prefix.to_vec(), Instant::now());
@@ -228,7 +227,7 @@ impl VainLookups {
     fn has(&self, prefix: &[u8]) -> bool {
         let prefixes = self.0.lock();
         let added = prefixes.get(prefix);
-        added.is_some_and(|added| added.elapsed() < VAIN_FOR)
+        added.is_some_and(|added| added.elapsed() < LARGE_FOR)
     }
 }
 
@@ -285,15 +284,15 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_is_not_searched_in_vain_for_each_chunk() {
-        let vain = VainLookups::default();
-        assert!(!vain.has(b"/pods/"));
-        vain.add(b"/pods/");
-        assert!(vain.has(b"/pods/"));
-        assert!(!vain.has(b"/leases/"));
-        for number in 0..VAIN_PREFIXES_MAX {
-            vain.add(number.to_string().as_bytes());
+    fn a_large_prefix_is_not_searched_for_each_chunk() {
+        let large_prefixes = LargePrefixes::default();
+        assert!(!large_prefixes.has(b"/pods/"));
+        large_prefixes.add(b"/pods/");
+        assert!(large_prefixes.has(b"/pods/"));
+        assert!(!large_prefixes.has(b"/leases/"));
+        for number in 0..LARGE_PREFIXES_MAX {
+            large_prefixes.add(number.to_string().as_bytes());
         }
-        assert!(vain.0.lock().len() <= VAIN_PREFIXES_MAX);
+        assert!(large_prefixes.0.lock().len() <= LARGE_PREFIXES_MAX);
     }
 }

@@ -11,7 +11,7 @@ mod pool;
 mod range;
 mod read_txn;
 
-pub use history::{VainLookups, horizon, read_history};
+pub use history::{LargePrefixes, horizon, read_history};
 pub use pool::ReaderPool;
 pub use range::read_range;
 pub use read_txn::read_key;
