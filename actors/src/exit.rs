@@ -6,6 +6,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::watchdog::Pulse;
+
 /// Why an actor ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitReason {
@@ -67,16 +69,23 @@ pub struct ExitGuard {
     child: ChildId,
     incarnation: u64,
     reports: ExitReports,
+    pulse: Pulse,
 }
 
 impl ExitGuard {
     /// A guard for one incarnation of a child.
-    pub fn new(child: ChildId, incarnation: u64, reports: ExitReports) -> ExitGuard {
+    pub fn new(child: ChildId, incarnation: u64, reports: ExitReports, pulse: Pulse) -> ExitGuard {
         ExitGuard {
             child,
             incarnation,
             reports,
+            pulse,
         }
+    }
+
+    /// With it the actor marks its turns. Every message handler begins with a turn.
+    pub(crate) fn pulse(&self) -> &Pulse {
+        &self.pulse
     }
 }
 

@@ -20,7 +20,7 @@
 //! Read the modules in this order: [`engine`] (the interface of a store), [`object`] and [`watch`]
 //! (the types), [`ring`] and [`snapshot`] (what threads share), [`cacher`], `reflector`,
 //! [`dispatcher`], [`writer`], [`compactor`], [`lessor`], [`supervisor`]. Below them are
-//! [`actor_ref`], [`exit`], [`mailbox`], `failure` and [`backoff`].
+//! [`actor_ref`], [`exit`], [`mailbox`], [`watchdog`], `failure` and [`backoff`].
 //!
 //! | actor | owns | who sends to it | mailbox | when it ends |
 //! |---|---|---|---|---|
@@ -62,4 +62,5 @@ pub mod supervisor;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod watch;
+pub mod watchdog;
 pub mod writer;

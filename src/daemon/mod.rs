@@ -8,8 +8,11 @@
 mod credentials;
 mod encryption;
 mod factory;
+mod readiness;
 pub mod resources;
+mod settings;
 mod sharing;
+mod start_error;
 mod stores;
 
 use std::path::PathBuf;
@@ -17,115 +20,37 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::dispatcher::{DispatcherConfig, LocalDispatcher};
-use actors::engine::{Engine, Prefix, Retention};
-use actors::lessor::LeaseReuse;
-use actors::ring::RingLimits;
-use actors::supervisor::{ActorSystem, ActorSystemConfig, ActorSystemError, CacherSpec, StoreSpec};
+use actors::engine::Prefix;
+use actors::supervisor::{ActorSystem, CacherSpec};
+use actors::watchdog::{self, Watchdog};
 
 use crate::build_info;
 use crate::cli::Announcement;
 use crate::config::{Config, StorageBackend};
-use crate::controllers::{self, Controllers, ensure_system_namespaces};
+use crate::controllers::{self, Controllers};
 use crate::registry::Registry;
-use crate::server::auth::{AdminError, TokenFileError};
-use crate::server::filters::in_flight::InFlightLimits;
-use crate::server::health::{Check, Health};
+use crate::server::health::Health;
 use crate::server::large_requests::LargeRequests;
-use crate::server::listener::{BindError, MetricsListener, Running, Server};
+use crate::server::listener::{MetricsListener, Running, Server};
 use crate::server::service::{ApiServer, ApiServerConfig, Service};
-use crate::server::tls::{Tls, TlsError};
+use crate::server::tls::Tls;
 use crate::storage::Root;
-use crate::storage::embedded::OpenError;
 use crate::storage::embedded::disk::Directory;
-use crate::storage::encryption::{self as at_rest, Encryption, EncryptionError};
-use crate::storage::etcd::ConnectError;
-use crate::storage::factory::{Engines, FactoryError, StorageFactory, StoragePlan};
-use crate::storage::object_count::{self, ObjectCounter};
+use crate::storage::encryption::{self as at_rest, Encryption};
+use crate::storage::factory::{Engines, StorageFactory, StoragePlan};
+use crate::storage::object_count::{self};
 use crate::storage::storage_size;
 use crate::telemetry::{self, Series};
 
 use credentials::Credentials;
 pub use factory::{storage_factory, storage_warnings};
 use resources::Resources;
+pub use start_error::StartError;
 use stores::OpenEngines;
 pub use stores::open_existing;
 
 /// The resource that the controllers follow.
 const NAMESPACES: &str = "namespaces";
-
-/// The reason why the daemon could not start, in one line for the operator.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// A port is in use or may not be opened.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// The store can't be opened.
-    #[error(transparent)]
-    Store(#[from] OpenError),
-    /// A resource can't be stored as configured.
-    #[error(transparent)]
-    Factory(#[from] FactoryError),
-    /// The encryption configuration can't be used (SF-32).
-    #[error(transparent)]
-    Encryption(#[from] EncryptionError),
-    /// An etcd connection can't be set up as configured.
-    #[error(transparent)]
-    Etcd(#[from] ConnectError),
-    /// Certificates can't be read or created.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The admin's credentials can't be read or created.
-    #[error(transparent)]
-    Admin(#[from] AdminError),
-    /// The file of users can't be used.
-    #[error(transparent)]
-    Users(#[from] TokenFileError),
-    /// The actors can't be started.
-    #[error(transparent)]
-    ActorSystem(#[from] ActorSystemError),
-    /// The threads for large requests can't be started.
-    #[error(
-        "no threads for large requests: {0}; raise the limit of processes of the daemon's user"
-    )]
-    Threads(std::io::Error),
-    /// The threads that serve HTTP can't be started.
-    #[error(
-        "no thread to serve HTTP: {0}; raise the limit of processes of the daemon's user, or lower \
-         http-threads"
-    )]
-    HttpThreads(std::io::Error),
-    /// Several errors, all of which are refusals.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-    Several(Vec<StartError>),
-    /// The daemons that share namespaces have no common Lease for an election.
-    #[error(
-        "--etcd-servers-overrides: namespaces are kept by servers that other daemons share, leases \
-         by this daemon alone; daemons agree by a lease on who empties deleted namespaces: give \
-         coordination.k8s.io/leases servers, too"
-    )]
-    NoAgreement,
-    /// The table of resources has no namespaces.
-    #[error("the table of resources lacks namespaces")]
-    NoNamespaces,
-}
-
-impl StartError {
-    /// Whether the configuration is at fault, and not its execution.
-    pub fn is_refusal(&self) -> bool {
-        if let StartError::Tls(error) = self {
-            return error.setting.is_some();
-        }
-        matches!(
-            self,
-            StartError::Factory(_)
-                | StartError::Encryption(_)
-                | StartError::Etcd(_)
-                | StartError::Users(_)
-                | StartError::Several(_)
-                | StartError::NoAgreement
-        )
-    }
-}
 
 /// The running daemon.
 pub struct Daemon {
@@ -165,7 +90,8 @@ impl Daemon {
         for warning in storage_warnings(&config, &factory) {
             tracing::warn!("{warning}");
         }
-        let stores = OpenEngines::open(&config, &factory.back_ends())?;
+        let watchdog = Watchdog::start(watchdog::LIMIT).map_err(StartError::Threads)?;
+        let stores = OpenEngines::open(&config, &factory.back_ends(), &watchdog)?;
         let engines = stores.engines.clone();
         let address = server.local_address();
         let tls = Tls::load_or_create(&config)?;
@@ -174,29 +100,29 @@ impl Daemon {
         let plans = factory.plans(&engines, &encryption)?;
         encryption.warn_of_unknown_resources();
         let actor_system = ActorSystem::start(
-            actor_system_config(&config, &engines, &series),
+            settings::actor_system_config(&config, &engines, &series, &watchdog),
             cached(&plans),
         )?;
         let registry = assemble(&config, &plans, &actor_system);
-        let actors = actor_system.clone();
-        let health = Health::new(checks(&stores, &config)).telling(move || not_ready(&actors));
-        let health = Arc::new(health);
-        let namespaces = actor_system
-            .cacher(NAMESPACES)
-            .ok_or(StartError::NoNamespaces)?;
+        let health = readiness::health(&stores, &config, &actor_system, &watchdog);
+        let namespaces = actor_system.cacher(NAMESPACES);
+        let namespaces = namespaces.ok_or(StartError::NoNamespaces)?;
         let controllers = Controllers::start(registry.clone(), namespaces, sharing);
 
         describe_metrics();
         let measured = stores.measured;
-        let start = Start {
+        let start = readiness::Start {
+            actor_system: actor_system.clone(),
+            registry: registry.clone(),
+            health: health.clone(),
             at: started,
             patience: config.storage_initialization_timeout.0,
         };
-        let (actors, checks) = (actor_system.clone(), health.clone());
         let mut background = vec![
+            actix_rt::spawn(watchdog.probe("main".to_owned())),
             actix_rt::spawn(telemetry::upkeep(series.clone())),
-            actix_rt::spawn(object_counter(&config, &registry).run()),
-            actix_rt::spawn(complete_start(actors, registry.clone(), checks, start)),
+            actix_rt::spawn(settings::object_counter(&config, &registry).run()),
+            actix_rt::spawn(start.complete()),
         ];
         background.extend(encryption::follow(&config, &encryption));
         let rewritten = encryption::rewritten_stores(&plans, &actor_system);
@@ -220,8 +146,8 @@ impl Daemon {
             metrics: Some(Box::new(move || series.render())),
             metrics_lines: Some(Box::new(move || storage_size::metric_lines(&measured))),
             address: address.to_string(),
-            large_requests: LargeRequests::start().map_err(StartError::Threads)?,
-            limits: in_flight_limits(&config),
+            large_requests: LargeRequests::start(&watchdog).map_err(StartError::Threads)?,
+            limits: settings::in_flight_limits(&config),
         }));
         let metrics_address = metrics_listener.as_ref();
         let metrics_address = metrics_address.map(MetricsListener::local_address);
@@ -231,8 +157,7 @@ impl Daemon {
         }));
         let running = server
             .serve(tls.server_config(), move |thread| {
-                let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), thread);
-                Service::new(Arc::clone(&api_server), dispatcher)
+                Service::new(Arc::clone(&api_server), dispatcher(thread, &watchdog))
             })
             .map_err(StartError::HttpThreads)?;
         Ok(Daemon {
@@ -373,78 +298,14 @@ fn cached(plans: &[StoragePlan]) -> Vec<CacherSpec> {
         .collect()
 }
 
-fn actor_system_config(config: &Config, engines: &Engines, series: &Series) -> ActorSystemConfig {
-    let series = series.clone();
-    let retention = Retention {
-        age: config.retention_age.0,
-        bytes: config.retention_bytes.0,
+/// The Dispatcher of the calling HTTP thread. Both are watched.
+fn dispatcher(thread: usize, watchdog: &Watchdog) -> LocalDispatcher {
+    actix_rt::spawn(watchdog.probe(format!("http/{thread}")));
+    let config = DispatcherConfig {
+        watchdog: watchdog.clone(),
+        ..DispatcherConfig::default()
     };
-    let leases = LeaseReuse {
-        window_seconds: config.lease_reuse_duration_seconds,
-        ..LeaseReuse::default()
-    };
-    let store = |(name, engine): (&str, &Arc<dyn Engine>)| StoreSpec {
-        name: name.to_owned(),
-        engine: engine.clone(),
-        retention,
-        leases,
-    };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    ActorSystemConfig {
-        data_arbiters: data_threads(config.data_threads, cores),
-        rings: RingLimits {
-            per_resource_bytes: config.watch_ring_bytes.0 as usize,
-            total_bytes: config.watch_ring_total_bytes.0 as usize,
-        },
-        on_removed: Some(Arc::new(move |resource| series.remove_resource(resource))),
-        ..ActorSystemConfig::new(engines.iter().map(store).collect())
-    }
-}
-
-/// The number of data threads: as it is set, or by the number of cores. What one etcd takes at most
-/// keeps a quarter of a thread busy (docs/sizing.md), so few are enough.
-fn data_threads(set: usize, cores: usize) -> usize {
-    match set {
-        0 => (cores / 4).clamp(1, 4),
-        set => set,
-    }
-}
-
-/// The health checks in addition to the standard ones.
-fn checks(stores: &OpenEngines, config: &Config) -> Vec<Check> {
-    let checks = stores.checks().into_iter();
-    checks.chain(encryption::check(config)).collect()
-}
-
-fn not_ready(actor_system: &ActorSystem) -> Vec<String> {
-    let actors = actor_system.state().actors.into_iter();
-    actors
-        .filter(|actor| !actor.ready)
-        .map(|actor| actor.name)
-        .collect()
-}
-
-/// The object counts for metrics.
-fn object_counter(config: &Config, registry: &Registry) -> ObjectCounter {
-    let registry = registry.clone();
-    let stores = move || {
-        let catalog = registry.current();
-        let resources = catalog.stored_resources();
-        resources
-            .map(|store| (store.stored_resource().clone(), store.storage().clone()))
-            .collect()
-    };
-    ObjectCounter {
-        stores: Box::new(stores),
-        period: config.etcd_count_metric_poll_period.0,
-    }
-}
-
-fn in_flight_limits(config: &Config) -> InFlightLimits {
-    InFlightLimits {
-        read_only: config.max_requests_inflight,
-        mutating: config.max_mutating_requests_inflight,
-    }
+    LocalDispatcher::start(config, thread)
 }
 
 fn describe_metrics() {
@@ -453,61 +314,4 @@ fn describe_metrics() {
     object_count::describe();
     controllers::describe_metrics();
     at_rest::describe();
-}
-
-/// A start that is not complete.
-struct Start {
-    /// The time when the process started.
-    at: Instant,
-    /// The time limit for the caches.
-    patience: Duration,
-}
-
-/// Readiness waits for the caches at the start (WC-46) and for the system namespaces (API-262). A
-/// cache that fills again later reports its own state.
-async fn complete_start(
-    actor_system: ActorSystem,
-    registry: Registry,
-    health: Arc<Health>,
-    start: Start,
-) {
-    let filled = actor_system.ready_within(start.patience).await;
-    if let Err(unfilled) = &filled {
-        for cache in unfilled {
-            tracing::warn!(
-                cache,
-                "not filled within storage-initialization-timeout; its resource answers 429"
-            );
-        }
-    }
-    if let Err(status) = ensure_system_namespaces(&registry).await {
-        tracing::warn!(%status, "system namespaces are missing; the namespace controller keeps trying");
-    }
-    health.complete_start();
-    // Objects that expired while no daemon ran do not delay the caches.
-    actor_system.begin_expiry();
-    let milliseconds = start.at.elapsed().as_millis() as u64;
-    match filled {
-        Ok(()) => tracing::info!(milliseconds, "ready: every cache is filled"),
-        Err(unfilled) => {
-            let caches = unfilled.len();
-            tracing::warn!(
-                milliseconds,
-                caches,
-                "ready, but for caches that are not filled"
-            );
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn data_threads_follow_the_cores_unless_they_are_set() {
-        let by_cores = [1, 2, 7, 8, 16, 64].map(|cores| data_threads(0, cores));
-        assert_eq!(by_cores, [1, 1, 1, 2, 4, 4]);
-        assert_eq!(data_threads(3, 64), 3);
-    }
 }

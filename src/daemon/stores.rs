@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use actors::engine::{DataEngine, Engine, Health as EngineHealth, MaintenanceEngine, MemoryEngine};
 
+use actors::watchdog::Watchdog;
+
 use super::StartError;
 use crate::config::{Config, StorageBackend};
 use crate::server::health::Check;
@@ -43,7 +45,11 @@ impl OpenEngines {
     ///
     /// # Errors
     /// [`StartError`]. An etcd that does not answer is not an error, because it may answer later.
-    pub(super) fn open(config: &Config, back_ends: &[BackEnd]) -> Result<OpenEngines, StartError> {
+    pub(super) fn open(
+        config: &Config,
+        back_ends: &[BackEnd],
+        watchdog: &Watchdog,
+    ) -> Result<OpenEngines, StartError> {
         let mut stores = OpenEngines {
             engines: Engines::default(),
             measured: Vec::new(),
@@ -52,8 +58,14 @@ impl OpenEngines {
         };
         for back_end in back_ends {
             let engine = match back_end.servers.as_slice() {
-                [] => stores.open_local(config)?,
-                servers => stores.open_etcd(config, &back_end.name, servers)?,
+                [] => stores.open_local(config, watchdog)?,
+                servers => {
+                    let options = EtcdOptions {
+                        watchdog: watchdog.clone(),
+                        ..etcd_options(config, servers)
+                    };
+                    stores.open_etcd(&back_end.name, options)?
+                }
             };
             stores.engines = stores.engines.with(&back_end.name, engine);
         }
@@ -61,7 +73,11 @@ impl OpenEngines {
         Ok(stores)
     }
 
-    fn open_local(&mut self, config: &Config) -> Result<Arc<dyn Engine>, StartError> {
+    fn open_local(
+        &mut self,
+        config: &Config,
+        watchdog: &Watchdog,
+    ) -> Result<Arc<dyn Engine>, StartError> {
         let (engine, embedded): (Arc<dyn Engine>, _) = match config.backend() {
             StorageBackend::Memory => (MemoryEngine::new(), None),
             _ => {
@@ -69,7 +85,7 @@ impl OpenEngines {
                 if !must_exist {
                     warn_of_lost_store(config.data_dir.as_path());
                 }
-                let embedded = open_embedded(config, must_exist)?;
+                let embedded = open_embedded(config, must_exist, watchdog)?;
                 (embedded.clone(), Some(embedded))
             }
         };
@@ -83,11 +99,10 @@ impl OpenEngines {
 
     fn open_etcd(
         &mut self,
-        config: &Config,
         name: &str,
-        servers: &[String],
+        options: EtcdOptions,
     ) -> Result<Arc<dyn Engine>, StartError> {
-        let engine = EtcdEngine::open(etcd_options(config, servers))?;
+        let engine = EtcdEngine::open(options)?;
         self.probes.push(Probes {
             name: name.to_owned(),
             health: engine.health_probe(),
@@ -148,15 +163,20 @@ impl Probes {
 /// [`StartError`] when it is missing, damaged or held by a daemon, or when its directory can't be
 /// used.
 pub fn open_existing(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
-    Ok(open_embedded(config, true)?)
+    Ok(open_embedded(config, true, &Watchdog::default())?)
 }
 
-fn open_embedded(config: &Config, must_exist: bool) -> Result<Arc<EmbeddedEngine>, StartError> {
+fn open_embedded(
+    config: &Config,
+    must_exist: bool,
+    watchdog: &Watchdog,
+) -> Result<Arc<EmbeddedEngine>, StartError> {
     let defaults = EmbeddedOptions::new(config.data_dir.as_path());
     Ok(EmbeddedEngine::open(EmbeddedOptions {
         reserve_bytes: config.disk_reserve_bytes.0,
         must_exist,
         verify_bytes_per_second: config.verify_bytes_per_second.0,
+        watchdog: watchdog.clone(),
         ..defaults
     })?)
 }

@@ -103,8 +103,9 @@ const PING: &str = "ping";
 const SHUTDOWN: &str = "shutdown";
 const START: &str = "informer-sync";
 
-/// Names parts that do not work. This does not affect health: each cache answers for itself, and a
-/// failed part is being restarted.
+/// One phrase for each part that does not work or has failed: `cacher/configmaps not at work`. This
+/// does not affect health: each cache answers for itself, and a failed part is being restarted.
+/// Anybody may read the phrases (API-48), so they say nothing of the content of the store.
 pub type Tell = Box<dyn Fn() -> Vec<String> + Send + Sync>;
 
 /// All checks, and whether the daemon is shutting down.
@@ -248,7 +249,7 @@ impl Health {
         if let (Root::Readyz, Some(tell)) = (root, &self.tell) {
             let told = tell();
             let told = told.iter();
-            lines.extend(told.map(|name| format!("[!]{name} not at work, does not count\n")));
+            lines.extend(told.map(|line| format!("[!]{line}, does not count\n")));
         }
         lines.push_str(&format!("{} check {verdict}\n", root.name()));
         respond::text(code, lines)
@@ -465,7 +466,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_not_at_work_is_told_and_does_not_count() {
         let health = health(&Arc::new(AtomicBool::new(true)));
-        let health = health.telling(|| vec!["cacher/configmaps".to_owned()]);
+        let health = health.telling(|| vec!["cacher/configmaps not at work".to_owned()]);
         let verbose = Query::parse("verbose");
         let text = |root| match health.answer(root, "", &verbose).into_body() {
             ResponseBody::Full(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),

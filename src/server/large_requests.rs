@@ -13,6 +13,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
+use actors::watchdog::Watchdog;
+
 use crate::api::status::Status;
 
 /// Bodies and objects above this size are large. Reading this much takes about half a millisecond.
@@ -31,6 +33,8 @@ pub struct LargeRequests {
     runtime: Option<Runtime>,
     places: Arc<Semaphore>,
     refused: Counter,
+    /// Names a request that computes for seconds.
+    watchdog: Watchdog,
 }
 
 impl LargeRequests {
@@ -38,11 +42,11 @@ impl LargeRequests {
     ///
     /// # Errors
     /// The system cannot start the threads.
-    pub fn start() -> std::io::Result<LargeRequests> {
-        LargeRequests::with_places(PLACES)
+    pub fn start(watchdog: &Watchdog) -> std::io::Result<LargeRequests> {
+        LargeRequests::with_places(PLACES, watchdog.clone())
     }
 
-    fn with_places(places: usize) -> std::io::Result<LargeRequests> {
+    fn with_places(places: usize, watchdog: Watchdog) -> std::io::Result<LargeRequests> {
         metrics::describe_counter!(
             "taffrail_heavy_requests_refused_total",
             "Requests with large bodies or objects that were answered 429 because too many others \
@@ -59,6 +63,7 @@ impl LargeRequests {
             runtime: Some(runtime),
             places: Arc::new(Semaphore::new(places)),
             refused: metrics::counter!("taffrail_heavy_requests_refused_total"),
+            watchdog,
         })
     }
 
@@ -80,6 +85,7 @@ impl LargeRequests {
                 RETRY_AFTER_SECONDS,
             )));
         };
+        let work = self.watchdog.pulse("large-request").turning(work);
         let mut task = Task(runtime.spawn(async move {
             let _place = place;
             work.await
@@ -128,7 +134,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_is_done_on_another_thread() {
-        let threads = LargeRequests::start().unwrap();
+        let threads = LargeRequests::start(&Watchdog::default()).unwrap();
         let here = std::thread::current().id();
         let there = threads.run(async { Ok(std::thread::current().id()) }).await;
         assert_ne!(there.unwrap(), here);
@@ -136,7 +142,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_finds_no_place_is_asked_to_come_again() {
-        let threads = LargeRequests::with_places(1).unwrap();
+        let threads = LargeRequests::with_places(1, Watchdog::default()).unwrap();
         let (finish, finished) = oneshot::channel::<()>();
         let mut first = Box::pin(threads.run(async {
             let _ = finished.await;
@@ -155,7 +161,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_nobody_waits_for_is_given_up_and_leaves_its_place() {
-        let threads = LargeRequests::with_places(1).unwrap();
+        let threads = LargeRequests::with_places(1, Watchdog::default()).unwrap();
         let waiting = threads.run(std::future::pending::<Result<(), _>>());
         assert!(
             tokio::time::timeout(Duration::from_millis(10), waiting)
@@ -169,7 +175,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_the_callers() {
-        let threads = LargeRequests::start().unwrap();
+        let threads = LargeRequests::start(&Watchdog::default()).unwrap();
         let work = async { std::panic::resume_unwind(Box::new("gone")) };
         let outcome = std::panic::AssertUnwindSafe(threads.run::<()>(work))
             .catch_unwind()

@@ -19,7 +19,7 @@ mod memory;
 mod meter;
 mod pages;
 #[allow(dead_code)]
-#[path = "../resources/process.rs"]
+#[path = "../in_process/process.rs"]
 mod process;
 mod report;
 mod resources;

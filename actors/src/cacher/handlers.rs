@@ -12,6 +12,7 @@ impl Handler<WhereToResume> for Cacher {
     type Result = Option<ResumePoint>;
 
     fn handle(&mut self, _: WhereToResume, _: &mut Context<Cacher>) -> Option<ResumePoint> {
+        let _turn = self.exit.pulse().turn();
         let generation = self.generation?;
         if self.content.snapshot().unreadable_count() > 0 {
             // Only the Reflector that read the unreadable values can try them again.
@@ -29,6 +30,9 @@ impl Handler<Replace> for Cacher {
     type Result = u64;
 
     fn handle(&mut self, message: Replace, _: &mut Context<Cacher>) -> u64 {
+        let _turn = self.exit.pulse().turn();
+        #[cfg(any(test, feature = "testing"))]
+        crate::testing::failpoints::hit_content(&message.content);
         let before = self.content.replace(message.content);
         let (generation, published) = self.watch_cache.replace(self.content.snapshot());
         free_off_thread((before, published));
@@ -55,9 +59,12 @@ impl Handler<Apply> for Cacher {
     type Result = Result<(), Outdated>;
 
     fn handle(&mut self, message: Apply, _: &mut Context<Cacher>) -> Result<(), Outdated> {
+        let _turn = self.exit.pulse().turn();
         if self.generation != Some(message.generation) {
             return Err(Outdated);
         }
+        #[cfg(any(test, feature = "testing"))]
+        crate::testing::failpoints::hit_updates(&message.updates);
         let received = message.updates.len();
         let changes = self.content.apply(message.updates, message.up_to);
         let snapshot = self.content.snapshot();

@@ -53,7 +53,7 @@ pub(crate) struct Cacher {
     /// The generation of the content; `None` until the cache has been filled.
     generation: Option<u64>,
     metrics: CacherMetrics,
-    _exit: ExitGuard,
+    exit: ExitGuard,
 }
 
 impl Cacher {
@@ -64,7 +64,7 @@ impl Cacher {
             watch_cache,
             content: CacheContent::default(),
             generation: None,
-            _exit: exit,
+            exit,
         }
     }
 }

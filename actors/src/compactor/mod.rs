@@ -49,7 +49,7 @@ pub(crate) struct Compactor {
     retention: Retention,
     reclaim_schedule: ReclaimSchedule,
     failure: RepeatedFailure,
-    _exit: ExitGuard,
+    exit: ExitGuard,
 }
 
 /// Where the report of a compaction is sent.
@@ -69,11 +69,13 @@ impl Compactor {
             retention,
             reclaim_schedule: ReclaimSchedule::new(Instant::now().into_std()),
             failure: RepeatedFailure::default(),
-            _exit: exit,
+            exit,
         }
     }
 
     fn tick(&mut self, context: &mut Context<Compactor>) {
+        let pulse = self.exit.pulse().clone();
+        let _turn = pulse.turn();
         let newest = self.engine.stats().revision;
         let reclaim = match self
             .reclaim_schedule

@@ -5,13 +5,19 @@ use crate::actor_ref::ActorRef;
 use crate::engine::DataEngine;
 use crate::exit::{ChildId, ExitReports};
 use crate::testing::{FaultyEngine, key};
+use crate::watchdog::Watchdog;
 
 fn compactor(engine: &Arc<FaultyEngine>, age: Duration) -> CompactorHandle {
     let retention = Retention {
         age,
         bytes: u64::MAX,
     };
-    let exit = ExitGuard::new(ChildId(0), 1, ExitReports::default());
+    let exit = ExitGuard::new(
+        ChildId(0),
+        1,
+        ExitReports::default(),
+        Watchdog::default().pulse("test"),
+    );
     let actor_ref = ActorRef::new("compactor", mailbox::COMPACTOR);
     actor_ref.set(Compactor::new("base".to_owned(), engine.clone(), retention, exit).start());
     CompactorHandle { actor_ref }

@@ -1,6 +1,7 @@
 //! The configuration of a Dispatcher.
 
 use super::history::HistoryPool;
+use crate::watchdog::Watchdog;
 
 /// The configuration of a Dispatcher.
 #[derive(Clone)]
@@ -9,6 +10,8 @@ pub struct DispatcherConfig {
     pub history: HistoryPool,
     /// Bytes of values in one read of history.
     pub history_chunk_bytes: usize,
+    /// Watches the Dispatcher.
+    pub watchdog: Watchdog,
 }
 
 impl Default for DispatcherConfig {
@@ -18,6 +21,7 @@ impl Default for DispatcherConfig {
         DispatcherConfig {
             history: HistoryPool::new(4),
             history_chunk_bytes: 64 << 10,
+            watchdog: Watchdog::default(),
         }
     }
 }

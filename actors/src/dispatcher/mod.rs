@@ -61,6 +61,7 @@ pub use start::{StartPoint, WatchStart};
 pub use watcher::Watcher;
 
 use crate::mailbox;
+use crate::watchdog::Pulse;
 use thread_dispatcher::ThreadDispatcher;
 
 /// How often the logs of groups are trimmed by age. An entry that a member has not fetched is kept
@@ -70,12 +71,14 @@ const AGE_EVERY: Duration = Duration::from_secs(2);
 /// The actor of a [`LocalDispatcher`]. It receives hints and timer ticks.
 pub(crate) struct Dispatcher {
     thread_dispatcher: Rc<ThreadDispatcher>,
+    pulse: Pulse,
 }
 
 impl Dispatcher {
-    fn begin(thread_dispatcher: &Rc<ThreadDispatcher>) {
+    fn begin(thread_dispatcher: &Rc<ThreadDispatcher>, pulse: &Pulse) {
         let dispatcher = Dispatcher {
             thread_dispatcher: Rc::clone(thread_dispatcher),
+            pulse: pulse.clone(),
         };
         let address = dispatcher.start();
         thread_dispatcher.hint_sender.set(address.recipient());
@@ -88,6 +91,7 @@ impl Actor for Dispatcher {
     fn started(&mut self, context: &mut Context<Dispatcher>) {
         context.set_mailbox_capacity(mailbox::DISPATCHER);
         context.run_interval(schedule::TICK, |dispatcher, _| {
+            let _turn = dispatcher.pulse.turn();
             dispatcher.thread_dispatcher.tick(Instant::now());
         });
         context.run_interval(AGE_EVERY, |dispatcher, _| {
@@ -109,6 +113,7 @@ impl Drop for Dispatcher {
 #[derive(Clone)]
 pub struct LocalDispatcher {
     thread_dispatcher: Rc<ThreadDispatcher>,
+    pulse: Pulse,
 }
 
 impl LocalDispatcher {
@@ -116,9 +121,13 @@ impl LocalDispatcher {
     /// thread's number, for logs.
     pub fn start(config: DispatcherConfig, id: usize) -> LocalDispatcher {
         tracing::debug!(thread = id, "dispatcher started");
+        let pulse = config.watchdog.pulse(format!("dispatcher/{id}"));
         let thread_dispatcher = Rc::new(ThreadDispatcher::new(config));
-        Dispatcher::begin(&thread_dispatcher);
-        LocalDispatcher { thread_dispatcher }
+        Dispatcher::begin(&thread_dispatcher, &pulse);
+        LocalDispatcher {
+            thread_dispatcher,
+            pulse,
+        }
     }
 
     /// Registers a watch and chooses where it starts, in one step: no event after the start point
@@ -128,7 +137,7 @@ impl LocalDispatcher {
     /// filling) before. A watch that can't be served ends without an error (WA-37).
     pub fn watch(&self, start: WatchStart) -> Watcher {
         if !self.thread_dispatcher.hint_sender.is_set() {
-            Dispatcher::begin(&self.thread_dispatcher);
+            Dispatcher::begin(&self.thread_dispatcher, &self.pulse);
         }
         self.thread_dispatcher.watch(start)
     }

@@ -37,7 +37,7 @@ pub(crate) struct Lessor {
     /// The name of the store, for metrics and logs.
     store: String,
     handle: LessorHandle,
-    _exit: ExitGuard,
+    exit: ExitGuard,
 }
 
 impl Lessor {
@@ -46,7 +46,7 @@ impl Lessor {
         Lessor {
             store,
             handle,
-            _exit: exit,
+            exit,
         }
     }
 }
@@ -58,6 +58,6 @@ impl Actor for Lessor {
         context.set_mailbox_capacity(mailbox::LESSOR);
         let work = expiry::run(self.store.clone(), self.handle.clone());
         // This ends with the actor. The engine completes a running step.
-        context.spawn(wrap_future(work));
+        context.spawn(wrap_future(self.exit.pulse().clone().turning(work)));
     }
 }

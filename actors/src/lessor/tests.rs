@@ -12,6 +12,7 @@ use crate::actor_ref::ActorRef;
 use crate::engine::{EngineError, Expiry, LeaseId};
 use crate::exit::{ChildId, ExitReports};
 use crate::testing::FaultyEngine;
+use crate::watchdog::Watchdog;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -20,7 +21,12 @@ fn handle(engine: &Arc<FaultyEngine>) -> LessorHandle {
 }
 
 fn start(lessor: &LessorHandle) -> Arc<ActorRef<Lessor>> {
-    let exit = ExitGuard::new(ChildId(0), 1, ExitReports::default());
+    let exit = ExitGuard::new(
+        ChildId(0),
+        1,
+        ExitReports::default(),
+        Watchdog::default().pulse("test"),
+    );
     let actor_ref = ActorRef::new("lessor", mailbox::LESSOR);
     actor_ref.set(Lessor::new("base".to_owned(), lessor.clone(), exit).start());
     actor_ref

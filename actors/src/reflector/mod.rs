@@ -61,7 +61,9 @@ impl Actor for Reflector {
         context.set_mailbox_capacity(mailbox::REFLECTOR);
         if let Some(exit) = self.exit.take() {
             // A panic in the future ends this actor: its context polls the future.
-            context.spawn(wrap_future(list_watch::run(exit, Arc::clone(&self.source))));
+            let pulse = exit.pulse().clone();
+            let work = pulse.turning(list_watch::run(exit, Arc::clone(&self.source)));
+            context.spawn(wrap_future(work));
         }
     }
 }

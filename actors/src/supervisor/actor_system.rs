@@ -22,6 +22,7 @@ use crate::compactor::CompactorHandle;
 use crate::lessor::LessorHandle;
 use crate::mailbox;
 use crate::ring::RingBudget;
+use crate::watchdog::Watchdog;
 use crate::writer::WriterHandle;
 
 /// Why the actors could not be started.
@@ -49,6 +50,8 @@ pub struct ActorStatus {
     pub text: String,
     /// How often it was restarted.
     pub restarts: u64,
+    /// Whether it died too often, so that it is left alone for a while.
+    pub is_degraded: bool,
 }
 
 /// The status of every actor.
@@ -123,8 +126,12 @@ impl ActorSystem {
         let stores = config.stores.into_iter();
         let compactors = stores.map(|store| (store.name.clone(), initial.add_compactor(store)));
         let compactors = compactors.collect();
+        for (number, thread) in threads.iter().enumerate() {
+            thread.spawn(config.watchdog.probe(format!("data/{number}")));
+        }
         let (alive, watch_alive) = watch::channel(());
-        initial.start(config.restarts, &supervisor, alive);
+        let watchdog = config.watchdog;
+        initial.start(config.restarts, watchdog, &supervisor, alive);
         Ok(ActorSystem {
             resources,
             writers,
@@ -246,6 +253,7 @@ impl ActorSystem {
                 ready,
                 text,
                 restarts: status.restarts,
+                is_degraded: status.state == ChildState::Degraded,
             }
         });
         ActorSystemState {
@@ -387,13 +395,14 @@ impl InitialChildren {
     fn start(
         self,
         restarts: super::RestartBudget,
+        watchdog: Watchdog,
         supervisor: &ActorRef<Supervisor>,
         alive: watch::Sender<()>,
     ) {
         let (children, statuses) = (self.children, self.context.statuses);
         if let Some(arbiter) = self.context.arbiters.first() {
             supervisor.set(Supervisor::start_in_arbiter(arbiter, move |_| {
-                Supervisor::new(children, restarts, statuses, alive)
+                Supervisor::new(children, restarts, statuses, watchdog, alive)
             }));
         }
     }

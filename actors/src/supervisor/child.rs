@@ -46,7 +46,7 @@ pub(crate) struct Child {
     /// `cacher/configmaps`.
     pub(crate) name: String,
     pub(crate) factory: Factory,
-    /// WakeFlag when it has ended, with a phrase that says why.
+    /// Called when it has ended, with a phrase that says why.
     pub(crate) on_exit: Box<dyn Fn(&str) + Send>,
     pub(crate) stop: StopActor,
     /// How often it was started.

@@ -14,7 +14,7 @@ use super::child::{ActorKind, Child, ChildIds};
 use super::child_statuses::ChildStatuses;
 use super::config::StoreSpec;
 use super::policy::RecentExits;
-use crate::actor_ref::ActorRef;
+use crate::actor_ref::{ActorRef, AskError};
 use crate::cacher::{self, Cacher, WatchCache};
 use crate::compactor::{self, Compactor};
 use crate::exit::{ChildId, ExitGuard};
@@ -52,13 +52,14 @@ where
         Arc::clone(actor_ref),
         Arc::clone(actor_ref),
     );
+    let name = format!("{}/{name}", kind.name());
     Child {
         id,
         kind,
-        name: format!("{}/{name}", kind.name()),
+        name: name.clone(),
         factory: Box::new(move |exit| filled.set(start(exit))),
         on_exit: Box::new(move |_| cleared.clear()),
-        stop: Arc::new(move || stop_actor(Arc::clone(&stopped), stop())),
+        stop: Arc::new(move || stop_actor(name.clone(), Arc::clone(&stopped), stop())),
         incarnation: 0,
         is_running: false,
         recent_exits: RecentExits::default(),
@@ -67,15 +68,21 @@ where
 }
 
 /// Stops an actor. One that is gone or does not answer must not delay the others for long.
-fn stop_actor<A, M>(actor_ref: Arc<ActorRef<A>>, message: M) -> BoxFuture<'static, ()>
+fn stop_actor<A, M>(name: String, actor_ref: Arc<ActorRef<A>>, message: M) -> BoxFuture<'static, ()>
 where
     A: Actor<Context = Context<A>> + Handler<M>,
     A::Context: ToEnvelope<A, M>,
     M: Message<Result = ()> + Send + 'static,
 {
     async move {
-        // The Supervisor learns of the end from the exit report.
-        let _ = actor_ref.ask(message, Instant::now() + STOP_WITHIN).await;
+        // The Supervisor learns of the end from the exit report, and of one that is gone too.
+        let stopped = actor_ref.ask(message, Instant::now() + STOP_WITHIN).await;
+        if stopped == Err(AskError::Deadline) {
+            tracing::warn!(
+                actor = name,
+                "does not stop within 2 seconds; the others are stopped"
+            );
+        }
     }
     .boxed()
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::child::{ActorKind, Child};
+use super::metrics;
 use crate::exit::ChildId;
 
 /// The state of one child.
@@ -48,21 +49,32 @@ impl ChildStatuses {
 
     /// Removes a child.
     pub(crate) fn remove(&self, child: ChildId) {
-        self.0.lock().remove(&child);
+        let mut statuses = self.0.lock();
+        if let Some(removed) = statuses.remove(&child) {
+            count_degraded(&statuses, removed.kind);
+        }
     }
 
     /// Sets the state of a child.
     pub(crate) fn set(&self, child: ChildId, state: ChildState) {
-        if let Some(status) = self.0.lock().get_mut(&child) {
-            status.state = state;
-        }
+        self.change(child, |status| status.state = state);
     }
 
     /// Sets a child to running and counts the restart.
     pub(crate) fn restarted(&self, child: ChildId) {
-        if let Some(status) = self.0.lock().get_mut(&child) {
+        self.change(child, |status| {
             status.state = ChildState::Running;
             status.restarts += 1;
+            metrics::restarted(status.kind);
+        });
+    }
+
+    fn change(&self, child: ChildId, change: impl FnOnce(&mut ChildStatus)) {
+        let mut statuses = self.0.lock();
+        if let Some(status) = statuses.get_mut(&child) {
+            change(status);
+            let kind = status.kind;
+            count_degraded(&statuses, kind);
         }
     }
 
@@ -73,4 +85,11 @@ impl ChildStatuses {
         statuses.sort_by_key(|status| status.kind);
         statuses
     }
+}
+
+/// Writes the metric.
+fn count_degraded(statuses: &BTreeMap<ChildId, ChildStatus>, kind: ActorKind) {
+    let is_degraded =
+        |status: &&ChildStatus| status.kind == kind && status.state == ChildState::Degraded;
+    metrics::degraded(kind, statuses.values().filter(is_degraded).count());
 }

@@ -7,6 +7,7 @@ use crate::engine::{DataEngine, Engine, Prefix, Retention};
 use crate::lessor::LeaseReuse;
 use crate::object::Decode;
 use crate::ring::RingLimits;
+use crate::watchdog::Watchdog;
 
 /// A store that gets a Compactor and a Lessor.
 #[derive(Clone)]
@@ -21,7 +22,7 @@ pub struct StoreSpec {
     pub leases: LeaseReuse,
 }
 
-/// WakeFlag with the name of a removed resource, after its last metric was written. Its metric
+/// Called with the name of a removed resource, after its last metric was written. Its metric
 /// series can then be dropped.
 pub type OnRemoved = Arc<dyn Fn(&str) + Send + Sync>;
 
@@ -39,8 +40,10 @@ pub struct ActorSystemConfig {
     pub rings: RingLimits,
     /// How often an actor may fail.
     pub restarts: RestartBudget,
-    /// WakeFlag for every resource that was removed.
+    /// Called for every resource that was removed.
     pub on_removed: Option<OnRemoved>,
+    /// Watches the actors and their threads.
+    pub watchdog: Watchdog,
 }
 
 impl ActorSystemConfig {
@@ -53,6 +56,7 @@ impl ActorSystemConfig {
             rings: RingLimits::default(),
             restarts: RestartBudget::default(),
             on_removed: None,
+            watchdog: Watchdog::default(),
         }
     }
 

@@ -3,6 +3,8 @@
 use actix::fut::wrap_future;
 use actix::{ActorContext, ActorFutureExt, Context, Handler, ResponseActFuture, StreamHandler};
 
+use futures_util::future::join_all;
+
 use super::Supervisor;
 use super::messages::{AddChildren, RemoveChildren, StopAll, Stopping};
 use crate::exit::Exited;
@@ -44,8 +46,8 @@ impl Handler<StopAll> for Supervisor {
     fn handle(&mut self, _: StopAll, _: &mut Context<Supervisor>) -> Self::Result {
         let stops = self.stops_in_order();
         let stopped = wrap_future(async move {
-            for stop in stops {
-                stop.await;
+            for kind in stops {
+                join_all(kind).await;
             }
         });
         Box::pin(stopped.map(|(), _, context: &mut Context<Supervisor>| context.stop()))

@@ -13,6 +13,16 @@ pub(super) fn ended_unexpectedly(kind: ActorKind, reason: ExitReason) {
         .increment(1);
 }
 
+/// Counts an actor of this kind that was restarted.
+pub(super) fn restarted(kind: ActorKind) {
+    metrics::counter!("taffrail_actor_restarts_total", "actor" => kind.name()).increment(1);
+}
+
+/// Sets how many actors of this kind have used up their restart budget.
+pub(super) fn degraded(kind: ActorKind, count: usize) {
+    metrics::gauge!("taffrail_actors_degraded", "actor" => kind.name()).set(count as f64);
+}
+
 /// Gives every metric of the actors its unit and help text.
 pub fn describe_metrics() {
     use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
@@ -20,7 +30,16 @@ pub fn describe_metrics() {
     crate::dispatcher::describe_metrics();
     crate::lessor::describe_metrics();
     crate::reflector::describe_metrics();
+    crate::watchdog::describe_metrics();
     describe_counter!("taffrail_actor_deaths_total", "Actors that died, by reason");
+    describe_counter!(
+        "taffrail_actor_restarts_total",
+        "Actors that were restarted after they had died"
+    );
+    describe_gauge!(
+        "taffrail_actors_degraded",
+        "Actors that died too often and are left alone for a minute"
+    );
     describe_histogram!(
         "taffrail_mailbox_blocked_seconds",
         Unit::Seconds,

@@ -44,7 +44,8 @@ pub use resources::{AddResourceError, RemoveResourceError};
 use crate::backoff::random_unit;
 use crate::exit::{ChildId, ExitGuard, ExitReason, ExitReports, Exited};
 use crate::mailbox;
-use child::Child;
+use crate::watchdog::{Pulse, Watchdog};
+use child::{ActorKind, Child};
 use child_statuses::{ChildState, ChildStatuses};
 use messages::Stopping;
 use policy::RestartDecision;
@@ -56,6 +57,8 @@ pub(crate) struct Supervisor {
     budget: RestartBudget,
     statuses: ChildStatuses,
     reports: ExitReports,
+    watchdog: Watchdog,
+    pulse: Pulse,
     is_stopping: bool,
     /// Dropped with the Supervisor. Receivers learn of its end that way.
     _alive: watch::Sender<()>,
@@ -66,6 +69,7 @@ impl Supervisor {
         children: Vec<Child>,
         budget: RestartBudget,
         statuses: ChildStatuses,
+        watchdog: Watchdog,
         alive: watch::Sender<()>,
     ) -> Supervisor {
         Supervisor {
@@ -76,6 +80,8 @@ impl Supervisor {
             budget,
             statuses,
             reports: ExitReports::default(),
+            pulse: watchdog.pulse("supervisor"),
+            watchdog,
             is_stopping: false,
             _alive: alive,
         }
@@ -87,12 +93,15 @@ impl Supervisor {
         };
         child.incarnation += 1;
         child.is_running = true;
-        let guard = ExitGuard::new(id, child.incarnation, self.reports.clone());
+        let pulse = self.watchdog.pulse(&*child.name);
+        let guard = ExitGuard::new(id, child.incarnation, self.reports.clone(), pulse);
         (child.factory)(guard);
     }
 
     /// A child has ended. Decides whether and when it is restarted.
     fn child_exited(&mut self, exited: Exited, context: &mut Context<Supervisor>) {
+        let pulse = self.pulse.clone();
+        let _turn = pulse.turn();
         let Some(child) = self.children.get_mut(&exited.child) else {
             return;
         };
@@ -177,16 +186,15 @@ impl Supervisor {
         }
     }
 
-    /// The futures that stop every child, last started first.
-    fn stops_in_order(&mut self) -> Vec<BoxFuture<'static, ()>> {
+    /// The futures that stop every child: those of a kind together, the kind that was started last
+    /// first.
+    fn stops_in_order(&mut self) -> Vec<Vec<BoxFuture<'static, ()>>> {
         self.is_stopping = true;
-        let mut children: Vec<&Child> = self.children.values().collect();
-        children.sort_by_key(|child| child.kind);
-        children
-            .into_iter()
-            .rev()
-            .map(|child| (child.stop)())
-            .collect()
+        let mut kinds: BTreeMap<ActorKind, Vec<BoxFuture<'static, ()>>> = BTreeMap::new();
+        for child in self.children.values() {
+            kinds.entry(child.kind).or_default().push((child.stop)());
+        }
+        kinds.into_values().rev().collect()
     }
 }
 

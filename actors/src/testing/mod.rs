@@ -1,8 +1,8 @@
 //! Test doubles for this crate and the daemon.
 //!
-//! It owns an engine that fails on demand ([`FaultyEngine`]), a Cacher without an actor
-//! ([`FakeCacher`]), and objects and frames of one line that are easy to compare. It is not part of
-//! the product, and the product must not name it.
+//! It owns an engine that fails on demand ([`FaultyEngine`]), faults of actors ([`failpoints`]), a
+//! Cacher without an actor ([`FakeCacher`]), and objects and frames of one line that are easy to
+//! compare. It is not part of the product, and the product must not name it.
 #![allow(
     missing_docs,
     clippy::panic,
@@ -10,6 +10,7 @@
     reason = "no part of the product: a test or a benchmark is to fail loudly"
 )]
 
+pub mod failpoints;
 mod fake_cacher;
 mod faulty_engine;
 #[cfg(test)]

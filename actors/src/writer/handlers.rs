@@ -11,6 +11,8 @@ impl Handler<AskForTurn> for Writer {
     type Result = Result<(), Busy>;
 
     fn handle(&mut self, message: AskForTurn, context: &mut Context<Writer>) -> Result<(), Busy> {
+        let pulse = self.exit.pulse().clone();
+        let _turn = pulse.turn();
         if self.turns.is_full() {
             return Err(Busy);
         }

@@ -47,7 +47,7 @@ pub(crate) struct Writer {
     held: HashMap<TurnId, Arc<AtomicBool>>,
     last_id: u64,
     timer: Option<(Instant, SpawnHandle)>,
-    _exit: ExitGuard,
+    exit: ExitGuard,
 }
 
 impl Writer {
@@ -59,7 +59,7 @@ impl Writer {
             held: HashMap::new(),
             last_id: 0,
             timer: None,
-            _exit: exit,
+            exit,
         }
     }
 

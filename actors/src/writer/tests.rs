@@ -10,6 +10,7 @@ use crate::actor_ref::ActorRef;
 use crate::engine::{KeyValue, LeaseId, Revision, Ticket, ticket};
 use crate::exit::{ChildId, ExitReports};
 use crate::testing::thing;
+use crate::watchdog::Watchdog;
 
 fn key(name: &str) -> Key {
     Key::new(name)
@@ -193,7 +194,12 @@ fn what_is_queued_is_newest_unless_its_turn_had_expired() {
 
 fn writer() -> (WriterHandle, Arc<ActorRef<Writer>>) {
     let actor_ref = ActorRef::new("writer", mailbox::WRITER);
-    let exit = ExitGuard::new(ChildId(0), 1, ExitReports::default());
+    let exit = ExitGuard::new(
+        ChildId(0),
+        1,
+        ExitReports::default(),
+        Watchdog::default().pulse("test"),
+    );
     actor_ref.set(Writer::new(exit).start());
     let handle = WriterHandle::new([Arc::clone(&actor_ref)]);
     (handle, actor_ref)

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use actors::watchdog::Watchdog;
+
 /// Tells the time. Tests provide their own.
 pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
@@ -16,7 +18,7 @@ pub struct EmbeddedOptions {
     /// The engine's directory. The engine keeps all others out of it.
     pub directory: PathBuf,
     /// Bytes of pages that the database keeps in memory. Small, because the watch caches hold every
-    /// value already. Default 8 MiB.
+    /// value already. Default 4 MiB.
     pub cache_bytes: usize,
     /// Creates and updates are refused while the file system has less free space. Deletes and
     /// compaction still work. Default 64 MiB.
@@ -69,6 +71,8 @@ pub struct EmbeddedOptions {
     pub reopen_pause_max: Duration,
     /// Whether the directory must hold a store already. Otherwise one is created. Default false.
     pub must_exist: bool,
+    /// Watches the threads of the engine. Default: nobody does.
+    pub watchdog: Watchdog,
     /// The clock.
     pub clock: Clock,
     /// The uptime, which leases use while the engine runs.
@@ -104,6 +108,7 @@ impl EmbeddedOptions {
             verdict_wait: Duration::from_secs(2),
             reopen_pause_max: Duration::from_secs(1),
             must_exist: false,
+            watchdog: Watchdog::default(),
             clock: Arc::new(SystemTime::now),
             uptime: Arc::new(move || started.elapsed()),
         }

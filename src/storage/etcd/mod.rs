@@ -93,6 +93,7 @@ impl EtcdEngine {
         let _entered = handle.enter();
         let servers = Servers::prepare(&options)?;
         let cluster = Arc::new(Cluster::new(&options, servers, handle.clone()));
+        handle.spawn(options.watchdog.probe("etcd".to_owned()));
         background::start(&cluster, &handle, options.size_every);
         Ok(Arc::new(EtcdEngine {
             health: Probe::start(&cluster, &handle, options.health_timeout, false),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use actors::watchdog::Watchdog;
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
 use crate::files::given;
@@ -34,6 +35,8 @@ pub struct EtcdOptions {
     pub health_timeout: Duration,
     /// How long a probe for `/readyz` may take.
     pub ready_timeout: Duration,
+    /// Watches the thread that talks to etcd. Default: nobody does.
+    pub watchdog: Watchdog,
 }
 
 impl EtcdOptions {
@@ -47,6 +50,7 @@ impl EtcdOptions {
             size_every: Duration::from_secs(30),
             health_timeout: Duration::from_secs(2),
             ready_timeout: Duration::from_secs(2),
+            watchdog: Watchdog::default(),
         }
     }
 }

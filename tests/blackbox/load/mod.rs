@@ -5,6 +5,7 @@
 //! code or the kind of interruption.
 
 pub mod churn;
+pub mod mixed;
 pub mod random;
 pub mod record;
 pub mod watcher;

@@ -11,6 +11,7 @@ use actors::dispatcher::DispatcherConfig;
 use actors::engine::{
     Change, Expect, HistoryRequest, Key, LeaseId, Mutation, Origin, Prefix, Prepared, Revision,
 };
+use actors::watchdog::Watchdog;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::HeaderMap;
@@ -48,7 +49,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
         metrics: None,
         metrics_lines: None,
         address: "127.0.0.1:6443".to_owned(),
-        large_requests: LargeRequests::start().expect("threads"),
+        large_requests: LargeRequests::start(&Watchdog::default()).expect("threads"),
         limits,
     });
     let dispatcher = LocalDispatcher::start(DispatcherConfig::default(), 0);

@@ -14,11 +14,16 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use actors::watchdog::{Pulse, Watchdog};
+
 pub use queue::{ApplyQueue, Work};
 
 use super::error::Failure;
 use super::metrics;
 use super::store::Store;
+
+/// The name of the thread.
+const NAME: &str = "storage-apply";
 
 /// The thread of one opening of the database. Dropping it ends the thread.
 #[derive(Debug)]
@@ -32,11 +37,12 @@ impl Applier {
     ///
     /// # Errors
     /// When the system has no thread left.
-    pub fn start(store: Arc<Store>) -> io::Result<Applier> {
+    pub fn start(store: Arc<Store>, watchdog: &Watchdog) -> io::Result<Applier> {
         let queue = Arc::clone(store.unapplied());
+        let pulse = watchdog.pulse(NAME);
         let thread = std::thread::Builder::new()
-            .name("storage-apply".to_owned())
-            .spawn(move || run(&store))?;
+            .name(NAME.to_owned())
+            .spawn(move || run(&store, &pulse))?;
         Ok(Applier {
             queue,
             thread: Some(thread),
@@ -54,12 +60,15 @@ impl Drop for Applier {
     }
 }
 
-fn run(store: &Store) {
+fn run(store: &Store, pulse: &Pulse) {
     let queue = store.unapplied();
     while let Some(work) = queue.next() {
         let started = Instant::now();
         // redb can panic on damaged pages.
-        let result = catch_unwind(AssertUnwindSafe(|| store.apply(&work)));
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let _turn = pulse.turn();
+            store.apply(&work)
+        }));
         let result = result.unwrap_or_else(|panic| Err(Failure::from_panic(&*panic)));
         match result {
             Ok(()) => {

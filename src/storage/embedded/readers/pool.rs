@@ -40,9 +40,19 @@ impl ReaderPool {
         let mut threads = Vec::new();
         for number in 0..state.options.reader_threads.max(1) {
             let receiver: Receiver<Job> = receiver.clone();
-            let thread = std::thread::Builder::new()
-                .name(format!("storage-read-{number}"))
-                .spawn(move || receiver.iter().for_each(|job| job()))?;
+            let name = format!("storage-read-{number}");
+            let pulse = state.options.watchdog.pulse(&*name);
+            let work = move || {
+                for job in receiver {
+                    // What a read does is caught by its job. A panic beside it must not end the
+                    // thread either; it drops the job, whose caller is told.
+                    let _ = catch_unwind(AssertUnwindSafe(|| {
+                        let _turn = pulse.turn();
+                        job();
+                    }));
+                }
+            };
+            let thread = std::thread::Builder::new().name(name).spawn(work)?;
             threads.push(thread);
         }
         let verifier = Verifier::start(Arc::clone(&state), Arc::clone(&alarm))?;

@@ -49,7 +49,10 @@ impl WriterThread {
     /// Lets the applier give changes to redb. Answers the number of the group.
     fn apply(&mut self, store: &Arc<Store>, changes: Changes) -> Result<u64, Failure> {
         if self.applier.is_none() {
-            self.applier = Some(Applier::start(Arc::clone(store))?);
+            self.applier = Some(Applier::start(
+                Arc::clone(store),
+                &self.state.options.watchdog,
+            )?);
         }
         Ok(store.unapplied().send(changes))
     }

@@ -12,7 +12,7 @@ use futures_util::future::FutureExt;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::request::{CommitRequest, REQUEST_BYTES, Reply, WriterRequest, weight};
-use super::thread::WriterThread;
+use super::thread::{NAME, WriterThread};
 use crate::storage::embedded::engine_state::EngineState;
 use crate::storage::embedded::readers::ReaderPool;
 use crate::storage::embedded::store::{Alarm, Opened, Store};
@@ -57,7 +57,7 @@ impl Writer {
         let (sender, receiver) = bounded(slots);
         let writer_thread = WriterThread::new(Arc::clone(&state), store, opened, receiver);
         let thread = std::thread::Builder::new()
-            .name("storage-write".to_owned())
+            .name(NAME.to_owned())
             .spawn(move || {
                 let finished = Finished(Arc::clone(&writer_thread.state));
                 writer_thread.run();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::engine::{EngineError, Event, Health, Revision};
+use actors::watchdog::Pulse;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 use super::leases::WriterLeases;
@@ -19,6 +20,9 @@ use crate::storage::embedded::readers::ReaderPool;
 use crate::storage::embedded::schema::{LastMark, Totals};
 use crate::storage::embedded::store::{Opened, Store};
 use crate::storage::embedded::write_txn::Overlay;
+
+/// The name of the thread.
+pub(super) const NAME: &str = "storage-write";
 
 /// How soon unsynced removals are made durable while no request comes.
 const SYNC_PENDING_AFTER: Duration = Duration::from_millis(100);
@@ -61,6 +65,7 @@ pub(super) struct WriterThread {
     /// The failure to recover from before the next request.
     pub(super) failed: Option<Failure>,
     pub(super) closing: Option<Arc<ReaderPool>>,
+    pulse: Pulse,
 }
 
 impl WriterThread {
@@ -77,6 +82,7 @@ impl WriterThread {
             options.ballast_bytes,
         );
         WriterThread {
+            pulse: options.watchdog.pulse(NAME),
             requests,
             next_request_taken: None,
             store: Some(store),
@@ -127,7 +133,11 @@ impl WriterThread {
     /// Catches a panic, so that the thread survives. The caller of this request learns that the
     /// outcome is unknown, and the database is reopened.
     pub(super) fn run_catching_panics(&mut self, work: impl FnOnce(&mut WriterThread)) {
-        let done = catch_unwind(AssertUnwindSafe(|| work(self)));
+        let pulse = self.pulse.clone();
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            let _turn = pulse.turn();
+            work(self)
+        }));
         if let Err(panic) = done {
             self.failed = Some(Failure::from_panic(&*panic));
         }

@@ -63,6 +63,7 @@ impl Simulation {
         let config = DispatcherConfig {
             history: HistoryPool::new(1 + random.below(2)),
             history_chunk_bytes: 1 + random.below(100),
+            ..DispatcherConfig::default()
         };
         let threads = 0..=random.below(2);
         let background = Rc::new(Background::new(ring_bytes, &random));

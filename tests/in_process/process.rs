@@ -83,7 +83,10 @@ impl Running {
                     .unwrap();
                 let at: SocketAddr = daemon.announcement().secure;
                 started.send((at, daemon.resources().clone())).unwrap();
-                let _ = stopped.await;
+                tokio::select! {
+                    _ = stopped => {}
+                    () = daemon.ended() => {}
+                }
                 daemon.stop().await;
             });
         });
@@ -116,8 +119,17 @@ impl Running {
         self.clients.block_on(work)
     }
 
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
     pub fn stop(self) {
         self.stop.send(()).unwrap();
+        self.daemon.join().unwrap();
+    }
+
+    /// Waits until the daemon has ended by itself.
+    pub fn ended(self) {
         self.daemon.join().unwrap();
     }
 }

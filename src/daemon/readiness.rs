@@ -1,0 +1,100 @@
+//! Health checks, and when the start is complete.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actors::supervisor::ActorSystem;
+use actors::watchdog::Watchdog;
+
+use super::encryption;
+use super::stores::OpenEngines;
+use crate::config::Config;
+use crate::controllers::ensure_system_namespaces;
+use crate::registry::Registry;
+use crate::server::health::{Check, Health};
+
+/// The health of the daemon: the standard checks, those of the stores and of encryption, and what
+/// `/readyz?verbose` tells besides.
+pub(super) fn health(
+    stores: &OpenEngines,
+    config: &Config,
+    actor_system: &ActorSystem,
+    watchdog: &Watchdog,
+) -> Arc<Health> {
+    let (actors, parts) = (actor_system.clone(), watchdog.clone());
+    let health =
+        Health::new(checks(stores, config)).telling(move || told_of_parts(&actors, &parts));
+    Arc::new(health)
+}
+
+fn checks(stores: &OpenEngines, config: &Config) -> Vec<Check> {
+    let checks = stores.checks().into_iter();
+    checks.chain(encryption::check(config)).collect()
+}
+
+/// What `/readyz?verbose` tells of actors that do not work or were restarted, and of threads that
+/// do not turn.
+fn told_of_parts(actor_system: &ActorSystem, watchdog: &Watchdog) -> Vec<String> {
+    let actors = actor_system.state().actors.into_iter();
+    let actors = actors.filter_map(|actor| {
+        let (name, restarts) = (actor.name, actor.restarts);
+        let told = match (actor.is_degraded, actor.ready) {
+            (true, _) => "not at work, died too often and is left alone for a minute",
+            (false, false) => "not at work",
+            (false, true) if restarts == 0 => return None,
+            (false, true) => "works",
+        };
+        Some(match restarts {
+            0 => format!("{name} {told}"),
+            _ => format!("{name} {told}, restarts: {restarts}"),
+        })
+    });
+    let stalled = watchdog.stalled().into_iter();
+    let stalled = stalled.map(|stall| format!("{} does not turn", stall.part));
+    actors.chain(stalled).collect()
+}
+
+/// A start that is not complete.
+pub(super) struct Start {
+    pub(super) actor_system: ActorSystem,
+    pub(super) registry: Registry,
+    pub(super) health: Arc<Health>,
+    /// When the process started.
+    pub(super) at: Instant,
+    /// The time limit for the caches.
+    pub(super) patience: Duration,
+}
+
+impl Start {
+    /// Readiness waits for the caches at the start (WC-46) and for the system namespaces (API-262).
+    /// A cache that fills again later reports its own state.
+    pub(super) async fn complete(self) {
+        let filled = self.actor_system.ready_within(self.patience).await;
+        if let Err(unfilled) = &filled {
+            for cache in unfilled {
+                tracing::warn!(
+                    cache,
+                    "not filled within storage-initialization-timeout; its resource answers 429"
+                );
+            }
+        }
+        if let Err(status) = ensure_system_namespaces(&self.registry).await {
+            tracing::warn!(%status, "system namespaces are missing; the namespace controller keeps trying");
+        }
+        self.health.complete_start();
+        // Objects that expired while no daemon ran do not delay the caches.
+        self.actor_system.begin_expiry();
+        let milliseconds = self.at.elapsed().as_millis() as u64;
+        match filled {
+            Ok(()) => tracing::info!(milliseconds, "ready: every cache is filled"),
+            Err(unfilled) => {
+                let caches = unfilled.len();
+                tracing::warn!(
+                    milliseconds,
+                    caches,
+                    "ready, but for caches that are not filled"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What the configuration means to the parts.
+
+use std::sync::Arc;
+
+use actors::engine::{Engine, Retention};
+use actors::lessor::LeaseReuse;
+use actors::ring::RingLimits;
+use actors::supervisor::{ActorSystemConfig, StoreSpec};
+use actors::watchdog::Watchdog;
+
+use crate::config::Config;
+use crate::registry::Registry;
+use crate::server::filters::in_flight::InFlightLimits;
+use crate::storage::factory::Engines;
+use crate::storage::object_count::ObjectCounter;
+use crate::telemetry::Series;
+
+/// The configuration of the actors.
+pub(super) fn actor_system_config(
+    config: &Config,
+    engines: &Engines,
+    series: &Series,
+    watchdog: &Watchdog,
+) -> ActorSystemConfig {
+    let series = series.clone();
+    let retention = Retention {
+        age: config.retention_age.0,
+        bytes: config.retention_bytes.0,
+    };
+    let leases = LeaseReuse {
+        window_seconds: config.lease_reuse_duration_seconds,
+        ..LeaseReuse::default()
+    };
+    let store = |(name, engine): (&str, &Arc<dyn Engine>)| StoreSpec {
+        name: name.to_owned(),
+        engine: engine.clone(),
+        retention,
+        leases,
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    ActorSystemConfig {
+        data_arbiters: data_threads(config.data_threads, cores),
+        rings: RingLimits {
+            per_resource_bytes: config.watch_ring_bytes.0 as usize,
+            total_bytes: config.watch_ring_total_bytes.0 as usize,
+        },
+        on_removed: Some(Arc::new(move |resource| series.remove_resource(resource))),
+        watchdog: watchdog.clone(),
+        ..ActorSystemConfig::new(engines.iter().map(store).collect())
+    }
+}
+
+/// The number of data threads: as it is set, or by the number of cores. What one etcd takes at most
+/// keeps a quarter of a thread busy (docs/sizing.md), so few are enough.
+fn data_threads(set: usize, cores: usize) -> usize {
+    match set {
+        0 => (cores / 4).clamp(1, 4),
+        set => set,
+    }
+}
+
+/// The object counts for metrics.
+pub(super) fn object_counter(config: &Config, registry: &Registry) -> ObjectCounter {
+    let registry = registry.clone();
+    let stores = move || {
+        let catalog = registry.current();
+        let resources = catalog.stored_resources();
+        resources
+            .map(|store| (store.stored_resource().clone(), store.storage().clone()))
+            .collect()
+    };
+    ObjectCounter {
+        stores: Box::new(stores),
+        period: config.etcd_count_metric_poll_period.0,
+    }
+}
+
+/// The limits of requests at a time (API-15).
+pub(super) fn in_flight_limits(config: &Config) -> InFlightLimits {
+    InFlightLimits {
+        read_only: config.max_requests_inflight,
+        mutating: config.max_mutating_requests_inflight,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_threads_follow_the_cores_unless_they_are_set() {
+        let by_cores = [1, 2, 7, 8, 16, 64].map(|cores| data_threads(0, cores));
+        assert_eq!(by_cores, [1, 1, 1, 2, 4, 4]);
+        assert_eq!(data_threads(3, 64), 3);
+    }
+}
