@@ -30,6 +30,8 @@ fn main() -> ExitCode {
         Action::Compact(config) => cli::compact::run(&config, |config| {
             daemon::open_existing(config).map_err(|error| error.to_string())
         }),
+        Action::Kubeconfig(config, options) => cli::kubeconfig::run(&config, &options),
+        Action::TokenRotate(config) => cli::token::rotate(&config),
         Action::StorageRewrite(config) => cli::storage::rewrite::run(&config),
         Action::StorageTable(config) => {
             let warnings = daemon::storage_warnings;

@@ -6,8 +6,10 @@
 
 mod announcement;
 pub mod compact;
+pub mod kubeconfig;
 mod running;
 pub mod storage;
+pub mod token;
 mod trust;
 mod version;
 
@@ -16,7 +18,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{Config, ConfigError, Settings};
+use crate::config::{Config, ConfigError, FilePath, Settings};
+use kubeconfig::KubeconfigOptions;
 
 pub use announcement::Announcement;
 
@@ -52,6 +55,16 @@ enum Command {
     /// See to how objects are stored.
     #[command(subcommand)]
     Storage(StorageCommand),
+    /// Print a kubeconfig for a user, with a client certificate that the daemon's authority signs.
+    Kubeconfig {
+        #[command(flatten)]
+        place: Place,
+        #[command(flatten)]
+        options: KubeconfigOptions,
+    },
+    /// See to the admin's token.
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Print the version, the commit and the date of the build.
     Version,
 }
@@ -63,6 +76,36 @@ enum StorageCommand {
     /// Have the running daemon write anew what old keys of encryption have written, so that they
     /// may be taken out of the file.
     Rewrite(Arguments),
+}
+
+#[derive(Debug, Subcommand)]
+enum TokenCommand {
+    /// Replace the token. Who has the earlier one is refused from then on.
+    Rotate(Place),
+}
+
+/// Where the daemon keeps its files, for commands that need nothing else.
+#[derive(Args, Clone, Debug, Default)]
+struct Place {
+    /// File of the daemon's settings, which may name the data directory.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Directory of the daemon's data.
+    /// [default: ./taffrail-data]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<FilePath>,
+}
+
+impl From<Place> for Arguments {
+    fn from(place: Place) -> Arguments {
+        Arguments {
+            config: place.config,
+            settings: Settings {
+                data_dir: place.data_dir,
+                ..Settings::default()
+            },
+        }
+    }
 }
 
 #[derive(Args, Clone, Debug, Default)]
@@ -100,6 +143,10 @@ pub enum Action {
     StorageTable(Box<Config>),
     /// Rewrite everything that an old key has encrypted.
     StorageRewrite(Box<Config>),
+    /// Make a kubeconfig for a user.
+    Kubeconfig(Box<Config>, KubeconfigOptions),
+    /// Replace the admin's token.
+    TokenRotate(Box<Config>),
     /// Nothing more, because the command line was answered or refused already.
     Done(ExitCode),
 }
@@ -135,6 +182,13 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action
         Some(Command::Storage(StorageCommand::Rewrite(arguments))) => {
             (arguments, Action::StorageRewrite)
         }
+        Some(Command::Kubeconfig { place, options }) => {
+            return match Arguments::from(place).over(before).load() {
+                Ok(config) => Action::Kubeconfig(Box::new(config), options),
+                Err(refusal) => refuse(&refusal),
+            };
+        }
+        Some(Command::Token(TokenCommand::Rotate(place))) => (place.into(), Action::TokenRotate),
         Some(Command::Version) => return version::print(),
     };
     match arguments.over(before).load() {

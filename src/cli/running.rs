@@ -24,6 +24,9 @@ pub(super) enum Unreached {
     /// Nothing listens at the kubeconfig's address.
     #[error("no daemon answers: {0}")]
     NobodyThere(io::Error),
+    /// The command can't do any I/O.
+    #[error("no event loop: {0}")]
+    NoRuntime(io::Error),
     /// The connection broke or can't be trusted.
     #[error("the daemon at {0} can't be talked to: {1}")]
     Broken(std::net::SocketAddr, String),

@@ -108,7 +108,8 @@ settings! {
     /// [default: 6443]
     secure_port: Port ["PORT"] = Port(6443);
 
-    /// Certificate chain (PEM) to serve instead of the one made on the first start.
+    /// Certificate chain (PEM) to serve instead of the one made on the first start. Read again when
+    /// it changes, with its key; connections go on.
     /// [default: none]
     tls_cert_file: FilePath ["FILE"] = FilePath::unset();
 
@@ -117,13 +118,20 @@ settings! {
     tls_private_key_file: FilePath ["FILE"] = FilePath::unset();
 
     /// File of users and their tokens, a line each: token,user,uid,"group1,group2". Members of
-    /// system:masters may do everything. Daemons that share the file know the same users. SIGHUP
-    /// reads it again, and the admin's token in data-dir too: watches of users who lost their
-    /// token or their rights end then. Replace the file by rename. SIGHUP refuses a file without
-    /// users if there were some. A file is refused if it belongs to others than the daemon's user
-    /// and root, if others than its owner can write it, or if its quotes don't match.
+    /// system:masters may do everything. Daemons that share the file know the same users. It is
+    /// read again when it changes or on SIGHUP, and the admin's token in data-dir too: watches of
+    /// users who lost their token or their rights end then. Replace the file by rename. A file
+    /// without users is not taken over if there were some. A file is refused if it belongs to
+    /// others than the daemon's user and root, if others than its owner can write it, or if its
+    /// quotes don't match.
     /// [default: none]
     token_auth_file: FilePath ["FILE"] = FilePath::unset();
+
+    /// Authorities (PEM) that sign the certificates of clients, besides the daemon's own. The
+    /// common name of a certificate is the user, its organizations are the groups. The file is
+    /// refused if others than its owner, the daemon's user and root can write it.
+    /// [default: none]
+    client_ca_file: FilePath ["FILE"] = FilePath::unset();
 
     /// Further host names and addresses of the certificate made on the first start, separated by
     /// commas. The certificate is made anew when they change; its CA is kept.

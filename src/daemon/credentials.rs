@@ -1,49 +1,62 @@
-//! The credentials of users, and the reload of their files while the daemon runs.
+//! The certificates and credentials, and the reload of their files while the daemon runs.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
+use rustls::ServerConfig;
+
 use super::StartError;
 use crate::config::Config;
 use crate::server::auth::{
-    Authenticators, Reload, Revocations, StaticTokens, load_or_create_token, write_kubeconfig,
+    Authenticators, ClientCertificates, Reload, Revocations, StaticTokens, load_or_create_token,
+    write_kubeconfig,
 };
+use crate::server::service::RotateToken;
+use crate::server::tls::Tls;
 
-/// The admin, with the token in the data directory, and the users of a file.
-#[derive(Clone)]
+/// The certificate that is presented; the admin, with the token in the data directory; the users of
+/// a file, and those of client certificates.
 pub(super) struct Credentials {
+    tls: Tls,
     tokens: Arc<StaticTokens>,
+    certificates: Arc<ClientCertificates>,
     authenticator: Arc<Authenticators>,
     kubeconfig: PathBuf,
     data_dir: PathBuf,
+    token_file: Option<PathBuf>,
     address: SocketAddr,
-    trust_pem: String,
 }
 
 impl Credentials {
-    /// Reads or creates the credentials and the admin's kubeconfig for a server at this address.
-    pub(super) fn load(
-        config: &Config,
-        address: SocketAddr,
-        trust_pem: &str,
-    ) -> Result<Credentials, StartError> {
+    /// Reads or creates certificates, credentials and the admin's kubeconfig for a server at this
+    /// address.
+    pub(super) fn load(config: &Config, address: SocketAddr) -> Result<Credentials, StartError> {
+        let tls = Tls::load_or_create(config)?;
         let data_dir = config.data_dir.as_path();
         let token = load_or_create_token(data_dir)?;
         let revocations = Revocations::default();
         let mut tokens = StaticTokens::new(token.clone(), revocations.clone()).following(data_dir);
-        if config.token_auth_file.is_set() {
-            tokens = tokens.with_file(config.token_auth_file.as_path())?;
+        let token_file = config.token_auth_file.is_set();
+        let token_file = token_file.then(|| config.token_auth_file.as_path().to_owned());
+        if let Some(file) = &token_file {
+            tokens = tokens.with_file(file)?;
         }
         let tokens = Arc::new(tokens);
-        let authenticator = Authenticators::new(vec![tokens.clone()], revocations);
+        let certificates = Arc::new(ClientCertificates::new(revocations.clone()));
+        certificates.believe(tls.client_authorities());
+        let authenticator =
+            Authenticators::new(vec![certificates.clone(), tokens.clone()], revocations);
         Ok(Credentials {
+            kubeconfig: write_kubeconfig(data_dir, address, &tls.trust_pem(), &token)?,
+            tls,
             tokens,
+            certificates,
             authenticator: Arc::new(authenticator),
-            kubeconfig: write_kubeconfig(data_dir, address, trust_pem, &token)?,
             data_dir: data_dir.to_owned(),
+            token_file,
             address,
-            trust_pem: trust_pem.to_owned(),
         })
     }
 
@@ -51,22 +64,68 @@ impl Credentials {
         Arc::clone(&self.authenticator)
     }
 
+    /// The configuration for the next handshake.
+    pub(super) fn server_config(&self) -> Arc<ArcSwap<ServerConfig>> {
+        self.tls.server_config()
+    }
+
     /// The path of the admin's kubeconfig.
     pub(super) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// Reads the files again and logs the result. The kubeconfig then has the current token, even
-    /// if it could not be written before.
-    pub(super) async fn reload(&self) {
-        let credentials = self.clone();
-        let reading = actix_rt::task::spawn_blocking(move || credentials.read_again());
-        if let Err(error) = reading.await {
-            tracing::error!(%error, "SIGHUP: reading the tokens was not finished");
+    /// Replaces the admin's token, and writes the kubeconfig. Returns how many watches end.
+    pub(super) fn rotation(credentials: &Arc<Credentials>) -> RotateToken {
+        let credentials = Arc::clone(credentials);
+        Arc::new(move || {
+            let (token, watches_ended) = credentials.tokens.rotate_admin()?;
+            tracing::info!(watches_ended, "the admin's token was replaced");
+            let (data_dir, trust) = (&credentials.data_dir, credentials.tls.trust_pem());
+            write_kubeconfig(data_dir, credentials.address, &trust, &token)?;
+            Ok(watches_ended)
+        })
+    }
+
+    /// The files that may change while the daemon runs.
+    pub(super) fn followed(&self) -> Vec<PathBuf> {
+        let mut files = self.tls.followed();
+        files.extend(self.token_file.clone());
+        files.push(self.data_dir.join("admin.token"));
+        files
+    }
+
+    /// Reads the files again and logs what has changed, and after a signal what has not. `because`
+    /// says why, for the log. It reads files, so it must run where that may take a while.
+    pub(super) fn reload(&self, because: &'static str) {
+        self.reload_certificates(because);
+        self.reload_tokens(because);
+    }
+
+    /// Also renews the daemon's own certificate when that is due.
+    pub(super) fn reload_certificates(&self, because: &'static str) {
+        match self.tls.reload() {
+            Err(error) => {
+                tracing::error!(%error, because, "the certificates were not read again; keeping the previous ones");
+            }
+            Ok(reload) => {
+                if reload.certificate {
+                    tracing::info!(because, "another certificate is presented from now on");
+                }
+                if reload.client_authorities {
+                    let watches_ended = self.certificates.believe(self.tls.client_authorities());
+                    tracing::info!(
+                        because,
+                        watches_ended,
+                        "other authorities of clients are believed from now on"
+                    );
+                }
+            }
         }
     }
 
-    fn read_again(&self) {
+    /// The kubeconfig then has the current token and certificate, even if it could not be written
+    /// before.
+    fn reload_tokens(&self, because: &'static str) {
         let Reload {
             admin,
             token,
@@ -79,21 +138,23 @@ impl Credentials {
             Err(_) => "kept",
         };
         if let Err(error) = admin {
-            tracing::error!(%error, "SIGHUP: keeping the previous admin token");
+            tracing::error!(%error, because, "keeping the previous admin token");
         }
-        let written = write_kubeconfig(&self.data_dir, self.address, &self.trust_pem, &token);
+        let trust = self.tls.trust_pem();
+        let written = write_kubeconfig(&self.data_dir, self.address, &trust, &token);
         if let Err(error) = written {
-            tracing::error!(%error, "SIGHUP: the admin's kubeconfig could not be written");
+            tracing::error!(%error, because, "the admin's kubeconfig could not be written");
         }
         let users = users.unwrap_or_else(|error| {
-            tracing::error!(%error, "SIGHUP: keeping the previous users");
+            tracing::error!(%error, because, "keeping the previous users");
             None
         });
         tracing::info!(
+            because,
             admin_token,
             users,
             watches_ended = watches,
-            "SIGHUP: the files of tokens were read again"
+            "the files of tokens were read again"
         );
     }
 }

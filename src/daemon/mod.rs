@@ -9,6 +9,7 @@ mod credentials;
 mod encryption;
 mod factory;
 mod readiness;
+mod reload;
 pub mod resources;
 mod settings;
 mod sharing;
@@ -33,7 +34,6 @@ use crate::server::health::Health;
 use crate::server::large_requests::LargeRequests;
 use crate::server::listener::{MetricsListener, Running, Server};
 use crate::server::service::{ApiServer, ApiServerConfig, Service};
-use crate::server::tls::Tls;
 use crate::storage::Root;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::{self as at_rest, Encryption};
@@ -60,7 +60,7 @@ pub struct Daemon {
     resources: Resources,
     health: Arc<Health>,
     encryption: Encryption,
-    credentials: Credentials,
+    credentials: Arc<Credentials>,
     controllers: Controllers,
     running: Running,
     metrics_address: Option<std::net::SocketAddr>,
@@ -92,10 +92,8 @@ impl Daemon {
         }
         let watchdog = Watchdog::start(watchdog::LIMIT).map_err(StartError::Threads)?;
         let stores = OpenEngines::open(&config, &factory.back_ends(), &watchdog)?;
-        let engines = stores.engines.clone();
-        let address = server.local_address();
-        let tls = Tls::load_or_create(&config)?;
-        let credentials = Credentials::load(&config, address, tls.trust_pem())?;
+        let (engines, address) = (stores.engines.clone(), server.local_address());
+        let credentials = Arc::new(Credentials::load(&config, address)?);
 
         let plans = factory.plans(&engines, &encryption)?;
         encryption.warn_of_unknown_resources();
@@ -125,6 +123,7 @@ impl Daemon {
             actix_rt::spawn(start.complete()),
         ];
         background.extend(encryption::follow(&config, &encryption));
+        background.push(reload::follow(Arc::clone(&credentials)));
         let rewritten = encryption::rewritten_stores(&plans, &actor_system);
         let rewriter = encryption::rewriter(&encryption, &rewritten, &actor_system, &factory);
         let resources = Resources::new(resources::Parts {
@@ -143,6 +142,7 @@ impl Daemon {
             health: health.clone(),
             actor_system: actor_system.clone(),
             rewriter,
+            rotate_token: Credentials::rotation(&credentials),
             metrics: Some(Box::new(move || series.render())),
             metrics_lines: Some(Box::new(move || storage_size::metric_lines(&measured))),
             address: address.to_string(),
@@ -156,7 +156,7 @@ impl Daemon {
             listener.serve(move || api_server.metrics_page())
         }));
         let running = server
-            .serve(tls.server_config(), move |thread| {
+            .serve(credentials.server_config(), move |thread| {
                 Service::new(Arc::clone(&api_server), dispatcher(thread, &watchdog))
             })
             .map_err(StartError::HttpThreads)?;
@@ -218,7 +218,7 @@ impl Daemon {
     /// Reloads changed files, and logs the changes.
     pub async fn reload(&self) {
         encryption::reload(&self.encryption).await;
-        self.credentials.reload().await;
+        reload::now(Arc::clone(&self.credentials)).await;
     }
 
     /// Resolves when the Supervisor has died. The daemon must then end too.

@@ -30,6 +30,29 @@ const ROOT: u32 = 0;
 /// What anybody but the owner may write.
 const OTHERS_WRITE: u32 = 0o022;
 
+/// What tells a file that has changed from one that has not. Follows links, so that it sees when
+/// Kubernetes replaces a mounted Secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    /// The stamp of a file; `None` if it can't be looked at.
+    pub fn of(path: &Path) -> Option<Stamp> {
+        let metadata = std::fs::metadata(path).ok()?;
+        Some(Stamp {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            bytes: metadata.len(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        })
+    }
+}
+
 /// The mode as `chmod` takes it.
 fn mode_of(metadata: &Metadata) -> u32 {
     metadata.mode() & 0o7777

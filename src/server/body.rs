@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -15,6 +16,7 @@ use http::StatusCode;
 use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use tokio::sync::watch;
 
+use super::auth::PeerCertificates;
 use super::metrics::MeteredWatch;
 
 pub use super::http1::Http1Body;
@@ -29,9 +31,9 @@ pub trait HttpService: Clone + Unpin + 'static {
         request: http::Request<RequestBody>,
     ) -> impl Future<Output = http::Response<ResponseBody>>;
 
-    /// Whether the headers of a request carry good credentials. Called for the requests of a
-    /// connection until one does.
-    fn recognises(&self, headers: &http::HeaderMap) -> bool;
+    /// Whether a request with these headers, over this connection, has good credentials. Called for
+    /// the requests of a connection until one has.
+    fn recognises(&self, headers: &http::HeaderMap, facts: &ConnectionFacts) -> bool;
 
     /// The daemon stops: end the watches of this thread gracefully. Requests may still arrive.
     fn drain(&self) {}
@@ -43,12 +45,14 @@ pub trait HttpService: Clone + Unpin + 'static {
 }
 
 /// Facts about the connection of a request, stored in the extensions of the request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ConnectionFacts {
     /// The client's address.
     pub peer: std::net::SocketAddr,
     /// Whether the connection speaks HTTP/2.
     pub http2: bool,
+    /// The certificates that the client has shown.
+    pub certificates: Option<Arc<PeerCertificates>>,
 }
 
 /// The unread body of a request.

@@ -18,6 +18,7 @@ mod doors;
 mod encryption;
 mod expiry;
 mod hostile;
+mod identity;
 mod informers;
 mod kill;
 mod kube_rs;

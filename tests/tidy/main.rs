@@ -121,7 +121,15 @@ const DAEMON: Table = &[
     // A command reaches the running daemon with the admin's kubeconfig.
     (
         "cli",
-        &["config", "daemon", "storage", "server::auth", "build_info"],
+        &[
+            "config",
+            "daemon",
+            "files",
+            "storage",
+            "server::auth",
+            "server::tls",
+            "build_info",
+        ],
     ),
     ("telemetry", &["config"]),
     ("shutdown", &[]),

@@ -3,7 +3,6 @@
 //! Run this only while the data directory is locked. Otherwise a second daemon would overwrite the
 //! kubeconfig of the first.
 
-use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -50,6 +49,14 @@ pub fn load_or_create_token(data_dir: &Path) -> Result<Token, AdminError> {
     if let Some(token) = read_token(data_dir)? {
         return Ok(token);
     }
+    replace_token(data_dir)
+}
+
+/// Makes a new token and puts it into `<data-dir>/admin.token`.
+///
+/// # Errors
+/// [`AdminError`] names the file.
+pub fn replace_token(data_dir: &Path) -> Result<Token, AdminError> {
     let path = data_dir.join(TOKEN);
     let refuse = |error: std::io::Error| AdminError::new(&path, error);
     let secret = random_secret().map_err(refuse)?;
@@ -111,7 +118,12 @@ pub fn write_kubeconfig(
 ) -> Result<PathBuf, AdminError> {
     let path = data_dir.join(KUBECONFIG);
     let refuse = |error: std::io::Error| AdminError::new(&path, error);
-    let wanted = kubeconfig(address, trust_pem, token);
+    let wanted = kubeconfig(&Kubeconfig {
+        server: &format!("https://{}", reachable(address)),
+        trust_pem,
+        user: "admin",
+        credential: Credential::Token(token),
+    });
     let text = own::read_text(&path, KUBECONFIG_BYTES_MAX).map_err(refuse)?;
     if text.as_deref() != Some(wanted.as_str()) {
         own::write(&path, wanted.as_bytes()).map_err(refuse)?;
@@ -119,35 +131,69 @@ pub fn write_kubeconfig(
     std::path::absolute(&path).map_err(refuse)
 }
 
-fn kubeconfig(address: SocketAddr, trust_pem: &str, token: &Token) -> String {
-    let server = reachable(address);
-    let authority = STANDARD.encode(trust_pem);
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = write!(
-        text,
+/// The contents of a kubeconfig with one server and one user.
+pub struct Kubeconfig<'k> {
+    /// The URL of the server.
+    pub server: &'k str,
+    /// The certificates to trust, in PEM.
+    pub trust_pem: &'k str,
+    /// The name of the user within the file.
+    pub user: &'k str,
+    /// What shows that it is the user.
+    pub credential: Credential<'k>,
+}
+
+/// What shows who a user is.
+pub enum Credential<'k> {
+    /// A bearer token.
+    Token(&'k Token),
+    /// A client certificate and its key, in PEM.
+    Certificate {
+        /// The certificate.
+        certificate_pem: &'k str,
+        /// Its key.
+        key_pem: &'k str,
+    },
+}
+
+/// The text of a kubeconfig.
+pub fn kubeconfig(kubeconfig: &Kubeconfig<'_>) -> String {
+    let authority = STANDARD.encode(kubeconfig.trust_pem);
+    let credential = match kubeconfig.credential {
+        Credential::Token(token) => format!("token: {:?}", token.secret()),
+        Credential::Certificate {
+            certificate_pem,
+            key_pem,
+        } => format!(
+            "client-certificate-data: {}\n    client-key-data: {}",
+            STANDARD.encode(certificate_pem),
+            STANDARD.encode(key_pem)
+        ),
+    };
+    // Strings of JSON are strings of YAML.
+    let user = serde_json::Value::from(kubeconfig.user);
+    let server = kubeconfig.server;
+    format!(
         "apiVersion: v1
 kind: Config
 clusters:
 - name: taffrail
   cluster:
-    server: https://{server}
+    server: {server}
     certificate-authority-data: {authority}
 users:
-- name: admin
+- name: {user}
   user:
-    token: {token:?}
+    {credential}
 contexts:
 - name: taffrail
   context:
     cluster: taffrail
-    user: admin
+    user: {user}
 current-context: taffrail
 preferences: {{}}
-",
-        token = token.secret(),
-    );
-    text
+"
+    )
 }
 
 /// The address at which a client on this machine reaches a listener on `address`.

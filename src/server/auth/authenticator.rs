@@ -7,6 +7,7 @@ use http::header::AUTHORIZATION;
 use tokio::sync::watch;
 
 use super::access::{Access, Revocations};
+use super::client_certificates::PeerCertificates;
 use crate::api::user_info::UserInfo;
 
 /// The presented credentials are wrong (API-279). The response does not say why.
@@ -18,6 +19,15 @@ pub enum Unauthorized {
     /// A value that cannot be a token.
     #[error("the bearer token is malformed")]
     MalformedToken,
+    /// A client certificate that no authority has signed, or none that is believed.
+    #[error("no authority that is believed has signed the client certificate")]
+    UnknownAuthority,
+    /// A client certificate that is not valid yet, or no longer.
+    #[error("the client certificate has expired, or is not valid yet")]
+    CertificateNotValidNow,
+    /// A certificate that is not for clients, such as one of a server.
+    #[error("the certificate is not meant for clients (extended key usage)")]
+    CertificateNotOfClient,
 }
 
 /// The user and the access gained by the credentials. Cloning is cheap.
@@ -35,14 +45,20 @@ pub struct Credentials<'r> {
     /// The token of `Authorization: Bearer`. A header of another scheme (`Basic`, …) counts as no
     /// credential.
     pub bearer: Option<&'r [u8]>,
+    /// The certificates that the client has shown when it connected.
+    pub certificates: Option<&'r PeerCertificates>,
 }
 
-impl Credentials<'_> {
-    /// The credentials in these headers.
-    pub fn of(headers: &HeaderMap) -> Credentials<'_> {
+impl<'r> Credentials<'r> {
+    /// The credentials in these headers, and those of their connection.
+    pub fn of(
+        headers: &'r HeaderMap,
+        certificates: Option<&'r PeerCertificates>,
+    ) -> Credentials<'r> {
         let header = headers.get(AUTHORIZATION);
         Credentials {
             bearer: header.and_then(|header| bearer(header.as_bytes())),
+            certificates,
         }
     }
 }
@@ -79,13 +95,15 @@ impl Authenticators {
         }
     }
 
-    /// The user that the headers of a request speak for.
+    /// The user that a request speaks for.
     ///
     /// # Errors
     /// The credentials are wrong or unknown: 401, even if anonymous requests are allowed (API-279).
-    pub fn authenticate(&self, headers: &HeaderMap) -> Result<Authenticated, Unauthorized> {
-        let credentials = Credentials::of(headers);
-        match (self.known(&credentials)?, credentials.bearer) {
+    pub fn authenticate(
+        &self,
+        credentials: &Credentials<'_>,
+    ) -> Result<Authenticated, Unauthorized> {
+        match (self.known(credentials)?, credentials.bearer) {
             (Some(known), _) => Ok(known),
             (None, None) => Ok(self.anonymous.clone()),
             (None, Some(token)) if token.iter().all(u8::is_ascii_graphic) => {
@@ -95,9 +113,9 @@ impl Authenticators {
         }
     }
 
-    /// Whether the headers of a request carry good credentials.
-    pub fn recognises(&self, headers: &HeaderMap) -> bool {
-        matches!(self.known(&Credentials::of(headers)), Ok(Some(_)))
+    /// Whether these are good credentials.
+    pub fn recognises(&self, credentials: &Credentials<'_>) -> bool {
+        matches!(self.known(credentials), Ok(Some(_)))
     }
 
     /// Asks all authenticators. The first refusal counts only if none of them knows the user.
@@ -174,11 +192,12 @@ mod tests {
         if let Some(header) = header {
             headers.insert(AUTHORIZATION, HeaderValue::from_str(header).unwrap());
         }
-        let answer = authenticators.authenticate(&headers);
+        let credentials = Credentials::of(&headers, None);
+        let answer = authenticators.authenticate(&credentials);
         let is_known = answer
             .as_ref()
             .is_ok_and(|known| *known.user != UserInfo::anonymous());
-        assert_eq!(authenticators.recognises(&headers), is_known);
+        assert_eq!(authenticators.recognises(&credentials), is_known);
         answer.map(|known| known.user.name.clone())
     }
 

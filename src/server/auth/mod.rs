@@ -6,8 +6,9 @@
 //! sent.
 //!
 //! A chain of Authenticators finds the user of a request. A chain of Authorizers decides what the
-//! user may do. Today one generated token belongs to the admin, the tokens of a file belong to the
-//! users listed there, and a request without credentials belongs to `system:anonymous`. Members of
+//! user may do. One generated token belongs to the admin, the tokens of a file belong to the users
+//! listed there, a client certificate belongs to the user that it names, and a request without
+//! credentials belongs to `system:anonymous`. Members of
 //! `system:masters` may do everything. All others may read discovery and health.
 
 mod access;
@@ -15,17 +16,20 @@ mod admin;
 mod authenticator;
 mod authorizer;
 mod bootstrap_policy;
+mod client_certificates;
 mod refused_logins;
 mod static_tokens;
 mod token_file;
 
 pub use access::{Access, Revocations, WatchAccess};
 pub use admin::{
-    AdminAccess, AdminError, load_or_create_token, read_kubeconfig, read_token, write_kubeconfig,
+    AdminAccess, AdminError, Credential, Kubeconfig, kubeconfig, load_or_create_token,
+    read_kubeconfig, read_token, replace_token, write_kubeconfig,
 };
 pub use authenticator::{Authenticated, Authenticator, Authenticators, Credentials, Unauthorized};
 pub use authorizer::{Attributes, Authorizer, Authorizers, Decision};
 pub use bootstrap_policy::{DiscoveryPolicy, PrivilegedGroup, is_public};
+pub use client_certificates::{ClientCertificates, PeerCertificates};
 pub use refused_logins::RefusedLogins;
 pub use static_tokens::{Reload, StaticTokens, Token};
 pub use token_file::TokenFileError;

@@ -143,6 +143,20 @@ impl StaticTokens {
         }
     }
 
+    /// Puts a new admin's token into the data directory, and takes it. Whoever has the earlier one
+    /// loses the access. Returns the token and how many watches end.
+    ///
+    /// # Errors
+    /// [`AdminError`]: the file could not be written. The earlier token stays valid then.
+    pub fn rotate_admin(&self) -> Result<(Token, usize), AdminError> {
+        let mut sources = self.sources.lock();
+        if let Some(data_dir) = &sources.data_dir {
+            sources.admin = admin::replace_token(data_dir)?;
+        }
+        let watches = self.take_over(&sources);
+        Ok((sources.admin.clone(), watches))
+    }
+
     /// Takes the users from the sources. Returns how many watches end.
     fn take_over(&self, sources: &Sources) -> usize {
         let before = self.users.load_full();
@@ -205,7 +219,7 @@ impl Sources {
             return Err(TokenFileError {
                 path: path.clone(),
                 problem: "it holds no user any more; replace it by renaming a complete file over \
-                          it and send SIGHUP again. To take the last user away, leave a user \
+                          it. To take the last user away, leave a user \
                           without groups in it, or start the daemon without this flag"
                     .to_owned(),
             });
@@ -238,7 +252,12 @@ mod tests {
 
     fn known(tokens: &StaticTokens, token: &str) -> Option<Authenticated> {
         let bearer = Some(token.as_bytes());
-        tokens.authenticate(&Credentials { bearer }).unwrap()
+        tokens
+            .authenticate(&Credentials {
+                bearer,
+                certificates: None,
+            })
+            .unwrap()
     }
 
     fn name(tokens: &StaticTokens, token: &str) -> Option<String> {
@@ -259,7 +278,10 @@ mod tests {
         for other in ["secret-toke", "secret-token2", "x", "", "a b"] {
             assert_eq!(name(&tokens, other), None, "{other}");
         }
-        let none = Credentials { bearer: None };
+        let none = Credentials {
+            bearer: None,
+            certificates: None,
+        };
         assert!(tokens.authenticate(&none).unwrap().is_none());
     }
 

@@ -186,7 +186,12 @@ mod tests {
         let tokens = tokens.with_file(path).unwrap();
         let is_known = || {
             let bearer = Some(&b"t1"[..]);
-            let known = tokens.authenticate(&Credentials { bearer }).unwrap();
+            let known = tokens
+                .authenticate(&Credentials {
+                    bearer,
+                    certificates: None,
+                })
+                .unwrap();
             known.is_some_and(|known| known.user.name == "ada")
         };
         assert!(is_known());

@@ -18,6 +18,7 @@ mod get;
 mod list;
 mod patch;
 mod rewrite;
+mod rotate_token;
 mod service_paths;
 mod update;
 mod watch;
@@ -47,6 +48,7 @@ use crate::registry::RequestContext;
 
 pub use compact::compact;
 pub use rewrite::rewrite;
+pub use rotate_token::rotate_token;
 pub use service_paths::{index, metrics, version};
 
 /// The longest request body (API-21).

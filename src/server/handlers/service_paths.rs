@@ -27,6 +27,7 @@ pub fn index(scope: &RequestScope<'_>) -> Answered {
         "/version",
         "/taffrail/v1/compact",
         "/taffrail/v1/storage/rewrite",
+        "/taffrail/v1/token/rotate",
     ]
     .map(str::to_owned)
     .to_vec();

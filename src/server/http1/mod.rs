@@ -138,12 +138,13 @@ async fn answer<S: HttpService>(
     shared: &ConnectionContext<'_>,
     request: Request<Incoming>,
 ) -> Result<Response<Outgoing>, Infallible> {
+    let facts = &shared.facts;
     let ConnectionContext {
-        facts,
         state,
         thread,
         timeouts,
         watched,
+        ..
     } = *shared;
     timeouts.enter(Phase::Busy);
     let unread = Unread::of(&request);
@@ -154,9 +155,10 @@ async fn answer<S: HttpService>(
             RequestBody::Http1(unread.watch(incoming))
         }
     });
-    request.extensions_mut().insert(facts);
-    let is_admitted =
-        state.is_authenticated() || !service.recognises(request.headers()) || state.authenticate();
+    request.extensions_mut().insert(facts.clone());
+    let is_admitted = state.is_authenticated()
+        || !service.recognises(request.headers(), facts)
+        || state.authenticate();
     // Boxed, because hyper keeps the memory of this future while the connection lives, and a watch
     // lives for hours.
     let may_ask = state.may_ask(0, 0);

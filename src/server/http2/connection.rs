@@ -252,7 +252,8 @@ where
     /// Accepts a request.
     fn accept(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
         self.accepted += 1;
-        if !self.state.is_authenticated() && self.service.recognises(request.headers()) {
+        if !self.state.is_authenticated() && self.service.recognises(request.headers(), &self.facts)
+        {
             if !self.state.authenticate() {
                 self.start(no_room(respond));
                 return self.leave();
@@ -282,7 +283,11 @@ where
         };
         let service = self.service.clone();
         answering.push(Box::pin(answer(
-            service, self.facts, request, respond, held,
+            service,
+            self.facts.clone(),
+            request,
+            respond,
+            held,
         )));
     }
 

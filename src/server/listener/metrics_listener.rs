@@ -82,7 +82,11 @@ async fn run(listener: TcpListener, render: Rc<dyn Fn() -> String>) {
                 continue;
             }
         };
-        let facts = ConnectionFacts { peer, http2: false };
+        let facts = ConnectionFacts {
+            peer,
+            http2: false,
+            certificates: None,
+        };
         let has_asked = Rc::new(Cell::new(false));
         let service = Metrics {
             render: Rc::clone(&render),
@@ -125,7 +129,7 @@ struct Metrics {
 
 impl HttpService for Metrics {
     /// This port checks no credentials, so all clients are equal.
-    fn recognises(&self, _: &HeaderMap) -> bool {
+    fn recognises(&self, _: &HeaderMap, _: &ConnectionFacts) -> bool {
         false
     }
 

@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_rt::Arbiter;
+use arc_swap::ArcSwap;
 use tokio::task::JoinHandle;
 
 use super::body::HttpService;
@@ -97,14 +98,19 @@ impl Server {
         self
     }
 
-    /// Serves connections. `make_service` is called once on each HTTP thread, with the number of
+    /// Serves connections. Each handshake takes the configuration that is current then.
+    /// `make_service` is called once on each HTTP thread, with the number of
     /// the thread.
     ///
     /// Must be called within an actix system. The calling thread accepts.
     ///
     /// # Errors
     /// The system cannot start the threads.
-    pub fn serve<S, M>(self, tls: Arc<rustls::ServerConfig>, make_service: M) -> io::Result<Running>
+    pub fn serve<S, M>(
+        self,
+        tls: Arc<ArcSwap<rustls::ServerConfig>>,
+        make_service: M,
+    ) -> io::Result<Running>
     where
         S: HttpService,
         M: Fn(usize) -> S + Clone + Send + 'static,

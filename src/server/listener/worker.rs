@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use actix_rt::Arbiter;
+use arc_swap::ArcSwap;
 use metrics::Counter;
 use rustls::ServerConfig;
 use tokio::net::TcpStream;
@@ -19,6 +20,7 @@ use super::acceptor::{Arrival, Seat, Seated};
 use super::single_write::SingleWrite;
 use super::thread::{HttpThread, Load};
 use crate::clock;
+use crate::server::auth::PeerCertificates;
 use crate::server::body::{ConnectionFacts, HttpService};
 use crate::server::connection_state::{ConnectionState, TotalHeldBytes};
 use crate::server::limits::Limits;
@@ -37,7 +39,7 @@ pub(super) struct Worker {
     load: Arc<Load>,
     limits: Arc<Limits>,
     held: Arc<TotalHeldBytes>,
-    tls: Arc<ServerConfig>,
+    tls: Arc<ArcSwap<ServerConfig>>,
 }
 
 /// Reports when a thread has ended its connections.
@@ -60,7 +62,7 @@ impl Worker {
     pub(super) fn new(
         limits: &Arc<Limits>,
         held: &Arc<TotalHeldBytes>,
-        tls: Arc<ServerConfig>,
+        tls: Arc<ArcSwap<ServerConfig>>,
     ) -> (Worker, Seat) {
         let (sender, arrivals) = mpsc::channel(ARRIVALS_MAX);
         let load = Arc::new(Load::default());
@@ -102,7 +104,6 @@ impl Worker {
 
     async fn run<S: HttpService>(mut self, service: S) {
         let thread = HttpThread::new(self.limits, self.load, self.held);
-        let tls = TlsAcceptor::from(self.tls);
         let failed_handshakes = tls::handshake_errors();
         let mut revocations = service.revocations();
         let mut taken: usize = 0;
@@ -116,7 +117,7 @@ impl Worker {
             };
             let Some(arrival) = arrival else { break };
             let connection = Connection {
-                tls: tls.clone(),
+                tls: TlsAcceptor::from(self.tls.load_full()),
                 thread: thread.clone(),
                 failed_handshakes: failed_handshakes.clone(),
             };
@@ -173,7 +174,12 @@ impl Connection {
             }
         };
         let http2 = stream.get_ref().1.alpn_protocol() == Some(tls::ALPN_HTTP2);
-        let facts = ConnectionFacts { peer, http2 };
+        let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
+        let facts = ConnectionFacts {
+            peer,
+            http2,
+            certificates: PeerCertificates::new(shown).map(Arc::new),
+        };
         let ended = if http2 {
             let served = http2::serve(stream, facts, state, service, self.thread).await;
             served.map_err(|error| error.to_string())

@@ -49,6 +49,8 @@ pub enum Route {
     Compact,
     /// `/taffrail/v1/storage/rewrite`.
     StorageRewrite,
+    /// Replace the admin's token.
+    RotateToken,
     /// Objects.
     Resource(Target),
 }
@@ -135,6 +137,8 @@ pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<R
             Ok(Route::StorageRewrite)
         }
         ["taffrail", "v1", "storage", "rewrite"] => Err(Miss::Method),
+        ["taffrail", "v1", "token", "rotate"] if method == Method::POST => Ok(Route::RotateToken),
+        ["taffrail", "v1", "token", "rotate"] => Err(Miss::Method),
         _ => Err(Miss::Page),
     }
 }

@@ -6,7 +6,7 @@ use actors::supervisor::ActorSystem;
 
 use crate::registry::Registry;
 use crate::server::auth::{
-    Authenticators, Authorizers, DiscoveryPolicy, PrivilegedGroup, RefusedLogins,
+    AdminError, Authenticators, Authorizers, DiscoveryPolicy, PrivilegedGroup, RefusedLogins,
 };
 use crate::server::body_budget::BodyBudget;
 use crate::server::encoding::CompressedRuns;
@@ -16,6 +16,9 @@ use crate::server::health::Health;
 use crate::server::large_requests::LargeRequests;
 use crate::server::metrics::{Lines, Measures};
 use crate::storage::rewrite::Rewriter;
+
+/// Replaces the admin's token. Returns how many watches end. It writes files.
+pub type RotateToken = Arc<dyn Fn() -> Result<usize, AdminError> + Send + Sync>;
 
 /// The parts that the services of all threads share.
 pub struct ApiServer {
@@ -29,6 +32,8 @@ pub struct ApiServer {
     pub actor_system: ActorSystem,
     /// Rewrites data that was encrypted with old keys.
     pub rewriter: Arc<Rewriter>,
+    /// Replaces the admin's token.
+    pub rotate_token: RotateToken,
     /// The measurements and the metrics page.
     pub measures: Measures,
     /// Decides what users may do.
@@ -53,6 +58,8 @@ pub struct ApiServerConfig {
     pub actor_system: ActorSystem,
     /// Rewrites data that was encrypted with old keys.
     pub rewriter: Rewriter,
+    /// Replaces the admin's token.
+    pub rotate_token: RotateToken,
     /// Produces the metrics page. Without it `/metrics` is empty.
     pub metrics: Option<Lines>,
     /// Produces further lines of that page.
@@ -92,6 +99,7 @@ impl ApiServer {
             health: parts.health,
             actor_system: parts.actor_system,
             rewriter: Arc::new(parts.rewriter),
+            rotate_token: parts.rotate_token,
             bodies: BodyBudget::default(),
             large_requests: parts.large_requests,
             refused_logins: RefusedLogins::default(),

@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use actors::dispatcher::LocalDispatcher;
-pub use api_server::{ApiServer, ApiServerConfig};
+pub use api_server::{ApiServer, ApiServerConfig, RotateToken};
 use futures_util::FutureExt;
 use http::header::{CACHE_CONTROL, HeaderValue};
 use http::request::Parts;
@@ -28,8 +28,8 @@ use refusals::{Refused, is_served_to_the_end, not_understood, panicked, shutting
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::auth::{Access, Attributes, Authenticated};
-use super::body::{HttpService, RequestBody, ResponseBody};
+use super::auth::{Access, Attributes, Authenticated, Credentials};
+use super::body::{ConnectionFacts, HttpService, RequestBody, ResponseBody};
 use super::filters::deadline::{self, Allowed};
 use super::filters::in_flight::{self, Counted};
 use super::filters::{audit_id, authorization, impersonation, warnings};
@@ -90,8 +90,9 @@ impl HttpService for Service {
         answer
     }
 
-    fn recognises(&self, headers: &HeaderMap) -> bool {
-        self.thread.server.authenticator.recognises(headers)
+    fn recognises(&self, headers: &HeaderMap, facts: &ConnectionFacts) -> bool {
+        let credentials = Credentials::of(headers, facts.certificates.as_deref());
+        self.thread.server.authenticator.recognises(&credentials)
     }
 
     fn drain(&self) {
@@ -256,7 +257,10 @@ impl Service {
 
     fn authenticated(&self, parts: &Parts) -> Result<Authenticated, Refused> {
         let server = &self.thread.server;
-        let authenticated = server.authenticator.authenticate(&parts.headers);
+        let facts = parts.extensions.get::<ConnectionFacts>();
+        let certificates = facts.and_then(|facts| facts.certificates.as_deref());
+        let credentials = Credentials::of(&parts.headers, certificates);
+        let authenticated = server.authenticator.authenticate(&credentials);
         let known = authenticated.as_ref().ok();
         let name = known.map(|known| known.user.name.as_str());
         self.thread.requests.authenticated(name);
@@ -324,6 +328,7 @@ fn labelled(labels: RequestLabels, route: &Route, query: &Query) -> RequestLabel
         Route::OpenApiV3Index | Route::OpenApiV3(_) => labels.at("/openapi/v3"),
         Route::Compact => labels.at("/taffrail/v1/compact"),
         Route::StorageRewrite => labels.at("/taffrail/v1/storage/rewrite"),
+        Route::RotateToken => labels.at("/taffrail/v1/token/rotate"),
     }
 }
 
@@ -364,5 +369,6 @@ async fn handle(
         }
         Route::Compact => handlers::compact(scope).await?,
         Route::StorageRewrite => handlers::rewrite(scope),
+        Route::RotateToken => handlers::rotate_token(scope).await?,
     })
 }

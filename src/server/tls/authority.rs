@@ -46,6 +46,21 @@ impl Authority {
         }
     }
 
+    /// The authority that a daemon has made before.
+    pub(super) fn load_existing(folder: &Path) -> Result<Authority, TlsError> {
+        let (certificate, key) = (folder.join(CERTIFICATE), folder.join(KEY));
+        match (super::kept(&certificate)?, super::kept(&key)?) {
+            (Some(certificate_pem), Some(key_pem)) => {
+                Authority::load(&certificate, certificate_pem, &key, &key_pem)
+            }
+            _ => Err(TlsError::new(
+                folder,
+                "there is no authority (ca.crt and ca.key); a daemon makes it when it first \
+                 starts with this --data-dir",
+            )),
+        }
+    }
+
     fn create(certificate_path: &Path, key_path: &Path) -> Result<Authority, TlsError> {
         let refuse = |error: rcgen::Error| TlsError::new(certificate_path, error);
         let key = KeyPair::generate().map_err(refuse)?;

@@ -1,14 +1,19 @@
 //! TLS: the certificates, created on the first start and kept, and the configuration of rustls.
 //!
 //! This folder owns the certificate files in the data directory. The settings enter, and a rustls
-//! configuration and the certificates to trust leave. It must not know connections, HTTP or users.
+//! configuration, the certificates to trust and certificates for clients leave. It must not know
+//! connections, HTTP or what users may do.
 //!
 //! Run this only while the data directory is locked. Otherwise two daemons could create two
 //! authorities.
 
 mod authority;
 mod certificate;
+mod client_authority;
+pub mod client_certificate;
+mod metrics;
 mod names;
+mod server_config;
 
 #[cfg(test)]
 mod tests;
@@ -16,23 +21,21 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use metrics::Counter;
-use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use rustls::pki_types::CertificateDer;
+use rustls::{RootCertStore, ServerConfig};
 
 use crate::config::Config;
 use crate::files::{PrivateDirectory, given, own};
 use authority::Authority;
-
-/// HTTP/2 as ALPN names it.
-pub(super) const ALPN_HTTP2: &[u8] = b"h2";
-const ALPN_HTTP1: &[u8] = b"http/1.1";
+pub(super) use metrics::handshake_errors;
+pub(super) use server_config::ALPN_HTTP2;
 
 /// The settings that name files.
 const CERTIFICATE: &str = "tls-cert-file";
 const KEY: &str = "tls-private-key-file";
+const CLIENT_AUTHORITY: &str = "client-ca-file";
 
 /// The folder of the certificates within the data directory.
 const FOLDER: &str = "pki";
@@ -70,10 +73,39 @@ fn flag(setting: Option<&str>) -> String {
     setting.map_or_else(String::new, |setting| format!("--{setting}="))
 }
 
-/// The certificates that the secure port presents, and those that its clients trust.
+/// The certificates that the secure port presents, and those that it and its clients trust. They
+/// may change while the daemon runs.
 pub struct Tls {
-    server: Arc<ServerConfig>,
-    trust_pem: String,
+    config: Config,
+    authority: Authority,
+    server: Arc<ArcSwap<ServerConfig>>,
+    loaded: Mutex<Loaded>,
+}
+
+/// What the files said when they were read last.
+#[derive(Clone, PartialEq, Eq)]
+struct Loaded {
+    presented: Presented,
+    /// The authorities of clients: the daemon's own, and those of `client-ca-file`.
+    client_authorities: Vec<CertificateDer<'static>>,
+}
+
+/// A certificate chain with its key, in PEM, and the files.
+#[derive(Clone, PartialEq, Eq)]
+struct Presented {
+    path: PathBuf,
+    chain_pem: String,
+    key_path: PathBuf,
+    key_pem: String,
+}
+
+/// What a reload has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TlsReload {
+    /// Whether another certificate is presented.
+    pub certificate: bool,
+    /// Whether other authorities of clients are believed.
+    pub client_authorities: bool,
 }
 
 impl Tls {
@@ -83,49 +115,123 @@ impl Tls {
     /// # Errors
     /// [`TlsError`] names the file.
     pub fn load_or_create(config: &Config) -> Result<Tls, TlsError> {
-        if config.tls_cert_file.is_set() {
-            let certificate = config.tls_cert_file.as_path();
-            let chain_pem = read(certificate).map_err(TlsError::of(CERTIFICATE))?;
-            let key_path = config.tls_private_key_file.as_path();
-            let key_pem = read(key_path).map_err(TlsError::of(KEY))?;
-            let server = server_config((certificate, &chain_pem), (key_path, &key_pem));
-            let server = server.map_err(|error| {
-                let setting = if error.path == key_path {
-                    KEY
-                } else {
-                    CERTIFICATE
-                };
-                TlsError::of(setting)(error)
-            })?;
-            return Ok(Tls {
-                server,
-                trust_pem: chain_pem,
-            });
-        }
         let folder = config.data_dir.as_path().join(FOLDER);
         PrivateDirectory::within(&folder).map_err(|error| TlsError::new(&folder, error))?;
         let authority = Authority::load_or_create(&folder)?;
-        let names = names::of(config);
-        let leaf = certificate::load_or_create(&folder, &authority, &names)?;
-        let server = server_config(
-            (&leaf.path, &leaf.certificate_pem),
-            (&leaf.key_path, &leaf.key_pem),
-        )?;
-        Ok(Tls {
-            server,
-            trust_pem: authority.certificate_pem().to_owned(),
-        })
+        let loaded = load(config, &authority)?;
+        let server = server_config::build(&loaded)?;
+        let tls = Tls {
+            config: config.clone(),
+            authority,
+            server: Arc::new(ArcSwap::new(server)),
+            loaded: Mutex::new(loaded),
+        };
+        tls.measure();
+        Ok(tls)
     }
 
-    /// The configuration for serving.
-    pub fn server_config(&self) -> Arc<ServerConfig> {
+    /// Reads the files again, and renews the daemon's own certificate if that is due. Connections
+    /// go on with what they began with; new ones get what was read. What can't be used changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// [`TlsError`] names the file.
+    pub fn reload(&self) -> Result<TlsReload, TlsError> {
+        let mut before = self.loaded.lock();
+        let loaded = load(&self.config, &self.authority)?;
+        let reload = TlsReload {
+            certificate: loaded.presented != before.presented,
+            client_authorities: loaded.client_authorities != before.client_authorities,
+        };
+        if loaded != *before {
+            self.server.store(server_config::build(&loaded)?);
+            *before = loaded;
+            drop(before);
+            self.measure();
+        }
+        Ok(reload)
+    }
+
+    /// The configuration for the next handshake.
+    pub fn server_config(&self) -> Arc<ArcSwap<ServerConfig>> {
         Arc::clone(&self.server)
     }
 
     /// The certificates that clients must trust, in PEM, for kubeconfigs.
-    pub fn trust_pem(&self) -> &str {
-        &self.trust_pem
+    pub fn trust_pem(&self) -> String {
+        match self.config.tls_cert_file.is_set() {
+            true => self.loaded.lock().presented.chain_pem.clone(),
+            false => self.authority.certificate_pem().to_owned(),
+        }
     }
+
+    /// Whose client certificates are believed.
+    pub fn client_authorities(&self) -> Arc<RootCertStore> {
+        let mut roots = RootCertStore::empty();
+        // Each was read as an authority before.
+        roots.add_parsable_certificates(self.loaded.lock().client_authorities.iter().cloned());
+        Arc::new(roots)
+    }
+
+    /// The files that an operator may change while the daemon runs.
+    pub fn followed(&self) -> Vec<PathBuf> {
+        let given = [
+            &self.config.tls_cert_file,
+            &self.config.tls_private_key_file,
+            &self.config.client_ca_file,
+        ];
+        let given = given.into_iter().filter(|file| file.is_set());
+        given.map(|file| file.as_path().to_owned()).collect()
+    }
+
+    fn measure(&self) {
+        let loaded = self.loaded.lock();
+        metrics::end("serving", &loaded.presented.chain_pem);
+        metrics::end("authority", self.authority.certificate_pem());
+    }
+}
+
+fn load(config: &Config, authority: &Authority) -> Result<Loaded, TlsError> {
+    let presented = match config.tls_cert_file.is_set() {
+        true => given_certificate(config)?,
+        false => {
+            let folder = config.data_dir.as_path().join(FOLDER);
+            let leaf = certificate::load_or_create(&folder, authority, &names::of(config))?;
+            Presented {
+                path: leaf.path,
+                chain_pem: leaf.certificate_pem,
+                key_path: leaf.key_path,
+                key_pem: leaf.key_pem,
+            }
+        }
+    };
+    let own = certificate::der(Path::new(FOLDER), authority.certificate_pem())?;
+    let given = client_authority::read(config)?;
+    Ok(Loaded {
+        presented,
+        client_authorities: [vec![own], given].concat(),
+    })
+}
+
+/// The certificate of `tls-cert-file`.
+fn given_certificate(config: &Config) -> Result<Presented, TlsError> {
+    let path = config.tls_cert_file.as_path();
+    let key_path = config.tls_private_key_file.as_path();
+    let presented = Presented {
+        path: path.to_owned(),
+        chain_pem: read(path).map_err(TlsError::of(CERTIFICATE))?,
+        key_path: key_path.to_owned(),
+        key_pem: read(key_path).map_err(TlsError::of(KEY))?,
+    };
+    // Whether it can be served shows only when it is.
+    server_config::certified_key(&presented).map_err(|error| {
+        let setting = match error.path == key_path {
+            true => KEY,
+            false => CERTIFICATE,
+        };
+        TlsError::of(setting)(error)
+    })?;
+    Ok(presented)
 }
 
 fn read(path: &Path) -> Result<String, TlsError> {
@@ -140,36 +246,4 @@ fn kept(path: &Path) -> Result<Option<String>, TlsError> {
     let unfinished = own::unfinished(path);
     own::inspect(&unfinished).map_err(|error| TlsError::new(&unfinished, error))?;
     own::read_text(path, given::PEM_BYTES_MAX).map_err(|error| TlsError::new(path, error))
-}
-
-fn server_config(
-    (certificate_path, chain_pem): (&Path, &str),
-    (key_path, key_pem): (&Path, &str),
-) -> Result<Arc<ServerConfig>, TlsError> {
-    let chain = CertificateDer::pem_slice_iter(chain_pem.as_bytes())
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| TlsError::new(certificate_path, error))?;
-    let key = PrivateKeyDer::from_pem_slice(key_pem.as_bytes())
-        .map_err(|error| TlsError::new(key_path, error))?;
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let mut server = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
-        .map_err(|error| TlsError::new(certificate_path, error))?;
-    server.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()];
-    // A returning client brings its session along in a ticket, so the server stores none.
-    server.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
-    server.ticketer =
-        aws_lc_rs::Ticketer::new().map_err(|error| TlsError::new(certificate_path, error))?;
-    server.send_tls13_tickets = 1;
-    Ok(Arc::new(server))
-}
-
-/// Counts failed handshakes, under the name that Kubernetes uses.
-pub(super) fn handshake_errors() -> Counter {
-    metrics::describe_counter!(
-        "apiserver_tls_handshake_errors_total",
-        "TLS handshakes that failed or took too long."
-    );
-    metrics::counter!("apiserver_tls_handshake_errors_total")
 }

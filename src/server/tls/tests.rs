@@ -96,6 +96,97 @@ fn damaged_files_are_refused_by_name() {
     assert!(refusal.contains("ca.crt: "), "{refusal}");
 }
 
+fn presented(tls: &Tls) -> String {
+    tls.loaded.lock().presented.chain_pem.clone()
+}
+
+#[test]
+fn a_reload_takes_what_can_be_used_and_renews_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let tls = Tls::load_or_create(&config(folder.path())).unwrap();
+    let (before, config_before) = (presented(&tls), tls.server_config().load_full());
+    assert_eq!(tls.reload().unwrap(), TlsReload::default());
+    assert!(Arc::ptr_eq(
+        &config_before,
+        &tls.server_config().load_full()
+    ));
+    std::fs::remove_file(folder.path().join("pki/apiserver.crt")).unwrap();
+    let reload = tls.reload().unwrap();
+    assert!(reload.certificate && !reload.client_authorities);
+    assert_ne!(before, presented(&tls));
+    assert!(!Arc::ptr_eq(
+        &config_before,
+        &tls.server_config().load_full()
+    ));
+}
+
+#[test]
+fn files_that_do_not_fit_together_change_nothing() {
+    let [one, other, served] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    for folder in [&one, &other] {
+        Tls::load_or_create(&config(folder.path())).unwrap();
+    }
+    let (certificate, key) = (served.path().join("tls.crt"), served.path().join("tls.key"));
+    let copy = |from: &Path, name: &str, to: &Path| {
+        std::fs::copy(from.join("pki").join(name), to).unwrap();
+    };
+    copy(one.path(), "apiserver.crt", &certificate);
+    copy(one.path(), "apiserver.key", &key);
+    let tls = Tls::load_or_create(&Config {
+        tls_cert_file: FilePath::from(certificate.clone()),
+        tls_private_key_file: FilePath::from(key.clone()),
+        ..config(served.path())
+    });
+    let tls = tls.unwrap();
+    assert_eq!(tls.followed(), [certificate.clone(), key.clone()]);
+    copy(other.path(), "apiserver.crt", &certificate);
+    let refusal = tls.reload().unwrap_err().to_string();
+    assert!(refusal.contains("--tls-cert-file="), "{refusal}");
+    assert_eq!(presented(&tls), file(one.path(), "apiserver.crt"));
+    copy(other.path(), "apiserver.key", &key);
+    assert!(tls.reload().unwrap().certificate);
+    assert_eq!(tls.trust_pem(), file(other.path(), "apiserver.crt"));
+}
+
+#[test]
+fn a_file_of_client_authorities_that_can_not_be_used_is_refused_by_its_flag() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clients.crt");
+    let config = Config {
+        client_ca_file: FilePath::from(path.clone()),
+        ..config(folder.path())
+    };
+    let refusal = || Tls::load_or_create(&config).err().unwrap().to_string();
+    assert!(refusal().contains("--client-ca-file="), "{}", refusal());
+    let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    for (text, told) in [
+        ("", "holds no certificate"),
+        (nonsense, "certificate 1 can't be used"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        assert!(refusal().contains(told), "{}", refusal());
+    }
+    let other = tempfile::tempdir().unwrap();
+    Tls::load_or_create(&self::config(other.path())).unwrap();
+    std::fs::copy(other.path().join("pki/ca.crt"), &path).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
+    assert!(
+        refusal().contains("others than its owner can write it"),
+        "{}",
+        refusal()
+    );
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+    let tls = Tls::load_or_create(&config).unwrap();
+    assert_eq!(
+        tls.client_authorities().len(),
+        2,
+        "its own and that of the file"
+    );
+    std::fs::write(&path, "").unwrap();
+    assert!(tls.reload().is_err());
+    assert_eq!(tls.client_authorities().len(), 2);
+}
+
 #[test]
 fn an_operators_own_certificate_is_served_instead() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,5 +200,6 @@ fn an_operators_own_certificate_is_served_instead() {
     })
     .unwrap();
     assert_eq!(tls.trust_pem(), file(folder.path(), "apiserver.crt"));
-    assert!(!elsewhere.path().join("pki").exists());
+    // Its own authority signs certificates of clients.
+    assert!(elsewhere.path().join("pki/ca.crt").exists());
 }

@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::Value;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Mutex;
@@ -39,6 +39,8 @@ pub struct Target {
     roots: Option<Arc<rustls::RootCertStore>>,
     /// The window of a client that does not read.
     window: Option<u32>,
+    /// A client certificate and its key, in PEM.
+    certificate: Option<Arc<(String, String)>>,
 }
 
 /// A request to be sent.
@@ -94,6 +96,16 @@ impl Target {
             token,
             roots,
             window: None,
+            certificate: None,
+        }
+    }
+
+    /// The same server, with a client certificate and its key instead of a token.
+    pub fn with_certificate(&self, certificate: &str, key: &str) -> Target {
+        Target {
+            token: None,
+            certificate: Some(Arc::new((certificate.to_owned(), key.to_owned()))),
+            ..self.clone()
         }
     }
 
@@ -140,14 +152,19 @@ impl Target {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?;
-        let mut config = match &self.roots {
-            Some(roots) => builder
-                .with_root_certificates(roots.clone())
-                .with_no_client_auth(),
+        let builder = match &self.roots {
+            Some(roots) => builder.with_root_certificates(roots.clone()),
             None => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
-                .with_no_client_auth(),
+                .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))),
+        };
+        let mut config = match self.certificate.as_deref() {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let chain = CertificateDer::pem_slice_iter(certificate.as_bytes());
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+                builder.with_client_auth_cert(chain.map(Result::unwrap).collect(), key)?
+            }
         };
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
         let socket = TcpSocket::new_v4()?;

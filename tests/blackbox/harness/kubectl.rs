@@ -61,6 +61,12 @@ impl Kubectl {
         })
     }
 
+    /// The same kubectl with another kubeconfig.
+    pub fn with_kubeconfig(mut self, kubeconfig: PathBuf) -> Kubectl {
+        self.kubeconfig = kubeconfig;
+        self
+    }
+
     /// Runs a command that reads its standard input.
     async fn run_with(&self, arguments: &[&str], input: &str) -> Printed {
         let mut child = self.command(arguments).spawn().unwrap();

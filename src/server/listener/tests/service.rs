@@ -162,12 +162,16 @@ pub(super) fn chunk(number: usize) -> Bytes {
 
 impl HttpService for TestService {
     /// Recognises all clients except those that say they are nobody.
-    fn recognises(&self, headers: &HeaderMap) -> bool {
+    fn recognises(&self, headers: &HeaderMap, _: &ConnectionFacts) -> bool {
         !headers.contains_key("x-nobody")
     }
 
     async fn call(&self, request: Request<RequestBody>) -> Response<ResponseBody> {
-        let facts = *request.extensions().get::<ConnectionFacts>().unwrap();
+        let facts = request
+            .extensions()
+            .get::<ConnectionFacts>()
+            .unwrap()
+            .clone();
         let path = request.uri().path().to_owned();
         let mut response = Response::new(ResponseBody::Empty);
         *response.body_mut() = match path.split('/').nth(1).unwrap_or_default() {

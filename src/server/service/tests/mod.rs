@@ -46,6 +46,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
         health: Arc::new(health),
         actor_system: stored.actor_system,
         rewriter: Rewriter::default(),
+        rotate_token: Arc::new(|| Ok(0)),
         metrics: None,
         metrics_lines: None,
         address: "127.0.0.1:6443".to_owned(),

@@ -1,0 +1,78 @@
+//! `taffrail token rotate`: replaces the admin's token.
+//!
+//! A running daemon does it at once: whoever has the earlier token is refused, and watches that
+//! were opened with it end. Without a daemon the files are replaced here.
+
+use std::process::ExitCode;
+
+use crate::cli::running::{self, Unreached};
+use crate::config::Config;
+use crate::server::auth::{self, AdminAccess};
+use crate::storage::embedded::disk::Directory;
+
+const PATH: &str = "/taffrail/v1/token/rotate";
+
+/// Longer answers are refused.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// Replaces the token, and says where the new one is.
+pub fn rotate(config: &Config) -> ExitCode {
+    match replace(config) {
+        Ok(done) => {
+            println!("{done}");
+            ExitCode::SUCCESS
+        }
+        Err(problem) => {
+            eprintln!("taffrail token rotate: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn replace(config: &Config) -> Result<String, String> {
+    let data_dir = config.data_dir.as_path();
+    let shown = data_dir.display();
+    let access = auth::read_kubeconfig(data_dir).map_err(|error| error.to_string())?;
+    let access = access.ok_or_else(|| {
+        format!("--data-dir={shown}: no daemon has run there, so there is no token yet")
+    })?;
+    let done = match ask(&access) {
+        Ok(watches) => format!("the admin's token was replaced; {watches} watches ended"),
+        Err(Unreached::NobodyThere(_)) => {
+            alone(config, &access)?;
+            "the admin's token was replaced; no daemon is running".to_owned()
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    Ok(format!(
+        "{done}. The new one is in {shown}/admin.token and admin.kubeconfig"
+    ))
+}
+
+/// Has the running daemon do it. Returns how many watches ended.
+fn ask(access: &AdminAccess) -> Result<u64, Unreached> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(Unreached::NoRuntime)?;
+    let mut answer = Vec::new();
+    let mut hear = |piece: &[u8]| match answer.len() + piece.len() > ANSWER_BYTES_MAX {
+        true => Err("its answer is too long".to_owned()),
+        false => {
+            answer.extend_from_slice(piece);
+            Ok(())
+        }
+    };
+    runtime.block_on(running::post(access, PATH, &mut hear))?;
+    let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap_or_default();
+    Ok(answer["watchesEnded"].as_u64().unwrap_or_default())
+}
+
+/// Replaces the files while no daemon has the directory.
+fn alone(config: &Config, access: &AdminAccess) -> Result<(), String> {
+    let data_dir = config.data_dir.as_path();
+    let _held = Directory::open(data_dir).map_err(|error| error.to_string())?;
+    let token = auth::replace_token(data_dir).map_err(|error| error.to_string())?;
+    let written = auth::write_kubeconfig(data_dir, access.address, &access.trust_pem, &token);
+    written.map(|_| ()).map_err(|error| error.to_string())
+}

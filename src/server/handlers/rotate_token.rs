@@ -1,0 +1,24 @@
+//! `POST /taffrail/v1/token/rotate` replaces the admin's token.
+
+use http::StatusCode;
+use serde_json::json;
+
+use super::{Answered, RequestScope};
+use crate::api::status::Status;
+use crate::server::respond;
+
+/// Replaces the token. The one that the request came with is no longer valid when this answers.
+///
+/// # Errors
+/// 500 when the token could not be written; the earlier one stays valid.
+pub async fn rotate_token(scope: &RequestScope<'_>) -> Answered {
+    let form = scope.plain_form()?;
+    let rotate = scope.server.rotate_token.clone();
+    let rotated = actix_rt::task::spawn_blocking(move || rotate()).await;
+    let rotated = rotated.map_err(|error| Box::new(Status::internal(error)))?;
+    let watches_ended = rotated.map_err(|error| Box::new(Status::internal(error)))?;
+    let document = json!({ "watchesEnded": watches_ended })
+        .to_string()
+        .into_bytes();
+    Ok(respond::document(StatusCode::OK, &form, document))
+}

@@ -1,0 +1,45 @@
+//! The authorities of `--client-ca-file`.
+
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+use super::{CLIENT_AUTHORITY, TlsError};
+use crate::config::Config;
+use crate::files::given;
+
+/// The certificates of the file; none without the setting.
+///
+/// # Errors
+/// [`TlsError`] when it can't be read, when others may have written it, or when it holds no
+/// certificate that can be an authority's.
+pub(super) fn read(config: &Config) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    if !config.client_ca_file.is_set() {
+        return Ok(Vec::new());
+    }
+    let path = config.client_ca_file.as_path();
+    let read = || {
+        let refuse = |error: &dyn std::fmt::Display| TlsError::new(path, error);
+        let file = given::read(path, given::PEM_BYTES_MAX).map_err(|error| refuse(&error))?;
+        // Who writes it decides who the users are.
+        file.check_writers().map_err(|error| refuse(&error))?;
+        let certificates = CertificateDer::pem_slice_iter(&file.bytes);
+        let certificates = certificates
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| refuse(&error))?;
+        if certificates.is_empty() {
+            return Err(refuse(&"it holds no certificate (PEM)"));
+        }
+        let mut roots = RootCertStore::empty();
+        for (number, certificate) in certificates.iter().enumerate() {
+            roots.add(certificate.clone()).map_err(|error| {
+                refuse(&format!(
+                    "its certificate {} can't be used: {error}",
+                    number + 1
+                ))
+            })?;
+        }
+        Ok(certificates)
+    };
+    read().map_err(TlsError::of(CLIENT_AUTHORITY))
+}
