@@ -30,6 +30,10 @@ impl Config {
             let servers = ConfigError::missing("etcd-servers", "storage-backend=etcd3");
             refusals.push(servers);
         }
+        if self.audit_policy_file.is_set() != self.audit_log_path.is_set() {
+            let both = ConfigError::together("audit-policy-file", "audit-log-path");
+            refusals.push(both);
+        }
         let reloads = self.encryption_provider_config_automatic_reload.0;
         if reloads && !self.encryption_provider_config.is_set() {
             refusals.push(ConfigError::lacks(

@@ -23,8 +23,8 @@ pub use storage::{
     StorageVersions, Switch, UnusedSize, WatchCacheSizes,
 };
 pub use values::{
-    BindAddress, ByteSize, FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port,
-    StorageBackend, WholeSeconds,
+    AccessLogMode, BindAddress, ByteSize, FilePath, LogFilter, LogFormat, MetricsAddress, Names,
+    Period, Port, StorageBackend, WholeSeconds,
 };
 
 use std::path::Path;

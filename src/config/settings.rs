@@ -8,8 +8,8 @@ use super::storage::{
     ServersOverrides, StorageMediaType, StorageVersions, Switch, UnusedSize, WatchCacheSizes,
 };
 use super::values::{
-    BindAddress, ByteSize, FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port,
-    StorageBackend, WholeSeconds,
+    AccessLogMode, BindAddress, ByteSize, FilePath, LogFilter, LogFormat, MetricsAddress, Names,
+    Period, Port, StorageBackend, WholeSeconds,
 };
 
 /// One setting, its value as text and what it means: a line of `taffrail config`.
@@ -342,6 +342,34 @@ settings! {
     /// uses.
     /// [default: info]
     log_level: LogFilter ["FILTER"] = LogFilter::default();
+
+    /// Which requests have a line in the log: all, off, or failures, which are 403, 429 and 5xx.
+    /// Refused logins have lines of their own.
+    /// [default: failures]
+    access_log: AccessLogMode ["MODE"] = AccessLogMode::Failures;
+
+    /// Policy of the audit log: which requests are recorded, and how much of them. A policy of
+    /// kube-apiserver (audit.k8s.io/v1). Needs audit-log-path.
+    /// [default: none]
+    audit_policy_file: FilePath ["FILE"] = FilePath::unset();
+
+    /// File of the audit log, a line of JSON for each event, made for its owner alone; - is
+    /// standard output. Events that can't be written as fast as they come are dropped, counted
+    /// and told of in the log. Needs audit-policy-file.
+    /// [default: none]
+    audit_log_path: FilePath ["FILE"] = FilePath::unset();
+
+    /// Megabytes of the audit log after which a new file begins; 0 never.
+    /// [default: 100]
+    audit_log_maxsize: u64 ["MEGABYTES"] = 100;
+
+    /// How many earlier files of the audit log are kept; 0 all.
+    /// [default: 0]
+    audit_log_maxbackup: usize ["COUNT"] = 0;
+
+    /// Days that earlier files of the audit log are kept; 0 for ever.
+    /// [default: 0]
+    audit_log_maxage: u64 ["DAYS"] = 0;
 
     /// Form of the log on stderr: text, json, or auto. auto is text, coloured on a terminal.
     /// [default: auto]

@@ -413,3 +413,15 @@ words! {
         Json = "json",
     }
 }
+
+words! {
+    /// Which requests have a line in the log.
+    AccessLogMode {
+        /// None.
+        Off = "off",
+        /// Those that failed for other reasons than clients expect in daily life.
+        Failures = "failures",
+        /// All.
+        All = "all",
+    }
+}

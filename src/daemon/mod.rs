@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use actix_rt::task::JoinHandle;
 use actors::dispatcher::{DispatcherConfig, LocalDispatcher};
 use actors::engine::Prefix;
 use actors::supervisor::{ActorSystem, CacherSpec};
@@ -30,6 +31,7 @@ use crate::cli::Announcement;
 use crate::config::{Config, StorageBackend};
 use crate::controllers::{self, Controllers};
 use crate::registry::Registry;
+use crate::server::audit::Audit;
 use crate::server::health::Health;
 use crate::server::large_requests::LargeRequests;
 use crate::server::listener::{MetricsListener, Running, Server};
@@ -61,10 +63,11 @@ pub struct Daemon {
     health: Arc<Health>,
     encryption: Encryption,
     credentials: Arc<Credentials>,
+    audit: Option<Arc<Audit>>,
     controllers: Controllers,
     running: Running,
     metrics_address: Option<std::net::SocketAddr>,
-    background: Vec<actix_rt::task::JoinHandle<()>>,
+    background: Vec<JoinHandle<()>>,
     /// Holds the data directory while the daemon lives, unless the engine holds it.
     _directory: Option<Directory>,
 }
@@ -94,6 +97,7 @@ impl Daemon {
         let stores = OpenEngines::open(&config, &factory.back_ends(), &watchdog)?;
         let (engines, address) = (stores.engines.clone(), server.local_address());
         let credentials = Arc::new(Credentials::load(&config, address)?);
+        let audit = Audit::open(&config)?;
 
         let plans = factory.plans(&engines, &encryption)?;
         encryption.warn_of_unknown_resources();
@@ -143,6 +147,8 @@ impl Daemon {
             actor_system: actor_system.clone(),
             rewriter,
             rotate_token: Credentials::rotation(&credentials),
+            audit: audit.clone(),
+            access_log: config.access_log,
             metrics: Some(Box::new(move || series.render())),
             metrics_lines: Some(Box::new(move || storage_size::metric_lines(&measured))),
             address: address.to_string(),
@@ -151,10 +157,7 @@ impl Daemon {
         }));
         let metrics_address = metrics_listener.as_ref();
         let metrics_address = metrics_address.map(MetricsListener::local_address);
-        background.extend(metrics_listener.map(|listener| {
-            let api_server = Arc::clone(&api_server);
-            listener.serve(move || api_server.metrics_page())
-        }));
+        background.extend(metrics_listener.map(|listener| serve_metrics(listener, &api_server)));
         let running = server
             .serve(credentials.server_config(), move |thread| {
                 Service::new(Arc::clone(&api_server), dispatcher(thread, &watchdog))
@@ -168,6 +171,7 @@ impl Daemon {
             health,
             encryption,
             credentials,
+            audit,
             controllers,
             running,
             metrics_address,
@@ -242,7 +246,12 @@ impl Daemon {
         for task in &self.background {
             task.abort();
         }
+        let audit = self.audit;
         let rest = async {
+            if let Some(audit) = audit {
+                // It writes what waits.
+                let _ = actix_rt::task::spawn_blocking(move || audit.close()).await;
+            }
             self.controllers.stop().await;
             self.actor_system.stop().await;
             for (_, engine) in self.engines.iter() {
@@ -296,6 +305,11 @@ fn cached(plans: &[StoragePlan]) -> Vec<CacherSpec> {
         .filter(|plan| plan.destination().is_cached || is_followed(plan))
         .map(StoragePlan::cacher_spec)
         .collect()
+}
+
+fn serve_metrics(listener: MetricsListener, api_server: &Arc<ApiServer>) -> JoinHandle<()> {
+    let api_server = Arc::clone(api_server);
+    listener.serve(move || api_server.metrics_page())
 }
 
 /// The Dispatcher of the calling HTTP thread. Both are watched.

@@ -2,6 +2,7 @@
 
 use actors::supervisor::ActorSystemError;
 
+use crate::server::audit::AuditError;
 use crate::server::auth::{AdminError, TokenFileError};
 use crate::server::listener::BindError;
 use crate::server::tls::TlsError;
@@ -34,6 +35,9 @@ pub enum StartError {
     /// The admin's credentials can't be read or created.
     #[error(transparent)]
     Admin(#[from] AdminError),
+    /// There can be no audit log.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
     /// The file of users can't be used.
     #[error(transparent)]
     Users(#[from] TokenFileError),
@@ -77,6 +81,7 @@ impl StartError {
             StartError::Factory(_)
                 | StartError::Encryption(_)
                 | StartError::Etcd(_)
+                | StartError::Audit(_)
                 | StartError::Users(_)
                 | StartError::Several(_)
                 | StartError::NoAgreement

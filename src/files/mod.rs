@@ -2,7 +2,8 @@
 //!
 //! This folder owns the two ways to open a file. [`own`] opens the files that the daemon makes in
 //! its data directory, and refuses links. [`given`] reads the files that an operator names by a
-//! flag, and follows links, because Kubernetes mounts Secrets as links. [`PrivateDirectory`] is the
+//! flag, and follows links, because Kubernetes mounts Secrets as links. [`RollingLog`] appends to a
+//! log that an operator names. [`PrivateDirectory`] is the
 //! data directory itself, or one within it.
 //!
 //! A path enters. Bounded contents or an open file leave, or an error that says what to fix.
@@ -15,6 +16,7 @@
 mod directory;
 pub mod given;
 pub mod own;
+mod rolling;
 
 use std::fs::{File, FileType, Metadata};
 use std::io::{self, Read};
@@ -25,6 +27,7 @@ use rustix::fs::{Mode, OFlags};
 use zeroize::Zeroizing;
 
 pub use directory::PrivateDirectory;
+pub use rolling::{RollingLimits, RollingLog};
 
 const ROOT: u32 = 0;
 /// What anybody but the owner may write.

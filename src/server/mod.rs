@@ -9,6 +9,8 @@
 //! [`handlers`] decode the body, call the registry and answer. [`encoding`] turns objects into
 //! bytes, and [`respond`] builds the response.
 
+mod access_log;
+pub mod audit;
 pub mod auth;
 pub mod body;
 mod body_budget;

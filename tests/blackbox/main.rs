@@ -10,6 +10,7 @@ mod load;
 mod servers;
 
 mod amplification;
+mod audit;
 mod bad_input;
 mod command_line;
 mod damage;

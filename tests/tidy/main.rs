@@ -67,8 +67,8 @@ const DAEMON: Table = &[
     ("main", &["*"]),
     ("daemon", &["*"]),
     ("config", &["files"]),
-    // Whatever is opened by name is opened here.
-    ("files", &[]),
+    // Whatever is opened by name is opened here. A log's predecessor is named after its end.
+    ("files", &["clock"]),
     ("build_info", &[]),
     ("clock", &[]),
     ("coalescing_writer", &[]),

@@ -40,7 +40,7 @@ use super::metrics::WatchMeters;
 use super::negotiation::{self, BODIES, BodyForm, Offer};
 use super::respond::{Answer, Form};
 use super::routes::Target;
-use super::service::ApiServer;
+use super::service::{ApiServer, RequestRecord};
 use crate::api::options::Query;
 use crate::api::resource::Verb;
 use crate::api::status::{Status, StatusDetails};
@@ -66,6 +66,8 @@ pub struct RequestScope<'r> {
     pub watches: &'r Arc<WatchMeters>,
     /// Headers.
     pub headers: &'r HeaderMap,
+    /// What logs remember of the request.
+    pub record: &'r RequestRecord,
     /// Query parameters.
     pub query: Query,
     /// The user who asks, and the deadline.
@@ -162,6 +164,9 @@ impl RequestScope<'_> {
             false => Some(self.server.bodies.reserve(self.announced_bytes())?),
         };
         let read = body.collect(BODY_BYTES_MAX, left).await;
+        if let Ok(body) = &read {
+            self.record.has_read(body, self.headers);
+        }
         read.map_err(|error| {
             Box::new(match error {
                 BodyError::TooLarge { limit } => Status::request_too_large(limit),

@@ -168,7 +168,12 @@ pub struct MeteredWatch {
     access: WatchAccess,
     /// Present until the bookmark that ends the initial events was sent.
     initial: Option<Box<Initial>>,
+    /// Called at the end. Boxed twice, because few watches have it.
+    at_end: Option<Box<AtEnd>>,
 }
+
+/// What is to be done when a watch ends.
+type AtEnd = Box<dyn FnOnce()>;
 
 /// Initial events whose duration is measured.
 struct Initial {
@@ -194,7 +199,13 @@ impl MeteredWatch {
             meter,
             access: WatchAccess::new(access),
             initial: times_initial.then(|| Box::new(Initial { since, definition })),
+            at_end: None,
         }
+    }
+
+    /// Has something done when the watch ends.
+    pub fn at_end(&mut self, done: AtEnd) {
+        self.at_end = Some(Box::new(done));
     }
 
     /// The access that the watch was opened with. The sender ends the watch once it is revoked.
@@ -238,6 +249,9 @@ impl Drop for MeteredWatch {
         self.meter.open.fetch_sub(1, Ordering::Relaxed);
         if self.access().is_revoked() {
             counter!(REVOKED).increment(1);
+        }
+        if let Some(at_end) = self.at_end.take() {
+            at_end();
         }
     }
 }

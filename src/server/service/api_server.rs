@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use actors::supervisor::ActorSystem;
 
+use crate::config::AccessLogMode;
 use crate::registry::Registry;
+use crate::server::access_log::AccessLog;
+use crate::server::audit::Audit;
 use crate::server::auth::{
     AdminError, Authenticators, Authorizers, DiscoveryPolicy, PrivilegedGroup, RefusedLogins,
 };
@@ -34,6 +37,10 @@ pub struct ApiServer {
     pub rewriter: Arc<Rewriter>,
     /// Replaces the admin's token.
     pub rotate_token: RotateToken,
+    /// The audit log, if there is one.
+    pub audit: Option<Arc<Audit>>,
+    /// Tells of requests in the log.
+    pub(in crate::server) access_log: AccessLog,
     /// The measurements and the metrics page.
     pub measures: Measures,
     /// Decides what users may do.
@@ -60,6 +67,10 @@ pub struct ApiServerConfig {
     pub rewriter: Rewriter,
     /// Replaces the admin's token.
     pub rotate_token: RotateToken,
+    /// The audit log, if there is one.
+    pub audit: Option<Arc<Audit>>,
+    /// Which requests have a line in the log.
+    pub access_log: AccessLogMode,
     /// Produces the metrics page. Without it `/metrics` is empty.
     pub metrics: Option<Lines>,
     /// Produces further lines of that page.
@@ -100,6 +111,8 @@ impl ApiServer {
             actor_system: parts.actor_system,
             rewriter: Arc::new(parts.rewriter),
             rotate_token: parts.rotate_token,
+            audit: parts.audit,
+            access_log: AccessLog::new(parts.access_log),
             bodies: BodyBudget::default(),
             large_requests: parts.large_requests,
             refused_logins: RefusedLogins::default(),

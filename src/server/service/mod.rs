@@ -9,6 +9,7 @@
 //! routing. A panic in a handler becomes a 500. It ends neither the connection nor the thread.
 
 mod api_server;
+mod record;
 mod refusals;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use futures_util::FutureExt;
 use http::header::{CACHE_CONTROL, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request};
+pub use record::RequestRecord;
 use refusals::{Refused, is_served_to_the_end, not_understood, panicked, shutting_down, too_many};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -43,7 +45,6 @@ use super::routes::{self, Miss, Route};
 use crate::api::options::{self, Query};
 use crate::api::status::Status;
 use crate::api::user_info::{MASTERS, UserInfo};
-use crate::api::warnings::Warnings;
 use crate::registry::RequestContext;
 
 /// The service of one thread. Clones share it.
@@ -74,20 +75,20 @@ struct Requester {
 impl HttpService for Service {
     async fn call(&self, request: Request<RequestBody>) -> http::Response<ResponseBody> {
         let (parts, body) = request.into_parts();
-        let audit_id = audit_id::of(&parts.headers);
-        let warnings_given = Warnings::default();
-        let answering = self.answer(&parts, body, &audit_id, &warnings_given);
-        let mut answer = survived(answering, &audit_id).await;
+        let server = &self.thread.server;
+        let record = RequestRecord::begin(audit_id::of(&parts.headers), server);
+        let answering = self.answer(&parts, body, &record);
+        let (mut answer, has_panicked) = survived(answering, &record.audit_id).await;
         if parts.method == Method::HEAD {
             *answer.body_mut() = ResponseBody::Empty;
         }
         let headers = answer.headers_mut();
-        audit_id::set(headers, &audit_id);
+        audit_id::set(headers, &record.audit_id);
         headers
             .entry(CACHE_CONTROL)
             .or_insert(HeaderValue::from_static("no-cache, private"));
-        warnings::add(headers, warnings_given.take());
-        answer
+        warnings::add(headers, record.warnings.take());
+        record.answered(answer, has_panicked, server)
     }
 
     fn recognises(&self, headers: &HeaderMap, facts: &ConnectionFacts) -> bool {
@@ -105,9 +106,13 @@ impl HttpService for Service {
 }
 
 /// Runs the handler and turns a panic into a response, so that neither connection nor thread ends.
-async fn survived(answering: impl Future<Output = Answer>, audit_id: &str) -> Answer {
+/// Tells whether it panicked.
+async fn survived(answering: impl Future<Output = Answer>, audit_id: &str) -> (Answer, bool) {
     let answered = AssertUnwindSafe(answering).catch_unwind().await;
-    answered.unwrap_or_else(|_| panicked(audit_id))
+    match answered {
+        Ok(answer) => (answer, false),
+        Err(_) => (panicked(audit_id), true),
+    }
 }
 
 impl Service {
@@ -125,29 +130,17 @@ impl Service {
         }
     }
 
-    async fn answer(
-        &self,
-        parts: &Parts,
-        body: RequestBody,
-        audit_id: &str,
-        warnings: &Warnings,
-    ) -> Answer {
+    async fn answer(&self, parts: &Parts, body: RequestBody, record: &RequestRecord) -> Answer {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let selector = query.first("fieldSelector").unwrap_or_default();
         let watch = query.flag("watch");
         let info = match RequestInfo::parse(&parts.method, parts.uri.path(), watch, selector) {
-            Ok(info) => info,
+            Ok(info) => record.understood(info),
             Err(error) => return not_understood(parts, &error),
         };
-        let labels = RequestLabels::of(&info, &parts.method);
+        let labels = RequestLabels::of(info, &parts.method);
         let mut running = self.thread.requests.start(labels);
-        let filtered = self.filtered(
-            parts,
-            body,
-            (&info, query),
-            (audit_id, warnings),
-            &mut running,
-        );
+        let filtered = self.filtered(parts, body, (info, query), record, &mut running);
         let answer = filtered.await.unwrap_or_else(|refused| match refused {
             Refused::Answer(answer) => *answer,
             Refused::Status(status) => {
@@ -165,7 +158,7 @@ impl Service {
         parts: &Parts,
         body: RequestBody,
         (info, query): (&RequestInfo, Query),
-        (audit_id, warnings): (&str, &Warnings),
+        record: &RequestRecord,
         running: &mut Running<'_>,
     ) -> Result<Answer, Refused> {
         let server = &self.thread.server;
@@ -173,17 +166,19 @@ impl Service {
             return Err(shutting_down(parts).into());
         }
         let allowed = Allowed::of(info, &query)?;
-        let requester = self.requester(parts, (info, &query), audit_id)?;
+        let requester = self.requester(parts, (info, &query), record)?;
         let counted = self.admitted(info, &requester.user)?;
         let attributes = Attributes::of(&requester.user, info, &query);
-        authorization::authorize(&server.authorizer, &attributes)?;
+        let authorized = authorization::authorize(&server.authorizer, &attributes);
+        record.authorized(authorized.is_ok());
+        authorized?;
         let within = allowed.map_or(deadline::REQUEST, |allowed| allowed.within);
         let context = RequestContext {
             user: requester.user,
             impersonator: requester.impersonator,
             manager: manager(parts, &query),
-            audit_id: audit_id.to_owned(),
-            warnings: warnings.clone(),
+            audit_id: record.audit_id.clone(),
+            warnings: record.warnings.clone(),
             deadline: Instant::now() + within,
         };
         let generation = self.generation();
@@ -193,6 +188,7 @@ impl Service {
             dispatcher: &self.thread.dispatcher,
             watches: &self.thread.watches,
             headers: &parts.headers,
+            record,
             query,
             context,
             access: requester.access,
@@ -214,17 +210,24 @@ impl Service {
         &self,
         parts: &Parts,
         (info, query): (&RequestInfo, &Query),
-        audit_id: &str,
+        record: &RequestRecord,
     ) -> Result<Requester, Refused> {
-        let Authenticated { user, access } = self.authenticated(parts)?;
+        let authenticated = self.authenticated(parts);
+        let known = authenticated.as_ref().ok();
+        record.authenticated(known.map(|known| &known.user), parts);
+        let Authenticated { user, access } = authenticated?;
         let attributes = Attributes::of(&user, info, query);
         let authorizer = &self.thread.server.authorizer;
         let other = impersonation::impersonated(&parts.headers, &attributes, authorizer)?;
         if let Some(UserInfo { name, .. }) = &other {
+            let audit_id = &record.audit_id;
             tracing::debug!(audit_id, user = user.name, %name, "carried out as another user");
         }
-        let (user, impersonator) = match other {
-            Some(other) => (Arc::new(other), Some(user)),
+        let (user, impersonator) = match other.map(Arc::new) {
+            Some(other) => {
+                record.impersonates(&other);
+                (other, Some(user))
+            }
             None => (user, None),
         };
         Ok(Requester {

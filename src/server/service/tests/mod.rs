@@ -18,6 +18,7 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::config::AccessLogMode;
 use crate::server::auth::{Authenticators, Revocations, StaticTokens, Token};
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::health::Health;
@@ -47,6 +48,8 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
         actor_system: stored.actor_system,
         rewriter: Rewriter::default(),
         rotate_token: Arc::new(|| Ok(0)),
+        audit: None,
+        access_log: AccessLogMode::Off,
         metrics: None,
         metrics_lines: None,
         address: "127.0.0.1:6443".to_owned(),
@@ -385,7 +388,8 @@ fn once_the_shutdown_has_begun_only_probes_are_answered_1_2() {
 #[test]
 fn a_handler_that_panics_is_answered_500_1_2() {
     run(async {
-        let answer = survived(async { panic!("on purpose") }, "id").await;
+        let (answer, has_panicked) = survived(async { panic!("on purpose") }, "id").await;
+        assert!(has_panicked);
         assert_eq!(answer.status().as_u16(), 500);
         assert_eq!(
             answer.headers().get("content-type").unwrap(),

@@ -1,0 +1,177 @@
+//! A log that begins a new file when it is long.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::irregular;
+
+/// How long a log and its predecessors may become. 0 means without a bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RollingLimits {
+    /// Bytes of a file, after which the next one begins.
+    pub file_bytes: u64,
+    /// How many predecessors are kept.
+    pub count: usize,
+    /// How old a predecessor may be.
+    pub age: Duration,
+}
+
+/// A log that is appended to. A predecessor has the time of its end in its name: `audit.log`
+/// becomes `audit-2026-01-31T12-00-00.123456789.log`, much as kube-apiserver names them.
+pub struct RollingLog {
+    path: PathBuf,
+    limits: RollingLimits,
+    file: File,
+    bytes: u64,
+}
+
+impl RollingLog {
+    /// Opens the log, or makes it for its owner alone.
+    ///
+    /// # Errors
+    /// When it is no regular file, and those of the file system.
+    pub fn open(path: &Path, limits: RollingLimits) -> io::Result<RollingLog> {
+        let (file, bytes) = open(path)?;
+        Ok(RollingLog {
+            path: path.to_owned(),
+            limits,
+            file,
+            bytes,
+        })
+    }
+
+    /// Appends whole lines.
+    ///
+    /// # Errors
+    /// Those of the file system. Some of the lines may be there.
+    pub fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        let bytes = lines.len() as u64;
+        let is_full = self.bytes > 0 && self.bytes + bytes > self.limits.file_bytes;
+        if self.limits.file_bytes > 0 && is_full {
+            self.roll()?;
+        }
+        self.file.write_all(lines)?;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    fn roll(&mut self) -> io::Result<()> {
+        // To the nanosecond, so that no two ends have one name.
+        let ended = crate::clock::now().strftime("%Y-%m-%dT%H-%M-%S%.9f");
+        let (start, end) = self.name_parts();
+        let ended = self.path.with_file_name(format!("{start}{ended}{end}"));
+        std::fs::rename(&self.path, &ended)?;
+        (self.file, self.bytes) = open(&self.path)?;
+        self.remove_old();
+        Ok(())
+    }
+
+    /// What stands before and after the time in the name of a predecessor.
+    fn name_parts(&self) -> (String, String) {
+        let text =
+            |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());
+        let stem = text(self.path.file_stem()).unwrap_or_default();
+        let end = text(self.path.extension()).map(|end| format!(".{end}"));
+        (format!("{stem}-"), end.unwrap_or_default())
+    }
+
+    /// Removes predecessors beyond the limits. One that can't be removed is tried again at the next
+    /// end of a file.
+    fn remove_old(&self) {
+        let folder = self
+            .path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let Ok(entries) = std::fs::read_dir(folder.unwrap_or(Path::new("."))) else {
+            return;
+        };
+        let (start, end) = self.name_parts();
+        let mut kept: Vec<PathBuf> = entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| {
+                let name = path.file_name().map(|name| name.to_string_lossy());
+                name.is_some_and(|name| name.starts_with(&start) && name.ends_with(&end))
+            })
+            .collect();
+        // The names are in the order of time.
+        kept.sort_unstable_by(|one, other| other.cmp(one));
+        let now = SystemTime::now();
+        for (number, path) in kept.iter().enumerate() {
+            let too_many = self.limits.count > 0 && number >= self.limits.count;
+            let age = || {
+                now.duration_since(path.metadata().ok()?.modified().ok()?)
+                    .ok()
+            };
+            let too_old =
+                !self.limits.age.is_zero() && age().is_some_and(|age| age > self.limits.age);
+            if too_many || too_old {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<(File, u64)> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
+    let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file: File = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600))?.into();
+    let metadata = file.metadata()?;
+    match irregular(metadata.file_type()) {
+        Some(refusal) => Err(refusal),
+        None => Ok((file, metadata.size())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_full_file_is_kept_under_another_name_and_old_ones_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let limits = RollingLimits {
+            file_bytes: 10,
+            count: 2,
+            age: Duration::ZERO,
+        };
+        let mut log = RollingLog::open(&path, limits).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        for number in 0..5 {
+            log.append(format!("line {number}\n").as_bytes()).unwrap();
+        }
+        let names = names(folder.path());
+        assert_eq!(names.len(), 3, "{names:?}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "line 4\n");
+        let last = folder.path().join(&names[1]);
+        assert_eq!(std::fs::read_to_string(last).unwrap(), "line 3\n");
+        // It goes on where it was.
+        drop(log);
+        let mut log = RollingLog::open(&path, limits).unwrap();
+        log.append(b"x\n").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "line 4\nx\n");
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(RollingLog::open(folder.path(), RollingLimits::default()).is_err());
+    }
+}

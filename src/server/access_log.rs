@@ -1,0 +1,164 @@
+//! A line of the daemon's log for each request, or for each that failed.
+//!
+//! Failures are what an operator looks for: a refusal of rights or of load, and what the daemon
+//! itself did wrong. What clients expect in daily life, a 404 or a 409, is none, and refused logins
+//! have lines of their own. Lines about failures are bounded, because strangers can cause them.
+
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use parking_lot::Mutex;
+
+use super::filters::in_flight::is_probe;
+use super::request_info::RequestInfo;
+use crate::config::AccessLogMode;
+
+/// Lines about failures in a second.
+const FAILURES_PER_SECOND: u32 = 20;
+
+/// Longer texts of clients are cut.
+const TEXT_CHARS_MAX: usize = 256;
+
+/// Decides which requests are told of, and tells.
+#[derive(Debug)]
+pub struct AccessLog {
+    mode: AccessLogMode,
+    rate: Mutex<Rate>,
+}
+
+/// How many lines were written in a second.
+#[derive(Debug)]
+struct Rate {
+    second: Instant,
+    lines: u32,
+    untold: u64,
+}
+
+impl AccessLog {
+    /// A log of these requests.
+    pub fn new(mode: AccessLogMode) -> AccessLog {
+        AccessLog {
+            mode,
+            rate: Mutex::new(Rate {
+                second: Instant::now(),
+                lines: 0,
+                untold: 0,
+            }),
+        }
+    }
+
+    /// Whether a request with this outcome is told of. A probe is none of the failures: it asks
+    /// again and again, and its answer is known from elsewhere.
+    pub fn wants(&self, info: Option<&RequestInfo>, code: StatusCode) -> bool {
+        match self.mode {
+            AccessLogMode::Off => false,
+            AccessLogMode::All => true,
+            AccessLogMode::Failures => is_failure(code) && !info.is_some_and(is_probe),
+        }
+    }
+
+    /// Tells of a request.
+    pub fn tell(
+        &self,
+        audit_id: &str,
+        user: Option<&str>,
+        info: Option<&RequestInfo>,
+        code: StatusCode,
+        took: Duration,
+    ) {
+        let untold = match self.mode {
+            AccessLogMode::All => 0,
+            _ => match self.rate.lock().turn(Instant::now()) {
+                Some(untold) => untold,
+                None => return,
+            },
+        };
+        let untold = (untold > 0).then_some(untold);
+        let unknown = RequestInfo::default();
+        let info = info.unwrap_or(&unknown);
+        let text = |text: &str| {
+            let shown: String = text.chars().take(TEXT_CHARS_MAX).collect();
+            (!text.is_empty()).then_some(shown)
+        };
+        tracing::info!(
+            audit_id,
+            user = user.and_then(text),
+            verb = %info.verb,
+            group = text(&info.group),
+            resource = text(&info.resource),
+            subresource = text(&info.subresource),
+            namespace = text(&info.namespace),
+            name = text(&info.name),
+            path = text(&info.path).filter(|_| !info.is_resource),
+            code = code.as_u16(),
+            milliseconds = took.as_micros() as f64 / 1e3,
+            untold,
+            "request"
+        );
+    }
+}
+
+fn is_failure(code: StatusCode) -> bool {
+    code.is_server_error() || matches!(code.as_u16(), 403 | 429)
+}
+
+impl Rate {
+    /// How many lines were left out before this one, or `None` if this one is left out too.
+    fn turn(&mut self, now: Instant) -> Option<u64> {
+        if now.saturating_duration_since(self.second) >= Duration::from_secs(1) {
+            self.second = now;
+            self.lines = 0;
+        }
+        if self.lines >= FAILURES_PER_SECOND {
+            self.untold += 1;
+            return None;
+        }
+        self.lines += 1;
+        Some(std::mem::take(&mut self.untold))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_what_an_operator_looks_for() {
+        let log = AccessLog::new(AccessLogMode::Failures);
+        for (code, is_told) in [
+            (200, false),
+            (404, false),
+            (409, false),
+            (401, false),
+            (403, true),
+            (429, true),
+            (500, true),
+            (504, true),
+        ] {
+            assert_eq!(
+                log.wants(None, StatusCode::from_u16(code).unwrap()),
+                is_told,
+                "{code}"
+            );
+        }
+        let probe = RequestInfo::parse(&http::Method::GET, "/readyz", false, "").unwrap();
+        assert!(!log.wants(Some(&probe), StatusCode::INTERNAL_SERVER_ERROR));
+        assert!(AccessLog::new(AccessLogMode::All).wants(None, StatusCode::OK));
+        assert!(!AccessLog::new(AccessLogMode::Off).wants(None, StatusCode::BAD_GATEWAY));
+    }
+
+    #[test]
+    fn lines_are_bounded_and_those_left_out_are_counted() {
+        let start = Instant::now();
+        let mut rate = Rate {
+            second: start,
+            lines: 0,
+            untold: 0,
+        };
+        let told = (0..100).filter(|_| rate.turn(start).is_some()).count();
+        assert_eq!(told, FAILURES_PER_SECOND as usize);
+        let later = start + Duration::from_secs(1);
+        assert_eq!(rate.turn(later), Some(100 - u64::from(FAILURES_PER_SECOND)));
+        assert_eq!(rate.turn(later), Some(0));
+    }
+}

@@ -1,0 +1,486 @@
+//! One event as a line of JSON, in the words of `audit.k8s.io/v1`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use flate2::read::GzDecoder;
+use http::HeaderMap;
+use http::header::USER_AGENT;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::policy::{Decided, Level, Stage};
+use crate::api::user_info::{self, UserInfo};
+use crate::server::request_info::RequestInfo;
+
+/// The longest user agent that is recorded, as in kube-apiserver.
+const AGENT_BYTES_MAX: usize = 1024;
+
+/// Longer objects are left out, and an annotation says so.
+pub(super) const OBJECT_BYTES_MAX: usize = 4 << 20;
+
+/// What all events of a request share.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub(super) audit_id: String,
+    pub(super) uri: String,
+    pub(super) info: RequestInfo,
+    /// Who has sent the request. `None` if the credentials were wrong.
+    pub(super) user: Option<Arc<UserInfo>>,
+    pub(super) source_ips: Vec<IpAddr>,
+    pub(super) user_agent: String,
+    pub(super) received: Timestamp,
+    pub(super) decided: Decided,
+}
+
+/// A body of a request or response, as it was sent.
+#[derive(Clone, Debug)]
+pub(super) struct Body {
+    pub(super) bytes: Bytes,
+    pub(super) is_yaml: bool,
+    pub(super) is_gzip: bool,
+}
+
+/// An event that is to be recorded.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub(super) facts: Arc<Facts>,
+    pub(super) stage: Stage,
+    pub(super) at: Timestamp,
+    /// As whom the request is carried out, if that is another user.
+    pub(super) impersonated: Option<Arc<UserInfo>>,
+    pub(super) code: Option<u16>,
+    /// Whether the request was allowed, once that is decided.
+    pub(super) is_allowed: Option<bool>,
+    pub(super) request: Option<Body>,
+    pub(super) response: Option<Body>,
+    /// Whether a body was too long to be recorded.
+    pub(super) is_truncated: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'e> {
+    kind: &'static str,
+    api_version: &'static str,
+    level: Level,
+    #[serde(rename = "auditID")]
+    audit_id: &'e str,
+    stage: Stage,
+    #[serde(rename = "requestURI")]
+    request_uri: &'e str,
+    verb: &'e str,
+    user: User<'e>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    impersonated_user: Option<User<'e>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    authentication_metadata: Option<AuthenticationMetadata>,
+    #[serde(rename = "sourceIPs", skip_serializing_if = "<[IpAddr]>::is_empty")]
+    source_ips: &'e [IpAddr],
+    #[serde(skip_serializing_if = "str::is_empty")]
+    user_agent: &'e str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object_ref: Option<ObjectRef<'e>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_status: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_object: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_object: Option<Value>,
+    request_received_timestamp: String,
+    stage_timestamp: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    annotations: BTreeMap<&'static str, &'static str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AuthenticationMetadata {
+    impersonation_constraint: &'static str,
+}
+
+#[derive(Serialize)]
+struct User<'e> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    username: &'e str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    uid: &'e str,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    groups: &'e [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra: Option<&'e BTreeMap<String, Vec<String>>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ObjectRef<'e> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    resource: &'e str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    namespace: &'e str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: Cow<'e, str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    uid: Cow<'e, str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    api_group: &'e str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    api_version: &'e str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    resource_version: Cow<'e, str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    subresource: &'e str,
+}
+
+impl<'e> User<'e> {
+    fn of(user: &'e UserInfo) -> User<'e> {
+        User {
+            username: &user.name,
+            uid: &user.uid,
+            groups: &user.groups,
+            extra: Some(&user.extra).filter(|extra| !extra.is_empty()),
+        }
+    }
+
+    fn unknown() -> User<'e> {
+        User {
+            username: "",
+            uid: "",
+            groups: &[],
+            extra: None,
+        }
+    }
+}
+
+impl Event {
+    /// Bytes that the event holds while it waits, roughly.
+    pub(super) fn bytes(&self) -> usize {
+        let body = |body: &Option<Body>| body.as_ref().map_or(0, |body| body.bytes.len());
+        1024 + self.facts.uri.len() + body(&self.request) + body(&self.response)
+    }
+
+    /// The line, with its end.
+    pub(super) fn line(&self) -> Vec<u8> {
+        let facts = &*self.facts;
+        let level = facts.decided.level;
+        let parsed = self.request.as_ref().and_then(Body::parsed);
+        let object_ref = object_ref(&facts.info, parsed.as_ref());
+        let response = self.response.as_ref().and_then(Body::parsed);
+        let response_status = self.code.map(|code| status(code, response.as_ref()));
+        let shown = |object: Option<Value>, from: Level| {
+            let object = object.filter(|_| level >= from)?;
+            Some(match facts.decided.omits_managed_fields {
+                true => without_managed_fields(object),
+                false => object,
+            })
+        };
+        let line = Line {
+            kind: "Event",
+            api_version: "audit.k8s.io/v1",
+            level,
+            audit_id: &facts.audit_id,
+            stage: self.stage,
+            request_uri: &facts.uri,
+            verb: &facts.info.verb,
+            user: facts.user.as_deref().map_or_else(User::unknown, User::of),
+            impersonated_user: self.impersonated.as_deref().map(User::of),
+            authentication_metadata: self.impersonated.as_deref().map(constraint),
+            source_ips: &facts.source_ips,
+            user_agent: &facts.user_agent,
+            object_ref,
+            response_status,
+            request_object: shown(
+                parsed.map(|parsed| options(parsed, &facts.info)),
+                Level::Request,
+            ),
+            response_object: shown(response, Level::RequestResponse),
+            request_received_timestamp: micros(facts.received),
+            stage_timestamp: micros(self.at),
+            annotations: self.annotations(),
+        };
+        // Texts and numbers can always be written into memory.
+        let mut line = serde_json::to_vec(&line).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+
+    fn annotations(&self) -> BTreeMap<&'static str, &'static str> {
+        let mut annotations = BTreeMap::new();
+        if let Some(is_allowed) = self.is_allowed {
+            let decision = if is_allowed { "allow" } else { "forbid" };
+            annotations.insert("authorization.k8s.io/decision", decision);
+            annotations.insert("authorization.k8s.io/reason", "");
+        }
+        if self.is_truncated {
+            annotations.insert("audit.k8s.io/truncated", "true");
+        }
+        annotations
+    }
+}
+
+/// As what kind of user the request is carried out. kube-apiserver 1.36 tells by which of its verbs
+/// the impersonation was allowed, and asks for the one of the kind first.
+fn constraint(user: &UserInfo) -> AuthenticationMetadata {
+    let is_account = user_info::service_account(&user.name).is_some();
+    let is_node = user_info::node(&user.name).is_some();
+    AuthenticationMetadata {
+        impersonation_constraint: match (is_account, is_node) {
+            (true, _) => "impersonate:serviceaccount",
+            (_, true) => "impersonate:arbitrary-node",
+            _ => "impersonate:user-info",
+        },
+    }
+}
+
+fn micros(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+}
+
+impl Body {
+    /// The document; `None` for what is none.
+    fn parsed(&self) -> Option<Value> {
+        let mut unpacked = Vec::new();
+        let bytes: &[u8] = match self.is_gzip {
+            true => {
+                let most = OBJECT_BYTES_MAX as u64 * 4;
+                let mut reader = GzDecoder::new(&self.bytes[..]).take(most);
+                reader.read_to_end(&mut unpacked).ok()?;
+                &unpacked
+            }
+            false => &self.bytes,
+        };
+        let document: Value = match self.is_yaml {
+            true => serde_saphyr::from_slice(bytes).ok()?,
+            false => serde_json::from_slice(bytes).ok()?,
+        };
+        // A JSON patch is a list.
+        (document.is_object() || document.is_array()).then_some(document)
+    }
+}
+
+/// What the request is about. The body of a new object has its name, if it has one.
+fn object_ref<'e>(info: &'e RequestInfo, body: Option<&Value>) -> Option<ObjectRef<'e>> {
+    if !info.is_resource {
+        return None;
+    }
+    let is_object = matches!(info.verb.as_str(), "create" | "update");
+    let metadata = body.filter(|_| is_object).map(|body| &body["metadata"]);
+    let field = |name: &str| {
+        let value = metadata.and_then(|metadata| metadata[name].as_str());
+        Cow::Owned(value.unwrap_or_default().to_owned())
+    };
+    let name = match info.name.as_str() {
+        "" => field("name"),
+        name => Cow::Borrowed(name),
+    };
+    Some(ObjectRef {
+        resource: &info.resource,
+        namespace: &info.namespace,
+        name,
+        uid: field("uid"),
+        api_group: &info.group,
+        api_version: &info.version,
+        resource_version: field("resourceVersion"),
+        subresource: &info.subresource,
+    })
+}
+
+/// The outcome: the code, and what a Status says. A Status holds nothing of an object but its name.
+fn status(code: u16, response: Option<&Value>) -> Value {
+    let mut status = json!({ "metadata": {} });
+    if let Some(response) = response.filter(|response| response["kind"] == "Status") {
+        for member in ["status", "message", "reason", "details"] {
+            if let Some(value) = response.get(member) {
+                status[member] = value.clone();
+            }
+        }
+    }
+    status["code"] = code.into();
+    status
+}
+
+/// The body of a deletion, whose type kube-apiserver records in its internal version.
+fn options(mut body: Value, info: &RequestInfo) -> Value {
+    let is_deletion = matches!(info.verb.as_str(), "delete" | "deletecollection");
+    if is_deletion && body["kind"] == "DeleteOptions" {
+        body["apiVersion"] = "meta.k8s.io/__internal".into();
+    }
+    body
+}
+
+fn without_managed_fields(mut object: Value) -> Value {
+    let remove = |object: &mut Value| {
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+    };
+    remove(&mut object);
+    if let Some(items) = object.get_mut("items").and_then(Value::as_array_mut) {
+        items.iter_mut().for_each(remove);
+    }
+    object
+}
+
+/// Where a request came from: what proxies say in `X-Forwarded-For` and `X-Real-Ip`, then the other
+/// end of the connection.
+pub(super) fn source_ips(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<IpAddr> {
+    let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let forwarded = header("x-forwarded-for").unwrap_or_default().split(',');
+    let mut ips: Vec<IpAddr> = forwarded.filter_map(|ip| ip.trim().parse().ok()).collect();
+    if let Some(real) = header("x-real-ip").and_then(|ip| ip.trim().parse().ok())
+        && !ips.contains(&real)
+    {
+        ips.push(real);
+    }
+    if let Some(peer) = peer
+        && ips.last() != Some(&peer)
+    {
+        ips.push(peer);
+    }
+    ips
+}
+
+/// The user agent, cut if it is long.
+pub(super) fn user_agent(headers: &HeaderMap) -> String {
+    let agent = headers.get(USER_AGENT).map(|agent| agent.as_bytes());
+    let agent = agent.unwrap_or_default();
+    match agent.split_at_checked(AGENT_BYTES_MAX) {
+        Some((start, rest)) if !rest.is_empty() => {
+            format!("{}...TRUNCATED", String::from_utf8_lossy(start))
+        }
+        _ => String::from_utf8_lossy(agent).into_owned(),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use http::{HeaderValue, Method};
+
+    use super::*;
+
+    fn facts(method: Method, path: &str, level: Level) -> Facts {
+        Facts {
+            audit_id: "id".to_owned(),
+            uri: path.to_owned(),
+            info: RequestInfo::parse(&method, path, false, "").unwrap(),
+            user: None,
+            source_ips: vec!["127.0.0.1".parse().unwrap()],
+            user_agent: String::new(),
+            received: "2026-01-02T03:04:05.678901Z".parse().unwrap(),
+            decided: Decided {
+                level,
+                omitted: Vec::new(),
+                omits_managed_fields: true,
+            },
+        }
+    }
+
+    fn body(text: &str, is_yaml: bool) -> Option<Body> {
+        Some(Body {
+            bytes: Bytes::copy_from_slice(text.as_bytes()),
+            is_yaml,
+            is_gzip: false,
+        })
+    }
+
+    fn event(facts: Facts) -> Event {
+        Event {
+            at: facts.received,
+            facts: Arc::new(facts),
+            stage: Stage::ResponseComplete,
+            impersonated: None,
+            code: Some(201),
+            is_allowed: None,
+            request: None,
+            response: None,
+            is_truncated: false,
+        }
+    }
+
+    /// An event about reading this path.
+    pub(in crate::server::audit) fn event_of(path: &str) -> Event {
+        event(facts(Method::GET, path, Level::Metadata))
+    }
+
+    fn parsed(event: &Event) -> Value {
+        serde_json::from_slice(&event.line()).unwrap()
+    }
+
+    #[test]
+    fn bodies_are_shown_from_their_level_on_and_name_what_is_created() {
+        let path = "/api/v1/namespaces/d/configmaps";
+        for level in [Level::Metadata, Level::Request, Level::RequestResponse] {
+            let made = Event {
+                request: body("metadata: {name: a, managedFields: [1]}\nk: v", true),
+                response: body(r#"{"items":[{"metadata":{"managedFields":[1]}}]}"#, false),
+                ..event(facts(Method::POST, path, level))
+            };
+            let line = parsed(&made);
+            assert_eq!(line["objectRef"]["name"], "a");
+            let request = json!({ "metadata": { "name": "a" }, "k": "v" });
+            let response = json!({ "items": [{ "metadata": {} }] });
+            let shown = |name, from| match level >= from {
+                true => Some(if name { &request } else { &response }),
+                false => None,
+            };
+            assert_eq!(line.get("requestObject"), shown(true, Level::Request));
+            assert_eq!(
+                line.get("responseObject"),
+                shown(false, Level::RequestResponse)
+            );
+            assert_eq!(
+                line["requestReceivedTimestamp"],
+                "2026-01-02T03:04:05.678901Z"
+            );
+        }
+    }
+
+    #[test]
+    fn a_status_says_what_became_of_the_request_at_every_level() {
+        let failed = Event {
+            code: Some(404),
+            response: body(
+                r#"{"kind":"Status","status":"Failure","message":"m","reason":"NotFound","code":404}"#,
+                false,
+            ),
+            ..event(facts(Method::GET, "/api/v1/nodes/a", Level::Metadata))
+        };
+        let line = parsed(&failed);
+        let wanted = json!({
+            "metadata": {}, "status": "Failure", "message": "m", "reason": "NotFound", "code": 404,
+        });
+        assert_eq!(line["responseStatus"], wanted);
+        assert!(line.get("responseObject").is_none());
+    }
+
+    #[test]
+    fn what_is_no_document_is_left_out() {
+        let path = "/api/v1/namespaces/d/secrets";
+        let made = Event {
+            request: body("{\"nonsense", false),
+            ..event(facts(Method::POST, path, Level::RequestResponse))
+        };
+        assert!(parsed(&made).get("requestObject").is_none());
+    }
+
+    #[test]
+    fn proxies_come_before_the_peer() {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            "x-forwarded-for",
+            HeaderValue::from_static("10.0.0.1, x, 10.0.0.2"),
+        );
+        let peer = "10.0.0.2".parse().ok();
+        let shown: Vec<_> = source_ips(&headers, peer)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(shown, ["10.0.0.1", "10.0.0.2"]);
+        assert_eq!(source_ips(&HeaderMap::new(), None), Vec::<IpAddr>::new());
+    }
+}

@@ -1,0 +1,125 @@
+//! The audit log: a record of who asked for what, and what became of it.
+//!
+//! This folder owns the policy, the events and the thread that writes them, in the formats of
+//! kube-apiserver. Facts about a request enter, from [`RequestRecord`]; lines of JSON leave. It
+//! must not know what handlers do.
+//!
+//! What an event costs on the thread of the request is to clone a few texts. Bodies are shared, and
+//! parsed by the thread that writes, which is also where managed fields are left out.
+//!
+//! [`RequestRecord`]: super::service::RequestRecord
+
+mod event;
+mod log;
+mod policy;
+mod trail;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use metrics::{Counter, counter, describe_counter};
+
+pub use policy::{Decided, Level, Policy, Stage};
+pub use trail::Trail;
+
+use crate::config::Config;
+use crate::files::{RollingLimits, given};
+use event::Event;
+use log::EventLog;
+
+const POLICY_BYTES_MAX: u64 = 1 << 20;
+
+/// Why there can be no audit log: one line for the operator.
+#[derive(Debug, thiserror::Error)]
+#[error("--{setting}={}: {problem}", .path.display())]
+pub struct AuditError {
+    setting: &'static str,
+    path: PathBuf,
+    problem: String,
+}
+
+/// The policy and the log.
+pub struct Audit {
+    policy: Policy,
+    log: EventLog,
+    events: Counter,
+    levels: [Counter; 4],
+}
+
+impl Audit {
+    /// Reads the policy and opens the log. `None` unless both are set.
+    ///
+    /// # Errors
+    /// [`AuditError`]
+    pub fn open(config: &Config) -> Result<Option<Arc<Audit>>, AuditError> {
+        describe();
+        if !config.audit_policy_file.is_set() {
+            return Ok(None);
+        }
+        let path = config.audit_policy_file.as_path();
+        let policy = read_policy(path).map_err(|problem| AuditError {
+            setting: "audit-policy-file",
+            path: path.to_owned(),
+            problem,
+        })?;
+        let path = config.audit_log_path.as_path();
+        let limits = RollingLimits {
+            file_bytes: config.audit_log_maxsize.saturating_mul(1 << 20),
+            count: config.audit_log_maxbackup,
+            age: std::time::Duration::from_secs(config.audit_log_maxage.saturating_mul(86_400)),
+        };
+        let log = EventLog::open(path, limits).map_err(|error| AuditError {
+            setting: "audit-log-path",
+            path: path.to_owned(),
+            problem: error.to_string(),
+        })?;
+        let level = |level: Level| counter!("apiserver_audit_level_total", "level" => level.name());
+        Ok(Some(Arc::new(Audit {
+            policy,
+            log,
+            events: counter!("apiserver_audit_event_total"),
+            levels: [
+                level(Level::None),
+                level(Level::Metadata),
+                level(Level::Request),
+                level(Level::RequestResponse),
+            ],
+        })))
+    }
+
+    /// Writes what waits.
+    pub fn close(&self) {
+        self.log.close();
+    }
+
+    fn record(&self, event: Event) {
+        if !event.facts.decided.omitted.contains(&event.stage) {
+            self.events.increment(1);
+            self.log.add(event);
+        }
+    }
+}
+
+fn read_policy(path: &Path) -> Result<Policy, String> {
+    let file = given::read(path, POLICY_BYTES_MAX).map_err(|error| error.to_string())?;
+    Policy::parse(file.text().map_err(|error| error.to_string())?)
+}
+
+fn describe() {
+    describe_counter!("apiserver_audit_event_total", "Events of the audit log");
+    describe_counter!(
+        "apiserver_audit_level_total",
+        "Requests by the level at which the audit policy has them recorded"
+    );
+    describe_counter!(
+        "apiserver_audit_error_total",
+        "Events of the audit log that were lost"
+    );
+    describe_counter!(
+        "apiserver_audit_requests_rejected_total",
+        "Requests refused because the audit log could not be written: none, events are lost instead"
+    );
+    counter!("apiserver_audit_event_total").increment(0);
+    counter!("apiserver_audit_requests_rejected_total").increment(0);
+    counter!("apiserver_audit_error_total", "plugin" => "log").increment(0);
+}

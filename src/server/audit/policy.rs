@@ -1,0 +1,372 @@
+//! The policy of `--audit-policy-file`: which requests are recorded, and how much of them. Pure.
+//!
+//! The file is Kubernetes' `audit.k8s.io/v1` Policy. The first rule that matches a request decides;
+//! a request that no rule matches is not recorded.
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::user_info::UserInfo;
+use crate::server::request_info::RequestInfo;
+
+/// How much of a request is recorded.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize,
+)]
+pub enum Level {
+    /// Nothing.
+    #[default]
+    None,
+    /// Who asked for what, and the outcome.
+    Metadata,
+    /// Also the body of the request.
+    Request,
+    /// Also the body of the response.
+    RequestResponse,
+}
+
+impl Level {
+    /// Its name in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::None => "None",
+            Level::Metadata => "Metadata",
+            Level::Request => "Request",
+            Level::RequestResponse => "RequestResponse",
+        }
+    }
+}
+
+/// When an event is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub enum Stage {
+    /// Before the request is handed to anybody.
+    RequestReceived,
+    /// The headers of a response that goes on, a watch, are sent.
+    ResponseStarted,
+    /// The response is complete.
+    ResponseComplete,
+    /// A panic answered.
+    Panic,
+}
+
+/// What a policy says about a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decided {
+    /// How much is recorded.
+    pub level: Level,
+    /// The stages that are left out.
+    pub omitted: Vec<Stage>,
+    /// Whether `metadata.managedFields` is left out of objects.
+    pub omits_managed_fields: bool,
+}
+
+/// A policy.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Policy {
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
+    #[serde(default, rename = "metadata")]
+    _metadata: serde_json::Value,
+    #[serde(default)]
+    rules: Option<Vec<Rule>>,
+    #[serde(default)]
+    omit_stages: Option<Vec<Stage>>,
+    #[serde(default)]
+    omit_managed_fields: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Rule {
+    level: Level,
+    #[serde(default)]
+    users: Option<Vec<String>>,
+    #[serde(default)]
+    user_groups: Option<Vec<String>>,
+    #[serde(default)]
+    verbs: Option<Vec<String>>,
+    #[serde(default)]
+    resources: Option<Vec<GroupResources>>,
+    #[serde(default)]
+    namespaces: Option<Vec<String>>,
+    #[serde(default, rename = "nonResourceURLs")]
+    non_resource_urls: Option<Vec<String>>,
+    #[serde(default)]
+    omit_stages: Option<Vec<Stage>>,
+    #[serde(default)]
+    omit_managed_fields: Option<bool>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct GroupResources {
+    #[serde(default)]
+    group: String,
+    #[serde(default)]
+    resources: Option<Vec<String>>,
+    #[serde(default)]
+    resource_names: Option<Vec<String>>,
+}
+
+/// A list of the file, where an absent one and an empty one mean the same.
+fn listed<T>(list: Option<&Vec<T>>) -> &[T] {
+    list.map_or(&[], Vec::as_slice)
+}
+
+impl Policy {
+    /// Reads a policy.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one line.
+    pub fn parse(text: &str) -> Result<Policy, String> {
+        let policy: Policy = serde_saphyr::from_str(text).map_err(|error| {
+            let told = error.to_string();
+            told.lines().next().unwrap_or_default().to_owned()
+        })?;
+        if (policy.api_version.as_str(), policy.kind.as_str()) != ("audit.k8s.io/v1", "Policy") {
+            return Err(format!(
+                "it is of apiVersion {:?} and kind {:?}, and must be of audit.k8s.io/v1 and Policy",
+                policy.api_version, policy.kind
+            ));
+        }
+        let rules = listed(policy.rules.as_ref());
+        if rules.is_empty() {
+            return Err("it has no rules, so nothing would be recorded".to_owned());
+        }
+        for (number, rule) in rules.iter().enumerate() {
+            rule.check()
+                .map_err(|problem| format!("rules[{number}]: {problem}"))?;
+        }
+        Ok(policy)
+    }
+
+    /// What is recorded of a request. `user` is who has sent it, if that is known.
+    pub fn decide(&self, user: Option<&UserInfo>, info: &RequestInfo) -> Decided {
+        let mut rules = listed(self.rules.as_ref()).iter();
+        let Some(rule) = rules.find(|rule| rule.matches(user, info)) else {
+            return Decided::default();
+        };
+        let stages = [&self.omit_stages, &rule.omit_stages];
+        Decided {
+            level: rule.level,
+            omitted: stages.map(|stages| listed(stages.as_ref())).concat(),
+            omits_managed_fields: rule.omit_managed_fields.unwrap_or(self.omit_managed_fields),
+        }
+    }
+}
+
+impl Rule {
+    fn check(&self) -> Result<(), String> {
+        let urls = listed(self.non_resource_urls.as_ref());
+        let resources = listed(self.resources.as_ref());
+        let is_of_resources = !resources.is_empty() || !listed(self.namespaces.as_ref()).is_empty();
+        if is_of_resources && !urls.is_empty() {
+            return Err("it names resources and nonResourceURLs; make two rules of it".to_owned());
+        }
+        for url in urls {
+            let stars = url.matches('*').count();
+            let is_good = url == "*"
+                || url.starts_with('/') && (stars == 0 || stars == 1 && url.ends_with('*'));
+            if !is_good {
+                return Err(format!(
+                    "nonResourceURLs: {url:?} must begin with \"/\", with \"*\" at most at its end"
+                ));
+            }
+        }
+        let nameless = resources.iter().any(|one| {
+            listed(one.resources.as_ref()).is_empty()
+                && !listed(one.resource_names.as_ref()).is_empty()
+        });
+        match nameless {
+            true => Err("resourceNames need resources".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    fn matches(&self, user: Option<&UserInfo>, info: &RequestInfo) -> bool {
+        let holds = |list: &Option<Vec<String>>, is_in: &dyn Fn(&String) -> bool| {
+            let list = listed(list.as_ref());
+            list.is_empty() || list.iter().any(is_in)
+        };
+        let of_resources = [
+            listed(self.resources.as_ref()).is_empty(),
+            listed(self.namespaces.as_ref()).is_empty(),
+        ];
+        holds(&self.users, &|name| {
+            user.is_some_and(|user| user.name == *name)
+        }) && holds(&self.user_groups, &|group| {
+            user.is_some_and(|user| user.is_in(group))
+        }) && holds(&self.verbs, &|verb| *verb == info.verb)
+            && match of_resources {
+                [true, true] => {
+                    let urls = listed(self.non_resource_urls.as_ref());
+                    urls.is_empty()
+                        || !info.is_resource && urls.iter().any(|url| covers(url, &info.path))
+                }
+                _ => {
+                    info.is_resource
+                        && holds(&self.namespaces, &|namespace| *namespace == info.namespace)
+                        && self.has_resource(info)
+                }
+            }
+    }
+
+    fn has_resource(&self, info: &RequestInfo) -> bool {
+        let groups = listed(self.resources.as_ref());
+        groups.is_empty() || groups.iter().any(|group| group.has(info))
+    }
+}
+
+impl GroupResources {
+    fn has(&self, info: &RequestInfo) -> bool {
+        let resources = listed(self.resources.as_ref());
+        let names = listed(self.resource_names.as_ref());
+        self.group == info.group
+            && (resources.is_empty()
+                || (names.is_empty() || names.contains(&info.name))
+                    && resources.iter().any(|pattern| is_named(pattern, info)))
+    }
+}
+
+/// Whether a pattern stands for the resource: `pods`, `pods/log`, `pods/*`, `*/scale`, `*`.
+fn is_named(pattern: &str, info: &RequestInfo) -> bool {
+    let (resource, subresource) = (info.resource.as_str(), info.subresource.as_str());
+    match pattern.split_once('/') {
+        _ if pattern == "*" => true,
+        None => subresource.is_empty() && pattern == resource,
+        Some(("*", wanted)) => wanted == subresource,
+        Some((wanted, "*")) => wanted == resource,
+        Some(wanted) => wanted == (resource, subresource),
+    }
+}
+
+fn covers(pattern: &str, path: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => path.starts_with(start),
+        None => path == pattern,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::*;
+
+    const POLICY: &str = r#"
+apiVersion: audit.k8s.io/v1
+kind: Policy
+metadata: {name: ours}
+omitStages: [RequestReceived]
+omitManagedFields: true
+rules:
+- {level: None, users: ["system:kube-proxy"], verbs: [watch]}
+- {level: None, nonResourceURLs: ["/healthz*", /version]}
+- {level: Request, userGroups: [auditors], omitStages: [ResponseStarted]}
+- level: Metadata
+  resources:
+  - {group: "", resources: [secrets, "*/token", "services/*"]}
+  - {group: apps}
+- level: RequestResponse
+  omitManagedFields: false
+  namespaces: [default]
+  resources:
+  - {group: "", resources: [configmaps], resourceNames: [one]}
+- {level: Request, resources: [{group: "", resources: ["*"]}], namespaces: [kube-system]}
+"#;
+
+    fn decided(user: &str, groups: &[&str], method: Method, path: &str) -> Decided {
+        let policy = Policy::parse(POLICY).unwrap();
+        let groups = groups.iter().map(ToString::to_string).collect();
+        let user = UserInfo::authenticated(user, groups);
+        let info = RequestInfo::parse(&method, path, path.contains("watch"), "").unwrap();
+        policy.decide(Some(&user), &info)
+    }
+
+    fn level(path: &str) -> Level {
+        decided("ada", &[], Method::GET, path).level
+    }
+
+    #[test]
+    fn the_first_rule_that_matches_decides() {
+        use Level::*;
+        for (path, wanted) in [
+            ("/healthz/ping", None),
+            ("/version", None),
+            ("/version/x", None),
+            ("/api/v1/secrets", Metadata),
+            ("/api/v1/namespaces/a/secrets/b", Metadata),
+            ("/api/v1/namespaces/a/secrets/b/status", None),
+            ("/api/v1/namespaces/a/serviceaccounts/b/token", Metadata),
+            ("/api/v1/namespaces/a/services/b", Metadata),
+            ("/api/v1/namespaces/a/services/b/status", Metadata),
+            ("/apis/apps/v1/deployments", Metadata),
+            ("/api/v1/namespaces/default/configmaps/one", RequestResponse),
+            ("/api/v1/namespaces/default/configmaps/two", None),
+            ("/api/v1/namespaces/other/configmaps/one", None),
+            ("/api/v1/namespaces/kube-system/pods/x/log", Request),
+            ("/apis/batch/v1/namespaces/kube-system/jobs", None),
+        ] {
+            assert_eq!(level(path), wanted, "{path}");
+        }
+        let proxy = |path| decided("system:kube-proxy", &[], Method::GET, path).level;
+        assert_eq!(proxy("/api/v1/watch/secrets"), None);
+        assert_eq!(proxy("/api/v1/secrets"), Metadata);
+        assert_eq!(
+            decided("a", &["auditors"], Method::GET, "/x").level,
+            Request
+        );
+    }
+
+    #[test]
+    fn stages_add_up_and_the_rule_has_the_last_word_on_managed_fields() {
+        let of_rule = decided("a", &["auditors"], Method::GET, "/x");
+        let stages = [Stage::RequestReceived, Stage::ResponseStarted];
+        assert_eq!(of_rule.omitted, stages);
+        assert!(of_rule.omits_managed_fields);
+        let one = "/api/v1/namespaces/default/configmaps/one";
+        assert!(!decided("a", &[], Method::GET, one).omits_managed_fields);
+    }
+
+    #[test]
+    fn who_is_not_known_is_in_no_rule_about_users() {
+        let policy = Policy::parse(POLICY).unwrap();
+        let info = RequestInfo::parse(&Method::GET, "/api/v1/secrets", false, "").unwrap();
+        assert_eq!(policy.decide(Option::None, &info).level, Level::Metadata);
+    }
+
+    #[test]
+    fn a_policy_that_can_not_be_meant_is_refused_in_one_line() {
+        let head = "apiVersion: audit.k8s.io/v1\nkind: Policy\n";
+        for (text, told) in [
+            (
+                "kind: Policy",
+                "it is of apiVersion \"\" and kind \"Policy\"",
+            ),
+            (&format!("{head}rules: []"), "it has no rules"),
+            (&format!("{head}rules: [{{level: Loud}}]"), "Loud"),
+            (&format!("{head}rules: [{{levle: None}}]"), "levle"),
+            (
+                &format!("{head}rules: [{{level: None, nonResourceURLs: [a]}}]"),
+                "rules[0]: nonResourceURLs: \"a\" must begin",
+            ),
+            (
+                &format!("{head}rules: [{{level: None, nonResourceURLs: [/], namespaces: [a]}}]"),
+                "rules[0]: it names resources and nonResourceURLs",
+            ),
+            (
+                &format!("{head}rules: [{{level: None, resources: [{{resourceNames: [a]}}]}}]"),
+                "rules[0]: resourceNames need resources",
+            ),
+            ("- a", ""),
+            ("", ""),
+        ] {
+            let refusal = Policy::parse(text).unwrap_err();
+            assert!(refusal.contains(told), "{text}: {refusal}");
+            assert!(!refusal.contains('\n'), "{refusal}");
+        }
+    }
+}

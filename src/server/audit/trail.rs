@@ -1,0 +1,246 @@
+//! What the audit log records of one request.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+use jiff::Timestamp;
+
+use super::Audit;
+use super::event::{self, Body, Event, Facts, OBJECT_BYTES_MAX};
+use super::policy::{Level, Stage};
+use crate::api::user_info::UserInfo;
+use crate::clock;
+use crate::server::body::{ConnectionFacts, ResponseBody};
+use crate::server::request_info::RequestInfo;
+use crate::server::respond::Answer;
+
+/// The events of one request. It records nothing until the user is known or refused.
+pub struct Trail {
+    audit: Arc<Audit>,
+    received: Timestamp,
+    facts: OnceCell<Arc<Facts>>,
+    impersonated: OnceCell<Arc<UserInfo>>,
+    is_allowed: Cell<Option<bool>>,
+    request: RefCell<Option<Body>>,
+}
+
+impl Trail {
+    /// A request arrives.
+    pub fn begin(audit: &Arc<Audit>) -> Trail {
+        Trail {
+            audit: Arc::clone(audit),
+            received: clock::now(),
+            facts: OnceCell::new(),
+            impersonated: OnceCell::new(),
+            is_allowed: Cell::new(None),
+            request: RefCell::new(None),
+        }
+    }
+
+    /// The user is known, or refused (`None`). Decides what is recorded.
+    pub fn authenticated(
+        &self,
+        user: Option<&Arc<UserInfo>>,
+        parts: &Parts,
+        info: &RequestInfo,
+        audit_id: &str,
+    ) {
+        let decided = self.audit.policy.decide(user.map(|user| &**user), info);
+        if let Some(counter) = self.audit.levels.get(decided.level as usize) {
+            counter.increment(1);
+        }
+        if decided.level == Level::None {
+            return;
+        }
+        let peer = parts.extensions.get::<ConnectionFacts>();
+        let uri = parts.uri.path_and_query().map_or("/", |uri| uri.as_str());
+        let facts = Facts {
+            audit_id: audit_id.to_owned(),
+            uri: uri.to_owned(),
+            info: info.clone(),
+            user: user.cloned(),
+            source_ips: event::source_ips(&parts.headers, peer.map(|peer| peer.peer.ip())),
+            user_agent: event::user_agent(&parts.headers),
+            received: self.received,
+            decided,
+        };
+        let is_known = facts.user.is_some();
+        let facts = self.facts.get_or_init(|| Arc::new(facts));
+        if is_known {
+            self.audit
+                .record(self.event(facts, Stage::RequestReceived, self.received));
+        }
+    }
+
+    /// The request is carried out as another user.
+    pub fn impersonates(&self, user: &Arc<UserInfo>) {
+        // It is called once for each request.
+        let _ = self.impersonated.set(Arc::clone(user));
+    }
+
+    /// The request was allowed, or not.
+    pub fn authorized(&self, is_allowed: bool) {
+        self.is_allowed.set(Some(is_allowed));
+    }
+
+    /// The body of the request was read.
+    pub fn has_read(&self, body: &Bytes, headers: &HeaderMap) {
+        let Some(facts) = self.facts.get() else {
+            return;
+        };
+        // The object that is written names what the request is about, at every level.
+        let is_object = matches!(facts.info.verb.as_str(), "create" | "update");
+        if (is_object || facts.decided.level >= Level::Request) && !body.is_empty() {
+            *self.request.borrow_mut() = Some(Body {
+                bytes: body.clone(),
+                is_yaml: is_yaml(headers),
+                is_gzip: false,
+            });
+        }
+    }
+
+    /// The request was answered. Events that only come with the end of the body come then.
+    pub fn answered(self, mut answer: Answer, has_panicked: bool) -> Answer {
+        let Some(facts) = self.facts.get().cloned() else {
+            return answer;
+        };
+        let wants_body = facts.decided.level >= Level::RequestResponse;
+        let headers = answer.headers();
+        let (is_yaml, is_gzip) = (is_yaml(headers), headers.contains_key(CONTENT_ENCODING));
+        let body = |bytes: Bytes| Body {
+            bytes,
+            is_yaml,
+            is_gzip,
+        };
+        let code = answer.status();
+        let mut event = self.event(&facts, Stage::ResponseComplete, self.received);
+        event.code = Some(code.as_u16());
+        event.is_allowed = self.is_allowed.get();
+        if facts.user.is_none() {
+            event.stage = Stage::ResponseStarted;
+        } else if has_panicked {
+            event.stage = Stage::Panic;
+        }
+        event.request = self.request.into_inner().filter(|body| {
+            let fits = body.bytes.len() <= OBJECT_BYTES_MAX;
+            event.is_truncated |= !fits;
+            fits
+        });
+        match answer.body_mut() {
+            ResponseBody::Watch(watch) => {
+                self.audit.record(started(&facts, &event));
+                let end = AtEnd {
+                    audit: self.audit,
+                    event: Some(event),
+                    body: None,
+                };
+                watch.at_end(Box::new(move || drop(end)));
+            }
+            ResponseBody::Chunks(chunks) => {
+                let mut end = AtEnd {
+                    audit: self.audit,
+                    event: Some(event),
+                    body: wants_body.then(|| body(Bytes::new())),
+                };
+                let chunks = std::mem::replace(chunks, futures_util::stream::empty().boxed_local());
+                let chunks = chunks.inspect(move |chunk| end.add(chunk));
+                *answer.body_mut() = ResponseBody::Chunks(chunks.boxed_local());
+            }
+            ResponseBody::Full(bytes) => {
+                let is_status = code.is_client_error()
+                    || code.is_server_error()
+                    || bytes.starts_with(b"{\"kind\":\"Status\"");
+                let fits = bytes.len() <= OBJECT_BYTES_MAX;
+                event.is_truncated |= wants_body && !fits;
+                if fits && (wants_body || is_status) {
+                    event.response = Some(body(bytes.clone()));
+                }
+                event.at = clock::now();
+                self.audit.record(event);
+            }
+            ResponseBody::Empty => {
+                event.at = clock::now();
+                self.audit.record(event);
+            }
+        }
+        answer
+    }
+
+    fn event(&self, facts: &Arc<Facts>, stage: Stage, at: Timestamp) -> Event {
+        Event {
+            facts: Arc::clone(facts),
+            stage,
+            at,
+            impersonated: self.impersonated.get().cloned(),
+            code: None,
+            is_allowed: None,
+            request: None,
+            response: None,
+            is_truncated: false,
+        }
+    }
+}
+
+/// The event that says that a watch has begun.
+fn started(facts: &Arc<Facts>, complete: &Event) -> Event {
+    Event {
+        facts: Arc::clone(facts),
+        stage: Stage::ResponseStarted,
+        at: clock::now(),
+        impersonated: complete.impersonated.clone(),
+        code: Some(StatusCode::OK.as_u16()),
+        is_allowed: complete.is_allowed,
+        request: None,
+        response: None,
+        is_truncated: false,
+    }
+}
+
+/// Records the event when the body of the response has ended, for any reason.
+struct AtEnd {
+    audit: Arc<Audit>,
+    event: Option<Event>,
+    /// What was sent so far, if it is wanted.
+    body: Option<Body>,
+}
+
+impl AtEnd {
+    fn add(&mut self, chunk: &Bytes) {
+        let Some(body) = &mut self.body else {
+            return;
+        };
+        if body.bytes.len() + chunk.len() > OBJECT_BYTES_MAX {
+            self.body = None;
+            if let Some(event) = &mut self.event {
+                event.is_truncated = true;
+            }
+            return;
+        }
+        let mut joined = Vec::from(std::mem::take(&mut body.bytes));
+        joined.extend_from_slice(chunk);
+        body.bytes = Bytes::from(joined);
+    }
+}
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        if let Some(mut event) = self.event.take() {
+            event.at = clock::now();
+            event.response = self.body.take();
+            self.audit.record(event);
+        }
+    }
+}
+
+fn is_yaml(headers: &HeaderMap) -> bool {
+    let media_type = headers.get(CONTENT_TYPE).map(|value| value.as_bytes());
+    media_type.is_some_and(|media_type| {
+        media_type.starts_with(b"application/yaml")
+            || media_type.starts_with(b"application/apply-patch+yaml")
+    })
+}

@@ -1,0 +1,94 @@
+//! What is remembered of a request while it is answered, for the access log and the audit log.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::request::Parts;
+use tokio::time::Instant;
+
+use super::api_server::ApiServer;
+use crate::api::user_info::UserInfo;
+use crate::api::warnings::Warnings;
+use crate::server::audit::Trail;
+use crate::server::request_info::RequestInfo;
+use crate::server::respond::Answer;
+
+/// One request, from its headers to its answer.
+pub struct RequestRecord {
+    /// The ID that logs and answer share (API-143).
+    pub audit_id: String,
+    /// The warnings for the client.
+    pub warnings: Warnings,
+    began: Instant,
+    info: OnceCell<RequestInfo>,
+    /// Who has sent it.
+    user: OnceCell<Arc<UserInfo>>,
+    /// `None` without an audit log.
+    trail: Option<Trail>,
+}
+
+impl RequestRecord {
+    pub(super) fn begin(audit_id: String, server: &ApiServer) -> RequestRecord {
+        RequestRecord {
+            audit_id,
+            warnings: Warnings::default(),
+            began: Instant::now(),
+            info: OnceCell::new(),
+            user: OnceCell::new(),
+            trail: server.audit.as_ref().map(Trail::begin),
+        }
+    }
+
+    /// What the request asks for is known.
+    pub(super) fn understood(&self, info: RequestInfo) -> &RequestInfo {
+        self.info.get_or_init(|| info)
+    }
+
+    /// Who asks is known; `None` if the credentials were wrong.
+    pub(super) fn authenticated(&self, user: Option<&Arc<UserInfo>>, parts: &Parts) {
+        if let Some(user) = user {
+            // It is called once for each request.
+            let _ = self.user.set(Arc::clone(user));
+        }
+        if let (Some(trail), Some(info)) = (&self.trail, self.info.get()) {
+            trail.authenticated(user, parts, info, &self.audit_id);
+        }
+    }
+
+    pub(super) fn impersonates(&self, user: &Arc<UserInfo>) {
+        if let Some(trail) = &self.trail {
+            trail.impersonates(user);
+        }
+    }
+
+    pub(super) fn authorized(&self, is_allowed: bool) {
+        if let Some(trail) = &self.trail {
+            trail.authorized(is_allowed);
+        }
+    }
+
+    /// The body of the request was read.
+    pub fn has_read(&self, body: &Bytes, headers: &HeaderMap) {
+        if let Some(trail) = &self.trail {
+            trail.has_read(body, headers);
+        }
+    }
+
+    /// The request was answered.
+    pub(super) fn answered(self, answer: Answer, has_panicked: bool, server: &ApiServer) -> Answer {
+        let code = answer.status();
+        if server.access_log.wants(self.info.get(), code) {
+            let user = self.user.get().map(|user| user.name.as_str());
+            let took = self.began.elapsed();
+            server
+                .access_log
+                .tell(&self.audit_id, user, self.info.get(), code, took);
+        }
+        match self.trail {
+            Some(trail) => trail.answered(answer, has_panicked),
+            None => answer,
+        }
+    }
+}
