@@ -17,6 +17,7 @@ use crate::registry::Registry;
 
 mod leader_election;
 mod leader_elector;
+mod metrics;
 mod namespace_controller;
 mod namespaced_resources_deleter;
 mod system_namespaces;
@@ -28,6 +29,7 @@ pub use system_namespaces::ensure_system_namespaces;
 /// Gives every metric of this module its unit and help text.
 pub fn describe_metrics() {
     leader_elector::describe();
+    metrics::describe();
 }
 
 /// A handle of the running task.

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::ensure_system_namespaces;
+use super::metrics::QueueMetrics;
 use super::namespaced_resources_deleter::{NamespacedResourcesDeleter, Progress};
 use super::work_queue::{Outcome, WorkQueue};
 use crate::registry::Registry;
@@ -38,8 +39,9 @@ pub(super) struct NamespaceController {
     schedule: WorkQueue,
     /// Namespaces that are being emptied.
     work: FuturesUnordered<BoxFuture<'static, (String, Outcome)>>,
-    /// Namespaces that wait for a free slot, by uid.
-    waiting: VecDeque<(String, Arc<CachedObject>)>,
+    /// Namespaces that wait for a free slot.
+    waiting: VecDeque<Waiting>,
+    metrics: QueueMetrics,
     /// The newest namespace event that was processed.
     seen: Revision,
     /// The epoch and the revision of the snapshot that was processed last.
@@ -48,6 +50,13 @@ pub(super) struct NamespaceController {
     looked: Instant,
     /// The time of the next check, even without a change.
     again: Instant,
+}
+
+/// A namespace that waits for a free slot.
+struct Waiting {
+    uid: String,
+    namespace: Arc<CachedObject>,
+    since: Instant,
 }
 
 impl NamespaceController {
@@ -64,6 +73,7 @@ impl NamespaceController {
             schedule: WorkQueue::new(grace),
             work: FuturesUnordered::new(),
             waiting: VecDeque::new(),
+            metrics: QueueMetrics::new("namespace"),
             seen: Revision::ZERO,
             picture: None,
             looked: Instant::now(),
@@ -91,11 +101,14 @@ impl NamespaceController {
             let earliest = self.looked + SHORTEST_PAUSE;
             tokio::select! {
                 Some((uid, outcome)) = self.work.next() => {
+                    let is_tried_again = matches!(outcome, Outcome::Failed | Outcome::Unfinished);
+                    self.metrics.ended(&uid, is_tried_again);
                     self.schedule.ended(&uid, outcome, Instant::now(), random_unit());
                     self.take_up();
                 }
                 () = news(self.namespaces.clone(), self.picture, earliest, until) => {
                     self.looked = Instant::now();
+                    self.metrics.look();
                     let snapshot = self.namespaces.snapshot();
                     self.picture = snapshot
                         .as_ref()
@@ -129,7 +142,12 @@ impl NamespaceController {
                 let uid = uid_of(namespace);
                 if self.schedule.is_due(&uid, Instant::now()) {
                     self.schedule.begun(&uid);
-                    self.waiting.push_back((uid, namespace.clone()));
+                    self.waiting.push_back(Waiting {
+                        uid,
+                        namespace: namespace.clone(),
+                        since: Instant::now(),
+                    });
+                    self.metrics.added(self.waiting.len());
                 }
             }
         }
@@ -143,8 +161,14 @@ impl NamespaceController {
     /// Starts waiting namespaces while there are free slots.
     fn take_up(&mut self) {
         while self.work.len() < CONCURRENT_NAMESPACES
-            && let Some((uid, namespace)) = self.waiting.pop_front()
+            && let Some(next) = self.waiting.pop_front()
         {
+            let Waiting {
+                uid,
+                namespace,
+                since,
+            } = next;
+            self.metrics.begun(&uid, since, self.waiting.len());
             let deleter = NamespacedResourcesDeleter::new(self.registry.clone());
             self.work.push(worked_on(deleter, uid, namespace));
         }

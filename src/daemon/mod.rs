@@ -32,10 +32,11 @@ use crate::config::{Config, StorageBackend};
 use crate::controllers::{self, Controllers};
 use crate::registry::Registry;
 use crate::server::audit::Audit;
-use crate::server::health::Health;
+use crate::server::health::{self, Health};
 use crate::server::large_requests::LargeRequests;
 use crate::server::listener::{MetricsListener, Running, Server};
 use crate::server::service::{ApiServer, ApiServerConfig, Service};
+use crate::server::version;
 use crate::storage::Root;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::{self as at_rest, Encryption};
@@ -150,7 +151,9 @@ impl Daemon {
             audit: audit.clone(),
             access_log: config.access_log,
             metrics: Some(Box::new(move || series.render())),
-            metrics_lines: Some(Box::new(move || storage_size::metric_lines(&measured))),
+            metrics_lines: Some(Box::new(move || {
+                storage_size::metric_lines(&measured) + "\n" + &telemetry::process_lines()
+            })),
             address: address.to_string(),
             large_requests: LargeRequests::start(&watchdog).map_err(StartError::Threads)?,
             limits: settings::in_flight_limits(&config),
@@ -328,4 +331,6 @@ fn describe_metrics() {
     object_count::describe();
     controllers::describe_metrics();
     at_rest::describe();
+    health::describe_metrics();
+    version::measure();
 }

@@ -165,6 +165,15 @@ impl Health {
         self.is_shutting_down.load(Ordering::Relaxed)
     }
 
+    /// Sets the gauge of every check to what it finds now.
+    pub fn measure(&self) {
+        for root in [Root::Healthz, Root::Livez, Root::Readyz] {
+            for finding in self.findings(root, &[]) {
+                finding.measure(root);
+            }
+        }
+    }
+
     /// Answers a health path.
     pub fn answer(&self, root: Root, check: &str, query: &Query) -> Answer {
         if check.is_empty() {
@@ -225,6 +234,7 @@ impl Health {
     fn answer_all(&self, root: Root, query: &Query) -> Answer {
         let excluded = query.all("exclude");
         let findings = self.findings(root, &excluded);
+        findings.iter().for_each(|finding| finding.count(root));
         let failed: Vec<&Finding> = findings.iter().filter(|f| f.is_failure()).collect();
         for finding in &failed {
             if let Outcome::Failed(error) = &finding.outcome {
@@ -270,7 +280,41 @@ impl Health {
     }
 }
 
+/// Gives the metrics of health checks their help texts.
+pub fn describe_metrics() {
+    metrics::describe_gauge!(
+        "kubernetes_healthcheck",
+        "1 if a health check passes now, else 0"
+    );
+    metrics::describe_counter!(
+        "kubernetes_healthchecks_total",
+        "Health checks that somebody asked for, by their outcome"
+    );
+}
+
 impl Finding {
+    fn measure(&self, root: Root) {
+        let passes = f64::from(!self.is_failure());
+        let name = self.name.to_string();
+        metrics::gauge!("kubernetes_healthcheck", "name" => name, "type" => root.name())
+            .set(passes);
+    }
+
+    /// Counts a check that was asked for.
+    fn count(&self, root: Root) {
+        let status = match self.outcome {
+            Outcome::Passed => "success",
+            Outcome::Failed(_) => "error",
+            Outcome::Excluded => return,
+        };
+        let name = self.name.to_string();
+        metrics::counter!(
+            "kubernetes_healthchecks_total",
+            "name" => name, "type" => root.name(), "status" => status,
+        )
+        .increment(1);
+    }
+
     fn of(name: impl Into<Cow<'static, str>>, found: Result<(), String>) -> Finding {
         Finding {
             name: name.into(),

@@ -1,5 +1,6 @@
 //! `/version` (API-38): the version that kubectl compares with its own, and the build.
 
+use metrics::{describe_gauge, gauge};
 use serde_json::json;
 
 use crate::build_info::{self, KUBERNETES_MINOR};
@@ -10,7 +11,7 @@ pub fn document() -> Vec<u8> {
     let document = json!({
         "major": "1",
         "minor": KUBERNETES_MINOR,
-        "gitVersion": format!("v1.{KUBERNETES_MINOR}.0+taffrail-{}", build_info::VERSION),
+        "gitVersion": git_version(),
         "gitCommit": build_info::COMMIT.unwrap_or_default(),
         "gitTreeState": build_info::TREE_STATE.unwrap_or_default(),
         "buildDate": build_info::DATE.unwrap_or("1970-01-01T00:00:00Z"),
@@ -19,6 +20,34 @@ pub fn document() -> Vec<u8> {
         "platform": build_info::platform(),
     });
     document.to_string().into_bytes()
+}
+
+/// Sets the metrics that say what is running.
+pub fn measure() {
+    describe_gauge!(
+        "kubernetes_build_info",
+        "The version of the API, as clients see it"
+    );
+    describe_gauge!("taffrail_build_info", "The version of Taffrail");
+    let commit = build_info::COMMIT.unwrap_or_default();
+    let date = build_info::DATE.unwrap_or_default();
+    gauge!(
+        "kubernetes_build_info",
+        "major" => "1", "minor" => KUBERNETES_MINOR, "git_version" => git_version(),
+        "git_commit" => commit, "git_tree_state" => build_info::TREE_STATE.unwrap_or_default(),
+        "build_date" => date, "go_version" => "", "compiler" => build_info::COMPILER,
+        "platform" => build_info::platform(),
+    )
+    .set(1.0);
+    gauge!(
+        "taffrail_build_info",
+        "version" => build_info::VERSION, "commit" => commit, "date" => date,
+    )
+    .set(1.0);
+}
+
+fn git_version() -> String {
+    format!("v1.{KUBERNETES_MINOR}.0+taffrail-{}", build_info::VERSION)
 }
 
 /// Includes the build script for testing.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::Daemon;
+use crate::harness::{Call, Client, Daemon};
 
 /// More than the maximum at a time.
 const SLOW: usize = 120;
@@ -95,4 +95,95 @@ fn daemon_sockets(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd"))
         .unwrap()
         .count()
+}
+
+/// Every resource that is served, with its subresources.
+async fn served(client: &Client) -> Vec<String> {
+    let mut paths = Vec::new();
+    for root in [
+        "/api/v1",
+        "/apis/apps/v1",
+        "/apis/coordination.k8s.io/v1",
+        "/apis/events.k8s.io/v1",
+    ] {
+        let document = client.call(Call::get(root)).await;
+        if document.status != 200 {
+            continue;
+        }
+        for resource in document.json()["resources"].as_array().unwrap() {
+            let name = resource["name"].as_str().unwrap();
+            let (plural, subresource) = name.split_once('/').unwrap_or((name, ""));
+            let namespaced = resource["namespaced"].as_bool().unwrap();
+            let scope = if namespaced {
+                "/namespaces/default"
+            } else {
+                ""
+            };
+            let object = format!("{root}{scope}/{plural}/nobody");
+            paths.push(match subresource {
+                "" => object,
+                _ => format!("{object}/{subresource}"),
+            });
+        }
+    }
+    paths
+}
+
+/// Every verb on every resource, and what the outcome is, is all that makes series: the page stays
+/// small, and clients who invent names, paths, verbs and users add nothing to it.
+#[tokio::test]
+async fn the_page_stays_small_whatever_clients_do() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let paths = served(&client).await;
+    assert!(paths.len() > 15, "{paths:?}");
+    for object in &paths {
+        let collection = object.replace("/nobody", "");
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+            client.call(Call::new(method, object)).await;
+        }
+        client.call(Call::get(&collection)).await;
+        client
+            .call(Call::get(&format!("{collection}?labelSelector=a%3Db")))
+            .await;
+        let watch = format!("{collection}?watch=true&timeoutSeconds=1");
+        if let Ok(lines) = client.lines(Call::get(&watch)).await {
+            drop(lines);
+        }
+    }
+    let hostile = async |round: usize| {
+        for number in 0..50 {
+            let name = format!("x{round}-{number}");
+            let nobody = daemon.target().with_token(&name).client();
+            nobody.call(Call::get(&format!("/api/v1/{name}"))).await;
+            for path in [
+                format!("/{name}"),
+                format!("/apis/{name}/v1/{name}"),
+                format!("/api/v1/namespaces/{name}/configmaps/{name}"),
+                format!("/readyz/{name}"),
+                format!("/readyz?exclude={name}"),
+                format!("/api/v1/namespaces/default/configmaps?fieldSelector={name}%3Da"),
+            ] {
+                let call = Call::get(&path)
+                    .header("User-Agent", &name)
+                    .header("Impersonate-User", &name);
+                client.call(call).await;
+                client.call(Call::get(&path)).await;
+            }
+            client
+                .call(Call::new(&format!("VERB{number}"), "/api/v1/nodes"))
+                .await;
+        }
+    };
+    hostile(1).await;
+    let before = scrape(daemon.metrics_address()).await;
+    hostile(2).await;
+    let after = scrape(daemon.metrics_address()).await;
+    assert!(
+        !after.contains("x1-") && !after.contains("VERB"),
+        "a client made a series"
+    );
+    assert_eq!(before.lines().count(), after.lines().count());
+    println!("{} bytes, {} lines", after.len(), after.lines().count());
+    assert!(after.len() < 300_000, "{} bytes", after.len());
 }

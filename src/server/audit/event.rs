@@ -1,6 +1,5 @@
 //! One event as a line of JSON, in the words of `audit.k8s.io/v1`.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::IpAddr;
@@ -11,7 +10,8 @@ use flate2::read::GzDecoder;
 use http::HeaderMap;
 use http::header::USER_AGENT;
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::policy::{Decided, Level, Stage};
@@ -124,15 +124,15 @@ struct ObjectRef<'e> {
     #[serde(skip_serializing_if = "str::is_empty")]
     namespace: &'e str,
     #[serde(skip_serializing_if = "str::is_empty")]
-    name: Cow<'e, str>,
+    name: &'e str,
     #[serde(skip_serializing_if = "str::is_empty")]
-    uid: Cow<'e, str>,
+    uid: &'e str,
     #[serde(skip_serializing_if = "str::is_empty")]
     api_group: &'e str,
     #[serde(skip_serializing_if = "str::is_empty")]
     api_version: &'e str,
     #[serde(skip_serializing_if = "str::is_empty")]
-    resource_version: Cow<'e, str>,
+    resource_version: &'e str,
     #[serde(skip_serializing_if = "str::is_empty")]
     subresource: &'e str,
 }
@@ -168,9 +168,12 @@ impl Event {
     pub(super) fn line(&self) -> Vec<u8> {
         let facts = &*self.facts;
         let level = facts.decided.level;
-        let parsed = self.request.as_ref().and_then(Body::parsed);
-        let object_ref = object_ref(&facts.info, parsed.as_ref());
-        let response = self.response.as_ref().and_then(Body::parsed);
+        let names = self.names();
+        let object_ref = object_ref(&facts.info, &names);
+        let shows_request = level >= Level::Request;
+        let parsed = self.request.as_ref().filter(|_| shows_request);
+        let parsed = parsed.and_then(Body::parsed::<Value>);
+        let response = self.response.as_ref().and_then(Body::parsed::<Value>);
         let response_status = self.code.map(|code| status(code, response.as_ref()));
         let shown = |object: Option<Value>, from: Level| {
             let object = object.filter(|_| level >= from)?;
@@ -209,6 +212,14 @@ impl Event {
         line
     }
 
+    /// What the object that is written says of itself.
+    fn names(&self) -> ObjectNames {
+        let is_object = matches!(self.facts.info.verb.as_str(), "create" | "update");
+        let body = self.request.as_ref().filter(|_| is_object);
+        let named = body.and_then(Body::parsed::<NamedObject>);
+        named.unwrap_or_default().metadata.unwrap_or_default()
+    }
+
     fn annotations(&self) -> BTreeMap<&'static str, &'static str> {
         let mut annotations = BTreeMap::new();
         if let Some(is_allowed) = self.is_allowed {
@@ -238,12 +249,12 @@ fn constraint(user: &UserInfo) -> AuthenticationMetadata {
 }
 
 fn micros(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+    format!("{time:.6}")
 }
 
 impl Body {
     /// The document; `None` for what is none.
-    fn parsed(&self) -> Option<Value> {
+    fn parsed<T: DeserializeOwned>(&self) -> Option<T> {
         let mut unpacked = Vec::new();
         let bytes: &[u8] = match self.is_gzip {
             true => {
@@ -254,38 +265,49 @@ impl Body {
             }
             false => &self.bytes,
         };
-        let document: Value = match self.is_yaml {
-            true => serde_saphyr::from_slice(bytes).ok()?,
-            false => serde_json::from_slice(bytes).ok()?,
-        };
-        // A JSON patch is a list.
-        (document.is_object() || document.is_array()).then_some(document)
+        // A text or a number is no document. A JSON patch is a list.
+        let is_document =
+            self.is_yaml || matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['));
+        match (is_document, self.is_yaml) {
+            (false, _) => None,
+            (true, true) => serde_saphyr::from_slice(bytes).ok(),
+            (true, false) => serde_json::from_slice(bytes).ok(),
+        }
     }
 }
 
+/// An object of which only the names are read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct NamedObject {
+    metadata: Option<ObjectNames>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ObjectNames {
+    name: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
 /// What the request is about. The body of a new object has its name, if it has one.
-fn object_ref<'e>(info: &'e RequestInfo, body: Option<&Value>) -> Option<ObjectRef<'e>> {
+fn object_ref<'e>(info: &'e RequestInfo, names: &'e ObjectNames) -> Option<ObjectRef<'e>> {
     if !info.is_resource {
         return None;
     }
-    let is_object = matches!(info.verb.as_str(), "create" | "update");
-    let metadata = body.filter(|_| is_object).map(|body| &body["metadata"]);
-    let field = |name: &str| {
-        let value = metadata.and_then(|metadata| metadata[name].as_str());
-        Cow::Owned(value.unwrap_or_default().to_owned())
-    };
     let name = match info.name.as_str() {
-        "" => field("name"),
-        name => Cow::Borrowed(name),
+        "" => names.name.as_deref().unwrap_or_default(),
+        name => name,
     };
     Some(ObjectRef {
         resource: &info.resource,
         namespace: &info.namespace,
         name,
-        uid: field("uid"),
+        uid: names.uid.as_deref().unwrap_or_default(),
         api_group: &info.group,
         api_version: &info.version,
-        resource_version: field("resourceVersion"),
+        resource_version: names.resource_version.as_deref().unwrap_or_default(),
         subresource: &info.subresource,
     })
 }

@@ -24,6 +24,10 @@ const BYTES_MAX: usize = 32 << 20;
 /// Bytes of lines that are written at once.
 const WRITE_BYTES: usize = 256 << 10;
 
+/// The pause after the last waiting event was written. Those that come meanwhile wake nobody, and
+/// share the next write.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// The time between two lines in the daemon's log about lost events.
 const TELL_PERIOD: Duration = Duration::from_secs(10);
 
@@ -121,7 +125,12 @@ impl Writer {
     fn run(mut self, events: &Receiver<Event>) {
         loop {
             match events.recv_timeout(TELL_PERIOD) {
-                Ok(first) => self.write(first, events),
+                Ok(first) => {
+                    self.write(first, events);
+                    if events.is_empty() {
+                        std::thread::sleep(PAUSE);
+                    }
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }

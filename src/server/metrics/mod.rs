@@ -14,7 +14,7 @@ mod watches;
 use std::sync::Arc;
 
 use actors::supervisor::ActorSystem;
-use metrics::{describe_counter, describe_gauge, gauge};
+use metrics::{describe_counter, describe_gauge, describe_histogram, gauge};
 use parking_lot::Mutex;
 
 pub use requests::{RequestLabels, RequestMeters, Running};
@@ -81,6 +81,10 @@ impl Measures {
             .set(read_only as f64);
         gauge!("apiserver_current_inflight_requests", "request_kind" => "mutating")
             .set(mutating as f64);
+        // Requests are refused and do not queue.
+        for kind in ["readOnly", "mutating"] {
+            gauge!("apiserver_current_inqueue_requests", "request_kind" => kind).set(0.0);
+        }
         let actors = self
             .actor_system
             .as_ref()
@@ -101,6 +105,18 @@ fn describe() {
     describe_gauge!(
         "taffrail_part_ready",
         "Whether a part of the daemon is at work: a cache filled, an actor alive"
+    );
+    describe_gauge!(
+        "apiserver_current_inqueue_requests",
+        "Requests that wait for their turn: none, they are refused instead"
+    );
+    describe_histogram!(
+        "authentication_duration_seconds",
+        "Time to find out who asks, by whether the credentials were accepted"
+    );
+    describe_counter!(
+        "authorization_attempts_total",
+        "Requests by whether they were allowed"
     );
     describe_counter!(
         "authentication_attempts",

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use metrics::{
     Counter, Histogram, Label, counter, describe_counter, describe_histogram, histogram,
@@ -80,6 +80,16 @@ impl RequestLabels {
             Label::from_static_parts("component", "apiserver"),
         ]
     }
+
+    /// The labels by which objectives are computed.
+    fn of_objective(&self) -> Vec<Label> {
+        vec![
+            Label::from_static_parts("verb", self.verb),
+            Label::new("resource", self.resource.to_string()),
+            Label::from_static_parts("scope", self.scope),
+            Label::from_static_parts("component", "apiserver"),
+        ]
+    }
 }
 
 /// API-53.
@@ -121,16 +131,21 @@ fn scope(info: &RequestInfo) -> &'static str {
 #[derive(Default)]
 pub struct RequestMeters {
     attempts: RefCell<HashMap<&'static str, Counter>>,
+    authentication: RefCell<HashMap<&'static str, Histogram>>,
+    authorization: RefCell<HashMap<&'static str, Counter>>,
     users: RefCell<HashMap<&'static str, Counter>>,
     totals: RefCell<HashMap<(RequestLabels, u16), Counter>>,
     measured: RefCell<HashMap<RequestLabels, Measured>>,
+    sizes: RefCell<HashMap<RequestLabels, Histogram>>,
 }
 
+/// What is measured of all requests. What is measured of some is looked up when it happens, because
+/// each histogram is a dozen lines of the page.
 #[derive(Clone)]
 struct Measured {
     seconds: Histogram,
-    bytes: Histogram,
-    aborts: Counter,
+    /// The same time, under the name by which service level objectives are computed.
+    objective: Histogram,
 }
 
 impl RequestMeters {
@@ -151,11 +166,17 @@ impl RequestMeters {
         self.measured
             .borrow_mut()
             .retain(|labels, _| is_kept(labels));
+        self.sizes.borrow_mut().retain(|labels, _| is_kept(labels));
     }
 
     /// Records the outcome of authentication. `user` is the authenticated user.
-    pub fn authenticated(&self, user: Option<&str>) {
+    pub fn authenticated(&self, user: Option<&str>, took: Duration) {
         let result = if user.is_some() { "success" } else { "failure" };
+        let mut durations = self.authentication.borrow_mut();
+        durations
+            .entry(result)
+            .or_insert_with(|| histogram!("authentication_duration_seconds", "result" => result))
+            .record(took.as_secs_f64());
         let mut attempts = self.attempts.borrow_mut();
         let attempts = attempts.entry(result);
         attempts
@@ -171,6 +192,16 @@ impl RequestMeters {
             .increment(1);
     }
 
+    /// Records the outcome of authorization.
+    pub fn authorized(&self, is_allowed: bool) {
+        let result = if is_allowed { "allowed" } else { "denied" };
+        let mut attempts = self.authorization.borrow_mut();
+        attempts
+            .entry(result)
+            .or_insert_with(|| counter!("authorization_attempts_total", "result" => result))
+            .increment(1);
+    }
+
     /// Starts a request. Unless it is finished, it counts as cancelled by its client.
     pub fn start(&self, labels: RequestLabels) -> Running<'_> {
         Running {
@@ -183,18 +214,21 @@ impl RequestMeters {
 
     /// The histogram for the sizes of responses.
     pub fn sizes(&self, labels: &RequestLabels) -> Histogram {
-        self.measured(labels).bytes
+        let mut known = self.sizes.borrow_mut();
+        let sizes = known.entry(labels.clone());
+        sizes
+            .or_insert_with(|| histogram!("apiserver_response_sizes", labels.list()))
+            .clone()
     }
 
     fn measured(&self, labels: &RequestLabels) -> Measured {
         let mut known = self.measured.borrow_mut();
-        let measured = known.entry(labels.clone()).or_insert_with(|| {
-            let list = labels.list();
-            Measured {
-                seconds: histogram!("apiserver_request_duration_seconds", list.clone()),
-                bytes: histogram!("apiserver_response_sizes", list.clone()),
-                aborts: counter!("apiserver_request_aborts_total", list),
-            }
+        let measured = known.entry(labels.clone()).or_insert_with(|| Measured {
+            seconds: histogram!("apiserver_request_duration_seconds", labels.list()),
+            objective: histogram!(
+                "apiserver_request_sli_duration_seconds",
+                labels.of_objective()
+            ),
         });
         measured.clone()
     }
@@ -232,7 +266,9 @@ impl Running<'_> {
         self.meters.count(&self.labels, code);
         if !self.labels.is_long_running() {
             let seconds = self.started.elapsed().as_secs_f64();
-            self.meters.measured(&self.labels).seconds.record(seconds);
+            let measured = self.meters.measured(&self.labels);
+            measured.seconds.record(seconds);
+            measured.objective.record(seconds);
         }
     }
 }
@@ -240,7 +276,7 @@ impl Running<'_> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if !self.is_finished {
-            self.meters.measured(&self.labels).aborts.increment(1);
+            counter!("apiserver_request_aborts_total", self.labels.list()).increment(1);
         }
     }
 }
@@ -253,6 +289,10 @@ pub(super) fn describe() {
     describe_histogram!(
         "apiserver_request_duration_seconds",
         "Time to answer a request, watches apart; of a long list, to its first bytes"
+    );
+    describe_histogram!(
+        "apiserver_request_sli_duration_seconds",
+        "The same time, without what waits for others: nothing here does"
     );
     describe_histogram!(
         "apiserver_response_sizes",

@@ -87,6 +87,7 @@ impl ApiServer {
     /// The metrics page for what is served now.
     pub fn metrics_page(&self) -> String {
         let catalog = Arc::clone(&self.generations.current().catalog);
+        self.health.measure();
         self.measures
             .render(|group, version, plural| catalog.find(group, version, plural).is_some())
     }

@@ -171,6 +171,7 @@ impl Service {
         let attributes = Attributes::of(&requester.user, info, &query);
         let authorized = authorization::authorize(&server.authorizer, &attributes);
         record.authorized(authorized.is_ok());
+        self.thread.requests.authorized(authorized.is_ok());
         authorized?;
         let within = allowed.map_or(deadline::REQUEST, |allowed| allowed.within);
         let context = RequestContext {
@@ -260,13 +261,14 @@ impl Service {
 
     fn authenticated(&self, parts: &Parts) -> Result<Authenticated, Refused> {
         let server = &self.thread.server;
+        let began = Instant::now();
         let facts = parts.extensions.get::<ConnectionFacts>();
         let certificates = facts.and_then(|facts| facts.certificates.as_deref());
         let credentials = Credentials::of(&parts.headers, certificates);
         let authenticated = server.authenticator.authenticate(&credentials);
         let known = authenticated.as_ref().ok();
         let name = known.map(|known| known.user.name.as_str());
-        self.thread.requests.authenticated(name);
+        self.thread.requests.authenticated(name, began.elapsed());
         let known = authenticated.map_err(|refused| {
             server.refused_logins.tell(parts, &refused);
             Box::new(Status::unauthorized())
