@@ -66,9 +66,10 @@ async fn run(config: Config, started: Instant) -> Result<ExitCode, Box<dyn std::
     let _ = write!(std::io::stdout(), "{}", daemon.announcement());
     drop(starting);
     let code = until_stopped(&daemon, &mut signals).await;
+    let stopping = Instant::now();
     tokio::select! {
         () = daemon.stop() => {
-            tracing::info!("stopped");
+            tracing::info!(milliseconds = stopping.elapsed().as_millis() as u64, "stopped");
             Ok(code)
         }
         // The second signal exits at once.

@@ -324,7 +324,8 @@ settings! {
     /// [default: 200]
     max_mutating_requests_inflight: usize ["COUNT"] = 200;
 
-    /// Time for requests to finish and watches to end when the daemon is told to stop.
+    /// Time in which the daemon stops when it is told to: requests finish, watches end, the store
+    /// is closed.
     /// [default: 10s]
     shutdown_timeout: Period ["DURATION"] = Period(Duration::from_secs(10));
 

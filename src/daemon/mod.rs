@@ -11,6 +11,7 @@ mod factory;
 mod readiness;
 mod reload;
 pub mod resources;
+mod service_manager;
 mod settings;
 mod sharing;
 mod start_error;
@@ -49,8 +50,11 @@ use credentials::Credentials;
 pub use factory::{storage_factory, storage_warnings};
 use resources::Resources;
 pub use start_error::StartError;
-use stores::OpenEngines;
 pub use stores::open_existing;
+use stores::{Measured, OpenEngines};
+
+/// The time of a stop that is kept for what comes after the connections.
+const REST_OF_STOP: Duration = Duration::from_secs(2);
 
 /// The resource that the controllers follow.
 const NAMESPACES: &str = "namespaces";
@@ -113,7 +117,6 @@ impl Daemon {
         let controllers = Controllers::start(registry.clone(), namespaces, sharing);
 
         describe_metrics();
-        let measured = stores.measured;
         let start = readiness::Start {
             actor_system: actor_system.clone(),
             registry: registry.clone(),
@@ -128,7 +131,8 @@ impl Daemon {
             actix_rt::spawn(start.complete()),
         ];
         background.extend(encryption::follow(&config, &encryption));
-        background.push(reload::follow(Arc::clone(&credentials)));
+        background.push(reload::follow(credentials.clone()));
+        background.extend(service_manager::watched(watchdog.clone()));
         let rewritten = encryption::rewritten_stores(&plans, &actor_system);
         let rewriter = encryption::rewriter(&encryption, &rewritten, &actor_system, &factory);
         let resources = Resources::new(resources::Parts {
@@ -151,15 +155,14 @@ impl Daemon {
             audit: audit.clone(),
             access_log: config.access_log,
             metrics: Some(Box::new(move || series.render())),
-            metrics_lines: Some(Box::new(move || {
-                storage_size::metric_lines(&measured) + "\n" + &telemetry::process_lines()
-            })),
+            metrics_lines: Some(further_lines(stores.measured)),
             address: address.to_string(),
             large_requests: LargeRequests::start(&watchdog).map_err(StartError::Threads)?,
             limits: settings::in_flight_limits(&config),
         }));
-        let metrics_address = metrics_listener.as_ref();
-        let metrics_address = metrics_address.map(MetricsListener::local_address);
+        let metrics_address = metrics_listener
+            .as_ref()
+            .map(MetricsListener::local_address);
         background.extend(metrics_listener.map(|listener| serve_metrics(listener, &api_server)));
         let running = server
             .serve(credentials.server_config(), move |thread| {
@@ -235,11 +238,15 @@ impl Daemon {
     }
 
     /// Stops readiness, listeners, requests and watches, controllers, actors and store in this
-    /// order, within the configured time.
+    /// order, within the configured time. A quarter of it, two seconds at most, is kept for what
+    /// comes after the connections.
     pub async fn stop(self) {
+        service_manager::stopping();
         self.health.begin_shutdown();
         let within = self.config.shutdown_timeout.0;
-        let cut = self.running.drain(within).await;
+        let deadline = Instant::now() + within;
+        let drain = within.saturating_sub(REST_OF_STOP.min(within / 4));
+        let cut = self.running.drain(drain).await;
         if cut > 0 {
             tracing::warn!(
                 connections = cut,
@@ -261,10 +268,9 @@ impl Daemon {
                 engine.close().await;
             }
         };
-        if tokio::time::timeout(within.max(Duration::from_secs(1)), rest)
-            .await
-            .is_err()
-        {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = left.max(Duration::from_secs(1));
+        if tokio::time::timeout(left, rest).await.is_err() {
             tracing::warn!("not everything stopped in time; what was acknowledged is durable");
         }
     }
@@ -308,6 +314,11 @@ fn cached(plans: &[StoragePlan]) -> Vec<CacherSpec> {
         .filter(|plan| plan.destination().is_cached || is_followed(plan))
         .map(StoragePlan::cacher_spec)
         .collect()
+}
+
+/// The lines of the metrics page that are measured at each scrape.
+fn further_lines(measured: Measured) -> Box<dyn Fn() -> String + Send + Sync> {
+    Box::new(move || storage_size::metric_lines(&measured) + "\n" + &telemetry::process_lines())
 }
 
 fn serve_metrics(listener: MetricsListener, api_server: &Arc<ApiServer>) -> JoinHandle<()> {

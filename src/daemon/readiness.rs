@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use actors::supervisor::ActorSystem;
 use actors::watchdog::Watchdog;
 
-use super::encryption;
 use super::stores::OpenEngines;
+use super::{encryption, service_manager};
 use crate::config::Config;
 use crate::controllers::ensure_system_namespaces;
 use crate::registry::Registry;
@@ -82,6 +82,7 @@ impl Start {
             tracing::warn!(%status, "system namespaces are missing; the namespace controller keeps trying");
         }
         self.health.complete_start();
+        service_manager::ready();
         // Objects that expired while no daemon ran do not delay the caches.
         self.actor_system.begin_expiry();
         let milliseconds = self.at.elapsed().as_millis() as u64;

@@ -16,11 +16,14 @@ use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
 use crate::storage::etcd::{ConnectError, EtcdEngine, EtcdOptions, Probe, TlsFiles};
 use crate::storage::factory::{BASE, BackEnd, Engines};
 
+/// Engines by their names in metrics (ME-11).
+pub(super) type Measured = Vec<(String, Arc<dyn MaintenanceEngine>)>;
+
 /// All engines.
 pub(super) struct OpenEngines {
     pub(super) engines: Engines,
     /// The engines by their names in metrics (ME-11).
-    pub(super) measured: Vec<(String, Arc<dyn MaintenanceEngine>)>,
+    pub(super) measured: Measured,
     local: Option<LocalStore>,
     probes: Vec<Probes>,
 }

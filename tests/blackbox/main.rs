@@ -29,6 +29,7 @@ mod lost_store;
 mod model;
 mod namespaces;
 mod observation;
+mod operating;
 mod overrides;
 mod planted_files;
 mod refusals;

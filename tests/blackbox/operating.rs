@@ -1,0 +1,100 @@
+//! What a service manager sees: systemd's notifications and watchdog, the unit, and how long a stop
+//! takes.
+
+use std::os::unix::net::UnixDatagram;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::harness::daemon::taffrail;
+use crate::harness::{CONFIGMAPS, Daemon};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// The next message that satisfies this.
+fn heard(socket: &UnixDatagram, wanted: &str) {
+    let begun = Instant::now();
+    let mut buffer = [0; 512];
+    loop {
+        assert!(begun.elapsed() < SOON, "no {wanted}");
+        let Ok(count) = socket.recv(&mut buffer) else {
+            continue;
+        };
+        if String::from_utf8_lossy(&buffer[..count])
+            .lines()
+            .any(|line| line == wanted)
+        {
+            return;
+        }
+    }
+}
+
+#[test]
+fn systemd_hears_when_the_daemon_is_ready_turns_and_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(200)))
+        .unwrap();
+    // systemd names the process that it watches.
+    let run = "WATCHDOG_PID=$$ exec \"$0\" \"$@\"";
+    let mut daemon = Command::new("sh")
+        .args(["-c", run])
+        .arg(taffrail().get_program())
+        .args(["--secure-port=0", "--metrics-bind-address=0", "--data-dir"])
+        .arg(folder.path().join("data"))
+        .env("NOTIFY_SOCKET", &path)
+        .env("WATCHDOG_USEC", "300000")
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    heard(&socket, "READY=1");
+    for _ in 0..3 {
+        heard(&socket, "WATCHDOG=1");
+    }
+    let pid = Pid::from_raw(daemon.id().cast_signed()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    heard(&socket, "STOPPING=1");
+    assert!(daemon.wait().unwrap().success());
+}
+
+#[test]
+fn the_unit_of_systemd_lets_the_daemon_do_little_else() {
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/config/taffrail.service");
+    let analyzed = Command::new("systemd-analyze")
+        .args(["security", "--offline=true", "--threshold=25", unit])
+        .output();
+    match analyzed {
+        // Exposure above 2.5 is a failure.
+        Ok(output) => assert!(output.status.success(), "{output:?}"),
+        Err(error) => eprintln!("the exposure of the unit is not tested: systemd-analyze: {error}"),
+    }
+}
+
+#[tokio::test]
+async fn a_stop_ends_open_watches_soon_and_says_how_long_it_took() {
+    let mut daemon = Daemon::start().await;
+    let client = daemon.client();
+    let mut watches = Vec::new();
+    for _ in 0..200 {
+        let path = format!("{CONFIGMAPS}?watch=true&allowWatchBookmarks=true");
+        watches.push(client.watch(&path).await);
+    }
+    let begun = Instant::now();
+    daemon.stop(Signal::TERM).await;
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
+    for mut watch in watches {
+        let last = watch.rest().await;
+        assert_eq!(last.last().unwrap()["type"], "BOOKMARK", "{last:?}");
+    }
+    let log = daemon.stderr();
+    let last = log.lines().last().unwrap();
+    assert!(last.contains("stopped milliseconds="), "{last}");
+}
