@@ -95,9 +95,7 @@ impl Daemon {
         let metrics = config.metrics_bind_address.0;
         let metrics_listener = metrics.map(MetricsListener::bind).transpose()?;
         let directory = stores::hold_directory(&config)?;
-        for warning in storage_warnings(&config, &factory) {
-            tracing::warn!("{warning}");
-        }
+        warn(&config, &factory);
         let watchdog = Watchdog::start(watchdog::LIMIT).map_err(StartError::Threads)?;
         let stores = OpenEngines::open(&config, &factory.back_ends(), &watchdog)?;
         let (engines, address) = (stores.engines.clone(), server.local_address());
@@ -294,6 +292,13 @@ fn understood(config: &Config) -> Result<(Encryption, StorageFactory), StartErro
             refusals.extend(last);
             Err(StartError::Several(refusals))
         }
+    }
+}
+
+/// Logs what is likely not meant, but can be carried out.
+fn warn(config: &Config, factory: &StorageFactory) {
+    for warning in storage_warnings(config, factory) {
+        tracing::warn!("{warning}");
     }
 }
 
