@@ -7,6 +7,7 @@
 mod announcement;
 pub mod compact;
 pub mod kubeconfig;
+mod manual;
 mod running;
 pub mod storage;
 pub mod token;
@@ -16,7 +17,7 @@ mod version;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::{Config, ConfigError, FilePath, Settings};
 use kubeconfig::KubeconfigOptions;
@@ -35,6 +36,7 @@ pub const EXIT_REFUSED: u8 = 2;
     name = "taffrail",
     version,
     args_override_self = false,
+    max_term_width = 100,
     disable_help_subcommand = true
 )]
 struct CommandLine {
@@ -65,6 +67,10 @@ enum Command {
     /// See to the admin's token.
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Print what a shell needs to complete commands and flags.
+    Completions(manual::CompletionsOptions),
+    /// Print the manual page, or write those of all commands.
+    Man(manual::ManOptions),
     /// Print the version, the commit and the date of the build.
     Version,
 }
@@ -157,7 +163,9 @@ pub fn parse() -> Action {
 }
 
 fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action {
-    let command_line = match CommandLine::try_parse_from(arguments) {
+    let matches = definition().try_get_matches_from(arguments);
+    let parsed = matches.and_then(|matches| CommandLine::from_arg_matches(&matches));
+    let command_line = match parsed {
         Ok(command_line) => command_line,
         Err(error) => {
             return match ConfigError::of_flags(&error) {
@@ -189,11 +197,66 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action
             };
         }
         Some(Command::Token(TokenCommand::Rotate(place))) => (place.into(), Action::TokenRotate),
+        Some(Command::Completions(options)) => return manual::completions(&options, definition()),
+        Some(Command::Man(options)) => return manual::man(&options, definition()),
         Some(Command::Version) => return version::print(),
     };
     match arguments.over(before).load() {
         Ok(config) => command(Box::new(config)),
         Err(refusal) => refuse(&refusal),
+    }
+}
+
+/// The settings that matter to a command, for those that take all of them. Its help shows no
+/// others.
+const SHOWN: [(&[&str], &[&str]); 3] = [
+    (
+        &["compact"],
+        &[
+            "data_dir",
+            "storage_backend",
+            "retention_age",
+            "retention_bytes",
+        ],
+    ),
+    (
+        &["storage", "table"],
+        &[
+            "data_dir",
+            "storage_backend",
+            "storage_media_type",
+            "storage_versions",
+            "encryption_provider_config",
+            "etcd_servers",
+            "etcd_prefix",
+            "etcd_servers_overrides",
+            "watch_cache",
+            "watch_cache_sizes",
+        ],
+    ),
+    (&["storage", "rewrite"], &["data_dir"]),
+];
+
+/// The commands and flags, as --help, shells and manuals show them.
+fn definition() -> clap::Command {
+    let mut definition = CommandLine::command();
+    for (path, shown) in SHOWN {
+        definition = showing(definition, path, shown);
+    }
+    definition
+}
+
+/// Hides the flags of the command at this path, but for these and those of every command.
+fn showing(command: clap::Command, path: &[&str], shown: &[&str]) -> clap::Command {
+    match path.split_first() {
+        Some((first, rest)) => {
+            command.mut_subcommand(first, |command| showing(command, rest, shown))
+        }
+        None => command.mut_args(|argument| {
+            let id = argument.get_id().as_str();
+            let is_shown = shown.contains(&id) || matches!(id, "config" | "help");
+            argument.hide(!is_shown)
+        }),
     }
 }
 

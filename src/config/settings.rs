@@ -52,327 +52,354 @@ macro_rules! setting_name {
 }
 
 macro_rules! settings {
-    ($( $(#[doc = $doc:literal])+ $name:ident$([$long:literal])?: $type:ty [$value_name:literal] $({$($extra:tt)+})? = $default:expr; )+) => {
+    ($( $heading:literal { $( $(#[doc = $doc:literal])+ $name:ident$([$long:literal])?: $type:ty [$value_name:literal] $({$($extra:tt)+})? = $default:expr; )+ } )+) => {
         /// What was set, by flags or by a file; the rest is `None`.
         #[derive(Clone, Debug, Default, clap::Args)]
         pub struct Settings {
-            $(
+            $($(
                 $(#[doc = $doc])+
-                #[arg(long$( = $long)?, value_name = $value_name $(, $($extra)+)?)]
+                #[arg(
+                    long$( = $long)?, value_name = $value_name, help_heading = $heading
+                    $(, $($extra)+)?
+                )]
                 pub $name: Option<$type>,
-            )+
+            )+)+
         }
 
         /// The effective configuration.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Config {
-            $( $(#[doc = $doc])+ pub $name: $type, )+
+            $($( $(#[doc = $doc])+ pub $name: $type, )+)+
         }
 
         impl Settings {
             /// These settings where they are set, else those of `lower`.
             pub fn over(self, lower: Settings) -> Settings {
-                Settings { $( $name: self.$name.or(lower.$name), )+ }
+                Settings { $($( $name: self.$name.or(lower.$name), )+)+ }
             }
 
             /// Fills in the defaults.
             pub(super) fn resolve(self) -> Config {
-                Config { $( $name: self.$name.unwrap_or_else(|| $default), )+ }
+                Config { $($( $name: self.$name.unwrap_or_else(|| $default), )+)+ }
             }
         }
 
         impl Config {
             /// Every setting with its value, in the order of the table.
             pub fn entries(&self) -> Vec<Entry> {
-                vec![ $( Entry {
+                vec![ $($( Entry {
                     name: setting_name!($name$( $long)?),
                     value: self.$name.to_string(),
                     explanation: [$($doc),+].join("\n"),
-                }, )+ ]
+                }, )+)+ ]
             }
         }
     };
 }
 
 settings! {
-    /// Directory of the data, the certificates and the admin kubeconfig. Made with mode 0700;
-    /// refused when it belongs to another user than the daemon's.
-    /// [default: ./taffrail-data]
-    data_dir: FilePath ["DIR"] = FilePath::from("./taffrail-data");
+    "Addresses and data" {
+        /// Directory of the data, the certificates and the admin kubeconfig. Made with mode 0700;
+        /// refused when it belongs to another user than the daemon's.
+        /// [default: ./taffrail-data]
+        data_dir: FilePath ["DIR"] = FilePath::from("./taffrail-data");
 
-    /// Address that HTTPS listens on. Loopback, so that nothing is open by accident.
-    /// [default: 127.0.0.1]
-    bind_address: BindAddress ["ADDRESS"] = BindAddress(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        /// Refuse to start if data-dir holds no store, instead of making an empty one. Protects
+        /// against a volume that is not mounted. Without effect if etcd keeps all objects.
+        /// [default: false]
+        require_existing_data: Switch ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
 
-    /// Port of HTTPS; 0 takes a free one and prints it.
-    /// [default: 6443]
-    secure_port: Port ["PORT"] = Port(6443);
+        /// Address that HTTPS listens on. Loopback, so that nothing is open by accident.
+        /// [default: 127.0.0.1]
+        bind_address: BindAddress ["ADDRESS"] = BindAddress(IpAddr::V4(Ipv4Addr::LOCALHOST));
 
-    /// Certificate chain (PEM) to serve instead of the one made on the first start. Read again when
-    /// it changes, with its key; connections go on.
-    /// [default: none]
-    tls_cert_file: FilePath ["FILE"] = FilePath::unset();
+        /// Port of HTTPS; 0 takes a free one and prints it.
+        /// [default: 6443]
+        secure_port: Port ["PORT"] = Port(6443);
 
-    /// Private key (PEM) of tls-cert-file.
-    /// [default: none]
-    tls_private_key_file: FilePath ["FILE"] = FilePath::unset();
+        /// Address and port of plain HTTP that serves /metrics and nothing else; 0 or an empty
+        /// value switches it off. The secure port serves /metrics to the admin, too.
+        /// [default: 127.0.0.1:9464]
+        metrics_bind_address: MetricsAddress ["ADDRESS:PORT"] =
+            MetricsAddress(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 9464))));
+    }
 
-    /// File of users and their tokens, a line each: token,user,uid,"group1,group2". Members of
-    /// system:masters may do everything. Daemons that share the file know the same users. It is
-    /// read again when it changes or on SIGHUP, and the admin's token in data-dir too: watches of
-    /// users who lost their token or their rights end then. Replace the file by rename. A file
-    /// without users is not taken over if there were some. A file is refused if it belongs to
-    /// others than the daemon's user and root, if others than its owner can write it, or if its
-    /// quotes don't match.
-    /// [default: none]
-    token_auth_file: FilePath ["FILE"] = FilePath::unset();
+    "Certificates and users" {
+        /// Certificate chain (PEM) to serve instead of the one made on the first start. Read again
+        /// when it changes, with its key; connections go on.
+        /// [default: none]
+        tls_cert_file: FilePath ["FILE"] = FilePath::unset();
 
-    /// Authorities (PEM) that sign the certificates of clients, besides the daemon's own. The
-    /// common name of a certificate is the user, its organizations are the groups. The file is
-    /// refused if others than its owner, the daemon's user and root can write it.
-    /// [default: none]
-    client_ca_file: FilePath ["FILE"] = FilePath::unset();
+        /// Private key (PEM) of tls-cert-file.
+        /// [default: none]
+        tls_private_key_file: FilePath ["FILE"] = FilePath::unset();
 
-    /// Further host names and addresses of the certificate made on the first start, separated by
-    /// commas. The certificate is made anew when they change; its CA is kept.
-    /// [default: none]
-    tls_san: Names ["NAMES"] = Names::default();
+        /// Further host names and addresses of the certificate made on the first start, separated
+        /// by commas. The certificate is made anew when they change; its CA is kept.
+        /// [default: none]
+        tls_san: Names ["NAMES"] = Names::default();
 
-    /// Address and port of plain HTTP that serves /metrics and nothing else; 0 or an empty value
-    /// switches it off. The secure port serves /metrics to the admin, too.
-    /// [default: 127.0.0.1:9464]
-    metrics_bind_address: MetricsAddress ["ADDRESS:PORT"] =
-        MetricsAddress(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 9464))));
+        /// Authorities (PEM) that sign the certificates of clients, besides the daemon's own. The
+        /// common name of a certificate is the user, its organizations are the groups. The file is
+        /// refused if others than its owner, the daemon's user and root can write it.
+        /// [default: none]
+        client_ca_file: FilePath ["FILE"] = FilePath::unset();
 
-    /// Where objects are kept: embedded (in data-dir), etcd3 (at etcd-servers) or memory (nothing
-    /// survives the process). Unset, it is etcd3 if etcd-servers is set, else embedded.
-    /// [default: none]
-    storage_backend: StorageBackend ["BACKEND"] = StorageBackend::Unset;
+        /// File of users and their tokens, a line each: token,user,uid,"group1,group2". Members of
+        /// system:masters may do everything. Daemons that share the file know the same users. It is
+        /// read again when it changes or on SIGHUP, and the admin's token in data-dir too: watches
+        /// of users who lost their token or their rights end then. Replace the file by rename. A
+        /// file without users is not taken over if there were some. A file is refused if it belongs
+        /// to others than the daemon's user and root, if others than its owner can write it, or if
+        /// its quotes don't match.
+        /// [default: none]
+        token_auth_file: FilePath ["FILE"] = FilePath::unset();
+    }
 
-    /// Refuse to start if data-dir holds no store, instead of making an empty one. Protects
-    /// against a volume that is not mounted. Without effect if etcd keeps all objects.
-    /// [default: false]
-    require_existing_data: Switch ["BOOL"]
-        {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
+    "Storage" {
+        /// Where objects are kept: embedded (in data-dir), etcd3 (at etcd-servers) or memory
+        /// (nothing survives the process). Unset, it is etcd3 if etcd-servers is set, else
+        /// embedded.
+        /// [default: none]
+        storage_backend: StorageBackend ["BACKEND"] = StorageBackend::Unset;
 
-    /// URLs of the members of the etcd cluster that keeps the objects, separated by commas.
-    /// [default: none]
-    etcd_servers: Names ["URLS"] = Names::default();
+        /// Form that objects are stored in: application/json or application/yaml. Both are read,
+        /// whichever is set.
+        /// [default: application/json]
+        storage_media_type: StorageMediaType ["MEDIA TYPE"] = StorageMediaType::Json;
 
-    /// Authority (PEM) that signed the certificates of etcd's servers.
-    /// [default: none]
-    etcd_cafile: FilePath ["FILE"] = FilePath::unset();
+        /// Versions that objects are stored in, if not the first one served: group=version or
+        /// group/resource=version, separated by commas; core is the core group. If two groups keep
+        /// a resource in one place: group=othergroup/version.
+        /// [default: none]
+        storage_versions["storage.versions"]: StorageVersions ["VERSIONS"] =
+            StorageVersions::default();
 
-    /// Certificate (PEM) that this daemon shows to etcd.
-    /// [default: none]
-    etcd_certfile: FilePath ["FILE"] = FilePath::unset();
+        /// How long a start waits for all caches. After that the daemon is ready without those that
+        /// can't be filled: their resources answer 429 until they are.
+        /// [default: 1m]
+        storage_initialization_timeout: Period ["DURATION"] = Period(Duration::from_secs(60));
 
-    /// Private key (PEM) of etcd-certfile.
-    /// [default: none]
-    etcd_keyfile: FilePath ["FILE"] = FilePath::unset();
+        /// Creates and updates are refused while the file system of data-dir has less free than
+        /// this; they may be tried again. Deletes and compaction still work and make room.
+        /// [default: 64MiB]
+        disk_reserve_bytes: ByteSize ["SIZE"] = ByteSize(64 << 20);
 
-    /// Time between two compactions of etcd's history. All daemons and kube-apiservers on the
-    /// cluster agree on them; 0 leaves them to the others. The embedded store has retention-age.
-    /// [default: 5m]
-    etcd_compaction_interval: Period ["DURATION"] = Period(Duration::from_secs(300));
+        /// Bytes of the embedded store that are read and verified in a second while the daemon
+        /// serves. /readyz/storage-integrity names damage. A pass reads the file twice; 0 never
+        /// verifies.
+        /// [default: 1MiB]
+        verify_bytes_per_second: ByteSize ["SIZE"] = ByteSize(1 << 20);
+    }
 
-    /// How often objects are counted for metrics, whatever keeps them; 0 never.
-    /// [default: 1m]
-    etcd_count_metric_poll_period: Period ["DURATION"] = Period(Duration::from_secs(60));
+    "History and leases" {
+        /// How long past revisions are kept, so that watches and lists can go back to them.
+        /// retention-bytes may drop them earlier.
+        /// [default: 1h]
+        retention_age: Period ["DURATION"] = Period(Duration::from_secs(3600));
 
-    /// How often etcd is asked for the size of its database, for metrics; 0 never.
-    /// [default: 30s]
-    etcd_db_metric_poll_interval: Period ["DURATION"] = Period(Duration::from_secs(30));
+        /// How many bytes of past revisions are kept at most.
+        /// [default: 1GiB]
+        retention_bytes: ByteSize ["SIZE"] = ByteSize(1 << 30);
 
-    /// How long etcd may take to answer for /healthz; 0 is the default.
-    /// [default: 2s]
-    etcd_healthcheck_timeout: Period ["DURATION"] = Period(Duration::from_secs(2));
+        /// How long events (the resource) are kept after they were created or last changed, in
+        /// whole seconds; 0 keeps them until somebody deletes them.
+        /// [default: 1h]
+        event_ttl: WholeSeconds ["DURATION"] = WholeSeconds(Duration::from_secs(3600));
 
-    /// How long etcd may take to answer for /readyz; 0 is the default.
-    /// [default: 2s]
-    etcd_readycheck_timeout: Period ["DURATION"] = Period(Duration::from_secs(2));
+        /// Objects that expire share leases. So an object may live longer than its time, by at most
+        /// this many seconds and at most a twentieth.
+        /// [default: 60]
+        lease_reuse_duration_seconds: u64 ["SECONDS"] = 60;
+    }
 
-    /// What every key in the store begins with.
-    /// [default: /registry]
-    etcd_prefix: String ["PREFIX"] = "/registry".to_owned();
+    "Encryption at rest" {
+        /// File that says which resources are encrypted in the store, by which ciphers and keys, in
+        /// the form of Kubernetes' EncryptionConfiguration. Only its owner should be able to read
+        /// it.
+        /// [default: none]
+        encryption_provider_config: FilePath ["FILE"] = FilePath::unset();
 
-    /// Resources that other servers keep, as group/resource#url;url, separated by commas. The core
-    /// group is nothing before the slash; * after the slash is all of a group.
-    /// [default: none]
-    etcd_servers_overrides: ServersOverrides ["OVERRIDES"] = ServersOverrides::default();
+        /// Whether encryption-provider-config is read again every minute and used if it has
+        /// changed. SIGHUP reads it again in any case.
+        /// [default: false]
+        encryption_provider_config_automatic_reload: Switch ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
+    }
 
-    /// Form that objects are stored in: application/json or application/yaml. Both are read,
-    /// whichever is set.
-    /// [default: application/json]
-    storage_media_type: StorageMediaType ["MEDIA TYPE"] = StorageMediaType::Json;
+    "etcd" {
+        /// URLs of the members of the etcd cluster that keeps the objects, separated by commas.
+        /// [default: none]
+        etcd_servers: Names ["URLS"] = Names::default();
 
-    /// Versions that objects are stored in, if not the first one served: group=version or
-    /// group/resource=version, separated by commas; core is the core group. If two groups keep a
-    /// resource in one place: group=othergroup/version.
-    /// [default: none]
-    storage_versions["storage.versions"]: StorageVersions ["VERSIONS"] =
-        StorageVersions::default();
+        /// Authority (PEM) that signed the certificates of etcd's servers.
+        /// [default: none]
+        etcd_cafile: FilePath ["FILE"] = FilePath::unset();
 
-    /// Whether resources have caches that serve lists and watches. Without them everything is read
-    /// from the store, which costs more. Watches then get no bookmark but the one that ends their
-    /// initial events, and lists at resourceVersion=0 heed their limit.
-    /// [default: true]
-    watch_cache: Switch ["BOOL"]
-        {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
+        /// Certificate (PEM) that this daemon shows to etcd.
+        /// [default: none]
+        etcd_certfile: FilePath ["FILE"] = FilePath::unset();
 
-    /// Resources that have no watch cache, as resource#0 or resource.group#0, separated by commas.
-    /// Any other number means that it has one: caches have no fixed size.
-    /// [default: none]
-    watch_cache_sizes: WatchCacheSizes ["SIZES"] = WatchCacheSizes::default();
+        /// Private key (PEM) of etcd-certfile.
+        /// [default: none]
+        etcd_keyfile: FilePath ["FILE"] = FilePath::unset();
 
-    /// Accepted for the sake of scripts, and not consulted: caches have no fixed size.
-    /// [default: none]
-    default_watch_cache_size: UnusedSize ["COUNT"] = UnusedSize(None);
+        /// Time between two compactions of etcd's history. All daemons and kube-apiservers on the
+        /// cluster agree on them; 0 leaves them to the others. The embedded store has
+        /// retention-age.
+        /// [default: 5m]
+        etcd_compaction_interval: Period ["DURATION"] = Period(Duration::from_secs(300));
 
-    /// File that says which resources are encrypted in the store, by which ciphers and keys, in
-    /// the form of Kubernetes' EncryptionConfiguration. Only its owner should be able to read it.
-    /// [default: none]
-    encryption_provider_config: FilePath ["FILE"] = FilePath::unset();
+        /// How often objects are counted for metrics, whatever keeps them; 0 never.
+        /// [default: 1m]
+        etcd_count_metric_poll_period: Period ["DURATION"] = Period(Duration::from_secs(60));
 
-    /// Whether encryption-provider-config is read again every minute and used if it has changed.
-    /// SIGHUP reads it again in any case.
-    /// [default: false]
-    encryption_provider_config_automatic_reload: Switch ["BOOL"]
-        {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
+        /// How often etcd is asked for the size of its database, for metrics; 0 never.
+        /// [default: 30s]
+        etcd_db_metric_poll_interval: Period ["DURATION"] = Period(Duration::from_secs(30));
 
-    /// How long a start waits for all caches. After that the daemon is ready without those that
-    /// can't be filled: their resources answer 429 until they are.
-    /// [default: 1m]
-    storage_initialization_timeout: Period ["DURATION"] = Period(Duration::from_secs(60));
+        /// How long etcd may take to answer for /healthz; 0 is the default.
+        /// [default: 2s]
+        etcd_healthcheck_timeout: Period ["DURATION"] = Period(Duration::from_secs(2));
 
-    /// How long past revisions are kept, so that watches and lists can go back to them.
-    /// retention-bytes may drop them earlier.
-    /// [default: 1h]
-    retention_age: Period ["DURATION"] = Period(Duration::from_secs(3600));
+        /// How long etcd may take to answer for /readyz; 0 is the default.
+        /// [default: 2s]
+        etcd_readycheck_timeout: Period ["DURATION"] = Period(Duration::from_secs(2));
 
-    /// How many bytes of past revisions are kept at most.
-    /// [default: 1GiB]
-    retention_bytes: ByteSize ["SIZE"] = ByteSize(1 << 30);
+        /// What every key in the store begins with.
+        /// [default: /registry]
+        etcd_prefix: String ["PREFIX"] = "/registry".to_owned();
 
-    /// How long events (the resource) are kept after they were created or last changed, in whole
-    /// seconds; 0 keeps them until somebody deletes them.
-    /// [default: 1h]
-    event_ttl: WholeSeconds ["DURATION"] = WholeSeconds(Duration::from_secs(3600));
+        /// Resources that other servers keep, as group/resource#url;url, separated by commas. The
+        /// core group is nothing before the slash; * after the slash is all of a group.
+        /// [default: none]
+        etcd_servers_overrides: ServersOverrides ["OVERRIDES"] = ServersOverrides::default();
+    }
 
-    /// Objects that expire share leases. So an object may live longer than its time, by at most
-    /// this many seconds and at most a twentieth.
-    /// [default: 60]
-    lease_reuse_duration_seconds: u64 ["SECONDS"] = 60;
+    "Watch cache" {
+        /// Whether resources have caches that serve lists and watches. Without them everything is
+        /// read from the store, which costs more. Watches then get no bookmark but the one that
+        /// ends their initial events, and lists at resourceVersion=0 heed their limit.
+        /// [default: true]
+        watch_cache: Switch ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
 
-    /// Creates and updates are refused while the file system of data-dir has less free than this;
-    /// they may be tried again. Deletes and compaction still work and make room.
-    /// [default: 64MiB]
-    disk_reserve_bytes: ByteSize ["SIZE"] = ByteSize(64 << 20);
+        /// Resources that have no watch cache, as resource#0 or resource.group#0, separated by
+        /// commas. Any other number means that it has one: caches have no fixed size.
+        /// [default: none]
+        watch_cache_sizes: WatchCacheSizes ["SIZES"] = WatchCacheSizes::default();
 
-    /// Bytes of the embedded store that are read and verified in a second while the daemon serves.
-    /// /readyz/storage-integrity names damage. A pass reads the file twice; 0 never verifies.
-    /// [default: 1MiB]
-    verify_bytes_per_second: ByteSize ["SIZE"] = ByteSize(1 << 20);
+        /// Accepted for the sake of scripts, and not consulted: caches have no fixed size.
+        /// [default: none]
+        default_watch_cache_size: UnusedSize ["COUNT"] = UnusedSize(None);
 
-    /// Bytes of recent events that each resource keeps in memory for its watchers. Who is further
-    /// behind is served from disk.
-    /// [default: 8MiB]
-    watch_ring_bytes: ByteSize ["SIZE"] = ByteSize(8 << 20);
+        /// Bytes of recent events that each resource keeps in memory for its watchers. Who is
+        /// further behind is served from disk.
+        /// [default: 8MiB]
+        watch_ring_bytes: ByteSize ["SIZE"] = ByteSize(8 << 20);
 
-    /// Bytes of recent events over all resources.
-    /// [default: 64MiB]
-    watch_ring_total_bytes: ByteSize ["SIZE"] = ByteSize(64 << 20);
+        /// Bytes of recent events over all resources.
+        /// [default: 64MiB]
+        watch_ring_total_bytes: ByteSize ["SIZE"] = ByteSize(64 << 20);
+    }
 
-    /// Connections served at a time. auto is as many as the limit of open files leaves room for,
-    /// up to 32768; no number goes beyond that limit. A newcomer takes the place of an
-    /// unauthenticated connection. A sixteenth, at most 64, is kept for newcomers, so that probes
-    /// are always answered.
-    /// [default: auto]
-    max_connections: ConnectionLimit ["COUNT"] = ConnectionLimit::Automatic;
+    "Limits" {
+        /// Connections served at a time. auto is as many as the limit of open files leaves room
+        /// for, up to 32768; no number goes beyond that limit. A newcomer takes the place of an
+        /// unauthenticated connection. A sixteenth, at most 64, is kept for newcomers, so that
+        /// probes are always answered.
+        /// [default: auto]
+        max_connections: ConnectionLimit ["COUNT"] = ConnectionLimit::Automatic;
 
-    /// Connections at a time that have begun with TLS and have not sent a request with good
-    /// credentials yet; three quarters of them from one address. Others wait. Never more than half
-    /// of max-connections: beyond that, those that sent nothing are closed first, then the oldest.
-    /// Fleets that open all their connections before they ask need as many.
-    /// [default: 8192]
-    max_unauthenticated_connections: usize ["COUNT"] = 8192;
+        /// Connections at a time that have begun with TLS and have not sent a request with good
+        /// credentials yet; three quarters of them from one address. Others wait. Never more than
+        /// half of max-connections: beyond that, those that sent nothing are closed first, then the
+        /// oldest. Fleets that open all their connections before they ask need as many.
+        /// [default: 8192]
+        max_unauthenticated_connections: usize ["COUNT"] = 8192;
 
-    /// Requests and watches open at a time on one HTTP/2 connection. Clients put all their
-    /// watches on one connection and wait silently when it is full, so this is generous.
-    /// [default: 1000]
-    http2_max_streams_per_connection: u32 ["COUNT"] = 1000;
+        /// Requests and watches open at a time on one HTTP/2 connection. Clients put all their
+        /// watches on one connection and wait silently when it is full, so this is generous.
+        /// [default: 1000]
+        http2_max_streams_per_connection: u32 ["COUNT"] = 1000;
 
-    /// Time for the TLS handshake and the first bytes of HTTP/2, from 100ms to 1h.
-    /// [default: 10s]
-    handshake_timeout: Period ["DURATION"] = Period(Duration::from_secs(10));
+        /// Reading requests that are answered at a time. More get 429 and come again. Watches,
+        /// health checks, /version and requests of the admin don't count.
+        /// [default: 400]
+        max_requests_inflight: usize ["COUNT"] = 400;
 
-    /// Time for the header of a request, from its first byte on, from 100ms to 1h.
-    /// [default: 10s]
-    header_timeout: Period ["DURATION"] = Period(Duration::from_secs(10));
+        /// Writing requests that are answered at a time, counted in the same way.
+        /// [default: 200]
+        max_mutating_requests_inflight: usize ["COUNT"] = 200;
 
-    /// Time after which a connection without requests is closed. It is longer than the 90 s of
-    /// Go's clients, so that the client closes first and never meets a closing connection.
-    /// [default: 2m]
-    idle_timeout: Period ["DURATION"] = Period(Duration::from_secs(120));
+        /// Time for the TLS handshake and the first bytes of HTTP/2, from 100ms to 1h.
+        /// [default: 10s]
+        handshake_timeout: Period ["DURATION"] = Period(Duration::from_secs(10));
 
-    /// Reading requests that are answered at a time. More get 429 and come again. Watches, health
-    /// checks, /version and requests of the admin don't count.
-    /// [default: 400]
-    max_requests_inflight: usize ["COUNT"] = 400;
+        /// Time for the header of a request, from its first byte on, from 100ms to 1h.
+        /// [default: 10s]
+        header_timeout: Period ["DURATION"] = Period(Duration::from_secs(10));
 
-    /// Writing requests that are answered at a time, counted in the same way.
-    /// [default: 200]
-    max_mutating_requests_inflight: usize ["COUNT"] = 200;
+        /// Time after which a connection without requests is closed. It is longer than the 90 s of
+        /// Go's clients, so that the client closes first and never meets a closing connection.
+        /// [default: 2m]
+        idle_timeout: Period ["DURATION"] = Period(Duration::from_secs(120));
 
-    /// Time in which the daemon stops when it is told to: requests finish, watches end, the store
-    /// is closed.
-    /// [default: 10s]
-    shutdown_timeout: Period ["DURATION"] = Period(Duration::from_secs(10));
+        /// Time in which the daemon stops when it is told to: requests finish, watches end, the
+        /// store is closed.
+        /// [default: 10s]
+        shutdown_timeout: Period ["DURATION"] = Period(Duration::from_secs(10));
+    }
 
-    /// Threads that serve HTTP, up to 1024; 0 is one per core.
-    /// [default: 0]
-    http_threads: usize ["COUNT"] = 0;
+    "Threads" {
+        /// Threads that serve HTTP, up to 1024; 0 is one per core.
+        /// [default: 0]
+        http_threads: usize ["COUNT"] = 0;
 
-    /// Threads that keep the caches, up to 1024; 0 is one for each four cores, at least one and at
-    /// most four.
-    /// [default: 0]
-    data_threads: usize ["COUNT"] = 0;
+        /// Threads that keep the caches, up to 1024; 0 is one for each four cores, at least one and
+        /// at most four.
+        /// [default: 0]
+        data_threads: usize ["COUNT"] = 0;
+    }
 
-    /// What is logged: error, warn, info or debug, or a filter such as
-    /// info,taffrail::server=debug. A development build also knows trace, for the libraries it
-    /// uses.
-    /// [default: info]
-    log_level: LogFilter ["FILTER"] = LogFilter::default();
+    "Logs" {
+        /// What is logged: error, warn, info or debug, or a filter such as
+        /// info,taffrail::server=debug. A development build also knows trace, for the libraries it
+        /// uses.
+        /// [default: info]
+        log_level: LogFilter ["FILTER"] = LogFilter::default();
 
-    /// Which requests have a line in the log: all, off, or failures, which are 403, 429 and 5xx.
-    /// Refused logins have lines of their own.
-    /// [default: failures]
-    access_log: AccessLogMode ["MODE"] = AccessLogMode::Failures;
+        /// Form of the log on stderr: text, json, or auto. auto is text, coloured on a terminal.
+        /// [default: auto]
+        log_format: LogFormat ["FORMAT"] = LogFormat::Auto;
 
-    /// Policy of the audit log: which requests are recorded, and how much of them. A policy of
-    /// kube-apiserver (audit.k8s.io/v1). Needs audit-log-path.
-    /// [default: none]
-    audit_policy_file: FilePath ["FILE"] = FilePath::unset();
+        /// Which requests have a line in the log: all, off, or failures, which are 403, 429 and
+        /// 5xx. Refused logins have lines of their own.
+        /// [default: failures]
+        access_log: AccessLogMode ["MODE"] = AccessLogMode::Failures;
 
-    /// File of the audit log, a line of JSON for each event, made for its owner alone; - is
-    /// standard output. Events that can't be written as fast as they come are dropped, counted
-    /// and told of in the log. Needs audit-policy-file.
-    /// [default: none]
-    audit_log_path: FilePath ["FILE"] = FilePath::unset();
+        /// Policy of the audit log: which requests are recorded, and how much of them. A policy of
+        /// kube-apiserver (audit.k8s.io/v1). Needs audit-log-path.
+        /// [default: none]
+        audit_policy_file: FilePath ["FILE"] = FilePath::unset();
 
-    /// Megabytes of the audit log after which a new file begins; 0 never.
-    /// [default: 100]
-    audit_log_maxsize: u64 ["MEGABYTES"] = 100;
+        /// File of the audit log, a line of JSON for each event, made for its owner alone; - is
+        /// standard output. Events that can't be written as fast as they come are dropped, counted
+        /// and told of in the log. Needs audit-policy-file.
+        /// [default: none]
+        audit_log_path: FilePath ["FILE"] = FilePath::unset();
 
-    /// How many earlier files of the audit log are kept; 0 all.
-    /// [default: 0]
-    audit_log_maxbackup: usize ["COUNT"] = 0;
+        /// Megabytes of the audit log after which a new file begins; 0 never.
+        /// [default: 100]
+        audit_log_maxsize: u64 ["MEGABYTES"] = 100;
 
-    /// Days that earlier files of the audit log are kept; 0 for ever.
-    /// [default: 0]
-    audit_log_maxage: u64 ["DAYS"] = 0;
+        /// How many earlier files of the audit log are kept; 0 all.
+        /// [default: 0]
+        audit_log_maxbackup: usize ["COUNT"] = 0;
 
-    /// Form of the log on stderr: text, json, or auto. auto is text, coloured on a terminal.
-    /// [default: auto]
-    log_format: LogFormat ["FORMAT"] = LogFormat::Auto;
+        /// Days that earlier files of the audit log are kept; 0 for ever.
+        /// [default: 0]
+        audit_log_maxage: u64 ["DAYS"] = 0;
+    }
 }

@@ -42,7 +42,7 @@ use crate::storage::Root;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::{self as at_rest, Encryption};
 use crate::storage::factory::{Engines, StorageFactory, StoragePlan};
-use crate::storage::object_count::{self};
+use crate::storage::object_count;
 use crate::storage::storage_size;
 use crate::telemetry::{self, Series};
 

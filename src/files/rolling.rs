@@ -95,7 +95,11 @@ impl RollingLog {
             .filter_map(|entry| Some(entry.ok()?.path()))
             .filter(|path| {
                 let name = path.file_name().map(|name| name.to_string_lossy());
-                name.is_some_and(|name| name.starts_with(&start) && name.ends_with(&end))
+                let ended = name.as_deref().and_then(|name| {
+                    let rest = name.strip_prefix(start.as_str())?;
+                    rest.strip_suffix(end.as_str())
+                });
+                ended.is_some_and(is_time)
             })
             .collect();
         // The names are in the order of time.
@@ -114,6 +118,19 @@ impl RollingLog {
             }
         }
     }
+}
+
+/// Whether a part of a name is a time as [`RollingLog::roll`] writes it. Other files stay.
+fn is_time(text: &str) -> bool {
+    let pattern = b"0000-00-00T00-00-00.000000000";
+    text.len() == pattern.len()
+        && text
+            .bytes()
+            .zip(pattern)
+            .all(|(byte, wanted)| match wanted {
+                b'0' => byte.is_ascii_digit(),
+                wanted => byte == *wanted,
+            })
 }
 
 fn open(path: &Path) -> io::Result<(File, u64)> {
@@ -151,12 +168,15 @@ mod tests {
             count: 2,
             age: Duration::ZERO,
         };
+        let other = folder.path().join("audit-policy.log");
+        std::fs::write(&other, "").unwrap();
         let mut log = RollingLog::open(&path, limits).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         for number in 0..5 {
             log.append(format!("line {number}\n").as_bytes()).unwrap();
         }
+        std::fs::remove_file(other).unwrap();
         let names = names(folder.path());
         assert_eq!(names.len(), 3, "{names:?}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "line 4\n");

@@ -434,3 +434,86 @@ fn numbers_that_make_no_daemon_are_refused_with_what_is_possible() {
         refused(&[&flag], &[&flag, fault]);
     }
 }
+
+/// What a command prints. It must succeed.
+fn printed(arguments: &[&str]) -> String {
+    let output = taffrail().args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn help_is_grouped_narrow_and_shows_what_matters_to_the_command() {
+    for command in [
+        &[][..],
+        &["serve"],
+        &["config"],
+        &["compact"],
+        &["storage", "table"],
+        &["storage", "rewrite"],
+        &["kubeconfig"],
+        &["token", "rotate"],
+        &["completions"],
+        &["man"],
+        &["version"],
+    ] {
+        let help = printed(&[command, &["--help"]].concat());
+        for line in help.lines() {
+            assert!(line.chars().count() <= 100, "{command:?}: {line}");
+        }
+        let serves = matches!(command, [] | ["serve"] | ["config"]);
+        assert_eq!(help.contains("--max-connections"), serves, "{command:?}");
+        let has_data = !matches!(command, ["completions" | "man" | "version"]);
+        assert_eq!(help.contains("--data-dir"), has_data, "{command:?}");
+    }
+    let help = printed(&["--help"]);
+    for group in [
+        "Addresses and data:",
+        "Certificates and users:",
+        "etcd:",
+        "Logs:",
+    ] {
+        assert!(help.lines().any(|line| line == group), "{group}");
+    }
+}
+
+#[test]
+fn shells_and_manuals_know_every_command_and_flag() {
+    for (shell, word) in [
+        ("bash", "--tls-cert-file"),
+        ("zsh", "--tls-cert-file"),
+        ("fish", "tls-cert-file"),
+    ] {
+        let script = printed(&["completions", shell]);
+        for word in [word, "kubeconfig", "rotate"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("completions");
+    std::fs::write(&script, printed(&["completions", "bash"])).unwrap();
+    let checked = Command::new("bash").arg("-n").arg(&script).status();
+    assert!(checked.unwrap().success());
+
+    let page = printed(&["man"]);
+    assert!(
+        page.contains(".TH taffrail 1") && page.contains("tls\\-cert\\-file"),
+        "{page}"
+    );
+    let to = format!("--output={}", folder.path().display());
+    printed(&["man", &to]);
+    for name in ["taffrail", "taffrail-compact", "taffrail-token-rotate"] {
+        let page = std::fs::read_to_string(folder.path().join(format!("{name}.1")));
+        assert!(page.unwrap().contains(".SH NAME"), "{name}");
+    }
+    let missing = taffrail()
+        .args(["man", "--output=/nosuch/folder"])
+        .output()
+        .unwrap();
+    let error = String::from_utf8(missing.stderr).unwrap();
+    assert!(
+        error.starts_with("taffrail man: --output=/nosuch/folder: "),
+        "{error}"
+    );
+    assert_eq!(error.lines().count(), 1);
+}

@@ -77,8 +77,7 @@ struct Authorities {
 /// Knows the users of client certificates.
 pub struct ClientCertificates {
     authorities: ArcSwap<Authorities>,
-    /// By the digest of the client's own certificate.
-    known: Mutex<HashMap<[u8; 32], Weak<KnownCertificate>>>,
+    known: Mutex<Known>,
     revocations: Revocations,
     provider: Arc<CryptoProvider>,
 }
@@ -102,15 +101,16 @@ impl ClientCertificates {
     pub fn believe(&self, roots: Arc<RootCertStore>) -> usize {
         let builder =
             WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&self.provider));
-        let before = self.authorities.load();
-        self.authorities.store(Arc::new(Authorities {
-            generation: before.generation + 1,
+        // Held, so that nobody becomes known by what is no longer believed.
+        let mut known = self.known.lock();
+        let authorities = Arc::new(Authorities {
+            generation: self.authorities.load().generation + 1,
             // It fails only if there is no authority.
             verifier: builder.build().ok(),
-        }));
+        });
+        self.authorities.store(Arc::clone(&authorities));
         let mut watches = 0;
-        let authorities = self.authorities.load();
-        self.known.lock().retain(|_, known| {
+        known.retain(|_, known| {
             let Some(known) = known.upgrade() else {
                 return false;
             };
@@ -124,50 +124,55 @@ impl ClientCertificates {
     }
 
     fn identify(&self, peer: &PeerCertificates) -> Identified {
-        let authorities = self.authorities.load();
         let mut identified = peer.identified.lock();
-        match &*identified {
-            Some(known) if known.generation == authorities.generation => known.clone(),
-            _ => {
-                let found = Identified {
-                    generation: authorities.generation,
-                    user: self.verified(&authorities, &peer.chain),
-                };
-                identified.insert(found).clone()
-            }
+        if let Some(known) = &*identified
+            && known.generation == self.authorities.load().generation
+        {
+            return known.clone();
         }
-    }
-
-    fn verified(
-        &self,
-        authorities: &Authorities,
-        chain: &[CertificateDer<'static>],
-    ) -> Result<Option<Arc<KnownCertificate>>, Unauthorized> {
-        authorities.verify(chain)?;
-        let Some(own) = chain.first() else {
-            return Ok(None);
-        };
-        let digest = <[u8; 32]>::from(Sha256::digest(own));
         let mut known = self.known.lock();
-        if let Some(known) = known.get(&digest).and_then(Weak::upgrade) {
-            return Ok(Some(known));
-        }
-        let Some(user) = user(own, &digest)? else {
-            return Ok(None);
+        let authorities = self.authorities.load_full();
+        let found = Identified {
+            generation: authorities.generation,
+            user: verified(&authorities, &mut known, &peer.chain),
         };
-        let certificate = Arc::new(KnownCertificate {
-            valid: validity(chain)?,
-            chain: chain.to_vec(),
-            authenticated: Authenticated {
-                user: Arc::new(user),
-                access: Access::default(),
-            },
-        });
-        // Those of closed connections go when new ones come.
-        known.retain(|_, one| one.strong_count() > 0);
-        known.insert(digest, Arc::downgrade(&certificate));
-        Ok(Some(certificate))
+        identified.insert(found).clone()
     }
+}
+
+/// The certificates that are known, by the digest of the client's own.
+type Known = HashMap<[u8; 32], Weak<KnownCertificate>>;
+
+fn verified(
+    authorities: &Authorities,
+    known: &mut Known,
+    chain: &[CertificateDer<'static>],
+) -> Result<Option<Arc<KnownCertificate>>, Unauthorized> {
+    authorities.verify(chain)?;
+    let Some(own) = chain.first() else {
+        return Ok(None);
+    };
+    let digest = <[u8; 32]>::from(Sha256::digest(own));
+    if let Some(known) = known.get(&digest).and_then(Weak::upgrade) {
+        return Ok(Some(known));
+    }
+    let Some(user) = user(own, &digest)? else {
+        return Ok(None);
+    };
+    let certificate = Arc::new(KnownCertificate {
+        valid: validity(chain)?,
+        chain: chain.to_vec(),
+        authenticated: Authenticated {
+            user: Arc::new(user),
+            access: Access::default(),
+        },
+    });
+    if known.len() == known.capacity() {
+        // Those of closed connections go before the table grows.
+        known.retain(|_, one| one.strong_count() > 0);
+    }
+    known.insert(digest, Arc::downgrade(&certificate));
+    Ok(Some(certificate))
 }
 
 impl Authorities {
@@ -408,7 +413,9 @@ mod tests {
         let access = |peer: &PeerCertificates| asked(&certificates, peer).unwrap().unwrap().access;
         assert!(access(&one).is_the_same(&access(&other)));
         drop((one, other));
-        access(&leaf(&authority, |_| ()));
-        assert_eq!(certificates.known.lock().len(), 1);
+        for _ in 0..20 {
+            access(&leaf(&authority, |_| ()));
+        }
+        assert!(certificates.known.lock().len() < 5);
     }
 }

@@ -1,0 +1,63 @@
+//! `taffrail completions` and `taffrail man`: what shells and manuals know of the commands. Both
+//! come from the definitions that --help shows.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Command};
+use clap_complete::Shell;
+
+use super::Action;
+
+/// The shell to complete in.
+#[derive(Args, Debug)]
+pub(super) struct CompletionsOptions {
+    /// The shell.
+    shell: Shell,
+}
+
+/// Where manual pages go.
+#[derive(Args, Debug)]
+pub(super) struct ManOptions {
+    /// Directory for the pages of all commands. Without it the page of taffrail is printed.
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+/// Prints the completions of a shell.
+pub(super) fn completions(options: &CompletionsOptions, mut command: Command) -> Action {
+    let mut script = Vec::new();
+    clap_complete::generate(options.shell, &mut command, "taffrail", &mut script);
+    print("completions", &script)
+}
+
+/// Prints or writes the manual.
+pub(super) fn man(options: &ManOptions, command: Command) -> Action {
+    if let Some(folder) = &options.output {
+        return match clap_mangen::generate_to(command, folder) {
+            Ok(()) => Action::Done(ExitCode::SUCCESS),
+            Err(error) => failed("man", &format!("--output={}: {error}", folder.display())),
+        };
+    }
+    let mut page = Vec::new();
+    match clap_mangen::Man::new(command).render(&mut page) {
+        Ok(()) => print("man", &page),
+        Err(error) => failed("man", &error.to_string()),
+    }
+}
+
+fn print(command: &str, text: &[u8]) -> Action {
+    match io::stdout().write_all(text) {
+        // Whoever reads may stop early, as head does.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            failed(command, &error.to_string())
+        }
+        _ => Action::Done(ExitCode::SUCCESS),
+    }
+}
+
+fn failed(command: &str, problem: &str) -> Action {
+    eprintln!("taffrail {command}: {problem}");
+    Action::Done(ExitCode::FAILURE)
+}
