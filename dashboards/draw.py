@@ -123,7 +123,8 @@ def draw_lines(axes, panel, series, arguments):
             marker = "." if len(points) < 3 else None
             axes.plot([time(t) for t, _ in gaps], [v for _, v in gaps], label=name, linewidth=1.1, marker=marker)
     if "min" in defaults:
-        axes.set_ylim(bottom=defaults["min"])
+        # A little below, so that a line at the minimum is seen.
+        axes.set_ylim(bottom=defaults["min"] - 0.02 * axes.get_ylim()[1])
     axes.set_xlim(time(arguments.start), time(arguments.end))
     top = axes.get_ylim()[1]
     if unit == "bytes" and top > 0:

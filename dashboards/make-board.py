@@ -201,13 +201,11 @@ ROWS = [
              "{{instance}} {{storage_cluster_id}}"),
             ("sum by (instance) (taffrail_storage_retained_bytes{@})", "{{instance}} records")),
         panel("History kept", "none", """
-            Revisions from the compacted one to the newest, which is how far back watches can resume, and records that
-            compaction removes a second. It levels off at --retention-age or --retention-bytes. If it only grows:
-            compaction fails, the log says why. The embedded store only.""",
-            ("sum by (instance) (taffrail_storage_revision{@} - taffrail_storage_compacted_revision{@})",
-             "{{instance}} revisions"),
-            ("sum by (instance) (rate(taffrail_storage_removed_records_total{@}[$__rate_interval]))",
-             "{{instance}} removed a second")),
+            Revisions from the compacted one to the newest, which is how far back watches can resume. It levels off at
+            --retention-age or --retention-bytes, and with etcd at --etcd-compaction-interval. If it only grows:
+            compaction fails, the log says why.""",
+            ("max by (instance) (apiserver_watch_cache_resource_version{@}) "
+             "- max by (instance) (taffrail_compacted_revision{@})", "{{instance}}")),
         panel("Faults of the store", "none", """
             Everything here should be 0. Damaged records and values that cannot be read are named by
             /readyz/storage-integrity and the log: restore from a backup, or put the missing key back. Failing
@@ -243,11 +241,12 @@ ROWS = [
             the data threads lack CPU (--data-threads), or one object has too many writers.""",
             (quantile(0.99, "taffrail_mailbox_blocked_seconds", "actor"), "{{actor}}")),
         panel("Namespaces being deleted", "none", """
-            The queue of the namespace controller: namespaces that wait, tries a second that did not finish, and the
-            seconds that the longest one has taken. A namespace that never ends has objects with finalizers whose
-            controller is gone.""",
+            The queue of the namespace controller: namespaces that wait, tries a second, those of them that did not
+            finish, and the seconds that the longest one has taken. A namespace that never ends has objects with
+            finalizers whose controller is gone.""",
             ("sum by (name) (workqueue_depth{@})", "{{name}} waiting"),
-            ("sum by (name) (rate(workqueue_retries_total{@}[$__rate_interval]))", "{{name}} retries a second"),
+            (rate("workqueue_adds_total", "name"), "{{name}} tries a second"),
+            (rate("workqueue_retries_total", "name"), "{{name}} unfinished a second"),
             ("max by (name) (workqueue_longest_running_processor_seconds{@})", "{{name}} longest, seconds")),
     ]),
     ("Resources", None, 8, [

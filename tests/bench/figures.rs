@@ -19,7 +19,7 @@ mod memory;
 mod meter;
 mod pages;
 #[allow(dead_code)]
-#[path = "../in_process/process.rs"]
+#[path = "../resources/process.rs"]
 mod process;
 mod report;
 mod resources;

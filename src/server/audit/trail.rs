@@ -27,7 +27,12 @@ pub struct Trail {
     impersonated: OnceCell<Arc<UserInfo>>,
     is_allowed: Cell<Option<bool>>,
     request: RefCell<Option<Body>>,
+    is_answered: Cell<bool>,
 }
+
+/// The code of a request whose client went away before it was answered. What it asked for may have
+/// been done all the same. No client sees it.
+const CLIENT_WENT_AWAY: u16 = 499;
 
 impl Trail {
     /// A request arrives.
@@ -39,6 +44,7 @@ impl Trail {
             impersonated: OnceCell::new(),
             is_allowed: Cell::new(None),
             request: RefCell::new(None),
+            is_answered: Cell::new(false),
         }
     }
 
@@ -105,7 +111,8 @@ impl Trail {
     }
 
     /// The request was answered. Events that only come with the end of the body come then.
-    pub fn answered(self, mut answer: Answer, has_panicked: bool) -> Answer {
+    pub fn answered(&self, mut answer: Answer, has_panicked: bool) -> Answer {
+        self.is_answered.set(true);
         let Some(facts) = self.facts.get().cloned() else {
             return answer;
         };
@@ -126,7 +133,7 @@ impl Trail {
         } else if has_panicked {
             event.stage = Stage::Panic;
         }
-        event.request = self.request.into_inner().filter(|body| {
+        event.request = self.request.take().filter(|body| {
             let fits = body.bytes.len() <= OBJECT_BYTES_MAX;
             event.is_truncated |= !fits;
             fits
@@ -135,7 +142,7 @@ impl Trail {
             ResponseBody::Watch(watch) => {
                 self.audit.record(started(&facts, &event));
                 let end = AtEnd {
-                    audit: self.audit,
+                    audit: Arc::clone(&self.audit),
                     event: Some(event),
                     body: None,
                 };
@@ -143,7 +150,7 @@ impl Trail {
             }
             ResponseBody::Chunks(chunks) => {
                 let mut end = AtEnd {
-                    audit: self.audit,
+                    audit: Arc::clone(&self.audit),
                     event: Some(event),
                     body: wants_body.then(|| body(Bytes::new())),
                 };
@@ -182,6 +189,18 @@ impl Trail {
             request: None,
             response: None,
             is_truncated: false,
+        }
+    }
+}
+
+impl Drop for Trail {
+    fn drop(&mut self) {
+        if let (Some(facts), false) = (self.facts.get(), self.is_answered.get()) {
+            let mut event = self.event(facts, Stage::ResponseComplete, clock::now());
+            event.code = Some(CLIENT_WENT_AWAY);
+            event.is_allowed = self.is_allowed.get();
+            event.request = self.request.take();
+            self.audit.record(event);
         }
     }
 }
@@ -243,4 +262,44 @@ fn is_yaml(headers: &HeaderMap) -> bool {
         media_type.starts_with(b"application/yaml")
             || media_type.starts_with(b"application/apply-patch+yaml")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Method, Request};
+
+    use super::*;
+    use crate::config::{Config, FilePath};
+
+    #[test]
+    fn a_request_that_nobody_waits_for_any_more_is_recorded_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let (policy, log) = (folder.path().join("policy"), folder.path().join("log"));
+        let text = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
+        std::fs::write(&policy, text).unwrap();
+        let config = Config {
+            audit_policy_file: FilePath::from(policy),
+            audit_log_path: FilePath::from(log.clone()),
+            ..Config::default()
+        };
+        let audit = Audit::open(&config).unwrap().unwrap();
+        let uri = "/api/v1/namespaces/default/configmaps";
+        let (parts, ()) = Request::post(uri).body(()).unwrap().into_parts();
+        let info = RequestInfo::parse(&Method::POST, uri, false, "").unwrap();
+        let user = Arc::new(UserInfo::authenticated("ada", Vec::new()));
+        let trail = Trail::begin(&audit);
+        trail.authenticated(Some(&user), &parts, &info, "an-id");
+        trail.authorized(true);
+        drop(trail);
+        audit.close();
+        let lines = std::fs::read_to_string(log).unwrap();
+        let events = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
+        let events: Vec<serde_json::Value> = events.collect();
+        assert_eq!(events.len(), 2, "{lines}");
+        assert_eq!(events[0]["stage"], "RequestReceived");
+        assert_eq!(events[1]["stage"], "ResponseComplete");
+        assert_eq!(events[1]["responseStatus"]["code"], 499);
+    }
 }

@@ -86,7 +86,7 @@ impl RequestRecord {
                 .access_log
                 .tell(&self.audit_id, user, self.info.get(), code, took);
         }
-        match self.trail {
+        match &self.trail {
             Some(trail) => trail.answered(answer, has_panicked),
             None => answer,
         }

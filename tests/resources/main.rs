@@ -1,5 +1,19 @@
 //! Resources that are added to and removed from a running daemon a thousand times, while others are
-//! watched. `TAFFRAIL_CYCLES` sets the number of cycles.
+//! watched.
+//!
+//! The daemon runs in the process of the test, which adds and removes resources through its handle
+//! and requests them over HTTP. `TAFFRAIL_CYCLES` sets the number of cycles.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[allow(dead_code, unused_imports)]
+#[path = "../blackbox/harness/mod.rs"]
+mod harness;
+#[path = "../servers/mod.rs"]
+mod servers;
+
+mod load;
+#[allow(dead_code)]
+mod process;
 
 use std::time::{Duration, Instant};
 
@@ -10,9 +24,9 @@ use taffrail::api::resource::{
 use taffrail::daemon::resources::{ResourceError, Resources};
 
 use crate::harness::{Call, Client, version};
+use crate::load::Load;
 use crate::process::{Process, Running};
 use crate::servers::etcd::{self, Cluster};
-use crate::watched_object::Load;
 
 const WATCHES_OF_ETCD: &str = "etcd_debugging_mvcc_watcher_total";
 const SOON: Duration = Duration::from_secs(10);

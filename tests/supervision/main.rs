@@ -1,7 +1,21 @@
 //! Actors and threads that panic or stall while the daemon is under load.
 //!
-//! Each test sets faults ([`actors::testing::failpoints`]). `TAFFRAIL_SEED` repeats the random
+//! The daemon runs in the process of the test, which sets faults in its actors
+//! ([`actors::testing::failpoints`]). Requests go over HTTP. `TAFFRAIL_SEED` repeats the random
 //! choices of a run.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[allow(dead_code, unused_imports)]
+#[path = "../blackbox/harness/mod.rs"]
+mod harness;
+#[allow(dead_code, unused_imports)]
+#[path = "../blackbox/load/mod.rs"]
+mod load;
+#[allow(dead_code)]
+#[path = "../resources/process.rs"]
+mod process;
+#[path = "../servers/mod.rs"]
+mod servers;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -270,5 +284,4 @@ fn the_daemon_ends_with_its_supervisor() {
     failpoints::panic_at("supervisor", 1);
     failpoints::panic_at("compactor/base", 1);
     running.ended();
-    failpoints::clear();
 }
