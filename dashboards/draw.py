@@ -132,7 +132,7 @@ def draw_lines(axes, panel, series, arguments):
     else:
         axes.yaxis.set_major_locator(MaxNLocator(5, integer=unit == "none" and top > 3))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, unit)))
-    axes.xaxis.set_major_locator(matplotlib.dates.AutoDateLocator(minticks=3, maxticks=5))
+    axes.xaxis.set_major_locator(matplotlib.dates.AutoDateLocator(minticks=3, maxticks=8))
     axes.xaxis.set_major_formatter(matplotlib.dates.DateFormatter("%H:%M"))
     axes.grid(color="#e6e6e6", linewidth=0.6)
     axes.set_axisbelow(True)

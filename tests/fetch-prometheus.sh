@@ -2,7 +2,7 @@
 # Fetch the prometheus and promtool of one Debian suite into a folder, without root and without touching the system:
 #   tests/fetch-prometheus.sh SUITE VERSION FOLDER      (trixie 2.53 ~/.cache/...)
 # Leaves FOLDER/prometheus and FOLDER/promtool, checked to be of VERSION (major.minor); does nothing when they are
-# there.
+# there. For trixie and newer, where promtool is a package of its own.
 set -euo pipefail
 . "$(dirname "$0")/debian.sh"
 

@@ -61,7 +61,8 @@ impl QueueMetrics {
     /// Sets how long the work goes on.
     pub(super) fn look(&self) {
         let seconds = self.began.iter().map(|(_, at)| at.elapsed().as_secs_f64());
-        self.unfinished.set(seconds.clone().sum::<f64>());
+        self.unfinished
+            .set(seconds.clone().fold(0.0, |sum, one| sum + one));
         self.longest.set(seconds.fold(0.0, f64::max));
     }
 }

@@ -81,13 +81,14 @@ impl RequestLabels {
         ]
     }
 
-    /// The labels by which objectives are computed.
+    /// The labels by which objectives are computed. By group and resource the series are found when
+    /// the resource is removed.
     fn of_objective(&self) -> Vec<Label> {
         vec![
             Label::from_static_parts("verb", self.verb),
+            Label::new("group", self.group.to_string()),
             Label::new("resource", self.resource.to_string()),
             Label::from_static_parts("scope", self.scope),
-            Label::from_static_parts("component", "apiserver"),
         ]
     }
 }
