@@ -13,7 +13,7 @@ use http::Uri;
 use crate::config::{Config, Period};
 use crate::files::own;
 use crate::server::auth::{Credential, Kubeconfig, kubeconfig, read_kubeconfig};
-use crate::server::tls::client_certificate;
+use crate::server::tls::client_signer;
 
 /// RFC 5280 allows 64 characters. Users of service accounts are longer, and nobody refuses them.
 const NAME_BYTES_MAX: usize = 512;
@@ -68,7 +68,7 @@ fn made(data_dir: &Path, options: &KubeconfigOptions) -> Result<String, String> 
         None => format!("https://{}", access.address),
     };
     let (user, groups, valid_for) = (&options.user, &options.groups, options.valid_for.0);
-    let signed = client_certificate::sign(data_dir, user, groups, valid_for);
+    let signed = client_signer::sign(data_dir, user, groups, valid_for);
     let signed = signed.map_err(|error| error.to_string())?;
     Ok(kubeconfig(&Kubeconfig {
         server: &server,

@@ -60,7 +60,7 @@ enum Command {
     /// Print a kubeconfig for a user, with a client certificate that the daemon's authority signs.
     Kubeconfig {
         #[command(flatten)]
-        place: Place,
+        directory: DataDirArguments,
         #[command(flatten)]
         options: KubeconfigOptions,
     },
@@ -87,12 +87,12 @@ enum StorageCommand {
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
     /// Replace the token. Who has the earlier one is refused from then on.
-    Rotate(Place),
+    Rotate(DataDirArguments),
 }
 
 /// Where the daemon keeps its files, for commands that need nothing else.
 #[derive(Args, Clone, Debug, Default)]
-struct Place {
+struct DataDirArguments {
     /// File of the daemon's settings, which may name the data directory.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -102,12 +102,12 @@ struct Place {
     data_dir: Option<FilePath>,
 }
 
-impl From<Place> for Arguments {
-    fn from(place: Place) -> Arguments {
+impl From<DataDirArguments> for Arguments {
+    fn from(given: DataDirArguments) -> Arguments {
         Arguments {
-            config: place.config,
+            config: given.config,
             settings: Settings {
-                data_dir: place.data_dir,
+                data_dir: given.data_dir,
                 ..Settings::default()
             },
         }
@@ -190,13 +190,15 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action
         Some(Command::Storage(StorageCommand::Rewrite(arguments))) => {
             (arguments, Action::StorageRewrite)
         }
-        Some(Command::Kubeconfig { place, options }) => {
-            return match Arguments::from(place).over(before).load() {
+        Some(Command::Kubeconfig { directory, options }) => {
+            return match Arguments::from(directory).over(before).load() {
                 Ok(config) => Action::Kubeconfig(Box::new(config), options),
                 Err(refusal) => refuse(&refusal),
             };
         }
-        Some(Command::Token(TokenCommand::Rotate(place))) => (place.into(), Action::TokenRotate),
+        Some(Command::Token(TokenCommand::Rotate(directory))) => {
+            (directory.into(), Action::TokenRotate)
+        }
         Some(Command::Completions(options)) => return manual::completions(&options, definition()),
         Some(Command::Man(options)) => return manual::man(&options, definition()),
         Some(Command::Version) => return version::print(),

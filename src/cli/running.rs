@@ -61,6 +61,23 @@ pub(super) async fn post(
     }
 }
 
+/// Longer answers than this are refused by [`post_whole`].
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// Posts an empty body to a path. Returns the whole answer, which must be short.
+pub(super) async fn post_whole(access: &AdminAccess, path: &str) -> Result<Vec<u8>, Unreached> {
+    let mut answer = Vec::new();
+    let mut hear = |piece: &[u8]| match answer.len() + piece.len() > ANSWER_BYTES_MAX {
+        true => Err("its answer is too long".to_owned()),
+        false => {
+            answer.extend_from_slice(piece);
+            Ok(())
+        }
+    };
+    post(access, path, &mut hear).await?;
+    Ok(answer)
+}
+
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The reason why an answer ended early.

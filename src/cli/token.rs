@@ -12,9 +12,6 @@ use crate::storage::embedded::disk::Directory;
 
 const PATH: &str = "/taffrail/v1/token/rotate";
 
-/// Longer answers are refused.
-const ANSWER_BYTES_MAX: usize = 64 * 1024;
-
 /// Replaces the token, and says where the new one is.
 pub fn rotate(config: &Config) -> ExitCode {
     match replace(config) {
@@ -55,15 +52,7 @@ fn ask(access: &AdminAccess) -> Result<u64, Unreached> {
         .enable_all()
         .build();
     let runtime = runtime.map_err(Unreached::NoRuntime)?;
-    let mut answer = Vec::new();
-    let mut hear = |piece: &[u8]| match answer.len() + piece.len() > ANSWER_BYTES_MAX {
-        true => Err("its answer is too long".to_owned()),
-        false => {
-            answer.extend_from_slice(piece);
-            Ok(())
-        }
-    };
-    runtime.block_on(running::post(access, PATH, &mut hear))?;
+    let answer = runtime.block_on(running::post_whole(access, PATH))?;
     let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap_or_default();
     Ok(answer["watchesEnded"].as_u64().unwrap_or_default())
 }

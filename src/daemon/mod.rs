@@ -8,11 +8,11 @@
 mod credentials;
 mod encryption;
 mod factory;
+mod options;
 mod readiness;
 mod reload;
 pub mod resources;
 mod service_manager;
-mod settings;
 mod sharing;
 mod start_error;
 mod stores;
@@ -105,7 +105,7 @@ impl Daemon {
         let plans = factory.plans(&engines, &encryption)?;
         encryption.warn_of_unknown_resources();
         let actor_system = ActorSystem::start(
-            settings::actor_system_config(&config, &engines, &series, &watchdog),
+            options::actor_system_config(&config, &engines, &series, &watchdog),
             cached(&plans),
         )?;
         let registry = assemble(&config, &plans, &actor_system);
@@ -125,7 +125,7 @@ impl Daemon {
         let mut background = vec![
             actix_rt::spawn(watchdog.probe("main".to_owned())),
             actix_rt::spawn(telemetry::upkeep(series.clone())),
-            actix_rt::spawn(settings::object_counter(&config, &registry).run()),
+            actix_rt::spawn(options::object_counter(&config, &registry).run()),
             actix_rt::spawn(start.complete()),
         ];
         background.extend(encryption::follow(&config, &encryption));
@@ -156,7 +156,7 @@ impl Daemon {
             metrics_lines: Some(further_lines(stores.measured)),
             address: address.to_string(),
             large_requests: LargeRequests::start(&watchdog).map_err(StartError::Threads)?,
-            limits: settings::in_flight_limits(&config),
+            limits: options::in_flight_limits(&config),
         }));
         let metrics_address = metrics_listener
             .as_ref()

@@ -14,7 +14,7 @@ use crate::fleet::Fleet;
 use crate::harness::{Call, Client, Protocol, version};
 use crate::load::watcher::WatchRecord;
 use crate::load::{
-    Collection, PossibleStates, Random, WatchEvent, Watcher, WriteLog, Writer, fold, seed,
+    Labelled, PossibleStates, Random, WatchEvent, Watcher, WriteLog, Writer, fold, seed,
 };
 use crate::registers::check::{ActualHistory, History, check};
 use crate::registers::client::{self as registers, REGISTERS, RegisterClient};
@@ -34,24 +34,6 @@ fn collection() -> String {
 fn read(object: &Value) -> (String, String) {
     let (name, _, value) = registers::read(object);
     (name, value)
-}
-
-/// ConfigMaps of one namespace, each labelled with its writer.
-struct Labelled(String);
-
-impl Collection for Labelled {
-    fn path(&self) -> String {
-        collection()
-    }
-
-    fn object(&self, name: &str, value: &str) -> Value {
-        let labels = json!({ "writer": self.0 });
-        json!({ "metadata": { "name": name, "labels": labels }, "data": { "k": value } })
-    }
-
-    fn value_of(&self, object: &Value) -> String {
-        read(object).1
-    }
 }
 
 /// The load while it runs.
@@ -127,7 +109,11 @@ impl FleetLoad {
         };
         for writer in 0..WRITERS_PER_DAEMON {
             let name = format!("w{number}{writer}");
-            let labelled = Arc::new(Labelled(name.clone()));
+            let labelled = Arc::new(Labelled {
+                path: collection(),
+                writer: name.clone(),
+                read,
+            });
             let write_log = self.write_log.clone();
             let writer = Writer::new(over(writer), write_log, labelled, name, random.next());
             self.writers.push(tokio::spawn(writer.run()));

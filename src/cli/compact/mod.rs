@@ -17,9 +17,6 @@ use crate::server::auth::read_kubeconfig;
 
 use super::running::{self, Unreached};
 
-/// Longer reports are refused.
-const REPORT_BYTES_MAX: usize = 64 * 1024;
-
 /// The result of a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -68,18 +65,12 @@ fn compact(
     let data_dir = config.data_dir.as_path();
     let access = read_kubeconfig(data_dir).map_err(|error| error.to_string())?;
     if let Some(access) = access {
-        let mut answer = Vec::new();
-        let mut hear = |piece: &[u8]| match answer.len() + piece.len() > REPORT_BYTES_MAX {
-            true => Err("its answer is too long".to_owned()),
-            false => {
-                answer.extend_from_slice(piece);
-                Ok(())
-            }
-        };
-        match runtime.block_on(running::post(&access, "/taffrail/v1/compact", &mut hear)) {
+        match runtime.block_on(running::post_whole(&access, "/taffrail/v1/compact")) {
             Err(Unreached::NobodyThere(_)) => {}
             Err(error) => return Err(error.to_string()),
-            Ok(()) => return serde_json::from_slice(&answer).map_err(|error| error.to_string()),
+            Ok(answer) => {
+                return serde_json::from_slice(&answer).map_err(|error| error.to_string());
+            }
         }
     }
     match config.backend() {

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::api::user_info::UserInfo;
-use crate::server::request_info::RequestInfo;
+use crate::server::request_info::{RequestInfo, covers};
 
 /// How much of a request is recorded.
 #[derive(
@@ -240,13 +240,6 @@ fn is_named(pattern: &str, info: &RequestInfo) -> bool {
         Some(("*", wanted)) => wanted == subresource,
         Some((wanted, "*")) => wanted == resource,
         Some(wanted) => wanted == (resource, subresource),
-    }
-}
-
-fn covers(pattern: &str, path: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(start) => path.starts_with(start),
-        None => path == pattern,
     }
 }
 

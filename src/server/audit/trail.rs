@@ -145,6 +145,7 @@ impl Trail {
                     audit: Arc::clone(&self.audit),
                     event: Some(event),
                     body: None,
+                    sent: Vec::new(),
                 };
                 watch.at_end(Box::new(move || drop(end)));
             }
@@ -153,6 +154,7 @@ impl Trail {
                     audit: Arc::clone(&self.audit),
                     event: Some(event),
                     body: wants_body.then(|| body(Bytes::new())),
+                    sent: Vec::new(),
                 };
                 let chunks = std::mem::replace(chunks, futures_util::stream::empty().boxed_local());
                 let chunks = chunks.inspect(move |chunk| end.add(chunk));
@@ -224,25 +226,26 @@ fn started(facts: &Arc<Facts>, complete: &Event) -> Event {
 struct AtEnd {
     audit: Arc<Audit>,
     event: Option<Event>,
-    /// What was sent so far, if it is wanted.
+    /// The form of the body, if it is wanted.
     body: Option<Body>,
+    /// What was sent of it so far.
+    sent: Vec<u8>,
 }
 
 impl AtEnd {
     fn add(&mut self, chunk: &Bytes) {
-        let Some(body) = &mut self.body else {
-            return;
-        };
-        if body.bytes.len() + chunk.len() > OBJECT_BYTES_MAX {
-            self.body = None;
-            if let Some(event) = &mut self.event {
-                event.is_truncated = true;
-            }
+        if self.body.is_none() {
             return;
         }
-        let mut joined = Vec::from(std::mem::take(&mut body.bytes));
-        joined.extend_from_slice(chunk);
-        body.bytes = Bytes::from(joined);
+        if self.sent.len() + chunk.len() <= OBJECT_BYTES_MAX {
+            self.sent.extend_from_slice(chunk);
+            return;
+        }
+        self.body = None;
+        self.sent = Vec::new();
+        if let Some(event) = &mut self.event {
+            event.is_truncated = true;
+        }
     }
 }
 
@@ -250,7 +253,10 @@ impl Drop for AtEnd {
     fn drop(&mut self) {
         if let Some(mut event) = self.event.take() {
             event.at = clock::now();
-            event.response = self.body.take();
+            event.response = self.body.take().map(|body| Body {
+                bytes: Bytes::from(std::mem::take(&mut self.sent)),
+                ..body
+            });
             self.audit.record(event);
         }
     }

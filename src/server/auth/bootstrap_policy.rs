@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use super::authorizer::{Attributes, Authorizer, Decision};
 use crate::api::user_info::{AUTHENTICATED, MASTERS, UNAUTHENTICATED};
+use crate::server::request_info::covers;
 
 /// Lets members of `system:masters` do everything (API-286).
 pub struct PrivilegedGroup;
@@ -56,13 +57,6 @@ impl Authorizer for DiscoveryPolicy {
 /// Whether everybody may read the path.
 pub fn is_public(path: &str) -> bool {
     PUBLIC_INFO.contains(&path)
-}
-
-fn covers(pattern: &str, path: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(start) => path.starts_with(start),
-        None => path == pattern,
-    }
 }
 
 #[cfg(test)]

@@ -202,6 +202,15 @@ impl RequestInfo {
     }
 }
 
+/// Whether a pattern stands for a path that names no resource. A star at its end matches any
+/// suffix.
+pub fn covers(pattern: &str, path: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => path.starts_with(start),
+        None => path == pattern,
+    }
+}
+
 /// The name that a field selector requires with `metadata.name=x`, if it is valid in a path
 /// (API-7). Broken selectors are refused later, when they are parsed in full.
 fn demanded_name(field_selector: &str) -> Option<String> {

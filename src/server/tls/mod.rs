@@ -10,7 +10,7 @@
 mod authority;
 mod certificate;
 mod client_authority;
-pub mod client_certificate;
+pub mod client_signer;
 mod metrics;
 mod names;
 mod server_config;

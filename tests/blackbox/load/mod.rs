@@ -18,7 +18,7 @@ use serde_json::Value;
 pub use random::Random;
 pub use record::{PossibleStates, WatchEvent, fold};
 pub use watcher::Watcher;
-pub use writer::{Collection, WriteLog, Writer};
+pub use writer::{Collection, Labelled, WriteLog, Writer};
 
 /// A number from an environment variable.
 pub fn from_environment(name: &str) -> Option<u64> {

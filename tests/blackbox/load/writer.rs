@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::random::Random;
 use super::record::{Outcome, PossibleStates, WatchEvent, WriteRequest};
@@ -58,6 +58,31 @@ pub trait Collection: Send + Sync + 'static {
     /// halfway.
     fn is_deleted_gracefully(&self) -> bool {
         false
+    }
+}
+
+/// ConfigMaps of one namespace, each labelled with its writer.
+pub struct Labelled {
+    /// The path of the collection.
+    pub path: String,
+    /// The name of the writer.
+    pub writer: String,
+    /// The name and the value of an object.
+    pub read: fn(&Value) -> (String, String),
+}
+
+impl Collection for Labelled {
+    fn path(&self) -> String {
+        self.path.clone()
+    }
+
+    fn object(&self, name: &str, value: &str) -> Value {
+        let labels = json!({ "writer": self.writer });
+        json!({ "metadata": { "name": name, "labels": labels }, "data": { "k": value } })
+    }
+
+    fn value_of(&self, object: &Value) -> String {
+        (self.read)(object).1
     }
 }
 

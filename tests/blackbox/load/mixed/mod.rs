@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::watcher::WatchRecord;
-use super::{Collection, PossibleStates, Random, WatchEvent, Watcher, WriteLog, Writer, fold};
+use super::{Labelled, PossibleStates, Random, WatchEvent, Watcher, WriteLog, Writer, fold};
 use crate::harness::{Call, Protocol, Target, version};
 
 const NAMESPACE: &str = "mixed";
@@ -33,24 +33,6 @@ fn read(object: &Value) -> (String, String) {
         _ => text(&object["data"]["k"]),
     };
     (name, value)
-}
-
-/// ConfigMaps of one namespace, each labelled with its writer.
-struct Labelled(String);
-
-impl Collection for Labelled {
-    fn path(&self) -> String {
-        collection()
-    }
-
-    fn object(&self, name: &str, value: &str) -> Value {
-        let labels = json!({ "writer": self.0 });
-        json!({ "metadata": { "name": name, "labels": labels }, "data": { "k": value } })
-    }
-
-    fn value_of(&self, object: &Value) -> String {
-        read(object).1
-    }
 }
 
 fn protocol(number: u64) -> Protocol {
@@ -106,7 +88,11 @@ impl MixedLoad {
         for number in 0..WRITERS {
             let client = target.client_over(protocol(number));
             let name = format!("w{number}");
-            let labelled = Arc::new(Labelled(name.clone()));
+            let labelled = Arc::new(Labelled {
+                path: collection(),
+                writer: name.clone(),
+                read,
+            });
             let log = self.write_log.clone();
             let writer = Writer::new(client, log, labelled, name, random.next());
             self.writers.push(tokio::spawn(writer.run()));
