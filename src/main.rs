@@ -2,10 +2,13 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use actors::engine::Engine;
 use rustix::fs::Mode;
 use rustix::process::umask;
+use taffrail::cli::backup::Openers;
 use taffrail::cli::{self, Action, EXIT_REFUSED};
 use taffrail::clock;
 use taffrail::config::Config;
@@ -27,9 +30,20 @@ fn main() -> ExitCode {
     match action {
         Action::Done(code) => code,
         Action::Serve(config) => actix::System::new().block_on(serve(*config, started)),
-        Action::Compact(config) => cli::compact::run(&config, |config| {
-            daemon::open_existing(config).map_err(|error| error.to_string())
-        }),
+        Action::Compact(config) => {
+            cli::compact::run(&config, |config| opened(daemon::open_existing(config)))
+        }
+        Action::Backup(config, options) => {
+            let openers = Openers {
+                directory: &|config| opened(daemon::open_existing(config)),
+                etcd: &|config| opened(daemon::open_etcd(config)),
+            };
+            cli::backup::run(&config, &options, openers)
+        }
+        Action::Restore(config, options) => {
+            let open = |config: &Config| opened(daemon::open_etcd(config));
+            cli::restore::run(&config, &options, &open)
+        }
         Action::Kubeconfig(config, options) => cli::kubeconfig::run(&config, &options),
         Action::TokenRotate(config) => cli::token::rotate(&config),
         Action::StorageRewrite(config) => cli::storage::rewrite::run(&config),
@@ -38,6 +52,10 @@ fn main() -> ExitCode {
             cli::storage::table::run(&config, daemon::storage_factory, warnings)
         }
     }
+}
+
+fn opened(store: Result<Arc<dyn Engine>, StartError>) -> Result<Arc<dyn Engine>, String> {
+    store.map_err(|error| error.to_string())
 }
 
 /// Serves until stopped.

@@ -5,9 +5,12 @@
 //! must not know resources or requests of clients.
 
 mod announcement;
+pub mod backup;
 pub mod compact;
 pub mod kubeconfig;
 mod manual;
+mod progress;
+pub mod restore;
 mod running;
 pub mod storage;
 pub mod token;
@@ -20,7 +23,9 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::{Config, ConfigError, FilePath, Settings};
+use backup::BackupOptions;
 use kubeconfig::KubeconfigOptions;
+use restore::RestoreOptions;
 
 pub use announcement::Announcement;
 
@@ -54,6 +59,20 @@ enum Command {
     Config(Arguments),
     /// Delete what lies beyond retention and give the space back to the file system.
     Compact(Arguments),
+    /// Write the whole store into a file, while the daemon serves or without one.
+    Backup {
+        #[command(flatten)]
+        arguments: Arguments,
+        #[command(flatten)]
+        options: BackupOptions,
+    },
+    /// Make a new store of a backup.
+    Restore {
+        #[command(flatten)]
+        arguments: Arguments,
+        #[command(flatten)]
+        options: RestoreOptions,
+    },
     /// See to how objects are stored.
     #[command(subcommand)]
     Storage(StorageCommand),
@@ -145,6 +164,10 @@ pub enum Action {
     Serve(Box<Config>),
     /// Compact, through the running daemon or without one.
     Compact(Box<Config>),
+    /// Write a backup.
+    Backup(Box<Config>, BackupOptions),
+    /// Restore a backup.
+    Restore(Box<Config>, RestoreOptions),
     /// Print how each resource is stored.
     StorageTable(Box<Config>),
     /// Rewrite everything that an old key has encrypted.
@@ -190,11 +213,20 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action
         Some(Command::Storage(StorageCommand::Rewrite(arguments))) => {
             (arguments, Action::StorageRewrite)
         }
+        Some(Command::Backup { arguments, options }) => {
+            return loaded(arguments.over(before), |config| {
+                Action::Backup(config, options)
+            });
+        }
+        Some(Command::Restore { arguments, options }) => {
+            return loaded(arguments.over(before), |config| {
+                Action::Restore(config, options)
+            });
+        }
         Some(Command::Kubeconfig { directory, options }) => {
-            return match Arguments::from(directory).over(before).load() {
-                Ok(config) => Action::Kubeconfig(Box::new(config), options),
-                Err(refusal) => refuse(&refusal),
-            };
+            return loaded(Arguments::from(directory).over(before), |config| {
+                Action::Kubeconfig(config, options)
+            });
         }
         Some(Command::Token(TokenCommand::Rotate(directory))) => {
             (directory.into(), Action::TokenRotate)
@@ -203,15 +235,32 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action
         Some(Command::Man(options)) => return manual::man(&options, definition()),
         Some(Command::Version) => return version::print(),
     };
-    match arguments.over(before).load() {
-        Ok(config) => command(Box::new(config)),
+    loaded(arguments.over(before), command)
+}
+
+/// The action for these arguments, if they can be understood.
+fn loaded(arguments: Arguments, action: impl FnOnce(Box<Config>) -> Action) -> Action {
+    match arguments.load() {
+        Ok(config) => action(Box::new(config)),
         Err(refusal) => refuse(&refusal),
     }
 }
 
+/// The settings that say which store a backup is of.
+const STORE: &[&str] = &[
+    "data_dir",
+    "etcd_servers",
+    "etcd_prefix",
+    "etcd_cafile",
+    "etcd_certfile",
+    "etcd_keyfile",
+];
+
 /// The settings that matter to a command, for those that take all of them. Its help shows no
 /// others.
-const SHOWN: [(&[&str], &[&str]); 3] = [
+const SHOWN: [(&[&str], &[&str]); 5] = [
+    (&["backup"], STORE),
+    (&["restore"], STORE),
     (
         &["compact"],
         &[
@@ -248,17 +297,21 @@ fn definition() -> clap::Command {
     definition
 }
 
-/// Hides the flags of the command at this path, but for these and those of every command.
+/// Hides the settings of the command at this path, but for these.
 fn showing(command: clap::Command, path: &[&str], shown: &[&str]) -> clap::Command {
     match path.split_first() {
         Some((first, rest)) => {
             command.mut_subcommand(first, |command| showing(command, rest, shown))
         }
-        None => command.mut_args(|argument| {
-            let id = argument.get_id().as_str();
-            let is_shown = shown.contains(&id) || matches!(id, "config" | "help");
-            argument.hide(!is_shown)
-        }),
+        None => {
+            let settings = Settings::augment_args(clap::Command::new("settings"));
+            command.mut_args(|argument| {
+                let id = argument.get_id();
+                let is_setting = settings.get_arguments().any(|one| one.get_id() == id);
+                let is_shown = shown.contains(&id.as_str());
+                argument.hide(is_setting && !is_shown)
+            })
+        }
     }
 }
 

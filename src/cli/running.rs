@@ -4,7 +4,8 @@ use std::future::poll_fn;
 use std::io;
 use std::time::Duration;
 
-use http::{Request, StatusCode};
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -14,6 +15,9 @@ use crate::server::auth::AdminAccess;
 
 /// The maximum wait for data. Returning the space of a large store takes a while.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How much of an answer may be on its way.
+const WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 
 /// Longer refusals are cut.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
@@ -47,10 +51,24 @@ pub(super) async fn post(
     path: &str,
     hear: Hear<'_>,
 ) -> Result<(), Unreached> {
+    request(access, (Method::POST, path, Bytes::new()), hear).await
+}
+
+/// Gets what is at a path, and passes it on as it arrives.
+pub(super) async fn get(access: &AdminAccess, path: &str, hear: Hear<'_>) -> Result<(), Unreached> {
+    request(access, (Method::GET, path, Bytes::new()), hear).await
+}
+
+/// Sends a request with a body of JSON, or an empty one, and passes on the answer as it arrives.
+pub(super) async fn request(
+    access: &AdminAccess,
+    asked: (Method, &str, Bytes),
+    hear: Hear<'_>,
+) -> Result<(), Unreached> {
     let stream = TcpStream::connect(access.address)
         .await
         .map_err(Unreached::NobodyThere)?;
-    match ask(access, path, stream, hear).await {
+    match ask(access, asked, stream, hear).await {
         Ok(None) => Ok(()),
         Ok(Some((status, body))) => {
             let text = String::from_utf8_lossy(&body).trim().to_owned();
@@ -97,20 +115,31 @@ type Refusal = Option<(StatusCode, Vec<u8>)>;
 
 async fn ask(
     access: &AdminAccess,
-    path: &str,
+    (method, path, body): (Method, &str, Bytes),
     stream: TcpStream,
     hear: Hear<'_>,
 ) -> Result<Refusal, Broken> {
     let name = ServerName::from(access.address.ip());
     let stream = TlsConnector::from(trust::client_config(&access.trust_pem)?).connect(name, stream);
     let stream = patiently(stream).await??;
-    let (requests, connection) = patiently(h2::client::handshake(stream)).await??;
+    let handshake = h2::client::Builder::new()
+        .initial_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES)
+        .handshake(stream);
+    let (requests, connection) = patiently(handshake).await??;
     let answering = async {
-        let request = Request::post(format!("https://{}{path}", access.address))
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("https://{}{path}", access.address))
             .header("authorization", format!("Bearer {}", access.token.secret()))
             .header("accept", "application/json")
+            .header("content-type", "application/json")
             .body(())?;
-        let (response, _) = requests.ready().await?.send_request(request, true)?;
+        let mut requests = requests.ready().await?;
+        let (response, mut sending) = requests.send_request(request, body.is_empty())?;
+        if !body.is_empty() {
+            sending.send_data(body, true)?;
+        }
         let response = patiently(response).await??;
         let status = response.status();
         let mut stream = response.into_body();

@@ -114,8 +114,12 @@ impl ConfigError {
             ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
                 let reason = std::error::Error::source(error)
                     .map(ToString::to_string)
-                    .unwrap_or_else(|| "not a value it takes".to_owned());
+                    .unwrap_or_else(|| format!("it takes {}", all(error, ContextKind::ValidValue)));
                 format!("{flag}={value}: {reason}")
+            }
+            ErrorKind::MissingRequiredArgument => {
+                let missing = all(error, ContextKind::InvalidArg);
+                format!("{missing} is missing; see --help of the command")
             }
             ErrorKind::ArgumentConflict => format!("{flag} is given more than once"),
             _ => error.to_string().replacen("error: ", "", 1),
@@ -129,6 +133,14 @@ fn context(error: &clap::Error, kind: ContextKind) -> String {
         Some(ContextValue::String(text)) => text.clone(),
         Some(ContextValue::Strings(texts)) => texts.first().cloned().unwrap_or_default(),
         _ => String::new(),
+    }
+}
+
+/// All texts of a context.
+fn all(error: &clap::Error, kind: ContextKind) -> String {
+    match error.get(kind) {
+        Some(ContextValue::Strings(texts)) => texts.join(" or "),
+        _ => context(error, kind),
     }
 }
 

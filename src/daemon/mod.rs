@@ -50,8 +50,8 @@ use credentials::Credentials;
 pub use factory::{storage_factory, storage_warnings};
 use resources::Resources;
 pub use start_error::StartError;
-pub use stores::open_existing;
 use stores::{Measured, OpenEngines};
+pub use stores::{open_etcd, open_existing};
 
 /// The time of a stop that is kept for what comes after the connections.
 const REST_OF_STOP: Duration = Duration::from_secs(2);
@@ -149,6 +149,7 @@ impl Daemon {
             health: health.clone(),
             actor_system: actor_system.clone(),
             rewriter,
+            backup: stores::backup_source(&engines, &config),
             rotate_token: Credentials::rotation(&credentials),
             audit: audit.clone(),
             access_log: config.access_log,

@@ -22,11 +22,11 @@ pub(super) async fn now(credentials: Arc<Credentials>) {
 
 /// Reads the files again when one of them has changed, and has stayed as it is for a while: one
 /// that is not replaced by rename may be half written. A file that can't be used is tried again
-/// when it has changed again.
+/// when it has changed again. Changes count from this call on, not from when the task has a turn.
 pub(super) fn follow(credentials: Arc<Credentials>) -> JoinHandle<()> {
+    let files = credentials.followed();
+    let mut read = stamps(&files);
     actix_rt::spawn(async move {
-        let files = credentials.followed();
-        let mut read = stamps(&files);
         let mut last = read.clone();
         let mut since_renewal = Duration::ZERO;
         loop {

@@ -11,6 +11,7 @@ use super::StartError;
 use crate::config::{Config, StorageBackend};
 use crate::server::health::Check;
 use crate::storage::Root;
+use crate::storage::backup::BackupSource;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
 use crate::storage::etcd::{ConnectError, EtcdEngine, EtcdOptions, Probe, TlsFiles};
@@ -167,6 +168,27 @@ impl Probes {
 /// used.
 pub fn open_existing(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
     Ok(open_embedded(config, true, &Watchdog::default())?)
+}
+
+/// Connects to the configured etcd.
+///
+/// # Errors
+/// [`StartError`] when none is configured, or its URLs or certificates can't be used.
+pub fn open_etcd(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
+    if let Some(unreadable) = unreadable_files(config).pop() {
+        return Err(unreadable.into());
+    }
+    Ok(EtcdEngine::open(etcd_options(
+        config,
+        &config.etcd_servers.0,
+    ))?)
+}
+
+/// What backups are made of: the store of the base back end.
+pub(super) fn backup_source(engines: &Engines, config: &Config) -> Option<BackupSource> {
+    let (_, base) = engines.iter().next()?;
+    let root = Root::from(config.etcd_prefix.as_str());
+    Some(BackupSource::new(base.clone(), root.to_string()))
 }
 
 fn open_embedded(

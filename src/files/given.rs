@@ -1,6 +1,7 @@
 //! Files that an operator names by a flag. They may be links, and anybody's; what they hold is
 //! bounded.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -25,11 +26,11 @@ pub struct Given {
     pub mode: u32,
 }
 
-/// Reads a file: at most so many bytes, and at once whatever stands there.
+/// Opens a file that is too long to be read at once. Answers its length, too.
 ///
 /// # Errors
-/// When it is no regular file or longer, and those of the file system.
-pub fn read(path: &Path, bytes_max: u64) -> io::Result<Given> {
+/// When it is no regular file, and those of the file system.
+pub fn open_long(path: &Path) -> io::Result<(File, u64)> {
     // Asked by name first: to open a device may already do something.
     if let Some(refusal) = irregular(std::fs::metadata(path)?.file_type()) {
         return Err(refusal);
@@ -38,12 +39,22 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Given> {
     let metadata = file.metadata()?;
     match irregular(metadata.file_type()) {
         Some(refusal) => Err(refusal),
-        None => Ok(Given {
-            bytes: read_all(&file, bytes_max)?,
-            owner: metadata.uid(),
-            mode: mode_of(&metadata),
-        }),
+        None => Ok((file, metadata.len())),
     }
+}
+
+/// Reads a file: at most so many bytes, and at once whatever stands there.
+///
+/// # Errors
+/// As [`open_long`], and when it is longer.
+pub fn read(path: &Path, bytes_max: u64) -> io::Result<Given> {
+    let (file, _) = open_long(path)?;
+    let metadata = file.metadata()?;
+    Ok(Given {
+        bytes: read_all(&file, bytes_max)?,
+        owner: metadata.uid(),
+        mode: mode_of(&metadata),
+    })
 }
 
 impl Given {

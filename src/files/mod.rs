@@ -3,7 +3,7 @@
 //! This folder owns the two ways to open a file. [`own`] opens the files that the daemon makes in
 //! its data directory, and refuses links. [`given`] reads the files that an operator names by a
 //! flag, and follows links, because Kubernetes mounts Secrets as links. [`RollingLog`] appends to a
-//! log that an operator names. [`PrivateDirectory`] is the
+//! log that an operator names, and [`NewFile`] makes one that is not there yet. [`PrivateDirectory`] is the
 //! data directory itself, or one within it.
 //!
 //! A path enters. Bounded contents or an open file leave, or an error that says what to fix.
@@ -15,6 +15,7 @@
 
 mod directory;
 pub mod given;
+mod new_file;
 pub mod own;
 mod rolling;
 
@@ -27,6 +28,7 @@ use rustix::fs::{Mode, OFlags};
 use zeroize::Zeroizing;
 
 pub use directory::PrivateDirectory;
+pub use new_file::NewFile;
 pub use rolling::{RollingLimits, RollingLog};
 
 const ROOT: u32 = 0;

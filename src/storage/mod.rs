@@ -8,6 +8,7 @@
 //! [`rewrite`] rewrites them under new keys. The storage suite in `tests/storage_suite` says what
 //! every implementation must do. Numbers such as ST-41 are those of `docs/behaviour`.
 
+pub mod backup;
 pub mod cached;
 pub mod codec;
 pub mod dry_run;

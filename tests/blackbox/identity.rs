@@ -297,6 +297,13 @@ async fn another_certificate_is_presented_without_dropping_a_connection() {
             .is_ok()
     })
     .await;
+    let presented = "another certificate is presented from now on";
+    until("the kubeconfig is written", async || {
+        let told = daemon.stderr();
+        let since = told.split_once(presented).map(|(_, since)| since);
+        since.is_some_and(|since| since.contains("the files of tokens were read again"))
+    })
+    .await;
     assert!(
         trusting(&first.pem)
             .client()

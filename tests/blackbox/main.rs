@@ -11,6 +11,7 @@ mod servers;
 
 mod amplification;
 mod audit;
+mod backups;
 mod bad_input;
 mod command_line;
 mod damage;

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use actors::testing::failpoints;
 use clap::Parser;
 use taffrail::config::{Config, Settings};
 use taffrail::daemon::Daemon;
@@ -15,6 +16,9 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use crate::harness::{Call, Client, Target};
+
+/// Longer than a daemon takes to end.
+const END: Duration = Duration::from_secs(60);
 
 /// Flags of `taffrail serve`.
 #[derive(Parser)]
@@ -47,8 +51,8 @@ impl Process {
 pub struct Running {
     pub resources: Resources,
     target: Target,
-    stop: oneshot::Sender<()>,
-    daemon: JoinHandle<()>,
+    stop: Option<oneshot::Sender<()>>,
+    daemon: Option<JoinHandle<()>>,
     clients: tokio::runtime::Runtime,
     _folder: TempDir,
     /// Only one daemon runs at a time, because the use of the whole process is measured.
@@ -96,8 +100,8 @@ impl Running {
         let running = Running {
             resources,
             target: Target::new(address, Some(token.trim().to_owned()), None),
-            stop,
-            daemon,
+            stop: Some(stop),
+            daemon: Some(daemon),
             clients: clients.worker_threads(1).enable_all().build().unwrap(),
             _folder: folder,
             _turn: turn,
@@ -123,13 +127,52 @@ impl Running {
         &self.target
     }
 
-    pub fn stop(self) {
-        self.stop.send(()).unwrap();
-        self.daemon.join().unwrap();
+    /// Stops the daemon, and fails if it did not end well.
+    pub fn stop(mut self) {
+        self.ask_to_stop();
+        self.join().unwrap();
     }
 
     /// Waits until the daemon has ended by itself.
-    pub fn ended(self) {
-        self.daemon.join().unwrap();
+    pub fn ended(mut self) {
+        self.join().unwrap();
+    }
+
+    fn ask_to_stop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            // It may have ended by itself.
+            let _ = stop.send(());
+        }
+    }
+
+    /// Fails when the daemon is still there after a minute, so that no test waits forever.
+    fn join(&mut self) -> std::thread::Result<()> {
+        let Some(daemon) = self.daemon.take() else {
+            return Ok(());
+        };
+        let begun = Instant::now();
+        while !daemon.is_finished() {
+            assert!(begun.elapsed() < END, "the daemon has not ended");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        daemon.join()
+    }
+}
+
+/// A test that fails leaves nothing to the next one: neither faults nor a daemon.
+impl Drop for Running {
+    fn drop(&mut self) {
+        failpoints::clear();
+        self.ask_to_stop();
+        if std::thread::panicking() {
+            // The test has failed already.
+            let daemon = self.daemon.take();
+            let begun = Instant::now();
+            while daemon.as_ref().is_some_and(|daemon| !daemon.is_finished())
+                && begun.elapsed() < END
+            {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::BoxFuture;
 
 use super::error::EngineError;
+use super::export::Export;
 use super::key::Revision;
 
 /// How much history to keep. The limit that keeps less applies.
@@ -79,6 +80,9 @@ pub trait MaintenanceEngine: Send + Sync + 'static {
     fn purge(&self) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
         self.maintain(true)
     }
+
+    /// Begins to read the whole store.
+    fn export(&self) -> Box<dyn Export>;
 
     /// Revisions and sizes, without I/O.
     fn stats(&self) -> EngineStats;

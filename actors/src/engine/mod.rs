@@ -22,6 +22,7 @@
 mod data;
 mod error;
 mod event;
+mod export;
 mod key;
 mod leases;
 pub mod local;
@@ -38,6 +39,7 @@ pub use data::{
 };
 pub use error::EngineError;
 pub use event::{Change, Event, EventKind, Expect, KeyValue, Mutation, Origin, Outcome};
+pub use export::{Export, ExportEnd, ExportItem, ExportedLease};
 pub use key::{Key, LeaseId, Prefix, Revision, namespace_of};
 pub use leases::{Expiry, Lease, LeaseEngine};
 pub use maintenance::{EngineStats, Maintenance, MaintenanceEngine, Retention};

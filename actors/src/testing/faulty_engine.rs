@@ -16,7 +16,7 @@ use tokio::sync::{OwnedRwLockWriteGuard, RwLock, watch};
 use tokio::time::Instant;
 
 use crate::engine::{
-    At, Change, DataEngine, Engine, EngineError, EngineStats, Event, Expect, Expiry, Feed,
+    At, Change, DataEngine, Engine, EngineError, EngineStats, Event, Expect, Expiry, Export, Feed,
     FeedItem, FeedProgress, GetResponse, Health, HistoryChunk, HistoryRequest, Key, KeyValue,
     Lease, LeaseEngine, LeaseId, Maintenance, MaintenanceEngine, MemoryEngine, Mutation, Origin,
     Outcome, PendingOutcome, Position, Prefix, Prepared, RangeRequest, RangeResponse, Retention,
@@ -507,6 +507,10 @@ impl MaintenanceEngine for FaultyEngine {
             Ok(step)
         }
         .boxed()
+    }
+
+    fn export(&self) -> Box<dyn Export> {
+        self.inner.export()
     }
 
     fn stats(&self) -> EngineStats {

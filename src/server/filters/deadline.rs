@@ -6,7 +6,7 @@ use crate::api::options::{self, Query};
 use crate::api::status::Status;
 use crate::server::request_info::RequestInfo;
 
-/// The limit for all requests except watches, compaction and rewriting of stored data.
+/// The limit for all requests except watches and what may go through the whole store.
 pub const REQUEST: Duration = Duration::from_secs(60);
 /// The limit for requests that write one object.
 pub const WRITE: Duration = Duration::from_secs(34);

@@ -8,6 +8,7 @@
 //! capability it needs, and knows nothing else about the registry. The order of steps within a verb
 //! is that of http.md 3.2 to 3.7, because it decides which of two errors a client sees.
 
+mod backup;
 mod compact;
 mod connect;
 mod create;
@@ -46,6 +47,7 @@ use crate::api::resource::Verb;
 use crate::api::status::{Status, StatusDetails};
 use crate::registry::RequestContext;
 
+pub use backup::backup;
 pub use compact::compact;
 pub use rewrite::rewrite;
 pub use rotate_token::rotate_token;

@@ -25,6 +25,7 @@ pub fn index(scope: &RequestScope<'_>) -> Answered {
         "/openapi/v3",
         "/readyz",
         "/version",
+        "/taffrail/v1/backup",
         "/taffrail/v1/compact",
         "/taffrail/v1/storage/rewrite",
         "/taffrail/v1/token/rotate",

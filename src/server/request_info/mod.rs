@@ -52,8 +52,12 @@ pub enum RequestInfoError {
     BadEncoding(String),
 }
 
-/// Operator paths that have no time limit: compaction, and the rewriting of all stored data.
-const LONG_PATHS: [&str; 2] = ["taffrail/v1/compact", "taffrail/v1/storage/rewrite"];
+/// Operator paths that have no time limit: what may go through the whole store.
+const LONG_PATHS: [&str; 3] = [
+    "taffrail/v1/backup",
+    "taffrail/v1/compact",
+    "taffrail/v1/storage/rewrite",
+];
 const LEGACY_PREFIX: &str = "api";
 const GROUP_PREFIX: &str = "apis";
 /// Third path parts that belong to the Namespace object and are not a resource within it (API-4).

@@ -156,6 +156,14 @@ pub fn lines(lines: impl Stream<Item = Bytes> + 'static) -> Answer {
     in_pieces(MediaTypeRef::default(), lines.boxed_local())
 }
 
+/// A stream of bytes that only programs read.
+pub fn bytes(pieces: impl Stream<Item = Bytes> + 'static) -> Answer {
+    let mut answer = in_pieces(MediaTypeRef::default(), pieces.boxed_local());
+    let media_type = HeaderValue::from_static("application/octet-stream");
+    answer.headers_mut().insert(CONTENT_TYPE, media_type);
+    answer
+}
+
 /// Records the size of the response once it is known. A response in pieces counts as being answered
 /// until its last piece.
 pub fn measured(mut answer: Answer, sizes: Histogram, counted: Option<Counted>) -> Answer {

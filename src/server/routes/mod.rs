@@ -49,6 +49,8 @@ pub enum Route {
     Compact,
     /// `/taffrail/v1/storage/rewrite`.
     StorageRewrite,
+    /// `/taffrail/v1/backup`.
+    Backup,
     /// Replace the admin's token.
     RotateToken,
     /// Objects.
@@ -137,6 +139,7 @@ pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<R
             Ok(Route::StorageRewrite)
         }
         ["taffrail", "v1", "storage", "rewrite"] => Err(Miss::Method),
+        ["taffrail", "v1", "backup"] => read(method, Route::Backup),
         ["taffrail", "v1", "token", "rotate"] if method == Method::POST => Ok(Route::RotateToken),
         ["taffrail", "v1", "token", "rotate"] => Err(Miss::Method),
         _ => Err(Miss::Page),

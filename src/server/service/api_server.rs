@@ -18,6 +18,7 @@ use crate::server::generation::Generations;
 use crate::server::health::Health;
 use crate::server::large_requests::LargeRequests;
 use crate::server::metrics::{Lines, Measures};
+use crate::storage::backup::BackupSource;
 use crate::storage::rewrite::Rewriter;
 
 /// Replaces the admin's token. Returns how many watches end. It writes files.
@@ -35,6 +36,8 @@ pub struct ApiServer {
     pub actor_system: ActorSystem,
     /// Rewrites data that was encrypted with old keys.
     pub rewriter: Arc<Rewriter>,
+    /// The store that backups are made of.
+    pub backup: Option<BackupSource>,
     /// Replaces the admin's token.
     pub rotate_token: RotateToken,
     /// The audit log, if there is one.
@@ -65,6 +68,8 @@ pub struct ApiServerConfig {
     pub actor_system: ActorSystem,
     /// Rewrites data that was encrypted with old keys.
     pub rewriter: Rewriter,
+    /// The store that backups are made of.
+    pub backup: Option<BackupSource>,
     /// Replaces the admin's token.
     pub rotate_token: RotateToken,
     /// The audit log, if there is one.
@@ -111,6 +116,7 @@ impl ApiServer {
             health: parts.health,
             actor_system: parts.actor_system,
             rewriter: Arc::new(parts.rewriter),
+            backup: parts.backup,
             rotate_token: parts.rotate_token,
             audit: parts.audit,
             access_log: AccessLog::new(parts.access_log),

@@ -333,6 +333,7 @@ fn labelled(labels: RequestLabels, route: &Route, query: &Query) -> RequestLabel
         Route::OpenApiV3Index | Route::OpenApiV3(_) => labels.at("/openapi/v3"),
         Route::Compact => labels.at("/taffrail/v1/compact"),
         Route::StorageRewrite => labels.at("/taffrail/v1/storage/rewrite"),
+        Route::Backup => labels.at("/taffrail/v1/backup"),
         Route::RotateToken => labels.at("/taffrail/v1/token/rotate"),
     }
 }
@@ -374,6 +375,7 @@ async fn handle(
         }
         Route::Compact => handlers::compact(scope).await?,
         Route::StorageRewrite => handlers::rewrite(scope),
+        Route::Backup => handlers::backup(scope)?,
         Route::RotateToken => handlers::rotate_token(scope).await?,
     })
 }

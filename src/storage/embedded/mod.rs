@@ -12,6 +12,7 @@
 //! | [`applier`] | the thread that gives redb what the journal has |
 //! | [`readers`] | a few threads that read; each read is one short transaction |
 //! | [`verify`], [`damage`] | the thread that looks for damage, and what it has found |
+//! | [`export`], [`restore`] | reads the whole log for a backup; makes a store of one |
 //! | [`defrag`] | gives space back: copies the log into a smaller file |
 //! | [`store`], [`fence`] | one opening of the database, and what it may still do to its file |
 //! | [`schema`], [`record`] | tables and records; `FORMAT.md` specifies both to the byte |
@@ -25,6 +26,7 @@ pub mod disk;
 mod disk_space;
 mod engine_state;
 mod error;
+mod export;
 mod fence;
 mod journal;
 mod lease_clock;
@@ -33,6 +35,7 @@ mod metrics;
 mod options;
 mod readers;
 pub mod record;
+pub mod restore;
 mod schema;
 mod store;
 mod store_id;
@@ -46,7 +49,7 @@ use std::time::{Duration, SystemTime};
 
 use actors::engine::local::{LogReader, RemainingCounts, check_after};
 use actors::engine::{
-    At, DataEngine, Engine, EngineError, EngineStats, Expiry, Feed, GetResponse, Health,
+    At, DataEngine, Engine, EngineError, EngineStats, Expiry, Export, Feed, GetResponse, Health,
     HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine, LeaseId, Maintenance, MaintenanceEngine,
     Mutation, Outcome, PendingOutcome, Position, Prefix, RangeRequest, RangeResponse, Retention,
     Revision, TicketIssuer,
@@ -61,6 +64,7 @@ use defrag::{Defrag, Progress};
 use disk::{DataFile, Directory, Disk};
 use engine_state::EngineState;
 use error::{Failure, ReadError};
+use export::EmbeddedExport;
 use maintenance_state::{HeldMaintenance, MaintenanceState};
 use readers::{LargePrefixes, ReaderPool, horizon, read_history, read_key, read_range};
 use store::Store;
@@ -459,6 +463,10 @@ impl MaintenanceEngine for EmbeddedEngine {
 
     fn purge(&self) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
         self.give_back(true).boxed()
+    }
+
+    fn export(&self) -> Box<dyn Export> {
+        Box::new(EmbeddedExport::new(Arc::clone(&self.readers)))
     }
 
     fn stats(&self) -> EngineStats {

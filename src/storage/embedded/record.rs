@@ -269,6 +269,11 @@ impl<'a> Record<'a> {
         })
     }
 
+    /// The revision of the event.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
     /// Put or delete.
     pub fn kind(&self) -> EventKind {
         self.kind

@@ -33,6 +33,8 @@ pub(super) struct Cluster {
     /// The size of etcd's database; 0 while unknown.
     pub(super) database_bytes: AtomicI64,
     pub(super) closed: watch::Sender<bool>,
+    /// The prefix of all keys.
+    pub(super) root: String,
     /// The key that probes read. Nobody writes it (KV-5).
     pub(super) probe_key: String,
 }
@@ -55,6 +57,7 @@ impl Cluster {
             compaction: Mutex::new(rounds),
             database_bytes: AtomicI64::new(0),
             closed: watch::Sender::new(false),
+            root: options.root.clone(),
             probe_key,
         }
     }

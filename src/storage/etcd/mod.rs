@@ -16,6 +16,7 @@
 //! - `etcd_watch`, `feed` and `history` turn etcd's watches into the port's feeds and chunks of
 //!   history, always whole revisions. `progress_requests` asks the watches for progress when a
 //!   reader waits. `idle_watches` keeps watches of history for the next chunk.
+//! - `export` reads the state of one revision for a backup.
 //! - `current_revision` reads the current revision once for all who ask at the same time.
 //! - `cluster_state` remembers the cluster and how far it was. It begins a new epoch when another
 //!   cluster answers or when the cluster has lost data.
@@ -31,6 +32,7 @@ mod connection;
 mod current_revision;
 mod etcd_watch;
 mod events;
+mod export;
 mod feed;
 mod history;
 mod idle_watches;
@@ -49,10 +51,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use actors::engine::{
-    At, DataEngine, Engine, EngineError, EngineStats, Expiry, Feed, FeedProgress, GetResponse,
-    Health, HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine, LeaseId, Maintenance,
-    MaintenanceEngine, Mutation, Outcome, Position, Prefix, RangeRequest, RangeResponse, Retention,
-    Revision,
+    At, DataEngine, Engine, EngineError, EngineStats, Expiry, Export, Feed, FeedProgress,
+    GetResponse, Health, HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine, LeaseId,
+    Maintenance, MaintenanceEngine, Mutation, Outcome, Position, Prefix, RangeRequest,
+    RangeResponse, Retention, Revision,
 };
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
@@ -60,6 +62,7 @@ use parking_lot::Mutex;
 use tokio::runtime::{Handle, Runtime};
 
 use cluster::Cluster;
+use export::EtcdExport;
 pub use options::{ConnectError, EtcdOptions, TlsFiles};
 pub use probe::Probe;
 use servers::Servers;
@@ -259,6 +262,13 @@ impl MaintenanceEngine for EtcdEngine {
     /// etcd gives space back by itself.
     fn maintain(&self, _: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
         self.run_here(ready(Ok(Maintenance::default())))
+    }
+
+    fn export(&self) -> Box<dyn Export> {
+        Box::new(EtcdExport::new(
+            Arc::clone(&self.cluster),
+            self.handle.clone(),
+        ))
     }
 
     fn stats(&self) -> EngineStats {

@@ -60,7 +60,7 @@ impl EtcdOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// No server was named.
-    #[error("no server of etcd is named")]
+    #[error("--etcd-servers names no server of etcd")]
     NoServers,
     /// Not a URL of a server.
     #[error("{url:?} is not a URL of an etcd server such as http://127.0.0.1:2379: {reason}")]

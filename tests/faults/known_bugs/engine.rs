@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use actors::engine::{
-    At, DataEngine, Engine, EngineError, EngineStats, Expect, Expiry, Feed, FeedItem, FeedProgress,
-    GetResponse, Health, HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine, LeaseId,
-    Maintenance, MaintenanceEngine, Mutation, Outcome, Position, Prefix, RangeRequest,
+    At, DataEngine, Engine, EngineError, EngineStats, Expect, Expiry, Export, Feed, FeedItem,
+    FeedProgress, GetResponse, Health, HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine,
+    LeaseId, Maintenance, MaintenanceEngine, Mutation, Outcome, Position, Prefix, RangeRequest,
     RangeResponse, Retention, Revision,
 };
 use futures_util::FutureExt;
@@ -230,6 +230,10 @@ impl MaintenanceEngine for BuggyEngine {
 
     fn maintain(&self, reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
         self.inner.maintain(reclaim)
+    }
+
+    fn export(&self) -> Box<dyn Export> {
+        self.inner.export()
     }
 
     fn stats(&self) -> EngineStats {

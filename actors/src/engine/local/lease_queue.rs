@@ -66,6 +66,13 @@ impl LeaseQueue {
         self.deadlines.get(&lease).copied()
     }
 
+    /// The leases that have not been revoked, with the time at which each runs out.
+    pub fn granted(&self) -> impl Iterator<Item = (LeaseId, LeaseTime)> {
+        let all = self.deadlines.iter();
+        all.map(|(lease, deadline)| (*lease, *deadline))
+            .filter(|(_, deadline)| *deadline > LeaseTime::ZERO)
+    }
+
     /// Whether a lease exists, alive or not.
     pub fn contains(&self, lease: LeaseId) -> bool {
         self.deadlines.contains_key(&lease)

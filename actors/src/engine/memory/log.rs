@@ -54,6 +54,19 @@ impl EventLog {
         }
     }
 
+    /// The retained records after a revision and up to another one, of about so many bytes.
+    pub(super) fn records(&self, after: Revision, until: Revision, bytes_max: usize) -> Vec<Event> {
+        let mut bytes = 0;
+        let between = (Bound::Excluded(after), Bound::Included(until.max(after)));
+        let records = self.events.range(between);
+        let some = records.take_while(|(_, event)| {
+            let is_wanted = bytes < bytes_max;
+            bytes += event.value.len();
+            is_wanted
+        });
+        some.map(|(_, event)| event.clone()).collect()
+    }
+
     pub(super) fn commit(
         &mut self,
         mutation: Mutation,

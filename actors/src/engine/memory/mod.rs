@@ -5,6 +5,7 @@
 //! what they append to positions and feeds. Calls of the port enter, answers and feeds leave. It
 //! knows nothing of files, and nothing outlives the process.
 
+mod export;
 mod leases;
 mod log;
 
@@ -17,10 +18,12 @@ use parking_lot::Mutex;
 
 use super::local::{LogReader, Positions, Tail};
 use super::{
-    At, DataEngine, Engine, EngineError, EngineStats, Event, Expiry, Feed, GetResponse, Health,
-    HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine, LeaseId, Maintenance, MaintenanceEngine,
-    Mutation, Outcome, Position, Prefix, RangeRequest, RangeResponse, Retention, Revision,
+    At, DataEngine, Engine, EngineError, EngineStats, Event, Expiry, Export, Feed, GetResponse,
+    Health, HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine, LeaseId, Maintenance,
+    MaintenanceEngine, Mutation, Outcome, Position, Prefix, RangeRequest, RangeResponse, Retention,
+    Revision,
 };
+use export::MemoryExport;
 use log::EventLog;
 
 /// Bytes held for feeds that lag.
@@ -204,6 +207,10 @@ impl MaintenanceEngine for MemoryEngine {
 
     fn maintain(&self, _reclaim: bool) -> BoxFuture<'_, Result<Maintenance, EngineError>> {
         ready(self.store.answer(|log| Ok(log.maintain(STEP_RECORDS)))).boxed()
+    }
+
+    fn export(&self) -> Box<dyn Export> {
+        Box::new(MemoryExport::new(Arc::clone(&self.store)))
     }
 
     fn stats(&self) -> EngineStats {

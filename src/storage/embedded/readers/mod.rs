@@ -14,7 +14,7 @@ mod read_txn;
 pub use history::{LargePrefixes, horizon, read_history};
 pub use pool::ReaderPool;
 pub use range::read_range;
-pub use read_txn::read_key;
+pub use read_txn::{ReadTxn, read_key};
 
 /// The assumed size of a record whose size is unknown.
 const RECORD_BYTES_GUESS: usize = 1024;

@@ -14,17 +14,17 @@ use crate::storage::embedded::schema::{decode_event, missing_event};
 use crate::storage::embedded::store::Store;
 
 /// The tables that hold the state, as of one moment.
-pub(super) struct ReadTxn {
+pub struct ReadTxn {
     events: ReadOnlyTable<u64, &'static [u8]>,
     pub(super) live: ReadOnlyTable<&'static [u8], (u64, u64, u64, u32)>,
     pub(super) superseded: ReadOnlyTable<(&'static [u8], u64), u8>,
-    pub(super) totals: Totals,
-    pub(super) compacted: Revision,
+    pub totals: Totals,
+    pub compacted: Revision,
     transaction: ReadTransaction,
 }
 
 impl ReadTxn {
-    pub(super) fn open(store: &Store) -> Result<ReadTxn, Failure> {
+    pub fn open(store: &Store) -> Result<ReadTxn, Failure> {
         let transaction = store.read()?;
         let meta = Meta::read(&transaction)?
             .ok_or_else(|| Failure::Corrupt("table meta: it is missing".to_owned()))?;
@@ -139,7 +139,7 @@ impl ReadTxn {
     }
 
     /// The table of events.
-    pub(super) fn events(&self) -> &ReadOnlyTable<u64, &'static [u8]> {
+    pub fn events(&self) -> &ReadOnlyTable<u64, &'static [u8]> {
         &self.events
     }
 }

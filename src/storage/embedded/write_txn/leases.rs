@@ -96,6 +96,15 @@ impl WriteTxn<Tables<'_>> {
         Ok(true)
     }
 
+    /// The first lease after this one that a key was attached to.
+    pub(super) fn attached_after(&mut self, lease: LeaseId) -> Result<Option<LeaseId>, Failure> {
+        let attached = &self.tables.lease_tables()?.attached;
+        let first = attached.range((lease.0.saturating_add(1), 0)..)?.next();
+        Ok(first
+            .transpose()?
+            .map(|(place, _)| LeaseId(place.value().0)))
+    }
+
     fn first_attached(&mut self, lease: LeaseId) -> Result<Option<Revision>, Failure> {
         let attached = &self.tables.lease_tables()?.attached;
         let first = attached.range((lease.0, 0)..=(lease.0, u64::MAX))?.next();

@@ -5,6 +5,7 @@
 
 mod leases;
 mod planned;
+mod restore;
 mod scrub;
 mod tables;
 

@@ -113,6 +113,11 @@ impl<'t> Tables<'t> {
         Ok(self.leases.insert(opened))
     }
 
+    /// Whether there is a record of this revision.
+    pub(super) fn has_event(&self, revision: Revision) -> Result<bool, Failure> {
+        Ok(self.events.get(revision.0)?.is_some())
+    }
+
     /// Removes a record. Answers its length, or `None` if there was none.
     pub(super) fn remove_event(&mut self, revision: u64) -> Result<Option<u64>, Failure> {
         let removed = self.events.remove(revision)?;

@@ -1,0 +1,134 @@
+//! A file that an operator names and that is made by this program.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::own;
+
+/// A file in the making: for its owner alone, and there whole or not at all. It is written under
+/// another name, which goes when this is dropped before it is complete.
+pub struct NewFile {
+    file: File,
+    path: PathBuf,
+    unfinished: PathBuf,
+    is_complete: bool,
+}
+
+impl NewFile {
+    /// Begins a file at a path where none is.
+    ///
+    /// # Errors
+    /// When something is there, and those of the file system.
+    pub fn create(path: &Path) -> io::Result<NewFile> {
+        if path.symlink_metadata().is_ok() {
+            return Err(exists());
+        }
+        let unfinished = own::unfinished(path);
+        // Left over from a crash.
+        own::remove(&unfinished)?;
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&unfinished)?;
+        Ok(NewFile {
+            file,
+            path: path.to_owned(),
+            unfinished,
+            is_complete: false,
+        })
+    }
+
+    /// Makes what was written durable and puts it in its place.
+    ///
+    /// # Errors
+    /// When something is there by now, and those of the file system.
+    pub fn complete(mut self) -> io::Result<()> {
+        self.file.sync_all()?;
+        match renameat_with(
+            CWD,
+            &self.unfinished,
+            CWD,
+            &self.path,
+            RenameFlags::NOREPLACE,
+        ) {
+            // The file system does not know the flag.
+            Err(rustix::io::Errno::INVAL) => std::fs::rename(&self.unfinished, &self.path)?,
+            Err(rustix::io::Errno::EXIST) => return Err(exists()),
+            renamed => renamed?,
+        }
+        self.is_complete = true;
+        let folder = self.path.parent();
+        let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    }
+}
+
+fn exists() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::AlreadyExists,
+        "it exists already; choose another name, or move it away",
+    )
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.is_complete {
+            // If this fails, the next attempt removes it.
+            let _ = std::fs::remove_file(&self.unfinished);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_new_file_is_private_and_there_only_when_it_is_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("backup");
+        let mut file = NewFile::create(&path).unwrap();
+        file.write_all(b"half").unwrap();
+        assert!(!path.exists());
+        drop(file);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let mut file = NewFile::create(&path).unwrap();
+        file.write_all(b"whole").unwrap();
+        file.complete().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_there_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("backup");
+        std::fs::write(&path, b"mine").unwrap();
+        let refused = NewFile::create(&path).err().unwrap();
+        assert!(refused.to_string().contains("exists already"), "{refused}");
+        std::fs::remove_file(&path).unwrap();
+        let file = NewFile::create(&path).unwrap();
+        std::fs::write(&path, b"later").unwrap();
+        assert!(file.complete().is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"later");
+    }
+}

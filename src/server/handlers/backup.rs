@@ -1,0 +1,28 @@
+//! `GET /taffrail/v1/backup` lets operators read the whole store.
+
+use futures_util::{StreamExt, stream};
+
+use super::{Answered, RequestScope};
+use crate::api::status::Status;
+use crate::server::respond;
+use crate::storage::backup::BackupSource;
+
+/// Streams a backup. It ends when the client leaves or loses its access, and is incomplete then,
+/// which its reader notices.
+///
+/// # Errors
+/// 429 while others are being made.
+pub fn backup(scope: &RequestScope<'_>) -> Answered {
+    let backup = scope.server.backup.as_ref();
+    let Some(pieces) = backup.and_then(BackupSource::begin) else {
+        let text = "other backups are being made, please try again later";
+        return Err(Box::new(Status::too_many_requests(text, 10)));
+    };
+    let pieces = stream::unfold(pieces, async |mut pieces| {
+        let piece = pieces.recv().await?;
+        Some((piece, pieces))
+    });
+    let authenticator = &scope.server.authenticator;
+    let pieces = pieces.take_until(authenticator.revoked(scope.access.clone()));
+    Ok(respond::bytes(pieces))
+}
