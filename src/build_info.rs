@@ -36,3 +36,8 @@ pub fn platform() -> String {
     };
     format!("{system}/{architecture}")
 }
+
+/// The program and its version.
+pub fn program() -> String {
+    format!("taffrail {VERSION}")
+}

@@ -44,6 +44,9 @@ fn main() -> ExitCode {
             let open = |config: &Config| opened(daemon::open_etcd(config));
             cli::restore::run(&config, &options, &open)
         }
+        Action::History(config, options) => cli::objects::history::run(&config, &options),
+        Action::Get(config, options) => cli::objects::get::run(&config, &options),
+        Action::Undo(config, options) => cli::objects::undo::run(&config, &options),
         Action::Kubeconfig(config, options) => cli::kubeconfig::run(&config, &options),
         Action::TokenRotate(config) => cli::token::rotate(&config),
         Action::StorageRewrite(config) => cli::storage::rewrite::run(&config),

@@ -13,6 +13,7 @@ use clap::{Args, ValueEnum};
 
 use super::progress::Progress;
 use super::running::{self, Unreached};
+use crate::build_info;
 use crate::config::{Config, StorageBackend};
 use crate::files::NewFile;
 use crate::server::auth::read_kubeconfig;
@@ -130,7 +131,7 @@ async fn read(
     writing: &mut Writing,
 ) -> Result<(), String> {
     let root = Root::from(config.etcd_prefix.as_str());
-    let source = BackupSource::new(engine.clone(), root.to_string());
+    let source = BackupSource::new(engine.clone(), root.to_string(), build_info::program());
     let mut read = Ok(());
     if let Some(mut pieces) = source.begin() {
         while let Some(piece) = pieces.recv().await
@@ -156,7 +157,7 @@ struct Writing {
 impl Writing {
     fn begin(path: &Path) -> Result<Writing, String> {
         Ok(Writing {
-            file: NewFile::create(path).map_err(|error| naming(path, &error))?,
+            file: NewFile::begin(path).map_err(|error| naming(path, &error))?,
             decoder: Decoder::default(),
             header: None,
             bytes: 0,
@@ -166,7 +167,11 @@ impl Writing {
 
     fn add(&mut self, piece: &[u8]) -> Result<(), String> {
         self.decoder.push(piece);
-        while let Some(item) = self.decoder.next().map_err(|error| error.to_string())? {
+        while let Some(item) = self
+            .decoder
+            .next_item()
+            .map_err(|error| error.to_string())?
+        {
             if let Item::Header(header) = item {
                 self.progress.expect(WHAT, header.estimated_bytes);
                 self.header = Some(header);

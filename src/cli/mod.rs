@@ -9,6 +9,7 @@ pub mod backup;
 pub mod compact;
 pub mod kubeconfig;
 mod manual;
+pub mod objects;
 mod progress;
 pub mod restore;
 mod running;
@@ -25,6 +26,9 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::config::{Config, ConfigError, FilePath, Settings};
 use backup::BackupOptions;
 use kubeconfig::KubeconfigOptions;
+use objects::get::GetOptions;
+use objects::history::HistoryOptions;
+use objects::undo::UndoOptions;
 use restore::RestoreOptions;
 
 pub use announcement::Announcement;
@@ -72,6 +76,27 @@ enum Command {
         arguments: Arguments,
         #[command(flatten)]
         options: RestoreOptions,
+    },
+    /// Show what became of an object, change by change.
+    History {
+        #[command(flatten)]
+        directory: DataDirArguments,
+        #[command(flatten)]
+        options: HistoryOptions,
+    },
+    /// Show objects as they were at a revision or a time.
+    Get {
+        #[command(flatten)]
+        directory: DataDirArguments,
+        #[command(flatten)]
+        options: GetOptions,
+    },
+    /// Make an object what it was at a revision, by a normal update.
+    Undo {
+        #[command(flatten)]
+        directory: DataDirArguments,
+        #[command(flatten)]
+        options: UndoOptions,
     },
     /// See to how objects are stored.
     #[command(subcommand)]
@@ -168,6 +193,12 @@ pub enum Action {
     Backup(Box<Config>, BackupOptions),
     /// Restore a backup.
     Restore(Box<Config>, RestoreOptions),
+    /// Show the history of an object.
+    History(Box<Config>, HistoryOptions),
+    /// Show objects of the past.
+    Get(Box<Config>, GetOptions),
+    /// Make an object what it was.
+    Undo(Box<Config>, UndoOptions),
     /// Print how each resource is stored.
     StorageTable(Box<Config>),
     /// Rewrite everything that an old key has encrypted.
@@ -221,6 +252,21 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action
         Some(Command::Restore { arguments, options }) => {
             return loaded(arguments.over(before), |config| {
                 Action::Restore(config, options)
+            });
+        }
+        Some(Command::History { directory, options }) => {
+            return loaded(Arguments::from(directory).over(before), |config| {
+                Action::History(config, options)
+            });
+        }
+        Some(Command::Get { directory, options }) => {
+            return loaded(Arguments::from(directory).over(before), |config| {
+                Action::Get(config, options)
+            });
+        }
+        Some(Command::Undo { directory, options }) => {
+            return loaded(Arguments::from(directory).over(before), |config| {
+                Action::Undo(config, options)
             });
         }
         Some(Command::Kubeconfig { directory, options }) => {

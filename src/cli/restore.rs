@@ -222,7 +222,7 @@ fn each(
             break;
         }
         decoder.push(read);
-        while let Some(item) = decoder.next().map_err(|error| naming(&error))? {
+        while let Some(item) = decoder.next_item().map_err(|error| naming(&error))? {
             hear(item)?;
         }
         progress.add(read.len());

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, StatusCode};
+use http::{Method, StatusCode};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -51,18 +51,46 @@ pub(super) async fn post(
     path: &str,
     hear: Hear<'_>,
 ) -> Result<(), Unreached> {
-    request(access, (Method::POST, path, Bytes::new()), hear).await
+    request(access, Request::new(Method::POST, path, Bytes::new()), hear).await
 }
 
 /// Gets what is at a path, and passes it on as it arrives.
 pub(super) async fn get(access: &AdminAccess, path: &str, hear: Hear<'_>) -> Result<(), Unreached> {
-    request(access, (Method::GET, path, Bytes::new()), hear).await
+    request(access, Request::get(path), hear).await
 }
 
-/// Sends a request with a body of JSON, or an empty one, and passes on the answer as it arrives.
+/// A request with a body of JSON, or an empty one.
+pub(super) struct Request<'r> {
+    pub(super) method: Method,
+    pub(super) path: &'r str,
+    /// The media type of the answer.
+    pub(super) accept: &'r str,
+    pub(super) body: Bytes,
+}
+
+impl<'r> Request<'r> {
+    pub(super) fn new(method: Method, path: &'r str, body: Bytes) -> Request<'r> {
+        Request {
+            method,
+            path,
+            accept: "application/json",
+            body,
+        }
+    }
+
+    pub(super) fn get(path: &'r str) -> Request<'r> {
+        Request::new(Method::GET, path, Bytes::new())
+    }
+
+    pub(super) fn accepting(self, accept: &'r str) -> Request<'r> {
+        Request { accept, ..self }
+    }
+}
+
+/// Sends a request and passes on the answer as it arrives.
 pub(super) async fn request(
     access: &AdminAccess,
-    asked: (Method, &str, Bytes),
+    asked: Request<'_>,
     hear: Hear<'_>,
 ) -> Result<(), Unreached> {
     let stream = TcpStream::connect(access.address)
@@ -115,7 +143,7 @@ type Refusal = Option<(StatusCode, Vec<u8>)>;
 
 async fn ask(
     access: &AdminAccess,
-    (method, path, body): (Method, &str, Bytes),
+    asked: Request<'_>,
     stream: TcpStream,
     hear: Hear<'_>,
 ) -> Result<Refusal, Broken> {
@@ -128,11 +156,12 @@ async fn ask(
         .handshake(stream);
     let (requests, connection) = patiently(handshake).await??;
     let answering = async {
-        let request = Request::builder()
-            .method(method)
+        let Request { path, body, .. } = asked;
+        let request = http::Request::builder()
+            .method(asked.method)
             .uri(format!("https://{}{path}", access.address))
             .header("authorization", format!("Bearer {}", access.token.secret()))
-            .header("accept", "application/json")
+            .header("accept", asked.accept)
             .header("content-type", "application/json")
             .body(())?;
         let mut requests = requests.ready().await?;

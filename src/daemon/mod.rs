@@ -92,8 +92,7 @@ impl Daemon {
         let (encryption, factory) = understood(&config)?;
         let sharing = sharing::of(&factory)?;
         let server = Server::bind(&config)?;
-        let metrics = config.metrics_bind_address.0;
-        let metrics_listener = metrics.map(MetricsListener::bind).transpose()?;
+        let metrics_listener = bound_for_metrics(&config)?;
         let directory = stores::hold_directory(&config)?;
         warn(&config, &factory);
         let watchdog = Watchdog::start(watchdog::LIMIT).map_err(StartError::Threads)?;
@@ -149,7 +148,7 @@ impl Daemon {
             health: health.clone(),
             actor_system: actor_system.clone(),
             rewriter,
-            backup: stores::backup_source(&engines, &config),
+            own_store: stores::own_store(&engines, &config),
             rotate_token: Credentials::rotation(&credentials),
             audit: audit.clone(),
             access_log: config.access_log,
@@ -325,6 +324,12 @@ fn cached(plans: &[StoragePlan]) -> Vec<CacherSpec> {
 /// The lines of the metrics page that are measured at each scrape.
 fn further_lines(measured: Measured) -> Box<dyn Fn() -> String + Send + Sync> {
     Box::new(move || storage_size::metric_lines(&measured) + "\n" + &telemetry::process_lines())
+}
+
+/// The port of metrics, unless it is switched off.
+fn bound_for_metrics(config: &Config) -> Result<Option<MetricsListener>, StartError> {
+    let address = config.metrics_bind_address.0;
+    Ok(address.map(MetricsListener::bind).transpose()?)
 }
 
 fn serve_metrics(listener: MetricsListener, api_server: &Arc<ApiServer>) -> JoinHandle<()> {

@@ -8,14 +8,17 @@ use actors::engine::{DataEngine, Engine, Health as EngineHealth, MaintenanceEngi
 use actors::watchdog::Watchdog;
 
 use super::StartError;
+use crate::build_info;
 use crate::config::{Config, StorageBackend};
 use crate::server::health::Check;
+use crate::server::service::OwnStore;
 use crate::storage::Root;
 use crate::storage::backup::BackupSource;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
 use crate::storage::etcd::{ConnectError, EtcdEngine, EtcdOptions, Probe, TlsFiles};
 use crate::storage::factory::{BASE, BackEnd, Engines};
+use crate::storage::past::Past;
 
 /// Engines by their names in metrics (ME-11).
 pub(super) type Measured = Vec<(String, Arc<dyn MaintenanceEngine>)>;
@@ -184,11 +187,14 @@ pub fn open_etcd(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
     ))?)
 }
 
-/// What backups are made of: the store of the base back end.
-pub(super) fn backup_source(engines: &Engines, config: &Config) -> Option<BackupSource> {
+/// The store of the base back end, for backups and questions about its past.
+pub(super) fn own_store(engines: &Engines, config: &Config) -> Option<OwnStore> {
     let (_, base) = engines.iter().next()?;
-    let root = Root::from(config.etcd_prefix.as_str());
-    Some(BackupSource::new(base.clone(), root.to_string()))
+    let root = Root::from(config.etcd_prefix.as_str()).to_string();
+    Some(OwnStore {
+        backup: BackupSource::new(base.clone(), root, build_info::program()),
+        past: Past::new(base.clone()),
+    })
 }
 
 fn open_embedded(

@@ -3,8 +3,8 @@
 //! This folder owns the two ways to open a file. [`own`] opens the files that the daemon makes in
 //! its data directory, and refuses links. [`given`] reads the files that an operator names by a
 //! flag, and follows links, because Kubernetes mounts Secrets as links. [`RollingLog`] appends to a
-//! log that an operator names, and [`NewFile`] makes one that is not there yet. [`PrivateDirectory`] is the
-//! data directory itself, or one within it.
+//! log that an operator names, and [`NewFile`] makes a file that is not there yet.
+//! [`PrivateDirectory`] is the data directory itself, or one within it.
 //!
 //! A path enters. Bounded contents or an open file leave, or an error that says what to fix.
 //! Anybody who may write to a folder can put a pipe, a device or a link in a file's place. So only

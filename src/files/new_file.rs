@@ -23,7 +23,7 @@ impl NewFile {
     ///
     /// # Errors
     /// When something is there, and those of the file system.
-    pub fn create(path: &Path) -> io::Result<NewFile> {
+    pub fn begin(path: &Path) -> io::Result<NewFile> {
         if path.symlink_metadata().is_ok() {
             return Err(exists());
         }
@@ -104,12 +104,12 @@ mod tests {
     fn a_new_file_is_private_and_there_only_when_it_is_complete() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("backup");
-        let mut file = NewFile::create(&path).unwrap();
+        let mut file = NewFile::begin(&path).unwrap();
         file.write_all(b"half").unwrap();
         assert!(!path.exists());
         drop(file);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-        let mut file = NewFile::create(&path).unwrap();
+        let mut file = NewFile::begin(&path).unwrap();
         file.write_all(b"whole").unwrap();
         file.complete().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"whole");
@@ -123,10 +123,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("backup");
         std::fs::write(&path, b"mine").unwrap();
-        let refused = NewFile::create(&path).err().unwrap();
+        let refused = NewFile::begin(&path).err().unwrap();
         assert!(refused.to_string().contains("exists already"), "{refused}");
         std::fs::remove_file(&path).unwrap();
-        let file = NewFile::create(&path).unwrap();
+        let file = NewFile::begin(&path).unwrap();
         std::fs::write(&path, b"later").unwrap();
         assert!(file.complete().is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"later");

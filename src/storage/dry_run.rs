@@ -9,9 +9,9 @@ use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 use super::codec::Codec;
 use super::keys::Keys;
 use super::{
-    Asked, Current, DeleteRequest, GetRequest, ListRequest, ObjectList, RunningWatch, Stats,
-    Storage, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion,
-    WatchRequest, WriteDecision, WriteOutcome, preconditions,
+    Asked, Current, DeleteRequest, GetRequest, HistoryRequest, ListRequest, ObjectHistory,
+    ObjectList, RunningWatch, Stats, Storage, StorageError, StorageErrorKind, UpdateFunction,
+    UpdateRequest, ValidateDeletion, WatchRequest, WriteDecision, WriteOutcome, preconditions,
 };
 use crate::api::object::Object;
 
@@ -132,6 +132,21 @@ impl Storage for DryRun {
         request: GetRequest,
     ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>> {
         self.storage.get(request)
+    }
+
+    fn get_at(
+        &self,
+        key: String,
+        revision: Revision,
+    ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>> {
+        self.storage.get_at(key, revision)
+    }
+
+    fn history(
+        &self,
+        request: HistoryRequest,
+    ) -> BoxFuture<'_, Result<ObjectHistory, StorageError>> {
+        self.storage.history(request)
     }
 
     fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ObjectList, StorageError>> {

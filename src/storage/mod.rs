@@ -16,9 +16,11 @@ pub mod embedded;
 pub mod encryption;
 pub mod etcd;
 pub mod factory;
+pub mod history;
 pub mod keys;
 pub mod metrics;
 pub mod object_count;
+pub mod past;
 mod preconditions;
 pub mod rewrite;
 pub mod run_to_completion;
@@ -39,6 +41,7 @@ use futures_util::future::{BoxFuture, LocalBoxFuture};
 use crate::api::object::Object;
 use crate::api::status::Status;
 
+pub use self::history::{ChangeKind, HistoryRequest, HistorySpan, ObjectChange, ObjectHistory};
 pub use self::keys::Root;
 pub use self::run_to_completion::{Hold, RunToCompletion};
 pub use self::stored_resource::{ResourceStorage, StoredResource};
@@ -298,6 +301,25 @@ pub trait Storage: Send + Sync + 'static {
         &self,
         request: GetRequest,
     ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>>;
+
+    /// One object as it was at a revision, or `None` when the key was absent then.
+    ///
+    /// # Errors
+    /// A compacted or future revision.
+    fn get_at(
+        &self,
+        key: String,
+        revision: Revision,
+    ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>>;
+
+    /// A piece of the history of one object.
+    ///
+    /// # Errors
+    /// A compacted revision, if history was compacted while it was read.
+    fn history(
+        &self,
+        request: HistoryRequest,
+    ) -> BoxFuture<'_, Result<ObjectHistory, StorageError>>;
 
     /// A page of objects.
     ///

@@ -354,8 +354,14 @@ async fn bad_input_is_refused_in_one_line_and_leaves_everything_as_it_was() {
             &["backup", &at("b"), "--data-dir", &nothing_there],
             "there is no such directory",
         ),
-        (&["backup", &at("b"), "--from=etcd"], "--etcd-servers names no server"),
-        (&["backup", &at("b"), "--from=tape"], "--from=tape: it takes etcd"),
+        (
+            &["backup", &at("b"), "--from=etcd"],
+            "--etcd-servers names no server",
+        ),
+        (
+            &["backup", &at("b"), "--from=tape"],
+            "--from=tape: it takes etcd",
+        ),
         (&["backup"], "<FILE> is missing"),
         (
             &["restore", &at("changed"), "--data-dir", &new],

@@ -32,6 +32,7 @@ mod namespaces;
 mod observation;
 mod operating;
 mod overrides;
+mod past;
 mod planted_files;
 mod refusals;
 mod replay;

@@ -114,7 +114,10 @@ const DAEMON: Table = &[
             "storage::RunningWatch",
             "storage::WatchStream",
             "storage::codec",
+            "storage::history",
             // What an operator asks for.
+            "storage::backup",
+            "storage::past",
             "storage::rewrite",
         ],
     ),

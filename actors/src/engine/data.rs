@@ -209,6 +209,11 @@ pub trait DataEngine: Send + Sync + 'static {
         0
     }
 
+    /// Whether events of the past have the time and the origin with which they were committed.
+    fn knows_origins(&self) -> bool {
+        true
+    }
+
     /// The newest compacted revision; 0 if there is none. Reads at older revisions are refused.
     fn compacted(&self) -> Revision;
 

@@ -16,6 +16,7 @@ mod subresource;
 
 use std::sync::Arc;
 
+use actors::engine::Revision;
 use actors::object::CachedObject;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, LocalBoxFuture};
@@ -29,7 +30,7 @@ use crate::api::options::{DeleteOptions, ListOptions, Query, WriteOptions};
 use crate::api::resource::{ResourceDefinition, Verb};
 use crate::api::selector::Selection;
 use crate::api::status::Status;
-use crate::storage::{ObjectList, RunningWatch};
+use crate::storage::{HistorySpan, ObjectHistory, ObjectList, RunningWatch};
 
 pub use subresource::SubresourceStore;
 
@@ -68,6 +69,11 @@ pub trait RestStorage: Send + Sync {
 
     /// GET of an object.
     fn getter(&self) -> Option<&dyn Getter> {
+        None
+    }
+
+    /// GET of an object as it was.
+    fn historian(&self) -> Option<&dyn Historian> {
         None
     }
 
@@ -128,6 +134,30 @@ pub trait Getter: Send + Sync {
         at: NamespacedName<'a>,
         resource_version: &'a str,
     ) -> Answering<'a, Arc<CachedObject>>;
+}
+
+/// Reads the past of an object. Kubernetes has no such capability.
+pub trait Historian: Send + Sync {
+    /// The object as it was at a revision.
+    ///
+    /// # Errors
+    /// 404 when it was absent then, 410 for a compacted revision, 504 for one in the future.
+    fn get_at<'a>(
+        &'a self,
+        at: NamespacedName<'a>,
+        revision: Revision,
+    ) -> Answering<'a, Arc<CachedObject>>;
+
+    /// A piece of what became of it, from the beginning of the history that is kept if no part of
+    /// it is named.
+    ///
+    /// # Errors
+    /// 410 when history was compacted while it was read.
+    fn history<'a>(
+        &'a self,
+        at: NamespacedName<'a>,
+        span: Option<HistorySpan>,
+    ) -> Answering<'a, ObjectHistory>;
 }
 
 /// Lists objects.

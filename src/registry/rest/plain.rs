@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use actors::engine::Revision;
 use actors::object::CachedObject;
 use futures_util::future::{FutureExt, LocalBoxFuture};
 
 use super::{
-    Answering, CollectionDeleter, Creater, Deleter, Getter, Lister, RestStorage, Updater, Watcher,
+    Answering, CollectionDeleter, Creater, Deleter, Getter, Historian, Lister, RestStorage,
+    Updater, Watcher,
 };
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, ListOptions, WriteOptions};
@@ -18,7 +20,7 @@ use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::{
     Audience, Deletion, RegistryStore, UpdateSource, WatchRefusal, Written,
 };
-use crate::storage::{ObjectList, RunningWatch};
+use crate::storage::{HistorySpan, ObjectHistory, ObjectList, RunningWatch};
 
 impl RegistryStore {
     fn with(&self, verb: Verb) -> Option<&RegistryStore> {
@@ -40,6 +42,10 @@ impl RestStorage for RegistryStore {
     }
 
     fn getter(&self) -> Option<&dyn Getter> {
+        self.with(Verb::Get).map(|store| store as _)
+    }
+
+    fn historian(&self) -> Option<&dyn Historian> {
         self.with(Verb::Get).map(|store| store as _)
     }
 
@@ -79,6 +85,24 @@ impl Getter for RegistryStore {
         resource_version: &'a str,
     ) -> Answering<'a, Arc<CachedObject>> {
         RegistryStore::get(self, at, resource_version).boxed()
+    }
+}
+
+impl Historian for RegistryStore {
+    fn get_at<'a>(
+        &'a self,
+        at: NamespacedName<'a>,
+        revision: Revision,
+    ) -> Answering<'a, Arc<CachedObject>> {
+        RegistryStore::get_at(self, at, revision).boxed()
+    }
+
+    fn history<'a>(
+        &'a self,
+        at: NamespacedName<'a>,
+        span: Option<HistorySpan>,
+    ) -> Answering<'a, ObjectHistory> {
+        RegistryStore::history(self, at, span).boxed()
     }
 }
 

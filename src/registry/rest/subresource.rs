@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use actors::engine::Revision;
 use actors::object::CachedObject;
 use futures_util::future::FutureExt;
 
-use super::{Answering, Getter, RestStorage, Updater};
+use super::{Answering, Getter, Historian, RestStorage, Updater};
 use crate::api::options::WriteOptions;
 use crate::api::resource::{ResourceDefinition, Subresource, Verb};
 use crate::registry::context::RequestContext;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::{RegistryStore, UpdateSource, Written};
+use crate::storage::{HistorySpan, ObjectHistory};
 
 /// A part of a store's objects, with its own path. The subresource's
 /// [`UpdateStrategy`](crate::api::resource::UpdateStrategy) decides what an update may change.
@@ -47,6 +49,10 @@ impl RestStorage for SubresourceStore {
         self.with(Verb::Get).map(|part| part as _)
     }
 
+    fn historian(&self) -> Option<&dyn Historian> {
+        self.with(Verb::Get).map(|part| part as _)
+    }
+
     fn updater(&self) -> Option<&dyn Updater> {
         self.with(Verb::Update).map(|part| part as _)
     }
@@ -63,6 +69,24 @@ impl Getter for SubresourceStore {
         resource_version: &'a str,
     ) -> Answering<'a, Arc<CachedObject>> {
         self.store.get(at, resource_version).boxed()
+    }
+}
+
+impl Historian for SubresourceStore {
+    fn get_at<'a>(
+        &'a self,
+        at: NamespacedName<'a>,
+        revision: Revision,
+    ) -> Answering<'a, Arc<CachedObject>> {
+        self.store.get_at(at, revision).boxed()
+    }
+
+    fn history<'a>(
+        &'a self,
+        at: NamespacedName<'a>,
+        span: Option<HistorySpan>,
+    ) -> Answering<'a, ObjectHistory> {
+        self.store.history(at, span).boxed()
     }
 }
 

@@ -18,7 +18,8 @@ use crate::registry::errors::{FailedOperation, goes_in_stream};
 use crate::registry::keys::{ReadScope, read_scope};
 use crate::registry::namespaced_name::NamespacedName;
 use crate::storage::{
-    Asked, GetRequest, ListRequest, ObjectList, RunningWatch, WatchRequest, WatchStream,
+    Asked, GetRequest, HistoryRequest, HistorySpan, ListRequest, ObjectHistory, ObjectList,
+    RunningWatch, WatchRequest, WatchStream,
 };
 
 /// The refusal of a watch, and how the client is told (WA-6).
@@ -58,6 +59,37 @@ impl RegistryStore {
             Some(object) => Ok(object),
             None => Err(Box::new(Status::not_found(self.definition(), name))),
         }
+    }
+
+    /// One object as it was at a revision.
+    ///
+    /// # Errors
+    /// 404 when it was absent then, 410 for a compacted revision, 504 for one in the future.
+    pub async fn get_at(
+        &self,
+        at: NamespacedName<'_>,
+        revision: Revision,
+    ) -> Result<Arc<CachedObject>, Box<Status>> {
+        let (key, name) = (self.key(at)?, at.name);
+        let found = self.storage().get_at(key, revision).await;
+        match found.map_err(|error| self.fault(error, FailedOperation::Get, name))? {
+            Some(object) => Ok(object),
+            None => Err(Box::new(Status::not_found(self.definition(), name))),
+        }
+    }
+
+    /// A piece of what became of one object.
+    ///
+    /// # Errors
+    /// 410 when history was compacted while it was read.
+    pub async fn history(
+        &self,
+        at: NamespacedName<'_>,
+        span: Option<HistorySpan>,
+    ) -> Result<ObjectHistory, Box<Status>> {
+        let (key, name) = (self.key(at)?, at.name);
+        let history = self.storage().history(HistoryRequest { key, span }).await;
+        history.map_err(|error| self.fault(error, FailedOperation::Get, name))
     }
 
     /// A page of objects (storage.md 2).

@@ -8,8 +8,9 @@ use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
 use crate::api::object::Object;
 use crate::storage::{
-    DeleteRequest, GetRequest, ListRequest, ObjectList, RunningWatch, Stats, Storage, StorageError,
-    UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest, WriteOutcome,
+    DeleteRequest, GetRequest, HistoryRequest, ListRequest, ObjectHistory, ObjectList,
+    RunningWatch, Stats, Storage, StorageError, UpdateFunction, UpdateRequest, ValidateDeletion,
+    WatchRequest, WriteOutcome,
 };
 
 type Hook<T> = Box<dyn Fn(&str) -> BoxFuture<'static, T> + Send + Sync>;
@@ -68,6 +69,21 @@ impl Storage for Hooked {
         request: GetRequest,
     ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>> {
         self.inner.get(request)
+    }
+
+    fn get_at(
+        &self,
+        key: String,
+        revision: Revision,
+    ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>> {
+        self.inner.get_at(key, revision)
+    }
+
+    fn history(
+        &self,
+        request: HistoryRequest,
+    ) -> BoxFuture<'_, Result<ObjectHistory, StorageError>> {
+        self.inner.history(request)
     }
 
     fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ObjectList, StorageError>> {

@@ -5,7 +5,6 @@ use futures_util::{StreamExt, stream};
 use super::{Answered, RequestScope};
 use crate::api::status::Status;
 use crate::server::respond;
-use crate::storage::backup::BackupSource;
 
 /// Streams a backup. It ends when the client leaves or loses its access, and is incomplete then,
 /// which its reader notices.
@@ -13,8 +12,8 @@ use crate::storage::backup::BackupSource;
 /// # Errors
 /// 429 while others are being made.
 pub fn backup(scope: &RequestScope<'_>) -> Answered {
-    let backup = scope.server.backup.as_ref();
-    let Some(pieces) = backup.and_then(BackupSource::begin) else {
+    let store = scope.server.own_store.as_ref();
+    let Some(pieces) = store.and_then(|store| store.backup.begin()) else {
         let text = "other backups are being made, please try again later";
         return Err(Box::new(Status::too_many_requests(text, 10)));
     };

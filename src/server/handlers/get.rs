@@ -1,23 +1,44 @@
 //! GET of an object.
 
+use actors::engine::Revision;
 use http::StatusCode;
 
 use super::{Answered, RequestScope, capability};
 use crate::api::status::Status;
+use crate::api::version::{Asked, read_version};
 use crate::server::negotiation::Offer;
 use crate::server::respond;
 use crate::server::routes::Target;
 
-/// One object that is at least as new as the requested version (API-121). A subresource returns the
-/// whole object too.
+/// One object that is at least as new as the requested version (API-121), or exactly as it was at
+/// that version. A subresource returns the whole object too.
 pub(super) async fn get(scope: &RequestScope<'_>, target: &Target) -> Answered {
     let form = scope.object_form(Offer::Objects)?;
     refuse_export(scope)?;
     let version = scope.query.first("resourceVersion").unwrap_or_default();
-    let getter = capability(target.storage.getter())?;
-    let object = getter.get(target.object(), version).await?;
+    let object = match scope.query.first("resourceVersionMatch") {
+        Some("Exact") => {
+            let historian = capability(target.storage.historian())?;
+            historian.get_at(target.object(), exact(version)?).await?
+        }
+        // Kubernetes has no such parameter here.
+        _ => {
+            let getter = capability(target.storage.getter())?;
+            getter.get(target.object(), version).await?
+        }
+    };
     let kind = target.storage.response_kind();
     respond::object(StatusCode::OK, &form, kind, &object)
+}
+
+/// The version of an exact read, which must be named.
+fn exact(version: &str) -> Result<Revision, Box<Status>> {
+    match read_version(version)? {
+        Asked::At(revision) => Ok(revision),
+        Asked::Unset | Asked::Any => Err(Box::new(Status::bad_request(
+            "resourceVersionMatch=Exact wants a resourceVersion other than 0",
+        ))),
+    }
 }
 
 /// Refuses an old parameter that Kubernetes has removed (API-79).

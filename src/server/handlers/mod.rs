@@ -16,6 +16,7 @@ mod delete;
 mod delete_collection;
 mod document;
 mod get;
+mod history;
 mod list;
 mod patch;
 mod rewrite;
@@ -49,6 +50,7 @@ use crate::registry::RequestContext;
 
 pub use backup::backup;
 pub use compact::compact;
+pub use history::{history, revision};
 pub use rewrite::rewrite;
 pub use rotate_token::rotate_token;
 pub use service_paths::{index, metrics, version};

@@ -51,6 +51,10 @@ pub enum Route {
     StorageRewrite,
     /// `/taffrail/v1/backup`.
     Backup,
+    /// `/taffrail/v1/history/{path of an object}`, with the path.
+    History(String),
+    /// `/taffrail/v1/revision`.
+    Revision,
     /// Replace the admin's token.
     RotateToken,
     /// Objects.
@@ -139,6 +143,11 @@ pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<R
             Ok(Route::StorageRewrite)
         }
         ["taffrail", "v1", "storage", "rewrite"] => Err(Miss::Method),
+        ["taffrail", "v1", "history", ..] => {
+            let object = path.trim_start_matches("taffrail/v1/history");
+            read(method, Route::History(object.to_owned()))
+        }
+        ["taffrail", "v1", "revision"] => read(method, Route::Revision),
         ["taffrail", "v1", "backup"] => read(method, Route::Backup),
         ["taffrail", "v1", "token", "rotate"] if method == Method::POST => Ok(Route::RotateToken),
         ["taffrail", "v1", "token", "rotate"] => Err(Miss::Method),

@@ -19,10 +19,19 @@ use crate::server::health::Health;
 use crate::server::large_requests::LargeRequests;
 use crate::server::metrics::{Lines, Measures};
 use crate::storage::backup::BackupSource;
+use crate::storage::past::Past;
 use crate::storage::rewrite::Rewriter;
 
 /// Replaces the admin's token. Returns how many watches end. It writes files.
 pub type RotateToken = Arc<dyn Fn() -> Result<usize, AdminError> + Send + Sync>;
+
+/// What operators ask of the daemon's own store.
+pub struct OwnStore {
+    /// Makes backups.
+    pub backup: BackupSource,
+    /// Tells which revision a time had.
+    pub past: Past,
+}
 
 /// The parts that the services of all threads share.
 pub struct ApiServer {
@@ -36,8 +45,8 @@ pub struct ApiServer {
     pub actor_system: ActorSystem,
     /// Rewrites data that was encrypted with old keys.
     pub rewriter: Arc<Rewriter>,
-    /// The store that backups are made of.
-    pub backup: Option<BackupSource>,
+    /// The daemon's own store, if it keeps any resource there.
+    pub own_store: Option<OwnStore>,
     /// Replaces the admin's token.
     pub rotate_token: RotateToken,
     /// The audit log, if there is one.
@@ -68,8 +77,8 @@ pub struct ApiServerConfig {
     pub actor_system: ActorSystem,
     /// Rewrites data that was encrypted with old keys.
     pub rewriter: Rewriter,
-    /// The store that backups are made of.
-    pub backup: Option<BackupSource>,
+    /// The daemon's own store, if it keeps any resource there.
+    pub own_store: Option<OwnStore>,
     /// Replaces the admin's token.
     pub rotate_token: RotateToken,
     /// The audit log, if there is one.
@@ -116,7 +125,7 @@ impl ApiServer {
             health: parts.health,
             actor_system: parts.actor_system,
             rewriter: Arc::new(parts.rewriter),
-            backup: parts.backup,
+            own_store: parts.own_store,
             rotate_token: parts.rotate_token,
             audit: parts.audit,
             access_log: AccessLog::new(parts.access_log),

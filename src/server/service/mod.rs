@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use actors::dispatcher::LocalDispatcher;
-pub use api_server::{ApiServer, ApiServerConfig, RotateToken};
+pub use api_server::{ApiServer, ApiServerConfig, OwnStore, RotateToken};
 use futures_util::FutureExt;
 use http::header::{CACHE_CONTROL, HeaderValue};
 use http::request::Parts;
@@ -333,6 +333,8 @@ fn labelled(labels: RequestLabels, route: &Route, query: &Query) -> RequestLabel
         Route::OpenApiV3Index | Route::OpenApiV3(_) => labels.at("/openapi/v3"),
         Route::Compact => labels.at("/taffrail/v1/compact"),
         Route::StorageRewrite => labels.at("/taffrail/v1/storage/rewrite"),
+        Route::History(_) => labels.at("/taffrail/v1/history"),
+        Route::Revision => labels.at("/taffrail/v1/revision"),
         Route::Backup => labels.at("/taffrail/v1/backup"),
         Route::RotateToken => labels.at("/taffrail/v1/token/rotate"),
     }
@@ -375,6 +377,8 @@ async fn handle(
         }
         Route::Compact => handlers::compact(scope).await?,
         Route::StorageRewrite => handlers::rewrite(scope),
+        Route::History(object) => handlers::history(scope, &object).await?,
+        Route::Revision => handlers::revision(scope).await?,
         Route::Backup => handlers::backup(scope)?,
         Route::RotateToken => handlers::rotate_token(scope).await?,
     })

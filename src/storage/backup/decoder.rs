@@ -92,7 +92,7 @@ impl Decoder {
     ///
     /// # Errors
     /// [`DecodeError`]
-    pub fn next(&mut self) -> Result<Option<Item>, DecodeError> {
+    pub fn next_item(&mut self) -> Result<Option<Item>, DecodeError> {
         loop {
             match self.state {
                 State::Magic => match self.take(MAGIC.len()) {

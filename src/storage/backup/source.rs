@@ -13,7 +13,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use super::FORMAT;
 use super::document::Header;
 use super::encoder::Encoder;
-use crate::build_info;
 
 /// Bytes of a frame and of a record beside what the store counts as retained.
 const BYTES_BESIDE: u64 = 13;
@@ -27,15 +26,18 @@ const BACKUPS_MAX: usize = 2;
 pub struct BackupSource {
     engine: Arc<dyn MaintenanceEngine>,
     prefix: String,
+    writer: String,
     permits: Arc<Semaphore>,
 }
 
 impl BackupSource {
-    /// A store whose keys have this prefix.
-    pub fn new(engine: Arc<dyn MaintenanceEngine>, prefix: String) -> BackupSource {
+    /// A store whose keys have this prefix. `writer` is the program that makes the backup, and its
+    /// version.
+    pub fn new(engine: Arc<dyn MaintenanceEngine>, prefix: String, writer: String) -> BackupSource {
         BackupSource {
             engine,
             prefix,
+            writer,
             permits: Arc::new(Semaphore::new(BACKUPS_MAX)),
         }
     }
@@ -61,7 +63,7 @@ impl BackupSource {
         };
         Header {
             format: FORMAT,
-            written_by: format!("taffrail {}", build_info::VERSION),
+            written_by: self.writer.clone(),
             time: now(),
             prefix: self.prefix.clone(),
             estimated_bytes,

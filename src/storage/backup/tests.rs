@@ -68,7 +68,7 @@ async fn state(engine: &dyn DataEngine) -> Vec<(String, String)> {
 }
 
 async fn backup(engine: Arc<MemoryEngine>) -> Vec<u8> {
-    let source = BackupSource::new(engine, "/registry/".to_owned());
+    let source = BackupSource::new(engine, "/registry/".to_owned(), "a test".to_owned());
     let mut pieces = source.begin().unwrap();
     let mut bytes = Vec::new();
     while let Some(piece) = pieces.recv().await {
@@ -82,7 +82,7 @@ fn decode(bytes: &[u8], piece: usize) -> Result<(Vec<Item2>, Summary), DecodeErr
     let (mut decoder, mut events) = (Decoder::default(), Vec::new());
     for piece in bytes.chunks(piece) {
         decoder.push(piece);
-        while let Some(item) = decoder.next()? {
+        while let Some(item) = decoder.next_item()? {
             if let Item::Event { revision, record } = item {
                 events.push((revision, record));
             }
@@ -273,7 +273,10 @@ fn records_that_are_missing_or_in_another_place_are_noticed() {
 proptest! {
     /// Bytes of anybody neither panic nor take memory that they only claim to need.
     #[test]
-    fn any_bytes_are_refused_or_a_backup(bytes in prop::collection::vec(any::<u8>(), 0..300), begins in any::<bool>()) {
+    fn any_bytes_are_refused(
+        bytes in prop::collection::vec(any::<u8>(), 0..300),
+        begins in any::<bool>(),
+    ) {
         let mut all = Vec::new();
         if begins {
             all.extend_from_slice(MAGIC);
@@ -284,7 +287,12 @@ proptest! {
 
     /// Frames of known kinds with any content.
     #[test]
-    fn any_frames_are_refused(frames in prop::collection::vec((0u8..6, prop::collection::vec(any::<u8>(), 0..40)), 0..8)) {
+    fn any_frames_are_refused(
+        frames in prop::collection::vec(
+            (0u8..6, prop::collection::vec(any::<u8>(), 0..40)),
+            0..8,
+        ),
+    ) {
         let mut all = MAGIC.to_vec();
         for (kind, content) in frames {
             all.push(kind);

@@ -22,9 +22,9 @@ use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
 use super::underlying::Underlying;
 use super::{
-    Asked, DeleteRequest, GetRequest, ListRequest, ObjectList, RunningWatch, Stats, Storage,
-    StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest,
-    WriteOutcome,
+    Asked, DeleteRequest, GetRequest, HistoryRequest, ListRequest, ObjectHistory, ObjectList,
+    RunningWatch, Stats, Storage, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest,
+    ValidateDeletion, WatchRequest, WriteOutcome,
 };
 use crate::api::object::Object;
 use kept_snapshots::{Bounds, KeptSnapshots};
@@ -390,6 +390,21 @@ impl Storage for Cached {
         request: GetRequest,
     ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>> {
         self.get_object(request).boxed()
+    }
+
+    fn get_at(
+        &self,
+        key: String,
+        revision: Revision,
+    ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>> {
+        self.store.get_at(key, revision)
+    }
+
+    fn history(
+        &self,
+        request: HistoryRequest,
+    ) -> BoxFuture<'_, Result<ObjectHistory, StorageError>> {
+        self.store.history(request)
     }
 
     fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ObjectList, StorageError>> {

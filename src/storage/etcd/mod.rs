@@ -215,6 +215,10 @@ impl DataEngine for EtcdEngine {
         self.cluster.state.epoch()
     }
 
+    fn knows_origins(&self) -> bool {
+        false
+    }
+
     fn compacted(&self) -> Revision {
         self.cluster.state.compacted()
     }

@@ -25,14 +25,15 @@ use self::prepared::PreparedObject;
 use super::keys::Keys;
 use super::metrics::Metrics;
 use super::{
-    Asked, DeleteRequest, Expired, GetRequest, ListRequest, ObjectList, RunningWatch, Stats,
-    Storage, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, ValidateDeletion,
-    WatchRequest, WriteOutcome,
+    Asked, DeleteRequest, Expired, GetRequest, HistoryRequest, ListRequest, ObjectHistory,
+    ObjectList, RunningWatch, Stats, Storage, StorageError, StorageErrorKind, UpdateFunction,
+    UpdateRequest, ValidateDeletion, WatchRequest, WriteOutcome,
 };
 use crate::api::object::Object;
 
 mod decoder;
 mod delete;
+mod history;
 mod list;
 mod outstanding;
 mod prepared;
@@ -516,6 +517,21 @@ impl Storage for Underlying {
         request: GetRequest,
     ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>> {
         self.get_object(request).boxed()
+    }
+
+    fn get_at(
+        &self,
+        key: String,
+        revision: Revision,
+    ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>> {
+        self.object_at(key, revision).boxed()
+    }
+
+    fn history(
+        &self,
+        request: HistoryRequest,
+    ) -> BoxFuture<'_, Result<ObjectHistory, StorageError>> {
+        self.object_history(request).boxed()
     }
 
     fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ObjectList, StorageError>> {

@@ -47,7 +47,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
         health: Arc::new(health),
         actor_system: stored.actor_system,
         rewriter: Rewriter::default(),
-        backup: None,
+        own_store: None,
         rotate_token: Arc::new(|| Ok(0)),
         audit: None,
         access_log: AccessLogMode::Off,

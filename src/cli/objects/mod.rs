@@ -1,0 +1,173 @@
+//! Commands about objects and their past: `taffrail history`, `get` and `undo`.
+//!
+//! This folder owns the commands and their output. They ask the running daemon as the admin. This
+//! folder must not know how history is kept.
+
+mod diff;
+pub mod get;
+pub mod history;
+mod resource;
+pub mod undo;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use http::StatusCode;
+use serde_json::Value;
+
+use super::running::{self, Request, Unreached};
+use crate::config::Config;
+use crate::server::auth::{AdminAccess, read_kubeconfig};
+use resource::Resource;
+
+/// The longest answer that is taken as a whole.
+const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// An object.
+#[derive(Args, Clone, Debug)]
+pub struct ObjectArguments {
+    /// Kind, plural or short name: configmap, deployments.apps, ns.
+    #[arg(value_name = "KIND")]
+    kind: String,
+    /// Name of the object.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Namespace of the object.
+    #[arg(long, short, value_name = "NAMESPACE", default_value = "default")]
+    namespace: String,
+}
+
+/// When output has colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Color {
+    fn is_wanted(self) -> bool {
+        match self {
+            Color::Auto => {
+                let is_refused = std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
+                std::io::stdout().is_terminal() && !is_refused
+            }
+            Color::Always => true,
+            Color::Never => false,
+        }
+    }
+}
+
+/// Prints what a command answers, or its problem.
+fn conclude(command: &str, done: Result<String, String>) -> ExitCode {
+    match done {
+        Ok(text) => {
+            // Who reads it may have gone, as `head` does.
+            let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(problem) => {
+            eprintln!("taffrail {command}: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The running daemon.
+struct Server {
+    runtime: tokio::runtime::Runtime,
+    access: AdminAccess,
+}
+
+impl Server {
+    fn of(config: &Config) -> Result<Server, String> {
+        let data_dir = config.data_dir.as_path();
+        let access = read_kubeconfig(data_dir).map_err(|error| error.to_string())?;
+        let access = access.ok_or_else(|| {
+            let data_dir = data_dir.display();
+            format!("--data-dir={data_dir}: no daemon has run there; start one first")
+        })?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| error.to_string())?;
+        Ok(Server { runtime, access })
+    }
+
+    /// The whole answer to a request, or the code and the text of a refusal.
+    fn ask(&self, asked: Request<'_>) -> Result<Vec<u8>, Refused> {
+        let mut answer = Vec::new();
+        let mut hear = |piece: &[u8]| match answer.len() + piece.len() > ANSWER_BYTES_MAX {
+            true => Err("its answer is too long".to_owned()),
+            false => {
+                answer.extend_from_slice(piece);
+                Ok(())
+            }
+        };
+        let request = running::request(&self.access, asked, &mut hear);
+        match self.runtime.block_on(request) {
+            Ok(()) => Ok(answer),
+            Err(Unreached::Refused(code, body)) => Err(Refused {
+                code: Some(code),
+                text: message(&body),
+            }),
+            Err(error) => Err(Refused {
+                code: None,
+                text: error.to_string(),
+            }),
+        }
+    }
+
+    fn json(&self, asked: Request<'_>) -> Result<Value, Refused> {
+        let answer = self.ask(asked)?;
+        serde_json::from_slice(&answer).map_err(|error| Refused {
+            code: None,
+            text: format!("the daemon's answer can't be read: {error}"),
+        })
+    }
+
+    /// The resource that is meant by a kind.
+    fn resource(&self, kind: &str) -> Result<Resource, String> {
+        let mut known = Vec::new();
+        for path in ["/api", "/apis"] {
+            let document = self.json(Request::get(path).accepting(resource::AGGREGATED))?;
+            known.extend(resource::all(&document));
+        }
+        resource::find(known, kind)
+    }
+}
+
+/// Why there is no answer.
+struct Refused {
+    code: Option<StatusCode>,
+    text: String,
+}
+
+impl From<Refused> for String {
+    fn from(refused: Refused) -> String {
+        refused.text
+    }
+}
+
+/// The message of a Status, or the text as it is.
+fn message(body: &str) -> String {
+    let status: Option<Value> = serde_json::from_str(body).ok();
+    let message = status
+        .as_ref()
+        .and_then(|status| status["message"].as_str());
+    message.unwrap_or(body).to_owned()
+}
+
+/// The object as people read it, without what changes with each write.
+fn to_yaml(object: &Value) -> String {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    serde_saphyr::to_string(&object).unwrap_or_else(|_| object.to_string())
+}

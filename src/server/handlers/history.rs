@@ -1,0 +1,164 @@
+//! `GET /taffrail/v1/history/{path of an object}` tells what became of an object, and
+//! `GET /taffrail/v1/revision?time=` which revision a time had.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use http::{Method, StatusCode};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{Answered, RequestScope};
+use crate::api::options::Query;
+use crate::api::resource::{ResourceDefinition, Verb};
+use crate::api::status::Status;
+use crate::server::auth::Attributes;
+use crate::server::encoding::Encoding;
+use crate::server::filters::authorization;
+use crate::server::request_info::RequestInfo;
+use crate::server::respond;
+use crate::server::routes::{self, Route, Target};
+use crate::storage::history::{ChangeKind, HistorySpan, ObjectChange, ObjectHistory};
+use crate::storage::past::PastError;
+
+/// One line of JSON for each change, oldest first. If history can't be read to its end, the last
+/// line is a Status. The user must be allowed to get the object, too.
+///
+/// # Errors
+/// 404 for a path that names no object, 403, 410 when history is compacted at that moment.
+pub async fn history(scope: &RequestScope<'_>, path: &str) -> Answered {
+    let no_object = || Box::new(Status::bad_request(format!("{path:?} names no object")));
+    let info = RequestInfo::parse(&Method::GET, path, false, "").map_err(|_| no_object())?;
+    let query = Query::default();
+    let attributes = Attributes::of(&scope.context.user, &info, &query);
+    authorization::authorize(&scope.server.authorizer, &attributes)?;
+    let route = routes::route(&Method::GET, &info, &scope.generation.catalog);
+    let Ok(Route::Resource(target)) = route else {
+        return Err(no_object());
+    };
+    if target.verb != Verb::Get || target.storage.historian().is_none() {
+        return Err(no_object());
+    }
+    // Read before the answer begins, so that a refusal has its status code.
+    let first = piece(&target, None).await?;
+    Ok(respond::lines(lines(target, first)))
+}
+
+async fn piece(target: &Target, span: Option<HistorySpan>) -> Result<ObjectHistory, Box<Status>> {
+    let historian = super::capability(target.storage.historian())?;
+    historian.history(target.object(), span).await
+}
+
+/// The lines of a piece of history and of those after it.
+fn lines(target: Target, first: ObjectHistory) -> impl Stream<Item = Bytes> {
+    stream::unfold((target, Some(first)), async |(target, piece_now)| {
+        let ObjectHistory { changes, rest } = piece_now?;
+        let kind = Arc::clone(target.storage.response_kind());
+        let mut text: Vec<u8> = changes.iter().flat_map(|one| line(one, &kind)).collect();
+        let next = match rest {
+            None => None,
+            Some(span) => match piece(&target, Some(span)).await {
+                Ok(next) => Some(next),
+                Err(status) => {
+                    text.extend(status.to_json());
+                    text.push(b'\n');
+                    None
+                }
+            },
+        };
+        Some((Bytes::from(text), (target, next)))
+    })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'l> {
+    resource_version: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
+    user: &'l str,
+    manager: &'l str,
+    #[serde(rename = "auditID")]
+    audit_id: &'l str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<&'l RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unreadable: Option<&'l str>,
+}
+
+fn line(change: &ObjectChange, kind: &Arc<ResourceDefinition>) -> Vec<u8> {
+    let shown = change.object.as_ref().map(|object| match object {
+        Ok(object) => shown(kind, object),
+        Err(why) => Err(why.clone()),
+    });
+    let line = Line {
+        resource_version: change.revision.to_string(),
+        kind: match change.kind {
+            ChangeKind::Earlier => "EARLIER",
+            ChangeKind::Added => "ADDED",
+            ChangeKind::Modified => "MODIFIED",
+            ChangeKind::Deleted => "DELETED",
+        },
+        time: change.time.map(text),
+        user: &change.origin.user,
+        manager: &change.origin.manager,
+        audit_id: &change.origin.audit_id,
+        object: shown.as_ref().and_then(|shown| shown.as_deref().ok()),
+        unreadable: shown
+            .as_ref()
+            .and_then(|shown| shown.as_ref().err().map(String::as_str)),
+    };
+    // Names and JSON always have a form in JSON.
+    let mut line = serde_json::to_vec(&line).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+fn shown(
+    kind: &Arc<ResourceDefinition>,
+    object: &actors::object::CachedObject,
+) -> Result<Box<RawValue>, String> {
+    let json = Encoding::default().object(kind, object);
+    let json = json.map_err(|status| status.message.clone())?;
+    let json = String::from_utf8(json).map_err(|error| error.to_string())?;
+    RawValue::from_string(json).map_err(|error| error.to_string())
+}
+
+fn text(time: SystemTime) -> String {
+    jiff::Timestamp::try_from(time).map_or_else(|_| String::new(), |time| time.to_string())
+}
+
+/// The newest revision that the store had at a time.
+///
+/// # Errors
+/// 400 for no time, and where the store does not know times. 410 for a time before all history.
+pub async fn revision(scope: &RequestScope<'_>) -> Answered {
+    let form = scope.plain_form()?;
+    let asked = scope.query.first("time").unwrap_or_default();
+    let time: jiff::Timestamp = asked.parse().map_err(|_| {
+        let text = format!("time={asked:?}: not a time such as 2026-11-23T12:00:00Z");
+        Box::new(Status::bad_request(text))
+    })?;
+    let store = scope.server.own_store.as_ref();
+    let store = store.ok_or_else(|| Box::new(Status::bad_request("there is no store")))?;
+    let revision = store.past.revision_at(SystemTime::from(time)).await;
+    let revision = revision.map_err(|error| Box::new(refusal(&error)))?;
+    let document = serde_json::json!({ "resourceVersion": revision.to_string() });
+    let document = document.to_string().into_bytes();
+    Ok(respond::document(StatusCode::OK, &form, document))
+}
+
+fn refusal(error: &PastError) -> Status {
+    match error {
+        PastError::NoTimes => Status::bad_request(error.to_string()),
+        PastError::TooEarly { .. } => Status::expired(error.to_string()),
+        PastError::Engine(engine) if engine.is_retryable() => {
+            Status::unavailable(error.to_string(), 1)
+        }
+        PastError::Engine(_) => Status::internal(error),
+    }
+}
