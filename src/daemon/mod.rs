@@ -329,6 +329,13 @@ fn further_lines(measured: Measured) -> Box<dyn Fn() -> String + Send + Sync> {
 /// The port of metrics, unless it is switched off.
 fn bound_for_metrics(config: &Config) -> Result<Option<MetricsListener>, StartError> {
     let address = config.metrics_bind_address.0;
+    if let Some(address) = address.filter(|address| !address.ip().is_loopback()) {
+        tracing::warn!(
+            %address,
+            "metrics-bind-address: whoever reaches this address reads the metrics, without \
+             credentials and without encryption"
+        );
+    }
     Ok(address.map(MetricsListener::bind).transpose()?)
 }
 

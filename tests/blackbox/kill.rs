@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use crate::harness::{Call, Daemon, version};
 use crate::load::mixed::{MixedLoad, collection};
 use crate::load::{Random, from_environment, seed};
@@ -41,4 +43,20 @@ async fn nothing_acknowledged_is_lost_and_no_watch_has_a_gap_when_the_daemon_is_
     daemon.ready().await;
     let acknowledged = load.end(&daemon.target()).await;
     assert!(acknowledged as u64 >= rounds, "hardly anything was written");
+}
+
+/// A restart by SIGTERM under load. It is told of in time, and clients come back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn restarts_under_load_lose_no_write_and_no_watch_event() {
+    let seed = seed();
+    println!("TAFFRAIL_SEED={seed}");
+    let mut random = Random::new(seed);
+    let mut daemon = Daemon::start().await;
+    let load = MixedLoad::begin(&daemon.target(), &mut random).await;
+    for _ in 0..5 {
+        tokio::time::sleep(Duration::from_millis(100 + random.below(500))).await;
+        daemon.stop(Signal::TERM).await;
+        daemon.restart().await;
+    }
+    assert!(load.end(&daemon.target()).await > 50);
 }

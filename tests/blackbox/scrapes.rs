@@ -1,12 +1,15 @@
 //! The metrics port with slow clients.
 
+use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{Call, Client, Daemon};
+use crate::harness::daemon::taffrail;
+use crate::harness::{CONFIGMAPS, Call, Client, Daemon, body};
 
 /// More than the maximum at a time.
 const SLOW: usize = 120;
@@ -186,4 +189,60 @@ async fn the_page_stays_small_whatever_clients_do() {
     assert_eq!(before.lines().count(), after.lines().count());
     println!("{} bytes, {} lines", after.len(), after.lines().count());
     assert!(after.len() < 300_000, "{} bytes", after.len());
+}
+
+#[tokio::test]
+async fn metrics_that_others_can_reach_are_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut daemon = taffrail()
+        .args([
+            "--secure-port=0",
+            "--metrics-bind-address=0.0.0.0:0",
+            "--data-dir",
+        ])
+        .arg(folder.path().join("data"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stderr = BufReader::new(daemon.stderr.take().unwrap());
+    let lines = stderr.lines().map_while(Result::ok);
+    let told: Vec<String> = lines.take_while(|line| !line.contains("serving")).collect();
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    let warns =
+        |line: &String| line.contains("WARN") && line.contains("whoever reaches this address");
+    assert!(told.iter().any(warns), "{told:?}");
+}
+
+/// Sizes are told while the writer never rests.
+#[tokio::test]
+async fn revisions_and_free_space_are_told_under_load() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let number = |page: &str, name: &str| -> f64 {
+        let line = page.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("{name} in {page}"))
+            .trim()
+            .parse()
+            .unwrap()
+    };
+    let begun = Instant::now();
+    let mut seen = Vec::new();
+    for round in 0.. {
+        let created = Call::post(CONFIGMAPS, &body(&format!("a{round}"), "1"));
+        client.call(created).await.expect(201);
+        if round % 50 == 0 {
+            let page = scrape(daemon.metrics_address()).await;
+            seen.push(number(&page, "taffrail_storage_revision "));
+            let reserve = number(&page, "taffrail_storage_reserve_bytes ");
+            assert!(number(&page, "taffrail_storage_free_bytes ") > reserve);
+            assert_eq!(number(&page, "taffrail_storage_reopened_total "), 0.0);
+        }
+        seen.dedup();
+        if seen.len() >= 4 {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{seen:?}");
+    }
 }

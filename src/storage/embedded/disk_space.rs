@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::disk::Disk;
+use super::metrics;
 
 /// How long an answer of the file system is used.
 const CHECK_EVERY: Duration = Duration::from_millis(10);
@@ -47,7 +48,11 @@ impl DiskSpace {
             self.asked = Some(now);
             self.written_bytes = 0;
             // If the file system cannot tell, the store writes until it refuses.
-            self.free_bytes = self.disk.free_bytes().unwrap_or(u64::MAX);
+            let free_bytes = self.disk.free_bytes().ok();
+            if let Some(free_bytes) = free_bytes {
+                metrics::disk_space(free_bytes, self.reserve_bytes);
+            }
+            self.free_bytes = free_bytes.unwrap_or(u64::MAX);
         }
         (self.free_bytes < self.reserve_bytes).then(|| {
             format!(

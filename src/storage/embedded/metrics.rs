@@ -22,6 +22,8 @@ const FILE_BYTES: &str = "taffrail_storage_file_allocated_bytes";
 const REMOVED: &str = "taffrail_storage_removed_records_total";
 const SCRUB_SECONDS: &str = "taffrail_storage_removal_duration_seconds";
 const PROMOTE_SECONDS: &str = "taffrail_storage_file_switch_duration_seconds";
+const FREE_BYTES: &str = "taffrail_storage_free_bytes";
+const RESERVE_BYTES: &str = "taffrail_storage_reserve_bytes";
 const LEASES: &str = "taffrail_storage_leases";
 const REOPENED: &str = "taffrail_storage_reopened_total";
 const DAMAGED: &str = "taffrail_storage_damaged_records";
@@ -50,7 +52,7 @@ pub(super) fn describe() {
     describe_counter!(
         REFUSALS,
         Unit::Count,
-        "Mutations whose precondition did not hold."
+        "Mutations that were not committed: their precondition did not hold, or the disk was full."
     );
     describe_gauge!(REVISION, Unit::Count, "The newest durable revision.");
     describe_gauge!(COMPACTED, Unit::Count, "The newest compacted revision.");
@@ -64,6 +66,16 @@ pub(super) fn describe() {
         FILE_BYTES,
         Unit::Bytes,
         "Blocks that the log occupies on disk."
+    );
+    describe_gauge!(
+        FREE_BYTES,
+        Unit::Bytes,
+        "Bytes that are free on the file system of the store."
+    );
+    describe_gauge!(
+        RESERVE_BYTES,
+        Unit::Bytes,
+        "Bytes that creates and updates leave free."
     );
     describe_counter!(REMOVED, Unit::Count, "Records removed after compaction.");
     describe_histogram!(
@@ -86,6 +98,8 @@ pub(super) fn describe() {
         Unit::Count,
         "Times the database was opened again after a failure."
     );
+    // A rate of a counter that is not there is none.
+    counter!(REOPENED).increment(0);
     describe_verification();
 }
 
@@ -143,6 +157,12 @@ pub(super) fn sizes(totals: Totals, compacted: Revision, file_bytes: u64) {
     gauge!(LIVE_KEYS).set(totals.live_keys as f64);
     gauge!(RETAINED_BYTES).set(totals.retained_bytes as f64);
     gauge!(FILE_BYTES).set(file_bytes as f64);
+}
+
+/// What the file system has told.
+pub(super) fn disk_space(free_bytes: u64, reserve_bytes: u64) {
+    gauge!(FREE_BYTES).set(free_bytes as f64);
+    gauge!(RESERVE_BYTES).set(reserve_bytes as f64);
 }
 
 pub(super) fn damaged(records: usize) {

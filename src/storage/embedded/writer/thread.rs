@@ -26,7 +26,7 @@ pub(super) const NAME: &str = "storage-write";
 
 /// How soon unsynced removals are made durable while no request comes.
 const SYNC_PENDING_AFTER: Duration = Duration::from_millis(100);
-/// How often the disk space is checked while no request comes.
+/// How often the disk space is checked while no request comes, and sizes are published.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// A journal of a store that was just opened.
@@ -65,6 +65,8 @@ pub(super) struct WriterThread {
     /// The failure to recover from before the next request.
     pub(super) failed: Option<Failure>,
     pub(super) closing: Option<Arc<ReaderPool>>,
+    /// When revisions and sizes were last published as metrics.
+    measured: Instant,
     pulse: Pulse,
 }
 
@@ -98,6 +100,7 @@ impl WriterThread {
             leases: WriterLeases::new(&state.options, &opened),
             failed: None,
             closing: None,
+            measured: Instant::now(),
             state,
         }
     }
@@ -112,6 +115,10 @@ impl WriterThread {
             }
             if let Some(failure) = self.failed.take() {
                 self.recover(&failure, None);
+            }
+            // A writer that is never idle tells them, too.
+            if self.measured.elapsed() >= CHECK_EVERY {
+                self.measure();
             }
         }
         self.finish();
@@ -189,6 +196,12 @@ impl WriterThread {
         self.disk_space.keep_ballast(now);
         self.check_disk_space(now);
         self.check_clock();
+        self.measure();
+    }
+
+    /// Publishes revisions and sizes as metrics.
+    fn measure(&mut self) {
+        self.measured = Instant::now();
         metrics::sizes(
             self.state.totals(),
             self.state.compacted(),
