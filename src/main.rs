@@ -44,6 +44,10 @@ fn main() -> ExitCode {
             let open = |config: &Config| opened(daemon::open_etcd(config));
             cli::restore::run(&config, &options, &open)
         }
+        Action::Inspect(config, options) => {
+            let open = |config: &Config| opened(daemon::open_existing(config));
+            cli::inspect::run(&config, &options, &open)
+        }
         Action::History(config, options) => cli::objects::history::run(&config, &options),
         Action::Get(config, options) => cli::objects::get::run(&config, &options),
         Action::Undo(config, options) => cli::objects::undo::run(&config, &options),

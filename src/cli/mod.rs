@@ -7,6 +7,7 @@
 mod announcement;
 pub mod backup;
 pub mod compact;
+pub mod inspect;
 pub mod kubeconfig;
 mod manual;
 pub mod objects;
@@ -14,6 +15,7 @@ mod progress;
 pub mod restore;
 mod running;
 pub mod storage;
+mod table;
 pub mod token;
 mod trust;
 mod version;
@@ -25,6 +27,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::{Config, ConfigError, FilePath, Settings};
 use backup::BackupOptions;
+use inspect::InspectOptions;
 use kubeconfig::KubeconfigOptions;
 use objects::get::GetOptions;
 use objects::history::HistoryOptions;
@@ -76,6 +79,13 @@ enum Command {
         arguments: Arguments,
         #[command(flatten)]
         options: RestoreOptions,
+    },
+    /// Show stores, resources, actors and queues of the daemon.
+    Inspect {
+        #[command(flatten)]
+        directory: DataDirArguments,
+        #[command(flatten)]
+        options: InspectOptions,
     },
     /// Show what became of an object, change by change.
     History {
@@ -193,6 +203,8 @@ pub enum Action {
     Backup(Box<Config>, BackupOptions),
     /// Restore a backup.
     Restore(Box<Config>, RestoreOptions),
+    /// Show the state of the daemon.
+    Inspect(Box<Config>, InspectOptions),
     /// Show the history of an object.
     History(Box<Config>, HistoryOptions),
     /// Show objects of the past.
@@ -252,6 +264,11 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action
         Some(Command::Restore { arguments, options }) => {
             return loaded(arguments.over(before), |config| {
                 Action::Restore(config, options)
+            });
+        }
+        Some(Command::Inspect { directory, options }) => {
+            return loaded(Arguments::from(directory).over(before), |config| {
+                Action::Inspect(config, options)
             });
         }
         Some(Command::History { directory, options }) => {

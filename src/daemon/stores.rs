@@ -194,6 +194,10 @@ pub(super) fn own_store(engines: &Engines, config: &Config) -> Option<OwnStore> 
     Some(OwnStore {
         backup: BackupSource::new(base.clone(), root, build_info::program()),
         past: Past::new(base.clone()),
+        engines: engines
+            .iter()
+            .map(|(name, engine)| (name.to_owned(), engine.clone()))
+            .collect(),
     })
 }
 

@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use serde_json::{Value, json};
+
 use crate::harness::daemon::taffrail;
-use crate::harness::{CONFIGMAPS, Daemon};
+use crate::harness::{CONFIGMAPS, Call, Daemon, body, version};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -97,4 +99,93 @@ async fn a_stop_ends_open_watches_soon_and_says_how_long_it_took() {
     let log = daemon.stderr();
     let last = log.lines().last().unwrap();
     assert!(last.contains("stopped milliseconds="), "{last}");
+}
+
+async fn inspected(daemon: &Daemon, output: &str) -> String {
+    let data = daemon.data();
+    let run = move |output: String| {
+        let command = taffrail()
+            .args(["inspect", "--output", &output, "--data-dir"])
+            .arg(data)
+            .output();
+        command.unwrap()
+    };
+    let output = output.to_owned();
+    let output = tokio::task::spawn_blocking(move || run(output))
+        .await
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The row of a part of the document that has this name.
+fn row<'d>(document: &'d Value, part: &str, by: &str, name: &str) -> &'d Value {
+    let rows = document[part].as_array().unwrap();
+    let found = rows.iter().find(|row| row[by] == name);
+    found.unwrap_or_else(|| panic!("no {name} in {document:#}"))
+}
+
+#[tokio::test]
+async fn inspect_shows_a_running_daemon_and_a_store_that_nobody_serves() {
+    let mut daemon = Daemon::start().await;
+    let created = daemon
+        .client()
+        .call(Call::post(CONFIGMAPS, &body("a", "1")))
+        .await;
+    let revision = version(&created.expect(201));
+    let _watch = daemon
+        .client()
+        .watch(&format!("{CONFIGMAPS}?watch=true"))
+        .await;
+    let document: Value = serde_json::from_str(&inspected(&daemon, "json").await).unwrap();
+    let store = row(&document, "stores", "name", "base");
+    assert_eq!(
+        (&store["revision"], &store["health"]),
+        (&json!(revision), &json!("serving"))
+    );
+    assert!(store["keys"].as_u64().unwrap() >= 5, "{store}");
+    assert_eq!(
+        row(&document, "resources", "resource", "configmaps")["objects"],
+        1
+    );
+    let actor = row(&document, "actors", "name", "cacher/configmaps");
+    assert_eq!(
+        (&actor["isReady"], &actor["restarts"]),
+        (&json!(true), &json!(0))
+    );
+    row(&document, "queues", "name", "taffrail_watch_ring_events");
+    let text = inspected(&daemon, "text").await;
+    for head in ["STORE ", "RESOURCE ", "ACTOR ", "QUEUE "] {
+        assert!(text.contains(&format!("\n{head}")), "{text}");
+    }
+    assert!(
+        text.lines()
+            .any(|line| line.starts_with("cacher/configmaps ")),
+        "{text}"
+    );
+
+    daemon.stop(Signal::TERM).await;
+    let document: Value = serde_json::from_str(&inspected(&daemon, "json").await).unwrap();
+    let store = row(&document, "stores", "name", "base");
+    assert_eq!(
+        (&store["revision"], &store["health"]),
+        (&json!(revision), &json!("no daemon runs"))
+    );
+    assert_eq!(
+        row(&document, "resources", "resource", "configmaps")["objects"],
+        1
+    );
+    let nowhere = taffrail()
+        .args(["inspect", "--data-dir", "/nosuch/place"])
+        .output()
+        .unwrap();
+    let problem = String::from_utf8(nowhere.stderr).unwrap();
+    assert!(
+        problem.contains("there is no such directory") && problem.lines().count() == 1,
+        "{problem}"
+    );
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{Server, conclude, to_yaml};
 use crate::cli::running::Request;
+use crate::cli::table as columns;
 use crate::config::Config;
 
 /// What a Table is asked for by.
@@ -110,19 +111,7 @@ fn table(document: &Value) -> String {
                 .collect(),
         );
     }
-    let width = |column: usize| {
-        let lengths = rows.iter().filter_map(|row| row.get(column));
-        lengths.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..shown.len()).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths);
-        let cells: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        cells.join("   ").trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
+    columns::table(&rows)
 }
 
 fn text(value: &Value) -> String {

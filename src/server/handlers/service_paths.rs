@@ -28,6 +28,7 @@ pub fn index(scope: &RequestScope<'_>) -> Answered {
         "/taffrail/v1/backup",
         "/taffrail/v1/compact",
         "/taffrail/v1/history",
+        "/taffrail/v1/inspect",
         "/taffrail/v1/revision",
         "/taffrail/v1/storage/rewrite",
         "/taffrail/v1/token/rotate",

@@ -51,6 +51,8 @@ pub enum Route {
     StorageRewrite,
     /// `/taffrail/v1/backup`.
     Backup,
+    /// `/taffrail/v1/inspect`.
+    Inspect,
     /// `/taffrail/v1/history/{path of an object}`, with the path.
     History(String),
     /// `/taffrail/v1/revision`.
@@ -147,6 +149,7 @@ pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<R
             let object = path.trim_start_matches("taffrail/v1/history");
             read(method, Route::History(object.to_owned()))
         }
+        ["taffrail", "v1", "inspect"] => read(method, Route::Inspect),
         ["taffrail", "v1", "revision"] => read(method, Route::Revision),
         ["taffrail", "v1", "backup"] => read(method, Route::Backup),
         ["taffrail", "v1", "token", "rotate"] if method == Method::POST => Ok(Route::RotateToken),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actors::engine::Engine;
 use actors::supervisor::ActorSystem;
 
 use crate::config::AccessLogMode;
@@ -31,6 +32,8 @@ pub struct OwnStore {
     pub backup: BackupSource,
     /// Tells which revision a time had.
     pub past: Past,
+    /// All stores, by the names of their back ends.
+    pub engines: Vec<(String, Arc<dyn Engine>)>,
 }
 
 /// The parts that the services of all threads share.

@@ -333,6 +333,7 @@ fn labelled(labels: RequestLabels, route: &Route, query: &Query) -> RequestLabel
         Route::OpenApiV3Index | Route::OpenApiV3(_) => labels.at("/openapi/v3"),
         Route::Compact => labels.at("/taffrail/v1/compact"),
         Route::StorageRewrite => labels.at("/taffrail/v1/storage/rewrite"),
+        Route::Inspect => labels.at("/taffrail/v1/inspect"),
         Route::History(_) => labels.at("/taffrail/v1/history"),
         Route::Revision => labels.at("/taffrail/v1/revision"),
         Route::Backup => labels.at("/taffrail/v1/backup"),
@@ -377,6 +378,7 @@ async fn handle(
         }
         Route::Compact => handlers::compact(scope).await?,
         Route::StorageRewrite => handlers::rewrite(scope),
+        Route::Inspect => handlers::inspect(scope).await?,
         Route::History(object) => handlers::history(scope, &object).await?,
         Route::Revision => handlers::revision(scope).await?,
         Route::Backup => handlers::backup(scope)?,

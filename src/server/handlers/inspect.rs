@@ -1,0 +1,117 @@
+//! `GET /taffrail/v1/inspect` tells what the daemon holds and how its parts do.
+
+use actors::engine::Health;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{Answered, RequestScope};
+use crate::build_info;
+use crate::server::respond;
+
+/// The gauges of the metrics page that say how much waits, and where.
+const QUEUES: [&str; 5] = [
+    "apiserver_current_inflight_requests",
+    "apiserver_current_inqueue_requests",
+    "taffrail_watch_ring_bytes",
+    "taffrail_watch_ring_events",
+    "taffrail_watchers",
+];
+
+/// Stores, resources, actors and queues, as they are now.
+///
+/// # Errors
+/// 406
+pub async fn inspect(scope: &RequestScope<'_>) -> Answered {
+    let form = scope.plain_form()?;
+    let document = json!({
+        "program": build_info::program(),
+        "commit": build_info::COMMIT,
+        "stores": stores(scope),
+        "resources": resources(scope).await,
+        "actors": actors(scope),
+        "queues": queues(&scope.server.metrics_page()),
+    });
+    let document = document.to_string().into_bytes();
+    Ok(respond::document(StatusCode::OK, &form, document))
+}
+
+fn stores(scope: &RequestScope<'_>) -> Vec<Value> {
+    let stores = scope.server.own_store.iter();
+    let engines = stores.flat_map(|store| &store.engines);
+    let told = engines.map(|(name, engine)| {
+        let stats = engine.stats();
+        let health = match engine.health() {
+            Health::Serving => "serving".to_owned(),
+            Health::ReadOnly(why) | Health::Down(why) => why,
+        };
+        json!({
+            "name": name,
+            "health": health,
+            "revision": stats.revision.0,
+            "compactedRevision": stats.compacted.0,
+            "keys": stats.live_keys,
+            "retainedBytes": stats.retained_bytes,
+            "fileBytes": stats.file_bytes,
+        })
+    });
+    told.collect()
+}
+
+/// What can't be counted now is null.
+async fn resources(scope: &RequestScope<'_>) -> Vec<Value> {
+    let mut told = Vec::new();
+    for store in scope.generation.catalog.stored_resources() {
+        let resource = store.stored_resource();
+        let stats = store.storage().stats().await.ok();
+        told.push(json!({
+            "group": resource.group,
+            "resource": resource.plural,
+            "objects": stats.map(|stats| stats.object_count),
+            "averageBytes": stats.map(|stats| stats.average_object_bytes),
+        }));
+    }
+    told
+}
+
+fn actors(scope: &RequestScope<'_>) -> Vec<Value> {
+    let actors = scope.server.actor_system.state().actors.into_iter();
+    let told = actors.map(|actor| {
+        json!({
+            "name": actor.name,
+            "isReady": actor.ready,
+            "state": actor.text,
+            "restarts": actor.restarts,
+        })
+    });
+    told.collect()
+}
+
+/// The samples of the page that speak of queues.
+fn queues(page: &str) -> Vec<Value> {
+    let samples = page.lines().filter_map(|line| {
+        let (series, value) = line.rsplit_once(' ')?;
+        let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+        let value: f64 = value.parse().ok()?;
+        QUEUES.contains(&name).then(|| {
+            let labels = labels.trim_end_matches('}');
+            json!({ "name": name, "labels": labels, "value": value })
+        })
+    });
+    samples.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_queues_are_found_on_the_page() {
+        let page = "# HELP taffrail_watchers Watches\ntaffrail_watchers{resource=\"pods\"} 3\n\
+                    other{resource=\"pods\"} 4\napiserver_current_inqueue_requests 0\n";
+        let wanted = [
+            json!({ "name": "taffrail_watchers", "labels": "resource=\"pods\"", "value": 3.0 }),
+            json!({ "name": "apiserver_current_inqueue_requests", "labels": "", "value": 0.0 }),
+        ];
+        assert_eq!(queues(page), wanted);
+    }
+}
