@@ -47,6 +47,20 @@ pub struct Restore {
     /// Bytes since the last durable transaction.
     unsynced_bytes: usize,
     last_mark: LastMark,
+    /// Dropped after the store, which has the file open.
+    _unfinished: Unfinished,
+}
+
+/// The file of a store in the making. It goes when this is dropped, unless it has taken the log's
+/// place.
+struct Unfinished(Arc<dyn Disk>);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // If this fails, the next opening removes it.
+        let _ = self.0.remove(DataFile::DefragCopy);
+        self.0.release();
+    }
 }
 
 /// Why a backup did not become a store.
@@ -88,6 +102,7 @@ impl Restore {
             }
         }
         disk.remove(DataFile::DefragCopy)?;
+        let unfinished = Unfinished(Arc::clone(&disk));
         let meta = Meta::new(uuid::Uuid::new_v4().into_bytes());
         let store = Store::make(&*disk, DataFile::DefragCopy, CACHE_BYTES, &meta)?;
         Ok(Restore {
@@ -98,6 +113,7 @@ impl Restore {
             batch_bytes: 0,
             unsynced_bytes: 0,
             last_mark: LastMark::default(),
+            _unfinished: unfinished,
         })
     }
 
@@ -162,12 +178,10 @@ impl Restore {
         txn.restore_end(&meta, &rows(leases))?;
         let (totals, _) = txn.finish()?;
         self.store.commit(transaction)?;
-        let Restore { disk, store, .. } = self;
-        drop(store);
-        disk.promote()?;
-        disk.sync_names()?;
-        store_id::write(&*disk, &meta.store)?;
-        disk.release();
+        drop(self.store);
+        self.disk.promote()?;
+        self.disk.sync_names()?;
+        store_id::write(&*self.disk, &meta.store)?;
         Ok(totals.live_keys)
     }
 }
