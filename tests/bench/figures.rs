@@ -87,7 +87,7 @@ Only when asked for by name:
                    into that page; with a limit of 12,000 open files (ulimit -n 12000)
 
 Only when asked for by name, with a table at the end, and with watchload, the load generator of
-its own that WATCHLOAD or the PATH leads to (see README.md):
+its own that WATCHLOAD or the PATH leads to (see docs/measurements.md):
   watchload        all of these, for about an hour
 ";
 
