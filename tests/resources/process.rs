@@ -129,11 +129,6 @@ impl Running {
 
     /// Stops the daemon, and fails if it did not end well.
     pub fn stop(mut self) {
-        self.stop_now();
-    }
-
-    /// As [`Running::stop`], while no other daemon may run yet.
-    pub fn stop_now(&mut self) {
         self.ask_to_stop();
         self.join().unwrap();
     }

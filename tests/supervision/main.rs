@@ -264,20 +264,6 @@ fn the_watchdog_names_an_actor_that_does_not_turn_and_its_thread() {
 }
 
 #[test]
-fn a_stop_does_not_wait_for_an_actor_that_does_not_turn() {
-    let mut running = Running::start(&["--data-threads=1", "--shutdown-timeout=3s"]);
-    let (part, stall) = ("compactor/base", Duration::from_secs(12));
-    failpoints::stall_at(part, stall);
-    running.block_on(until("the stall", async || !failpoints::is_pending(part)));
-    let begun = Instant::now();
-    running.stop_now();
-    let taken = begun.elapsed();
-    assert!(taken < Duration::from_secs(8), "{taken:?}");
-    // What is left of this daemon turns once more then. It must not meet faults of another test.
-    std::thread::sleep(stall + Duration::from_secs(1) - taken);
-}
-
-#[test]
 fn the_daemon_ends_with_its_supervisor() {
     let running = Running::start(&["--shutdown-timeout=3s"]);
     failpoints::panic_at("supervisor", 1);

@@ -86,7 +86,8 @@ fn head(change: &Value) -> String {
     let mut line = format!("revision {}: {what}", text("resourceVersion"));
     for (word, name) in [("at", "time"), ("by", "user"), ("with", "manager")] {
         if !text(name).is_empty() {
-            line += &format!(" {word} {}", text(name));
+            // Names may be anybody's, and a terminal obeys some characters.
+            line += &format!(" {word} {}", text(name).escape_debug());
         }
     }
     line + "\n"
