@@ -3,8 +3,8 @@
 #   tests/run.sh                     what a change must pass
 #   tests/run.sh --long              the same with many more rounds of crashes, kills, updates and schedules
 #   tests/run.sh -- blackbox kill    further words go to the test runner (here: filters)
-# Fetches the kubectls and etcds that tests use and builds a client of client-go, once, without root, into
-# ${XDG_CACHE_HOME:-~/.cache}/taffrail.
+# Fetches the kubectls, the etcds and the Prometheus that tests use and builds a client of client-go, once, without
+# root, into ${XDG_CACHE_HOME:-~/.cache}/taffrail.
 #   --runner cargo|nextest           default: cargo-nextest where it is installed, else cargo test
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -49,6 +49,11 @@ etcd 3.5 trixie
 : "${TAFFRAIL_ETCD_3_6:=none}"
 export TAFFRAIL_ETCD_3_6
 
+if [ -z "${TAFFRAIL_PROMETHEUS:-}" ]; then
+  tests/fetch-prometheus.sh trixie 2.53 "$cache/prometheus"
+  export TAFFRAIL_PROMETHEUS=$cache/prometheus
+fi
+
 if [ -z "${TAFFRAIL_INFORMERS:-}" ]; then
   tests/build-informers.sh "$cache/informers"
   export TAFFRAIL_INFORMERS=$cache/informers/informers
@@ -74,4 +79,5 @@ case $runner in
   *) echo "run.sh: --runner $runner: neither cargo nor nextest" >&2; exit 2 ;;
 esac
 [ "$TAFFRAIL_ETCD_3_6" != none ] || echo "run.sh: no etcd 3.6 (TAFFRAIL_ETCD_3_6): its tests were not run"
+[ "$TAFFRAIL_PROMETHEUS" != none ] || echo "run.sh: no Prometheus (TAFFRAIL_PROMETHEUS): nothing was asked of one"
 [ -z "$missing" ] || echo "run.sh: kubectl $missing could not be had: its tests were not run"

@@ -89,6 +89,7 @@ impl Config {
                 usize::MAX,
             ),
             ("http2-max-streams-per-connection", streams, 1, 1_000_000),
+            ("max-watches", self.max_watches, 1, usize::MAX),
             ("max-requests-inflight", reads, 1, usize::MAX),
             ("max-mutating-requests-inflight", writes, 1, usize::MAX),
             ("lease-reuse-duration-seconds", reuse, 0, 86_400),

@@ -324,8 +324,14 @@ settings! {
         /// [default: 1000]
         http2_max_streams_per_connection: u32 ["COUNT"] = 1000;
 
-        /// Reading requests that are answered at a time. More get 429 and come again. Watches,
-        /// health checks, /version and requests of the admin don't count.
+        /// Watches open at a time, of all users. One user has at most seven eighths of them. More
+        /// get 429 and come again. Each takes two to three KiB of memory.
+        /// [default: 131072]
+        max_watches: usize ["COUNT"] = 131_072;
+
+        /// Reading requests that are answered at a time. More get 429 and come again. A list counts
+        /// for each 500 objects or MiB, up to a tenth. One user has at most seven eighths. Watches,
+        /// health checks, /version and requests of system:masters don't count.
         /// [default: 400]
         max_requests_inflight: usize ["COUNT"] = 400;
 

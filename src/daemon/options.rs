@@ -75,11 +75,12 @@ pub(super) fn object_counter(config: &Config, registry: &Registry) -> ObjectCoun
     }
 }
 
-/// The limits of requests at a time (API-15).
+/// The limits of requests and watches at a time (API-18).
 pub(super) fn in_flight_limits(config: &Config) -> InFlightLimits {
     InFlightLimits {
         read_only: config.max_requests_inflight,
         mutating: config.max_mutating_requests_inflight,
+        watches: config.max_watches,
     }
 }
 

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 use super::auth::PeerCertificates;
 use super::metrics::MeteredWatch;
+use crate::api::user_info::UserInfo;
 
 pub use super::http1::Http1Body;
 pub use super::http2::Http2Body;
@@ -31,9 +32,9 @@ pub trait HttpService: Clone + Unpin + 'static {
         request: http::Request<RequestBody>,
     ) -> impl Future<Output = http::Response<ResponseBody>>;
 
-    /// Whether a request with these headers, over this connection, has good credentials. Called for
-    /// the requests of a connection until one has.
-    fn recognises(&self, headers: &http::HeaderMap, facts: &ConnectionFacts) -> bool;
+    /// The user of a request with these headers, over this connection, if it has good credentials.
+    /// Called for the requests of a connection until one has. The connection is that user's then.
+    fn user(&self, headers: &http::HeaderMap, facts: &ConnectionFacts) -> Option<Arc<UserInfo>>;
 
     /// The daemon stops: end the watches of this thread gracefully. Requests may still arrive.
     fn drain(&self) {}

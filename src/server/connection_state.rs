@@ -8,19 +8,21 @@
 //! connections while they hold too much together. When they hold twice that much, requests are
 //! refused. Watches do not count: a watch holds at most one frame for a client that does not read.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Poll;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use metrics::Gauge;
 
+use super::fairness::ConnectionShare;
 use super::limits::Limits;
 use super::listener::slots::Slot;
+use crate::api::user_info::UserInfo;
 
 /// How often a connection that waits for TLS checks whether it may start.
 const BEGIN_AGAIN: Duration = Duration::from_millis(50);
@@ -67,6 +69,10 @@ pub(in crate::server) struct ConnectionState {
     slot: Option<Slot>,
     limits: Arc<Limits>,
     in_all: Arc<TotalHeldBytes>,
+    share: ConnectionShare,
+    /// Whether the client has vanished.
+    has_vanished: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
     requests: Cell<usize>,
     answers: Cell<usize>,
 }
@@ -78,11 +84,15 @@ impl ConnectionState {
         slot: Option<Slot>,
         limits: Arc<Limits>,
         in_all: Arc<TotalHeldBytes>,
+        share: ConnectionShare,
     ) -> Rc<ConnectionState> {
         Rc::new(ConnectionState {
             slot,
             limits,
             in_all,
+            share,
+            has_vanished: Cell::new(false),
+            waker: RefCell::default(),
             requests: Cell::new(0),
             answers: Cell::new(0),
         })
@@ -93,12 +103,13 @@ impl ConnectionState {
         self.slot.as_ref().is_some_and(Slot::is_authenticated)
     }
 
-    /// Records good credentials. Returns false when there are too many authenticated connections
-    /// and this one must close.
-    pub(in crate::server) fn authenticate(&self) -> bool {
+    /// Records good credentials, those of this user. Returns false when there are too many
+    /// authenticated connections and this one must close.
+    pub(in crate::server) fn authenticate(&self, user: &UserInfo) -> bool {
         if self.is_authenticated() {
             return true;
         }
+        self.share.set_user(&user.name);
         let authenticated = self.slot.as_ref().is_none_or(Slot::authenticate);
         if authenticated {
             self.in_all.add(self.held());
@@ -137,15 +148,34 @@ impl ConnectionState {
         }
     }
 
-    /// Runs the work of the connection. Returns `None` when the connection had to close to make
-    /// room.
+    /// Ends the connection, because its client has vanished.
+    pub(in crate::server) fn has_vanished(&self) {
+        self.has_vanished.set(true);
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    /// Runs the work of the connection in the turns of its user. Returns `None` when the connection
+    /// had to close to make room, or because its client has vanished.
     pub(in crate::server) async fn keep<T>(
         &self,
         mut work: Pin<&mut impl Future<Output = T>>,
     ) -> Option<T> {
-        poll_fn(|context| match &self.slot {
-            Some(slot) if slot.poll_closed(context).is_ready() => Poll::Ready(None),
-            _ => work.as_mut().poll(context).map(Some),
+        poll_fn(|context| {
+            match &mut *self.waker.borrow_mut() {
+                Some(waker) => waker.clone_from(context.waker()),
+                none => *none = Some(context.waker().clone()),
+            }
+            let slot = self.slot.as_ref();
+            let is_closed = slot.is_some_and(|slot| slot.poll_closed(context).is_ready());
+            if is_closed || self.has_vanished.get() {
+                return Poll::Ready(None);
+            }
+            let polled = self
+                .share
+                .poll(context, |context| work.as_mut().poll(context));
+            polled.map(Some)
         })
         .await
     }
@@ -214,6 +244,7 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
     use super::*;
+    use crate::server::fairness::FairThread;
     use crate::server::listener::slots::Slots;
 
     fn limits() -> Arc<Limits> {
@@ -226,10 +257,15 @@ mod tests {
         })
     }
 
+    fn user() -> UserInfo {
+        UserInfo::authenticated("ann", Vec::new())
+    }
+
     fn state(in_all: &Arc<TotalHeldBytes>) -> Rc<ConnectionState> {
         let limits = limits();
         let slot = Slots::new(&limits).admit(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        ConnectionState::new(slot, limits, Arc::clone(in_all))
+        let share = FairThread::default().connection();
+        ConnectionState::new(slot, limits, Arc::clone(in_all), share)
     }
 
     #[test]
@@ -247,7 +283,7 @@ mod tests {
         assert!(state.may_ask(100, 0) && !state.may_ask(101, 0));
         assert_eq!(in_all.get(), 0);
 
-        assert!(state.authenticate());
+        assert!(state.authenticate(&user()));
         assert_eq!(in_all.get(), 100);
         assert!(state.may_answer() && state.may_ask(1900, 50));
         drop(held);
@@ -258,14 +294,14 @@ mod tests {
     fn where_all_hold_too_much_each_may_hold_little() {
         let in_all = Arc::new(TotalHeldBytes::default());
         let (one, other) = (state(&in_all), state(&in_all));
-        assert!(one.authenticate() && other.authenticate());
+        assert!(one.authenticate(&user()) && other.authenticate(&user()));
         let mut much = one.hold_answer(900);
         let little = other.hold_answer(600);
         assert!(!one.may_answer() && !other.may_answer());
         assert!(state(&in_all).may_answer(), "who holds nothing goes on");
         let too_much = state(&in_all).hold_answer(1);
         let further = state(&in_all);
-        assert!(further.authenticate() && further.may_ask(0, 0));
+        assert!(further.authenticate(&user()) && further.may_ask(0, 0));
         let most = further.hold_answer(1500);
         assert!(
             !other.may_ask(0, 0),

@@ -17,6 +17,7 @@ mod body_budget;
 mod connection_state;
 pub mod discovery;
 pub mod encoding;
+mod fairness;
 pub mod filters;
 mod frame_batch;
 pub mod generation;

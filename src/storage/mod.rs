@@ -366,9 +366,14 @@ pub trait Storage: Send + Sync + 'static {
     /// When the engine can't be reached.
     fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>>;
 
+    /// Count and sizes of the objects under a prefix, if they are known without waiting. They
+    /// decide what a list is charged (RG-14).
+    fn known_stats(&self, _prefix: &str) -> Option<Stats> {
+        None
+    }
+
     /// The size of the object's JSON, if it is known without waiting, else 0. It decides on which
     /// thread the work is done. No client sees it.
-    /// 0. For deciding where work on it is done, not for anything that a client sees.
     fn held_bytes(&self, _key: &str) -> usize {
         0
     }

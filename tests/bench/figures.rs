@@ -4,6 +4,7 @@
 //! where: on a disk, not in memory, or durability costs nothing).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod abuser;
 mod attack;
 mod daemons;
 mod etcd;
@@ -36,7 +37,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 17] = [
+const PARTS: [&str; 18] = [
     "size",
     "startup",
     "startup-full",
@@ -49,6 +50,7 @@ const PARTS: [&str; 17] = [
     "resume",
     "expiry",
     "attack",
+    "abuser",
     "lists",
     "pages",
     "selectors",
@@ -77,6 +79,7 @@ cargo bench [-- PART...]      all parts, or these:
   selectors        50 of 200,000 pods listed by node and by label
   resources        1,000 resources that nobody uses, beside one that is
   attack           60 connections that ask without credentials and read nothing
+  abuser           50 users who ask for little, beside one who lists and watches everything
 
 BENCH_ETCD=3.5 measures latency, fanout and watchload's parts over an etcd of that version beside
 the daemon. BENCH_RATES=500,1000 are the writes a second at which etcd tells the added latency.
@@ -120,6 +123,11 @@ async fn main() {
         .skip(1)
         .filter(|word| word != "--bench")
         .collect();
+    if let [first, rest @ ..] = asked.as_slice()
+        && first == abuser::ABUSER
+    {
+        return abuser::abuse(rest).await;
+    }
     let named = |word: &str| watchload::PARTS.iter().any(|(name, _)| word == *name);
     let known = |word: &str| [SET, SIZING].contains(&word) || PARTS.contains(&word) || named(word);
     if asked.iter().any(|word| !known(word)) {
@@ -182,6 +190,9 @@ async fn main() {
     }
     if wants("attack") {
         attack::measure().await;
+    }
+    if wants("abuser") {
+        abuser::measure().await;
     }
     if wants("lists") {
         lists::measure().await;

@@ -86,7 +86,8 @@ async fn a_stranger_who_goes_on_after_refusals_is_shown_out() {
         Vec::new()
     };
     let calmed = tokio::time::timeout(TIMEOUT, calmed).await.unwrap();
-    assert_eq!(calmed, [0, 0, 0, ENHANCE_YOUR_CALM]);
+    // Who goes on writing to a closed connection resets it, which can overtake the farewell.
+    assert!(calmed.is_empty() || calmed == [0, 0, 0, ENHANCE_YOUR_CALM]);
     asking.await.unwrap();
     daemon
         .client()

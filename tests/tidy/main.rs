@@ -112,6 +112,7 @@ const DAEMON: Table = &[
             // What the registry answers with.
             "storage::ObjectList",
             "storage::RunningWatch",
+            "storage::Stats",
             "storage::WatchStream",
             "storage::codec",
             "storage::history",
@@ -317,6 +318,7 @@ fn only_one_part_opens_files_by_name_and_one_asks_for_the_date() {
             "storage/embedded/disk/directory.rs",
             "storage/embedded/disk/lock.rs",
             "storage/encryption/reload.rs",
+            "server/listener/vanished.rs",
             "server/tls/names.rs",
             "telemetry/process.rs",
         ];

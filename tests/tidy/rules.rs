@@ -77,3 +77,91 @@ fn the_page_about_security_names_tests_that_there_are() {
     }
     assert!(seen > 20 && missing.is_empty(), "{seen}: {missing:?}");
 }
+
+/// The names that macros of a file make tests of: the words of their lists.
+fn made_by_macros(text: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        let begins = line.ends_with("! {") && !line.starts_with(' ');
+        inside = begins || inside && line != "}";
+        if inside && !begins {
+            names.extend(line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+        }
+    }
+    names
+}
+
+/// Whether there is a test of this name: a function below `tests/blackbox`, one of those that a
+/// macro makes there, or the unit tests of a module.
+fn is_there(named: &str) -> bool {
+    let (module, test) = named.rsplit_once("::").unwrap();
+    let module = module.replace("::", "/");
+    if test == "tests" {
+        let module = root().join("src").join(module);
+        return module.is_dir() || module.with_extension("rs").is_file();
+    }
+    let file = root().join("tests/blackbox").join(module);
+    let files = [file.with_extension("rs"), file.join("mod.rs")];
+    let text = files
+        .iter()
+        .find_map(|file| std::fs::read_to_string(file).ok());
+    let text = text.unwrap_or_default();
+    // `kubectl::changes` stands for `changes_1_20` and so on.
+    let versions = format!("{test}_1_");
+    let made = |name: &&str| *name == test || name.starts_with(&versions);
+    text.contains(&format!("fn {test}(")) || made_by_macros(&text).iter().any(made)
+}
+
+/// The page about compatibility names tests that there are. Each row of its tables has a result,
+/// and says how that is known.
+#[test]
+fn the_page_about_compatibility_names_tests_that_there_are() {
+    let page = std::fs::read_to_string(root().join("docs/compatibility.md")).unwrap();
+    let quoted = page.split('`').skip(1).step_by(2);
+    let names = quoted.flat_map(|text| text.split(' '));
+    let names: BTreeSet<&str> = names
+        .filter(|name| name.contains("::") && !name.ends_with("::"))
+        .collect();
+    let missing: Vec<&&str> = names.iter().filter(|name| !is_there(name)).collect();
+    assert!(names.len() > 30 && missing.is_empty(), "{missing:?}");
+
+    let rows = page.lines().filter_map(|line| {
+        let cells = line.strip_prefix("| ")?.strip_suffix(" |")?;
+        Some(cells.split(" | ").collect::<Vec<_>>())
+    });
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for row in rows.filter(|row| row.get(1) != Some(&"result")) {
+        let known = match row[..] {
+            [_, "works" | "differs", how] => how.contains("::") || how.contains("by hand"),
+            [_, "not yet" | "not tested", why] => !why.is_empty(),
+            _ => false,
+        };
+        seen += 1;
+        if !known {
+            wrong.push(row);
+        }
+    }
+    assert!(seen > 80 && wrong.is_empty(), "{seen} rows: {wrong:?}");
+}
+
+#[test]
+fn tests_are_found_by_name() {
+    for name in [
+        "kubectl::changes",
+        "kubectl::restarts_1_36",
+        "replay::tables",
+        "watch::events_are_served_like_everything_else",
+        "server::handlers::patch::tests",
+    ] {
+        assert!(is_there(name), "{name}");
+    }
+    for name in [
+        "kubectl::change",
+        "replay::table",
+        "nowhere::tables",
+        "nowhere::tests",
+    ] {
+        assert!(!is_there(name), "{name}");
+    }
+}

@@ -30,7 +30,7 @@ use crate::api::options::{DeleteOptions, ListOptions, Query, WriteOptions};
 use crate::api::resource::{ResourceDefinition, Verb};
 use crate::api::selector::Selection;
 use crate::api::status::Status;
-use crate::storage::{HistorySpan, ObjectHistory, ObjectList, RunningWatch};
+use crate::storage::{HistorySpan, ObjectHistory, ObjectList, RunningWatch, Stats};
 
 pub use subresource::SubresourceStore;
 
@@ -172,6 +172,11 @@ pub trait Lister: Send + Sync {
         options: &'a ListOptions,
         selection: Arc<Selection>,
     ) -> Answering<'a, ObjectList>;
+
+    /// Count and sizes of what such a list looks at, if they are known without waiting (RG-14).
+    fn known_stats(&self, _namespace: Option<&str>, _selection: &Selection) -> Option<Stats> {
+        None
+    }
 }
 
 /// Watches objects.

@@ -20,7 +20,7 @@ use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::{
     Audience, Deletion, RegistryStore, UpdateSource, WatchRefusal, Written,
 };
-use crate::storage::{HistorySpan, ObjectHistory, ObjectList, RunningWatch};
+use crate::storage::{HistorySpan, ObjectHistory, ObjectList, RunningWatch, Stats};
 
 impl RegistryStore {
     fn with(&self, verb: Verb) -> Option<&RegistryStore> {
@@ -114,6 +114,10 @@ impl Lister for RegistryStore {
         selection: Arc<Selection>,
     ) -> Answering<'a, ObjectList> {
         RegistryStore::list(self, namespace, options, selection).boxed()
+    }
+
+    fn known_stats(&self, namespace: Option<&str>, selection: &Selection) -> Option<Stats> {
+        RegistryStore::known_stats(self, namespace, selection)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::registry::keys::{ReadScope, read_scope};
 use crate::registry::namespaced_name::NamespacedName;
 use crate::storage::{
     Asked, GetRequest, HistoryRequest, HistorySpan, ListRequest, ObjectHistory, ObjectList,
-    RunningWatch, WatchRequest, WatchStream,
+    RunningWatch, Stats, WatchRequest, WatchStream,
 };
 
 /// The refusal of a watch, and how the client is told (WA-6).
@@ -124,6 +124,12 @@ impl RegistryStore {
         };
         let list = self.storage().get_list(request).await;
         list.map_err(|error| self.fault(error, FailedOperation::List, ""))
+    }
+
+    /// Count and sizes of what a list looks at, if they are known without waiting (RG-14).
+    pub fn known_stats(&self, namespace: Option<&str>, selection: &Selection) -> Option<Stats> {
+        let ReadScope { key, recursive } = self.scope(namespace, selection, true).ok()?;
+        recursive.then(|| self.storage().known_stats(&key))?
     }
 
     /// Opens a watch on the calling thread. Apply [`ListOptions::default_watch`] to the options

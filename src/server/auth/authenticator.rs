@@ -113,9 +113,10 @@ impl Authenticators {
         }
     }
 
-    /// Whether these are good credentials.
-    pub fn recognises(&self, credentials: &Credentials<'_>) -> bool {
-        matches!(self.known(credentials), Ok(Some(_)))
+    /// The user of these credentials, if they are good.
+    pub fn recognises(&self, credentials: &Credentials<'_>) -> Option<Arc<UserInfo>> {
+        let known = self.known(credentials).ok()?;
+        known.map(|known| known.user)
     }
 
     /// Asks all authenticators. The first refusal counts only if none of them knows the user.
@@ -197,7 +198,7 @@ mod tests {
         let is_known = answer
             .as_ref()
             .is_ok_and(|known| *known.user != UserInfo::anonymous());
-        assert_eq!(authenticators.recognises(&credentials), is_known);
+        assert_eq!(authenticators.recognises(&credentials).is_some(), is_known);
         answer.map(|known| known.user.name.clone())
     }
 

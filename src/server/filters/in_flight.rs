@@ -3,8 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::seats::{Seat, Seats};
 use crate::server::auth::is_public;
 use crate::server::request_info::RequestInfo;
+use crate::storage::Stats;
+
+/// A list takes a seat for each so many objects.
+const OBJECTS_PER_SEAT: u64 = 500;
+
+/// A list takes a seat for each so many bytes.
+const BYTES_PER_SEAT: u64 = 1 << 20;
 
 /// The limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +21,8 @@ pub struct InFlightLimits {
     pub read_only: usize,
     /// Requests that write.
     pub mutating: usize,
+    /// Watches. They count apart from requests (API-16).
+    pub watches: usize,
 }
 
 impl Default for InFlightLimits {
@@ -20,6 +30,7 @@ impl Default for InFlightLimits {
         InFlightLimits {
             read_only: 400,
             mutating: 200,
+            watches: 131_072,
         }
     }
 }
@@ -30,38 +41,60 @@ pub fn is_probe(info: &RequestInfo) -> bool {
     !info.is_resource && info.verb == "get" && is_public(&info.path)
 }
 
-/// The number of requests being answered, over all threads.
-#[derive(Debug, Default)]
+/// The seats that a list takes: by how many objects it looks at, and by their bytes (RG-14).
+pub fn seats_of_list(stats: Stats, limit: usize) -> usize {
+    let objects = match limit as u64 {
+        0 => stats.object_count,
+        limit => stats.object_count.min(limit),
+    };
+    let bytes = objects.saturating_mul(stats.average_object_bytes);
+    let seats = (objects / OBJECTS_PER_SEAT).max(bytes / BYTES_PER_SEAT);
+    usize::try_from(seats).unwrap_or(usize::MAX).max(1)
+}
+
+/// The requests being answered, over all threads. Those that read and those that write have seats
+/// of their own, so neither is in the way of the other.
+#[derive(Debug)]
 pub struct InFlight {
-    limits: InFlightLimits,
-    limited: Counts,
-    exempt: Counts,
+    reading: Kind,
+    writing: Kind,
 }
 
-/// The numbers of reading and writing requests.
-#[derive(Debug, Default)]
-struct Counts {
-    read_only: Arc<AtomicUsize>,
-    mutating: Arc<AtomicUsize>,
+#[derive(Debug)]
+struct Kind {
+    seats: Arc<Seats>,
+    /// All of them, exempt ones included.
+    requests: Arc<AtomicUsize>,
 }
 
-impl Counts {
-    fn of(&self, reads_only: bool) -> &Arc<AtomicUsize> {
-        if reads_only {
-            &self.read_only
-        } else {
-            &self.mutating
+impl Kind {
+    fn new(limit: usize) -> Kind {
+        Kind {
+            seats: Seats::new(limit),
+            requests: Arc::default(),
         }
     }
 }
 
 /// A counted request. Dropping it ends the count.
 #[derive(Debug)]
-pub struct Counted(Arc<AtomicUsize>);
+pub struct Counted {
+    requests: Arc<AtomicUsize>,
+    /// `None` for an exempt request.
+    seat: Option<Seat>,
+}
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Counted {
+    /// Has the request take so many seats. Returns false when there are not enough for its user. An
+    /// exempt request takes none.
+    pub fn widen(&self, seats: usize) -> bool {
+        self.seat.as_ref().is_none_or(|seat| seat.widen(seats))
     }
 }
 
@@ -69,32 +102,40 @@ impl InFlight {
     /// Creates the counters with these limits.
     pub fn new(limits: InFlightLimits) -> InFlight {
         InFlight {
-            limits,
-            ..InFlight::default()
+            reading: Kind::new(limits.read_only),
+            writing: Kind::new(limits.mutating),
         }
     }
 
-    /// Counts a request. Returns `None` when there are too many. Exempt requests are counted
-    /// separately: they are never refused and never cause a refusal.
-    pub fn enter(&self, reads_only: bool, exempt: bool) -> Option<Counted> {
-        let (counts, limit) = match (exempt, reads_only) {
-            (true, _) => (&self.exempt, usize::MAX),
-            (false, true) => (&self.limited, self.limits.read_only),
-            (false, false) => (&self.limited, self.limits.mutating),
-        };
-        let count = counts.of(reads_only);
-        let counted = Counted(Arc::clone(count));
-        let before = count.fetch_add(1, Ordering::Relaxed);
-        (before < limit).then_some(counted)
+    /// Counts a request of a user. Returns `None` when there are too many.
+    pub fn enter(&self, reads_only: bool, user: &str) -> Option<Counted> {
+        let kind = self.kind(reads_only);
+        let seat = kind.seats.take(user)?;
+        Some(self.counted(reads_only, Some(seat)))
+    }
+
+    /// Counts a request that is never refused and never causes a refusal.
+    pub fn enter_exempt(&self, reads_only: bool) -> Counted {
+        self.counted(reads_only, None)
+    }
+
+    fn counted(&self, reads_only: bool, seat: Option<Seat>) -> Counted {
+        let requests = Arc::clone(&self.kind(reads_only).requests);
+        requests.fetch_add(1, Ordering::Relaxed);
+        Counted { requests, seat }
+    }
+
+    fn kind(&self, reads_only: bool) -> &Kind {
+        match reads_only {
+            true => &self.reading,
+            false => &self.writing,
+        }
     }
 
     /// The current numbers of reading and writing requests, including exempt ones.
     pub fn now(&self) -> (usize, usize) {
-        let now = |reads_only| {
-            let of = |counts: &Counts| counts.of(reads_only).load(Ordering::Relaxed);
-            of(&self.limited) + of(&self.exempt)
-        };
-        (now(true), now(false))
+        let now = |kind: &Kind| kind.requests.load(Ordering::Relaxed);
+        (now(&self.reading), now(&self.writing))
     }
 }
 
@@ -107,14 +148,14 @@ mod tests {
         let in_flight = InFlight::new(InFlightLimits {
             read_only: 1,
             mutating: 1,
+            watches: 1,
         });
-        let exempt = in_flight.enter(true, true);
-        assert!(exempt.is_some());
-        let reading = in_flight.enter(true, false);
+        let exempt = in_flight.enter_exempt(true);
+        let reading = in_flight.enter(true, "ann");
         assert!(reading.is_some(), "the exempt one takes nobody's place");
-        assert!(in_flight.enter(true, false).is_none());
-        assert!(in_flight.enter(true, true).is_some());
-        let writing = in_flight.enter(false, false);
+        assert!(in_flight.enter(true, "ann").is_none());
+        assert!(in_flight.enter_exempt(true).widen(1000));
+        let writing = in_flight.enter(false, "ann");
         assert!(writing.is_some());
         assert_eq!(in_flight.now(), (2, 1));
         drop((reading, exempt, writing));
@@ -123,6 +164,20 @@ mod tests {
             (0, 0),
             "a refused one leaves no trace either"
         );
-        assert!(in_flight.enter(true, false).is_some());
+        assert!(in_flight.enter(true, "ann").is_some());
+    }
+
+    #[test]
+    fn lists_are_charged_by_objects_and_bytes_rg_14() {
+        let stats = |object_count, average_object_bytes| Stats {
+            object_count,
+            average_object_bytes,
+        };
+        assert_eq!(seats_of_list(Stats::default(), 0), 1);
+        assert_eq!(seats_of_list(stats(499, 100), 0), 1);
+        assert_eq!(seats_of_list(stats(5_000, 100), 0), 10);
+        assert_eq!(seats_of_list(stats(5_000, 100), 500), 1);
+        assert_eq!(seats_of_list(stats(400, 20 << 10), 0), 7, "few large ones");
+        assert!(seats_of_list(stats(u64::MAX, u64::MAX), 0) > 1_000_000);
     }
 }

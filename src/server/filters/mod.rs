@@ -12,4 +12,5 @@ pub mod authorization;
 pub mod deadline;
 pub mod impersonation;
 pub mod in_flight;
+pub mod seats;
 pub mod warnings;

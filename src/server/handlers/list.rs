@@ -6,9 +6,12 @@ use super::get::refuse_export;
 use super::{Answered, RequestScope, capability};
 use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
+use crate::api::status::Status;
+use crate::server::filters::in_flight::seats_of_list;
 use crate::server::negotiation::Offer;
 use crate::server::respond;
 use crate::server::routes::Target;
+use crate::storage::Stats;
 
 /// A page of objects (http.md 3.6).
 pub(super) async fn list(scope: &RequestScope<'_>, target: &Target) -> Answered {
@@ -20,7 +23,29 @@ pub(super) async fn list(scope: &RequestScope<'_>, target: &Target) -> Answered 
     let selection = Selection::parse(&options.labels, &options.fields, definition)?;
     let namespace = target.namespace.as_deref();
     let lister = capability(target.storage.lister())?;
+    charge(scope, lister.known_stats(namespace, &selection), &options)?;
     let listing = lister.list(namespace, &options, Arc::new(selection));
     let (list, kind) = (listing.await?, target.storage.response_kind());
     respond::list(&form, kind, list, &scope.server.compressed_runs).await
+}
+
+/// Has the list take as many seats as it is work (RG-14).
+fn charge(
+    scope: &RequestScope<'_>,
+    stats: Option<Stats>,
+    options: &ListOptions,
+) -> Result<(), Box<Status>> {
+    let (Some(counted), Some(stats)) = (scope.counted, stats) else {
+        return Ok(());
+    };
+    // With version 0 a limit has no effect (LI-46).
+    let limit = match options.resource_version.as_str() {
+        "0" => 0,
+        _ => options.limit,
+    };
+    if counted.widen(seats_of_list(stats, limit)) {
+        return Ok(());
+    }
+    let said = "Too many requests, please try again later.";
+    Err(Box::new(Status::too_many_requests(said, 1)))
 }

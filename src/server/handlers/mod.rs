@@ -37,6 +37,7 @@ use http::{HeaderMap, StatusCode};
 use super::auth::Access;
 use super::body::{BodyError, RequestBody};
 use super::encoding::{Conversion, IncludeObject};
+use super::filters::in_flight::Counted;
 use super::generation::Generation;
 use super::gzip;
 use super::metrics::WatchMeters;
@@ -80,6 +81,8 @@ pub struct RequestScope<'r> {
     pub context: RequestContext,
     /// The access for work that continues after the request.
     pub access: Access,
+    /// What the request takes of the limits. `None` for watches.
+    pub counted: Option<&'r Counted>,
 }
 
 type Answered = Result<Answer, Box<Status>>;

@@ -22,6 +22,9 @@ use crate::storage::RunningWatch;
 /// long (WA-2).
 const TIMEOUT_SECONDS_MIN: u64 = 1800;
 
+/// When the client of a watch for which there is no room may come again.
+const RETRY_AFTER_SECONDS: u32 = 10;
+
 /// Opens a stream of events.
 pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered {
     let definition = target.storage.resource();
@@ -39,6 +42,8 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
     }
     let selection = selection(&options, target)?;
     let watcher = capability(target.storage.watcher())?;
+    let seat = scope.server.watch_seats.take(&scope.context.user.name);
+    let seat = seat.ok_or_else(|| too_many(scope.server.watch_seats.limit()))?;
     let opened = watcher.watch(
         target.namespace.as_deref(),
         &options,
@@ -68,8 +73,18 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
         definition.clone(),
         times_initial,
         access,
+        Some(seat),
     );
     Ok(respond::watch(metered))
+}
+
+/// The refusal when there is no room for another watch of a user. Clients come again.
+fn too_many(limit: usize) -> Box<Status> {
+    let said = format!(
+        "too many watches are open: {limit} at a time, seven eighths of them for one user \
+         (--max-watches); please try again later"
+    );
+    Box::new(Status::too_many_requests(said, RETRY_AFTER_SECONDS))
 }
 
 /// The selectors. A name in an old watch path adds one more (API-139, WA-4).

@@ -157,8 +157,9 @@ async fn answer<S: HttpService>(
     });
     request.extensions_mut().insert(facts.clone());
     let is_admitted = state.is_authenticated()
-        || !service.recognises(request.headers(), facts)
-        || state.authenticate();
+        || service
+            .user(request.headers(), facts)
+            .is_none_or(|user| state.authenticate(&user));
     // Boxed, because hyper keeps the memory of this future while the connection lives, and a watch
     // lives for hours.
     let may_ask = state.may_ask(0, 0);

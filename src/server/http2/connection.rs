@@ -252,9 +252,10 @@ where
     /// Accepts a request.
     fn accept(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
         self.accepted += 1;
-        if !self.state.is_authenticated() && self.service.recognises(request.headers(), &self.facts)
+        if !self.state.is_authenticated()
+            && let Some(user) = self.service.user(request.headers(), &self.facts)
         {
-            if !self.state.authenticate() {
+            if !self.state.authenticate(&user) {
                 self.start(no_room(respond));
                 return self.leave();
             }

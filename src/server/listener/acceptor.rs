@@ -22,20 +22,20 @@ const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 pub(super) struct Arrival {
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
-    pub(super) seat: Seated,
+    pub(super) counted: CountedConnection,
     pub(super) slot: Slot,
 }
 
 /// A thread as the acceptor sees it.
-pub(super) struct Seat {
+pub(super) struct WorkerHandle {
     pub(super) arrivals: mpsc::Sender<Arrival>,
     pub(super) load: Arc<Load>,
 }
 
 /// Counts a connection of a thread until it is dropped.
-pub(super) struct Seated(Arc<Load>);
+pub(super) struct CountedConnection(Arc<Load>);
 
-impl Drop for Seated {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.0.disconnect();
     }
@@ -44,21 +44,21 @@ impl Drop for Seated {
 /// Accepts connections and gives each to the least loaded thread.
 pub(super) struct Acceptor {
     connections_max: usize,
-    seats: Vec<Seat>,
+    workers: Vec<WorkerHandle>,
     slots: Arc<Slots>,
     refused: Counter,
     complained: Option<Instant>,
 }
 
 impl Acceptor {
-    pub(super) fn new(limits: &Limits, seats: Vec<Seat>) -> Acceptor {
+    pub(super) fn new(limits: &Limits, workers: Vec<WorkerHandle>) -> Acceptor {
         metrics::describe_counter!(
             "taffrail_connections_refused_total",
             "Connections closed because max-connections were open and authenticated."
         );
         Acceptor {
             connections_max: limits.connections,
-            seats,
+            workers,
             slots: Slots::new(limits),
             refused: metrics::counter!("taffrail_connections_refused_total"),
             complained: None,
@@ -77,7 +77,7 @@ impl Acceptor {
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => match stream.into_std() {
-                    Ok(stream) => self.seat(stream, peer).await,
+                    Ok(stream) => self.hand_over(stream, peer).await,
                     Err(error) => self.complain(&format!("a connection can't be served: {error}")),
                 },
                 Err(error) => self.rest_after(error).await,
@@ -101,7 +101,7 @@ impl Acceptor {
     /// Finds a slot and a thread for a connection. Without a slot the connection is closed at once,
     /// so that the client fails early. While the threads are busy it waits, and later connections
     /// wait in the backlog.
-    async fn seat(&mut self, stream: TcpStream, peer: SocketAddr) {
+    async fn hand_over(&mut self, stream: TcpStream, peer: SocketAddr) {
         let Some(slot) = self.slots.admit(peer.ip()) else {
             self.refused.increment(1);
             let most = self.connections_max;
@@ -110,18 +110,18 @@ impl Acceptor {
             ));
             return;
         };
-        let Some(seat) = self.seats.iter().min_by_key(|seat| seat.load.get()) else {
+        let Some(worker) = self.workers.iter().min_by_key(|worker| worker.load.get()) else {
             return;
         };
-        seat.load.connect();
+        worker.load.connect();
         let arrival = Arrival {
             stream,
             peer,
-            seat: Seated(Arc::clone(&seat.load)),
+            counted: CountedConnection(Arc::clone(&worker.load)),
             slot,
         };
         // Sending fails only after the thread has ended together with the daemon.
-        let _ = seat.arrivals.send(arrival).await;
+        let _ = worker.arrivals.send(arrival).await;
     }
 
     fn complain(&mut self, complaint: &str) {

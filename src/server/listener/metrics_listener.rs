@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::socket::{self, BindError};
 use super::thread::HttpThread;
+use crate::api::user_info::UserInfo;
 use crate::server::body::{ConnectionFacts, HttpService, RequestBody, ResponseBody};
 use crate::server::http1;
 use crate::server::limits::Limits;
@@ -129,8 +130,8 @@ struct Metrics {
 
 impl HttpService for Metrics {
     /// This port checks no credentials, so all clients are equal.
-    fn recognises(&self, _: &HeaderMap, _: &ConnectionFacts) -> bool {
-        false
+    fn user(&self, _: &HeaderMap, _: &ConnectionFacts) -> Option<Arc<UserInfo>> {
+        None
     }
 
     async fn call(&self, request: Request<RequestBody>) -> Response<ResponseBody> {

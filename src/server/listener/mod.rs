@@ -18,6 +18,7 @@ mod single_write;
 pub(in crate::server) mod slots;
 mod socket;
 pub(in crate::server) mod thread;
+mod vanished;
 mod worker;
 
 #[cfg(test)]
@@ -30,6 +31,7 @@ use std::time::Duration;
 
 use actix_rt::Arbiter;
 use arc_swap::ArcSwap;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::body::HttpService;
@@ -120,19 +122,22 @@ impl Server {
         let held = Arc::new(TotalHeldBytes::default());
         let mut workers = Vec::with_capacity(self.threads);
         let mut arbiters = Vec::with_capacity(self.threads);
-        let mut seats = Vec::with_capacity(self.threads);
+        let vanished = watch::Sender::new(Arc::default());
+        let mut handles = Vec::with_capacity(self.threads);
         for number in 0..self.threads {
             let arbiter = Arbiter::try_new()?;
-            let (worker, seat) = Worker::new(&limits, &held, Arc::clone(&tls));
+            let tls = Arc::clone(&tls);
+            let (worker, handle) = Worker::new(&limits, &held, tls, vanished.subscribe());
             let drained = worker.start(&arbiter, number, make_service.clone());
             workers.push(drained);
             arbiters.push(arbiter);
-            seats.push(seat);
+            handles.push(handle);
         }
-        let acceptor = Acceptor::new(&limits, seats);
+        let acceptor = Acceptor::new(&limits, handles);
         Ok(Running {
             address: self.address,
             accepting: actix_rt::spawn(acceptor.run(self.listener)),
+            looking_out: actix_rt::spawn(vanished::look_out(self.address.port(), vanished)),
             workers,
             arbiters,
         })
@@ -159,6 +164,7 @@ fn fitted(wanted: ConnectionLimit, room: usize) -> usize {
 pub struct Running {
     address: SocketAddr,
     accepting: JoinHandle<()>,
+    looking_out: JoinHandle<()>,
     workers: Vec<worker::Drained>,
     arbiters: Vec<Arbiter>,
 }
@@ -175,6 +181,7 @@ impl Running {
     pub async fn drain(self, deadline: Duration) -> usize {
         let deadline = tokio::time::Instant::now() + deadline;
         self.accepting.abort();
+        self.looking_out.abort();
         // The listening socket is closed once the task has ended.
         let _ = self.accepting.await;
         let mut cut = 0;

@@ -1,7 +1,9 @@
 //! The state that the connections of one HTTP thread share.
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Waker};
@@ -11,7 +13,9 @@ use tokio::sync::Notify;
 
 use super::http_date::HttpDate;
 use super::slots::Slot;
+use super::vanished::Peer;
 use crate::server::connection_state::{ConnectionState, TotalHeldBytes};
+use crate::server::fairness::FairThread;
 use crate::server::http2::BufferPool;
 use crate::server::limits::Limits;
 
@@ -46,6 +50,7 @@ pub(in crate::server) struct Counters {
     watch_frames: Counter,
     refused_requests: Counter,
     floods: Counter,
+    vanished: Counter,
 }
 
 impl Counters {
@@ -63,7 +68,13 @@ impl Counters {
             "taffrail_http2_floods_total",
             "HTTP/2 connections closed because of a flood of frames that carry nothing."
         );
+        metrics::describe_counter!(
+            "taffrail_connections_vanished_total",
+            "Connections closed because their clients' kernels had acknowledged nothing for a \
+             minute."
+        );
         Counters {
+            vanished: metrics::counter!("taffrail_connections_vanished_total"),
             refused_requests: metrics::counter!("taffrail_http2_requests_refused_total"),
             floods: metrics::counter!("taffrail_http2_floods_total"),
             watch_frames: metrics::counter!("taffrail_watch_frames_sent_total"),
@@ -98,6 +109,7 @@ struct ThreadContext {
     limits: Arc<Limits>,
     load: Arc<Load>,
     held: Arc<TotalHeldBytes>,
+    fairness: FairThread,
     buffers: BufferPool,
     date: HttpDate,
     counters: Counters,
@@ -106,6 +118,8 @@ struct ThreadContext {
     revocations: Cell<u32>,
     members: RefCell<Members>,
     empty: Notify,
+    /// The connections of clients, by their addresses.
+    by_peer: RefCell<HashMap<Peer, Weak<ConnectionState>>>,
 }
 
 /// The connections to notify of a drain.
@@ -132,6 +146,7 @@ impl HttpThread {
                 limits,
                 load,
                 held,
+                fairness: FairThread::default(),
                 buffers: BufferPool::default(),
                 date: HttpDate::default(),
                 counters: Counters::new(),
@@ -139,6 +154,7 @@ impl HttpThread {
                 revocations: Cell::new(0),
                 members: RefCell::default(),
                 empty: Notify::new(),
+                by_peer: RefCell::default(),
             }),
         }
     }
@@ -150,7 +166,36 @@ impl HttpThread {
     /// Creates the state of a new connection.
     pub(in crate::server) fn state(&self, slot: Option<Slot>) -> Rc<ConnectionState> {
         let shared = &self.shared;
-        ConnectionState::new(slot, Arc::clone(&shared.limits), Arc::clone(&shared.held))
+        let (limits, held) = (Arc::clone(&shared.limits), Arc::clone(&shared.held));
+        ConnectionState::new(slot, limits, held, shared.fairness.connection())
+    }
+
+    /// Divides the time of the thread among users, as long as it is polled.
+    pub(in crate::server) fn grant_turns(&self) -> impl Future<Output = ()> + use<> {
+        self.shared.fairness.clone().grant_turns()
+    }
+
+    /// Creates the state of a new connection of this client, which [`HttpThread::end_vanished`]
+    /// may end.
+    pub(super) fn state_of(&self, slot: Slot, peer: SocketAddr) -> PeerState {
+        let (state, peer) = (self.state(Some(slot)), (peer.ip(), peer.port()));
+        let mut by_peer = self.shared.by_peer.borrow_mut();
+        by_peer.insert(peer, Rc::downgrade(&state));
+        PeerState {
+            thread: self.clone(),
+            peer,
+            state,
+        }
+    }
+
+    /// Ends the connections of clients that have vanished.
+    pub(super) fn end_vanished(&self, vanished: &HashSet<Peer>) {
+        let by_peer = self.shared.by_peer.borrow();
+        let ended = vanished.iter().filter_map(|peer| by_peer.get(peer));
+        for state in ended.filter_map(Weak::upgrade) {
+            state.has_vanished();
+            self.shared.counters.vanished.increment(1);
+        }
     }
 
     pub(in crate::server) fn buffers(&self) -> &BufferPool {
@@ -207,6 +252,20 @@ impl HttpThread {
         while self.connections() > 0 {
             self.shared.empty.notified().await;
         }
+    }
+}
+
+/// The state of a connection that is known by its client's address until this is dropped.
+pub(super) struct PeerState {
+    thread: HttpThread,
+    peer: Peer,
+    pub(super) state: Rc<ConnectionState>,
+}
+
+impl Drop for PeerState {
+    fn drop(&mut self) {
+        let mut by_peer = self.thread.shared.by_peer.borrow_mut();
+        by_peer.remove(&self.peer);
     }
 }
 

@@ -1,5 +1,6 @@
 //! One HTTP thread. It serves the connections it is given, and ends them when the daemon stops.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
@@ -11,14 +12,15 @@ use arc_swap::ArcSwap;
 use metrics::Counter;
 use rustls::ServerConfig;
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::acceptor::{Arrival, Seat, Seated};
+use super::acceptor::{Arrival, WorkerHandle};
 use super::single_write::SingleWrite;
 use super::thread::{HttpThread, Load};
+use super::vanished::Peer;
 use crate::clock;
 use crate::server::auth::PeerCertificates;
 use crate::server::body::{ConnectionFacts, HttpService};
@@ -40,6 +42,7 @@ pub(super) struct Worker {
     limits: Arc<Limits>,
     held: Arc<TotalHeldBytes>,
     tls: Arc<ArcSwap<ServerConfig>>,
+    vanished: watch::Receiver<Arc<HashSet<Peer>>>,
 }
 
 /// Reports when a thread has ended its connections.
@@ -63,10 +66,11 @@ impl Worker {
         limits: &Arc<Limits>,
         held: &Arc<TotalHeldBytes>,
         tls: Arc<ArcSwap<ServerConfig>>,
-    ) -> (Worker, Seat) {
+        vanished: watch::Receiver<Arc<HashSet<Peer>>>,
+    ) -> (Worker, WorkerHandle) {
         let (sender, arrivals) = mpsc::channel(ARRIVALS_MAX);
         let load = Arc::new(Load::default());
-        let seat = Seat {
+        let handle = WorkerHandle {
             arrivals: sender,
             load: Arc::clone(&load),
         };
@@ -76,8 +80,9 @@ impl Worker {
             limits: Arc::clone(limits),
             held: Arc::clone(held),
             tls,
+            vanished,
         };
-        (worker, seat)
+        (worker, handle)
     }
 
     /// Starts the worker on the thread of the arbiter.
@@ -105,6 +110,7 @@ impl Worker {
     async fn run<S: HttpService>(mut self, service: S) {
         let thread = HttpThread::new(self.limits, self.load, self.held);
         let failed_handshakes = tls::handshake_errors();
+        actix_rt::spawn(thread.grant_turns());
         let mut revocations = service.revocations();
         let mut taken: usize = 0;
         loop {
@@ -112,6 +118,10 @@ impl Worker {
                 arrival = self.arrivals.recv() => arrival,
                 Ok(()) = revocations.changed() => {
                     thread.look_for_revoked();
+                    continue;
+                }
+                Ok(()) = self.vanished.changed() => {
+                    thread.end_vanished(&self.vanished.borrow_and_update());
                     continue;
                 }
             };
@@ -146,15 +156,16 @@ impl Connection {
         let Arrival {
             stream,
             peer,
-            seat,
+            counted,
             slot,
         } = arrival;
-        let _seat: Seated = seat;
-        let state = self.thread.state(Some(slot));
+        let _counted = counted;
+        let known = self.thread.state_of(slot, peer);
+        let state = &known.state;
         // Pinned in place. A moved future would take its memory twice while the connection lives.
-        let served = pin!(self.serve_stream(stream, peer, &state, service));
+        let served = pin!(self.serve_stream(stream, peer, state, service));
         if state.keep(served).await.is_none() {
-            tracing::debug!(%peer, "an unauthenticated connection was closed to make room");
+            tracing::debug!(%peer, "a connection was closed: to make room, or its client vanished");
         }
     }
 

@@ -8,6 +8,7 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use super::*;
 use crate::registry::definitions::core::configmaps;
 use crate::server::auth::Access;
+use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::request_info::RequestInfo;
 use crate::storage::{RunningWatch, WatchStream};
 
@@ -18,7 +19,7 @@ fn page(work: impl FnOnce(&Measures)) -> String {
     metrics::with_local_recorder(&recorder, || {
         let measures = Measures::new(
             Some(Box::new(move || handle.render())),
-            Arc::default(),
+            Arc::new(InFlight::new(InFlightLimits::default())),
             None,
         );
         work(&measures);
@@ -133,6 +134,7 @@ fn what_watchers_are_sent_is_added_up_over_threads_me_61() {
                 configmaps().into(),
                 false,
                 Access::default(),
+                None,
             );
             let caller = Caller::task(&Context::from_waker(Waker::noop()));
             while let Poll::Ready(Some(_)) = watch.poll_next(&caller) {}
@@ -168,6 +170,7 @@ fn a_watch_counts_as_open_until_it_is_dropped_api_52() {
                 configmaps().into(),
                 false,
                 Access::default(),
+                None,
             );
             if dropped {
                 drop(watch);
@@ -193,6 +196,7 @@ fn initial_events_are_timed_until_their_bookmark_me_61() {
             configmaps().into(),
             true,
             Access::default(),
+            None,
         );
         let caller = Caller::task(&Context::from_waker(Waker::noop()));
         while let Poll::Ready(Some(_)) = watch.poll_next(&caller) {}

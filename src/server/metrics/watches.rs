@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use crate::api::resource::ResourceDefinition;
 use crate::server::auth::{Access, WatchAccess};
 use crate::server::encoding::ends_initial_events;
+use crate::server::filters::seats::Seat;
 use crate::storage::RunningWatch;
 
 /// The upper bounds of sizes: 1 KiB and seven doublings. One more bucket holds larger ones.
@@ -166,6 +167,8 @@ pub struct MeteredWatch {
     stream: RunningWatch,
     meter: Arc<WatchMeter>,
     access: WatchAccess,
+    /// What the watch takes of the limit.
+    _seat: Option<Seat>,
     /// Present until the bookmark that ends the initial events was sent.
     initial: Option<Box<Initial>>,
     /// Called at the end. Boxed twice, because few watches have it.
@@ -182,14 +185,15 @@ struct Initial {
 }
 
 impl MeteredWatch {
-    /// Counts a stream that was opened with this access, and measures its initial events if
-    /// requested.
+    /// Counts a stream that was opened with this access and takes this seat, and measures its
+    /// initial events if requested.
     pub fn new(
         stream: RunningWatch,
         meters: &WatchMeters,
         definition: Arc<ResourceDefinition>,
         times_initial: bool,
         access: Access,
+        seat: Option<Seat>,
     ) -> MeteredWatch {
         let meter = meters.of(&definition);
         meter.open.fetch_add(1, Ordering::Relaxed);
@@ -198,6 +202,7 @@ impl MeteredWatch {
             stream,
             meter,
             access: WatchAccess::new(access),
+            _seat: seat,
             initial: times_initial.then(|| Box::new(Initial { since, definition })),
             at_end: None,
         }

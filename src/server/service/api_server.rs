@@ -15,6 +15,7 @@ use crate::server::auth::{
 use crate::server::body_budget::BodyBudget;
 use crate::server::encoding::CompressedRuns;
 use crate::server::filters::in_flight::{InFlight, InFlightLimits};
+use crate::server::filters::seats::Seats;
 use crate::server::generation::Generations;
 use crate::server::health::Health;
 use crate::server::large_requests::LargeRequests;
@@ -64,6 +65,8 @@ pub struct ApiServer {
     pub(in crate::server) large_requests: LargeRequests,
     pub(in crate::server) refused_logins: RefusedLogins,
     pub(in crate::server) in_flight: Arc<InFlight>,
+    /// The watches that may be open.
+    pub(in crate::server) watch_seats: Arc<Seats>,
     /// Compressed parts of lists.
     pub(in crate::server) compressed_runs: Arc<CompressedRuns>,
 }
@@ -96,7 +99,7 @@ pub struct ApiServerConfig {
     pub address: String,
     /// Where large bodies and objects are processed.
     pub large_requests: LargeRequests,
-    /// How many requests may be answered at the same time (API-18).
+    /// How many requests and watches there may be at the same time (API-18).
     pub limits: InFlightLimits,
 }
 
@@ -136,6 +139,7 @@ impl ApiServer {
             large_requests: parts.large_requests,
             refused_logins: RefusedLogins::default(),
             in_flight,
+            watch_seats: Seats::new(parts.limits.watches),
             compressed_runs: Arc::default(),
         }
     }

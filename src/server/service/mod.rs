@@ -91,7 +91,7 @@ impl HttpService for Service {
         record.answered(answer, has_panicked, server)
     }
 
-    fn recognises(&self, headers: &HeaderMap, facts: &ConnectionFacts) -> bool {
+    fn user(&self, headers: &HeaderMap, facts: &ConnectionFacts) -> Option<Arc<UserInfo>> {
         let credentials = Credentials::of(headers, facts.certificates.as_deref());
         self.thread.server.authenticator.recognises(&credentials)
     }
@@ -193,6 +193,7 @@ impl Service {
             query,
             context,
             access: requester.access,
+            counted: counted.as_ref(),
         };
         let route = routes::route(&parts.method, info, &generation.catalog)?;
         running.labels = labelled(running.labels.clone(), &route, &scope.query);
@@ -281,9 +282,11 @@ impl Service {
         if info.is_long_running() {
             return Ok(None);
         }
-        let exempt = user.is_in(MASTERS) || in_flight::is_probe(info);
-        let in_flight = &self.thread.server.in_flight;
-        let entered = in_flight.enter(info.is_read_only(), exempt);
+        let (in_flight, reads_only) = (&self.thread.server.in_flight, info.is_read_only());
+        if user.is_in(MASTERS) || in_flight::is_probe(info) {
+            return Ok(Some(in_flight.enter_exempt(reads_only)));
+        }
+        let entered = in_flight.enter(reads_only, &user.name);
         entered.map(Some).ok_or_else(|| too_many().into())
     }
 

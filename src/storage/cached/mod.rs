@@ -449,6 +449,17 @@ impl Storage for Cached {
         self.store.current_revision()
     }
 
+    fn known_stats(&self, prefix: &str) -> Option<Stats> {
+        let Some(snapshot) = self.current() else {
+            return self.store.known_stats(prefix);
+        };
+        let prefix = self.store.keys.below(prefix).ok()?;
+        Some(Stats {
+            object_count: snapshot.stored_below(&prefix),
+            average_object_bytes: snapshot.average_bytes(),
+        })
+    }
+
     fn held_bytes(&self, key: &str) -> usize {
         self.suggestion(key)
             .map_or(0, |object| object.item_body().len())

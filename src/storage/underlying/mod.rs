@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use actors::engine::{At, Change, DataEngine, Event, Expect, KeyValue, LeaseId, Mutation, Outcome};
 use actors::engine::{
@@ -19,6 +19,7 @@ use actors::object::{CachedObject, Decode};
 use actors::writer::WriterHandle;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
+use parking_lot::Mutex;
 
 use self::outstanding::Outstanding;
 use self::prepared::PreparedObject;
@@ -58,7 +59,12 @@ pub struct Underlying {
     writers: Option<WriterHandle>,
     /// The epoch of the engine in which the Writers learnt what they remember.
     epoch: Arc<AtomicU64>,
+    /// The last count, and when it was made.
+    counted: Arc<Mutex<Option<(Instant, Stats)>>>,
 }
+
+/// How long a count is believed (RG-14).
+const COUNT_LASTS: Duration = Duration::from_secs(180);
 
 /// How many leases one put tries, each after the previous one turned out to be gone.
 const LEASES_MAX: usize = 3;
@@ -124,6 +130,7 @@ impl Underlying {
             decoder,
             lessor,
             writers,
+            counted: Arc::default(),
             epoch: Arc::default(),
         }
     }
@@ -466,10 +473,12 @@ impl Underlying {
         self.metrics
             .request("listWithCount", started, answer.is_ok());
         let answer = answer.map_err(|error| self.engine_fault(&prefix.to_string(), error))?;
-        Ok(Stats {
+        let stats = Stats {
             object_count: answer.count,
             average_object_bytes: 0,
-        })
+        };
+        *self.counted.lock() = Some((started, stats));
+        Ok(stats)
     }
 }
 
@@ -555,6 +564,11 @@ impl Storage for Underlying {
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats, StorageError>> {
         self.count().boxed()
+    }
+
+    fn known_stats(&self, _: &str) -> Option<Stats> {
+        let (at, stats) = (*self.counted.lock())?;
+        (at.elapsed() < COUNT_LASTS).then_some(stats)
     }
 
     fn readiness_check(&self) -> Result<(), StorageError> {

@@ -1,6 +1,6 @@
 //! A small HTTP client that can send anything, with one open connection, over HTTP/1.1 or HTTP/2.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +41,8 @@ pub struct Target {
     window: Option<u32>,
     /// A client certificate and its key, in PEM.
     certificate: Option<Arc<(String, String)>>,
+    /// The address of this machine that the client uses.
+    from: Option<IpAddr>,
 }
 
 /// A request to be sent.
@@ -97,6 +99,15 @@ impl Target {
             roots,
             window: None,
             certificate: None,
+            from: None,
+        }
+    }
+
+    /// The same server, asked from this address of the machine.
+    pub fn from(&self, address: IpAddr) -> Target {
+        Target {
+            from: Some(address),
+            ..self.clone()
         }
     }
 
@@ -170,6 +181,9 @@ impl Target {
         let socket = TcpSocket::new_v4()?;
         if let Some(window) = self.window {
             socket.set_recv_buffer_size(window)?;
+        }
+        if let Some(from) = self.from {
+            socket.bind(SocketAddr::new(from, 0))?;
         }
         let stream = socket.connect(self.address).await?;
         stream.set_nodelay(true)?;

@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use parking_lot::Mutex;
 
 use crate::api::samples::configmaps;
+use crate::api::user_info::UserInfo;
 use crate::server::auth::Access;
 use crate::server::body::{BodyError, ConnectionFacts, HttpService, RequestBody, ResponseBody};
 use crate::server::metrics::{MeteredWatch, WatchMeters};
@@ -147,6 +148,7 @@ impl TestService {
             configmaps().into(),
             false,
             Access::default(),
+            None,
         ))
     }
 }
@@ -162,8 +164,9 @@ pub(super) fn chunk(number: usize) -> Bytes {
 
 impl HttpService for TestService {
     /// Recognises all clients except those that say they are nobody.
-    fn recognises(&self, headers: &HeaderMap, _: &ConnectionFacts) -> bool {
-        !headers.contains_key("x-nobody")
+    fn user(&self, headers: &HeaderMap, _: &ConnectionFacts) -> Option<Arc<UserInfo>> {
+        let is_known = !headers.contains_key("x-nobody");
+        is_known.then(|| Arc::new(UserInfo::authenticated("ann", Vec::new())))
     }
 
     async fn call(&self, request: Request<RequestBody>) -> Response<ResponseBody> {

@@ -205,6 +205,7 @@ fn probes_are_answered_whatever_else_is_under_way_api_18() {
         let none = InFlightLimits {
             read_only: 0,
             mutating: 0,
+            watches: 0,
         };
         let service = limited(none).await;
         for path in ["/livez", "/readyz", "/healthz", "/version"] {

@@ -1,0 +1,167 @@
+//! Seats that users share: so many at a time, and some of them always for who has few. Pure, but
+//! for the lock.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+/// The part of all seats that is kept for users who have few: one in this many.
+const KEPT: usize = 8;
+
+/// The part of all seats that one request takes at most.
+const WIDEST: usize = 10;
+
+/// Seats. A user may have seven eighths of them. The others are for users who have less than an
+/// eighth. So who takes all there is, keeps nobody out.
+#[derive(Debug)]
+pub struct Seats {
+    limit: usize,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    all: usize,
+    by_user: HashMap<Arc<str>, usize>,
+}
+
+impl Taken {
+    fn take(&mut self, limit: usize, user: &str, seats: usize) -> bool {
+        let kept = limit / KEPT;
+        let own = self.by_user.get(user).copied().unwrap_or(0);
+        let usable = match own + seats <= kept {
+            true => limit,
+            false => limit - kept,
+        };
+        if self.all.saturating_add(seats) > usable {
+            return false;
+        }
+        self.all += seats;
+        match self.by_user.get_mut(user) {
+            Some(own) => *own += seats,
+            None => {
+                self.by_user.insert(Arc::from(user), seats);
+            }
+        }
+        true
+    }
+
+    fn give_back(&mut self, user: &str, seats: usize) {
+        self.all -= seats;
+        if let Some(own) = self.by_user.get_mut(user) {
+            *own -= seats;
+            if *own == 0 {
+                self.by_user.remove(user);
+            }
+        }
+    }
+}
+
+/// Seats that somebody has. Dropping it gives them back.
+#[derive(Debug)]
+pub struct Seat {
+    seats: Arc<Seats>,
+    user: Arc<str>,
+    count: Cell<usize>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut taken = self.seats.taken.lock();
+        taken.give_back(&self.user, self.count.get());
+    }
+}
+
+impl Seats {
+    /// So many seats.
+    pub fn new(limit: usize) -> Arc<Seats> {
+        Arc::new(Seats {
+            limit,
+            taken: Mutex::default(),
+        })
+    }
+
+    /// How many there are.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Takes one for a user. Returns `None` when there is none for that user.
+    pub fn take(self: &Arc<Self>, user: &str) -> Option<Seat> {
+        let mut taken = self.taken.lock();
+        if !taken.take(self.limit, user, 1) {
+            return None;
+        }
+        let (user, _) = taken.by_user.get_key_value(user)?;
+        Some(Seat {
+            seats: Arc::clone(self),
+            user: Arc::clone(user),
+            count: Cell::new(1),
+        })
+    }
+}
+
+impl Seat {
+    /// Takes further seats, so that there are `count` of them, but never more than a tenth of all.
+    /// Returns false when there are not enough for the user, who then has as many as before.
+    pub fn widen(&self, count: usize) -> bool {
+        let count = count.min(self.seats.limit / WIDEST).max(1);
+        let further = count.saturating_sub(self.count.get());
+        let mut taken = self.seats.taken.lock();
+        let is_taken = taken.take(self.seats.limit, &self.user, further);
+        if is_taken {
+            self.count.set(self.count.get() + further);
+        }
+        is_taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_takes_all_leaves_an_eighth_to_who_has_few() {
+        let seats = Seats::new(80);
+        let greedy: Vec<Seat> = std::iter::from_fn(|| seats.take("ann")).collect();
+        assert_eq!(greedy.len(), 70);
+        let modest: Vec<Seat> = std::iter::from_fn(|| seats.take("bob")).collect();
+        assert_eq!(modest.len(), 10);
+        assert!(seats.take("cid").is_none(), "all are taken");
+        drop(modest);
+        assert!(seats.take("ann").is_none() && seats.take("cid").is_some());
+        drop(greedy);
+        assert!(seats.take("ann").is_some());
+        let taken = seats.taken.lock();
+        assert_eq!((taken.all, taken.by_user.len()), (0, 0));
+    }
+
+    #[test]
+    fn few_seats_are_for_whoever_comes_first() {
+        let seats = Seats::new(1);
+        let only = seats.take("ann");
+        assert!(only.is_some() && seats.take("bob").is_none());
+        drop(only);
+        assert!(seats.take("bob").is_some());
+    }
+
+    #[test]
+    fn a_wide_request_takes_up_to_a_tenth_and_gives_all_of_it_back() {
+        let seats = Seats::new(80);
+        let list = seats.take("ann").unwrap();
+        assert!(list.widen(3) && list.widen(2));
+        assert_eq!(seats.taken.lock().all, 3, "it never becomes narrower");
+        assert!(list.widen(1000));
+        assert_eq!(seats.taken.lock().all, 8);
+        let others: Vec<Seat> = std::iter::from_fn(|| seats.take("ann")).collect();
+        let late = seats.take("bob").unwrap();
+        assert!(late.widen(8), "bob has few");
+        assert!(!others[0].widen(2), "ann has much");
+        drop((list, others, late));
+        assert_eq!(seats.taken.lock().all, 0);
+        let narrow = Seats::new(3).take("ann").unwrap();
+        assert!(narrow.widen(100), "where a tenth is less than one");
+    }
+}

@@ -1,0 +1,198 @@
+//! Finds clients whose kernels acknowledge nothing any more: the machine has lost power, or its
+//! network.
+//!
+//! On a quiet connection TCP keep-alive finds them. While data is on its way there is no
+//! keep-alive, and the kernel retransmits for a quarter of an hour. TCP_USER_TIMEOUT would end
+//! that, but it also ends connections whose clients are well and have a full window. What the
+//! kernel shows of its sockets tells the two apart: it counts what went unanswered, and any
+//! acknowledgement, that of a full window included, sets the count back.
+
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+/// The address and port of a client.
+pub(super) type Peer = (IpAddr, u16);
+
+/// What the kernel shows of its sockets.
+const TABLES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
+
+/// How often the sockets are looked at.
+const PERIOD: Duration = Duration::from_secs(15);
+
+/// A client whose kernel acknowledges nothing for this long has vanished.
+const VANISHED_AFTER: Duration = Duration::from_secs(60);
+
+/// The states and timers of the tables (proc_net_tcp of Linux).
+const ESTABLISHED: &str = "01";
+const RETRANSMITS: &str = "01";
+const PROBES_WINDOW: &str = "04";
+
+/// Looks at the sockets of a port again and again, and tells which clients have vanished.
+pub(super) async fn look_out(port: u16, vanished: watch::Sender<Arc<HashSet<Peer>>>) {
+    let mut silences = Silences::default();
+    loop {
+        tokio::time::sleep(PERIOD).await;
+        let read = tokio::task::spawn_blocking(move || unanswered(port)).await;
+        let Ok(unanswered) = read else { return };
+        let gone = silences.look(Instant::now(), unanswered);
+        if !gone.is_empty() {
+            vanished.send_replace(Arc::new(gone));
+        }
+    }
+}
+
+/// The clients of a port that have not answered, each with how often in a row. Without the tables,
+/// as in some sandboxes, there are none.
+fn unanswered(port: u16) -> HashMap<Peer, u32> {
+    let tables = TABLES.map(|table| std::fs::read_to_string(table).unwrap_or_default());
+    let rows = tables.iter().flat_map(|table| table.lines());
+    rows.filter_map(|row| parse(row, port)).collect()
+}
+
+/// A row of a table, if it is of a connection to this port with something unanswered.
+fn parse(row: &str, port: u16) -> Option<(Peer, u32)> {
+    let mut fields = row.split_ascii_whitespace().skip(1);
+    let (_, local_port) = address(fields.next()?)?;
+    let peer = address(fields.next()?)?;
+    let state = fields.next()?;
+    let (timer, _) = fields.nth(1)?.split_once(':')?;
+    let retransmits = u32::from_str_radix(fields.next()?, 16).ok()?;
+    let probes: u32 = fields.nth(1)?.parse().ok()?;
+    if local_port != port || state != ESTABLISHED {
+        return None;
+    }
+    let count = match timer {
+        RETRANSMITS => retransmits,
+        PROBES_WINDOW => probes,
+        _ => 0,
+    };
+    (count > 0).then_some((peer, count))
+}
+
+/// An address as the tables show it: words of 32 bits in the byte order of the machine, and a port.
+fn address(text: &str) -> Option<Peer> {
+    let (words, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let word = |index: usize| {
+        let word = words.get(8 * index..8 * index + 8)?;
+        u32::from_str_radix(word, 16).ok().map(u32::to_ne_bytes)
+    };
+    let address = match words.len() {
+        8 => IpAddr::V4(Ipv4Addr::from(word(0)?)),
+        32 => {
+            let words = [word(0)?, word(1)?, word(2)?, word(3)?];
+            let bytes = words.as_flattened().try_into().ok();
+            IpAddr::V6(bytes.map(|bytes: [u8; 16]| Ipv6Addr::from(bytes))?)
+        }
+        _ => return None,
+    };
+    Some((address, port))
+}
+
+/// Since when clients have not answered. Pure.
+#[derive(Default)]
+struct Silences(HashMap<Peer, Silence>);
+
+struct Silence {
+    since: Instant,
+    /// How often in a row, when it was last seen. A lower number means an answer in between.
+    count: u32,
+}
+
+impl Silences {
+    /// Takes what is seen now. Returns who has vanished.
+    fn look(&mut self, now: Instant, unanswered: HashMap<Peer, u32>) -> HashSet<Peer> {
+        self.0.retain(|peer, silence| {
+            let count = unanswered.get(peer);
+            count.is_some_and(|count| *count >= silence.count)
+        });
+        for (peer, count) in unanswered {
+            let silence = self.0.entry(peer);
+            silence.or_insert(Silence { since: now, count }).count = count;
+        }
+        let is_over = |silence: &Silence| now.duration_since(silence.since) >= VANISHED_AFTER;
+        let gone = self.0.iter().filter(|(_, silence)| is_over(silence));
+        gone.map(|(peer, _)| *peer).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_the_port_with_something_unanswered_are_read() {
+        if cfg!(target_endian = "big") {
+            return;
+        }
+        let row = |state: &str, timer: &str, retransmits: &str, probes: &str| {
+            format!(
+                "  12: 0100007F:1D13 0200007F:A0F2 {state} 00000040:00000000 {timer}:0000012C \
+                 {retransmits}     0        {probes} 31337 2 0000000000000000 20 4 30 10 -1"
+            )
+        };
+        let peer = (IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)), 0xa0f2);
+        let read = |row: &str| parse(row, 0x1d13);
+        assert_eq!(read(&row("01", "01", "0000000A", "0")), Some((peer, 10)));
+        assert_eq!(read(&row("01", "04", "00000000", "3")), Some((peer, 3)));
+        for quiet in [
+            row("01", "01", "00000000", "0"),
+            row("01", "00", "00000005", "0"),
+            row("01", "02", "00000005", "5"),
+            row("04", "01", "00000005", "0"),
+        ] {
+            assert_eq!(read(&quiet), None, "{quiet}");
+        }
+        assert_eq!(parse(&row("01", "01", "00000001", "0"), 443), None);
+        for nonsense in ["", "  sl  local_address rem_address   st", "0: x:1 y:2 01"] {
+            assert_eq!(read(nonsense), None);
+        }
+        let six = "0: 00000000000000000000000001000000:1D13 \
+                   B80D0120000000000000000001000000:0050 01 00000000:00000000 01:00000000 \
+                   00000002 0 0 1";
+        let peer = (IpAddr::V6("2001:db8::1".parse().unwrap()), 80);
+        assert_eq!(read(six), Some((peer, 2)));
+    }
+
+    #[test]
+    fn the_kernel_s_own_table_is_understood() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let peer = client.local_addr().unwrap();
+        let table = std::fs::read_to_string(TABLES[0]).unwrap();
+        let rows = table.lines().skip(1);
+        let ends = rows.filter_map(|row| {
+            let mut fields = row.split_ascii_whitespace().skip(1);
+            Some((address(fields.next()?)?, address(fields.next()?)?))
+        });
+        let ours = (
+            (listener.local_addr().unwrap().ip(), port),
+            (peer.ip(), peer.port()),
+        );
+        assert!(ends.into_iter().any(|ends| ends == ours), "{table}");
+        assert!(unanswered(port).is_empty());
+    }
+
+    #[test]
+    fn who_answers_nothing_for_a_minute_has_vanished_and_an_answer_starts_anew() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let peer = |port| (IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+        let mut silences = Silences::default();
+        let mut look = |seconds, seen: &[(u16, u32)]| {
+            let seen = seen.iter().map(|(port, count)| (peer(*port), *count));
+            silences.look(at(seconds), seen.collect())
+        };
+        assert!(look(0, &[(1, 3), (2, 3), (3, 3)]).is_empty());
+        assert!(look(15, &[(1, 5), (2, 5)]).is_empty());
+        assert!(look(45, &[(1, 7), (2, 1), (3, 3)]).is_empty());
+        assert_eq!(look(60, &[(1, 7), (2, 3), (3, 4)]), [peer(1)].into());
+        assert!(look(75, &[(2, 4), (3, 5)]).is_empty());
+        assert_eq!(look(105, &[(2, 6), (3, 5)]), [peer(2), peer(3)].into());
+    }
+}

@@ -1,0 +1,232 @@
+//! One user who asks for as much as possible, beside users who ask for little: what these notice.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+
+use crate::harness::{Call, Client, Daemon, Target};
+use crate::load::{self, STREAMS, Until, Verb};
+use crate::meter::Sample;
+use crate::report::{Durations, figure, part};
+
+const OBJECTS: u64 = 5_000;
+const GOOD_CLIENTS: u64 = 50;
+/// Time between two requests of a good client.
+const PACE: Duration = Duration::from_millis(100);
+const DURATION: Duration = Duration::from_secs(8);
+/// How often each abuse is measured, each time beside the same without it.
+const ROUNDS: usize = 3;
+const KINDS: [&str; 2] = ["reads", "writes"];
+
+const LISTERS: usize = 40;
+const WATCHES: usize = 10_000;
+
+/// The name by which this program is started again, as the abuser.
+pub const ABUSER: &str = "--abuser";
+/// What the abuser does, when all of it has begun.
+const BUSY: &str = "busy";
+
+/// The sorts of abuse.
+#[derive(Clone, Copy)]
+struct Abuse {
+    name: &'static str,
+    listers: usize,
+    watches: usize,
+}
+
+const ABUSES: [Abuse; 3] = [
+    Abuse {
+        name: "unpaged lists",
+        listers: LISTERS,
+        watches: 0,
+    },
+    Abuse {
+        name: "10,000 watches",
+        listers: 0,
+        watches: WATCHES,
+    },
+    Abuse {
+        name: "both",
+        listers: LISTERS,
+        watches: WATCHES,
+    },
+];
+
+/// The abuser: a process of its own, so that its own work delays nobody more than the machine does.
+/// It yields to the others there, because real abusers have machines of their own.
+fn start(abuse: Abuse, daemon: &Daemon) -> Child {
+    let program = std::env::current_exe().unwrap();
+    let child = Command::new("nice")
+        .args(["-n", "10"])
+        .arg(program)
+        .args([ABUSER, &daemon.target().address.to_string(), "t-abuser"])
+        .args([abuse.listers.to_string(), abuse.watches.to_string()])
+        .stdout(std::process::Stdio::piped())
+        .spawn();
+    let mut child = child.unwrap();
+    let mut said = String::new();
+    let stdout = child.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut said).unwrap();
+    assert_eq!(said.trim(), BUSY);
+    child
+}
+
+/// What the abuser's process does, with the arguments that [`start`] gives.
+pub async fn abuse(arguments: &[String]) {
+    let [address, token, listers, watches] = arguments else {
+        panic!("{ABUSER} is for this program itself");
+    };
+    let target = Target::new(address.parse().unwrap(), Some(token.clone()), None);
+    let watches: usize = watches.parse().unwrap();
+    for _ in 0..watches / STREAMS {
+        let client = Arc::new(target.client());
+        let path = format!("{}?watch=true&timeoutSeconds=3600", load::collection());
+        for mut lines in join_all((0..STREAMS).map(|_| client.watch(&path))).await {
+            let client = Arc::clone(&client);
+            tokio::spawn(async move {
+                while let Ok(Some(_)) = lines.next().await {}
+                drop(client);
+            });
+        }
+    }
+    for _ in 0..listers.parse().unwrap() {
+        let client = target.client();
+        tokio::spawn(async move {
+            loop {
+                // A refusal is no reason to stop.
+                let _ = client.attempt(Call::get(&load::collection())).await;
+            }
+        });
+    }
+    println!("{BUSY}");
+    std::future::pending::<()>().await;
+}
+
+/// The times of requests. Writes wait for the disk, too.
+#[derive(Default)]
+struct Times {
+    reads: Durations,
+    writes: Durations,
+}
+
+impl Times {
+    /// The 99th percentiles of reads and writes, in milliseconds.
+    fn p99(&mut self) -> [f64; 2] {
+        [self.reads.percentile(0.99), self.writes.percentile(0.99)]
+    }
+}
+
+/// A client that reads and writes an object of its own, at a pace.
+async fn behave(client: Client, number: u64, until: Instant) -> Times {
+    let path = format!("{}/{}", load::collection(), load::name(number));
+    let mut times = Times::default();
+    let mut due = Instant::now() + PACE.mul_f64(number as f64 / GOOD_CLIENTS as f64);
+    for round in number.. {
+        tokio::time::sleep_until(due.into()).await;
+        if due >= until {
+            break;
+        }
+        let (call, durations) = match round % 10 {
+            0 => {
+                let object = load::object(number, &round.to_string());
+                (Call::put(&path, &object), &mut times.writes)
+            }
+            1 => {
+                let path = format!("{}?limit=10", load::collection());
+                (Call::get(&path), &mut times.reads)
+            }
+            _ => (Call::get(&path), &mut times.reads),
+        };
+        let answer = client.call(call).await;
+        // From when it was due: who waits for a late answer asks late, too.
+        durations.add(due.elapsed());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        due += PACE;
+    }
+    times
+}
+
+async fn good_clients(daemon: &Daemon, duration: Duration) -> Times {
+    let clients = (0..GOOD_CLIENTS).map(|number| async move {
+        let client = daemon.target().with_token(&format!("t-{number}")).client();
+        client.call(Call::get("/version")).await.expect(200);
+        client
+    });
+    let clients = join_all(clients).await;
+    let until = Instant::now() + duration;
+    let running = (0..).zip(clients);
+    let running = running.map(|(number, client)| tokio::spawn(behave(client, number, until)));
+    let mut all = Times::default();
+    for each in join_all(running).await {
+        let Times { reads, writes } = each.unwrap();
+        all.reads.extend(reads);
+        all.writes.extend(writes);
+    }
+    all
+}
+
+async fn daemon(folder: &tempfile::TempDir) -> Daemon {
+    let path = folder.path().join("tokens.csv");
+    let mut file = std::fs::OpenOptions::new();
+    let mut file = file.write(true).create(true).mode(0o600).open(&path);
+    let users = (0..GOOD_CLIENTS).map(|number| number.to_string());
+    for user in users.chain(["abuser".to_owned()]) {
+        let file = file.as_mut().unwrap();
+        writeln!(file, "t-{user},{user},u-{user},system:masters").unwrap();
+    }
+    Daemon::with(&["--token-auth-file", path.to_str().unwrap()]).await
+}
+
+pub async fn measure() {
+    part(&format!(
+        "{GOOD_CLIENTS} users with {}/s requests each, beside one who lists {OBJECTS} ConfigMaps \
+         {LISTERS} times at once, or watches them {WATCHES} times",
+        1.0 / PACE.as_secs_f64()
+    ));
+    let folder = tempfile::tempdir().unwrap();
+    let daemon = daemon(&folder).await;
+    load::namespace(&daemon).await;
+    load::write(&daemon, Verb::Create, 64, 0, Until::Count(OBJECTS)).await;
+    good_clients(&daemon, Duration::from_secs(3)).await;
+    for abuse in ABUSES {
+        let mut ratios = [Vec::new(), Vec::new()];
+        for _ in 0..ROUNDS {
+            let alone = good_clients(&daemon, DURATION).await.p99();
+            let mut abuser = start(abuse, &daemon);
+            let before = Sample::take(daemon.pid());
+            let beside = good_clients(&daemon, DURATION).await.p99();
+            let used = before.until(&Sample::take(daemon.pid()));
+            abuser.kill().unwrap();
+            abuser.wait().unwrap();
+            let cores = used.daemon / used.elapsed.as_secs_f64();
+            figure(
+                &format!("{}: cores of the daemon", abuse.name),
+                cores,
+                "",
+                "",
+            );
+            for (kind, ratios) in ratios.iter_mut().enumerate() {
+                let name = |when: &str| format!("{}: p99 of {} {when}", abuse.name, KINDS[kind]);
+                figure(&name("alone"), alone[kind], "ms", "");
+                figure(&name("beside it"), beside[kind], "ms", "");
+                ratios.push(beside[kind] / alone[kind]);
+            }
+            tokio::time::sleep(Duration::from_secs(3)).await;
+        }
+        for (kind, ratios) in KINDS.iter().zip(&mut ratios) {
+            ratios.sort_by(f64::total_cmp);
+            let name = format!("{}: p99 of {kind} beside / alone, median", abuse.name);
+            figure(&name, ratios[ROUNDS / 2], "", "<= 2");
+        }
+        figure(
+            &format!("{}: memory", abuse.name),
+            daemon.resident(),
+            "MiB",
+            "",
+        );
+    }
+}
