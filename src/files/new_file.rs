@@ -4,15 +4,23 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, SyncSender};
+use std::thread::{self, JoinHandle};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::own;
 
+/// After so many bytes what was written begins to go to the disk. So the disk works while the rest
+/// is made, and little is left to wait for at the end.
+const SYNC_INTERVAL_BYTES: usize = 32 << 20;
+
 /// A file in the making: for its owner alone, and there whole or not at all. It is written under
 /// another name, which goes when this is dropped before it is complete.
 pub struct NewFile {
     file: File,
+    unsynced: usize,
+    syncing: Syncing,
     path: PathBuf,
     unfinished: PathBuf,
     is_complete: bool,
@@ -36,7 +44,9 @@ impl NewFile {
             .mode(0o600)
             .open(&unfinished)?;
         Ok(NewFile {
+            syncing: Syncing::start(&file)?,
             file,
+            unsynced: 0,
             path: path.to_owned(),
             unfinished,
             is_complete: false,
@@ -48,6 +58,7 @@ impl NewFile {
     /// # Errors
     /// When something is there by now, and those of the file system.
     pub fn complete(mut self) -> io::Result<()> {
+        self.syncing.finish()?;
         self.file.sync_all()?;
         match renameat_with(
             CWD,
@@ -68,6 +79,42 @@ impl NewFile {
     }
 }
 
+/// A thread that syncs a file when it is asked to.
+struct Syncing {
+    /// `None` once it is finished.
+    thread: Option<(SyncSender<()>, JoinHandle<io::Result<()>>)>,
+}
+
+impl Syncing {
+    fn start(file: &File) -> io::Result<Syncing> {
+        let file = file.try_clone()?;
+        let (sender, asked) = mpsc::sync_channel(1);
+        let thread = thread::Builder::new().name("file-sync".to_owned());
+        let thread = thread.spawn(move || asked.iter().try_for_each(|()| file.sync_data()))?;
+        Ok(Syncing {
+            thread: Some((sender, thread)),
+        })
+    }
+
+    fn ask(&self) {
+        if let Some((sender, _)) = &self.thread {
+            // If it is still at the last sync, the next one comprises this.
+            let _ = sender.try_send(());
+        }
+    }
+
+    /// Waits for the thread. The system tells an error of the disk only once, which may have been
+    /// to the thread.
+    fn finish(&mut self) -> io::Result<()> {
+        let Some((sender, thread)) = self.thread.take() else {
+            return Ok(());
+        };
+        drop(sender);
+        let synced = thread.join();
+        synced.unwrap_or_else(|_| Err(io::Error::other("the thread that syncs it has panicked")))
+    }
+}
+
 fn exists() -> io::Error {
     io::Error::new(
         io::ErrorKind::AlreadyExists,
@@ -77,7 +124,13 @@ fn exists() -> io::Error {
 
 impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        let written = self.file.write(bytes)?;
+        self.unsynced += written;
+        if self.unsynced >= SYNC_INTERVAL_BYTES {
+            self.unsynced = 0;
+            self.syncing.ask();
+        }
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -116,6 +169,19 @@ mod tests {
         let mode = path.metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_long_file_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("backup");
+        let mut file = NewFile::begin(&path).unwrap();
+        let piece = vec![7; 1 << 20];
+        for _ in 0..70 {
+            file.write_all(&piece).unwrap();
+        }
+        file.complete().unwrap();
+        assert_eq!(path.metadata().unwrap().len(), 70 << 20);
     }
 
     #[test]

@@ -42,6 +42,7 @@ mod retention;
 mod revocation;
 mod scrapes;
 mod security;
+mod soak;
 mod stalled;
 mod storage_metrics;
 mod stored;
